@@ -1,0 +1,98 @@
+// The API process's HTTP application, built from a context and not yet listening.
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import type { Api } from './context.ts'
+import { AppError } from './errors.ts'
+import { mountHealth } from './http/health.ts'
+import { mountOpenApi } from './http/openapi.ts'
+import { mountPages } from './http/pages.ts'
+import { mountRoutes, renderError } from './http/routes.ts'
+
+const BODY_LIMIT = 65_536
+/** Above the 5.6 kB of a full PAYMENT-SIGNATURE, far below what would hurt. */
+const MAX_HEADER_BYTES = 32_768
+const REQUEST_TIMEOUT_MS = 30_000
+
+export async function buildApp(api: Api): Promise<FastifyInstance> {
+  const app = Fastify({
+    loggerInstance: api.log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    // So many hops in front are ours: the address counted from the right end of X-Forwarded-For cannot be made up.
+    trustProxy: (_address, hop) => hop < api.config.trustProxy,
+    bodyLimit: BODY_LIMIT,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { maxHeaderSize: MAX_HEADER_BYTES },
+    // Unknown paths below a route's own are answered by the not-found handler, in the right body shape.
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 200 },
+    forceCloseConnections: 'idle',
+    clientErrorHandler: answerUnreadable,
+  })
+  acceptJsonOnly(app)
+  recordRequests(app, api)
+  app.setErrorHandler((error, request, reply) => {
+    const answer = renderError(error, request)
+    return reply.code(answer.status).headers(answer.headers).send(answer.body)
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const answer = renderError(new AppError('not_found', 'There is nothing at this address for this method.'), request)
+    return reply.code(answer.status).headers(answer.headers).send(answer.body)
+  })
+  mountHealth(app, api)
+  mountPages(app, api)
+  await mountOpenApi(app, api)
+  mountRoutes(app, api)
+  return app
+}
+
+export interface Server extends AsyncDisposable {
+  /** Where it listens, with the port it was given. */
+  address: string
+}
+
+/** Listens. Disposing stops accepting and waits for the answers under way. */
+export async function openServer(api: Api): Promise<Server> {
+  const app = await buildApp(api)
+  const address = await app.listen({ host: api.config.host, port: api.config.port })
+  if (!api.config.baseUrl) api.baseUrl = address
+  return { address, [Symbol.asyncDispose]: () => app.close() }
+}
+
+/** JSON is read strictly: UTF-8 or nothing. Every other content type is refused before its body is looked at. */
+function acceptJsonOnly(app: FastifyInstance) {
+  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, JSON.parse(utf8.decode(body as Buffer)))
+    } catch (error) {
+      done(new AppError('invalid_request', 'The body is not JSON in UTF-8.', { cause: error }))
+    }
+  })
+}
+
+/** One line and two metrics per answer; no header, body or query is ever part of them. */
+function recordRequests(app: FastifyInstance, api: Api) {
+  app.addHook('onResponse', async (request, reply) => {
+    const operation = request.routeOptions.config?.operation
+    if (!operation) return
+    api.metrics.requests.inc({ operation, status: String(reply.statusCode) })
+    api.metrics.requestSeconds.observe({ operation }, reply.elapsedTime / 1000)
+    api.log.debug({ event: 'answered', operation, status: reply.statusCode, ms: Math.round(reply.elapsedTime) })
+  })
+}
+
+/** Bytes that are not HTTP, or headers past the limit: answered in words and closed. */
+function answerUnreadable(this: FastifyInstance, _error: unknown, socket: import('node:net').Socket) {
+  if (!socket.writable) return
+  const body = JSON.stringify({
+    schema_version: '1.0.0',
+    status: 'failed',
+    error: {
+      code: 'invalid_request',
+      message: 'The request is not valid HTTP, or its headers are too large.',
+      retryable: false,
+    },
+  })
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}

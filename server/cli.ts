@@ -1,0 +1,83 @@
+// Operator commands: npm run cli -- <command>. Exit 0 when all is well, 1 when it is not, 2 for a wrong call.
+import { type Config, ConfigError, describeConfig, readConfig } from './config.ts'
+import { listMigrations, migrate } from './db/migrate.ts'
+import { openDatabase, transact } from './db/pool.ts'
+import { type Finding, runDoctor } from './doctor.ts'
+import { listKeys } from './receipts/keys.ts'
+
+interface Command {
+  about: string
+  run(config: Config): Promise<number>
+}
+
+const commands: Record<string, Command> = {
+  migrate: {
+    about: "Bring the database to this release's schema (the release step of a deployment). Safe to repeat.",
+    async run(config) {
+      const applied = await migrate(databaseUrlOf(config))
+      for (const name of applied) console.log(`applied ${name}`)
+      console.log(`up to date: ${listMigrations().length} migrations`)
+      return 0
+    },
+  },
+  doctor: {
+    about: 'Check configuration, database, migrations, keys, workers and Redis, and say the cure for what is wrong.',
+    async run(config) {
+      const findings = await runDoctor(config)
+      for (const finding of findings) console.log(formatFinding(finding))
+      return findings.every((finding) => finding.ok) ? 0 : 1
+    },
+  },
+  config: {
+    about: 'Print every variable with the value in force; secrets are masked.',
+    async run(config) {
+      for (const { name, value, default: fallback, about } of describeConfig(config))
+        console.log(`${name}=${value}\n    ${about}${fallback ? ` (default ${fallback})` : ''}`)
+      return 0
+    },
+  },
+  keys: {
+    about: 'List every public key that ever signed.',
+    async run(config) {
+      const db = await openDatabase(databaseUrlOf(config), { maxConnections: 1 })
+      try {
+        console.log(JSON.stringify(await transact(db, listKeys, { readOnly: true }), null, 2))
+        return 0
+      } finally {
+        await db.end()
+      }
+    },
+  },
+}
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main([name, ...rest]: string[]): Promise<number> {
+  const command = name === undefined ? undefined : commands[name]
+  if (!command || rest.length > 0) {
+    const help = name === undefined || name === 'help' || name === '--help'
+    ;(help ? console.log : console.error)(usage(help ? undefined : [name, ...rest].join(' ')))
+    return help ? 0 : 2
+  }
+  try {
+    return await command.run(readConfig())
+  } catch (error) {
+    console.error(error instanceof ConfigError || error instanceof Error ? error.message : error)
+    return 1
+  }
+}
+
+function usage(wrong?: string) {
+  const width = Math.max(...Object.keys(commands).map((name) => name.length))
+  const lines = Object.entries(commands).map(([name, { about }]) => `  ${name.padEnd(width)}  ${about}`)
+  return `${wrong ? `There is no command "${wrong}".\n\n` : ''}npm run cli -- <command>\n\n${lines.join('\n')}`
+}
+
+function formatFinding({ ok, subject, detail, cure }: Finding) {
+  return `${ok ? 'ok  ' : 'FAIL'} ${subject}: ${detail}${ok || !cure ? '' : `\n     cure: ${cure}`}`
+}
+
+function databaseUrlOf(config: Config) {
+  if (config.databaseUrl) return config.databaseUrl
+  throw new Error('DATABASE_URL is not set. (The database of `npm start` migrates itself and runs only with it.)')
+}

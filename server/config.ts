@@ -1,0 +1,208 @@
+// The only reader of the environment. Every variable is declared once here: what it means, its default, whether it is a
+// secret. The README's table and `cli config` are made from this list, so neither can drift from it.
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+
+const port = z.coerce.number().int().min(0).max(65_535)
+const count = z.coerce.number().int().min(0)
+const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
+const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ''))
+const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM address')
+const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address')
+const seed = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes as 64 hex characters')
+
+interface Variable {
+  schema: z.ZodType
+  default?: string
+  about: string
+  secret?: true
+}
+
+export const variables = {
+  PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 takes a free one' },
+  HOST: { schema: z.string().min(1), default: '127.0.0.1', about: 'Address the web process listens on' },
+  BASE_URL: { schema: url, about: 'Public address, for links and payment resources; unset: where it listens' },
+  DATA_DIR: { schema: z.string().min(1), default: '.data', about: 'Folder of the embedded database and the made seed' },
+  DATABASE_URL: {
+    schema: z.url({ protocol: /^postgres(ql)?$/ }),
+    about: 'Postgres 14 or newer; unset: embedded Postgres (npm start and demo only)',
+    secret: true,
+  },
+  REDIS_URL: {
+    schema: z.url({ protocol: /^rediss?$/ }),
+    about: 'Redis for rate limits shared by web processes; unset: each process counts for itself',
+    secret: true,
+  },
+  PAYMENT_MODE: {
+    schema: z.enum(['offline', 'testnet', 'mainnet']),
+    default: 'offline',
+    about: 'offline checks real signatures and moves nothing',
+  },
+  FACILITATOR_URL: { schema: url, about: 'x402 facilitator of testnet and mainnet mode' },
+  CDP_API_KEY_ID: { schema: z.string().min(1), about: 'Coinbase Developer Platform key id' },
+  CDP_API_KEY_SECRET: { schema: z.string().min(1), about: 'Coinbase Developer Platform key secret', secret: true },
+  PAY_TO_EVM: { schema: evmAddress, about: 'Address on Base that is paid' },
+  PAY_TO_SOLANA: { schema: solanaAddress, about: 'Address on Solana that is paid' },
+  EVM_RPC_URL: { schema: url, about: 'JSON-RPC of the EVM chain, for reconciliation', secret: true },
+  SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC of Solana, for reconciliation', secret: true },
+  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Unset: literal assessment', secret: true },
+  ANTHROPIC_BASE_URL: { schema: url, about: 'Any server that speaks the Messages API' },
+  ANTHROPIC_MODEL: { schema: z.string().min(1), about: 'Model id of the semantic assessment' },
+  SIGNING_SEED: { schema: seed, about: 'Root of all signing keys: 32 bytes as 64 hex characters', secret: true },
+  SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File that holds the seed, instead of SIGNING_SEED' },
+  STRIPE_SECRET_KEY: { schema: z.string().min(1), about: 'Stripe key for subscriptions', secret: true },
+  STRIPE_WEBHOOK_SECRET: { schema: z.string().min(1), about: "Secret of Stripe's webhook", secret: true },
+  STRIPE_PRICE_DEV: { schema: z.string().min(1), about: 'Stripe price of the dev tier' },
+  STRIPE_PRICE_PRO: { schema: z.string().min(1), about: 'Stripe price of the pro tier' },
+  STRIPE_API_BASE: { schema: url, about: 'Another address of the Stripe API' },
+  OPERATOR_TOKEN: { schema: z.string().min(16), about: 'Bearer token that /metrics then asks for', secret: true },
+  WORKER_CONCURRENCY: {
+    schema: z.coerce.number().int().min(1).max(256),
+    default: '16',
+    about: 'Verifications one worker process has under way at once',
+  },
+  LOG_LEVEL: {
+    schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+    default: 'info',
+    about: 'Lowest level that is logged',
+  },
+  VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
+  MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
+  QUOTE_TTL_SECONDS: { schema: count.min(1).max(86_400), default: '900', about: 'Lifetime of an unpaid quote' },
+  RESULT_RETENTION_SECONDS: {
+    schema: count.min(1),
+    default: '86400',
+    about: 'How long a result is kept after completion; another value in offline mode only',
+  },
+  RATE_LIMIT_PER_MINUTE: {
+    schema: count,
+    about: 'Requests per address and minute, before authentication; 0: no limit. Unset: 600, in offline mode 0',
+  },
+  TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxy hops in front whose X-Forwarded-For counts' },
+  FIXTURE_HOSTS: {
+    schema: z.string().regex(/^[^=,\s]+=[^=,\s]+:\d+(,[^=,\s]+=[^=,\s]+:\d+)*$/, 'must be name=address:port,...'),
+    about: 'Named hosts reached at a given address, for tests: name=127.0.0.1:8443,... Not in mainnet mode',
+  },
+  FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) trusted for the fixture hosts' },
+} as const satisfies Record<string, Variable>
+
+export type VariableName = keyof typeof variables
+type Values = {
+  [N in VariableName]: (typeof variables)[N] extends { default: string }
+    ? z.output<(typeof variables)[N]['schema']>
+    : z.output<(typeof variables)[N]['schema']> | undefined
+}
+
+/** Everything wrong with the configuration at once, one line each. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+  readonly problems: readonly string[]
+  constructor(problems: readonly string[]) {
+    super(`The configuration is not valid:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`)
+    this.problems = problems
+  }
+}
+
+/** Reads, defaults and cross-checks the variables. An empty value counts as unset. Throws ConfigError. */
+export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env) {
+  const problems: string[] = []
+  const values = readValues(env, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+  problems.push(...contradictions(values))
+  const fixtures = readFixtures(values, problems)
+  const signingSeed = readSeed(values, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return Object.freeze({
+    values: Object.freeze(values),
+    port: values.PORT,
+    host: values.HOST,
+    baseUrl: values.BASE_URL,
+    dataDir: values.DATA_DIR,
+    databaseUrl: values.DATABASE_URL,
+    redisUrl: values.REDIS_URL,
+    paymentMode: values.PAYMENT_MODE,
+    payToEvm: values.PAY_TO_EVM,
+    payToSolana: values.PAY_TO_SOLANA,
+    signingSeed,
+    operatorToken: values.OPERATOR_TOKEN,
+    workerConcurrency: values.WORKER_CONCURRENCY,
+    logLevel: values.LOG_LEVEL,
+    verificationEnabled: values.VERIFICATION_ENABLED,
+    quoteTtlSeconds: values.QUOTE_TTL_SECONDS,
+    resultRetentionSeconds: values.RESULT_RETENTION_SECONDS,
+    rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (values.PAYMENT_MODE === 'offline' ? 0 : 600),
+    trustProxy: values.TRUST_PROXY,
+    fixtures,
+  })
+}
+
+export type Config = ReturnType<typeof readConfig>
+
+function readValues(env: Readonly<Record<string, string | undefined>>, problems: string[]): Values {
+  const values: Record<string, unknown> = {}
+  for (const [name, variable] of Object.entries<Variable>(variables)) {
+    const given = env[name] || variable.default
+    if (given === undefined) continue
+    const parsed = variable.schema.safeParse(given)
+    if (parsed.success) values[name] = parsed.data
+    // The value itself is not repeated: it may be a secret in the wrong place.
+    else problems.push(`${name}: ${parsed.error.issues[0]?.message ?? 'is not valid'}. ${variable.about}.`)
+  }
+  return values as Values
+}
+
+function contradictions(values: Values): string[] {
+  const problems: string[] = []
+  const live = values.PAYMENT_MODE !== 'offline'
+  if (live && !values.SIGNING_SEED && !values.SIGNING_SEED_FILE)
+    problems.push(`SIGNING_SEED or SIGNING_SEED_FILE is required in ${values.PAYMENT_MODE} mode.`)
+  if (live && !values.PAY_TO_EVM && !values.PAY_TO_SOLANA)
+    problems.push(`PAY_TO_EVM or PAY_TO_SOLANA is required in ${values.PAYMENT_MODE} mode.`)
+  if (values.SIGNING_SEED && values.SIGNING_SEED_FILE) problems.push('SIGNING_SEED and SIGNING_SEED_FILE: set one.')
+  if (values.PAYMENT_MODE === 'mainnet' && (values.FIXTURE_HOSTS || values.FIXTURE_CA_FILE))
+    problems.push('FIXTURE_HOSTS and FIXTURE_CA_FILE are for tests: mainnet mode refuses them.')
+  if (live && values.RESULT_RETENTION_SECONDS !== 86_400)
+    problems.push('RESULT_RETENTION_SECONDS may differ from 86400 in offline mode only.')
+  return problems
+}
+
+function readFixtures(values: Values, problems: string[]) {
+  const hosts = new Map<string, { address: string; port: number }>()
+  for (const entry of values.FIXTURE_HOSTS?.split(',') ?? []) {
+    const [name = '', target = ''] = entry.split('=')
+    const colon = target.lastIndexOf(':')
+    hosts.set(name.toLowerCase(), {
+      address: target.slice(0, colon).replace(/^\[|\]$/g, ''),
+      port: Number(target.slice(colon + 1)),
+    })
+  }
+  const ca = values.FIXTURE_CA_FILE ? readFile('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems) : undefined
+  return { hosts: hosts as ReadonlyMap<string, { address: string; port: number }>, ca }
+}
+
+function readSeed(values: Values, problems: string[]): Buffer | undefined {
+  if (values.SIGNING_SEED) return Buffer.from(values.SIGNING_SEED, 'hex')
+  if (!values.SIGNING_SEED_FILE) return undefined
+  const parsed = seed.safeParse(readFile('SIGNING_SEED_FILE', values.SIGNING_SEED_FILE, problems)?.trim())
+  if (parsed.success) return Buffer.from(parsed.data, 'hex')
+  problems.push('SIGNING_SEED_FILE: the file must hold 32 bytes as 64 hex characters.')
+  return undefined
+}
+
+function readFile(name: VariableName, path: string, problems: string[]): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    problems.push(`${name}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    return undefined
+  }
+}
+
+/** Every variable with its value in force, secrets masked; what `cli config` prints. */
+export function describeConfig(config: Config) {
+  return Object.entries<Variable>(variables).map(([name, variable]) => {
+    const value = config.values[name as VariableName]
+    const shown = value === undefined ? '' : variable.secret ? '(set, hidden)' : String(value)
+    return { name, value: shown, default: variable.default ?? '', about: variable.about }
+  })
+}

@@ -1,0 +1,121 @@
+// What the processes are made of: opened in order, closed in reverse, nothing made at import. Tests open the same.
+import { Redis } from 'ioredis'
+import { LRUCache } from 'lru-cache'
+import type { Config } from './config.ts'
+import { openWaiting, type Waiting } from './db/announcements.ts'
+import type { Batcher } from './db/batch.ts'
+import { type Database, openDatabase } from './db/pool.ts'
+import { openOfflineFacilitator } from './payments/offline.ts'
+import type { Facilitator } from './payments/x402.ts'
+import { buildRateLimit, type RateLimit } from './rate-limit.ts'
+import { type Chain, openChain } from './receipts/chain.ts'
+import { deriveSecret, keptSeed, openSigningKey } from './receipts/keys.ts'
+import { type Logger, type Metrics, openLog, openMetrics } from './telemetry.ts'
+import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
+
+/** Shared by the API and the worker process. */
+export interface Core extends AsyncDisposable {
+  config: Config
+  log: Logger
+  metrics: Metrics
+  databaseUrl: string
+  db: Database
+  chain: Chain
+  facilitator: Facilitator
+  secrets: {
+    /** Recovery tokens are made from it. */
+    recovery: Buffer
+    /** Seals payment payloads at rest. */
+    payload: Buffer
+  }
+}
+
+/** What tests and the one-process start put in the place of the real thing. */
+export interface Overrides {
+  log?: Logger
+  facilitator?: Facilitator
+  maxConnections?: number
+}
+
+const DEFAULT_CONNECTIONS = 10
+
+/** Opens database, keys, chain and facilitator. Throws with the reason when one of them is not fit to start with. */
+export async function openCore(config: Config, databaseUrl: string, overrides: Overrides = {}): Promise<Core> {
+  await using opened = new AsyncDisposableStack()
+  const log = overrides.log ?? openLog(config.logLevel)
+  const seed = config.signingSeed ?? keptSeed(config.dataDir)
+  const db = await openDatabase(databaseUrl, { maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS })
+  opened.defer(() => db.end())
+  db.on('error', (error) => log.error({ event: 'database_error', err: error }))
+  const key = await openSigningKey(db, seed, 'receipt')
+  const chain = opened.use(openChain(db, key))
+  const facilitator = opened.use(overrides.facilitator ?? openFacilitator(config))
+  const closing = opened.move()
+  return {
+    config,
+    log,
+    metrics: openMetrics({ process: true }),
+    databaseUrl,
+    db,
+    chain,
+    facilitator,
+    secrets: { recovery: deriveSecret(seed, 'recovery token'), payload: deriveSecret(seed, 'payment payload') },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+function openFacilitator(config: Config): Facilitator {
+  if (config.paymentMode === 'offline') return openOfflineFacilitator({ payTo: config.payToEvm })
+  throw new Error(`PAYMENT_MODE=${config.paymentMode} is not available in this release; it offers offline`)
+}
+
+/** A completed result as it is served. */
+export interface ServedResult {
+  bytes: Buffer
+  settlementHeader: string | null
+  expiresAt: number
+}
+
+/** What answering callers takes, beside the core. */
+export interface Api extends Core {
+  limits: RateLimit
+  admissions: Batcher<Admission, Admitted>
+  waiting: Waiting
+  /** Results never change, so what was read once need not be read again until it expires. */
+  results: LRUCache<string, ServedResult>
+  /** Where callers find us; set once the address is known. */
+  baseUrl: string
+  /** Aborts when the process is told to stop: whoever is being held back is answered at once. */
+  draining: AbortSignal
+  drain(): void
+}
+
+const RESULT_CACHE_BYTES = 64 * 1024 * 1024
+
+export async function openApi(core: Core): Promise<Api> {
+  await using opened = new AsyncDisposableStack()
+  const redis = core.config.redisUrl ? openRedis(core.config.redisUrl, core.log) : undefined
+  if (redis) opened.defer(() => redis.disconnect())
+  const admissions = opened.use(openAdmissions(core.db))
+  const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
+  const draining = new AbortController()
+  const closing = opened.move()
+  return {
+    ...core,
+    limits: buildRateLimit(core.config.rateLimitPerMinute, redis),
+    admissions,
+    waiting,
+    results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),
+    baseUrl: core.config.baseUrl ?? `http://${core.config.host}:${core.config.port}`,
+    draining: draining.signal,
+    drain: () => draining.abort(),
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+function openRedis(url: string, log: Logger): Redis {
+  // A request must not hang on a Redis that is away: commands fail at once and the limiter counts by itself.
+  const redis = new Redis(url, { enableOfflineQueue: false, maxRetriesPerRequest: 1, connectTimeout: 5000 })
+  redis.on('error', (error) => log.warn({ event: 'redis_error', err: error }))
+  return redis
+}

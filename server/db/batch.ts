@@ -1,0 +1,70 @@
+// Group commit: whatever arrives while one batch is being written becomes the next batch. There is no timer, so a lone
+// item waits for nothing, and under load the batches grow by themselves until one round trip serves hundreds.
+
+/** The queue is full; the caller should be told to come back. */
+export class BatchOverflow extends Error {
+  override name = 'BatchOverflow'
+}
+
+export interface Batcher<Item, Outcome> extends AsyncDisposable {
+  /** Resolves when the batch that holds the item is done; rejects with what `write` threw for that batch. */
+  add(item: Item): Promise<Outcome>
+  /** Items waiting or being written. */
+  readonly size: number
+}
+
+interface Waiting<Item, Outcome> {
+  item: Item
+  resolve: (outcome: Outcome) => void
+  reject: (error: unknown) => void
+}
+
+/**
+ * @param write writes all items of one batch and answers one outcome per item, in order. Called one at a time.
+ * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflow.
+ */
+export function openBatcher<Item, Outcome>(
+  write: (items: Item[]) => Promise<Outcome[]>,
+  limits: { batch: number; queue: number },
+): Batcher<Item, Outcome> {
+  const waiting: Waiting<Item, Outcome>[] = []
+  let writing = 0
+  let running: Promise<void> | null = null
+
+  async function writeAll() {
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, limits.batch)
+      writing = batch.length
+      await writeOne(batch)
+      writing = 0
+    }
+    running = null
+  }
+
+  async function writeOne(batch: Waiting<Item, Outcome>[]) {
+    try {
+      const outcomes = await write(batch.map((entry) => entry.item))
+      if (outcomes.length !== batch.length) throw new Error(`${outcomes.length} outcomes for ${batch.length} items`)
+      for (const [index, entry] of batch.entries()) entry.resolve(outcomes[index] as Outcome)
+    } catch (error) {
+      for (const entry of batch) entry.reject(error)
+    }
+  }
+
+  return {
+    add(item) {
+      if (waiting.length + writing >= limits.queue) return Promise.reject(new BatchOverflow('too much is waiting'))
+      return new Promise((resolve, reject) => {
+        waiting.push({ item, resolve, reject })
+        // Started in a later turn, so that everything one turn of the event loop brings goes into one batch.
+        running ??= new Promise((done) => setImmediate(() => done(writeAll())))
+      })
+    },
+    get size() {
+      return waiting.length + writing
+    },
+    async [Symbol.asyncDispose]() {
+      while (running) await running
+    },
+  }
+}

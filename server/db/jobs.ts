@@ -1,0 +1,40 @@
+// Every job there is, with the payload it carries; workers/tasks.ts must run each of them. Only this file writes to the
+// queue, and only inside a transaction: a job is stored together with the rows it is about, or not at all.
+import { z } from 'zod'
+import { sql, type Tx } from './pool.ts'
+
+export const jobs = {
+  /** Takes one verification from wherever it stands to its end. */
+  verify_request: z.object({ request_id: z.uuid() }),
+  /** Deletes results past retention and forgets unpaid quotes. */
+  prune_requests: z.object({}),
+  /** Finds requests whose job is gone or exhausted. */
+  sweep_requests: z.object({}),
+} as const
+
+export type JobName = keyof typeof jobs
+export type Payload<N extends JobName> = z.output<(typeof jobs)[N]>
+
+export interface JobSpec<N extends JobName = JobName> {
+  name: N
+  payload: Payload<N>
+  /** A waiting job with the same key is replaced; unique over all job names. */
+  key?: string
+  runAt?: Date
+  maxAttempts?: number
+}
+
+/** Stores jobs in the caller's transaction. Specs of one call must differ in their keys. */
+export async function enqueue<N extends JobName>(tx: Tx, specs: readonly JobSpec<N>[]): Promise<void> {
+  if (specs.length === 0) return
+  const rows = specs.map((spec) => ({
+    identifier: spec.name,
+    payload: jobs[spec.name].parse(spec.payload),
+    job_key: spec.key,
+    run_at: spec.runAt?.toISOString(),
+    max_attempts: spec.maxAttempts,
+  }))
+  await tx.query(sql.type(z.object({ added: z.number() }))`
+    select count(*) added from graphile_worker.add_jobs(
+      array(select json_populate_recordset(null::graphile_worker.job_spec, ${JSON.stringify(rows)}::json)))`)
+}

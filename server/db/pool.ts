@@ -1,0 +1,68 @@
+// The one door to Postgres for everything but graphile-worker's own pool. Every query that returns rows names a zod
+// schema, and every row is checked against it.
+import {
+  createBigintTypeParser,
+  createPool,
+  type DatabasePool,
+  type DatabaseTransactionConnection,
+  type Interceptor,
+  SchemaValidationError,
+  sql as slonikSql,
+} from 'slonik'
+import { z } from 'zod'
+
+/** A pool: each query is a transaction of its own. */
+export type Database = DatabasePool
+/** A connection inside an open transaction. Only `transact` makes one, so a write cannot forget its transaction. */
+export type Tx = DatabaseTransactionConnection
+export const sql = slonikSql
+
+/** For statements that return no rows. */
+export const nothing = z.object({}).strict()
+
+/** int8 as a number: serials and counters here stay far below 2^53. */
+const int8 = { ...createBigintTypeParser(), parse: Number }
+
+/** Rows are what their schema says, or the query fails: a drifted column is found here and not three files later. */
+const checkRows: Interceptor = {
+  name: 'check-rows',
+  transformRow: (context, query, row) => {
+    const parser = context.resultParser
+    if (!parser) return row
+    const outcome = parser['~standard'].validate(row)
+    if (outcome instanceof Promise) throw new TypeError('row schemas are synchronous')
+    if (outcome.issues) throw new SchemaValidationError(query, row, outcome.issues)
+    return outcome.value as typeof row
+  },
+}
+
+/**
+ * Opens the pool. Connections are made on demand; the first query tells whether the database answers.
+ * @param url postgres://…; `maxConnections` of this process.
+ */
+export async function openDatabase(url: string, options: { maxConnections: number }): Promise<Database> {
+  return createPool(url, {
+    maxPoolSize: options.maxConnections,
+    minPoolSize: 1,
+    typeParsers: [int8],
+    interceptors: [checkRows],
+    captureStackTrace: false,
+    connectionTimeout: 10_000,
+    idleTimeout: 60_000,
+    statementTimeout: 30_000,
+    idleInTransactionSessionTimeout: 30_000,
+    // Sessions carry no state of ours, and DISCARD ALL would cost a round trip per query and every prepared statement.
+    resetConnection: async () => {},
+  })
+}
+
+/**
+ * Runs `work` in one transaction. Serialization failures and deadlocks run it again, so it must do nothing but SQL.
+ * A read-only transaction refuses writes (SQLSTATE 25006).
+ */
+export function transact<T>(db: Database, work: (tx: Tx) => Promise<T>, options: { readOnly?: boolean } = {}) {
+  return db.transaction(async (tx) => {
+    if (options.readOnly) await tx.query(sql.type(nothing)`set transaction read only`)
+    return work(tx)
+  })
+}

@@ -1,0 +1,37 @@
+// `npm start`: the whole service on this machine, with a database of its own unless DATABASE_URL names one.
+import { join } from 'node:path'
+import { readConfig } from './config.ts'
+import { openEmbeddedPostgres } from './db/embedded.ts'
+import { migrate } from './db/migrate.ts'
+import { runProcess } from './process.ts'
+import { openService } from './service.ts'
+
+await runProcess(async (opened) => {
+  const config = readConfig()
+  const databaseUrl = config.databaseUrl ?? (await openOwnDatabase(config.dataDir, opened))
+  await migrate(databaseUrl)
+  const service = opened.use(await openService(config, databaseUrl))
+  console.log(greeting(service.address, config.paymentMode))
+  return { log: service.api.log, died: service.runner.died, stopping: () => service.api.drain() }
+})
+
+async function openOwnDatabase(dataDir: string, opened: AsyncDisposableStack) {
+  const postgres = await openEmbeddedPostgres({
+    dataDir: join(dataDir),
+    durable: true,
+    log: (line) => console.log(`postgres: ${line}`),
+  })
+  return opened.use(postgres).url
+}
+
+function greeting(address: string, mode: string) {
+  return `
+Countersign is at ${address} (payment mode: ${mode})
+
+  curl -i ${address}/api/agent/v1/verify-source \\
+    -H 'Content-Type: application/json' -H "Idempotency-Key: $(uuidgen || date +%s%N-%s)" \\
+    -d '{"source_url": "https://example.com/", "claim": "This domain is for use in documentation examples."}'
+
+answers 402 with the terms of payment. ${address}/docs shows the rest; \`npm run demo\` buys one. Ctrl-C stops.
+`
+}

@@ -1,0 +1,107 @@
+// What an operator would check by hand, each with its cure. Reads only.
+import { Redis } from 'ioredis'
+import { z } from 'zod'
+import type { Config } from './config.ts'
+import { pendingMigrations } from './db/migrate.ts'
+import { type Database, openDatabase, sql } from './db/pool.ts'
+import { openSigningKey } from './receipts/keys.ts'
+
+export interface Finding {
+  ok: boolean
+  subject: string
+  detail: string
+  cure?: string
+}
+
+const MAX_SKEW_MS = 2000
+
+export async function runDoctor(config: Config): Promise<Finding[]> {
+  const findings = [checkMode(config), ...(await checkDatabase(config))]
+  return config.redisUrl ? [...findings, await checkRedis(config.redisUrl)] : findings
+}
+
+function checkMode({ paymentMode, fixtures }: Config): Finding {
+  const fixed = fixtures.hosts.size > 0 ? `, ${fixtures.hosts.size} fixture hosts` : ''
+  return { ok: true, subject: 'configuration', detail: `valid; payment mode ${paymentMode}${fixed}` }
+}
+
+async function checkDatabase(config: Config): Promise<Finding[]> {
+  if (!config.databaseUrl)
+    return [
+      {
+        ok: config.paymentMode === 'offline',
+        subject: 'database',
+        detail: 'DATABASE_URL is not set: only `npm start` and the demo work',
+        cure: 'set DATABASE_URL',
+      },
+    ]
+  const db = await openDatabase(config.databaseUrl, { maxConnections: 2 })
+  try {
+    return [await checkClock(db), await checkMigrations(db), await checkKeys(db, config), await checkWorkers(db)]
+  } catch (error) {
+    const cure = 'check DATABASE_URL and that the server accepts connections from here; then `npm run cli -- migrate`'
+    return [{ ok: false, subject: 'database', detail: (error as Error).message, cure }]
+  } finally {
+    await db.end()
+  }
+}
+
+async function checkClock(db: Database): Promise<Finding> {
+  const now = await db.oneFirst(sql.type(z.object({ now: z.date() }))`select clock_timestamp() now`)
+  const skew = Math.abs(now.getTime() - Date.now())
+  return {
+    ok: skew < MAX_SKEW_MS,
+    subject: 'database',
+    detail: `answers; its clock and ours differ by ${skew} ms`,
+    cure: 'let both machines follow NTP: deadlines and receipts are told by these clocks',
+  }
+}
+
+async function checkMigrations(db: Database): Promise<Finding> {
+  const applied = await db.any(sql.type(z.object({ name: z.string() }))`
+    select name from schema_migrations where to_regclass('schema_migrations') is not null`)
+  const pending = await pendingMigrations(async () => [...applied])
+  return {
+    ok: pending.length === 0,
+    subject: 'migrations',
+    detail: pending.length === 0 ? 'up to date' : `pending: ${pending.join(', ')}`,
+    cure: 'run `npm run cli -- migrate`',
+  }
+}
+
+async function checkKeys(db: Database, { signingSeed, paymentMode }: Config): Promise<Finding> {
+  const subject = 'signing keys'
+  if (!signingSeed) return { ok: paymentMode === 'offline', subject, detail: 'the seed is kept in DATA_DIR' }
+  try {
+    const key = await openSigningKey(db, signingSeed, 'receipt')
+    return { ok: true, subject, detail: `key_id ${key.keyId} is active and made by this seed` }
+  } catch (error) {
+    return { ok: false, subject, detail: (error as Error).message, cure: 'set the seed this database was started with' }
+  }
+}
+
+async function checkWorkers(db: Database): Promise<Finding> {
+  const alive = await db.oneFirst(sql.type(z.object({ n: z.number() }))`
+    select count(*) n from worker_beats where beat_at > now() - interval '30 seconds'`)
+  return {
+    ok: alive > 0,
+    subject: 'workers',
+    detail: `${alive} with a fresh sign of life`,
+    cure: 'start a worker process: without one, paid requests stay pending',
+  }
+}
+
+async function checkRedis(url: string): Promise<Finding> {
+  const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null })
+  redis.on('error', () => {})
+  try {
+    await redis.connect()
+    await redis.ping()
+    return { ok: true, subject: 'redis', detail: 'answers' }
+  } catch (error) {
+    const cure = 'check REDIS_URL; until it answers each web process counts rate limits for itself'
+    return { ok: false, subject: 'redis', detail: (error as Error).message, cure }
+  } finally {
+    redis.disconnect()
+  }
+}

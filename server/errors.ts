@@ -1,0 +1,112 @@
+// Every failure a caller may see. Callers branch on the code, so a code is never renamed or reused; messages are for
+// people and may change freely. The documentation and the tests read this table.
+
+interface Entry {
+  status: number
+  /** Whether the same thing, asked again later, may succeed. For a request that ended as `failed`: under a new key. */
+  retryable: boolean
+  about: string
+}
+
+const table = {
+  invalid_request: { status: 400, retryable: false, about: 'The request does not have the documented form.' },
+  invalid_idempotency_key: {
+    status: 400,
+    retryable: false,
+    about: 'Idempotency-Key is missing or not 16 to 128 characters of A-Z a-z 0-9 _ . : -',
+  },
+  payment_required: { status: 402, retryable: true, about: 'The terms of payment are in PAYMENT-REQUIRED.' },
+  payment_invalid: {
+    status: 402,
+    retryable: true,
+    about: 'The payment authorization cannot be read or does not meet the terms. Nothing was charged.',
+  },
+  settlement_failed: {
+    status: 402,
+    retryable: true,
+    about: 'The payment did not settle and provably never will. Nothing was charged; the work done is kept.',
+  },
+  unauthenticated: { status: 401, retryable: false, about: 'No valid API key came with the request.' },
+  forbidden: { status: 403, retryable: false, about: 'The API key does not have the right.' },
+  not_found: { status: 404, retryable: false, about: 'There is nothing here for this caller.' },
+  idempotency_conflict: {
+    status: 409,
+    retryable: false,
+    about: 'The Idempotency-Key belongs to another request body.',
+  },
+  payment_conflict: {
+    status: 409,
+    retryable: false,
+    about: 'The payment authorization is bound to another request, or the request to another payment.',
+  },
+  quote_expired: { status: 410, retryable: false, about: 'The quote was not paid in time. Ask again with a new key.' },
+  result_expired: { status: 410, retryable: false, about: 'The result is past its retention and was deleted.' },
+  body_too_large: { status: 413, retryable: false, about: 'The request body is too large.' },
+  unsupported_media_type: { status: 415, retryable: false, about: 'Content-Type must be application/json.' },
+  budget_exceeded: { status: 422, retryable: false, about: 'The price is above options.max_price_usd.' },
+  source_blocked: {
+    status: 422,
+    retryable: false,
+    about: 'The source URL, or an address it leads to, is not a public HTTPS destination on port 443.',
+  },
+  source_dns_failed: { status: 422, retryable: true, about: 'The host name of the source does not resolve.' },
+  source_unreachable: { status: 422, retryable: true, about: 'No connection to the source, or it broke off.' },
+  source_timeout: { status: 422, retryable: true, about: 'The source did not answer in time.' },
+  source_tls_invalid: {
+    status: 422,
+    retryable: false,
+    about: 'The TLS certificate or handshake of the source is invalid.',
+  },
+  source_protocol_error: { status: 422, retryable: false, about: 'The source does not answer in valid HTTP/1.1.' },
+  source_http_status: { status: 422, retryable: true, about: 'The source answered with another status than 200.' },
+  source_redirect_invalid: { status: 422, retryable: false, about: 'A redirect of the source cannot be followed.' },
+  source_too_many_redirects: { status: 422, retryable: false, about: 'The source redirects more than five times.' },
+  source_unsupported_type: { status: 422, retryable: false, about: 'The source is neither text/html nor text/plain.' },
+  source_headers_too_large: { status: 422, retryable: false, about: 'The response headers exceed 65,536 bytes.' },
+  source_too_large: {
+    status: 422,
+    retryable: false,
+    about: 'The response exceeds the limit on wire or decoded bytes.',
+  },
+  source_encoding_invalid: { status: 422, retryable: false, about: 'The content coding or charset cannot be decoded.' },
+  source_too_complex: {
+    status: 422,
+    retryable: false,
+    about: 'The markup exceeds the limits on depth, nodes or time.',
+  },
+  source_empty: { status: 422, retryable: false, about: 'The source has no visible text.' },
+  assessment_failed: { status: 422, retryable: true, about: 'The assessment did not come to a valid end.' },
+  execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
+  rate_limited: { status: 429, retryable: true, about: 'Too many requests from this address or account.' },
+  verification_disabled: { status: 503, retryable: true, about: 'Verification is switched off.' },
+  capacity_exceeded: { status: 503, retryable: true, about: 'More work is waiting than can be taken on.' },
+  provider_unavailable: { status: 503, retryable: true, about: 'A provider that is needed does not answer.' },
+  internal_error: { status: 503, retryable: true, about: 'A fault of ours. The same request may be sent again.' },
+} as const satisfies Record<string, Entry>
+
+export type ErrorCode = keyof typeof table
+
+/** Code → status, retryable, meaning. Widened, so that it can be walked. */
+export const errorTable: Readonly<Record<ErrorCode, Entry>> = table
+
+/** A failure that a caller can act on. Anything else thrown is a fault of ours and leaves as `internal_error`. */
+export class AppError extends Error {
+  override name = 'AppError'
+  readonly code: ErrorCode
+  /** Response headers that belong to this failure, e.g. Retry-After. */
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; headers?: Record<string, string> } = {}) {
+    super(message, { cause: options.cause })
+    this.code = code
+    this.headers = options.headers ?? {}
+  }
+}
+
+/** What may be said of any thrown value: AppErrors as they are, everything else nothing but `internal_error`. */
+export function publicError(error: unknown) {
+  const known =
+    error instanceof AppError ? error : new AppError('internal_error', 'Something went wrong here. Try again.')
+  const { status, retryable } = errorTable[known.code]
+  return { status, headers: known.headers, error: { code: known.code, message: known.message, retryable } }
+}

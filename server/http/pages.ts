@@ -1,0 +1,55 @@
+// Two pages of text: what this is, for people at / and for language models at /llms.txt.
+import type { FastifyInstance } from 'fastify'
+import type { Api } from '../context.ts'
+import { PRICE } from '../verification/result.ts'
+
+export function mountPages(app: FastifyInstance, api: Api) {
+  app.get('/', { config: { operation: 'home' } }, async (_request, reply) => reply.type('text/html').send(home(api)))
+  app.get('/llms.txt', { config: { operation: 'llms' } }, async (_request, reply) =>
+    reply.type('text/plain; charset=utf-8').send(introduction(api)),
+  )
+}
+
+function introduction({ baseUrl, config }: Api) {
+  return `# Countersign
+
+> Source verification for AI agents. Name one public HTTPS page and one claim, pay ${PRICE.usd} USDC through x402 v2, and get
+> a verdict with exact quotes (Unicode code-point offsets, SHA-256 digests) and a signed receipt. Payment mode here: ${config.paymentMode}.
+
+A verdict states only what the retrieved page says. Support by a source does not establish truth.
+
+## How to buy one verification
+
+1. POST ${baseUrl}/api/agent/v1/verify-source with Content-Type: application/json, an unpredictable Idempotency-Key
+   (16 to 128 characters of A-Z a-z 0-9 _ . : -) and {"source_url": "https://...", "claim": "..."}.
+   The answer is 402; its PAYMENT-REQUIRED header holds the terms. Nothing is charged.
+2. Check recipient, asset, amount, network and expiry against your wallet policy; authorize with an x402 v2 client.
+3. Send the identical body with the identical Idempotency-Key and PAYMENT-SIGNATURE. 202 means: wait Retry-After seconds
+   and repeat the same call, or GET the Location with the X-Service-Recovery-Token as bearer token. Never pay anew for a
+   pending request. \`Prefer: wait=20\` holds the answer until it is done.
+4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.
+
+A page that cannot be retrieved ends with 422 and is never charged.
+
+## Reference
+
+- [OpenAPI](${baseUrl}/openapi.json): every operation, schema and error code
+- [Capabilities](${baseUrl}/api/agent/v1/capabilities): price, networks, limits
+- [Signing keys](${baseUrl}/v1/keys): pin them through a channel you trust
+`
+}
+
+function home(api: Api) {
+  const escaped = (text: string) => text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`)
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Countersign</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}pre{white-space:pre-wrap;background:#f4f4f4;padding:1rem}</style>
+<p><a href="/docs">API</a> · <a href="/openapi.json">openapi.json</a> · <a href="/llms.txt">llms.txt</a> ·
+<a href="/api/agent/v1/capabilities">capabilities</a> · <a href="/v1/keys">keys</a> · <a href="/readyz">ready?</a></p>
+<pre>${escaped(introduction(api))}</pre>
+</html>
+`
+}

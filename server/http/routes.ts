@@ -1,0 +1,113 @@
+// A route for each operation of the catalogue. Takes credentials and input out of HTTP, calls `execute`, writes what it
+// answers; knows nothing of what any operation means.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { catalog } from '../catalog.ts'
+import type { Api } from '../context.ts'
+import { AppError, publicError } from '../errors.ts'
+import { type Credentials, execute, type Operation } from '../operation.ts'
+import type { VerificationAnswer } from '../verification/operations.ts'
+import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
+
+/** Longest that `Prefer: wait` holds an answer; Heroku's router gives up at 30 s. */
+const MAX_WAIT_SECONDS = 25
+
+export function mountRoutes(app: FastifyInstance, api: Api) {
+  for (const operation of catalog) {
+    app.route({
+      method: operation.method,
+      url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
+      config: { operation: operation.name },
+      handler: (request, reply) => handle(operation, request, reply, api),
+    })
+  }
+}
+
+async function handle(operation: Operation, request: FastifyRequest, reply: FastifyReply, api: Api) {
+  const gone = new AbortController()
+  // 'close' without a finished answer: nobody is listening any more, so waiting for them is pointless.
+  reply.raw.once('close', () => gone.abort())
+  const wait = preferredWait(request.headers.prefer)
+  const credentials: Credentials = {
+    address: request.ip,
+    bearer: bearerOf(request.headers.authorization),
+    idempotencyKey: single(request.headers['idempotency-key']),
+    payment: single(request.headers['payment-signature']),
+    waitSeconds: wait ?? 0,
+    signal: gone.signal,
+  }
+  const answer = await execute(operation, inputOf(operation, request), { api, credentials })
+  const rendered =
+    operation.kind === 'exchange' && operation.access !== 'public'
+      ? renderAnswer(answer as VerificationAnswer, api, { recovery: operation.access === 'recovery' })
+      : plain(answer)
+  if (wait !== null && (rendered.status === 200 || rendered.status === 202))
+    rendered.headers['preference-applied'] = `wait=${wait}`
+  return write(reply, rendered)
+}
+
+function plain(body: unknown): HttpAnswer {
+  return { status: 200, headers: {}, body }
+}
+
+function write(reply: FastifyReply, answer: HttpAnswer) {
+  return reply.code(answer.status).headers(answer.headers).send(answer.body)
+}
+
+/** GET: query and path; everything else: body and path. The path wins. */
+function inputOf(operation: Operation, request: FastifyRequest): unknown {
+  const path = request.params as Record<string, string>
+  if (operation.method === 'GET') return { ...(request.query as object), ...path }
+  if (request.body === undefined)
+    throw new AppError('unsupported_media_type', 'Send a JSON body with Content-Type: application/json.')
+  if (request.body === null || typeof request.body !== 'object' || Array.isArray(request.body))
+    throw new AppError('invalid_request', 'The body must be a JSON object.')
+  return Object.keys(path).length > 0 ? { ...request.body, ...path } : request.body
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(', ') : header
+}
+
+function bearerOf(header: string | undefined): string | undefined {
+  return header?.match(/^Bearer +([\x21-\x7e]+) *$/i)?.[1]
+}
+
+/** RFC 7240 `wait`, in whole seconds and at most 25; null when it was not asked for. */
+export function preferredWait(header: string | string[] | undefined): number | null {
+  for (const preference of single(header)?.split(',') ?? []) {
+    const seconds = preference.match(/^\s*wait\s*=\s*"?(\d{1,9})"?\s*(;.*)?$/i)?.[1]
+    if (seconds !== undefined) return Math.min(Number(seconds), MAX_WAIT_SECONDS)
+  }
+  return null
+}
+
+/** The one place where a thrown value becomes an answer. Faults of ours are logged here, with the operation they hit. */
+export function renderError(error: unknown, request: FastifyRequest): HttpAnswer {
+  const known = fromFramework(error)
+  if (!(known instanceof AppError)) {
+    const operation = request.routeOptions.config?.operation ?? 'unknown'
+    request.log.error({ event: 'request_failed', operation, err: known })
+  }
+  if (request.url.startsWith('/api/')) return renderVerificationError(known)
+  const { status, headers, error: body } = publicError(known)
+  return { status: body.code === 'internal_error' ? 500 : status, headers: { ...headers }, body: { error: body } }
+}
+
+/** What Fastify refuses by itself, before an operation is reached. */
+function fromFramework(error: unknown): unknown {
+  const code = (error as { code?: unknown }).code
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return new AppError('unsupported_media_type', 'Content-Type must be application/json.', { cause: error })
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new AppError('body_too_large', 'The request body is larger than 64 KiB.', { cause: error })
+  const status = (error as { statusCode?: unknown }).statusCode
+  if (!(error instanceof AppError) && typeof status === 'number' && status >= 400 && status < 500)
+    return new AppError('invalid_request', 'The request cannot be read.', { cause: error })
+  return error
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: string
+  }
+}

@@ -1,0 +1,101 @@
+// How the answers of the verification interface look in HTTP: its statuses, its headers, its body shape, and no others.
+import type { Api } from '../context.ts'
+import { type ErrorCode, publicError } from '../errors.ts'
+import { encodeTerms, paymentRequired } from '../payments/x402.ts'
+import type { VerificationAnswer } from '../verification/operations.ts'
+import { recoveryToken } from '../verification/recovery.ts'
+import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../verification/result.ts'
+
+/** An answer ready to be written. A Buffer is sent as it is; anything else as JSON. */
+export interface HttpAnswer {
+  status: number
+  headers: Record<string, string>
+  body: unknown
+}
+
+/** Seconds after which asking again is worth it. */
+const RETRY_AFTER = { processing: '1', settlement_unknown: '3' } as const
+
+/** Statuses these routes may leave with; anything else a framework or a parser comes up with is mapped onto them. */
+const STATUSES = new Set([200, 202, 400, 402, 404, 409, 410, 415, 422, 429, 503])
+
+export function renderAnswer(answer: VerificationAnswer, api: Api, options: { recovery: boolean }): HttpAnswer {
+  switch (answer.kind) {
+    case 'completed':
+      return {
+        status: 200,
+        headers: {
+          'content-type': 'application/json; charset=utf-8',
+          'cache-control': 'private, no-store',
+          ...credentialsOf(answer.requestId, api),
+          ...(answer.settlementHeader && !options.recovery && { 'payment-response': answer.settlementHeader }),
+          ...(answer.replay && { 'x-service-idempotent-replay': 'true' }),
+        },
+        body: answer.bytes,
+      }
+    case 'pending':
+      return {
+        status: 202,
+        headers: {
+          'cache-control': 'no-store',
+          'retry-after': RETRY_AFTER[answer.code],
+          location: `${api.baseUrl}/api/agent/v1/requests/${answer.requestId}`,
+          ...credentialsOf(answer.requestId, api),
+        },
+        body: nonCompleted(
+          'pending',
+          { code: answer.code, message: answer.message, retryable: true },
+          answer.requestId,
+        ),
+      }
+    case 'failed':
+      return {
+        status: 422,
+        headers: { 'cache-control': 'no-store' },
+        body: nonCompleted('failed', answer.error, answer.requestId),
+      }
+    case 'payment_required':
+      return renderChallenge(answer, api)
+  }
+}
+
+function credentialsOf(requestId: string, api: Api) {
+  return { 'x-service-recovery-token': recoveryToken(api.secrets.recovery, requestId) }
+}
+
+function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_required' }>, api: Api): HttpAnswer {
+  const resource = `${api.baseUrl}/api/agent/v1/verify-source`
+  const terms = paymentRequired(api.facilitator.accepts, resource, answer.message)
+  const error = { code: answer.code, message: answer.message, retryable: true }
+  return {
+    status: 402,
+    headers: { 'cache-control': 'no-store', 'payment-required': encodeTerms(terms) },
+    body: {
+      ...nonCompleted('payment_required', error, answer.requestId),
+      payment_required: terms,
+      quote: {
+        amount_atomic: PRICE.atomic,
+        currency: PRICE.currency,
+        decimals: PRICE.decimals,
+        price_usd: PRICE.usd,
+        expires_at: answer.quoteExpiresAt.toISOString(),
+      },
+    },
+  }
+}
+
+function nonCompleted(status: NonCompleted['status'], error: NonCompleted['error'], requestId?: string): NonCompleted {
+  return { schema_version: SCHEMA_VERSION, status, error, ...(requestId && { request_id: requestId }) }
+}
+
+/** Whatever went wrong, in this interface's statuses: an oversized body is a 400 here, a fault of ours a 503. */
+export function renderVerificationError(error: unknown): HttpAnswer {
+  const known = publicError(error)
+  const status = STATUSES.has(known.status) ? known.status : known.status < 500 ? 400 : 503
+  const code: ErrorCode = status === 400 && known.status === 413 ? 'invalid_request' : known.error.code
+  return {
+    status,
+    headers: { 'cache-control': 'no-store', ...known.headers },
+    body: nonCompleted(status === 402 ? 'payment_required' : 'failed', { ...known.error, code }),
+  }
+}

@@ -1,0 +1,16 @@
+// The API process: answers until it is told to stop, then finishes what it is answering.
+
+import { openServer } from './app.ts'
+import { readConfig } from './config.ts'
+import { openApi, openCore } from './context.ts'
+import { runProcess } from './process.ts'
+
+await runProcess(async (opened) => {
+  const config = readConfig()
+  if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` brings its own database')
+  const core = opened.use(await openCore(config, config.databaseUrl))
+  const api = opened.use(await openApi(core))
+  const server = opened.use(await openServer(api))
+  core.log.info({ event: 'listening', address: server.address })
+  return { log: core.log, stopping: () => api.drain() }
+})

@@ -1,0 +1,181 @@
+// x402 v2 as this service speaks it: the terms it asks, the authorization it reads, and the Facilitator that checks and
+// settles one. Codecs and schemas are the protocol's own package; its HTTP middleware is not used, because that turns an
+// unknown settlement into a 402, and a stock client signs a new payment at every 402.
+import { isDeepStrictEqual } from 'node:util'
+import { decodePaymentSignatureHeader, encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http'
+import { parsePaymentPayload } from '@x402/core/schemas'
+import type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types'
+import { z } from 'zod'
+import { AppError } from '../errors.ts'
+import { type Payment, PRICE, payment as paymentShape } from '../verification/result.ts'
+
+export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse }
+
+/** Seconds a client makes its authorization valid for: enough for the slowest source and its settlement. */
+export const MAX_TIMEOUT_SECONDS = 300
+
+/** USDC on the EVM networks, with the EIP-712 domain of each contract (the names differ, and signatures with them). */
+export const EVM_USDC = {
+  'eip155:8453': { asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', name: 'USD Coin', version: '2' },
+  'eip155:84532': { asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e', name: 'USDC', version: '2' },
+} as const
+export type EvmNetwork = keyof typeof EVM_USDC
+
+/** What one verification costs on an EVM network. */
+export function evmTerms(network: EvmNetwork, payTo: string): PaymentRequirements {
+  const { asset, name, version } = EVM_USDC[network]
+  return {
+    scheme: 'exact',
+    network,
+    amount: PRICE.atomic,
+    asset,
+    payTo,
+    maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+    extra: { name, version },
+  }
+}
+
+/** What makes an authorization the same one again: it can be used once, for one request. */
+export const paymentIdentity = z.object({
+  network: z.string(),
+  asset: z.string(),
+  payer: z.string(),
+  nonce: z.string(),
+})
+export type PaymentIdentity = z.output<typeof paymentIdentity>
+
+/** The payment bound to a request; holds nothing that could be used to pay with. */
+export const boundPayment = z.object({
+  identity: paymentIdentity,
+  /** Unix seconds after which the chain refuses the authorization. */
+  valid_before: z.number(),
+  requirements: z.looseObject({}),
+})
+export type BoundPayment = z.output<typeof boundPayment>
+
+/** How a settlement ended; `response` is what PAYMENT-RESPONSE says. */
+export const settlement = z.object({ payment: paymentShape, response: z.looseObject({}) })
+export type Settlement = z.output<typeof settlement>
+
+export type SettlementOutcome =
+  | { kind: 'paid'; payment: Payment; response: SettleResponse }
+  /** Provably not charged, now and for ever, under this authorization. */
+  | { kind: 'unpaid'; reason: string }
+  /** May have been charged. Ask again, never for another payment. */
+  | { kind: 'unknown'; reason: string; retryAfterSeconds: number }
+
+/** A payment that was read from its header: the payload as it came, and which terms it accepts. */
+export interface OfferedPayment {
+  payload: PaymentPayload
+  bound: BoundPayment
+}
+
+/**
+ * Checks and settles payments. Implementations: offline.ts.
+ * `settle` may be called again for the same payment, by another process too, and must never charge twice: a payment that
+ * is already settled answers `paid` again. It answers, and throws only when it cannot say anything at all.
+ */
+export interface Facilitator extends AsyncDisposable {
+  /** Named in every result's `payment.provider`. */
+  readonly provider: string
+  /** What is asked, in order of preference. */
+  readonly accepts: readonly PaymentRequirements[]
+  /** Throws AppError `payment_invalid` for what will not settle, `provider_unavailable` when it cannot tell. */
+  verify(offer: OfferedPayment): Promise<void>
+  settle(offer: OfferedPayment): Promise<SettlementOutcome>
+}
+
+/** The 402's terms, for header and body alike. */
+export function paymentRequired(
+  accepts: readonly PaymentRequirements[],
+  resourceUrl: string,
+  error: string,
+): PaymentRequired {
+  return {
+    x402Version: 2,
+    error,
+    resource: {
+      url: resourceUrl,
+      description: 'Hold one public HTTPS page against one claim: a verdict with exact quotes and a signed receipt.',
+      mimeType: 'application/json',
+    },
+    accepts: [...accepts],
+  }
+}
+
+export const encodeTerms = encodePaymentRequiredHeader
+export const encodeSettlement = encodePaymentResponseHeader
+
+/** EIP-3009, the only EVM payload taken: Permit2 and others move money by rules this service cannot reconcile. */
+export const evmAuthorization = z.object({
+  signature: z.string().regex(/^0x[0-9a-fA-F]+$/),
+  authorization: z.object({
+    from: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+    to: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+    value: z.string().regex(/^\d{1,30}$/),
+    validAfter: z.string().regex(/^\d{1,15}$/),
+    validBefore: z.string().regex(/^\d{1,15}$/),
+    nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+  }),
+})
+export type EvmAuthorization = z.output<typeof evmAuthorization>
+
+/**
+ * Reads PAYMENT-SIGNATURE (base64 JSON) or the object MCP carries. No secret is repeated in an error.
+ * Throws AppError `payment_invalid`.
+ */
+export function readPayment(given: unknown, accepts: readonly PaymentRequirements[]): OfferedPayment {
+  const payload = readPayload(given)
+  const requirements = accepts.find((terms) => accepted(payload.accepted, terms))
+  if (!requirements) throw new AppError('payment_invalid', 'The payment does not accept any of the terms offered.')
+  const parsed = evmAuthorization.safeParse(payload.payload)
+  if (!parsed.success) throw new AppError('payment_invalid', 'The payment is not an EIP-3009 authorization.')
+  const { from, nonce, validBefore } = parsed.data.authorization
+  return {
+    payload,
+    bound: {
+      identity: {
+        network: requirements.network,
+        asset: requirements.asset.toLowerCase(),
+        payer: from.toLowerCase(),
+        nonce: nonce.toLowerCase(),
+      },
+      valid_before: Number(validBefore),
+      requirements,
+    },
+  }
+}
+
+function readPayload(given: unknown): PaymentPayload {
+  let raw = given
+  if (typeof given === 'string') {
+    try {
+      raw = decodePaymentSignatureHeader(given)
+    } catch {
+      throw new AppError('payment_invalid', 'PAYMENT-SIGNATURE is not base64 of an x402 v2 payment payload.')
+    }
+  }
+  const parsed = parsePaymentPayload(raw)
+  if (!parsed.success || parsed.data.x402Version !== 2)
+    throw new AppError('payment_invalid', 'The payment is not an x402 v2 payment payload.')
+  // The schema drops what it does not know; the facilitator is given what the client signed.
+  return raw as PaymentPayload
+}
+
+/** The client must repeat our terms; it may add to `extra`, and addresses may differ in case on EVM networks. */
+function accepted(theirs: PaymentRequirements, ours: PaymentRequirements): boolean {
+  const fold = (value: string) => (ours.network.startsWith('eip155:') ? value.toLowerCase() : value)
+  return (
+    theirs.scheme === ours.scheme &&
+    theirs.network === ours.network &&
+    theirs.amount === ours.amount &&
+    fold(theirs.asset) === fold(ours.asset) &&
+    fold(theirs.payTo) === fold(ours.payTo) &&
+    theirs.maxTimeoutSeconds === ours.maxTimeoutSeconds &&
+    Object.entries(ours.extra ?? {}).every(([name, value]) => isDeepStrictEqual(theirs.extra?.[name], value))
+  )
+}
+
+export function samePayment(a: PaymentIdentity, b: PaymentIdentity): boolean {
+  return a.network === b.network && a.asset === b.asset && a.payer === b.payer && a.nonce === b.nonce
+}

@@ -1,0 +1,50 @@
+// How every process of ours lives and ends: what it opened is closed in reverse when it is asked to stop, when a part of it
+// dies, and when it cannot start; and a drain that takes too long is cut off before the platform's SIGKILL at 30 s.
+
+import { ConfigError } from './config.ts'
+import type { Logger } from './telemetry.ts'
+
+export interface Running {
+  log: Logger
+  /** Rejects when a part died without which the process is of no use. */
+  died?: Promise<never>
+  /** Called at once when a stop is asked for, before anything is closed. */
+  stopping?: () => void
+}
+
+const HARD_STOP_MS = 29_000
+
+/** Runs `start` and waits for SIGTERM, SIGINT or a death. Exits 0 after a drain, 1 otherwise. */
+export async function runProcess(start: (opened: AsyncDisposableStack) => Promise<Running>): Promise<void> {
+  const opened = new AsyncDisposableStack()
+  const stop = Promise.withResolvers<string>()
+  const onSignal = (signal: string) => stop.resolve(signal)
+  process.once('SIGTERM', onSignal).once('SIGINT', onSignal)
+  let log: Logger | undefined
+  try {
+    const running = await start(opened)
+    log = running.log
+    const reason = await Promise.race([stop.promise, running.died ?? stop.promise])
+    log.info({ event: 'stopping', reason })
+    running.stopping?.()
+  } catch (error) {
+    process.exitCode = 1
+    report(error, log)
+  }
+  // A second signal, or a drain past the deadline: what is committed is safe, the rest is rescued by another worker.
+  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
+  setTimeout(() => process.exit(1), HARD_STOP_MS).unref()
+  try {
+    await opened.disposeAsync()
+  } catch (error) {
+    process.exitCode = 1
+    report(error, log)
+  }
+  log?.info({ event: 'stopped' })
+}
+
+function report(error: unknown, log: Logger | undefined) {
+  if (error instanceof ConfigError) console.error(error.message)
+  else if (log) log.fatal({ event: 'died', err: error })
+  else console.error(error instanceof Error ? error.message : error)
+}

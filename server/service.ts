@@ -1,0 +1,33 @@
+// The whole service in one process, API and worker together: what `npm start`, the demo and the tests run. In production
+// the Procfile's processes open the same parts apart.
+
+import { openWork, type Work } from '../workers/context.ts'
+import { openRunner, type Runner } from '../workers/runner.ts'
+import type { Assessor } from '../workers/verify.ts'
+import { openServer } from './app.ts'
+import type { Config } from './config.ts'
+import { type Api, type Overrides, openApi, openCore } from './context.ts'
+
+export interface Service extends AsyncDisposable {
+  address: string
+  api: Api
+  work: Work
+  runner: Runner
+}
+
+/** Needs a migrated database. Disposing drains both halves. */
+export async function openService(
+  config: Config,
+  databaseUrl: string,
+  overrides: Overrides & { assessor?: Assessor } = {},
+): Promise<Service> {
+  await using opened = new AsyncDisposableStack()
+  const core = opened.use(await openCore(config, databaseUrl, overrides))
+  const work = opened.use(await openWork(core, overrides))
+  const runner = opened.use(await openRunner(work))
+  const api = opened.use(await openApi(core))
+  const server = opened.use(await openServer(api))
+  opened.defer(() => api.drain())
+  const closing = opened.move()
+  return { address: server.address, api, work, runner, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}

@@ -1,0 +1,274 @@
+// What a caller may ask of verification: buy one, get its result back, learn what is on offer.
+//
+// The order in `submit` is the contract: the key is looked up before any payment is read, because a stock x402 client
+// repeats every call unsigned first and signs anew at every 402. No 402 leaves here while a payment may be under way.
+import { createHash, randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { BatchOverflow } from '../db/batch.ts'
+import { AppError } from '../errors.ts'
+import { type Call, defineExchange } from '../operation.ts'
+import { parsePublicUrl } from '../outbound/url-policy.ts'
+import { sealPayload } from '../payments/seal.ts'
+import { type OfferedPayment, readPayment, samePayment } from '../payments/x402.ts'
+import { canonicalJson, sha256 } from '../receipts/format.ts'
+import { capabilities, describeCapabilities } from './capabilities.ts'
+import { isRecoveryToken } from './recovery.ts'
+import { findById, findByKey, findResult, type RequestError, type RequestView, WORKING } from './request.ts'
+import { completedResult, PRICE, type VerificationInput, verificationInput } from './result.ts'
+
+/** Every answer of these operations that is not an AppError; http/verification.ts and MCP each render it their way. */
+export type VerificationAnswer =
+  | { kind: 'completed'; requestId: string; bytes: Buffer; settlementHeader: string | null; replay: boolean }
+  | { kind: 'pending'; requestId: string; code: 'processing' | 'settlement_unknown'; message: string }
+  | { kind: 'failed'; requestId: string; error: RequestError }
+  | {
+      kind: 'payment_required'
+      requestId: string
+      code: 'payment_required' | 'payment_invalid' | 'settlement_failed'
+      message: string
+      quoteExpiresAt: Date
+    }
+
+export const verifySource = defineExchange({
+  name: 'verify_source',
+  summary: 'Verify one claim against one public HTTPS page',
+  description:
+    'Without PAYMENT-SIGNATURE: 402 with the terms of payment. With it, the identical body and the identical ' +
+    'Idempotency-Key: the work is done, and paid for only when it is done. Repeat the same call as often as you like: ' +
+    'one key is charged at most once. `Prefer: wait=N` (up to 25 s) holds the answer until the work is finished.',
+  method: 'POST',
+  path: '/api/agent/v1/verify-source',
+  family: 'verification',
+  access: 'payment',
+  kind: 'exchange',
+  input: verificationInput,
+  output: completedResult,
+  run: submit,
+})
+
+export const getRequest = defineExchange({
+  name: 'get_request',
+  summary: 'Recover the result of a request',
+  description:
+    'Needs the recovery token that came with 202 and 200 as bearer token. `Prefer: wait=N` holds the answer.',
+  method: 'GET',
+  path: '/api/agent/v1/requests/{request_id}',
+  family: 'verification',
+  access: 'recovery',
+  kind: 'exchange',
+  input: z.object({ request_id: z.string() }),
+  output: completedResult,
+  run: recover,
+})
+
+export const getCapabilities = defineExchange({
+  name: 'get_capabilities',
+  summary: 'What this service offers: schemas, limits, price, networks',
+  method: 'GET',
+  path: '/api/agent/v1/capabilities',
+  family: 'verification',
+  access: 'public',
+  kind: 'exchange',
+  input: z.object({}),
+  output: capabilities,
+  run: async (_input, { api }) => describeCapabilities(api),
+})
+
+async function submit(input: VerificationInput, call: Call): Promise<VerificationAnswer> {
+  const { api } = call
+  const keyHash = hashKey(call.credentials.idempotencyKey)
+  const bodyHash = sha256(canonicalJson(input))
+  const row = await findByKey(api.db, keyHash)
+  if (row && row.body_hash !== bodyHash)
+    throw new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
+  if (row && !isPayable(row)) return answerStanding(row, call, { replay: true })
+  if (!api.config.verificationEnabled) throw new AppError('verification_disabled', 'Verification is switched off here.')
+  if (!row) refuseHopeless(input, call)
+
+  const admission = { id: row?.id ?? randomUUID(), known: row !== null, keyHash, bodyHash, body: input }
+  const { offer, refusal } = await takePayment(call)
+  const admitted = await admit(call, {
+    ...admission,
+    quoteTtlSeconds: api.config.quoteTtlSeconds,
+    ...(offer && {
+      payment: { bound: offer.bound, sealFor: (id) => sealPayload(api.secrets.payload, id, offer.payload) },
+    }),
+  })
+  if (admitted.kind === 'payment_taken')
+    throw new AppError('payment_conflict', 'This payment authorization is bound to another request.')
+  const { row: now, accepted } = admitted
+  if (now.body_hash !== bodyHash)
+    throw new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
+  if (accepted) return awaitOutcome(now, call, { replay: false })
+  return isPayable(now) ? askForPayment(now, refusal) : answerStanding(now, call, { replay: true })
+}
+
+async function recover(input: { request_id: string }, call: Call): Promise<VerificationAnswer> {
+  const { api, credentials } = call
+  const unknown = () => new AppError('not_found', 'There is no such request, or the recovery token is not its own.')
+  if (!z.uuid().safeParse(input.request_id).success || !credentials.bearer) throw unknown()
+  const id = input.request_id.toLowerCase()
+  if (!isRecoveryToken(api.secrets.recovery, id, credentials.bearer)) throw unknown()
+  const kept = api.results.get(id)
+  if (kept && kept.expiresAt > Date.now()) return { kind: 'completed', requestId: id, replay: false, ...kept }
+  const row = await findById(api.db, id)
+  if (!row || row.state === 'quoted') throw unknown()
+  if (row.state === 'unpaid' && isPayable(row)) return askForPayment(row, null)
+  return answerStanding(row, call, { replay: false })
+}
+
+const KEY_FORM = /^[A-Za-z0-9_.:-]{16,128}$/
+
+function hashKey(key: string | undefined): Buffer {
+  if (key === undefined) throw new AppError('invalid_idempotency_key', 'The Idempotency-Key header is required.')
+  if (!KEY_FORM.test(key))
+    throw new AppError('invalid_idempotency_key', 'Idempotency-Key must be 16 to 128 characters of A-Z a-z 0-9 _ . : -')
+  return createHash('sha256').update(key).digest()
+}
+
+/** Nobody is asked to pay for what cannot succeed. */
+function refuseHopeless(input: VerificationInput, { api }: Call) {
+  const budget = input.options?.max_price_usd
+  if (budget !== undefined && microUsd(budget) < microUsd(PRICE.usd))
+    throw new AppError('budget_exceeded', `The price is ${PRICE.usd} USD, above options.max_price_usd of ${budget}.`)
+  parsePublicUrl(input.source_url, api.config.fixtures)
+}
+
+/** Exact: `0.03` and `0.029999` differ by one. */
+function microUsd(decimal: string): bigint {
+  const [whole = '0', fraction = ''] = decimal.split('.')
+  return BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
+}
+
+/** Whether terms may be (or have been) named for it and still hold. */
+function isPayable(row: RequestView): boolean {
+  return (row.state === 'quoted' || row.state === 'unpaid') && row.quote_expires_at.getTime() > Date.now()
+}
+
+/** The verified payment that came along, or why the one that came is not taken, or neither. */
+async function takePayment({
+  api,
+  credentials,
+}: Call): Promise<{ offer: OfferedPayment | null; refusal: AppError | null }> {
+  if (credentials.payment === undefined) return { offer: null, refusal: null }
+  try {
+    const offer = readPayment(credentials.payment, api.facilitator.accepts)
+    await api.facilitator.verify(offer)
+    return { offer, refusal: null }
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'payment_invalid') return { offer: null, refusal: error }
+    throw error
+  }
+}
+
+async function admit({ api }: Call, admission: Parameters<Call['api']['admissions']['add']>[0]) {
+  try {
+    return await api.admissions.add(admission)
+  } catch (error) {
+    if (!(error instanceof BatchOverflow)) throw error
+    throw new AppError('capacity_exceeded', 'More requests are waiting than can be taken on.', {
+      cause: error,
+      headers: { 'retry-after': '2' },
+    })
+  }
+}
+
+function askForPayment(row: RequestView, refusal: AppError | null): VerificationAnswer {
+  const asked = { kind: 'payment_required' as const, requestId: row.id, quoteExpiresAt: row.quote_expires_at }
+  if (refusal) return { ...asked, code: 'payment_invalid', message: refusal.message }
+  if (row.state === 'unpaid')
+    return {
+      ...asked,
+      code: 'settlement_failed',
+      message: 'The earlier payment did not settle and never will: nothing was charged. The work is kept; pay anew.',
+    }
+  return {
+    ...asked,
+    code: 'payment_required',
+    message: `${PRICE.usd} USDC buys this verification. Nothing was charged.`,
+  }
+}
+
+/** A request that is past payment: what it came to, or where it is. */
+async function answerStanding(
+  row: RequestView,
+  call: Call,
+  { replay }: { replay: boolean },
+): Promise<VerificationAnswer> {
+  const otherPayment = bringsOtherPayment(row, call)
+  if (row.state === 'completed') {
+    if (otherPayment)
+      throw new AppError('payment_conflict', 'This request is completed and was paid by another payment.')
+    return serveResult(row.id, call, replay)
+  }
+  if (WORKING.includes(row.state)) return awaitOutcome(row, call, { replay, otherPayment })
+  if (row.state === 'failed' && row.error) return { kind: 'failed', requestId: row.id, error: row.error }
+  if (row.state === 'expired' && row.payment)
+    throw new AppError('result_expired', 'The result is past its retention and was deleted.')
+  throw new AppError('quote_expired', 'The quote was not paid in time. Ask again with a new Idempotency-Key.')
+}
+
+/** A payment that cannot be read is no payment; only a readable one that differs from the bound one counts. */
+function bringsOtherPayment(row: RequestView, { api, credentials }: Call): boolean {
+  if (credentials.payment === undefined || !row.payment) return false
+  try {
+    return !samePayment(readPayment(credentials.payment, api.facilitator.accepts).bound.identity, row.payment.identity)
+  } catch {
+    return false
+  }
+}
+
+/** Waits as long as the caller wants to and we may, then says how things stand. */
+async function awaitOutcome(
+  row: RequestView,
+  call: Call,
+  { replay, otherPayment = false }: { replay: boolean; otherPayment?: boolean },
+): Promise<VerificationAnswer> {
+  const { api, credentials } = call
+  const enough = AbortSignal.any([
+    AbortSignal.timeout(credentials.waitSeconds * 1000),
+    credentials.signal,
+    api.draining,
+  ])
+  let now: RequestView | null = row
+  while (now && WORKING.includes(now.state) && credentials.waitSeconds > 0 && !enough.aborted) {
+    await api.waiting.nextSign(row.id, enough)
+    now = await findById(api.db, row.id)
+  }
+  if (!now) throw new Error(`request ${row.id} vanished`)
+  if (!WORKING.includes(now.state))
+    return now.state === 'unpaid' ? askForPayment(now, null) : answerStanding(now, call, { replay })
+  return { kind: 'pending', requestId: row.id, ...pendingText(now, otherPayment) }
+}
+
+function pendingText(row: RequestView, otherPayment: boolean) {
+  const unused = otherPayment ? ' The other payment that came with this call is not used.' : ''
+  if (row.state === 'settling')
+    return {
+      code: 'settlement_unknown' as const,
+      message: `The payment is being settled. Repeat this call, with the same payment if any; never pay anew.${unused}`,
+    }
+  return {
+    code: 'processing' as const,
+    message: `The work is under way. Repeat this call or the recovery URL.${unused}`,
+  }
+}
+
+async function serveResult(id: string, { api }: Call, replay: boolean): Promise<VerificationAnswer> {
+  const kept = api.results.get(id) ?? (await readResult(id, api))
+  if (!kept || kept.expiresAt <= Date.now())
+    throw new AppError('result_expired', 'The result is past its retention and was deleted.')
+  return { kind: 'completed', requestId: id, replay, ...kept }
+}
+
+async function readResult(id: string, api: Call['api']) {
+  const row = await findResult(api.db, id)
+  if (!row) return null
+  const kept = {
+    bytes: row.result,
+    settlementHeader: row.settlement_header,
+    expiresAt: row.changed_at.getTime() + api.config.resultRetentionSeconds * 1000,
+  }
+  api.results.set(id, kept)
+  return kept
+}

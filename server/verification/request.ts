@@ -1,0 +1,221 @@
+// The record of one verification: its states, the legal moves between them, and its SQL.
+//
+//   quoted ──► accepted ──► observed ──► assessed ──► settling ──► settled ──► completed
+//     │            └────────────┴──► failed              │  ▲                      │
+//     │                                                  ▼  └── (paid anew) ── unpaid
+//     └──────────────────────────────► expired ◄────────────────────────────────── ┘
+//
+// Up to `assessed` nothing can have been charged. From `settling` on the authorization may be out of our hands: such a
+// request is never failed and never asked to pay again until the payment is proved unpaid.
+import { z } from 'zod'
+import type { Batcher } from '../db/batch.ts'
+import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { type ErrorCode, errorTable } from '../errors.ts'
+import { boundPayment, settlement } from '../payments/x402.ts'
+import { assessment } from './assessment.ts'
+import { observation } from './observation.ts'
+import { verificationInput } from './result.ts'
+
+export const states = [
+  'quoted',
+  'accepted',
+  'observed',
+  'assessed',
+  'settling',
+  'settled',
+  'completed',
+  'unpaid',
+  'failed',
+  'expired',
+] as const
+export type State = (typeof states)[number]
+
+/** From each state, the states it may move to. The CHECK constraints of the table say the same of the columns. */
+export const moves: Readonly<Record<State, readonly State[]>> = {
+  quoted: ['accepted', 'expired'],
+  accepted: ['observed', 'failed'],
+  observed: ['assessed', 'failed'],
+  assessed: ['settling', 'failed'],
+  settling: ['settled', 'unpaid'],
+  settled: ['completed'],
+  completed: ['expired'],
+  unpaid: ['assessed', 'expired'],
+  failed: [],
+  expired: [],
+}
+
+/** States in which a job is at work, or must be. */
+export const WORKING: readonly State[] = ['accepted', 'observed', 'assessed', 'settling', 'settled']
+
+export const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
+export type RequestError = z.output<typeof requestError>
+
+/** What is stored of an observation: what was seen, and whether it had been seen for another request before. */
+export const storedObservation = z.object({ observation, cache_hit: z.boolean() })
+export type StoredObservation = z.output<typeof storedObservation>
+
+/** A request as a caller meets it: enough to answer with, without the page's text. */
+export const requestView = z.object({
+  id: z.uuid(),
+  state: z.enum(states),
+  body_hash: z.string(),
+  quote_expires_at: z.date(),
+  changed_at: z.date(),
+  payment: boundPayment.nullable(),
+  error: requestError.nullable(),
+})
+export type RequestView = z.output<typeof requestView>
+
+/** The columns of `requestView`. */
+export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error`
+
+export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | null> {
+  return db.maybeOne(sql.prepared('find_request_by_key', requestView)`
+    select ${viewColumns} from verification_requests where key_hash = ${sql.binary(keyHash)}`)
+}
+
+export function findById(db: Database, id: string): Promise<RequestView | null> {
+  return db.maybeOne(sql.prepared('find_request_by_id', requestView)`
+    select ${viewColumns} from verification_requests where id = ${id}`)
+}
+
+/** The bytes that are served, and the PAYMENT-RESPONSE that goes with them. */
+export const storedResult = z.object({
+  result: z.instanceof(Buffer),
+  settlement_header: z.string().nullable(),
+  changed_at: z.date(),
+})
+export type StoredResult = z.output<typeof storedResult>
+
+export function findResult(db: Database, id: string): Promise<StoredResult | null> {
+  return db.maybeOne(sql.prepared('find_result', storedResult)`
+    select result, settlement_header, changed_at from verification_requests where id = ${id} and state = 'completed'`)
+}
+
+/** A request as its worker holds it. `attempt` is the token under which this worker may commit. */
+export const workingRequest = z.object({
+  id: z.uuid(),
+  state: z.enum(states),
+  attempt: z.uuid(),
+  body: verificationInput,
+  payment: boundPayment,
+  payment_sealed: z.instanceof(Buffer).nullable(),
+  stored: storedObservation.nullable(),
+  assessment: assessment.nullable(),
+  settlement: settlement.nullable(),
+})
+export type WorkingRequest = z.output<typeof workingRequest>
+
+/**
+ * Takes the request for one attempt; whoever held it before can commit nothing from here on.
+ * Null when there is nothing left to work on.
+ */
+export function claimRequest(db: Database, id: string, attempt: string): Promise<WorkingRequest | null> {
+  return db.maybeOne(sql.prepared('claim_request', workingRequest)`
+    update verification_requests set attempt = ${attempt}
+    where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
+    returning id, state, attempt, body, payment, payment_sealed, observation stored, assessment, settlement`)
+}
+
+/** Whether this attempt still owns the request; if so nobody else can take it before the transaction ends. */
+export function holdsRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>): Promise<boolean> {
+  return tx.exists(sql.type(z.object({ held: z.number() }))`
+    select 1 held from verification_requests where id = ${request.id} and attempt = ${request.attempt} for update`)
+}
+
+/** Another attempt has taken the request, or it has moved on: the caller stops and leaves everything as it is. */
+export class Fenced extends Error {
+  override name = 'Fenced'
+}
+
+/** One step of a request, as its worker asks for it. Only the columns the new state adds are given. */
+export interface Step {
+  id: string
+  attempt: string
+  from: State
+  to: State
+  stored?: StoredObservation
+  assessment?: z.output<typeof assessment>
+  settlement?: z.output<typeof settlement>
+}
+
+/** Steps of all jobs of a process are committed in groups; answers whether each step was taken. */
+export type Steps = Batcher<Step, boolean>
+
+/** Moves the request and answers it in its new state. Throws Fenced. A crash before the commit repeats the stage. */
+export async function advance(
+  steps: Steps,
+  request: WorkingRequest,
+  to: State,
+  added: Pick<Step, 'stored' | 'assessment' | 'settlement'> = {},
+): Promise<WorkingRequest> {
+  if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
+  const { id, attempt, state: from } = request
+  if (!(await steps.add({ id, attempt, from, to, ...added }))) throw new Fenced(`request ${id} left ${from}`)
+  return { ...request, state: to, ...added }
+}
+
+/** Writes one group of steps; the columns a step does not give stay as they are. */
+export async function writeSteps(db: Database, steps: Step[]): Promise<boolean[]> {
+  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
+  const column = (values: (string | null)[]) => sql.array(values, 'text')
+  const moved = await db.anyFirst(sql.prepared('write_steps', z.object({ id: z.string() }))`
+    update verification_requests r
+    set state = t.to_state, changed_at = now(),
+        observation = coalesce(t.stored::json, r.observation),
+        assessment = coalesce(t.assessment::json, r.assessment),
+        settlement = coalesce(t.settlement::json, r.settlement),
+        -- Settled for good: what could be charged again is not kept an instant longer.
+        payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
+    from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
+                ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
+                ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
+                ${column(steps.map((s) => json(s.settlement)))})
+         as t (id, attempt, from_state, to_state, stored, assessment, settlement)
+    where r.id = t.id::uuid and r.attempt = t.attempt::uuid and r.state = t.from_state
+    returning r.id::text`)
+  const taken = new Set(moved)
+  return steps.map((step) => taken.has(step.id))
+}
+
+/** Ends a request that was not charged and frees its payment authorization. Throws Fenced. */
+export async function failRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, error: RequestError) {
+  const failed = await tx.query(sql.type(nothing)`
+    update verification_requests
+    set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null,
+        assessment = null, attempt = null, changed_at = now()
+    where id = ${request.id} and attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')`)
+  if (failed.rowCount === 0) throw new Fenced(`request ${request.id} cannot be failed any more`)
+  await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
+}
+
+/** The payment provably was not charged: work is kept, the authorization is let go, and new terms may be asked for. */
+export async function releasePayment(tx: Tx, request: WorkingRequest, quoteTtlSeconds: number) {
+  const released = await tx.query(sql.type(nothing)`
+    update verification_requests
+    set state = 'unpaid', payment_sealed = null, attempt = null, changed_at = now(),
+        quote_expires_at = now() + ${quoteTtlSeconds} * interval '1 second'
+    where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
+  if (released.rowCount === 0) throw new Fenced(`request ${request.id} left settling`)
+  await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
+}
+
+/** Forgets what has run out: unpaid quotes, results past retention. What stays answers 410, or the same 422 again. */
+export async function pruneRequests(db: Database, retentionSeconds: number): Promise<number> {
+  const pruned = await db.query(sql.type(nothing)`
+    update verification_requests
+    set state = case when state = 'failed' then state else 'expired' end,
+        body = null, result = null, settlement_header = null, observation = null, assessment = null, settlement = null
+    where id in (
+      select id from verification_requests
+      where (state in ('quoted', 'unpaid') and quote_expires_at < now())
+         or (state in ('completed', 'failed') and body is not null
+             and changed_at < now() - ${retentionSeconds} * interval '1 second')
+      limit 1000 for update skip locked)`)
+  return pruned.rowCount
+}
+
+/** The error as it is stored and answered. */
+export function requestErrorOf(code: ErrorCode, message: string): RequestError {
+  return { code, message: message.slice(0, 2000), retryable: errorTable[code].retryable }
+}

@@ -1,0 +1,281 @@
+// The shapes of the verification interface, version 1.0.0: what a caller sends, the completed result, and the body of
+// every other answer. Names, enumerations and limits are the interface's; nothing here may be looser or stricter.
+import { z } from 'zod'
+
+export const SCHEMA_VERSION = '1.0.0'
+export const PRICE = { atomic: '30000', usd: '0.03', currency: 'USDC', decimals: 6 } as const
+
+/** The ceilings of the interface; what was in force for one retrieval stands in the result's `limits`. */
+export const LIMITS = {
+  urlChars: 2048,
+  claimChars: 2000,
+  evidenceItems: 6,
+  quoteChars: 1000,
+  explanationChars: 800,
+  riskFlags: 32,
+  textChars: 100_000,
+  redirects: 5,
+  wireBytes: 4_194_304,
+  decodedBytes: 8_388_608,
+  headerBytes: 65_536,
+  socketTimeoutSeconds: 15,
+  timeoutSeconds: 60,
+} as const
+
+/** SHA-256 of the USDC networks' Solana genesis hashes, cut to 32 characters, as CAIP-2 has them. */
+export const SOLANA_MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'
+export const SOLANA_DEVNET = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'
+
+/** Length in Unicode code points, which is what the interface means by characters. */
+export function codePoints(text: string): number {
+  let count = text.length
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit >= 0xd800 && unit < 0xdc00 && i + 1 < text.length) {
+      const next = text.charCodeAt(i + 1)
+      if (next >= 0xdc00 && next < 0xe000) {
+        count--
+        i++
+      }
+    }
+  }
+  return count
+}
+
+/** Well-formed text of at least `min` and at most `max` code points. JSON Schema counts the same way. */
+const text = (min: number, max: number) =>
+  z
+    .string()
+    .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
+    .refine((value) => codePoints(value) >= min && codePoints(value) <= max, `must have ${min} to ${max} characters`)
+    .meta({ minLength: min, maxLength: max })
+
+export const timestamp = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$/)
+  .meta({ format: 'date-time' })
+export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/)
+const decimalUsd = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,6})?$/)
+const httpsUrl = (max: number) =>
+  z
+    .string()
+    .regex(/^https:\/\//)
+    .max(max)
+    .meta({ format: 'uri' })
+
+export const verificationInput = z.strictObject({
+  source_url: z
+    .string()
+    .max(LIMITS.urlChars)
+    .regex(/^https:\/\/[^\s]+$/, 'must be an https:// URL without spaces')
+    .refine(
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the control characters are what is refused
+      (value) => /^[\x00-\x7f]*$/.test(value),
+      'must be an ASCII URI: percent-encode the path and query, and write the host as its A-label (xn--...)',
+    )
+    .meta({ format: 'uri' })
+    .describe('The one public HTTPS page to read. Port 443 only.'),
+  claim: text(1, LIMITS.claimChars)
+    .refine((value) => /\S/u.test(value), 'must contain a non-whitespace character')
+    .describe('The one claim to hold against the page.'),
+  options: z
+    .strictObject({
+      max_age_seconds: z.int().min(0).max(300).optional().describe('Oldest acceptable cached observation. Default 60.'),
+      max_price_usd: decimalUsd.max(32).optional().describe('Your budget: a higher price fails with 422, uncharged.'),
+    })
+    .optional(),
+})
+export type VerificationInput = z.output<typeof verificationInput>
+
+export const DEFAULT_MAX_AGE_SECONDS = 60
+
+export const stance = z.enum(['supports', 'contradicts', 'mentions'])
+export const claimSupport = z.enum(['supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'])
+export const assessmentScope = z.enum(['source_local_semantic_support', 'literal_quotation_only'])
+export const riskFlag = z
+  .string()
+  .max(128)
+  .regex(/^[a-z][a-z0-9_]*$/)
+export const riskFlags = z.array(riskFlag).max(LIMITS.riskFlags).meta({ uniqueItems: true })
+
+export const evidence = z.strictObject({
+  evidence_id: z.string().regex(/^e[1-6]$/),
+  quote: text(1, LIMITS.quoteChars),
+  start: z.int().min(0).max(99_999),
+  end: z.int().min(1).max(100_000),
+  stance,
+  source_sha256: sha256Hex,
+  text_sha256: sha256Hex,
+})
+export type Evidence = z.output<typeof evidence>
+
+export const redirect = z.strictObject({
+  url: httpsUrl(49_152),
+  status: z.union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)]),
+})
+
+export const source = z.strictObject({
+  requested_url: z
+    .string()
+    .max(2048)
+    .regex(/^https:\/\/[^\s]+$/)
+    .meta({ format: 'uri' }),
+  final_url: httpsUrl(49_152),
+  http_status: z.literal(200),
+  content_type: z
+    .string()
+    .max(32_768)
+    .regex(/^[tT][eE][xX][tT]\/([hH][tT][mM][lL]|[pP][lL][aA][iI][nN])\s*(;.*)?$/s),
+  content_sha256: sha256Hex,
+  text_sha256: sha256Hex,
+  normalized_text: text(0, LIMITS.textChars),
+  offset_unit: z.literal('unicode_codepoint'),
+  redirects: z.array(redirect).max(LIMITS.redirects),
+  wire_bytes: z.int().min(0).max(26_000_000),
+  decoded_bytes: z.int().min(0).max(8_388_608),
+})
+
+export const sourceIdentity = z.strictObject({
+  hostname: z.string().min(1).max(253),
+  tls_verified: z.boolean(),
+  publisher_identity: z.literal('unknown'),
+})
+
+const seconds = (max: number) => z.union([z.int().min(1).max(max), z.string().regex(/^(0|[1-9][0-9]*)\.[0-9]+$/)])
+export const limits = z.strictObject({
+  fixture: z.literal(true).optional(),
+  max_decoded_bytes: z.int().min(1).max(8_388_608).optional(),
+  max_header_bytes: z.int().min(1).max(65_536).optional(),
+  max_redirects: z.int().min(0).max(5).optional(),
+  max_text_chars: z.int().min(1).max(100_000),
+  max_wire_bytes: z.int().min(1).max(4_194_304).optional(),
+  socket_timeout_seconds: seconds(15).optional(),
+  timeout_seconds: seconds(60).optional(),
+})
+
+export const cache = z.strictObject({
+  hit: z.boolean(),
+  age_seconds: z.int().min(0),
+  original_checked_at: timestamp,
+})
+
+export const payment = z.strictObject({
+  status: z.literal('settled'),
+  provider: z.string().min(1).max(64),
+  mode: z.enum(['offline', 'testnet', 'mainnet']),
+  simulated: z.boolean(),
+  network: z.enum(['eip155:8453', 'eip155:84532', SOLANA_MAINNET, SOLANA_DEVNET, 'none']),
+  asset: z.string().min(1).max(128),
+  currency: z.literal('USDC'),
+  amount_atomic: z.string().regex(/^(0|[1-9][0-9]{0,17})$/),
+  price_usd: decimalUsd.max(32),
+  transaction: z.string().max(512).nullable(),
+  facilitator_fee_usd: decimalUsd.max(32).nullable(),
+  network_fee_usd: decimalUsd.max(32).nullable(),
+})
+export type Payment = z.output<typeof payment>
+
+export const attestation = z.strictObject({
+  v: z.literal(1),
+  serial: z.int().min(1),
+  subject_sha256: sha256Hex,
+  label: text(0, 200).nullable(),
+  requested_by: z.string().min(1).max(128),
+  key_id: z.int().min(0),
+  ts_ms: z.int().min(0),
+  ts_utc: timestamp,
+  prev_hash: sha256Hex,
+  pubkey_hex: sha256Hex,
+  receipt_hash: sha256Hex,
+  sig_ed25519_hex: z.string().regex(/^[0-9a-f]{128}$/),
+})
+export type Attestation = z.output<typeof attestation>
+
+export const RECEIPT_TYPE = 'service.source-verification.purchase'
+
+export const envelope = z.strictObject({
+  type: z.literal(RECEIPT_TYPE),
+  version: z.literal(1),
+  request_id: z.uuid(),
+  result_sha256: sha256Hex,
+  checked_at: timestamp,
+  methodology_version: z.string().min(1).max(256),
+  payment,
+  issued_at: timestamp,
+})
+export type Envelope = z.output<typeof envelope>
+
+export const receipt = z.strictObject({
+  envelope,
+  canonical_envelope_base64: z.base64().min(4).max(16_384),
+  attestation,
+  verification: z.string().min(1).max(1000),
+})
+
+/** The result before it is sealed: all of it but the receipt, which attests it. */
+export const unsignedResult = z.strictObject({
+  schema_version: z.literal(SCHEMA_VERSION),
+  request_id: z.uuid(),
+  status: z.literal('completed'),
+  verification_type: z.literal('source'),
+  source,
+  reachable: z.literal(true),
+  source_identity: sourceIdentity,
+  claim: text(1, LIMITS.claimChars),
+  claim_support: claimSupport,
+  assessment_scope: assessmentScope,
+  explanation: text(0, LIMITS.explanationChars),
+  confidence: z.null(),
+  evidence: z.array(evidence).max(LIMITS.evidenceItems),
+  risk_flags: riskFlags,
+  checked_at: timestamp,
+  served_at: timestamp,
+  methodology_version: z.string().min(1).max(256),
+  limits,
+  cache,
+  payment,
+})
+export type UnsignedResult = z.output<typeof unsignedResult>
+
+export const completedResult = unsignedResult.extend({ receipt }).superRefine((result, context) => {
+  const problem = inconsistency(result)
+  if (problem) context.addIssue({ code: 'custom', message: problem })
+})
+export type CompletedResult = z.output<typeof completedResult>
+
+/** Names the consistency rule of the interface that a verdict breaks, or null. */
+export function inconsistency(verdict: {
+  claim_support: z.output<typeof claimSupport>
+  assessment_scope: z.output<typeof assessmentScope>
+  evidence: readonly Pick<Evidence, 'stance'>[]
+}): string | null {
+  const has = (wanted: string) => verdict.evidence.some((item) => item.stance === wanted)
+  if (verdict.assessment_scope === 'literal_quotation_only') {
+    if (verdict.claim_support !== 'not_assessed' && verdict.claim_support !== 'insufficient_evidence')
+      return 'literal_quotation_only allows not_assessed and insufficient_evidence only'
+    if (verdict.evidence.some((item) => item.stance !== 'mentions'))
+      return 'literal_quotation_only allows mentions only'
+  }
+  if (verdict.claim_support === 'supports' && !has('supports')) return 'supports needs supporting evidence'
+  if (verdict.claim_support === 'contradicts' && !has('contradicts')) return 'contradicts needs contradicting evidence'
+  if (verdict.claim_support === 'mixed' && !(has('supports') && has('contradicts')))
+    return 'mixed needs evidence on both sides'
+  return null
+}
+
+export const nonCompleted = z.strictObject({
+  schema_version: z.literal(SCHEMA_VERSION),
+  status: z.enum(['failed', 'pending', 'payment_required']),
+  error: z.strictObject({
+    code: z
+      .string()
+      .max(128)
+      .regex(/^[a-z][a-z0-9_]*$/),
+    message: z.string().min(1).max(2000),
+    retryable: z.boolean(),
+  }),
+  request_id: z.uuid().optional(),
+  payment_required: z.looseObject({}).optional(),
+  quote: z.looseObject({}).optional(),
+})
+export type NonCompleted = z.output<typeof nonCompleted>

@@ -1,0 +1,106 @@
+--! safe: first migration
+
+-- Every key that ever signed, by purpose. A retired key stays: it is good for its own serial range for ever.
+create table signing_keys (
+  key_id integer generated always as identity (start with 1) primary key,
+  use text not null check (use in ('receipt', 'lease', 'webhook', 'checkpoint')),
+  pubkey bytea not null unique check (octet_length(pubkey) = 32),
+  status text not null default 'active' check (status in ('active', 'retired', 'compromised')),
+  first_serial bigint check (first_serial >= 1),
+  created_at timestamptz not null default now(),
+  retired_at timestamptz
+);
+create unique index signing_keys_one_active on signing_keys (use) where status = 'active';
+
+-- The chain. UNIQUE (prev_hash) is the fork guard: two receipts cannot follow the same one, whoever writes them.
+create table receipts (
+  serial bigint primary key check (serial >= 1),
+  ts_ms bigint not null check (ts_ms >= 0),
+  subject_sha256 bytea not null check (octet_length(subject_sha256) = 32),
+  label text check (char_length(label) <= 200),
+  requested_by text not null check (char_length(requested_by) between 1 and 128),
+  key_id integer not null references signing_keys (key_id),
+  prev_hash bytea not null unique check (octet_length(prev_hash) = 32),
+  receipt_hash bytea not null unique check (octet_length(receipt_hash) = 32),
+  sig_ed25519 bytea not null check (octet_length(sig_ed25519) = 64)
+);
+
+create function refuse_change() returns trigger language plpgsql as $$
+begin
+  raise exception '% is append-only', tg_table_name using errcode = 'restrict_violation';
+end $$;
+create trigger receipts_append_only before update or delete on receipts for each row execute function refuse_change();
+create trigger receipts_no_truncate before truncate on receipts execute function refuse_change();
+
+-- One row: the end of the chain. Locked for the length of one append batch.
+create table chain_head (
+  one boolean primary key default true check (one),
+  serial bigint not null check (serial >= 0),
+  receipt_hash bytea not null check (octet_length(receipt_hash) = 32),
+  ts_ms bigint not null check (ts_ms >= 0)
+) with (fillfactor = 10);
+insert into chain_head (serial, receipt_hash, ts_ms) values (0, decode(repeat('00', 32), 'hex'), 0);
+
+-- One row per Idempotency-Key, from the first 402 until long after the result is gone.
+-- The state column is the recovery point: a worker carries on from it, whatever happened to the one before.
+create table verification_requests (
+  id uuid primary key,
+  -- SHA-256 of the Idempotency-Key: the key alone fetches a paid result, so it is not kept in clear.
+  key_hash bytea not null unique check (octet_length(key_hash) = 32),
+  -- SHA-256 of the canonical request body.
+  body_hash bytea not null check (octet_length(body_hash) = 32),
+  state text not null check (state in ('quoted', 'accepted', 'observed', 'assessed', 'settling', 'settled',
+                                       'completed', 'unpaid', 'failed', 'expired')),
+  body json,
+  quote_expires_at timestamptz not null,
+  created_at timestamptz not null default now(),
+  changed_at timestamptz not null default now(),
+  -- The worker that owns the request right now; a stage commits only under its own token, so one that was wrongly
+  -- thought dead and comes back late changes nothing.
+  attempt uuid,
+  payment json,
+  -- The authorization as it came, sealed (AES-256-GCM); gone as soon as it can no longer be needed.
+  payment_sealed bytea,
+  observation json,
+  assessment json,
+  settlement json,
+  error json,
+  result bytea,
+  settlement_header text,
+  check (state in ('quoted', 'failed', 'expired', 'unpaid') or payment is not null),
+  check (state not in ('accepted', 'observed', 'assessed', 'settling') or payment_sealed is not null),
+  check (state not in ('quoted', 'settled', 'completed', 'unpaid', 'failed', 'expired') or payment_sealed is null),
+  check (state not in ('observed', 'assessed', 'settling', 'settled') or observation is not null),
+  check (state not in ('assessed', 'settling', 'settled') or assessment is not null),
+  check (state <> 'settled' or settlement is not null),
+  check ((state = 'completed') = (result is not null)),
+  check ((state = 'failed') = (error is not null)),
+  check (state in ('expired', 'failed') or body is not null)
+);
+-- Page text does not get smaller by pglz at a price worth paying for a day's retention.
+alter table verification_requests alter column result set storage external;
+alter table verification_requests alter column observation set storage external;
+create index verification_requests_prunable on verification_requests (changed_at)
+  where state in ('quoted', 'completed', 'unpaid', 'failed') and body is not null;
+create index verification_requests_working on verification_requests (changed_at)
+  where state in ('accepted', 'observed', 'assessed', 'settling', 'settled');
+
+-- A payment authorization serves one request. The row goes when the request fails or provably was not paid.
+create table payment_claims (
+  network text not null,
+  asset text not null,
+  payer text not null,
+  nonce text not null,
+  request_id uuid not null unique references verification_requests (id),
+  claimed_at timestamptz not null default now(),
+  primary key (network, asset, payer, nonce)
+);
+
+-- Sign of life of each graphile-worker pool. Jobs locked by a pool without a fresh beat are unlocked by the others.
+create table worker_beats (
+  pool_id text primary key,
+  -- What this worker's results will name as their methodology_version.
+  methodology text not null,
+  beat_at timestamptz not null default now(),
+  booted_at timestamptz not null default now()
+);

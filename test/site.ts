@@ -1,0 +1,61 @@
+// A small HTTPS site on loopback, reached through the fixture door: pages by path, changeable while it runs.
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeCa, makeCertificate } from './tls.ts'
+
+export interface Page {
+  status?: number
+  type?: string
+  headers?: Record<string, string>
+  body: string | Uint8Array
+}
+
+export interface Site extends AsyncDisposable {
+  /** What FIXTURE_HOSTS and FIXTURE_CA_FILE are to be set to. */
+  env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
+  pages: Map<string, Page | (() => Page | Promise<Page>)>
+  /** Paths asked for, in order. */
+  requests: string[]
+  url(path: string): string
+}
+
+export const SITE_NAME = 'site.test'
+
+export async function openSite(
+  pages: Record<string, string | Page | (() => Page | Promise<Page>)> = {},
+): Promise<Site> {
+  const ca = await makeCa()
+  const certificate = await makeCertificate(ca, [SITE_NAME])
+  const folder = await mkdtemp(join(tmpdir(), 'countersign-site-'))
+  const caFile = join(folder, 'ca.pem')
+  await writeFile(caFile, ca.cert)
+  const known: Site['pages'] = new Map(
+    Object.entries(pages).map(([path, page]) => [path, typeof page === 'string' ? { body: page } : page]),
+  )
+  const requests: string[] = []
+  const server = createServer({ cert: certificate.cert, key: certificate.key }, async (request, response) => {
+    requests.push(request.url ?? '')
+    const entry = known.get(request.url ?? '') ?? { status: 404, body: 'not here' }
+    const page = typeof entry === 'function' ? await entry() : entry
+    response.writeHead(page.status ?? 200, { 'content-type': page.type ?? 'text/html; charset=utf-8', ...page.headers })
+    response.end(page.body)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    env: { FIXTURE_HOSTS: `${SITE_NAME}=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
+    pages: known,
+    requests,
+    url: (path) => `https://${SITE_NAME}${path}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}

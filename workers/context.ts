@@ -1,0 +1,51 @@
+// What a worker has beside the core: threads, the way out, the assessor, and the batchers its jobs share.
+import type { Core } from '../server/context.ts'
+import { openAnnouncements } from '../server/db/announcements.ts'
+import { type Batcher, openBatcher } from '../server/db/batch.ts'
+import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
+import { type Step, type Steps, writeSteps } from '../server/verification/request.ts'
+import { literalAssessor } from './assessment/literal.ts'
+import { OBSERVATION_PROCEDURE } from './retrieval/observation.ts'
+import { openThreads, type Threads } from './threads.ts'
+import type { Assessor } from './verify.ts'
+
+export interface Work extends Core {
+  threads: Threads
+  outbound: Outbound
+  assessor: Assessor
+  steps: Steps
+  announcements: Batcher<string, void>
+  /** The `methodology_version` of the results made here. */
+  methodology: string
+}
+
+const MAX_STEPS = 128
+
+export async function openWork(core: Core, overrides: { assessor?: Assessor } = {}): Promise<Work> {
+  await using opened = new AsyncDisposableStack()
+  const threads = opened.use(openThreads({ onLoss: (error) => core.log.error({ event: 'thread_lost', err: error }) }))
+  const outbound = opened.use(
+    openOutbound({ fixtures: core.config.fixtures, userAgent: userAgent(core.config.baseUrl) }),
+  )
+  const assessor = overrides.assessor ?? literalAssessor(threads)
+  const steps = opened.use(
+    openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
+  )
+  const announcements = opened.use(openAnnouncements(core.db, core.log))
+  const closing = opened.move()
+  return {
+    ...core,
+    threads,
+    outbound,
+    assessor,
+    steps,
+    announcements,
+    methodology: `${OBSERVATION_PROCEDURE} ${assessor.procedure}`,
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+/** Who asks, and where its operator can be reached. */
+function userAgent(baseUrl: string | undefined) {
+  return `Countersign-Source-Verification/1.0${baseUrl ? ` (+${baseUrl}/)` : ''}`
+}

@@ -1,0 +1,119 @@
+// Runs the queue in this process: graphile-worker with our tasks, a beat, the rescue of others, and a watch on the queue's
+// own health. A pool that died while its process lives is worse than a crash, because nothing restarts it; so its death
+// is reported by `died`, and the process is expected to exit.
+import { EventEmitter } from 'node:events'
+import { setInterval as every } from 'node:timers/promises'
+import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
+import { openQueuePool } from '../server/db/queue.ts'
+import type { Logger } from '../server/telemetry.ts'
+import { BEAT_SECONDS, beat, endBeat, rescue } from './beat.ts'
+import type { Work } from './context.ts'
+import { buildTasks, crontab } from './tasks.ts'
+
+export interface Runner extends AsyncDisposable {
+  /** Rejects when the queue stopped working without having been asked to. */
+  died: Promise<never>
+}
+
+/** Running jobs get this long before they are told to hand themselves back; then this long until they are cut off. */
+const DRAIN_MS = { abort: 18_000, kill: 25_000 }
+/** graphile-worker's own connections: the listener, fetching, completing. */
+const QUEUE_CONNECTIONS = 6
+
+/** Starts taking jobs. Disposing drains: no new jobs, running ones finish or hand themselves back, the beat ends last. */
+export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
+  await using opened = new AsyncDisposableStack()
+  const concurrency = options.concurrency ?? work.config.workerConcurrency
+  const pool = openQueuePool(work.databaseUrl, QUEUE_CONNECTIONS, (error) =>
+    work.log.warn({ event: 'queue_connection_lost', err: error }),
+  )
+  opened.defer(() => pool.end())
+  const events: WorkerEvents = new EventEmitter()
+  const poolId = Promise.withResolvers<string>()
+  events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
+  const runner = await run({
+    pgPool: pool,
+    events,
+    taskList: buildTasks(work),
+    parsedCronItems: crontab(),
+    noHandleSignals: true,
+    logger: queueLogger(work.log),
+    preset: {
+      worker: {
+        concurrentJobs: concurrency,
+        pollInterval: 1000,
+        gracefulShutdownAbortTimeout: DRAIN_MS.abort,
+        // Fetched ahead, jobs are locked to this pool; should it be killed, the rescue frees them with the running ones.
+        localQueue: { size: concurrency + 1, refetchDelay: { durationMs: 20 } },
+      },
+    },
+  })
+  const id = await poolId.promise
+  await beat(work, id)
+  opened.defer(() => endBeat(work, id))
+  opened.use(openPulse(work, id))
+  let stopping = false
+  const died = runner.promise.then(
+    () => (stopping ? new Promise<never>(() => {}) : Promise.reject(new Error('the queue stopped by itself'))),
+    (error) => (stopping ? new Promise<never>(() => {}) : Promise.reject(error)),
+  )
+  died.catch(() => {})
+  opened.defer(async () => {
+    stopping = true
+    await drain(runner, work.log)
+  })
+  const closing = opened.move()
+  return { died, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
+  const kill = setTimeout(() => {
+    log.error({ event: 'drain_timeout' })
+    runner.kill('drain took too long').catch(() => {})
+  }, DRAIN_MS.kill)
+  try {
+    await runner.stop('asked to stop')
+  } catch (error) {
+    log.warn({ event: 'drain_failed', err: error })
+  } finally {
+    clearTimeout(kill)
+  }
+}
+
+/** Beats and looks for the dead until disposed. A failing database is logged and waited out: it is nobody's death. */
+function openPulse(work: Work, poolId: string): AsyncDisposable {
+  const stopping = new AbortController()
+  const beating = (async () => {
+    try {
+      for await (const _ of every(BEAT_SECONDS * 1000, undefined, { signal: stopping.signal }))
+        await pulse(work, poolId)
+    } catch (error) {
+      if (!stopping.signal.aborted) throw error
+    }
+  })()
+  return {
+    async [Symbol.asyncDispose]() {
+      stopping.abort()
+      await beating
+    },
+  }
+}
+
+async function pulse(work: Work, poolId: string) {
+  try {
+    await beat(work, poolId)
+    await rescue(work)
+  } catch (error) {
+    work.log.warn({ event: 'beat_failed', err: error })
+  }
+}
+
+/** The queue's own lines, without what jobs carry: a failed job's line would hold its whole payload. */
+function queueLogger(log: Logger) {
+  return new QueueLogger((scope) => (level, message, meta) => {
+    if (level === 'debug' || (level === 'info' && !log.isLevelEnabled('debug'))) return
+    const error = (meta as { error?: unknown } | undefined)?.error
+    const line = { event: 'queue', scope: scope.label, ...(error instanceof Error ? { err: error } : {}) }
+    log[level === 'warning' ? 'warn' : level === 'error' ? 'error' : 'debug'](line, message)
+  })
+}

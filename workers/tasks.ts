@@ -1,0 +1,40 @@
+// A function for each job of db/jobs.ts, and when the recurring ones run. A job without a function does not compile.
+import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
+import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
+import { pruneRequests } from '../server/verification/request.ts'
+import type { Work } from './context.ts'
+import { sweepRequests } from './sweep.ts'
+import { verifyRequest } from './verify.ts'
+
+type Task<N extends JobName> = (payload: Payload<N>, helpers: JobHelpers) => Promise<void>
+
+export function buildTasks(work: Work): TaskList {
+  const tasks: { [N in JobName]: Task<N> } = {
+    verify_request: (payload, { job, abortSignal }) =>
+      verifyRequest(payload, work, {
+        signal: abortSignal ?? new AbortController().signal,
+        last: job.attempts >= job.max_attempts,
+      }),
+    sweep_requests: async () => {
+      await sweepRequests(work)
+    },
+    prune_requests: async () => {
+      const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds)
+      if (pruned > 0) work.log.info({ event: 'pruned', requests: pruned })
+    },
+  }
+  const list: TaskList = {}
+  for (const name of Object.keys(tasks) as JobName[]) {
+    const run = tasks[name] as Task<JobName>
+    list[name] = (payload, helpers) => run(jobs[name].parse(payload), helpers)
+  }
+  return list
+}
+
+/** Identifiers are never changed: the queue remembers by them what has run. */
+export function crontab() {
+  return parseCronItems([
+    { task: 'sweep_requests', match: '* * * * *', identifier: 'sweep_requests', options: { maxAttempts: 1 } },
+    { task: 'prune_requests', match: '* * * * *', identifier: 'prune_requests', options: { maxAttempts: 1 } },
+  ])
+}
