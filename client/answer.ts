@@ -1,0 +1,132 @@
+// What the service can say to a purchase or its recovery, read from one HTTP response.
+import { decodeBase64Json } from './bytes.ts'
+import type { Failure, PaymentRequired } from './error.ts'
+import type { VerificationResult } from './result.ts'
+
+/** An x402 v2 SettleResponse, as the service sent it. */
+export interface Settlement {
+  success: boolean
+  transaction: string
+  network: string
+  payer?: string
+  [name: string]: unknown
+}
+
+export interface Completed {
+  state: 'completed'
+  result: VerificationResult
+  bytes: Uint8Array
+  replay: boolean
+  recoveryToken: string | null
+  settlement: Settlement | null
+}
+
+export interface Pending {
+  state: 'pending'
+  requestId: string | null
+  recoveryToken: string | null
+  retryAfterMs: number | null
+}
+
+export interface Refused {
+  state: 'refused'
+  failure: Failure
+  /** Says nothing about the purchase itself: the same request may be sent again soon. */
+  passing: boolean
+  retryAfterMs: number | null
+}
+
+export type Answer = Completed | Pending | Refused
+
+/** Reads the body to its end; throws what the connection throws. `now` is for a Retry-After given as a date. */
+export async function readAnswer(response: Response, now: number): Promise<Answer> {
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  const body = parseObject(bytes)
+  if (response.status === 200) return readCompleted(response, bytes, body)
+  if (response.status === 202) return readPending(response, body, now)
+  return readRefused(response, body, now)
+}
+
+/** The error of any route, the control toolkit's included: all have `error: {code, message, retryable}`. */
+export function readFailure(response: Response, body: Record<string, unknown> | null): Failure {
+  const { status } = response
+  const error = asObject(body?.error)
+  if (typeof error?.code !== 'string' || typeof error.message !== 'string') return unexpected(status)
+  return {
+    code: error.code,
+    message: error.message,
+    retryable: error.retryable === true,
+    status,
+    requestId: readText(body?.request_id),
+    paymentRequired: readTerms(response, body),
+  }
+}
+
+export function parseObject(bytes: Uint8Array): Record<string, unknown> | null {
+  try {
+    return asObject(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+  } catch {
+    return null
+  }
+}
+
+function readCompleted(response: Response, bytes: Uint8Array, body: Record<string, unknown> | null): Answer {
+  if (body?.status !== 'completed') return refused(unexpected(200), false, null)
+  return {
+    state: 'completed',
+    result: body as unknown as VerificationResult,
+    bytes,
+    replay: response.headers.get('x-service-idempotent-replay') === 'true',
+    recoveryToken: response.headers.get('x-service-recovery-token'),
+    settlement: asObject(decodeBase64Json(response.headers.get('payment-response'))) as Settlement | null,
+  }
+}
+
+function readPending(response: Response, body: Record<string, unknown> | null, now: number): Answer {
+  return {
+    state: 'pending',
+    requestId: readText(body?.request_id),
+    recoveryToken: response.headers.get('x-service-recovery-token'),
+    retryAfterMs: readRetryAfter(response, now),
+  }
+}
+
+function readRefused(response: Response, body: Record<string, unknown> | null, now: number): Answer {
+  const failure = readFailure(response, body)
+  return refused(failure, PASSING.has(response.status) && failure.retryable, readRetryAfter(response, now))
+}
+
+function refused(failure: Failure, passing: boolean, retryAfterMs: number | null): Refused {
+  return { state: 'refused', failure, passing, retryAfterMs }
+}
+
+function unexpected(status: number): Failure {
+  const message = `The answer (status ${status}) is not one of the service's.`
+  return { code: 'unexpected_response', message, retryable: PASSING.has(status), status }
+}
+
+function readTerms(response: Response, body: Record<string, unknown> | null): PaymentRequired | null {
+  const terms = decodeBase64Json(response.headers.get('payment-required')) ?? body?.payment_required
+  return Array.isArray(asObject(terms)?.accepts) ? (terms as PaymentRequired) : null
+}
+
+/** Seconds or an HTTP date, as RFC 9110 allows. */
+function readRetryAfter(response: Response, now: number): number | null {
+  const header = response.headers.get('retry-after')?.trim() ?? ''
+  if (/^\d+$/.test(header)) return Number(header) * 1000
+  const date = Date.parse(header)
+  return Number.isNaN(date) ? null : Math.max(0, date - now)
+}
+
+function readText(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+function asObject(value: unknown): Record<string, unknown> | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null
+}
+
+// Busy, or broken between here and there. A 422 is retryable too, but as another purchase.
+const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])

@@ -1,0 +1,94 @@
+// One link of the receipt chain: a digest, signed. Verified with pinned keys and nothing else.
+import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
+import { sha256Hex } from './bytes.ts'
+import { examine, type Rule, type Verification } from './checks.ts'
+import { canonicalJson } from './json.ts'
+import { buildKeyRing, type KeyRing, type PinnedKey } from './keys.ts'
+import { closed, either, integer, literal, text } from './shape.ts'
+import { isSigned } from './signature.ts'
+
+export interface Attestation {
+  v: 1
+  serial: number
+  subject_sha256: string
+  label: string | null
+  requested_by: string
+  key_id: number
+  ts_ms: number
+  ts_utc: string
+  prev_hash: string
+  pubkey_hex: string
+  receipt_hash: string
+  sig_ed25519_hex: string
+}
+
+export interface AttestationOptions {
+  keys: readonly PinnedKey[]
+}
+
+/** `prev_hash` of serial 1. */
+export const GENESIS_HASH = '0'.repeat(64)
+export const hex256 = text(/^[0-9a-f]{64}$/)
+export const timestamp = text(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$/)
+
+export const attestationShape = closed({
+  v: literal(1),
+  serial: integer(1),
+  subject_sha256: hex256,
+  label: either(text(), literal(null)),
+  requested_by: text(/./),
+  key_id: integer(0),
+  ts_ms: integer(0),
+  ts_utc: timestamp,
+  prev_hash: hex256,
+  pubkey_hex: hex256,
+  receipt_hash: hex256,
+  sig_ed25519_hex: text(/^[0-9a-f]{128}$/),
+})
+
+/**
+ * Verifies one attestation by itself: key, signature, hash. It says that the service signed this digest at this time by
+ * its own clock, not what the digest stands for. Throws a TypeError for a malformed pin, never for a bad attestation.
+ */
+export function verifyAttestation(attestation: unknown, { keys }: AttestationOptions): Verification {
+  return examine(attestation, attestationShape, attestationRules(buildKeyRing(keys)))
+}
+
+export function attestationRules(keyRing: KeyRing): Rule<Attestation>[] {
+  return [
+    ['trusted_key', (attestation) => distrust(attestation, keyRing)],
+    ['signature', (attestation) => signatureFault(attestation, keyRing)],
+    ['receipt_hash', receiptHashFault],
+    ['attested_time', attestedTimeFault],
+  ]
+}
+
+export function distrust(attestation: Attestation, keyRing: KeyRing): string | null {
+  const found = keyRing(attestation)
+  return 'distrust' in found ? found.distrust : null
+}
+
+export function signatureFault(attestation: Attestation, keyRing: KeyRing): string | null {
+  const found = keyRing(attestation)
+  if ('distrust' in found) return 'not checked: there is no trusted key to check it with'
+  const signature = hexToBytes(attestation.sig_ed25519_hex)
+  return isSigned(utf8ToBytes(signedText(attestation)), signature, found.publicKey)
+    ? null
+    : 'sig_ed25519_hex is not the signature of these fields by the pinned key'
+}
+
+export function receiptHashFault(attestation: Attestation): string | null {
+  return sha256Hex(signedText(attestation)) === attestation.receipt_hash
+    ? null
+    : 'receipt_hash is not the SHA-256 of these fields'
+}
+
+/** `ts_utc` may be coarser than `ts_ms`, by less than a second. */
+export function attestedTimeFault({ ts_ms, ts_utc }: Attestation): string | null {
+  return Math.abs(Date.parse(ts_utc) - ts_ms) < 1000 ? null : 'ts_utc and ts_ms are different times'
+}
+
+/** What is signed and hashed: the canonical attestation without the hash and the signature. */
+function signedText({ receipt_hash: _hash, sig_ed25519_hex: _signature, ...signed }: Attestation): string {
+  return canonicalJson(signed)
+}

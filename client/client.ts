@@ -1,0 +1,176 @@
+// Buys verifications. Holds no wallet: payment is whatever the given fetch does at a 402.
+import { type Answer, parseObject, type Refused, readFailure, type Settlement } from './answer.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { CountersignError } from './error.ts'
+import { clientFailure, Exchange, type Fetch, type WaitOptions } from './exchange.ts'
+import type { PinnedKey } from './keys.ts'
+import type { VerificationInput, VerificationResult } from './result.ts'
+
+export type { Settlement } from './answer.ts'
+export type { Clock } from './clock.ts'
+export { type ClientErrorCode, CountersignError, type PaymentRequired } from './error.ts'
+export type { Fetch, WaitOptions } from './exchange.ts'
+export type { PinnedKey } from './keys.ts'
+export type * from './result.ts'
+
+export interface CountersignOptions {
+  /** Where the service is, e.g. `https://verify.example`. */
+  baseUrl: string | URL
+  /** Pays: an x402-aware fetch such as `wrapFetchWithPayment` makes. Without it a 402 is the end. */
+  fetch?: Fetch
+  /** Never pays; used for everything but the one paid request. Default: the global fetch. */
+  plainFetch?: Fetch
+  clock?: Clock
+}
+
+export interface PurchaseOptions extends WaitOptions {
+  /** 16 to 128 characters of `A-Z a-z 0-9 _ . : -`, unpredictable. Give the same one to repeat a purchase. */
+  idempotencyKey?: string
+}
+
+export interface Purchase {
+  /** As received and not verified: that is what `verifyResult` and a pinned key are for. */
+  result: VerificationResult
+  /** The exact bytes of `result`. Keep these. */
+  bytes: Uint8Array
+  /** True if this key had been bought before. */
+  replay: boolean
+  requestId: string
+  /** A secret: whoever has it can read the result. */
+  recoveryToken: string | null
+  /** The x402 settlement, where the answer carried one; a recovered result does not, but has `payment` all the same. */
+  settlement: Settlement | null
+  /** Null after `recover`. */
+  idempotencyKey: string | null
+}
+
+export interface PublishedKey extends PinnedKey {
+  use: string
+  status: string
+  [name: string]: unknown
+}
+
+export class Countersign {
+  readonly #base: string
+  readonly #pay: Fetch | null
+  readonly #plain: Fetch
+  readonly #clock: Clock
+
+  constructor({ baseUrl, fetch: pay, plainFetch = globalThis.fetch, clock = systemClock }: CountersignOptions) {
+    this.#base = String(baseUrl).replace(/\/*$/, '/')
+    // Wrapped, since a browser's fetch refuses to be called as the method of another object.
+    this.#pay = pay ? (url, init) => pay(url, init) : null
+    this.#plain = (url, init) => plainFetch(url, init)
+    this.#clock = clock
+  }
+
+  /**
+   * Buys one verification, or fetches it if this key has bought it before, and waits until it is completed. The paying
+   * fetch is called at most once, after the service itself has said that nothing is paid under this key; whatever
+   * happens then, repeats go without payment. Throws CountersignError, which carries the key.
+   */
+  async verifySource(input: VerificationInput, options: PurchaseOptions = {}): Promise<Purchase> {
+    const idempotencyKey = options.idempotencyKey ?? createIdempotencyKey()
+    const exchange = this.#open({ idempotencyKey }, options)
+    if (!KEY_FORM.test(idempotencyKey))
+      throw exchange.error(clientFailure('invalid_idempotency_key', `Not an idempotency key: 16 to 128 of ${KEY_SET}`))
+    const post = this.#post(exchange, JSON.stringify(input), idempotencyKey)
+    const asked = await exchange.persist(() => post(this.#plain))
+    const answer = isUnpaid(asked) && this.#pay ? await payOnce(exchange, post, this.#pay, this.#plain) : asked
+    return this.#complete(exchange, answer, () => post(this.#plain))
+  }
+
+  /** Fetches a purchase by its recovery token, waiting until it is completed. Never pays. */
+  async recover(requestId: string, recoveryToken: string, options: WaitOptions = {}): Promise<Purchase> {
+    const exchange = this.#open({ requestId, recoveryToken }, options)
+    const get = () => this.#recover(exchange)
+    return this.#complete(exchange, await exchange.persist(get), get)
+  }
+
+  /** What the service sells, at which price, on which networks. */
+  async capabilities(options: { signal?: AbortSignal } = {}): Promise<Record<string, unknown>> {
+    return this.#read('api/agent/v1/capabilities', options.signal)
+  }
+
+  /** The keys the service publishes. Compare them with a source independent of the service before pinning any. */
+  async keys(options: { signal?: AbortSignal } = {}): Promise<PublishedKey[]> {
+    const { keys } = await this.#read('v1/keys', options.signal)
+    if (!Array.isArray(keys)) throw new CountersignError(clientFailure('unexpected_response', 'No list of keys came.'))
+    return keys as PublishedKey[]
+  }
+
+  #open(known: Partial<Exchange['bearings']>, options: WaitOptions): Exchange {
+    return new Exchange(this.#clock, { idempotencyKey: null, requestId: null, recoveryToken: null, ...known }, options)
+  }
+
+  #post(exchange: Exchange, body: string, key: string) {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': key }
+    const url = `${this.#base}api/agent/v1/verify-source`
+    return (fetch: Fetch) => exchange.send(fetch, url, { method: 'POST', headers, body })
+  }
+
+  #recover(exchange: Exchange): Promise<Answer> {
+    const { requestId, recoveryToken } = exchange.bearings
+    const url = `${this.#base}api/agent/v1/requests/${encodeURIComponent(String(requestId))}`
+    return exchange.send(this.#plain, url, { headers: { authorization: `Bearer ${recoveryToken}` } })
+  }
+
+  /** Waits a pending purchase out; `repeat` serves where no recovery token was given. */
+  async #complete(exchange: Exchange, first: Answer, repeat: () => Promise<Answer>): Promise<Purchase> {
+    const { bearings } = exchange
+    let answer = first
+    while (answer.state === 'pending') {
+      await exchange.pause(answer)
+      const recoverable = bearings.requestId !== null && bearings.recoveryToken !== null
+      answer = await exchange.persist(recoverable ? () => this.#recover(exchange) : repeat)
+    }
+    if (answer.state === 'refused') throw exchange.error(answer.failure)
+    const { result, bytes, replay, settlement } = answer
+    const { recoveryToken, idempotencyKey } = bearings
+    return { result, bytes, replay, requestId: result.request_id, recoveryToken, settlement, idempotencyKey }
+  }
+
+  async #read(path: string, signal: AbortSignal | undefined): Promise<Record<string, unknown>> {
+    try {
+      const response = await this.#plain(`${this.#base}${path}`, signal ? { signal } : {})
+      const body = parseObject(new Uint8Array(await response.arrayBuffer()))
+      if (response.status === 200 && body) return body
+      throw new CountersignError(readFailure(response, body))
+    } catch (cause) {
+      if (cause instanceof CountersignError) throw cause
+      const code = signal?.aborted ? 'aborted' : 'network_error'
+      throw new CountersignError(clientFailure(code, 'The service could not be reached.', cause))
+    }
+  }
+}
+
+/** Unpredictable, since whoever guesses a key can stand in its way. */
+export function createIdempotencyKey(): string {
+  return `cs_${crypto.randomUUID()}`
+}
+
+/**
+ * The one call of the paying fetch. An x402 fetch signs a new authorization at every 402 it sees, so once it may have
+ * sent one, the answer is sought without it. Should the service then know of no payment, the one that was signed may
+ * still arrive: whether to sign another is the caller's to decide, under the same key.
+ */
+async function payOnce(exchange: Exchange, post: (fetch: Fetch) => Promise<Answer>, pay: Fetch, plain: Fetch) {
+  const paid = await post(pay)
+  if (paid.state !== 'refused' || !paid.passing) return paid
+  await exchange.pause(paid)
+  const repeated = await exchange.persist(() => post(plain))
+  if (!isUnpaid(repeated)) return repeated
+  const failure = clientFailure(
+    'payment_unresolved',
+    'The paying fetch failed, and the service knows of no payment. Repeat with the same key to try again.',
+    paid.failure.cause ?? paid.failure,
+  )
+  return { ...repeated, failure: { ...repeated.failure, ...failure } }
+}
+
+function isUnpaid(answer: Answer): answer is Refused {
+  return answer.state === 'refused' && answer.failure.status === 402
+}
+
+const KEY_SET = 'A-Z a-z 0-9 _ . : -'
+const KEY_FORM = /^[A-Za-z0-9_.:-]{16,128}$/

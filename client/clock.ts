@@ -1,0 +1,28 @@
+// Time, as far as waiting needs it. Given to the client, so that a caller (or a test) can bring its own.
+
+export interface Clock {
+  /** Milliseconds; only differences count, except against the HTTP date of a Retry-After. */
+  now(): number
+  /** Resolves after `ms`; rejects when the signal aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+  /** Aborts after `ms`. */
+  deadline(ms: number): AbortSignal
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      const stop = () => {
+        clearTimeout(timer)
+        reject(signal.reason)
+      }
+      const timer = setTimeout(() => {
+        signal.removeEventListener('abort', stop)
+        resolve()
+      }, ms)
+      signal.addEventListener('abort', stop, { once: true })
+    }),
+  deadline: (ms) => AbortSignal.timeout(ms),
+}

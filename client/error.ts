@@ -1,0 +1,73 @@
+// The one error that leaves the client, carrying whatever a caller needs to come back for what was bought.
+
+/** An x402 v2 PaymentRequired object, as the service sent it. */
+export interface PaymentRequired {
+  x402Version: number
+  accepts: { scheme: string; network: string; amount: string; asset: string; payTo: string; [name: string]: unknown }[]
+  [name: string]: unknown
+}
+
+/**
+ * The service's own codes are passed on unchanged (its documentation lists them). These are the client's:
+ * - `invalid_idempotency_key`: not 16 to 128 characters of `A-Z a-z 0-9 _ . : -`; nothing was sent.
+ * - `network_error`: no answer, several times in a row.
+ * - `unexpected_response`: an answer that is not the interface's, from a proxy for instance.
+ * - `deadline_exceeded`: not done in `timeoutMs`. The purchase goes on.
+ * - `aborted`: the caller's signal. The purchase goes on.
+ * - `payment_unresolved`: the paying fetch broke off, and the service knows of no payment. It may still be under way.
+ */
+export type ClientErrorCode =
+  | 'invalid_idempotency_key'
+  | 'network_error'
+  | 'unexpected_response'
+  | 'deadline_exceeded'
+  | 'aborted'
+  | 'payment_unresolved'
+
+export interface Failure {
+  code: string
+  message: string
+  retryable: boolean
+  status?: number | null
+  requestId?: string | null
+  paymentRequired?: PaymentRequired | null
+  cause?: unknown
+}
+
+export interface Bearings {
+  idempotencyKey: string | null
+  requestId: string | null
+  recoveryToken: string | null
+}
+
+export class CountersignError extends Error {
+  override name = 'CountersignError'
+  readonly code: string
+  /** Whether the same call may succeed later. For a purchase that ended as failed (422): under a new key. */
+  readonly retryable: boolean
+  /** HTTP status; null where no answer was had. */
+  readonly status: number | null
+  readonly requestId: string | null
+  /** Repeat a purchase with this and no other key: that is what keeps it from being paid twice. */
+  readonly idempotencyKey: string | null
+  /** The terms, where the service asked for payment. */
+  readonly paymentRequired: PaymentRequired | null
+  // Private, so that printing or serialising the error does not show it.
+  readonly #recoveryToken: string | null
+
+  constructor(failure: Failure, bearings: Bearings = { idempotencyKey: null, requestId: null, recoveryToken: null }) {
+    super(failure.message, { cause: failure.cause })
+    this.code = failure.code
+    this.retryable = failure.retryable
+    this.status = failure.status ?? null
+    this.requestId = failure.requestId ?? bearings.requestId
+    this.idempotencyKey = bearings.idempotencyKey
+    this.paymentRequired = failure.paymentRequired ?? null
+    this.#recoveryToken = bearings.recoveryToken
+  }
+
+  /** The credential for `recover`, if one was given out. A secret: neither printed nor serialised with the error. */
+  get recoveryToken(): string | null {
+    return this.#recoveryToken
+  }
+}

@@ -1,0 +1,110 @@
+// One purchase's conversation with the service: every request of it under one deadline, every failure with the bearings.
+import { type Answer, type Pending, type Refused, readAnswer } from './answer.ts'
+import type { Clock } from './clock.ts'
+import { type Bearings, type ClientErrorCode, CountersignError, type Failure } from './error.ts'
+
+/** The part of `fetch` that is used. Must reject when the signal aborts. */
+export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
+
+export interface WaitOptions {
+  /** Seconds a request may be held open by the service (`Prefer: wait`), 0 to 25; default 25. */
+  wait?: number
+  /** Milliseconds until `deadline_exceeded`; default 180,000. The purchase itself goes on. */
+  timeoutMs?: number
+  signal?: AbortSignal
+}
+
+export class Exchange {
+  readonly bearings: Bearings
+  readonly #clock: Clock
+  readonly #wait: number
+  readonly #ends: number
+  readonly #deadline: AbortSignal
+  readonly #signal: AbortSignal
+
+  constructor(clock: Clock, bearings: Bearings, { wait = MAX_WAIT_S, timeoutMs = 180_000, signal }: WaitOptions) {
+    this.bearings = { ...bearings }
+    this.#clock = clock
+    this.#wait = Math.max(0, Math.min(MAX_WAIT_S, Math.trunc(wait)))
+    this.#ends = clock.now() + timeoutMs
+    this.#deadline = clock.deadline(timeoutMs)
+    this.#signal = signal ? AbortSignal.any([signal, this.#deadline]) : this.#deadline
+  }
+
+  /** Sends once. A broken connection is an answer too, a passing one: what became of the request is unknown. */
+  async send(fetch: Fetch, url: string, init: RequestInit): Promise<Answer> {
+    this.#checkTime(0)
+    const headers = { ...(init.headers as Record<string, string>), ...this.#preference() }
+    try {
+      // A redirect would carry the key, the payment or the token to an address that nobody chose.
+      const response = await fetch(url, { ...init, headers, redirect: 'manual', signal: this.#signal })
+      return this.#note(await readAnswer(response, this.#clock.now()))
+    } catch (cause) {
+      if (this.#signal.aborted) throw this.#stopped(cause)
+      return broken(cause)
+    }
+  }
+
+  /** Sends until the answer says something about the purchase, or too many passing ones came in a row. */
+  async persist(send: () => Promise<Answer>): Promise<Answer> {
+    for (let failures = 1; ; failures++) {
+      const answer = await send()
+      if (answer.state !== 'refused' || !answer.passing || failures === PATIENCE) return answer
+      await this.pause(answer, failures)
+    }
+  }
+
+  /** Waits as long as the service asked for, else longer with every failure. */
+  async pause(answer: Pending | Refused, failures = 1): Promise<void> {
+    const ms = answer.retryAfterMs ?? 1000 * 2 ** (failures - 1)
+    this.#checkTime(ms)
+    await this.#clock.sleep(ms, this.#signal).catch((cause: unknown) => {
+      throw this.#stopped(cause)
+    })
+  }
+
+  error(failure: Failure): CountersignError {
+    return new CountersignError(failure, this.bearings)
+  }
+
+  /** Never asks to be held longer than there is time to listen. */
+  #preference(): Record<string, string> {
+    const seconds = Math.min(this.#wait, Math.floor((this.#ends - this.#clock.now()) / 1000))
+    return seconds > 0 ? { prefer: `wait=${seconds}` } : {}
+  }
+
+  #note(answer: Answer): Answer {
+    if (answer.state === 'completed') this.bearings.requestId = answer.result.request_id
+    if (answer.state === 'pending') this.bearings.requestId = answer.requestId ?? this.bearings.requestId
+    if (answer.state === 'refused') this.bearings.requestId = answer.failure.requestId ?? this.bearings.requestId
+    else this.bearings.recoveryToken = answer.recoveryToken ?? this.bearings.recoveryToken
+    return answer
+  }
+
+  #checkTime(ms: number): void {
+    if (this.#signal.aborted || this.#clock.now() + ms > this.#ends) throw this.#stopped(this.#signal.reason)
+  }
+
+  #stopped(cause: unknown): CountersignError {
+    const byCaller = this.#signal.aborted && !this.#deadline.aborted
+    return this.error(
+      byCaller
+        ? clientFailure('aborted', 'The caller stopped waiting. Repeat with the same key to go on.', cause)
+        : clientFailure('deadline_exceeded', 'Not completed in time. Repeat with the same key to go on.', cause),
+    )
+  }
+}
+
+export function clientFailure(code: ClientErrorCode, message: string, cause?: unknown): Failure {
+  return { code, message, retryable: code !== 'invalid_idempotency_key', cause }
+}
+
+function broken(cause: unknown): Refused {
+  const failure = clientFailure('network_error', 'The service could not be reached, or the connection broke.', cause)
+  return { state: 'refused', failure, passing: true, retryAfterMs: null }
+}
+
+/** What the service holds at most; its router would cut longer ones off. */
+const MAX_WAIT_S = 25
+/** Passing failures in a row: some half minute of them, at the least. */
+const PATIENCE = 6

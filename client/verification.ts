@@ -1,0 +1,192 @@
+// Verifies a completed result offline: that the service signed it, and that it is consistent with itself. Whether the
+// page still says so, and whether the claim is true, nothing here can tell.
+import { type Attestation, attestationRules, attestationShape, hex256, timestamp } from './attestation.ts'
+import { decodeBase64, sha256Hex } from './bytes.ts'
+import { examine, type Rule, type Verification } from './checks.ts'
+import { canonicalJson } from './json.ts'
+import { buildKeyRing, type PinnedKey } from './keys.ts'
+import type { Evidence, Stance, VerificationResult } from './result.ts'
+import { anything, closed, integer, list, literal, object, text } from './shape.ts'
+
+export { type Attestation, type AttestationOptions, verifyAttestation } from './attestation.ts'
+export { type ChainOptions, type ChainPoint, verifyChain } from './chain.ts'
+export type { Check, Verification } from './checks.ts'
+export { canonicalJson, parseJson } from './json.ts'
+export type { PinnedKey } from './keys.ts'
+export type * from './result.ts'
+
+export interface VerificationOptions {
+  /** Pinned through a channel that is trusted independently of the one the result came by. */
+  keys: readonly PinnedKey[]
+}
+
+/**
+ * Verifies a completed result. Every check is listed by name, always the same ones in the same order; what could not be
+ * checked counts as failed. Throws a TypeError for a malformed pin, never for a bad result.
+ *
+ * `receipt.verification`, a note for people, is the one field that nothing signs.
+ */
+export function verifyResult(result: unknown, { keys }: VerificationOptions): Verification {
+  const attested = attestationRules(buildKeyRing(keys)).map(
+    ([name, judge]): Rule<VerificationResult> => [name, ({ receipt }) => judge(receipt.attestation)],
+  )
+  return examine(result, resultShape, [...attested, ...receiptRules, ...sourceRules, ...consistencyRules])
+}
+
+const nonEmpty = text(/./s)
+const stance = literal('supports', 'contradicts', 'mentions')
+
+const receiptShape = closed({
+  envelope: closed({
+    type: literal('service.source-verification.purchase'),
+    version: literal(1),
+    request_id: nonEmpty,
+    result_sha256: hex256,
+    checked_at: timestamp,
+    methodology_version: nonEmpty,
+    payment: object({}),
+    issued_at: timestamp,
+  }),
+  canonical_envelope_base64: nonEmpty,
+  attestation: attestationShape,
+  verification: nonEmpty,
+})
+
+const resultShape = object({
+  schema_version: literal('1.0.0'),
+  request_id: nonEmpty,
+  status: literal('completed'),
+  verification_type: literal('source'),
+  reachable: literal(true),
+  source: object({ content_sha256: hex256, text_sha256: hex256, normalized_text: text() }),
+  source_identity: object({ publisher_identity: anything }),
+  claim: nonEmpty,
+  claim_support: literal('supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'),
+  assessment_scope: literal('source_local_semantic_support', 'literal_quotation_only'),
+  explanation: text(),
+  evidence: list(
+    object({
+      evidence_id: text(/^e[1-6]$/),
+      quote: nonEmpty,
+      start: integer(0),
+      end: integer(1),
+      stance,
+      source_sha256: hex256,
+      text_sha256: hex256,
+    }),
+    6,
+  ),
+  confidence: anything,
+  checked_at: timestamp,
+  methodology_version: nonEmpty,
+  payment: object({ status: anything }),
+  receipt: receiptShape,
+})
+
+const receiptRules: Rule<VerificationResult>[] = [
+  ['purchase_attestation', ({ receipt }) => purchaseFault(receipt.attestation)],
+  ['subject_sha256', subjectFault],
+  ['canonical_envelope', canonicalEnvelopeFault],
+  ['result_sha256', resultDigestFault],
+  ['envelope_agrees', envelopeFault],
+]
+
+const sourceRules: Rule<VerificationResult>[] = [
+  ['text_sha256', textDigestFault],
+  ['evidence_quotes', quotesFault],
+  ['evidence_digests', evidenceDigestsFault],
+]
+
+const consistencyRules: Rule<VerificationResult>[] = [
+  ['literal_scope_only_mentions', literalScopeFault],
+  ['supports_has_support', ({ claim_support, evidence }) => lacking(claim_support, 'supports', evidence, ['supports'])],
+  ['contradicts_has_contradiction', (r) => lacking(r.claim_support, 'contradicts', r.evidence, ['contradicts'])],
+  ['mixed_has_both', (r) => lacking(r.claim_support, 'mixed', r.evidence, ['supports', 'contradicts'])],
+  ['bounded_observation', boundedObservationFault],
+  ['confidence_null', ({ confidence }) => (confidence === null ? null : 'confidence must be null')],
+  [
+    'publisher_unknown',
+    ({ source_identity }) =>
+      source_identity.publisher_identity === 'unknown' ? null : 'publisher_identity must be unknown',
+  ],
+]
+
+/**
+ * Any account may have any digest attested in the same chain with the same key, an invented envelope's included. Only
+ * the requester says that the service itself sold this.
+ */
+function purchaseFault({ requested_by, label }: Attestation): string | null {
+  return requested_by === 'source-verification' && label === null
+    ? null
+    : `the receipt was made for ${JSON.stringify(requested_by)}, not by a source verification`
+}
+
+function subjectFault({ receipt }: VerificationResult): string | null {
+  const bytes = decodeBase64(receipt.canonical_envelope_base64)
+  if (!bytes) return 'not checked: canonical_envelope_base64 is not standard base64'
+  return sha256Hex(bytes) === receipt.attestation.subject_sha256
+    ? null
+    : 'the attestation is for other bytes than canonical_envelope_base64'
+}
+
+function canonicalEnvelopeFault({ receipt }: VerificationResult): string | null {
+  const bytes = decodeBase64(receipt.canonical_envelope_base64)
+  if (!bytes) return 'canonical_envelope_base64 is not standard base64'
+  const expected = new TextEncoder().encode(canonicalJson(receipt.envelope))
+  return bytes.length === expected.length && bytes.every((byte, i) => byte === expected[i])
+    ? null
+    : 'canonical_envelope_base64 is not the canonical JSON of envelope'
+}
+
+function resultDigestFault({ receipt, ...result }: VerificationResult): string | null {
+  return sha256Hex(canonicalJson(result)) === receipt.envelope.result_sha256
+    ? null
+    : 'the result without its receipt is not the one in the envelope'
+}
+
+function envelopeFault(result: VerificationResult): string | null {
+  const { envelope } = result.receipt
+  const repeated = ['request_id', 'checked_at', 'methodology_version', 'payment'] as const
+  const differing = repeated.find((name) => canonicalJson(envelope[name]) !== canonicalJson(result[name]))
+  return differing ? `envelope.${differing} differs from the result's` : null
+}
+
+function textDigestFault({ source }: VerificationResult): string | null {
+  return sha256Hex(source.normalized_text) === source.text_sha256
+    ? null
+    : 'source.text_sha256 is not the SHA-256 of normalized_text'
+}
+
+function quotesFault({ source, evidence }: VerificationResult): string | null {
+  const points = Array.from(source.normalized_text)
+  const wrong = evidence.find(
+    ({ start, end, quote }) => end > points.length || points.slice(start, end).join('') !== quote,
+  )
+  return wrong ? `${wrong.evidence_id}: the text from ${wrong.start} to ${wrong.end} is not the quote` : null
+}
+
+function evidenceDigestsFault({ source, evidence }: VerificationResult): string | null {
+  const wrong = evidence.find(
+    (item) => item.source_sha256 !== source.content_sha256 || item.text_sha256 !== source.text_sha256,
+  )
+  return wrong ? `${wrong.evidence_id} belongs to another observation` : null
+}
+
+function literalScopeFault({ assessment_scope, claim_support, evidence }: VerificationResult): string | null {
+  if (assessment_scope !== 'literal_quotation_only') return null
+  if (claim_support !== 'not_assessed' && claim_support !== 'insufficient_evidence')
+    return `literal_quotation_only cannot say ${claim_support}`
+  return evidence.every((item) => item.stance === 'mentions') ? null : 'literal_quotation_only can only mention'
+}
+
+function lacking(verdict: string, concerned: string, evidence: Evidence[], needed: Stance[]): string | null {
+  if (verdict !== concerned) return null
+  const missing = needed.find((stance) => !evidence.some((item) => item.stance === stance))
+  return missing ? `${verdict} without evidence of stance ${missing}` : null
+}
+
+/** A verdict that decides nothing is still a sold observation, so it must not carry the marks of an error. */
+function boundedObservationFault({ payment, ...result }: VerificationResult): string | null {
+  if (payment.status !== 'settled') return 'a completed result must be settled'
+  return Object.hasOwn(result, 'error') ? 'a completed result carries no error' : null
+}
