@@ -1,13 +1,20 @@
 // Operator commands: npm run cli -- <command>. Exit 0 when all is well, 1 when it is not, 2 for a wrong call.
+import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { x402Client } from '@x402/fetch'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { type Config, ConfigError, describeConfig, readConfig } from './config.ts'
 import { listMigrations, migrate } from './db/migrate.ts'
-import { openDatabase, transact } from './db/pool.ts'
+import { type Database, openDatabase, transact } from './db/pool.ts'
+import { describeSchema } from './db/schema.ts'
 import { type Finding, runDoctor } from './doctor.ts'
 import { listKeys } from './receipts/keys.ts'
 
 interface Command {
+  /** Names of the arguments it needs. */
+  takes?: string[]
   about: string
-  run(config: Config): Promise<number>
+  run(config: Config, args: string[]): Promise<number>
 }
 
 const commands: Record<string, Command> = {
@@ -36,31 +43,54 @@ const commands: Record<string, Command> = {
       return 0
     },
   },
+  schema: {
+    about: "Print the database's schema as sql/schema.sql has it.",
+    run: (config) => withDatabase(config, async (db) => process.stdout.write(await describeSchema(db))),
+  },
   keys: {
     about: 'List every public key that ever signed.',
-    async run(config) {
-      const db = await openDatabase(databaseUrlOf(config), { maxConnections: 1 })
-      try {
-        console.log(JSON.stringify(await transact(db, listKeys, { readOnly: true }), null, 2))
-        return 0
-      } finally {
-        await db.end()
-      }
+    run: (config) =>
+      withDatabase(config, async (db) =>
+        console.log(JSON.stringify(await transact(db, listKeys, { readOnly: true }), null, 2)),
+      ),
+  },
+  'sign-offline': {
+    takes: ['PAYMENT-REQUIRED'],
+    about: 'Sign the terms of a 402 with a throwaway wallet that owns nothing, and print PAYMENT-SIGNATURE.',
+    async run(_config, [terms = '']) {
+      console.log(await signOffline(terms))
+      return 0
     },
   },
+}
+
+/** Good for offline mode, where any key pays, and worth nothing on a chain. */
+async function signOffline(terms: string): Promise<string> {
+  const client = new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
+  return encodePaymentSignatureHeader(await client.createPaymentPayload(decodePaymentRequiredHeader(terms.trim())))
+}
+
+async function withDatabase(config: Config, work: (db: Database) => Promise<unknown>): Promise<number> {
+  const db = await openDatabase(databaseUrlOf(config), { maxConnections: 1 })
+  try {
+    await work(db)
+    return 0
+  } finally {
+    await db.end()
+  }
 }
 
 process.exitCode = await main(process.argv.slice(2))
 
 async function main([name, ...rest]: string[]): Promise<number> {
   const command = name === undefined ? undefined : commands[name]
-  if (!command || rest.length > 0) {
+  if (!command || rest.length !== (command.takes?.length ?? 0)) {
     const help = name === undefined || name === 'help' || name === '--help'
     ;(help ? console.log : console.error)(usage(help ? undefined : [name, ...rest].join(' ')))
     return help ? 0 : 2
   }
   try {
-    return await command.run(readConfig())
+    return await command.run(readConfig(), rest)
   } catch (error) {
     console.error(error instanceof ConfigError || error instanceof Error ? error.message : error)
     return 1
@@ -68,9 +98,13 @@ async function main([name, ...rest]: string[]): Promise<number> {
 }
 
 function usage(wrong?: string) {
-  const width = Math.max(...Object.keys(commands).map((name) => name.length))
-  const lines = Object.entries(commands).map(([name, { about }]) => `  ${name.padEnd(width)}  ${about}`)
-  return `${wrong ? `There is no command "${wrong}".\n\n` : ''}npm run cli -- <command>\n\n${lines.join('\n')}`
+  const calls = Object.entries(commands).map(([name, { takes = [], about }]) => ({
+    call: [name, ...takes.map((argument) => `<${argument}>`)].join(' '),
+    about,
+  }))
+  const width = Math.max(...calls.map(({ call }) => call.length))
+  const lines = calls.map(({ call, about }) => `  ${call.padEnd(width)}  ${about}`)
+  return `${wrong ? `"${wrong}" is not one of the commands.\n\n` : ''}npm run cli -- <command>\n\n${lines.join('\n')}`
 }
 
 function formatFinding({ ok, subject, detail, cure }: Finding) {

@@ -30,7 +30,7 @@ export const variables = {
   },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/ }),
-    about: 'Redis for rate limits shared by web processes; unset: each process counts for itself',
+    about: 'Redis for shared rate limits and cached observations; unset: process memory and Postgres serve',
     secret: true,
   },
   PAYMENT_MODE: {

@@ -22,11 +22,15 @@ export interface Core extends AsyncDisposable {
   db: Database
   chain: Chain
   facilitator: Facilitator
+  /** Shared counts and observations; undefined when none is configured. */
+  redis: Redis | undefined
   secrets: {
     /** Recovery tokens are made from it. */
     recovery: Buffer
     /** Seals payment payloads at rest. */
     payload: Buffer
+    /** Seals cached observations. */
+    observation: Buffer
   }
 }
 
@@ -50,6 +54,8 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const key = await openSigningKey(db, seed, 'receipt')
   const chain = opened.use(openChain(db, key))
   const facilitator = opened.use(overrides.facilitator ?? openFacilitator(config))
+  const redis = config.redisUrl ? openRedis(config.redisUrl, log) : undefined
+  if (redis) opened.defer(() => redis.disconnect())
   const closing = opened.move()
   return {
     config,
@@ -59,7 +65,12 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     db,
     chain,
     facilitator,
-    secrets: { recovery: deriveSecret(seed, 'recovery token'), payload: deriveSecret(seed, 'payment payload') },
+    redis,
+    secrets: {
+      recovery: deriveSecret(seed, 'recovery token'),
+      payload: deriveSecret(seed, 'payment payload'),
+      observation: deriveSecret(seed, 'observation'),
+    },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
 }
@@ -94,15 +105,13 @@ const RESULT_CACHE_BYTES = 64 * 1024 * 1024
 
 export async function openApi(core: Core): Promise<Api> {
   await using opened = new AsyncDisposableStack()
-  const redis = core.config.redisUrl ? openRedis(core.config.redisUrl, core.log) : undefined
-  if (redis) opened.defer(() => redis.disconnect())
   const admissions = opened.use(openAdmissions(core.db))
   const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
   const draining = new AbortController()
   const closing = opened.move()
   return {
     ...core,
-    limits: buildRateLimit(core.config.rateLimitPerMinute, redis),
+    limits: buildRateLimit(core.config.rateLimitPerMinute, core.redis),
     admissions,
     waiting,
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),

@@ -1,5 +1,5 @@
 // `npm start`: the whole service on this machine, with a database of its own unless DATABASE_URL names one.
-import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
 import { readConfig } from './config.ts'
 import { openEmbeddedPostgres } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
@@ -17,7 +17,7 @@ await runProcess(async (opened) => {
 
 async function openOwnDatabase(dataDir: string, opened: AsyncDisposableStack) {
   const postgres = await openEmbeddedPostgres({
-    dataDir: join(dataDir),
+    dataDir,
     durable: true,
     log: (line) => console.log(`postgres: ${line}`),
   })
@@ -29,7 +29,7 @@ function greeting(address: string, mode: string) {
 Countersign is at ${address} (payment mode: ${mode})
 
   curl -i ${address}/api/agent/v1/verify-source \\
-    -H 'Content-Type: application/json' -H "Idempotency-Key: $(uuidgen || date +%s%N-%s)" \\
+    -H 'Content-Type: application/json' -H 'Idempotency-Key: ${randomUUID()}' \\
     -d '{"source_url": "https://example.com/", "claim": "This domain is for use in documentation examples."}'
 
 answers 402 with the terms of payment. ${address}/docs shows the rest; \`npm run demo\` buys one. Ctrl-C stops.

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Config } from './config.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { type Database, openDatabase, sql } from './db/pool.ts'
-import { openSigningKey } from './receipts/keys.ts'
+import { isActiveKey } from './receipts/keys.ts'
 
 export interface Finding {
   ok: boolean
@@ -58,8 +58,7 @@ async function checkClock(db: Database): Promise<Finding> {
 }
 
 async function checkMigrations(db: Database): Promise<Finding> {
-  const applied = await db.any(sql.type(z.object({ name: z.string() }))`
-    select name from schema_migrations where to_regclass('schema_migrations') is not null`)
+  const applied = await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)
   const pending = await pendingMigrations(async () => [...applied])
   return {
     ok: pending.length === 0,
@@ -72,11 +71,16 @@ async function checkMigrations(db: Database): Promise<Finding> {
 async function checkKeys(db: Database, { signingSeed, paymentMode }: Config): Promise<Finding> {
   const subject = 'signing keys'
   if (!signingSeed) return { ok: paymentMode === 'offline', subject, detail: 'the seed is kept in DATA_DIR' }
-  try {
-    const key = await openSigningKey(db, signingSeed, 'receipt')
-    return { ok: true, subject, detail: `key_id ${key.keyId} is active and made by this seed` }
-  } catch (error) {
-    return { ok: false, subject, detail: (error as Error).message, cure: 'set the seed this database was started with' }
+  const active = await isActiveKey(db, signingSeed, 'receipt')
+  return {
+    ok: active !== false,
+    subject,
+    detail: {
+      true: 'the active receipt key is of this seed',
+      false: 'the active receipt key is of another seed',
+      null: 'none yet: the first start makes it',
+    }[`${active}`],
+    cure: 'set the seed this database was started with',
   }
 }
 

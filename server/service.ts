@@ -2,6 +2,7 @@
 // the Procfile's processes open the same parts apart.
 
 import { openWork, type Work } from '../workers/context.ts'
+import type { Manners } from '../workers/retrieval/origins.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'
 import type { Assessor } from '../workers/verify.ts'
 import { openServer } from './app.ts'
@@ -19,7 +20,7 @@ export interface Service extends AsyncDisposable {
 export async function openService(
   config: Config,
   databaseUrl: string,
-  overrides: Overrides & { assessor?: Assessor } = {},
+  overrides: Overrides & { assessor?: Assessor; manners?: Manners } = {},
 ): Promise<Service> {
   await using opened = new AsyncDisposableStack()
   const core = opened.use(await openCore(config, databaseUrl, overrides))

@@ -5,13 +5,19 @@ import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { type Step, type Steps, writeSteps } from '../server/verification/request.ts'
 import { literalAssessor } from './assessment/literal.ts'
+import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/observation.ts'
+import { postgresObservations } from './retrieval/observation-store-postgres.ts'
+import { redisObservations } from './retrieval/observation-store-redis.ts'
+import { buildOrigins, type Manners, type Origins } from './retrieval/origins.ts'
 import { openThreads, type Threads } from './threads.ts'
 import type { Assessor } from './verify.ts'
 
 export interface Work extends Core {
   threads: Threads
   outbound: Outbound
+  cache: ObservationCache
+  origins: Origins
   assessor: Assessor
   steps: Steps
   announcements: Batcher<string, void>
@@ -21,12 +27,14 @@ export interface Work extends Core {
 
 const MAX_STEPS = 128
 
-export async function openWork(core: Core, overrides: { assessor?: Assessor } = {}): Promise<Work> {
+export async function openWork(core: Core, overrides: { assessor?: Assessor; manners?: Manners } = {}): Promise<Work> {
   await using opened = new AsyncDisposableStack()
   const threads = opened.use(openThreads({ onLoss: (error) => core.log.error({ event: 'thread_lost', err: error }) }))
   const outbound = opened.use(
     openOutbound({ fixtures: core.config.fixtures, userAgent: userAgent(core.config.baseUrl) }),
   )
+  const store = core.redis ? redisObservations(core.redis) : postgresObservations(core.db)
+  const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log })
   const assessor = overrides.assessor ?? literalAssessor(threads)
   const steps = opened.use(
     openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
@@ -37,6 +45,8 @@ export async function openWork(core: Core, overrides: { assessor?: Assessor } = 
     ...core,
     threads,
     outbound,
+    cache,
+    origins: buildOrigins(core.db, overrides.manners),
     assessor,
     steps,
     announcements,

@@ -111,6 +111,8 @@ async function pulse(work: Work, poolId: string) {
 /** The queue's own lines, without what jobs carry: a failed job's line would hold its whole payload. */
 function queueLogger(log: Logger) {
   return new QueueLogger((scope) => (level, message, meta) => {
+    // Asks for a connection per job; ours hold none while they run.
+    if (message.includes('having maxPoolSize')) return
     if (level === 'debug' || (level === 'info' && !log.isLevelEnabled('debug'))) return
     const error = (meta as { error?: unknown } | undefined)?.error
     const line = { event: 'queue', scope: scope.label, ...(error instanceof Error ? { err: error } : {}) }

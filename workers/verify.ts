@@ -21,9 +21,10 @@ import {
   requestErrorOf,
   type WorkingRequest,
 } from '../server/verification/request.ts'
-import { inconsistency } from '../server/verification/result.ts'
+import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/verification/result.ts'
 import type { Work } from './context.ts'
 import { observeSource } from './retrieval/observation.ts'
+import { OriginBusy } from './retrieval/origins.ts'
 
 /** Says what a text says about a claim. Implementations: assessment/literal.ts. */
 export interface Assessor {
@@ -57,8 +58,12 @@ export async function verifyRequest({ request_id }: Payload<'verify_request'>, w
 }
 
 async function observe(request: WorkingRequest, work: Work, { signal }: Turn): Promise<WorkingRequest> {
-  const observation = await observeSource(request.body.source_url, work, signal)
-  return advance(work.steps, request, 'observed', { stored: { observation, cache_hit: false } })
+  const { source_url, options } = request.body
+  const maxAge = options?.max_age_seconds ?? DEFAULT_MAX_AGE_SECONDS
+  const visit = () =>
+    work.origins.visit(new URL(source_url).origin, signal, () => observeSource(source_url, work, signal))
+  const { observation, hit } = await work.cache.observe(source_url, maxAge, visit, signal)
+  return advance(work.steps, request, 'observed', { stored: { observation, cache_hit: hit } })
 }
 
 async function assess(request: WorkingRequest, work: Work, { signal }: Turn): Promise<WorkingRequest> {
@@ -123,12 +128,23 @@ async function conclude(error: unknown, request: WorkingRequest, work: Work, tur
     return
   }
   if (turn.signal.aborted) return snooze(request, work, 0)
+  if (error instanceof OriginBusy) return queueUp(error, request, work)
   const mayFail = request.state === 'accepted' || request.state === 'observed' || request.state === 'assessed'
   if (mayFail && error instanceof AppError) return fail(request, work, error)
   work.log.error({ event: 'verification_error', request_id: request.id, state: request.state, err: error })
   if (!turn.last) throw error
   if (mayFail) return fail(request, work, new AppError('execution_failed', 'The work could not be done.'))
   return snooze(request, work, PERSIST_SECONDS)
+}
+
+/** Validity that must be left of the payment when the work begins. */
+const MIN_VALIDITY_SECONDS = 60
+
+/** Waits for the source's turn in the queue, as long as the payment would still hold afterwards. */
+async function queueUp(busy: OriginBusy, request: WorkingRequest, work: Work): Promise<void> {
+  const left = request.payment.valid_before - Date.now() / 1000
+  if (left - busy.retryAfterSeconds > MIN_VALIDITY_SECONDS) return snooze(request, work, busy.retryAfterSeconds)
+  return fail(request, work, new AppError('source_timeout', 'The source asked to be left alone for too long.'))
 }
 
 async function fail(request: WorkingRequest, work: Work, error: AppError) {

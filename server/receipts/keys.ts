@@ -1,6 +1,6 @@
 // Signing keys: one per purpose, all derived from one seed, so that a signature made for one thing can never be read as
 // another. The database knows every public key that ever signed; the seed and the private keys are nowhere but in memory.
-import { createPrivateKey, createPublicKey, hkdfSync, randomBytes } from 'node:crypto'
+import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -40,13 +40,24 @@ export function keptSeed(folder: string): Buffer {
   return Buffer.from(text, 'hex')
 }
 
+function publicKeyHexOf(privateKey: KeyObject): string {
+  return createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex')
+}
+
+/** Whether this seed makes the active key of the use; null when there is none yet. Reads only. */
+export async function isActiveKey(db: Database, seed: Buffer, use: KeyUse): Promise<boolean | null> {
+  const active = await db.maybeOneFirst(sql.type(z.object({ pubkey_hex: z.string() }))`
+    select encode(pubkey, 'hex') pubkey_hex from signing_keys where use = ${use} and status = 'active'`)
+  return active === null ? null : active === publicKeyHexOf(derivePrivateKey(seed, use))
+}
+
 /**
  * The active key of one use, registered in the database on first sight. Refuses when the database's active key is
  * another one: signing on with a changed seed would break every verifier that pinned the old key.
  */
 export async function openSigningKey(db: Database, seed: Buffer, use: KeyUse): Promise<SigningKey> {
   const privateKey = derivePrivateKey(seed, use)
-  const publicKeyHex = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex')
+  const publicKeyHex = publicKeyHexOf(privateKey)
   const keyId = await transact(db, (tx) => registerKey(tx, use, publicKeyHex))
   return { keyId, publicKeyHex, privateKey }
 }

@@ -1,0 +1,141 @@
+// `npm run demo`: the main job on a fresh machine. Everything is real but the money: a Postgres in a temporary folder, the
+// API and a worker over HTTP, an HTTPS page on this machine, and a stock x402 client that reads the terms, signs and pays.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { verifyResult } from '../client/verification.ts'
+import { readConfig } from './config.ts'
+import { openEmbeddedPostgres } from './db/embedded.ts'
+import { migrate } from './db/migrate.ts'
+import { makeCa, makeCertificate } from './fixture-tls.ts'
+import { openService } from './service.ts'
+import { openLog } from './telemetry.ts'
+import type { CompletedResult } from './verification/result.ts'
+
+const HOST = 'harbour.test'
+const CLAIM = 'The harbour was opened in 1874.'
+const PAGE = `<!doctype html><html lang="en"><title>Kelby harbour</title>
+<h1>The harbour of Kelby</h1>
+<p>The harbour was opened in 1874 by the county engineer, two years later than planned.
+It has three piers and a lighthouse 21 metres high.</p>
+<p>Fishing ended in 1962. The ferry to Orsay sails on Mondays and Thursdays.</p></html>`
+
+const started = performance.now()
+await using opened = new AsyncDisposableStack()
+const folder = await makeFolder(opened)
+
+step('A database, the API, a worker, and an HTTPS page, all on this machine')
+const page = opened.use(await openPage(folder))
+const postgres = await openEmbeddedPostgres({
+  dataDir: folder,
+  durable: false,
+  log: (line) => say(`postgres: ${line}`),
+})
+opened.use(postgres)
+await migrate(postgres.url)
+const config = readConfig({ PORT: '0', DATA_DIR: folder, LOG_LEVEL: 'warn', ...page.env })
+const service = opened.use(await openService(config, postgres.url, { log: openLog('warn') }))
+say(`API   ${service.address}`)
+say(`page  https://${HOST}/ (reached at ${page.env.FIXTURE_HOSTS.split('=')[1]}, its CA trusted for this host only)`)
+
+const verifySource = `${service.address}/api/agent/v1/verify-source`
+const order = {
+  method: 'POST',
+  headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+  body: JSON.stringify({ source_url: `https://${HOST}/`, claim: CLAIM }),
+}
+
+step('Ask without paying: 402, and the terms')
+const challenge = await fetch(verifySource, order)
+expect(challenge, 402)
+const [terms] = decodePaymentRequiredHeader(challenge.headers.get('payment-required') ?? '').accepts
+if (!terms) throw new Error('no terms were offered')
+say(`402   ${terms.amount} atomic USDC on ${terms.network}, to ${terms.payTo}, within ${terms.maxTimeoutSeconds} s`)
+
+step('The same request by a stock x402 client with a fresh wallet: it signs and sends it again')
+const wallet = privateKeyToAccount(generatePrivateKey())
+const client = new x402Client().register('eip155:*', new ExactEvmScheme(wallet))
+const accepted = await wrapFetchWithPayment(fetch, client)(verifySource, order)
+expect(accepted, 202)
+const location = accepted.headers.get('location') ?? ''
+say(`paid  by ${wallet.address} (offline mode: the signature is checked, nothing moves)`)
+say(`202   Retry-After ${accepted.headers.get('retry-after')}, recovery at ${new URL(location).pathname}`)
+
+step('Recover the result with the token that came along')
+const token = accepted.headers.get('x-service-recovery-token') ?? ''
+const recovered = await fetch(location, { headers: { authorization: `Bearer ${token}`, prefer: 'wait=25' } })
+expect(recovered, 200)
+const text = await recovered.text()
+const result = JSON.parse(text) as CompletedResult
+say(`200   ${text.length} bytes, claim_support: ${result.claim_support}`)
+say(`      ${result.explanation}`)
+for (const { evidence_id, quote, start, end, stance } of result.evidence)
+  say(`      ${evidence_id} [${start}, ${end}) ${stance}: ${JSON.stringify(quote)}`)
+
+step('The same order once more: the same bytes, not charged again')
+const replay = await fetch(verifySource, order)
+expect(replay, 200)
+if ((await replay.text()) !== text) throw new Error('the replay differs from the first answer')
+const settled = decodePaymentResponseHeader(replay.headers.get('payment-response') ?? '')
+say(`200   replay: ${replay.headers.get('x-service-idempotent-replay')}, settlement success: ${settled.success}`)
+
+step('Check the receipt offline, with the pinned key and nothing of the service')
+const { keys } = (await (await fetch(`${service.address}/v1/keys`)).json()) as {
+  keys: { key_id: number; pubkey_hex: string }[]
+}
+const verdict = verifyResult(result, { keys })
+for (const check of verdict.checks)
+  say(`${check.ok ? 'ok  ' : 'FAIL'}  ${check.name}${check.detail ? `: ${check.detail}` : ''}`)
+if (!verdict.ok) throw new Error('the receipt does not verify')
+
+console.log(`\nThe attestation, as one line of JSON (README shows how openssl alone checks it):\n`)
+console.log(JSON.stringify(result.receipt.attestation))
+console.log(`\nDone in ${((performance.now() - started) / 1000).toFixed(1)} s.`)
+
+function step(title: string) {
+  console.log(`\n${title}`)
+}
+
+function say(line: string) {
+  console.log(`  ${line}`)
+}
+
+function expect(response: Response, status: number) {
+  if (response.status !== status) throw new Error(`expected ${status}, got ${response.status}`)
+}
+
+async function makeFolder(closing: AsyncDisposableStack) {
+  const made = await mkdtemp(join(tmpdir(), 'countersign-demo-'))
+  closing.defer(() => rm(made, { recursive: true, force: true }))
+  // Under root, Postgres runs as another user, who must get into the folder.
+  await chmod(made, 0o711)
+  return made
+}
+
+async function openPage(home: string) {
+  const ca = await makeCa()
+  const certificate = await makeCertificate(ca, [HOST])
+  const caFile = join(home, 'ca.pem')
+  await writeFile(caFile, ca.cert)
+  const server = createServer({ cert: certificate.cert, key: certificate.key }, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(PAGE)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    env: { FIXTURE_HOSTS: `${HOST}=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+}

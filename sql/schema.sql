@@ -1,0 +1,153 @@
+-- Made by `npm run --silent cli -- schema > sql/schema.sql`. A test holds it to the migrations.
+
+create table chain_head (
+  one boolean not null default true,
+  serial bigint not null,
+  receipt_hash bytea not null,
+  ts_ms bigint not null,
+  constraint chain_head_one_check CHECK (one),
+  constraint chain_head_pkey PRIMARY KEY (one),
+  constraint chain_head_receipt_hash_check CHECK ((octet_length(receipt_hash) = 32)),
+  constraint chain_head_serial_check CHECK ((serial >= 0)),
+  constraint chain_head_ts_ms_check CHECK ((ts_ms >= 0))
+) with (fillfactor=10);
+
+create unlogged table observations (
+  key bytea not null,
+  value bytea storage external,
+  checked_at timestamp with time zone,
+  fetcher uuid,
+  fetching_until timestamp with time zone,
+  constraint observations_key_check CHECK ((octet_length(key) = 32)),
+  constraint observations_pkey PRIMARY KEY (key)
+);
+
+create unlogged table origin_visits (
+  id uuid not null,
+  origin text not null,
+  until timestamp with time zone not null,
+  constraint origin_visits_pkey PRIMARY KEY (id)
+);
+
+create unlogged table origins (
+  origin text not null,
+  next_at timestamp with time zone not null default now(),
+  constraint origins_pkey PRIMARY KEY (origin)
+);
+
+create table payment_claims (
+  network text not null,
+  asset text not null,
+  payer text not null,
+  nonce text not null,
+  request_id uuid not null,
+  claimed_at timestamp with time zone not null default now(),
+  constraint payment_claims_pkey PRIMARY KEY (network, asset, payer, nonce),
+  constraint payment_claims_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id),
+  constraint payment_claims_request_id_key UNIQUE (request_id)
+);
+
+create table receipts (
+  serial bigint not null,
+  ts_ms bigint not null,
+  subject_sha256 bytea not null,
+  label text,
+  requested_by text not null,
+  key_id integer not null,
+  prev_hash bytea not null,
+  receipt_hash bytea not null,
+  sig_ed25519 bytea not null,
+  constraint receipts_key_id_fkey FOREIGN KEY (key_id) REFERENCES signing_keys(key_id),
+  constraint receipts_label_check CHECK ((char_length(label) <= 200)),
+  constraint receipts_pkey PRIMARY KEY (serial),
+  constraint receipts_prev_hash_check CHECK ((octet_length(prev_hash) = 32)),
+  constraint receipts_prev_hash_key UNIQUE (prev_hash),
+  constraint receipts_receipt_hash_check CHECK ((octet_length(receipt_hash) = 32)),
+  constraint receipts_receipt_hash_key UNIQUE (receipt_hash),
+  constraint receipts_requested_by_check CHECK (((char_length(requested_by) >= 1) AND (char_length(requested_by) <= 128))),
+  constraint receipts_serial_check CHECK ((serial >= 1)),
+  constraint receipts_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64)),
+  constraint receipts_subject_sha256_check CHECK ((octet_length(subject_sha256) = 32)),
+  constraint receipts_ts_ms_check CHECK ((ts_ms >= 0))
+);
+
+create table schema_migrations (
+  name text not null,
+  sha256 text not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint schema_migrations_pkey PRIMARY KEY (name)
+);
+
+create table signing_keys (
+  key_id integer generated always as identity not null,
+  use text not null,
+  pubkey bytea not null,
+  status text not null default 'active'::text,
+  first_serial bigint,
+  created_at timestamp with time zone not null default now(),
+  retired_at timestamp with time zone,
+  constraint signing_keys_first_serial_check CHECK ((first_serial >= 1)),
+  constraint signing_keys_pkey PRIMARY KEY (key_id),
+  constraint signing_keys_pubkey_check CHECK ((octet_length(pubkey) = 32)),
+  constraint signing_keys_pubkey_key UNIQUE (pubkey),
+  constraint signing_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'retired'::text, 'compromised'::text]))),
+  constraint signing_keys_use_check CHECK ((use = ANY (ARRAY['receipt'::text, 'lease'::text, 'webhook'::text, 'checkpoint'::text])))
+);
+
+create table verification_requests (
+  id uuid not null,
+  key_hash bytea not null,
+  body_hash bytea not null,
+  state text not null,
+  body json,
+  quote_expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  changed_at timestamp with time zone not null default now(),
+  attempt uuid,
+  payment json,
+  payment_sealed bytea,
+  observation json storage external,
+  assessment json,
+  settlement json,
+  error json,
+  result bytea storage external,
+  settlement_header text,
+  constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
+  constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
+  constraint verification_requests_check1 CHECK (((state <> ALL (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text])) OR (payment_sealed IS NOT NULL))),
+  constraint verification_requests_check2 CHECK (((state <> ALL (ARRAY['quoted'::text, 'settled'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) OR (payment_sealed IS NULL))),
+  constraint verification_requests_check3 CHECK (((state <> ALL (ARRAY['observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text])) OR (observation IS NOT NULL))),
+  constraint verification_requests_check4 CHECK (((state <> ALL (ARRAY['assessed'::text, 'settling'::text, 'settled'::text])) OR (assessment IS NOT NULL))),
+  constraint verification_requests_check5 CHECK (((state <> 'settled'::text) OR (settlement IS NOT NULL))),
+  constraint verification_requests_check6 CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
+  constraint verification_requests_check7 CHECK (((state = 'failed'::text) = (error IS NOT NULL))),
+  constraint verification_requests_check8 CHECK (((state = ANY (ARRAY['expired'::text, 'failed'::text])) OR (body IS NOT NULL))),
+  constraint verification_requests_key_hash_check CHECK ((octet_length(key_hash) = 32)),
+  constraint verification_requests_key_hash_key UNIQUE (key_hash),
+  constraint verification_requests_pkey PRIMARY KEY (id),
+  constraint verification_requests_state_check CHECK ((state = ANY (ARRAY['quoted'::text, 'accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])))
+);
+
+create table worker_beats (
+  pool_id text not null,
+  methodology text not null,
+  beat_at timestamp with time zone not null default now(),
+  booted_at timestamp with time zone not null default now(),
+  constraint worker_beats_pkey PRIMARY KEY (pool_id)
+);
+
+CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
+CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
+CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
+CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text])) AND (body IS NOT NULL));
+CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
+
+CREATE OR REPLACE FUNCTION public.refuse_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception '% is append-only', tg_table_name using errcode = 'restrict_violation';
+end $function$;
+CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON public.receipts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

@@ -1,0 +1,114 @@
+// Observations shared between claims. Several claims on one page at the same time fetch it once, whichever workers they
+// are in; later ones take what is young enough for them. What comes out of a store is believed only under our seal: a
+// store that was truncated, mixed up or written to by somebody else yields nothing, and the page is fetched.
+import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from '../../server/telemetry.ts'
+import { type Observation, observation as observationShape } from '../../server/verification/observation.ts'
+import { OBSERVATION_PROCEDURE } from './observation.ts'
+
+/** Where entries live: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
+export interface ObservationStore {
+  /** The entry and nothing else: whether it may be believed is not the store's to say. */
+  find(key: string): Promise<Buffer | null>
+  /** Stores for at least `seconds` and ends the fetcher's turn. */
+  put(key: string, value: Buffer, fetcher: string, seconds: number): Promise<void>
+  /** Takes the turn to fetch for at most `seconds`; false while another has it. */
+  begin(key: string, fetcher: string, seconds: number): Promise<boolean>
+  /** Gives the turn up without an entry. */
+  end(key: string, fetcher: string): Promise<void>
+}
+
+export interface ObservationCache {
+  /**
+   * A cached observation at most `maxAgeSeconds` old, or a new one by `fetch`. Throws what `fetch` throws; a store that
+   * fails costs the sharing and nothing else. With 0 the page is always fetched.
+   */
+  observe(
+    url: string,
+    maxAgeSeconds: number,
+    fetch: () => Promise<Observation>,
+    signal: AbortSignal,
+  ): Promise<{ observation: Observation; hit: boolean }>
+}
+
+/** The oldest any caller may accept. */
+const KEEP_SECONDS = 300
+/** A turn lasts as long as a fetch may; a fetcher that was killed holds the others up no longer than this. */
+const TURN_SECONDS = 65
+const POLL_MS = 150
+/** Then a claim fetches for itself: waiting out one failing fetcher after another would cost it its own time. */
+const MAX_WAIT_MS = 10_000
+const MAC_BYTES = 32
+
+/** @param secret seals the entries; @param now milliseconds since the epoch */
+export function buildObservationCache(
+  store: ObservationStore,
+  options: { secret: Buffer; log: Logger; now?: () => number },
+): ObservationCache {
+  const now = options.now ?? Date.now
+  const tolerant = <T>(work: Promise<T>, otherwise: T) =>
+    work.catch((error) => {
+      options.log.warn({ event: 'observation_store_failed', err: error })
+      return otherwise
+    })
+
+  async function lookUp(key: string, maxAgeSeconds: number): Promise<Observation | null> {
+    const value = await tolerant(store.find(key), null)
+    const observation = value && openEntry(options.secret, key, value)
+    return observation && now() - Date.parse(observation.checked_at) <= maxAgeSeconds * 1000 ? observation : null
+  }
+
+  async function fetchInTurn(key: string, fetcher: string, fetch: () => Promise<Observation>) {
+    try {
+      const observation = await fetch()
+      await tolerant(store.put(key, sealEntry(options.secret, key, observation), fetcher, KEEP_SECONDS), undefined)
+      return observation
+    } catch (error) {
+      await tolerant(store.end(key, fetcher), undefined)
+      throw error
+    }
+  }
+
+  return {
+    async observe(url, maxAgeSeconds, fetch, signal) {
+      if (maxAgeSeconds === 0) return { observation: await fetch(), hit: false }
+      const key = keyOf(url)
+      const fetcher = randomUUID()
+      const patience = now() + MAX_WAIT_MS
+      while (true) {
+        const cached = await lookUp(key, maxAgeSeconds)
+        if (cached) return { observation: cached, hit: true }
+        // A store that cannot tell whose turn it is must not keep anybody from fetching.
+        const mine = await tolerant(store.begin(key, fetcher, TURN_SECONDS), true)
+        if (mine || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
+        await pause(POLL_MS, undefined, { signal })
+      }
+    },
+  }
+}
+
+/** Two URLs that differ in the fragment only are one page. */
+function keyOf(url: string): string {
+  const canonical = new URL(url)
+  canonical.hash = ''
+  return createHash('sha256').update(`${OBSERVATION_PROCEDURE}\n${canonical.href}`).digest('hex')
+}
+
+/** MAC ‖ JSON. The key is part of what is sealed, so an entry cannot be served for another page. */
+function sealEntry(secret: Buffer, key: string, observation: Observation): Buffer {
+  const json = Buffer.from(JSON.stringify(observation))
+  return Buffer.concat([macOf(secret, key, json), json])
+}
+
+function openEntry(secret: Buffer, key: string, entry: Buffer): Observation | null {
+  const json = entry.subarray(MAC_BYTES)
+  const mac = entry.subarray(0, MAC_BYTES)
+  if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, macOf(secret, key, json))) return null
+  const parsed = observationShape.safeParse(JSON.parse(json.toString('utf8')))
+  return parsed.success ? parsed.data : null
+}
+
+function macOf(secret: Buffer, key: string, json: Buffer): Buffer {
+  return createHmac('sha256', secret).update(key).update(json).digest()
+}

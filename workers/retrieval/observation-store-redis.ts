@@ -1,0 +1,24 @@
+import type { Redis } from 'ioredis'
+import type { ObservationStore } from './cache.ts'
+
+/** Deletes the turn only if it is still this fetcher's. */
+const END_TURN = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
+
+/** Observations in Redis, which forgets them by itself. */
+export function redisObservations(redis: Redis): ObservationStore {
+  const entry = (key: string) => `countersign:observation:${key}`
+  const turn = (key: string) => `countersign:observing:${key}`
+  return {
+    find: (key) => redis.getBuffer(entry(key)),
+    async put(key, value, fetcher, seconds) {
+      await redis.set(entry(key), value, 'EX', seconds)
+      await redis.eval(END_TURN, 1, turn(key), fetcher)
+    },
+    async begin(key, fetcher, seconds) {
+      return (await redis.set(turn(key), fetcher, 'EX', seconds, 'NX')) === 'OK'
+    },
+    async end(key, fetcher) {
+      await redis.eval(END_TURN, 1, turn(key), fetcher)
+    },
+  }
+}
