@@ -1,6 +1,7 @@
 // What the processes are made of: opened in order, closed in reverse, nothing made at import. Tests open the same.
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
+import { buildCallerCache, type CallerCache } from './auth.ts'
 import type { Config } from './config.ts'
 import { openWaiting, type Waiting } from './db/announcements.ts'
 import type { Batcher } from './db/batch.ts'
@@ -90,6 +91,8 @@ export interface ServedResult {
 /** What answering callers takes, beside the core. */
 export interface Api extends Core {
   limits: RateLimit
+  /** API keys seen a moment ago. */
+  callers: CallerCache
   admissions: Batcher<Admission, Admitted>
   waiting: Waiting
   /** Results never change, so what was read once need not be read again until it expires. */
@@ -112,6 +115,7 @@ export async function openApi(core: Core): Promise<Api> {
   return {
     ...core,
     limits: buildRateLimit(core.config.rateLimitPerMinute, core.redis),
+    callers: buildCallerCache(),
     admissions,
     waiting,
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),

@@ -29,6 +29,10 @@ const table = {
   unauthenticated: { status: 401, retryable: false, about: 'No valid API key came with the request.' },
   forbidden: { status: 403, retryable: false, about: 'The API key does not have the right.' },
   not_found: { status: 404, retryable: false, about: 'There is nothing here for this caller.' },
+  tier_limit: { status: 403, retryable: false, about: 'The tier of this account allows no more of these.' },
+  handle_taken: { status: 409, retryable: false, about: 'Another account has this handle.' },
+  lease_ended: { status: 409, retryable: false, about: 'The lease is revoked or expired.' },
+  precondition_failed: { status: 412, retryable: false, about: 'If-Match or If-None-Match does not hold.' },
   idempotency_conflict: {
     status: 409,
     retryable: false,
@@ -77,6 +81,7 @@ const table = {
   source_empty: { status: 422, retryable: false, about: 'The source has no visible text.' },
   assessment_failed: { status: 422, retryable: true, about: 'The assessment did not come to a valid end.' },
   execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
+  daily_limit: { status: 429, retryable: true, about: 'The tier allows no more of these until the next UTC midnight.' },
   rate_limited: { status: 429, retryable: true, about: 'Too many requests from this address or account.' },
   verification_disabled: { status: 503, retryable: true, about: 'Verification is switched off.' },
   capacity_exceeded: { status: 503, retryable: true, about: 'More work is waiting than can be taken on.' },

@@ -1,6 +1,7 @@
 // An operation is one thing a caller can ask, as data and a function. HTTP routes, the OpenAPI document and every other
 // protocol are made from these, so none of them is written by hand, and none can forget a limit or the output check.
 import type { z } from 'zod'
+import { authenticate, type Caller, requireScope, type Scope } from './auth.ts'
 import type { Api } from './context.ts'
 import { type Tx, transact } from './db/pool.ts'
 import { AppError } from './errors.ts'
@@ -17,11 +18,31 @@ export interface Credentials {
   waitSeconds: number
   /** Aborts when the caller is gone. */
   signal: AbortSignal
+  /** Entity tags of If-Match and If-None-Match as they came. */
+  ifMatch?: string
+  ifNoneMatch?: string
 }
 
 export interface Call {
   api: Api
   credentials: Credentials
+}
+
+/** A call of an operation that asks for a scope. */
+export interface AccountCall extends Call {
+  caller: Caller
+}
+
+/** An answer with another status than 200, or with headers of its own. */
+export class Reply<T> {
+  readonly body: T
+  readonly status: number
+  readonly headers: Record<string, string>
+  constructor(body: T, options: { status?: number; headers?: Record<string, string> } = {}) {
+    this.body = body
+    this.status = options.status ?? 200
+    this.headers = options.headers ?? {}
+  }
 }
 
 interface Description<N extends string, I extends z.ZodObject, O extends z.ZodType> {
@@ -33,39 +54,56 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   path: string
   /** Whose rules for errors and statuses apply (see http/routes.ts). */
   family: 'verification' | 'control'
-  /** What the caller must show: nothing, a payment, or a recovery token. */
-  access: 'public' | 'payment' | 'recovery'
+  /** Members of the input that HTTP takes from a raw body instead of JSON: `application/octet-stream`. */
+  rawBody?: { member: string; limit: number }
   input: I
   /** The body of success. */
   output: O
 }
 
+/** What the caller must show: nothing, a payment, a recovery token, or an API key with this scope. */
+type PublicAccess = { access: 'public' | 'payment' | 'recovery' }
+type AccountAccess = { access: 'account'; scope: Scope }
+
 /** Answers from one transaction: read-only for GET. The output is checked inside it, so a wrong answer changes nothing. */
-export interface TransactionOperation<N extends string, I extends z.ZodObject, O extends z.ZodType>
-  extends Description<N, I, O> {
+type Transaction<I extends z.ZodObject, O extends z.ZodType, C> = {
   kind: 'transaction'
-  run(input: z.output<I>, call: Call & { tx: Tx }): Promise<z.input<O>>
+  run(input: z.output<I>, call: C & { tx: Tx }): Promise<z.input<O> | Reply<z.input<O>>>
 }
 
-/** Answers with more than one status, by transactions of its own; see verification/operations.ts. */
-export interface ExchangeOperation<N extends string, I extends z.ZodObject, O extends z.ZodType, A>
-  extends Description<N, I, O> {
+/** Answers by transactions of its own, because they are shared with other calls; see receipts/chain.ts. */
+type Exchange<I extends z.ZodObject, A, C> = {
   kind: 'exchange'
-  run(input: z.output<I>, call: Call): Promise<A>
+  run(input: z.output<I>, call: C): Promise<A>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the catalogue holds operations of every input and answer
-export type Operation = TransactionOperation<string, any, any> | ExchangeOperation<string, any, any, any>
+// biome-ignore lint/suspicious/noExplicitAny: the catalogue holds operations of every input, output and answer
+type Anything = any
+export type Operation = Description<string, z.ZodObject, z.ZodType> &
+  (PublicAccess | AccountAccess) &
+  (Transaction<Anything, Anything, Anything> | Exchange<Anything, Anything, Anything>)
 
-/** Keeps the types of one operation apart from those of the next. */
+/** Each keeps the types of one operation apart from those of the next. */
 export function defineOperation<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
-  operation: TransactionOperation<N, I, O>,
+  operation: Description<N, I, O> & PublicAccess & Transaction<I, O, Call>,
 ) {
   return operation
 }
 
 export function defineExchange<const N extends string, I extends z.ZodObject, O extends z.ZodType, A>(
-  operation: ExchangeOperation<N, I, O, A>,
+  operation: Description<N, I, O> & PublicAccess & Exchange<I, A, Call>,
+) {
+  return operation
+}
+
+export function defineAccountOperation<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
+  operation: Description<N, I, O> & AccountAccess & Transaction<I, O, AccountCall>,
+) {
+  return operation
+}
+
+export function defineAccountExchange<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
+  operation: Description<N, I, O> & AccountAccess & Exchange<I, z.input<O> | Reply<z.input<O>>, AccountCall>,
 ) {
   return operation
 }
@@ -73,11 +111,25 @@ export function defineExchange<const N extends string, I extends z.ZodObject, O 
 /** The one path every call takes, whichever protocol brought it. Throws AppError for what the caller can act on. */
 export async function execute(operation: Operation, raw: unknown, call: Call): Promise<unknown> {
   await call.api.limits.spend(call.credentials.address)
+  const known = operation.access === 'account' ? await identify(operation.scope, call) : call
   const input = parseInput(operation.input, raw)
-  if (operation.kind === 'exchange') return operation.run(input, call)
-  return transact(call.api.db, async (tx) => operation.output.parse(await operation.run(input, { ...call, tx })), {
-    readOnly: operation.method === 'GET',
-  })
+  if (operation.kind === 'exchange') return operation.run(input, known)
+  return transact(
+    call.api.db,
+    async (tx) => checkOutput(operation.output, await operation.run(input, { ...known, tx })),
+    { readOnly: operation.method === 'GET' },
+  )
+}
+
+async function identify(scope: Scope, call: Call): Promise<AccountCall> {
+  const caller = await authenticate(call.api, call.credentials.bearer)
+  requireScope(caller, scope)
+  return { ...call, caller }
+}
+
+function checkOutput(schema: z.ZodType, answer: unknown): unknown {
+  if (!(answer instanceof Reply)) return schema.parse(answer)
+  return new Reply(schema.parse(answer.body), { status: answer.status, headers: answer.headers })
 }
 
 const MAX_ISSUES = 5

@@ -1,10 +1,11 @@
 // A route for each operation of the catalogue. Takes credentials and input out of HTTP, calls `execute`, writes what it
 // answers; knows nothing of what any operation means.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
 import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
 import { AppError, publicError } from '../errors.ts'
-import { type Credentials, execute, type Operation } from '../operation.ts'
+import { type Credentials, execute, type Operation, Reply } from '../operation.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
 
@@ -34,10 +35,12 @@ async function handle(operation: Operation, request: FastifyRequest, reply: Fast
     payment: single(request.headers['payment-signature']),
     waitSeconds: wait ?? 0,
     signal: gone.signal,
+    ifMatch: single(request.headers['if-match']),
+    ifNoneMatch: single(request.headers['if-none-match']),
   }
   const answer = await execute(operation, inputOf(operation, request), { api, credentials })
   const rendered =
-    operation.kind === 'exchange' && operation.access !== 'public'
+    operation.access === 'payment' || operation.access === 'recovery'
       ? renderAnswer(answer as VerificationAnswer, api, { recovery: operation.access === 'recovery' })
       : plain(answer)
   if (wait !== null && (rendered.status === 200 || rendered.status === 202))
@@ -45,8 +48,9 @@ async function handle(operation: Operation, request: FastifyRequest, reply: Fast
   return write(reply, rendered)
 }
 
-function plain(body: unknown): HttpAnswer {
-  return { status: 200, headers: {}, body }
+function plain(answer: unknown): HttpAnswer {
+  if (answer instanceof Reply) return { status: answer.status, headers: { ...answer.headers }, body: answer.body }
+  return { status: 200, headers: {}, body: answer }
 }
 
 function write(reply: FastifyReply, answer: HttpAnswer) {
@@ -57,11 +61,20 @@ function write(reply: FastifyReply, answer: HttpAnswer) {
 function inputOf(operation: Operation, request: FastifyRequest): unknown {
   const path = request.params as Record<string, string>
   if (operation.method === 'GET') return { ...(request.query as object), ...path }
+  if (operation.rawBody) return { ...path, [operation.rawBody.member]: request.body ?? Buffer.alloc(0) }
+  if (request.body === undefined && !needsBody(operation)) return path
   if (request.body === undefined)
     throw new AppError('unsupported_media_type', 'Send a JSON body with Content-Type: application/json.')
   if (request.body === null || typeof request.body !== 'object' || Array.isArray(request.body))
     throw new AppError('invalid_request', 'The body must be a JSON object.')
   return Object.keys(path).length > 0 ? { ...request.body, ...path } : request.body
+}
+
+/** An operation whose required input is all in the path can be called without a body. */
+function needsBody(operation: Operation): boolean {
+  return Object.entries(operation.input.shape).some(
+    ([name, schema]) => !operation.path.includes(`{${name}}`) && !(schema as z.ZodType).safeParse(undefined).success,
+  )
 }
 
 function single(header: string | string[] | undefined): string | undefined {

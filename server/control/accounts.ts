@@ -1,0 +1,63 @@
+// Accounts and their API keys. There is no e-mail and no password: who loses every key of an account has lost it.
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { hashApiKey, type KeyKind, makeApiKey } from '../auth.ts'
+import { nothing, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+
+/** Names that receipts of the service itself carry in `requested_by`; an account of that name could pass for it. */
+const RESERVED_HANDLES = new Set(['source-verification', 'countersign', 'service', 'lease', 'watchdog', 'key-rotation'])
+
+/** Makes an account and its first key, which is answered once and stored nowhere. Throws `handle_taken`. */
+export async function insertAccount(tx: Tx, handle: string): Promise<{ accountId: string; apiKey: string }> {
+  const accountId = randomUUID()
+  const made = RESERVED_HANDLES.has(handle)
+    ? { rowCount: 0 }
+    : await tx.query(sql.type(nothing)`
+        insert into accounts (id, handle) values (${accountId}, ${handle}) on conflict (handle) do nothing`)
+  if (made.rowCount === 0) throw new AppError('handle_taken', `The handle ${handle} is taken.`)
+  const { apiKey } = await insertApiKey(tx, { accountId, kind: 'full', label: 'registration' })
+  return { accountId, apiKey }
+}
+
+export async function insertApiKey(
+  tx: Tx,
+  key: { accountId: string; kind: KeyKind; label: string | null; expiresAt?: Date },
+): Promise<{ id: string; apiKey: string }> {
+  const id = randomUUID()
+  const apiKey = makeApiKey()
+  await tx.query(sql.type(nothing)`
+    insert into api_keys (id, account_id, key_hash, kind, label, expires_at)
+    values (${id}, ${key.accountId}, ${sql.binary(hashApiKey(apiKey))}, ${key.kind}, ${key.label},
+            ${key.expiresAt?.toISOString() ?? null}::timestamptz)`)
+  return { id, apiKey }
+}
+
+export const apiKeyRow = z.strictObject({
+  id: z.uuid(),
+  kind: z.enum(['full', 'read_only', 'heartbeat']),
+  label: z.string().nullable(),
+  created_at: z.string(),
+  expires_at: z.string().nullable(),
+  last_used_at: z.string().nullable().describe('To the hour; null when it was never used.'),
+})
+
+const iso = (column: string) =>
+  sql.fragment`to_char(${sql.identifier([column])} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
+
+export function listApiKeys(tx: Tx, accountId: string) {
+  return tx.any(sql.type(apiKeyRow)`
+    select id, kind, label, ${iso('created_at')} created_at, ${iso('expires_at')} expires_at,
+           ${iso('last_used_at')} last_used_at
+    from api_keys where account_id = ${accountId} order by created_at, id`)
+}
+
+/** Ends a key at once, or at a time so that its successor can be put in place. False when there is no such key. */
+export async function endApiKey(tx: Tx, accountId: string, id: string, at: Date | null): Promise<boolean> {
+  const ended = at
+    ? await tx.query(sql.type(nothing)`
+        update api_keys set expires_at = least(coalesce(expires_at, 'infinity'), ${at.toISOString()}::timestamptz)
+        where account_id = ${accountId} and id = ${id}`)
+    : await tx.query(sql.type(nothing)`delete from api_keys where account_id = ${accountId} and id = ${id}`)
+  return ended.rowCount === 1
+}

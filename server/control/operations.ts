@@ -1,0 +1,100 @@
+// What an account may ask about itself.
+import { z } from 'zod'
+import { AppError } from '../errors.ts'
+import { defineAccountOperation, defineOperation, Reply } from '../operation.ts'
+import { apiKeyRow, endApiKey, insertAccount, insertApiKey, listApiKeys } from './accounts.ts'
+import { LIMITS, TIERS } from './tiers.ts'
+
+const handle = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be 1 to 64 of a-z 0-9 - _, starting with a letter or digit')
+  .describe('Public: it is the requested_by of your receipts.')
+const limits = z.strictObject({
+  active_leases: z.int(),
+  receipts_per_day: z.int(),
+  watchdogs: z.int(),
+  journal_slots: z.int(),
+})
+export const tierOutput = z.enum(TIERS)
+export const limitsOutput = limits
+
+export const register = defineOperation({
+  name: 'register',
+  summary: 'Register an account',
+  description: 'The API key is shown once. There is no recovery of a lost key.',
+  method: 'POST',
+  path: '/v1/register',
+  family: 'control',
+  access: 'public',
+  kind: 'transaction',
+  input: z.strictObject({ handle }),
+  output: z.strictObject({ handle, api_key: z.string(), tier: tierOutput, limits }),
+  async run(input, { tx }) {
+    const { apiKey } = await insertAccount(tx, input.handle)
+    return new Reply(
+      { handle: input.handle, api_key: apiKey, tier: 'free' as const, limits: LIMITS.free },
+      { status: 201 },
+    )
+  },
+})
+
+const kind = z.enum(['full', 'read_only', 'heartbeat'])
+
+export const listKeysOperation = defineAccountOperation({
+  name: 'list_api_keys',
+  summary: "The account's API keys, without the keys themselves",
+  method: 'GET',
+  path: '/v1/api-keys',
+  family: 'control',
+  access: 'account',
+  scope: 'account:read',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({ api_keys: z.array(apiKeyRow) }),
+  run: async (_input, { tx, caller }) => ({ api_keys: [...(await listApiKeys(tx, caller.accountId))] }),
+})
+
+export const createKey = defineAccountOperation({
+  name: 'create_api_key',
+  summary: 'Make another API key',
+  description: 'To rotate: make a new key, put it in place, then end the old one, at once or after an overlap.',
+  method: 'POST',
+  path: '/v1/api-keys',
+  family: 'control',
+  access: 'account',
+  scope: 'account:write',
+  kind: 'transaction',
+  input: z.strictObject({ kind, label: z.string().max(100).optional() }),
+  output: z.strictObject({ id: z.uuid(), kind, api_key: z.string() }),
+  async run(input, { tx, caller }) {
+    const { id, apiKey } = await insertApiKey(tx, {
+      accountId: caller.accountId,
+      kind: input.kind,
+      label: input.label ?? null,
+    })
+    return new Reply({ id, kind: input.kind, api_key: apiKey }, { status: 201 })
+  },
+})
+
+const MAX_OVERLAP_S = 7 * 86_400
+
+export const revokeKey = defineAccountOperation({
+  name: 'revoke_api_key',
+  summary: 'End an API key, at once or after an overlap',
+  method: 'POST',
+  path: '/v1/api-keys/{id}/revoke',
+  family: 'control',
+  access: 'account',
+  scope: 'account:write',
+  kind: 'transaction',
+  input: z.strictObject({ id: z.string(), after_s: z.int().min(0).max(MAX_OVERLAP_S).optional() }),
+  output: z.strictObject({ id: z.string(), ends_at: z.string() }),
+  async run({ id, after_s = 0 }, { tx, caller, api }) {
+    const ends = new Date(Date.now() + after_s * 1000)
+    const known =
+      z.uuid().safeParse(id).success && (await endApiKey(tx, caller.accountId, id, after_s > 0 ? ends : null))
+    if (!known) throw new AppError('not_found', 'This account has no such API key.')
+    api.callers.clear()
+    return { id, ends_at: ends.toISOString() }
+  },
+})

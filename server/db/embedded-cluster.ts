@@ -1,0 +1,209 @@
+// Where the files of the embedded PostgreSQL lie, and who is running them.
+//
+//   dataDir/postgres/            ours, or a link to a folder that root's PostgreSQL account can reach
+//     password                   of the superuser, 0600
+//     data/                      the cluster, 0700, owned by the account
+//
+// A process that runs as root changes nothing below data/ but its lock file: whoever owns that folder could point
+// it elsewhere.
+
+import { randomBytes } from 'node:crypto'
+import {
+  chmod,
+  chown,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Account, Programs } from './embedded-programs.ts'
+import { draftName, openRootFolder, removeFolder, runAs, SELF } from './embedded-programs.ts'
+
+export interface Cluster {
+  /** The folder that `postgres -D` runs on. */
+  data: string
+  /** Of the superuser `postgres`. */
+  password: string
+  /** The user and group that own it. */
+  owner: { uid: number; gid: number }
+}
+
+/** The cluster `dataDir/name`, wherever it really lies, or undefined. It is complete: half a one never has this name. */
+export async function findCluster(dataDir: string, name: string): Promise<Cluster | undefined> {
+  const home = await findHome(dataDir, name)
+  if (home === undefined) return undefined
+  const data = join(home, 'data')
+  const { uid, gid } = await stat(data)
+  const password = await readFile(join(home, 'password'), 'utf8').catch((cause) => {
+    throw new Error(`The database in ${home} belongs to user id ${uid}. Run as that user, as root, or move it away.`, {
+      cause,
+    })
+  })
+  return { data, password: password.trim(), owner: { uid, gid } }
+}
+
+/**
+ * Makes the cluster `dataDir/name`. Where the account cannot reach dataDir, the files go to a folder of root's
+ * and dataDir keeps a link.
+ *
+ * @param sync whether the files must be on the disk before this returns
+ */
+export async function createCluster(
+  programs: Programs,
+  options: { dataDir: string; name: string; sync: boolean; log: (line: string) => void },
+): Promise<Cluster> {
+  const { dataDir, name, sync, log } = options
+  await removeDeadLink(dataDir, name)
+  const near = join(dataDir, name)
+  let home = near
+  let draft = await openDraft(home, programs.account)
+  if (draft === undefined) {
+    // A new name each time: after `rm -r dataDir` nobody expects the old data back.
+    home = join(await openRootFolder(), `${name}-${randomBytes(6).toString('hex')}`)
+    draft = await openDraft(home, programs.account)
+  }
+  if (draft === undefined) throw new Error(`${programs.account.name} can reach neither ${near} nor ${home}`)
+  await initialize(draft, programs, sync)
+  await publish(draft, home, near)
+  const cluster = await findCluster(dataDir, name)
+  if (cluster === undefined) throw new Error(`The cluster ${home} was removed while it was made`)
+  if (home !== near) {
+    log(`${programs.account.name} cannot reach ${dataDir}: the database is kept in ${dirname(cluster.data)}`)
+  }
+  return cluster
+}
+
+export async function removeCluster(dataDir: string, name: string): Promise<void> {
+  const home = await findHome(dataDir, name)
+  if (home !== undefined) await removeFolder(home)
+  // The link, where there was one.
+  await rm(join(dataDir, name), { force: true })
+}
+
+/** A server that runs on these files. `owner` is the process that started it, if that was one of ours. */
+export interface Postmaster {
+  pid: number
+  owner: number | undefined
+}
+
+export async function findPostmaster(data: string): Promise<Postmaster | undefined> {
+  const lock = await readFile(join(data, LOCK), 'utf8').catch(() => undefined)
+  if (lock === undefined) return undefined
+  const pid = Number.parseInt(lock, 10)
+  const command = await findCommand(pid)
+  if (!command?.includes(` -D ${data} `)) return undefined
+  const owner = command.match(OWNER)?.[1]
+  return { pid, owner: owner === undefined ? undefined : Number(owner) }
+}
+
+/** Marks a server with the process that started it. On its command line, the mark lives as long as it does. */
+export function ownerMark(pid: number): string {
+  return `cluster_name=countersign-${pid}`
+}
+
+const OWNER = /cluster_name=countersign-(\d+)/
+
+/**
+ * Removes a lock file whose process id now belongs to something else. PostgreSQL knows a dead process by itself, but
+ * takes any living one of the same user for its owner: a container started again has the same few ids.
+ */
+export async function removeStaleLock(data: string): Promise<void> {
+  if ((await findPostmaster(data)) === undefined) await rm(join(data, LOCK), { force: true })
+}
+
+export async function isAlive(pid: number): Promise<boolean> {
+  return (await findCommand(pid)) !== undefined
+}
+
+/** The command line of a process, parts joined by blanks; undefined if it is gone or waits to be reaped. */
+async function findCommand(pid: number): Promise<string | undefined> {
+  if (!(pid > 0)) return undefined
+  if (process.platform === 'linux') {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+    return line === '' ? undefined : line.replaceAll('\0', ' ')
+  }
+  const line = await runAs(SELF, 'ps', ['-ww', '-o', 'command=', '-p', String(pid)]).catch(() => '')
+  return line === '' || line.startsWith('(') ? undefined : line.replace('\n', ' ')
+}
+
+async function removeDeadLink(dataDir: string, name: string) {
+  if ((await findHome(dataDir, name)) === undefined) await unlink(join(dataDir, name)).catch(ignore('ENOENT'))
+}
+
+/** An empty home under another name, or undefined where the account cannot get at it. */
+async function openDraft(home: string, account: Account): Promise<string | undefined> {
+  await removeDrafts(dirname(home))
+  const draft = draftName(home)
+  const data = join(draft, 'data')
+  await mkdir(data, { recursive: true })
+  await chmod(draft, 0o711)
+  await chmod(data, 0o700)
+  try {
+    if (account.id.uid !== undefined) await chown(data, account.id.uid, account.id.gid)
+    await runAs(account, '/bin/sh', ['-c', 'test -r "$0" && test -w "$0" && test -x "$0"', data])
+    return draft
+  } catch {
+    await removeFolder(draft)
+    return undefined
+  }
+}
+
+/** Drafts of processes that are gone: they crashed half way. */
+async function removeDrafts(folder: string) {
+  for (const name of await readdir(folder)) {
+    const pid = name.match(/^postgres.*\.draft-(\d+)-\w+$/)?.[1]
+    if (pid !== undefined && !(await isAlive(Number(pid)))) await removeFolder(join(folder, name))
+  }
+}
+
+async function initialize(draft: string, { bin, account }: Programs, sync: boolean) {
+  const password = join(draft, 'password')
+  await writeFile(password, `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' })
+  if (account.id.uid !== undefined) await chown(password, account.id.uid, account.id.gid)
+  await runAs(account, join(bin, 'initdb'), [
+    '-D',
+    join(draft, 'data'),
+    '--username=postgres',
+    `--pwfile=${password}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
+    ...(sync ? [] : ['--no-sync']),
+  ])
+}
+
+/**
+ * Gives the finished draft its name. Two processes may make the same cluster at once: the first to publish wins,
+ * and the other throws its own away and uses what it finds.
+ */
+async function publish(draft: string, home: string, near: string) {
+  try {
+    await rename(draft, home)
+    // A crash right here leaves an empty cluster in root's folder that nothing refers to.
+    if (home !== near) await symlink(home, near)
+  } catch (error) {
+    await Promise.all([removeFolder(draft), home === near ? undefined : removeFolder(home)])
+    ignore('ENOTEMPTY', 'EEXIST', 'ENOTDIR')(error as NodeJS.ErrnoException)
+  }
+}
+
+function findHome(dataDir: string, name: string) {
+  return realpath(join(dataDir, name)).catch(ignore('ENOENT'))
+}
+
+function ignore(...codes: string[]) {
+  return (error: NodeJS.ErrnoException) => {
+    if (!codes.includes(error.code ?? '')) throw error
+    return undefined
+  }
+}
+
+const LOCK = 'postmaster.pid'

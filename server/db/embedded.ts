@@ -1,0 +1,216 @@
+// A PostgreSQL server of our own for `npm start`, the demo and the tests: nothing to install, no root needed.
+
+import type { ChildProcessByStdio } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, realpath } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import pg from 'pg'
+import type { Cluster, Postmaster } from './embedded-cluster.ts'
+import {
+  createCluster,
+  findCluster,
+  findPostmaster,
+  isAlive,
+  ownerMark,
+  removeCluster,
+  removeStaleLock,
+} from './embedded-cluster.ts'
+import type { Account, Programs } from './embedded-programs.ts'
+import { findPrograms, runAs, spawnOptions } from './embedded-programs.ts'
+
+export interface EmbeddedPostgres extends AsyncDisposable {
+  /** `postgres://...` of the database `countersign`, as superuser. */
+  url: string
+  /** The same server's database `postgres`: from here other databases are made and dropped. */
+  adminUrl: string
+}
+
+export interface EmbeddedPostgresOptions {
+  /** The folder that keeps the cluster, made if it is missing. */
+  dataDir: string
+  /**
+   * true: data survives a crash of the machine and stays in dataDir for the next start.
+   * false: a separate cluster, fast, and removed when it is closed.
+   */
+  durable: boolean
+  /** Takes single lines for people: what was decided about users and folders, and a server that broke. */
+  log: (line: string) => void
+}
+
+/**
+ * Starts PostgreSQL on 127.0.0.1 at a free port and makes the database `countersign` if it is missing.
+ *
+ * The server is in a process group of its own, so that Ctrl-C and a SIGTERM to the whole group do not reach it: it
+ * runs until the service has drained and closes it. It does not outlive this process, however that ends.
+ *
+ * Throws with the process ids in the message if another process is running the same cluster.
+ */
+export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { durable, log } = options
+  const name = durable ? 'postgres' : 'postgres-throwaway'
+  await mkdir(options.dataDir, { recursive: true })
+  const dataDir = await realpath(options.dataDir)
+  const existing = await findCluster(dataDir, name)
+  const programs = await findPrograms(existing?.owner, log)
+  const cluster = existing ?? (await createCluster(programs, { dataDir, name, sync: durable, log }))
+  await endOrphan(cluster, programs, log)
+
+  await using cleanup = new AsyncDisposableStack()
+  const { server, port, output } = await startServer(cluster, programs, durable)
+  const reportLoss = () => {
+    for (const line of ['PostgreSQL ended by itself. Its last lines:', ...output]) log(line)
+  }
+  server.once('close', reportLoss)
+  cleanup.defer(async () => {
+    server.off('close', reportLoss)
+    await stop(server)
+    if (!durable) await removeCluster(dataDir, name)
+  })
+  const urlOf = (database: string) => `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${database}`
+  await createDatabase(urlOf('postgres'))
+  const open = cleanup.move()
+  return { url: urlOf(DATABASE), adminUrl: urlOf('postgres'), [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/**
+ * Ends a server whose owner died without closing it. Its watchdog is ending it too, but a start right after a
+ * `kill -9` comes before that is done.
+ */
+async function endOrphan({ data }: Cluster, { bin, account }: Programs, log: (line: string) => void) {
+  await removeStaleLock(data)
+  const found = await findPostmaster(data)
+  if (found === undefined) return
+  if (found.owner === undefined || (await isAlive(found.owner))) throw alreadyRunning(data, found)
+  log(`Ending the database server ${found.pid} that process ${found.owner} left behind`)
+  try {
+    await runAs(account, join(bin, 'pg_ctl'), ['stop', '-D', data, '-m', 'fast', '-s'])
+  } catch (error) {
+    if ((await findPostmaster(data)) !== undefined) throw error
+  }
+}
+
+function alreadyRunning(data: string, { pid, owner }: Postmaster) {
+  const starter = owner === undefined ? 'not by this service' : `by process ${owner}`
+  return new Error(`The database in ${data} is already running: server process ${pid}, started ${starter}`)
+}
+
+/** Returns when the server takes connections. `output` is its last lines, and goes on being so. */
+async function startServer(cluster: Cluster, programs: Programs, durable: boolean) {
+  for (let attempt = 1; ; attempt++) {
+    const port = await findFreePort()
+    const server = spawnServer(cluster, programs, port, durable)
+    const { output, ready } = readOutput(server)
+    try {
+      await ready
+      return { server, port, output }
+    } catch (error) {
+      const found = await findPostmaster(cluster.data)
+      if (found !== undefined) throw alreadyRunning(cluster.data, found)
+      // Something else may take the port between the moment it was free and the server's turn.
+      const portTaken = output.some((line) => line.includes('could not create any TCP/IP sockets'))
+      if (!portTaken || attempt === PORT_ATTEMPTS) throw error
+    }
+  }
+}
+
+async function findFreePort(): Promise<number> {
+  const listener = createServer().listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const { port } = listener.address() as AddressInfo
+  listener.close()
+  await once(listener, 'close')
+  return port
+}
+
+function spawnServer({ data }: Cluster, { bin, account }: Programs, port: number, durable: boolean): Server {
+  const settings = { port, ...SETTINGS, ...(durable ? {} : THROWAWAY_SETTINGS) }
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const server = spawn(join(bin, 'postgres'), ['-D', data, '-c', ownerMark(process.pid), ...flags], {
+    ...spawnOptions(account),
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  if (server.pid !== undefined) guard(server, server.pid, account, durable)
+  return server
+}
+
+type Server = ChildProcessByStdio<null, null, Readable>
+
+/**
+ * Ends the server when this process is gone: the kernel then closes the pipe, whatever the reason, and `read` returns.
+ * It goes by the process id, never by the folder: a new owner may already be running another server there.
+ */
+function guard(server: Server, pid: number, account: Account, durable: boolean) {
+  const watchdog = spawn('/bin/sh', ['-c', `read -r _; kill -s ${durable ? 'INT' : 'QUIT'} ${pid}`], {
+    ...spawnOptions(account),
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  // A server without a watchdog could stay for ever.
+  watchdog.once('error', () => server.kill('SIGQUIT'))
+  server.once('exit', () => watchdog.kill('SIGKILL'))
+}
+
+/** `ready` rejects with the server's last lines if it ends first. */
+function readOutput(server: Server) {
+  const output: string[] = []
+  const { promise: accepting, resolve: accept } = Promise.withResolvers<void>()
+  createInterface({ input: server.stderr }).on('line', (line) => {
+    output.push(line)
+    if (output.length > OUTPUT_LINES) output.shift()
+    if (line.includes('database system is ready to accept connections')) accept()
+  })
+  const failed = once(server, 'close').then(() => {
+    throw new Error(`PostgreSQL did not start:\n${output.join('\n')}`)
+  })
+  return { output, ready: Promise.race([accepting, failed]) }
+}
+
+async function createDatabase(adminUrl: string) {
+  const client = new pg.Client(adminUrl)
+  await client.connect()
+  try {
+    const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [DATABASE])
+    if (rowCount === 0) await client.query(`create database ${DATABASE}`)
+  } finally {
+    await client.end()
+  }
+}
+
+/** Fast, then without a checkpoint, then by force: the next start recovers from the last two. */
+async function stop(server: Server) {
+  for (const [signal, seconds] of STOP) {
+    if (server.exitCode !== null || server.signalCode !== null) return
+    server.kill(signal)
+    await once(server, 'exit', { signal: AbortSignal.timeout(seconds * 1000) }).catch(() => {})
+  }
+}
+
+const DATABASE = 'countersign'
+const PORT_ATTEMPTS = 5
+const OUTPUT_LINES = 20
+
+const STOP = [
+  ['SIGINT', 15],
+  ['SIGQUIT', 5],
+  ['SIGKILL', 5],
+] as const
+
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: 200,
+  shared_buffers: '64MB',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  // Above ERROR: those are answers to a client, who has them.
+  log_min_messages: 'log',
+  log_checkpoints: 'off',
+}
+
+const THROWAWAY_SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' }

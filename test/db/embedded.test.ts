@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import pg from 'pg'
+import t from 'tap'
+import { openEmbeddedPostgres } from '../../server/db/embedded.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'countersign-embedded-'))
+t.teardown(async () => {
+  // Below a folder that PostgreSQL's user cannot reach, these are links.
+  const clusters = ['durable', 'crashed'].map((name) => realpath(join(folder, name, 'postgres')))
+  for (const path of [...(await Promise.all(clusters)), folder]) await rm(path, { recursive: true, force: true })
+})
+await chmod(folder, 0o711)
+
+const lines: string[] = []
+const open = (name: string, durable: boolean) =>
+  openEmbeddedPostgres({ dataDir: join(folder, name), durable, log: (line) => lines.push(line) })
+
+async function query(url: string, text: string): Promise<string> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query({ text, rowMode: 'array' })).rows[0]?.[0]
+  } finally {
+    await client.end()
+  }
+}
+
+/** Another process that opens the durable database and prints its URL; `onSigint` is run with `db` in scope. */
+async function spawnOwner(name: string, onSigint = '') {
+  const module = new URL('../../server/db/embedded.ts', import.meta.url)
+  const script = `
+    import pg from 'pg'
+    import { openEmbeddedPostgres } from ${JSON.stringify(module)}
+    const db = await openEmbeddedPostgres({ dataDir: process.argv[1], durable: true, log() {} })
+    process.on('SIGINT', async () => { ${onSigint} })
+    console.log(db.url)
+    // Ends with the test, if that is killed.
+    process.stdin.resume().on('end', () => process.exit())`
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', script, join(folder, name)], {
+    cwd: join(import.meta.dirname, '../..'),
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const output = createInterface({ input: owner.stdout })[Symbol.asyncIterator]()
+  const nextLine = async () => String((await output.next()).value)
+  return { owner, nextLine, url: await nextLine() }
+}
+
+t.test('a throwaway cluster works and leaves nothing behind', async (t) => {
+  const db = await open('throwaway', false)
+  t.equal(await query(db.url, 'select current_database()'), 'countersign')
+  t.equal(await query(db.adminUrl, 'select current_database()'), 'postgres')
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    max_connections: '200',
+    server_encoding: 'UTF8',
+    lc_collate: 'C',
+    TimeZone: 'UTC',
+    fsync: 'off',
+    full_page_writes: 'off',
+    synchronous_commit: 'off',
+  }
+  const collation = `select datcollate from pg_database where datname = 'countersign'`
+  for (const [name, value] of Object.entries(settings)) {
+    t.equal(await query(db.url, name === 'lc_collate' ? collation : `show ${name}`), value, name)
+  }
+  const wrong = new URL(db.url)
+  wrong.password = 'wrong'
+  await t.rejects(query(wrong.href, 'select 1'), { code: '28P01' }, 'the password counts')
+  await db[Symbol.asyncDispose]()
+  await t.rejects(query(db.url, 'select 1'), { code: 'ECONNREFUSED' })
+  t.same(await readdir(join(folder, 'throwaway')), [])
+})
+
+t.test('a durable cluster keeps its data', async (t) => {
+  {
+    await using db = await open('durable', true)
+    t.equal(await query(db.url, 'show fsync'), 'on')
+    t.equal(await query(db.url, 'show synchronous_commit'), 'on')
+    await query(db.url, 'create table kept as select 42 as answer')
+  }
+  const { mode } = await stat(join(folder, 'durable/postgres/password'))
+  t.equal(mode & 0o777, 0o600)
+  await using db = await open('durable', true)
+  t.equal(await query(db.url, 'select answer::text from kept'), '42')
+
+  await t.rejects(open('durable', true), {
+    message: new RegExp(`already running: server process \\d+.*${process.pid}`),
+  })
+  t.equal(await query(db.url, 'select answer::text from kept'), '42', 'the first one was left alone')
+})
+
+t.test('two starts at once: one gets the database, the other an error that says why', async (t) => {
+  const results = await Promise.allSettled([open('race', false), open('race', false)])
+  const opened = results.filter((result) => result.status === 'fulfilled')
+  const failed = results.filter((result) => result.status === 'rejected')
+  t.equal(opened.length, 1)
+  t.match(failed[0]?.reason, { message: /already running/ })
+  t.equal(await query(opened[0]?.value.url ?? '', 'show fsync'), 'off')
+  await opened[0]?.value[Symbol.asyncDispose]()
+  t.same(await readdir(join(folder, 'race')), [])
+})
+
+t.test('the server goes when its owner is killed', async (t) => {
+  const { owner, url } = await spawnOwner('durable')
+  const witness = new pg.Client(url)
+  await witness.connect()
+  // Before it ends, the server says so to its clients and hangs up.
+  const { promise: farewell, resolve } = Promise.withResolvers<unknown>()
+  witness.on('error', resolve)
+  owner.kill('SIGKILL')
+  t.match(await farewell, { code: '57P01' })
+  await witness.end()
+})
+
+t.test('a start right after the owner was killed works, with its data', async (t) => {
+  const { owner } = await spawnOwner('durable')
+  owner.kill('SIGKILL')
+  await once(owner, 'exit')
+  await using db = await open('durable', true)
+  t.equal(await query(db.url, 'select answer::text from kept'), '42')
+})
+
+t.test('a signal to the process group of its owner does not reach the server', async (t) => {
+  const { owner, nextLine, url } = await spawnOwner(
+    'durable',
+    `const client = new pg.Client(db.url)
+     await client.connect()
+     console.log((await client.query('select answer from kept')).rows[0].answer)
+     await client.end()
+     await db[Symbol.asyncDispose]()
+     process.exit()`,
+  )
+  process.kill(-(owner.pid as number), 'SIGINT')
+  t.equal(await nextLine(), '42')
+  await once(owner, 'exit')
+  await t.rejects(query(url, 'select 1'), { code: 'ECONNREFUSED' })
+})
+
+t.test('what a crash left behind does not matter', async (t) => {
+  await mkdir(join(folder, 'crashed/postgres.draft-999999999-00/data'), { recursive: true })
+  await using other = await open('crashed', true)
+  t.same(await readdir(join(folder, 'crashed')), ['postgres'], 'half a cluster is removed')
+
+  // The lock names a living process of PostgreSQL's user, which has nothing to do with this folder.
+  const foreign = await query(other.url, `select pg_read_file('postmaster.pid')`)
+  const lock = join(folder, 'durable/postgres/data/postmaster.pid')
+  await writeFile(lock, foreign)
+  await using db = await open('durable', true)
+  t.equal(await query(db.url, 'select answer::text from kept'), '42')
+  t.not(Number.parseInt(await readFile(lock, 'utf8'), 10), Number.parseInt(foreign, 10))
+})
+
+t.test('a server that ends by itself is reported', async (t) => {
+  const reported = Promise.withResolvers<string>()
+  const dataDir = join(folder, 'lost')
+  await using db = await openEmbeddedPostgres({
+    dataDir,
+    durable: false,
+    log: (line) => line.includes('ended by itself') && reported.resolve(line),
+  })
+  const pid = Number.parseInt(await query(db.url, `select pg_read_file('postmaster.pid')`), 10)
+  process.kill(pid, 'SIGQUIT')
+  t.ok(await reported.promise)
+})
