@@ -52,8 +52,11 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const db = await openDatabase(databaseUrl, { maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS })
   opened.defer(() => db.end())
   db.on('error', (error) => log.error({ event: 'database_error', err: error }))
-  const key = await openSigningKey(db, seed, 'receipt')
-  const chain = opened.use(openChain(db, key))
+  const keys = {
+    receipt: await openSigningKey(db, seed, 'receipt'),
+    checkpoint: await openSigningKey(db, seed, 'checkpoint'),
+  }
+  const chain = opened.use(openChain(db, keys, { origin: logOrigin(config.baseUrl) }))
   const facilitator = opened.use(overrides.facilitator ?? openFacilitator(config))
   const redis = config.redisUrl ? openRedis(config.redisUrl, log) : undefined
   if (redis) opened.defer(() => redis.disconnect())
@@ -74,6 +77,11 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
+}
+
+/** Names the receipts' log for the tools of transparency logs: a URL without its scheme. */
+function logOrigin(baseUrl: string | undefined): string {
+  return baseUrl ? `${new URL(baseUrl).host}/log` : 'countersign/log'
 }
 
 function openFacilitator(config: Config): Facilitator {

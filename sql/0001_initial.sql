@@ -32,14 +32,31 @@ end $$;
 create trigger receipts_append_only before update or delete on receipts for each row execute function refuse_change();
 create trigger receipts_no_truncate before truncate on receipts execute function refuse_change();
 
--- One row: the end of the chain. Locked for the length of one append batch.
+-- One row: the end of the chain and the root of the tree over it. Locked for the length of one append batch. The tree
+-- covers exactly `serial` receipts, always: a head with an uncovered tail could show two histories.
 create table chain_head (
   one boolean primary key default true check (one),
   serial bigint not null check (serial >= 0),
   receipt_hash bytea not null check (octet_length(receipt_hash) = 32),
-  ts_ms bigint not null check (ts_ms >= 0)
+  ts_ms bigint not null check (ts_ms >= 0),
+  -- Hashes of the complete subtrees that make up the tree, largest first; the bits of `serial` say their sizes.
+  frontier bytea not null check (octet_length(frontier) = 32 * length(replace(serial::bit(63)::text, '0', ''))),
+  -- C2SP checkpoint, signed; empty before the first receipt.
+  checkpoint text not null
 ) with (fillfactor = 10);
-insert into chain_head (serial, receipt_hash, ts_ms) values (0, decode(repeat('00', 32), 'hex'), 0);
+insert into chain_head (serial, receipt_hash, ts_ms, frontier, checkpoint)
+values (0, decode(repeat('00', 32), 'hex'), 0, '', '');
+
+-- The tree above the receipts, one row for each complete subtree of 256, 65,536, ... of them. The levels between are
+-- computed: the leaves are the receipts themselves.
+create table tree_nodes (
+  level smallint not null check (level in (8, 16, 24, 32)),
+  index bigint not null check (index >= 0),
+  hash bytea not null check (octet_length(hash) = 32),
+  primary key (level, index)
+);
+create trigger tree_nodes_append_only before update or delete on tree_nodes
+  for each row execute function refuse_change();
 
 -- One row per Idempotency-Key, from the first 402 until long after the result is gone.
 -- The state column is the recovery point: a worker carries on from it, whatever happened to the one before.

@@ -1,10 +1,41 @@
 -- Made by `npm run --silent cli -- schema > sql/schema.sql`. A test holds it to the migrations.
 
+create table accounts (
+  id uuid not null,
+  handle text not null,
+  tier text not null default 'free'::text,
+  created_at timestamp with time zone not null default now(),
+  constraint accounts_handle_check CHECK ((handle ~ '^[a-z0-9][a-z0-9_-]{0,63}$'::text)),
+  constraint accounts_handle_key UNIQUE (handle),
+  constraint accounts_pkey PRIMARY KEY (id),
+  constraint accounts_tier_check CHECK ((tier = ANY (ARRAY['free'::text, 'dev'::text, 'pro'::text])))
+);
+
+create table api_keys (
+  id uuid not null,
+  account_id uuid not null,
+  key_hash bytea not null,
+  kind text not null,
+  label text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint api_keys_key_hash_check CHECK ((octet_length(key_hash) = 32)),
+  constraint api_keys_key_hash_key UNIQUE (key_hash),
+  constraint api_keys_kind_check CHECK ((kind = ANY (ARRAY['full'::text, 'read_only'::text, 'heartbeat'::text]))),
+  constraint api_keys_label_check CHECK ((char_length(label) <= 100)),
+  constraint api_keys_pkey PRIMARY KEY (id)
+);
+
 create table chain_head (
   one boolean not null default true,
   serial bigint not null,
   receipt_hash bytea not null,
   ts_ms bigint not null,
+  frontier bytea not null,
+  checkpoint text not null,
+  constraint chain_head_check CHECK ((octet_length(frontier) = (32 * length(replace(((serial)::bit(63))::text, '0'::text, ''::text))))),
   constraint chain_head_one_check CHECK (one),
   constraint chain_head_pkey PRIMARY KEY (one),
   constraint chain_head_receipt_hash_check CHECK ((octet_length(receipt_hash) = 32)),
@@ -94,6 +125,16 @@ create table signing_keys (
   constraint signing_keys_use_check CHECK ((use = ANY (ARRAY['receipt'::text, 'lease'::text, 'webhook'::text, 'checkpoint'::text])))
 );
 
+create table tree_nodes (
+  level smallint not null,
+  index bigint not null,
+  hash bytea not null,
+  constraint tree_nodes_hash_check CHECK ((octet_length(hash) = 32)),
+  constraint tree_nodes_index_check CHECK ((index >= 0)),
+  constraint tree_nodes_level_check CHECK ((level = ANY (ARRAY[8, 16, 24, 32]))),
+  constraint tree_nodes_pkey PRIMARY KEY (level, index)
+);
+
 create table verification_requests (
   id uuid not null,
   key_hash bytea not null,
@@ -136,6 +177,7 @@ create table worker_beats (
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
+CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
@@ -151,3 +193,4 @@ begin
 end $function$;
 CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON public.receipts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER tree_nodes_append_only BEFORE DELETE OR UPDATE ON public.tree_nodes FOR EACH ROW EXECUTE FUNCTION refuse_change();

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { nothing, sql } from '../db/pool.ts'
 import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
-import type { Append, Chain, Companion } from '../receipts/chain.ts'
+import { type Append, type Chain, type Companion, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
 import { Fenced, type WorkingRequest } from './request.ts'
 import {
@@ -42,15 +42,15 @@ interface Sealed {
  */
 export async function completeRequest(chain: Chain, request: WorkingRequest, servedAt: Date): Promise<void> {
   const { append } = sealResult(request, servedAt)
-  const attestation = await chain.append(append)
-  if (!attestation) throw new Fenced(`request ${request.id} is not settled under this attempt`)
+  const appended = await chain.append(append)
+  if (appended instanceof Refused) throw new Fenced(`request ${request.id} is not settled under this attempt`)
 }
 
 /** Exported for the tests; needs a request in state `settled` with everything its stages stored. */
 export function sealResult(
   request: WorkingRequest,
   servedAt: Date,
-): { unsigned: UnsignedResult; append: Append<Sealed> } {
+): { unsigned: UnsignedResult; append: Append<Sealed, 'fenced'> } {
   if (!request.settlement) throw new Error(`request ${request.id} has no settlement`)
   const unsigned = composeResult(request, servedAt)
   const envelope: Envelope = {
@@ -121,7 +121,7 @@ function composeResult(request: WorkingRequest, servedAt: Date): UnsignedResult 
   return unsigned
 }
 
-const completions: Companion<Sealed> = {
+const completions: Companion<Sealed, 'fenced'> = {
   async admit(tx, items) {
     const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
       select r.id::text from verification_requests r
@@ -135,7 +135,7 @@ const completions: Companion<Sealed> = {
         as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
       where r.state = 'settled' order by r.id for update of r`)
     const found = new Set(ready)
-    return items.map((item) => found.has(item.id))
+    return items.map((item) => (found.has(item.id) ? null : new Refused('fenced')))
   },
 
   async write(tx, entries) {

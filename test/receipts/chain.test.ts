@@ -2,7 +2,7 @@ import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import t from 'tap'
 import { z } from 'zod'
 import { openDatabase, sql } from '../../server/db/pool.ts'
-import { findHead, openChain } from '../../server/receipts/chain.ts'
+import { type Appended, findHead, openChain, Refused } from '../../server/receipts/chain.ts'
 import { attestationPreimage, canonicalJson, GENESIS, sha256 } from '../../server/receipts/format.ts'
 import { openSigningKey } from '../../server/receipts/keys.ts'
 import { openTestDatabase } from '../database.ts'
@@ -14,8 +14,11 @@ async function openSequencers(count: number) {
   const open = async () => {
     const db = await openDatabase(database.url, { maxConnections: 2 })
     opened.defer(() => db.end())
-    const key = await openSigningKey(db, seed, 'receipt')
-    return { db, key, chain: opened.use(openChain(db, key)) }
+    const keys = {
+      receipt: await openSigningKey(db, seed, 'receipt'),
+      checkpoint: await openSigningKey(db, seed, 'checkpoint'),
+    }
+    return { db, chain: opened.use(openChain(db, keys, { origin: 'test/log' })) }
   }
   const sequencers = await Promise.all(Array.from({ length: count }, open))
   const closing = opened.move()
@@ -30,10 +33,10 @@ const entry = (n: number) => ({
 
 t.test('two processes append to one chain without gap or fork', async (t) => {
   await using set = await openSequencers(2)
-  const attestations = await Promise.all(
+  const appended = await Promise.all(
     Array.from({ length: 400 }, (_, n) => set.sequencers[n % 2]?.chain.append(entry(n))),
   )
-  const chain = attestations.map((a) => a as NonNullable<typeof a>).sort((a, b) => a.serial - b.serial)
+  const chain = appended.map((a) => (a as Appended).attestation).sort((a, b) => a.serial - b.serial)
   let prev = GENESIS
   for (const [index, a] of chain.entries()) {
     if (a.serial !== index + 1 || a.prev_hash !== prev) t.fail(`broken at ${index + 1}`)
@@ -57,15 +60,15 @@ t.test('a refused companion gets no receipt, and the others of its batch do', as
   const { chain, db } = set.sequencers[0] as (typeof set.sequencers)[0]
   const written: string[] = []
   const kind = {
-    admit: async (_tx: unknown, items: string[]) => items.map((item) => item !== 'no'),
+    admit: async (_tx: unknown, items: string[]) => items.map((item) => (item === 'no' ? new Refused('no') : null)),
     write: async (_tx: unknown, entries: { item: string }[]) => void written.push(...entries.map((e) => e.item)),
   }
   const answers = await Promise.all(
     ['yes', 'no', 'also'].map((item, n) => chain.append({ ...entry(n), companion: { kind, item } })),
   )
   t.same(
-    answers.map((a) => a?.serial ?? null),
-    [1, null, 2],
+    answers.map((a) => (a instanceof Refused ? a.reason : a.attestation.serial)),
+    [1, 'no', 2],
   )
   t.same(written, ['yes', 'also'])
   t.equal((await findHead(db)).serial, 2)

@@ -1,0 +1,249 @@
+// The one door out. Every connection this service makes to an address that somebody else chose goes through here: the URL
+// is judged, DNS is asked once, every answer must be public, and only those answers can be dialled. Whoever needs to fetch
+// or to post asks for a connection and gets one verified TLS socket, good for one request.
+import { constants } from 'node:crypto'
+import { once } from 'node:events'
+import { isIP, type LookupFunction } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { type ConnectionOptions, checkServerIdentity, connect, type PeerCertificate, type TLSSocket } from 'node:tls'
+import { type buildConnector, Client } from 'undici'
+import { AppError } from '../errors.ts'
+import { canonicalAddress, specialBlockOf } from './addresses.ts'
+import { outboundFailure } from './failures.ts'
+import { buildNames, type Names } from './names.ts'
+import { type Fixtures, hostOf, parsePublicUrl } from './url-policy.ts'
+
+export interface OutboundOptions {
+  fixtures: Fixtures
+  /** Names the service and where its operator can be reached. */
+  userAgent?: string
+  /** Addresses of this machine, refused like private ones. Default: those of its interfaces, read anew for each hop. */
+  ownAddresses?: () => Iterable<string>
+  /** For tests only. */
+  seams?: {
+    /** "address:port" of the name servers to ask. */
+    nameServers?: readonly string[]
+    /** Vetted address → the address dialled instead. */
+    dial?: ReadonlyMap<string, string>
+    /** Dialled instead of 443. */
+    port?: number
+    /** PEM of a CA trusted for every host in place of the public ones. */
+    ca?: string
+  }
+}
+
+/** Where one URL leads: vetted, and pinned to the addresses DNS gave when it was asked. */
+export interface Destination {
+  readonly url: URL
+  readonly hostname: string
+  readonly addresses: readonly string[]
+  readonly port: number
+  readonly ca: string | undefined
+  readonly fixture: boolean
+}
+
+/** One verified TLS connection, to be used for one request. Disposing destroys it. */
+export interface Connection extends AsyncDisposable {
+  socket: TLSSocket
+  address: string
+  /** The chain and the name were checked; revocation was not (no OCSP, no CRL). */
+  tls: { protocol: string; cipher: string; fingerprint256: string; validTo: Date }
+  /** An HTTP/1.1 client that sends its one request over this socket and can open no other. */
+  buildClient(options?: Client.Options): Client
+}
+
+export interface Outbound extends AsyncDisposable {
+  readonly fixtures: Fixtures
+  readonly userAgent: string
+  /** Judges a URL, asks DNS once and judges every answer. Throws `source_blocked`, `source_dns_failed`, `invalid_request`. */
+  resolve(url: URL, signal: AbortSignal): Promise<Destination>
+  /**
+   * Connects to what `resolve` gave and checks the certificate, within `timeoutMs`. Throws `source_unreachable`,
+   * `source_timeout`, `source_tls_invalid`.
+   */
+  connect(destination: Destination, options: { signal: AbortSignal; timeoutMs: number }): Promise<Connection>
+}
+
+/** Opens the door. Disposing ends every connection that is still open and every question that is still asked. */
+export function openOutbound(options: OutboundOptions): Outbound {
+  for (const [name, { address }] of options.fixtures.hosts)
+    if (isIP(address) === 0) throw new Error(`fixture host ${name}: ${address} is not an IP address`)
+  const closing = new AbortController()
+  const vetted = new WeakSet<Destination>()
+  const sockets = new Set<TLSSocket>()
+  const names = buildNames(options.seams?.nameServers)
+  return {
+    fixtures: options.fixtures,
+    userAgent: options.userAgent ?? 'Countersign-Source-Verification/1.0',
+    async resolve(url, signal) {
+      const destination = await resolve(url, options, names, AbortSignal.any([signal, closing.signal]))
+      vetted.add(Object.freeze(destination))
+      return destination
+    },
+    async connect(destination, { signal, timeoutMs }) {
+      if (!vetted.has(destination)) throw new Error('a destination that this door did not resolve')
+      const socket = await connectTls(destination, options, AbortSignal.any([signal, closing.signal]), timeoutMs)
+      sockets.add(socket.once('close', () => sockets.delete(socket)))
+      // The door may have been closed while the end of the handshake was on its way here.
+      if (closing.signal.aborted) socket.destroy()
+      closing.signal.throwIfAborted()
+      return buildConnection(destination, socket)
+    },
+    async [Symbol.asyncDispose]() {
+      closing.abort(new Error('The outbound door was closed.'))
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+async function resolve(url: URL, options: OutboundOptions, names: Names, signal: AbortSignal): Promise<Destination> {
+  const { fixtures, seams } = options
+  // Judged again, so that a URL cannot come in here without having been judged at all.
+  const judged = parsePublicUrl(url.href, fixtures, url.href.length)
+  const hostname = hostOf(judged)
+  const fixture = fixtures.hosts.get(hostname)
+  if (fixture)
+    return { url: judged, hostname, addresses: [fixture.address], port: fixture.port, ca: fixtures.ca, fixture: true }
+  // A literal never reaches a lookup, in here or in Node, so it is vetted like an answer.
+  const addresses = isIP(hostname) ? [hostname] : await names.findAddresses(hostname, signal)
+  await vet(addresses, hostname, options, names, signal)
+  const pinned = Object.freeze(addresses.slice(0, MAX_ADDRESSES))
+  return { url: judged, hostname, addresses: pinned, port: seams?.port ?? 443, ca: seams?.ca, fixture: false }
+}
+
+/** One bad answer spoils the lot: a name that leads here and there at once is not to be trusted either way. */
+async function vet(
+  addresses: readonly string[],
+  hostname: string,
+  options: OutboundOptions,
+  names: Names,
+  signal: AbortSignal,
+): Promise<void> {
+  const own = new Set([...(options.ownAddresses ?? interfaceAddresses)()].map(canonicalAddress))
+  for (const address of addresses) {
+    const why =
+      specialBlockOf(address)?.name ??
+      (own.has(canonicalAddress(address)) ? 'an address of this machine' : null) ??
+      (isIP(address) === 6 && (await names.isNat64(address, signal)) ? "in this network's NAT64 prefix" : null)
+    if (why === null) continue
+    throw new AppError('source_blocked', `"${hostname}" does not lead to public addresses only.`, {
+      cause: new Error(`${address} is ${why}`),
+    })
+  }
+}
+
+function interfaceAddresses(): string[] {
+  return Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
+}
+
+async function connectTls(
+  destination: Destination,
+  options: OutboundOptions,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<TLSSocket> {
+  signal.throwIfAborted()
+  const targets = destination.addresses.map((address) => options.seams?.dial?.get(address) ?? address)
+  const socket = connect(tlsOptions(destination, targets))
+  // Stays for the life of the socket: between two owners an error has no other listener, and would end the process.
+  socket.on('error', () => {})
+  const patience = AbortSignal.timeout(timeoutMs)
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, patience]) })
+    checkPeer(socket, destination, targets)
+    return socket
+  } catch (error) {
+    socket.destroy()
+    signal.throwIfAborted()
+    if (patience.aborted) throw new AppError('source_timeout', `"${destination.hostname}" does not answer.`)
+    throw outboundFailure(error, destination.hostname, socket)
+  }
+}
+
+/** No session is kept or offered: a resumed one would skip the checks of the certificate. */
+function tlsOptions({ hostname, port, ca }: Destination, targets: readonly string[]) {
+  const literal = isIP(hostname) !== 0
+  return {
+    // Node dials a literal without asking `lookup`; it is a vetted one.
+    host: literal ? targets[0] : hostname,
+    port,
+    lookup: pinnedLookup(targets),
+    autoSelectFamily: true,
+    // Node's 250 ms would give up on every address but the last one that is a few round trips away.
+    autoSelectFamilyAttemptTimeout: 2500,
+    servername: literal ? undefined : hostname,
+    ca,
+    minVersion: 'TLSv1.2',
+    // In TLS 1.2 the peer could ask for a second handshake, and show another certificate that nobody looks at.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    ALPNProtocols: ['http/1.1'],
+    // Said out loud, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment decides otherwise.
+    rejectUnauthorized: true,
+    checkServerIdentity: (_host: string, certificate: PeerCertificate) => identityError(hostname, certificate),
+  } satisfies ConnectionOptions & { autoSelectFamily: boolean; autoSelectFamilyAttemptTimeout: number }
+}
+
+/** Hands out what was vetted, whatever name is asked for and whatever DNS would say by now. */
+function pinnedLookup(targets: readonly string[]): LookupFunction {
+  const answers = targets.map((address) => ({ address, family: isIP(address) }))
+  return (_hostname, { all }, callback) =>
+    all ? callback(null, answers) : callback(null, answers[0]!.address, answers[0]!.family)
+}
+
+/** Node falls back to the common name when there is no SAN; no browser does, and CAs do not vouch for it. */
+function identityError(hostname: string, certificate: PeerCertificate): Error | undefined {
+  if (certificate.subjectaltname) return checkServerIdentity(hostname, certificate)
+  return Object.assign(new Error('The certificate names no host.'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
+}
+
+/** The belt to the braces: what was really reached. */
+function checkPeer(socket: TLSSocket, { hostname }: Destination, targets: readonly string[]): void {
+  const peer = canonicalAddress(socket.remoteAddress ?? '')
+  if (!targets.some((address) => canonicalAddress(address) === peer))
+    throw new AppError('source_blocked', `"${hostname}" was reached at another address than it was found at.`, {
+      cause: new Error(`reached ${peer || 'nothing'}, pinned ${targets.join(', ')}`),
+    })
+  if (!socket.authorized) throw new AppError('source_tls_invalid', `The certificate of "${hostname}" is not valid.`)
+}
+
+function buildConnection({ url }: Destination, socket: TLSSocket): Connection {
+  // Read now: after the close they are gone.
+  const certificate = socket.getPeerX509Certificate()!
+  const clients: Client[] = []
+  return {
+    socket,
+    address: canonicalAddress(socket.remoteAddress!),
+    tls: {
+      protocol: socket.getProtocol()!,
+      cipher: socket.getCipher().name,
+      fingerprint256: certificate.fingerprint256,
+      validTo: certificate.validToDate,
+    },
+    buildClient(options) {
+      const client = new Client(url.origin, { ...options, ...ONE_REQUEST, connect: handOver(socket) })
+      clients.push(client)
+      return client
+    },
+    async [Symbol.asyncDispose]() {
+      socket.destroy()
+      await Promise.all(clients.map((client) => client.destroy()))
+    },
+  }
+}
+
+// HTTP/1.1 by undici's own parser only; "connection: close" on the request.
+const ONE_REQUEST: Client.Options = { allowH2: false, useMilo: false, pipelining: 0 }
+
+/** undici dials nothing: it gets this socket, once. Its connector must not answer before it has returned. */
+function handOver(socket: TLSSocket): buildConnector.connector {
+  let handed = false
+  return (_options, callback) => {
+    const again = handed
+    handed = true
+    queueMicrotask(() =>
+      again ? callback(new Error('A connection serves one request only.'), null) : callback(null, socket),
+    )
+  }
+}
+
+const MAX_ADDRESSES = 16

@@ -1,0 +1,155 @@
+// The Merkle tree over the chain, RFC 6962: leaf n−1 is receipt_hash of serial n. It proves in O(log n) hashes that an old
+// receipt belongs to a head that was pinned, and that one head continues another. Pure: nodes come from outside.
+import { createHash } from 'node:crypto'
+
+const LEAF = Buffer.of(0)
+const NODE = Buffer.of(1)
+
+/** @param receiptHash the 32 bytes themselves, so that tiles and heads can be public without showing any receipt */
+export function leafHash(receiptHash: Uint8Array): Buffer {
+  return createHash('sha256').update(LEAF).update(receiptHash).digest()
+}
+
+export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+  return createHash('sha256').update(NODE).update(left).update(right).digest()
+}
+
+export const EMPTY_ROOT = createHash('sha256').digest()
+
+/** Levels that are kept, because a tile is 256 hashes wide. */
+export const TILE_HEIGHT = 8
+
+/** A complete subtree: the leaves from index·2^level to (index+1)·2^level. */
+export interface Subtree {
+  level: number
+  index: number
+}
+
+export type NodeSource = (node: Subtree) => Buffer
+
+/** The complete subtrees that make up a tree of `size` leaves, largest first. */
+export function frontierOf(size: number): Subtree[] {
+  return completeSubtrees(0, size)
+}
+
+/** The complete subtrees that make up the leaves [from, to), left to right; `from` must be aligned as RFC 6962 splits are. */
+function completeSubtrees(from: number, to: number): Subtree[] {
+  const found: Subtree[] = []
+  for (let at = from; at < to; ) {
+    const level = Math.floor(Math.log2(to - at))
+    found.push({ level, index: at / 2 ** level })
+    at += 2 ** level
+  }
+  return found
+}
+
+/** Root of the leaves [from, to). */
+function rangeHash(from: number, to: number, nodeAt: NodeSource): Buffer {
+  const parts = completeSubtrees(from, to).map(nodeAt)
+  return parts.reduceRight((right, left) => nodeHash(left, right))
+}
+
+export function rootHash(size: number, nodeAt: NodeSource): Buffer {
+  return size === 0 ? EMPTY_ROOT : rangeHash(0, size, nodeAt)
+}
+
+/** Largest power of two below `width`, where RFC 6962 splits. */
+function split(width: number): number {
+  return 2 ** Math.floor(Math.log2(width - 1))
+}
+
+type Range = readonly [from: number, to: number]
+
+/** The ranges whose hashes prove leaf `index` in a tree of `size`, from the leaf up. */
+export function inclusionRanges(index: number, size: number): Range[] {
+  const ranges: Range[] = []
+  let from = 0
+  let to = size
+  while (to - from > 1) {
+    const middle = from + split(to - from)
+    if (index < middle) {
+      ranges.push([middle, to])
+      to = middle
+    } else {
+      ranges.push([from, middle])
+      from = middle
+    }
+  }
+  return ranges.reverse()
+}
+
+/** The ranges whose hashes prove that the tree of `size` continues the one of `old` leaves (RFC 9162 §2.1.4). */
+export function consistencyRanges(old: number, size: number): Range[] {
+  if (old === 0 || old === size) return []
+  const ranges: Range[] = []
+  let from = 0
+  let to = size
+  let whole = true
+  while (old !== to) {
+    const middle = from + split(to - from)
+    if (old <= middle) {
+      ranges.push([middle, to])
+      to = middle
+    } else {
+      ranges.push([from, middle])
+      from = middle
+      whole = false
+    }
+  }
+  if (!whole) ranges.push([from, to])
+  return ranges.reverse()
+}
+
+export function hashesOf(ranges: readonly Range[], nodeAt: NodeSource): Buffer[] {
+  return ranges.map(([from, to]) => rangeHash(from, to, nodeAt))
+}
+
+/** Every complete subtree that `hashesOf` will ask for. */
+export function subtreesOf(ranges: readonly Range[]): Subtree[] {
+  return ranges.flatMap(([from, to]) => completeSubtrees(from, to))
+}
+
+const keyOf = ({ level, index }: Subtree) => `${level}/${index}`
+
+/** The tree's right edge in memory: what is needed to append, and to prove what was appended. */
+export interface Growth {
+  size: number
+  append(receiptHash: Uint8Array): void
+  /** Any complete subtree of the old frontier or made since. */
+  nodeAt: NodeSource
+  frontier(): Buffer
+  /** Complete subtrees at kept levels that came into being. */
+  made(): (Subtree & { hash: Buffer })[]
+}
+
+/** @param frontier hashes of `frontierOf(size)`, concatenated */
+export function growTree(size: number, frontier: Buffer): Growth {
+  const nodes = new Map<string, Buffer>()
+  const made: (Subtree & { hash: Buffer })[] = []
+  for (const [n, node] of frontierOf(size).entries()) nodes.set(keyOf(node), frontier.subarray(n * 32, n * 32 + 32))
+  const nodeAt: NodeSource = (node) => {
+    const hash = nodes.get(keyOf(node))
+    if (!hash) throw new Error(`subtree ${keyOf(node)} is not on the right edge`)
+    return hash
+  }
+  const growth: Growth = {
+    size,
+    append(receiptHash) {
+      let node: Subtree = { level: 0, index: growth.size }
+      let hash = leafHash(receiptHash)
+      nodes.set(keyOf(node), hash)
+      // A right child is complete: so is its parent.
+      while (node.index % 2 === 1) {
+        hash = nodeHash(nodeAt({ level: node.level, index: node.index - 1 }), hash)
+        node = { level: node.level + 1, index: (node.index - 1) / 2 }
+        nodes.set(keyOf(node), hash)
+        if (node.level % TILE_HEIGHT === 0) made.push({ ...node, hash })
+      }
+      growth.size++
+    },
+    nodeAt,
+    frontier: () => Buffer.concat(frontierOf(growth.size).map(nodeAt)),
+    made: () => made,
+  }
+  return growth
+}
