@@ -1,7 +1,7 @@
 // Every operation there is, in the order the documentation shows them.
 import { createKey, listKeysOperation, register, revokeKey } from './control/operations.ts'
 import type { Operation } from './operation.ts'
-import { getKeys } from './receipts/operations.ts'
+import { createReceipt, getChain, getChainHead, getConsistency, getKeys, getReceipt } from './receipts/operations.ts'
 import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
 
 export const catalog: readonly Operation[] = [
@@ -13,4 +13,9 @@ export const catalog: readonly Operation[] = [
   listKeysOperation,
   createKey,
   revokeKey,
+  createReceipt,
+  getReceipt,
+  getChainHead,
+  getChain,
+  getConsistency,
 ]

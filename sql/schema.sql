@@ -43,6 +43,43 @@ create table chain_head (
   constraint chain_head_ts_ms_check CHECK ((ts_ms >= 0))
 ) with (fillfactor=10);
 
+create table journal_slots (
+  account_id uuid not null,
+  slot text not null,
+  content bytea not null storage external,
+  sha256 bytea not null,
+  updated_at timestamp with time zone not null default now(),
+  constraint journal_slots_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint journal_slots_content_check CHECK ((octet_length(content) <= 65536)),
+  constraint journal_slots_pkey PRIMARY KEY (account_id, slot),
+  constraint journal_slots_sha256_check CHECK ((octet_length(sha256) = 32)),
+  constraint journal_slots_slot_check CHECK ((slot ~ '^[A-Za-z0-9._-]{1,128}$'::text))
+);
+
+create table leases (
+  id text not null,
+  account_id uuid not null,
+  lease text not null,
+  sig_ed25519 bytea not null,
+  granted_ms bigint not null,
+  expires_ms bigint not null,
+  recheck_by_ms bigint not null,
+  revoked_ms bigint,
+  grant_serial bigint not null,
+  renew_serial bigint,
+  revoke_serial bigint,
+  constraint leases_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint leases_check CHECK ((expires_ms > granted_ms)),
+  constraint leases_check1 CHECK ((recheck_by_ms <= expires_ms)),
+  constraint leases_check2 CHECK (((revoked_ms IS NULL) = (revoke_serial IS NULL))),
+  constraint leases_grant_serial_fkey FOREIGN KEY (grant_serial) REFERENCES receipts(serial),
+  constraint leases_id_check CHECK ((id ~ '^ls_[0-9a-f]{32}$'::text)),
+  constraint leases_pkey PRIMARY KEY (id),
+  constraint leases_renew_serial_fkey FOREIGN KEY (renew_serial) REFERENCES receipts(serial),
+  constraint leases_revoke_serial_fkey FOREIGN KEY (revoke_serial) REFERENCES receipts(serial),
+  constraint leases_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64))
+);
+
 create unlogged table observations (
   key bytea not null,
   value bytea storage external,
@@ -76,6 +113,27 @@ create table payment_claims (
   constraint payment_claims_pkey PRIMARY KEY (network, asset, payer, nonce),
   constraint payment_claims_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id),
   constraint payment_claims_request_id_key UNIQUE (request_id)
+);
+
+create table receipt_days (
+  account_id uuid not null,
+  day date not null,
+  receipts integer not null,
+  constraint receipt_days_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint receipt_days_pkey PRIMARY KEY (account_id, day),
+  constraint receipt_days_receipts_check CHECK ((receipts >= 0))
+);
+
+create table receipt_keys (
+  account_id uuid not null,
+  key_hash bytea not null,
+  body_hash bytea not null,
+  serial bigint not null,
+  constraint receipt_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint receipt_keys_body_hash_check CHECK ((octet_length(body_hash) = 32)),
+  constraint receipt_keys_key_hash_check CHECK ((octet_length(key_hash) = 32)),
+  constraint receipt_keys_pkey PRIMARY KEY (account_id, key_hash),
+  constraint receipt_keys_serial_fkey FOREIGN KEY (serial) REFERENCES receipts(serial)
 );
 
 create table receipts (
@@ -178,6 +236,7 @@ create table worker_beats (
 );
 
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
+CREATE INDEX leases_account ON public.leases USING btree (account_id, expires_ms);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);

@@ -58,6 +58,13 @@ function split(width: number): number {
   return 2 ** Math.floor(Math.log2(width - 1))
 }
 
+/** Root of a tree whose right edge is all that is known. @param frontier as `Growth.frontier` gives it */
+export function rootOfFrontier(frontier: Buffer): Buffer {
+  if (frontier.length === 0) return EMPTY_ROOT
+  const parts = Array.from({ length: frontier.length / 32 }, (_, n) => frontier.subarray(n * 32, n * 32 + 32))
+  return Buffer.from(parts.reduceRight((right, left) => nodeHash(left, right)))
+}
+
 type Range = readonly [from: number, to: number]
 
 /** The ranges whose hashes prove leaf `index` in a tree of `size`, from the leaf up. */

@@ -1,0 +1,253 @@
+// One page, once: GET over verified TLS, redirects followed by hand, each hop judged, resolved and pinned anew. What comes
+// back is what the server sent, still content-coded; decoding and reading it is the text thread's work.
+import { isIP } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { errors } from 'undici'
+import type { z } from 'zod'
+import { AppError } from '../../server/errors.ts'
+import type { Connection, Destination, Outbound } from '../../server/outbound/connection.ts'
+import { outboundFailure } from '../../server/outbound/failures.ts'
+import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
+import { LIMITS, type limits as limitsSchema } from '../../server/verification/result.ts'
+import { meterSocket } from './meter.ts'
+import {
+  type ContentEncoding,
+  checkHead,
+  isRedirect,
+  type PageHead,
+  type RedirectStatus,
+  type ResponseHeaders,
+  redirectTarget,
+} from './response.ts'
+import type { RetrievalRiskFlag } from './risk-flags.ts'
+import { findSignature } from './signatures.ts'
+
+export interface FetchedSource {
+  finalUrl: string
+  /** The host of `finalUrl`: A-labels, or an address without brackets. */
+  hostname: string
+  /** Each URL that answered with a redirect, in order. */
+  redirects: { url: string; status: RedirectStatus }[]
+  /** The Content-Type header as sent. */
+  contentType: string
+  contentEncoding: ContentEncoding
+  /** Content-coded octets after de-chunking. Owns its ArrayBuffer, so that it can be transferred. */
+  body: Uint8Array<ArrayBuffer>
+  /** Octets in `body`. */
+  wireBytes: number
+  tlsVerified: true
+  /** Whether any hop went to a fixture host. */
+  fixture: boolean
+  riskFlags: RetrievalRiskFlag[]
+  /** When the last octet had arrived. */
+  checkedAt: Date
+  /** What was in force, as results say it. */
+  limits: z.output<typeof limitsSchema>
+  /** Where each hop really went: for logs, never for results. */
+  hops: { url: string; address: string; tls: Connection['tls'] }[]
+}
+
+export interface FetchLimits {
+  redirects: number
+  headerBytes: number
+  /** Content-coded octets of the body. */
+  wireBytes: number
+  /** For everything, from the first DNS question to the last octet. */
+  timeoutMs: number
+  /** For connecting, and for each silence after it. */
+  socketTimeoutMs: number
+}
+
+const FETCH_LIMITS: FetchLimits = {
+  redirects: LIMITS.redirects,
+  headerBytes: LIMITS.headerBytes,
+  wireBytes: LIMITS.wireBytes,
+  timeoutMs: LIMITS.timeoutSeconds * 1000,
+  socketTimeoutMs: LIMITS.socketTimeoutSeconds * 1000,
+}
+
+export interface FetchOptions {
+  /** Ends the fetch; what is thrown then is the signal's reason. */
+  signal?: AbortSignal
+  now?: () => Date
+  limits?: Partial<FetchLimits>
+}
+
+/**
+ * Fetches one page. Throws AppError: `invalid_request` for what is no URL, otherwise one of the `source_...` codes, whose
+ * messages say what was met and never to which address a name leads.
+ */
+export async function fetchSource(url: string, outbound: Outbound, options: FetchOptions = {}): Promise<FetchedSource> {
+  const limits = { ...FETCH_LIMITS, ...options.limits }
+  const deadline = AbortSignal.timeout(limits.timeoutMs)
+  const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline
+  try {
+    const start = parsePublicUrl(url, outbound.fixtures)
+    start.hash = ''
+    const visits = await followRedirects(start, { outbound, limits, signal })
+    return describe(visits, limits, options.now?.() ?? new Date())
+  } catch (error) {
+    if (!deadline.aborted || error instanceof AppError) throw error
+    const message = `The source was not complete within ${limits.timeoutMs / 1000} seconds.`
+    throw new AppError('source_timeout', message, { cause: error })
+  }
+}
+
+interface Journey {
+  outbound: Outbound
+  limits: FetchLimits
+  signal: AbortSignal
+}
+
+interface Visit {
+  destination: Destination
+  address: string
+  tls: Connection['tls']
+  status: number
+  headers: ResponseHeaders
+  /** Null for a redirect, whose body is nobody's business. */
+  page: { head: PageHead; body: Uint8Array<ArrayBuffer> } | null
+}
+
+/** Every visit but the last ended in a redirect. */
+async function followRedirects(start: URL, journey: Journey): Promise<Visit[]> {
+  const { outbound, limits } = journey
+  const visits: Visit[] = []
+  for (let url = start; ; ) {
+    const visit = await visitOnce(url, journey)
+    visits.push(visit)
+    if (visit.page) return visits
+    if (visits.length > limits.redirects)
+      throw new AppError('source_too_many_redirects', `The source redirects more than ${limits.redirects} times.`)
+    url = redirectTarget(url, visit.headers, outbound.fixtures)
+  }
+}
+
+/** One hop: one question to DNS, and one second try over the same addresses if no byte of a response was lost by it. */
+async function visitOnce(url: URL, journey: Journey): Promise<Visit> {
+  const { outbound, limits, signal } = journey
+  const destination = await outbound.resolve(url, signal)
+  for (let attempt = 1; ; attempt++) {
+    let socket: TLSSocket | undefined
+    try {
+      await using connection = await outbound.connect(destination, { signal, timeoutMs: limits.socketTimeoutMs })
+      socket = connection.socket
+      return await exchange(connection, destination, journey)
+    } catch (thrown) {
+      const error = outboundFailure(thrown, destination.hostname, socket)
+      const lost = error instanceof AppError && error.code === 'source_unreachable' && !socket?.bytesRead
+      if (!lost || attempt > 1) throw error
+    }
+  }
+}
+
+/** One request and its response. */
+async function exchange(connection: Connection, destination: Destination, journey: Journey): Promise<Visit> {
+  const { outbound, limits, signal } = journey
+  const { socket, address, tls } = connection
+  const { url, hostname } = destination
+  const totalBytes = limits.headerBytes + limits.wireBytes + FRAMING_ALLOWANCE_BYTES
+  const meter = meterSocket(socket, hostname, { headerBytes: limits.headerBytes, totalBytes })
+  // undici's own timers are started again by every 1xx response, and are half a second coarse.
+  const silent = () => new AppError('source_timeout', `"${hostname}" stopped answering.`)
+  socket.setTimeout(limits.socketTimeoutMs, () => socket.destroy(silent()))
+  const client = connection.buildClient({ maxHeaderSize: limits.headerBytes, headersTimeout: 0, bodyTimeout: 0 })
+  const headers = { ...REQUEST_HEADERS, 'user-agent': outbound.userAgent }
+  const response = await client.request({ method: 'GET', path: url.pathname + url.search, headers, signal })
+  // A body that is not read to its end breaks off with the connection; that is no news to anyone.
+  response.body.on('error', () => {})
+  if (!meter.headersDone) throw new Error('undici read headers that the meter did not see')
+  const visit = { destination, address, tls, status: response.statusCode, headers: response.headers }
+  if (isRedirect(response.statusCode)) return { ...visit, page: null }
+  const head = checkHead(response.statusCode, response.headers, limits.wireBytes)
+  const body = await collect(response.body, limits.wireBytes)
+  // undici takes a reset for the end of a body that has no other end, and then says so by an error of its own.
+  if (!head.delimited && socket.errored && !(socket.errored instanceof errors.InformationalError)) throw socket.errored
+  checkFormat(head, body)
+  return { ...visit, page: { head, body } }
+}
+
+const REQUEST_HEADERS = {
+  accept: 'text/html, text/plain;q=0.9',
+  'accept-encoding': 'gzip, br',
+}
+
+/** Chunk sizes, chunk extensions and trailers of a body of the full size, in chunks of a hundred octets and more. */
+const FRAMING_ALLOWANCE_BYTES = 262_144
+
+/** Copies chunk by chunk: kept as they come, a body of one-octet chunks would cost a hundred times its size. */
+async function collect(stream: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const buffer = new ArrayBuffer(0, { maxByteLength: maxBytes })
+  for await (const chunk of stream) {
+    const length = buffer.byteLength
+    if (length + chunk.byteLength > maxBytes)
+      throw new AppError('source_too_large', `The source is larger than ${maxBytes} bytes.`)
+    buffer.resize(length + chunk.byteLength)
+    new Uint8Array(buffer, length).set(chunk)
+  }
+  return new Uint8Array(buffer.transferToFixedLength())
+}
+
+/** A coded body shows its format only when decoded. */
+function checkFormat(head: PageHead, body: Uint8Array): void {
+  const format = head.contentEncoding === 'identity' ? findSignature(body) : null
+  if (format) throw new AppError('source_unsupported_type', `The source is ${format}, whatever its Content-Type says.`)
+}
+
+function describe(visits: Visit[], limits: FetchLimits, checkedAt: Date): FetchedSource {
+  const last = visits.at(-1)!
+  const { head, body } = last.page!
+  const fixture = visits.some(({ destination }) => destination.fixture)
+  return {
+    finalUrl: last.destination.url.href,
+    hostname: last.destination.hostname,
+    redirects: visits.slice(0, -1).map(({ destination, status }) => ({
+      url: destination.url.href,
+      status: status as RedirectStatus,
+    })),
+    contentType: head.contentType,
+    contentEncoding: head.contentEncoding,
+    body,
+    wireBytes: body.byteLength,
+    tlsVerified: true,
+    fixture,
+    riskFlags: riskFlagsOf(visits, checkedAt),
+    checkedAt,
+    limits: limitsInForce(limits, fixture),
+    hops: visits.map(({ destination, address, tls }) => ({ url: destination.url.href, address, tls })),
+  }
+}
+
+const NEAR_EXPIRY_MS = 48 * 3_600_000
+
+function riskFlagsOf(visits: Visit[], now: Date): RetrievalRiskFlag[] {
+  const { destination, headers, tls, page } = visits.at(-1)!
+  const raised: Record<RetrievalRiskFlag, boolean> = {
+    cross_host_redirect: destination.hostname !== visits[0]!.destination.hostname,
+    internationalized_host: /(^|\.)xn--/.test(destination.hostname),
+    ip_address_host: isIP(destination.hostname) !== 0,
+    certificate_near_expiry: tls.validTo.getTime() - now.getTime() < NEAR_EXPIRY_MS,
+    no_content_length: !page!.head.delimited,
+    refresh_header: headers.refresh !== undefined,
+    attachment: /^\s*attachment\b/i.test(String(headers['content-disposition'])),
+  }
+  return (Object.keys(raised) as RetrievalRiskFlag[]).filter((flag) => raised[flag])
+}
+
+function limitsInForce(limits: FetchLimits, fixture: boolean): FetchedSource['limits'] {
+  return {
+    ...(fixture ? { fixture } : {}),
+    max_decoded_bytes: LIMITS.decodedBytes,
+    max_header_bytes: limits.headerBytes,
+    max_redirects: limits.redirects,
+    max_text_chars: LIMITS.textChars,
+    max_wire_bytes: limits.wireBytes,
+    socket_timeout_seconds: inSeconds(limits.socketTimeoutMs),
+    timeout_seconds: inSeconds(limits.timeoutMs),
+  }
+}
+
+/** Whole seconds as a number, anything else as the interface's decimal string. */
+function inSeconds(milliseconds: number): number | string {
+  return milliseconds % 1000 === 0 ? milliseconds / 1000 : (milliseconds / 1000).toFixed(3)
+}
