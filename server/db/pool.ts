@@ -6,6 +6,7 @@ import {
   type DatabasePool,
   type DatabaseTransactionConnection,
   type Interceptor,
+  type PrimitiveValueExpression,
   SchemaValidationError,
   sql as slonikSql,
 } from 'slonik'
@@ -16,6 +17,11 @@ export type Database = DatabasePool
 /** A connection inside an open transaction. Only `transact` makes one, so a write cannot forget its transaction. */
 export type Tx = DatabaseTransactionConnection
 export const sql = slonikSql
+
+/** One column of many rows as an array parameter, for `unnest`: a batch is one statement whatever its size. */
+export function column<Row>(rows: readonly Row[], type: string, pick: (row: Row) => PrimitiveValueExpression) {
+  return sql.array(rows.map(pick), type)
+}
 
 /** For statements that return no rows. */
 export const nothing = z.object({}).strict()

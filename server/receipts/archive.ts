@@ -1,6 +1,6 @@
 // Reading the chain back: receipts by serial, ranges as the text that is sent, proofs for old receipts, tiles.
 import { z } from 'zod'
-import { sql, type Tx } from '../db/pool.ts'
+import { column, sql, type Tx } from '../db/pool.ts'
 import type { Attestation } from '../verification/result.ts'
 import type { Head, Inclusion } from './chain.ts'
 import {
@@ -87,18 +87,9 @@ const hashRow = z.object({ level: z.number(), index: z.number(), hash: z.instanc
 async function loadStretches(tx: Tx, stretches: Stretch[]): Promise<Map<string, Buffer>> {
   const rows = await tx.any(sql.prepared('load_stretches', hashRow)`
     with wanted as (
-      select * from unnest(${sql.array(
-        stretches.map((s) => s.level),
-        'int2',
-      )},
-                           ${sql.array(
-                             stretches.map((s) => s.from),
-                             'int8',
-                           )},
-                           ${sql.array(
-                             stretches.map((s) => s.to),
-                             'int8',
-                           )}) as t (level, first, past))
+      select level, first, past from unnest(${column(stretches, 'int2', (s) => s.level)},
+                ${column(stretches, 'int8', (s) => s.from)},
+                ${column(stretches, 'int8', (s) => s.to)}) as t (level, first, past))
     select 0::int2 level, r.serial - 1 index, r.receipt_hash hash
     from wanted w join receipts r on w.level = 0 and r.serial > w.first and r.serial <= w.past
     union all

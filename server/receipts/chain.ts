@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionError } from 'slonik'
 import { z } from 'zod'
 import { openBatcher } from '../db/batch.ts'
-import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
+import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { Attestation } from '../verification/result.ts'
 import { signCheckpoint } from './checkpoint.ts'
 import { attest, type SigningKey } from './format.ts'
@@ -184,18 +184,9 @@ async function insertNodes(tx: Tx, tree: Growth) {
   if (made.length === 0) return
   await tx.query(sql.prepared('insert_tree_nodes', nothing)`
     insert into tree_nodes (level, index, hash)
-    select * from unnest(${sql.array(
-      made.map((node) => node.level),
-      'int2',
-    )},
-                         ${sql.array(
-                           made.map((node) => node.index),
-                           'int8',
-                         )},
-                         ${sql.array(
-                           made.map((node) => node.hash),
-                           'bytea',
-                         )})`)
+    select level, index, hash
+    from unnest(${column(made, 'int2', (node) => node.level)}, ${column(made, 'int8', (node) => node.index)},
+                ${column(made, 'bytea', (node) => node.hash)}) as t (level, index, hash)`)
 }
 
 /** Entries of one kind are asked together, so that a batch costs one statement per kind. */
@@ -236,34 +227,16 @@ async function writeCompanions(tx: Tx, entries: Append[], attested: (Attestation
 
 async function insertReceipts(tx: Tx, attestations: Attestation[]) {
   const hex = (field: 'subject_sha256' | 'prev_hash' | 'receipt_hash' | 'sig_ed25519_hex') =>
-    sql.array(
-      attestations.map((a) => a[field]),
-      'text',
-    )
+    column(attestations, 'text', (a) => a[field])
   await tx.query(sql.prepared('insert_receipts', nothing)`
     insert into receipts (serial, ts_ms, subject_sha256, label, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)
     select serial, ts_ms, decode(subject, 'hex'), label, requested_by, key_id,
            decode(prev, 'hex'), decode(receipt_hash, 'hex'), decode(sig, 'hex')
     from unnest(
-      ${sql.array(
-        attestations.map((a) => a.serial),
-        'int8',
-      )}, ${sql.array(
-        attestations.map((a) => a.ts_ms),
-        'int8',
-      )},
-      ${hex('subject_sha256')}, ${sql.array(
-        attestations.map((a) => a.label),
-        'text',
-      )},
-      ${sql.array(
-        attestations.map((a) => a.requested_by),
-        'text',
-      )},
-      ${sql.array(
-        attestations.map((a) => a.key_id),
-        'int4',
-      )},
+      ${column(attestations, 'int8', (a) => a.serial)}, ${column(attestations, 'int8', (a) => a.ts_ms)},
+      ${hex('subject_sha256')}, ${column(attestations, 'text', (a) => a.label)},
+      ${column(attestations, 'text', (a) => a.requested_by)},
+      ${column(attestations, 'int4', (a) => a.key_id)},
       ${hex('prev_hash')}, ${hex('receipt_hash')}, ${hex('sig_ed25519_hex')}
     ) as t (serial, ts_ms, subject, label, requested_by, key_id, prev, receipt_hash, sig)`)
 }

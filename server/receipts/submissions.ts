@@ -2,7 +2,7 @@
 // are read and written under the lock of the chain's head, so no two batches can count past a limit or repeat a key.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { nothing, sql, type Tx } from '../db/pool.ts'
+import { column, nothing, sql, type Tx } from '../db/pool.ts'
 import { type Companion, Refused } from './chain.ts'
 import { canonicalJson } from './format.ts'
 
@@ -45,30 +45,15 @@ export const submissions: Companion<Submission, SubmissionRefusal> = {
     await tx.query(sql.prepared('count_receipts', nothing)`
       insert into receipt_days (account_id, day, receipts)
       select account_id::uuid, (now() at time zone 'utc')::date, count(*)
-      from unnest(${sql.array(
-        entries.map((e) => e.item.accountId),
-        'text',
-      )}) as t (account_id) group by account_id
+      from unnest(${column(entries, 'text', (e) => e.item.accountId)}) as t (account_id) group by account_id
       on conflict (account_id, day) do update set receipts = receipt_days.receipts + excluded.receipts`)
     if (keyed.length === 0) return
     await tx.query(sql.prepared('store_receipt_keys', nothing)`
       insert into receipt_keys (account_id, key_hash, body_hash, serial)
       select account_id::uuid, decode(key_hash, 'hex'), decode(body_hash, 'hex'), serial
-      from unnest(${sql.array(
-        keyed.map((k) => k.accountId),
-        'text',
-      )}, ${sql.array(
-        keyed.map((k) => k.key.hash),
-        'text',
-      )},
-                  ${sql.array(
-                    keyed.map((k) => k.key.bodyHash),
-                    'text',
-                  )},
-                  ${sql.array(
-                    keyed.map((k) => k.attestation.serial),
-                    'int8',
-                  )})
+      from unnest(${column(keyed, 'text', (k) => k.accountId)}, ${column(keyed, 'text', (k) => k.key.hash)},
+                ${column(keyed, 'text', (k) => k.key.bodyHash)},
+                ${column(keyed, 'int8', (k) => k.attestation.serial)})
            as t (account_id, key_hash, body_hash, serial)`)
   },
 }
@@ -79,14 +64,8 @@ async function findKeys(tx: Tx, items: Submission[]): Promise<Map<string, string
   const rows = await tx.any(sql.prepared('find_receipt_keys', z.object({ id: z.string(), body_hash: z.string() }))`
     select k.account_id || ' ' || encode(k.key_hash, 'hex') id, encode(k.body_hash, 'hex') body_hash
     from receipt_keys k
-    join unnest(${sql.array(
-      keyed.map((item) => item.accountId),
-      'text',
-    )},
-                ${sql.array(
-                  keyed.map((item) => item.key?.hash ?? ''),
-                  'text',
-                )}) as t (account_id, key_hash)
+    join unnest(${column(keyed, 'text', (item) => item.accountId)},
+                ${column(keyed, 'text', (item) => item.key?.hash ?? '')}) as t (account_id, key_hash)
       on k.account_id = t.account_id::uuid and k.key_hash = decode(t.key_hash, 'hex')`)
   return new Map(rows.map((row) => [row.id, row.body_hash]))
 }

@@ -4,13 +4,16 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Database, nothing, sql, transact } from '../../server/db/pool.ts'
+import type { AppError } from '../../server/errors.ts'
+import { RetryLater } from './response.ts'
 
 /** It is not this request's turn for a while: hand the work back and try again then. */
 export class OriginBusy extends Error {
   override name = 'OriginBusy'
   readonly retryAfterSeconds: number
-  constructor(origin: string, retryAfterSeconds: number) {
-    super(`${origin} is not to be asked for another ${retryAfterSeconds} s`)
+  /** `cause` is the source's own answer, if it was that which asked for patience. */
+  constructor(origin: string, retryAfterSeconds: number, cause?: AppError) {
+    super(`${origin} is not to be asked for another ${retryAfterSeconds} s`, { cause })
     this.retryAfterSeconds = retryAfterSeconds
   }
 }
@@ -30,10 +33,8 @@ const VISIT_SECONDS = 70
 const BUSY_SECONDS = 1
 
 export interface Origins {
-  /** Runs `work` when it is its turn at the origin. Throws OriginBusy when that is too far off. */
+  /** Runs `work` when it is its turn at the origin. Throws OriginBusy when that is too far off, or `work` RetryLater. */
   visit<T>(origin: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>
-  /** The origin asked not to be asked again for so long. */
-  avoid(origin: string, seconds: number): Promise<void>
 }
 
 export function buildOrigins(db: Database, manners: Manners = MANNERS): Origins {
@@ -44,16 +45,22 @@ export function buildOrigins(db: Database, manners: Manners = MANNERS): Origins 
       try {
         if (waitMs > 0) await pause(waitMs, undefined, { signal })
         return await work()
+      } catch (error) {
+        if (!(error instanceof RetryLater)) throw error
+        await avoid(db, origin, error.retryAfterSeconds)
+        throw new OriginBusy(origin, error.retryAfterSeconds, error)
       } finally {
         await db.query(sql.prepared('end_visit', nothing)`delete from origin_visits where id = ${visit}`)
       }
     },
-    async avoid(origin, seconds) {
-      await db.query(sql.type(nothing)`
-        insert into origins (origin, next_at) values (${origin}, now() + ${seconds} * interval '1 second')
-        on conflict (origin) do update set next_at = greatest(origins.next_at, excluded.next_at)`)
-    },
   }
+}
+
+/** The origin asked not to be asked again for so long. */
+async function avoid(db: Database, origin: string, seconds: number) {
+  await db.query(sql.type(nothing)`
+    insert into origins (origin, next_at) values (${origin}, now() + ${seconds} * interval '1 second')
+    on conflict (origin) do update set next_at = greatest(origins.next_at, excluded.next_at)`)
 }
 
 const place = z.object({ wait_ms: z.number() })

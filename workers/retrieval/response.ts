@@ -54,9 +54,33 @@ function utf8OrLatin1(value: string): string {
   return isUtf8(bytes) ? bytes.toString('utf8') : value
 }
 
+/** The source answered that it cannot now, and when to ask again. */
+export class RetryLater extends AppError {
+  readonly retryAfterSeconds: number
+  constructor(status: number, retryAfterSeconds: number) {
+    super(
+      'source_http_status',
+      `The source answered with status ${status}, to be asked again in ${retryAfterSeconds} s.`,
+    )
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** Retry-After in seconds or as a date; null when there is none that can be read. */
+function retryAfterOf(value: string | string[] | undefined, nowMs: number): number | null {
+  if (typeof value !== 'string') return null
+  if (/^\d{1,9}$/.test(value.trim())) return Math.max(1, Number(value))
+  const date = Date.parse(value)
+  return Number.isNaN(date) ? null : Math.max(1, Math.ceil((date - nowMs) / 1000))
+}
+
 /** Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and others. */
 export function checkHead(status: number, headers: ResponseHeaders, maxBytes: number): PageHead {
-  if (status !== 200) throw new AppError('source_http_status', `The source answered with status ${status}.`)
+  if (status !== 200) {
+    const retryAfter = status === 429 || status === 503 ? retryAfterOf(headers['retry-after'], Date.now()) : null
+    if (retryAfter !== null) throw new RetryLater(status, retryAfter)
+    throw new AppError('source_http_status', `The source answered with status ${status}.`)
+  }
   const transferEncoding = single(headers, 'transfer-encoding')
   if (transferEncoding !== undefined && transferEncoding.toLowerCase() !== 'chunked')
     throw new AppError('source_protocol_error', 'The only transfer coding accepted is chunked.')

@@ -1,0 +1,143 @@
+import t from 'tap'
+import { assessment } from '../../server/verification/assessment.ts'
+import { inconsistency } from '../../server/verification/result.ts'
+import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
+import { riskFlagMeanings } from '../../workers/assessment/risk-flags.ts'
+import { labelledClaims, pageText } from './fixtures/labelled.ts'
+import { flawOf, textDigest } from './fixtures/proof.ts'
+
+const SOURCE = 'b'.repeat(64)
+const assess = (claim: string, text: string) =>
+  assessLiterally({ claim, text, digests: { sourceSha256: SOURCE, textSha256: textDigest(text) } })
+
+const labelled = labelledClaims().map((label) => {
+  const text = pageText(label.page)
+  return { ...label, text, found: assess(label.claim, text) }
+})
+const bearing = labelled.filter(({ first }) => first !== null)
+const unrelated = labelled.filter(({ first }) => first === null)
+
+t.test('the labels are sound', (t) => {
+  for (const { first, text } of bearing) t.ok(text.includes(first!), first!)
+  t.ok(bearing.length >= 90)
+  t.ok(unrelated.length >= 35)
+  t.equal(new Set(labelled.map(({ page }) => page)).size, 23)
+  t.end()
+})
+
+t.test('the passage that bears most on a claim is the first', (t) => {
+  const missed = bearing.filter(({ first, found }) => !found.evidence[0]?.quote.includes(first!))
+  for (const { claim } of missed) t.comment(`not first: ${claim}`)
+  const rate = 1 - missed.length / bearing.length
+  t.ok(rate >= 0.9, `${(100 * rate).toFixed(1)} % of ${bearing.length} claims`)
+  t.end()
+})
+
+t.test('a claim that has nothing to do with the page ends as insufficient evidence', (t) => {
+  for (const { claim, found } of unrelated) {
+    t.equal(found.claim_support, 'insufficient_evidence', claim)
+    t.same(found.evidence, [])
+    t.same(found.risk_flags, [])
+  }
+  t.end()
+})
+
+t.test('warnings are there where they should be and not where they should not', (t) => {
+  for (const { claim, first, found, flags, absentFlags } of bearing) {
+    if (!found.evidence[0]?.quote.includes(first!)) continue
+    for (const flag of flags) t.ok(found.risk_flags.includes(flag), `${flag}: ${claim}`)
+    for (const flag of absentFlags) t.notOk(found.risk_flags.includes(flag), `not ${flag}: ${claim}`)
+  }
+  t.end()
+})
+
+t.test('every finding is a consistent assessment whose evidence is proved', (t) => {
+  for (const { claim, text, found } of labelled) {
+    const checked = assessment.parse({ ...found, procedure: 'test' })
+    t.equal(inconsistency(checked), null, claim)
+    t.equal(found.claim_support, found.evidence.length > 0 ? 'not_assessed' : 'insufficient_evidence')
+    t.ok(found.explanation.length > 0 && found.explanation.length <= 800)
+    for (const item of found.evidence) t.equal(flawOf(item, text, SOURCE), null)
+    for (const flag of found.risk_flags) t.ok(flag in riskFlagMeanings)
+  }
+  t.end()
+})
+
+t.test('the same claim and text give the same bytes', (t) => {
+  for (const { claim, text, found } of labelled) t.equal(JSON.stringify(assess(claim, text)), JSON.stringify(found))
+  t.end()
+})
+
+t.test('a place with the whole wording comes before one that shares more words', (t) => {
+  const text = 'The pier, the old pier of the harbour, was rebuilt in 1953 and 1954.\n\nThe old pier was rebuilt.'
+  const { evidence, risk_flags } = assess('the old pier was rebuilt', text)
+  t.equal(evidence[0]!.quote, 'The old pier was rebuilt.')
+  t.notOk(risk_flags.includes('partial_wording'))
+  t.end()
+})
+
+t.test('an exact place comes before one that is alike', (t) => {
+  const text = 'They said THE OLD PIER was long.\n\nWe walked along the old pier again.'
+  t.match(assess('the old pier', text).evidence, [{ quote: /along the old pier/ }, { quote: /THE OLD PIER/ }])
+  t.end()
+})
+
+t.test('places of equal rank come in the order of the page, and no sentence is shown twice', (t) => {
+  const lines = Array.from({ length: 9 }, (_, i) => `The mast of ship ${'abcdefghi'[i]} was broken in the storm.`)
+  const { evidence, risk_flags } = assess('mast broken', [...lines, ...lines].join('\n'))
+  t.same(
+    evidence.map(({ quote }) => quote),
+    lines.slice(0, 6),
+  )
+  t.ok(risk_flags.includes('partial_wording'))
+  t.end()
+})
+
+t.test('more places than are shown are said to be', (t) => {
+  const text = Array.from({ length: 8 }, (_, i) => `Line ${i} has the red lantern in it.`).join('\n')
+  const { evidence, explanation, risk_flags } = assess('The red lantern', text)
+  t.equal(evidence.length, 6)
+  t.ok(risk_flags.includes('more_matches'))
+  t.match(explanation, /in 8 places/)
+  t.end()
+})
+
+t.test('a short sentence is shown with its neighbours, but not with those of another line', (t) => {
+  const text = 'Nothing here.\nThe keeper was Ada Lund. She resigned. The lamp went out.\nNothing there.'
+  t.equal(assess('Ada Lund resigned', text).evidence[0]!.quote, text.split('\n')[1])
+  t.equal(assess('resigned', text).evidence[0]!.quote, text.split('\n')[1])
+  t.end()
+})
+
+t.test('claims of odd characters have an answer', (t) => {
+  const text = 'The sign said ☢ ☣ and nothing else. C++ is a language. Price: 5 €.'
+  t.match(assess('☢ ☣', text).evidence, [{ quote: /☢ ☣/ }])
+  t.match(assess('☠ ♻', text), { claim_support: 'insufficient_evidence' })
+  t.match(assess('\u200b', text), { claim_support: 'insufficient_evidence', explanation: /no visible characters/ })
+  t.match(assess('anything', ''), { claim_support: 'insufficient_evidence', explanation: /no text/ })
+  t.match(assess('anything', ' \n\t '), { claim_support: 'insufficient_evidence', explanation: /no text/ })
+  t.end()
+})
+
+t.test('the explanation says what was found, what was not, what to check, and what it does not mean', (t) => {
+  const text = 'The old pier was not rebuilt in 1953, the mayor said.\n\nA pier is long.'
+  const { explanation } = assess('The old pier was rebuilt by convicts in 1954', text)
+  t.equal(
+    explanation,
+    'No passage has the wording of the claim; the first shares 3 of its 5 telling terms. One passage is quoted. ' +
+      'Nowhere in the page: "convicts". To check in the first passage: another date, a negation in one of the two, ' +
+      "somebody's statement. Passages were matched by their words alone, which shows where the page speaks of the " +
+      'claim and never whether it supports it.',
+  )
+  t.match(assess('old PIER', text).explanation, /^The page has the wording of the claim in one place, but for case/)
+  t.end()
+})
+
+t.test('the longest explanation fits', (t) => {
+  const word = (i: number) => `${'w'.repeat(150)}${i}`
+  const claim = Array.from({ length: 12 }, (_, i) => word(i)).join(' ')
+  const { explanation } = assess(claim, `${word(1)} ${word(2)} ${word(3)} ${word(4)} ${word(5)} ${word(6)}.`)
+  t.match(explanation, /Nowhere in the page/)
+  t.ok(Array.from(explanation).length <= 800, `${explanation.length}`)
+  t.end()
+})

@@ -1,0 +1,93 @@
+import t from 'tap'
+import { agree, agreeingShare, disagreement } from '../../workers/assessment/agreement.ts'
+import { type Quantity, quantitiesOf } from '../../workers/assessment/quantities.ts'
+
+function shown(quantity: Quantity): string {
+  if (quantity.kind === 'number') return `${quantity.value}${quantity.unit ? ` ${quantity.unit.name}` : ''}`
+  return [quantity.year ?? '?', quantity.month ?? '?', quantity.day ?? '?'].join('-')
+}
+
+t.test('numbers are read with their scale, sign and unit', (t) => {
+  for (const [text, ...expected] of [
+    ['It cost $3.5 million, 12% more.', '3500000 dollar', '12 percent'],
+    ['US$5m, £3bn, EUR 5 and 1.234,50 €', '5000000 dollar', '3000000000 pound', '5 euro', '1234.5 euro'],
+    ['−5 °C, 40°F and 5-10 km', '-5 celsius', '40 fahrenheit', '5', '10 kilometre'],
+    ['twenty-five people, two hundred, a million', '25', '200', '1000000'],
+    ['人口は1億2000万人、5000円、3万', '120000000', '5000 yen', '30000'],
+    ['5 млн рублей и 20 км', '5000000 rouble', '20 kilometre'],
+    ['5 करोड़', '50000000'],
+    ['Kessa-4b and COVID-19'],
+    ['no numbers'],
+  ] as const)
+    t.same(quantitiesOf(text).map(shown), expected, text)
+  t.end()
+})
+
+t.test('dates are read as far as they are given', (t) => {
+  for (const [text, ...expected] of [
+    ['on May 5, 2019', '2019-5-5'],
+    ['5 May 2019 and 5th of May', '2019-5-5', '?-5-5'],
+    ['2019-05-05, 2019/5/5, 05.05.2019', '2019-5-5', '2019-5-5', '2019-5-5'],
+    ['May 2020. In 2021', '2020-5-?', '2021-?-?'],
+    ['5 de marzo de 2019', '2019-3-5'],
+    ['am 5. März 2019', '2019-3-5'],
+    ['le 1er août 1998', '1998-8-1'],
+    ['3 мая 2021 г.', '2021-5-3'],
+    ['2019年3月5日に、2020年、3月5日', '2019-3-5', '2020-?-?', '?-3-5'],
+    ['2019년 5월', '2019-5-?'],
+    ['في 5 مايو 2020', '2020-5-5'],
+    ['ב־5 במאי 2020 ו־1999', '5', '2020-?-?', '1999-?-?'],
+  ] as const)
+    t.same(quantitiesOf(text).map(shown), expected, text)
+  t.end()
+})
+
+const one = (text: string) => quantitiesOf(text)[0]!
+
+t.test('quantities agree as far as both say it', (t) => {
+  for (const [a, b] of [
+    ['1,000', '1000'],
+    ['8.3 million', '8,336,817'],
+    ['12 %', '12 percent'],
+    ['12 people', 'twelve'],
+    ['5 km', '5 kilometres'],
+    ['2019', 'May 2019'],
+    ['5 May', '5 May 2019'],
+    ['5/4/2019', '4 May 2019'],
+    ['5/4/2019', '5 April 2019'],
+    ['30', '30 km'],
+    ['2,019 people', '2019 people'],
+    ['80 %', '80 and 90 %'],
+  ] as const)
+    t.ok(agree(one(a), one(b)) && agree(one(b), one(a)), `${a} | ${b}`)
+  for (const [a, b] of [
+    ['8.3 million', '8.4 million'],
+    ['12', '13'],
+    ['5 km', '5 miles'],
+    ['$5', '€5'],
+    ['2019', '2020'],
+    ['5 May', '6 May'],
+    ['5 May', '2019'],
+    ['−5 °C', '5 °C'],
+    ['2019', '2020 people'],
+  ] as const)
+    t.notOk(agree(one(a), one(b)) || agree(one(b), one(a)), `${a} | ${b}`)
+  t.end()
+})
+
+t.test('a disagreement needs something of the same sort', (t) => {
+  for (const [claimed, given, expected] of [
+    ['12 %', '13 % of 14', 'number'],
+    ['12 %', '12 people', null],
+    ['5 km', '5 miles', 'unit'],
+    ['5 km', '6 miles', 'number'],
+    ['5 km', '5 kg', null],
+    ['May 2019', 'May 2020', 'date'],
+    ['May 2019', '14 people', null],
+    ['7', '7 or 8', null],
+  ] as const)
+    t.equal(disagreement(one(claimed), quantitiesOf(given)), expected, `${claimed} | ${given}`)
+  t.equal(agreeingShare(quantitiesOf('5 km in 2019'), quantitiesOf('5 km in 2020')), 0.5)
+  t.equal(agreeingShare([], quantitiesOf('5')), 0)
+  t.end()
+})

@@ -1,0 +1,17 @@
+// The machine's Redis. Tests that need one run when it is there; where CI runs it must be.
+import { connect } from 'node:net'
+
+const URL = 'redis://127.0.0.1:6379'
+
+const there = await new Promise<boolean>((answer) => {
+  const socket = connect(6379, '127.0.0.1', () => {
+    socket.destroy()
+    answer(true)
+  })
+  socket.once('error', () => answer(false))
+})
+
+/** Its URL, or null where there is none. */
+export function redisUrl(): string | null {
+  return there ? URL : null
+}

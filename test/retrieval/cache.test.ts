@@ -1,0 +1,155 @@
+// Shared observations: one fetch for many claims, nothing believed that is not ours, in both stores.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { z } from 'zod'
+import { openDatabase, sql } from '../../server/db/pool.ts'
+import { openLog } from '../../server/telemetry.ts'
+import type { Observation } from '../../server/verification/observation.ts'
+import { buildObservationCache, type ObservationStore } from '../../workers/retrieval/cache.ts'
+import { postgresObservations } from '../../workers/retrieval/observation-store-postgres.ts'
+import { redisObservations } from '../../workers/retrieval/observation-store-redis.ts'
+import { openTestDatabase } from '../database.ts'
+import { redisUrl } from '../redis.ts'
+import { harbourClaim, payingFetch, startSystem } from '../system.ts'
+
+const never = new AbortController().signal
+const log = openLog('silent')
+
+function observed(text: string, checkedAt = new Date()): Observation {
+  const digest = 'a'.repeat(64)
+  return {
+    source: {
+      final_url: 'https://kelby.test/',
+      http_status: 200,
+      content_type: 'text/html',
+      content_sha256: digest,
+      text_sha256: digest,
+      normalized_text: text,
+      offset_unit: 'unicode_codepoint',
+      redirects: [],
+      wire_bytes: 1,
+      decoded_bytes: 1,
+    },
+    source_identity: { hostname: 'kelby.test', tls_verified: true, publisher_identity: 'unknown' },
+    limits: { max_text_chars: 100_000 },
+    risk_flags: [],
+    checked_at: checkedAt.toISOString(),
+    procedure: 'test-1',
+  }
+}
+
+interface Opened extends AsyncDisposable {
+  store: ObservationStore
+  /** Changes what is stored, as somebody else with access to it could. */
+  tamper(change: (value: Buffer) => Buffer): Promise<void>
+}
+
+async function openPostgresStore(): Promise<Opened> {
+  const database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 4 })
+  return {
+    store: postgresObservations(db),
+    async tamper(change) {
+      const value =
+        await db.oneFirst(sql.type(z.object({ value: z.instanceof(Buffer) }))`select value from observations`)
+      await db.query(sql.type(z.object({}).strict())`update observations set value = ${sql.binary(change(value))}`)
+    },
+    async [Symbol.asyncDispose]() {
+      await db.end()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function openRedisStore(): Promise<Opened> {
+  const redis = new Redis(redisUrl() ?? '', { db: 7 })
+  await redis.flushdb()
+  return {
+    store: redisObservations(redis),
+    async tamper(change) {
+      const [key = ''] = await redis.keys('countersign:observation:*')
+      await redis.set(key, change((await redis.getBuffer(key)) ?? Buffer.alloc(0)))
+    },
+    async [Symbol.asyncDispose]() {
+      await redis.flushdb()
+      redis.disconnect()
+    },
+  }
+}
+
+const stores = { postgres: openPostgresStore, ...(redisUrl() ? { redis: openRedisStore } : {}) }
+
+for (const [name, open] of Object.entries(stores)) {
+  t.test(name, async (t) => {
+    await using opened = await open()
+    const secret = randomBytes(32)
+    const cache = () => buildObservationCache(opened.store, { secret, log })
+    const url = `https://kelby.test/${randomUUID()}`
+
+    const fetches: string[] = []
+    const fetch = (text: string) => async () => {
+      fetches.push(text)
+      return observed(text)
+    }
+    const both = await Promise.all([
+      cache().observe(url, 60, fetch('a'), never),
+      cache().observe(url, 60, fetch('b'), never),
+    ])
+    t.equal(fetches.length, 1, 'two processes at once fetch once')
+    t.same(both.map((b) => b.hit).sort(), [false, true])
+    t.equal(both[0].observation.source.normalized_text, both[1].observation.source.normalized_text)
+    t.equal((await cache().observe(`${url}#part`, 60, fetch('c'), never)).hit, true, 'a fragment is the same page')
+    t.equal((await cache().observe(url, 0, fetch('d'), never)).hit, false, '0 always fetches')
+    const later = buildObservationCache(opened.store, { secret, log, now: () => Date.now() + 61_000 })
+    t.equal((await later.observe(url, 60, fetch('e'), never)).observation.source.normalized_text, 'e', 'too old')
+
+    await opened.tamper((value) => Buffer.from(value.toString('latin1').replace('"e"', '"x"'), 'latin1'))
+    t.equal((await cache().observe(url, 300, fetch('f'), never)).observation.source.normalized_text, 'f', 'poisoned')
+    await opened.tamper((value) => value.subarray(0, -1))
+    t.equal((await cache().observe(url, 300, fetch('g'), never)).observation.source.normalized_text, 'g', 'truncated')
+    const stranger = buildObservationCache(opened.store, { secret: randomBytes(32), log })
+    t.equal((await stranger.observe(url, 300, fetch('h'), never)).hit, false, 'another seal')
+
+    const failing = cache().observe('https://kelby.test/fails', 60, () => Promise.reject(new Error('no page')), never)
+    await t.rejects(failing, /no page/)
+    t.equal(
+      (await cache().observe('https://kelby.test/fails', 60, fetch('i'), never)).hit,
+      false,
+      'the turn was given up',
+    )
+  })
+}
+
+t.test('a store that fails costs the sharing and nothing else', async (t) => {
+  const broken = () => Promise.reject(new Error('away'))
+  const cache = buildObservationCache(
+    { find: broken, put: broken, begin: broken, end: broken },
+    { secret: randomBytes(32), log },
+  )
+  t.match(await cache.observe('https://kelby.test/', 60, async () => observed('a'), never), { hit: false })
+})
+
+t.test('the cache fields of results', async (t) => {
+  await using system = await startSystem()
+  const buy = async (maxAge?: number) => {
+    const body = {
+      ...harbourClaim(system.site),
+      ...(maxAge === undefined ? {} : { options: { max_age_seconds: maxAge } }),
+    }
+    const answer = await system.ask({ key: randomUUID(), body, headers: { prefer: 'wait=25' }, fetch: payingFetch() })
+    t.equal(answer.status, 200)
+    return (await answer.json()) as { checked_at: string; served_at: string; cache: Record<string, unknown> }
+  }
+  const first = await buy()
+  t.same(first.cache, { hit: false, age_seconds: 0, original_checked_at: first.checked_at })
+  const second = await buy()
+  t.same(second.cache, {
+    hit: true,
+    age_seconds: Math.floor((Date.parse(second.served_at) - Date.parse(first.checked_at)) / 1000),
+    original_checked_at: first.checked_at,
+  })
+  t.equal(second.checked_at, first.checked_at)
+  t.equal((await buy(0)).cache.hit, false)
+  t.equal(system.site.requests.length, 2)
+})

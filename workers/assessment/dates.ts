@@ -1,0 +1,100 @@
+// Dates as pages write them. A date is read as far as it is given: a year alone, a month of a year, a day without one.
+import type { DateQuantity, Found, Reading } from './quantities.ts'
+
+/** Each looks at the tokens from a place on and takes those it understands. The first that finds something is right. */
+export const dateReaders: readonly ((reading: Reading, at: number) => Found<DateQuantity> | null)[] = [
+  readIsoDate,
+  readNumericDate,
+  readDenseDate,
+  readDayFirst,
+  readMonthFirst,
+]
+
+/** Whole numbers that may be years. */
+export const YEARS = [1000, 2199] as const
+
+/** 2019-03-05, 2019/3/5 */
+function readIsoDate(reading: Reading, at: number): Found<DateQuantity> | null {
+  const { integer } = reading
+  const [year, month, day] = [integer(at, ...YEARS), integer(at + 1, 1, 12), integer(at + 2, 1, 31)]
+  if (year === null || month === null || day === null || !isJoined(reading, at)) return null
+  return found(3, year, month, day)
+}
+
+/** 5.3.2019 and 3/5/2019, where the order of day and month may be open */
+function readNumericDate(reading: Reading, at: number): Found<DateQuantity> | null {
+  const { integer, gapBefore } = reading
+  const [first, second, year] = [integer(at, 1, 31), integer(at + 1, 1, 31), integer(at + 2, ...YEARS)]
+  if (first === null || second === null || year === null || !isJoined(reading, at)) return null
+  if (first > 12 && second > 12) return null
+  const [day, month] = second > 12 ? [second, first] : [first, second]
+  return found(3, year, month, day, gapBefore(at + 1) === '/' && first <= 12 && second <= 12)
+}
+
+/** Three numbers with the same sign between them. */
+function isJoined({ gapBefore }: Reading, at: number): boolean {
+  return /^[-/.]$/.test(gapBefore(at + 1)) && gapBefore(at + 2) === gapBefore(at + 1)
+}
+
+/** 2019年3月5日 and its parts, in Korean too */
+function readDenseDate({ integer, word, gapBefore }: Reading, at: number): Found<DateQuantity> | null {
+  const parts: [number | null, number | null, number | null] = [null, null, null]
+  let next = at
+  for (const [i, [least, most, sign]] of DENSE_PARTS.entries()) {
+    const follows = next === at || gapBefore(next).trim() === ''
+    const value = follows && sign.test(word(next + 1)) ? integer(next, least, most) : null
+    if (value === null) continue
+    parts[i] = value
+    next += 2
+  }
+  // A count of days has the same sign as the day of a month.
+  return parts[0] === null && parts[1] === null ? null : found(next - at, ...parts)
+}
+
+/** 5 March 2019, 5th of March, 5 de marzo de 2019, 5. März */
+function readDayFirst(reading: Reading, at: number): Found<DateQuantity> | null {
+  const day = reading.integer(at, 1, 31)
+  if (day === null) return null
+  const next = skip(reading, at + 1)
+  const month = reading.month(next)
+  return month === null ? null : withYear(reading, at, next + 1, month, day)
+}
+
+/** March 5, 2019; March 2019; März 2019 */
+function readMonthFirst(reading: Reading, at: number): Found<DateQuantity> | null {
+  const month = reading.month(at)
+  if (month === null) return null
+  const day = /^\.?\s+$/.test(reading.gapBefore(at + 1)) ? reading.integer(at + 1, 1, 31) : null
+  if (day !== null) return withYear(reading, at, skip(reading, at + 2), month, day)
+  const date = withYear(reading, at, at + 1, month, null)
+  return date.quantity.year === null ? null : date
+}
+
+function withYear(reading: Reading, from: number, at: number, month: number, day: number | null): Found<DateQuantity> {
+  const next = skip(reading, at)
+  const year = /^\.?[,\s]*$/.test(reading.gapBefore(next)) ? reading.integer(next, ...YEARS) : null
+  return found((year === null ? at : next + 1) - from, year, month, day)
+}
+
+/** Past the words that join the parts of a date, of which there are at most two: 5th of. */
+function skip({ word }: Reading, at: number): number {
+  if (!JOINERS.has(word(at))) return at
+  return JOINERS.has(word(at + 1)) ? at + 2 : at + 1
+}
+
+function found(
+  length: number,
+  year: number | null,
+  month: number | null,
+  day: number | null,
+  swappable = false,
+): Found<DateQuantity> {
+  return { quantity: { kind: 'date', year, month, day, swappable }, length }
+}
+
+const DENSE_PARTS: readonly [number, number, RegExp][] = [
+  [...YEARS, /^[年년]$/],
+  [1, 12, /^[月월]$/],
+  [1, 31, /^[日일]$/],
+]
+const JOINERS: ReadonlySet<string> = new Set('st nd rd th er o of the de del di d den г в'.split(' '))

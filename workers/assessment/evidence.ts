@@ -1,0 +1,129 @@
+// The proof of evidence: whatever an assessor proposes, a quotation is cut from the text here, and a verdict stands
+// only on quotations that were. Pure, so that it runs in threads; it takes nothing but types from the server.
+import type { Assessment } from '../../server/verification/assessment.ts'
+import type { Evidence } from '../../server/verification/result.ts'
+import { type CodePointIndex, codePointIndex } from '../text/offsets.ts'
+import { insidePair, sensibleCut, trimmed } from './cuts.ts'
+
+/** What an assessor finds, before its procedure is put to it. */
+export type Verdict = Omit<Assessment, 'procedure'>
+
+export type Stance = Evidence['stance']
+
+/** A span of the text in UTF-16 offsets, best first among its like. */
+export interface Proposal {
+  start: number
+  end: number
+  stance: Stance
+}
+
+export interface Digests {
+  sourceSha256: string
+  textSha256: string
+}
+
+/**
+ * Cuts the proposed quotations from the text, in the order given, and numbers them e1 to e6. White space at their ends
+ * is left out, halves of characters are made whole, and what is longer than 1000 code points ends at the last sensible
+ * boundary. `dropped` counts what was not taken: outside the text or the interface's limits, blank, overlapping an
+ * earlier one, or more than six. The text must be well formed, else a TypeError.
+ */
+export function proveEvidence(
+  text: string,
+  digests: Digests,
+  proposals: readonly Proposal[],
+): { evidence: Evidence[]; dropped: number } {
+  const index = codePointIndex(text)
+  const taken: Span[] = []
+  const evidence: Evidence[] = []
+  for (const proposal of proposals) {
+    if (evidence.length === MOST_ITEMS) break
+    const span = quotableSpan(text, index, proposal)
+    if (!span || taken.some((other) => span.start < other.end && other.start < span.end)) continue
+    const item = evidenceItem(text, index, digests, span, proposal.stance, evidence.length + 1)
+    if (!isProven(text, index, digests, item)) continue
+    taken.push(span)
+    evidence.push(item)
+  }
+  return { evidence, dropped: proposals.length - evidence.length }
+}
+
+/** Whether an item is what it says: this text between its offsets, in the text and source with these digests. */
+export function isProven(text: string, index: CodePointIndex, digests: Digests, item: Evidence): boolean {
+  const { start, end, quote } = item
+  return (
+    Number.isInteger(start) &&
+    Number.isInteger(end) &&
+    0 <= start &&
+    start < end &&
+    end <= Math.min(index.length, MOST_TEXT) &&
+    end - start <= LONGEST_QUOTE &&
+    text.slice(index.toUtf16(start), index.toUtf16(end)) === quote &&
+    item.source_sha256 === digests.sourceSha256 &&
+    item.text_sha256 === digests.textSha256
+  )
+}
+
+/**
+ * The verdict that the surviving evidence carries. It is never more definite than the proposed one: an abstention
+ * stays, a verdict that lost a side it stood on becomes `insufficient_evidence`, and evidence on both sides is `mixed`.
+ * Whatever goes in, the interface's rules of consistency hold for what comes out.
+ */
+export function deriveVerdict(
+  proposed: Assessment['claim_support'],
+  scope: Assessment['assessment_scope'],
+  evidence: readonly Pick<Evidence, 'stance'>[],
+): Assessment['claim_support'] {
+  if (scope === 'literal_quotation_only') return evidence.length > 0 ? 'not_assessed' : 'insufficient_evidence'
+  if (proposed === 'not_assessed' || proposed === 'insufficient_evidence') return proposed
+  const carried = verdictOf(evidence)
+  return carried === proposed || carried === 'mixed' ? carried : 'insufficient_evidence'
+}
+
+function verdictOf(evidence: readonly Pick<Evidence, 'stance'>[]): Assessment['claim_support'] {
+  const supports = evidence.some(({ stance }) => stance === 'supports')
+  const contradicts = evidence.some(({ stance }) => stance === 'contradicts')
+  if (supports && contradicts) return 'mixed'
+  if (supports) return 'supports'
+  return contradicts ? 'contradicts' : 'insufficient_evidence'
+}
+
+interface Span {
+  start: number
+  end: number
+}
+
+/** The proposed span, made whole, trimmed and shortened; null if nothing is left that may be quoted. */
+function quotableSpan(text: string, index: CodePointIndex, { start, end }: Proposal): Span | null {
+  if (!Number.isInteger(start) || !Number.isInteger(end) || start < 0 || end > text.length || start >= end) return null
+  const [from, to] = trimmed(text, insidePair(text, start) ? start - 1 : start, insidePair(text, end) ? end + 1 : end)
+  if (from === to) return null
+  const limit = index.toCodePoint(from) + LONGEST_QUOTE
+  if (index.toCodePoint(to) <= limit) return { start: from, end: to }
+  const [, cut] = trimmed(text, from, sensibleCut(text, from, index.toUtf16(limit)))
+  return { start: from, end: cut }
+}
+
+function evidenceItem(
+  text: string,
+  index: CodePointIndex,
+  digests: Digests,
+  { start, end }: Span,
+  stance: Stance,
+  number: number,
+): Evidence {
+  return {
+    evidence_id: `e${number}`,
+    quote: text.slice(start, end),
+    start: index.toCodePoint(start),
+    end: index.toCodePoint(end),
+    stance,
+    source_sha256: digests.sourceSha256,
+    text_sha256: digests.textSha256,
+  }
+}
+
+/** The interface's limits (`LIMITS` in server/verification/result.ts, to which a test holds these). */
+export const MOST_ITEMS = 6
+export const LONGEST_QUOTE = 1000
+export const MOST_TEXT = 100_000

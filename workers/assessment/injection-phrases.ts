@@ -1,0 +1,157 @@
+// How text talks to a program that reads it: the words for giving orders to it, for naming it, and for naming verdicts.
+// Written folded (see injection.ts: NFKC, lower case, no accents). A pattern that ordinary pages meet is worse than one
+// that a page slips by: what is found is masked in a second reading, and readings that differ end in no verdict.
+
+/** By language. `ignore` and `orders` are found near each other in either order; so are `say` and `verdict`. */
+interface Speech {
+  ignore: string
+  orders: string
+  /** Names of programs that read. */
+  reader: string
+  /** Orders to answer something. */
+  say: string
+  verdict: string
+  /** Words for what is being judged. */
+  claim: string
+}
+
+const SPEECHES: readonly Speech[] = [
+  {
+    ignore: String.raw`\b(?:ignor(?:e|es|ed|ing)|disregard(?:ing)?|forget|overrid(?:e|es|ing)|bypass|do not (?:follow|obey)|stop following|set aside|pay no attention to)\b`,
+    orders: String.raw`\b(?:instructions?|prompts?|guidelines?|directives?|directions|system message|commands?|context above|your rules|previous rules|everything (?:above|before)|(?:all|any) (?:of )?(?:the )?(?:above|previous|prior|earlier)(?: text| context)?|what you were told|your training|other evidence|other lines|rest of (?:the|this) (?:page|text|document))\b`,
+    reader: String.raw`\b(?:ai|a\.i\.|llms?|chatbots?|chat ?gpt|gpt(?:-?\d\w*)?|claude|gemini|copilot|language models?|(?:ai|virtual|digital|automated|helpful) (?:assistants?|agents?|models?|systems?|readers?|reviewers?|tools?)|assistants?|(?:automated|automatic) (?:fact[- ]?checkers?|verifiers?|graders?|evaluators?|assessors?)|(?:verification|fact-checking) (?:models?|systems?|services?|agents?|bots?|assistants?)|the (?:grader|evaluator|assessor|verifier|model))\b`,
+    say: String.raw`(?:\b(?:respond|reply|answer|output|return|print|report|say|write|emit|select|choose|pick|conclude|state|must be|should be|set)\b)`,
+    verdict: String.raw`(?:\b(?:supports?|supported|contradicts?|contradicted|refuted|insufficient[_ ]evidence|verified|confirmed|verdict|mixed)\b|["'](?:true|false|yes|no)["'])`,
+    claim: String.raw`\b(?:claims?|statements?|assertions?)\b`,
+  },
+  {
+    ignore: 'ignorier|missacht|vergiss|vergessen sie|uberschreib|nicht (?:befolgen|beachten)|befolge nicht',
+    orders: 'anweisung|instruktion|vorgabe|systemprompt|prompt|alles (?:oben|vorherige|bisherige)|richtlinien',
+    reader: String.raw`\bki\b|\bki-|sprachmodell|assistent|chatbot|faktenprufer`,
+    say: 'antworte|antworten sie|gib .{0,20}aus|geben sie .{0,20}aus|melde|schreibe|wahle|stufe .{0,40} als',
+    verdict: 'unterstutzt|bestatigt|belegt|widerlegt|wahr ein|als wahr|urteil|supports|contradicts',
+    claim: 'behauptung|aussage',
+  },
+  {
+    ignore: 'ignore[zr]?\\b|oublie[zr]?\\b|ne (?:tiens|tenez) pas compte|ne sui(?:s|vez) pas|contourne',
+    orders: 'instruction|consigne|directive|prompt|tout ce qui precede|regles precedentes',
+    reader: String.raw`\bia\b|modeles? de langage|assistant|agent conversationnel|chatbot`,
+    say: 'reponds|repondez|affiche|indique[zr]?\\b|ecris|ecrivez|choisis|conclus|concluez|renvoie',
+    verdict: 'confirmee?|etayee?|refutee?|verifiee?|verdict|supports|contradicts|soutient',
+    claim: 'affirmation|allegation|enonce',
+  },
+  {
+    ignore: 'ignor[ae]\\b|ignorar|ignoren|olvid[ae]|haz caso omiso|no sigas|omit[ae] ',
+    orders:
+      'instruccion|indicaciones|directrices|prompt|todo lo anterior|reglas anteriores|instrucoes|instrucao|tudo acima|regras anteriores',
+    reader: String.raw`\bia\b|modelos? de lengua(?:je|gem)|modelos? de linguagem|asistente|assistente|chatbot`,
+    say: 'respond[ae]|responder|devuelve|escribe|indica|concluye|marca|escreva|conclua|retorne|marque',
+    verdict:
+      'respaldad[ao]|confirmad[ao]|verificad[ao]|refutad[ao]|veredicto|supports|contradicts|apoiad[ao]|comprovad[ao]',
+    claim: 'afirmacion|declaracion|afirmacao|alegacao',
+  },
+  {
+    ignore: 'ignora\\b|ignorate|dimentica|non seguire|negeer|vergeet|volg .{0,20} niet',
+    orders: 'istruzioni|indicazioni|direttive|prompt|tutto cio che precede|instructies|aanwijzingen|alles hierboven',
+    reader: String.raw`\bia\b|intelligenza artificiale|modelli? linguistic|assistente|taalmodel|\bai\b|assistent`,
+    say: 'rispondi|rispondete|scrivi|restituisci|indica|concludi|antwoord|schrijf|geef',
+    verdict:
+      'confermat[ao]|supportat[ao]|verificat[ao]|smentit[ao]|verdetto|supports|contradicts|bevestigd|ondersteund|weerlegd|oordeel',
+    claim: 'affermazione|dichiarazione|bewering|stelling',
+  },
+  {
+    ignore: 'игнорируй|проигнорируй|забудь|не (?:следуй|обращай)|ігноруй|zignoruj|ignoruj|zapomnij|pomin',
+    orders: 'инструкци|указани|промпт|правила|все,? что (?:выше|было)|інструкці|instrukcj|polece|wytyczn|promptu?',
+    reader: String.raw`\bии\b|ии-|языков(?:ая|ой|ые) модел|ассистент|нейросет|помощник|\bші\b|model(?:u|owi)? jezykow|asystent|\bsi\b`,
+    say: 'ответь|отвечай|ответьте|выведи|напиши|верни|укажи|відповідай|odpowiedz|napisz|zwroc',
+    verdict: 'подтвержд|поддержива|опроверг|вердикт|верно|supports|contradicts|підтверджен|potwierdz|obal|werdykt',
+    claim: 'утверждени|заявлени|твердженн|twierdzeni',
+  },
+  {
+    ignore: 'yok say|gormezden gel|dikkate alma|unut|تجاهل|انس |אתעלם|התעלם|התעלמו|נצ?שכח|अनदेखा|नज़रअंदाज|नजरअंदाज',
+    orders: 'talimat|komut|yonerge|تعليمات|التعليمات|الاوامر|הוראות|ההוראות|निर्देश|आदेश',
+    reader:
+      'yapay zeka|dil modeli|asistan|نموذج (?:لغوي|اللغ)|الذكاء الاصطناعي|مساعد|בינה מלאכותית|מודל שפה|עוזר|एआई|भाषा मॉडल|सहायक',
+    say: 'yanit ver|cevap ver|yaz(?:in)?\\b|اجب|اكتب|قل |ענה|כתוב|השב|उत्तर|जवाब|लिख',
+    verdict:
+      'dogrulan|destekle|curutul|karar|supports|contradicts|مدعوم|مؤكد|صحيح|اثبت|נתמכת|מאושר|נכונה|समर्थित|सत्यापित|सही',
+    claim: 'iddia|الادعاء|טענה|הטענה|दाव',
+  },
+  {
+    ignore: '忽略|无视|無視|忘记|忘掉|不要遵(?:守|循)|忘れて|無視して|従わない|무시|잊어',
+    orders:
+      '指令|指示|提示词|提示詞|以上(?:所有)?(?:内容|內容)|系统提示|规则|プロンプト|命令|ルール|지시|지침|명령|프롬프트',
+    reader:
+      '人工智能|语言模型|語言模型|ai ?(?:助手|模型|代理|アシスタント|エージェント|어시스턴트|모델)|言語モデル|アシスタント|인공지능|언어 ?모델|어시스턴트',
+    say: '回答|输出|輸出|回复|返回|出力|答えて|返して|답(?:하|변)|출력|응답',
+    verdict: '支持|证实|證實|属实|屬實|已验证|反驳|正しい|裏付け|確認済|supports|contradicts|지지|사실|확인됨|입증',
+    claim: '主张|主張|说法|該說法|声明|クレーム|주장',
+  },
+]
+
+/** Each finds one sentence's worth of talk to the reader; what is between two parts is limited, so all are linear. */
+export const INSTRUCTION: readonly RegExp[] = [
+  ...SPEECHES.flatMap(({ ignore, orders }) => near(ignore, orders, 60)),
+  /\bfrom now on\b.{0,30}\b(?:you|answer|respond|treat|act)\b|\byou are now\b|\byou will now\b|\bpretend (?:to be|that you)\b|\bact as (?:an? |the )?(?:ai|assistant|system|judge|unrestricted)/u,
+  /\b(?:new|updated|revised|real|actual|hidden|secret|additional|final) (?:system )?(?:instructions?|prompts?|directives?)\b ?[:(]/u,
+  /\byour (?:only |real |actual |new )?(?:task|job|goal|instructions?|role|purpose|mission) (?:is|are|now)\b/u,
+  /\b(?:reveal|repeat|print|show|leak|disclose) (?:me )?(?:the|your) (?:system )?(?:prompt|instructions)\b/u,
+  /\b(?:note|message|attention|notice|reminder|instructions?|memo) (?:to|for) (?:all |any |the )?(?:ai|llms?|bots?|crawlers?|assistants?|agents?|language models?|automated|models?|graders?|fact)/u,
+  /\b(?:if|when|since|because) you(?:'re| are) (?:an? |the )?(?:ai\b|llm|language model|assistant|bot\b|automated|chatbot|verif|fact-?check|model)/u,
+  /\b(?:dear|hey|hello|attention),? (?:ai\b|llm|assistant|language model|chatbot|bot\b|model\b|claude|chatgpt|gpt)/u,
+  /\bas an? (?:ai\b|ai |llm|language model|automated (?:verif|fact|assess))/u,
+  ...SPEECHES.slice(1).map(({ reader, say }) => new RegExp(`(?:${reader}).{0,40}(?:${say})`, 'u')),
+]
+
+/** Talk about the outcome: an order to answer a verdict, a verdict in the form of an answer, a claim that is declared good. */
+export const VERDICT: readonly RegExp[] = [
+  english(
+    ({ reader, say, verdict }) =>
+      `(?:${reader}).{0,80}(?:${say}|treat|mark|rate|label|classif|consider).{0,60}(?:${verdict}|\\btrue\\b|\\bfalse\\b|\\bproof\\b)`,
+  ),
+  english(
+    ({ say, verdict }) =>
+      `(?:^|[.:;,!?"'(\\[] ?|\\b(?:please|must|should|to|and|then|simply|just|always|only|you) )(?:${say})(?: \\w+){0,4}? ?:? ?["'\`]?(?:only|with|that|as|the|exactly)?.{0,12}${verdict}["'\`]?(?=$|[.!,;:\\])}"'\` ])`,
+  ),
+  english(
+    ({ claim }) =>
+      `\\b(?:mark|classify|label|rate|treat|consider|count|report|record|score|accept|regard|flag|judge|assess)\\b.{0,12}(?:this|the|that|any|every|all|each|his|following|submitted|user's)\\b.{0,20}${claim}.{0,30}\\b(?:as|to be)\\b.{0,20}\\b(?:supported|true|verified|confirmed|false|contradicted|refuted|proven|correct|accurate|valid)`,
+  ),
+  english(
+    ({ claim }) =>
+      `\\b(?:this|the|that|any|every|each|submitted|following|user's|your)\\b.{0,12}${claim}.{0,20}\\b(?:is|are|has been|have been|was|must be|should be)\\b.{0,30}\\b(?:fully |completely |independently )?(?:verified|confirmed|supported|validated|certified|authenticated|approved|proven)\\b`,
+  ),
+  /\b(?:verdict|claim_support|stance|classification|final answer|assessment|conclusion)["'`]?\s?[:=]\s?["'`]?(?:supports?|supported|contradicts?|contradicted|true|false|verified|confirmed|mixed|refuted|insufficient)/u,
+  /\b(?:correct|right|final|expected|only (?:valid|acceptable|correct)) (?:verdict|answer|label|output|response|classification) (?:is|must be|should be|here is)\b/u,
+  /["'`](?:verdict|evidence|stance|basis|suspicious|claim_support)["'`]\s?:/u,
+  ...SPEECHES.slice(1).map(
+    ({ claim, verdict, say }) =>
+      new RegExp(
+        `(?:${say}).{0,40}(?:${claim}).{0,40}(?:${verdict})|(?:${claim}).{0,30}(?:${verdict}).{0,40}(?:${say})`,
+        'u',
+      ),
+  ),
+  ...SPEECHES.slice(1).map(
+    ({ say, verdict }) =>
+      new RegExp(
+        `(?:${say}).{0,24}["'«“「„](?:${verdict}).{0,12}["'»”」“]|["'«“「„](?:${verdict}).{0,12}["'»”」“].{0,24}(?:${say})`,
+        'u',
+      ),
+  ),
+]
+
+/** Forged seams: the marks by which chats, prompts and documents part their speakers. */
+export const SEAM: readonly RegExp[] = [
+  /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|<\/?(?:system|instructions?|prompt|assistant|human|page|claim|source|document|untrusted|evidence|data)\s?>/u,
+  /^\W{0,4}(?:system|developer|assistant|human)(?: (?:message|prompt|note|override))?\s?:/u,
+  /^\W{0,6}(?:end|begin|start|close|stop) (?:of )?(?:the )?(?:page|document|text|source|data|untrusted|user|system|web ?page|article|content|context|claim)(?: (?:text|content|data|input|message|prompt|section))?\W{0,6}$/u,
+  /^\W{0,4}#{2,} ?(?:instruction|response|system|assistant|human|user)\b/u,
+]
+
+function near(a: string, b: string, distance: number): RegExp[] {
+  return [new RegExp(`(?:${a}).{0,${distance}}(?:${b})`, 'u'), new RegExp(`(?:${b}).{0,${distance}}(?:${a})`, 'u')]
+}
+
+function english(pattern: (speech: Speech) => string): RegExp {
+  return new RegExp(pattern(SPEECHES[0]!), 'u')
+}

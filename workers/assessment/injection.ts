@@ -1,0 +1,138 @@
+// Finds text that talks to a program instead of to people: orders, forged seams of a prompt, talk about the verdict. What
+// is found is reported and masked in a second reading; nothing here is relied on to find everything.
+import { INSTRUCTION, SEAM, VERDICT } from './injection-phrases.ts'
+import type { Span } from './lines.ts'
+
+export type Suspicion = 'instruction' | 'verdict' | 'seam'
+
+export interface Suspect {
+  /** Number of the line. */
+  line: number
+  kinds: Suspicion[]
+}
+
+/** The lines that talk to a reading program, in order. Time is linear in the length of the text. */
+export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
+  const folded = lines.map(({ start, end }) => readings(text.slice(start, end)))
+  const found = new Map<number, Set<Suspicion>>()
+  const add = (line: number, kinds: readonly Suspicion[]) => {
+    for (const kind of kinds) found.set(line, (found.get(line) ?? new Set()).add(kind))
+  }
+  for (const [line, variants] of folded.entries()) {
+    add(line, variants.flatMap(suspicionsIn))
+    // An order may be cut in two by a line break or a full stop.
+    const next = folded[line + 1]
+    if (!next || variants[0]!.length + next[0]!.length > LONGEST_PAIR) continue
+    const together = suspicionsIn(`${variants[0]} ${next[0]}`).filter((kind) => kind !== 'seam')
+    if (together.length === 0 || found.has(line) || suspicionsIn(next[0]!).length > 0) continue
+    add(line, together)
+    add(line + 1, together)
+  }
+  return [...found]
+    .filter(([, kinds]) => kinds.size > 0)
+    .map(([line, kinds]) => ({ line, kinds: [...kinds].sort() }))
+    .sort((a, b) => a.line - b.line)
+}
+
+/** Whether a text by itself, such as a claim, talks to a reading program. */
+export function isSuspect(text: string): boolean {
+  return readings(text).some((reading) => suspicionsIn(reading).length > 0)
+}
+
+function suspicionsIn(reading: string): Suspicion[] {
+  const kinds: Suspicion[] = []
+  if (INSTRUCTION.some((pattern) => pattern.test(reading))) kinds.push('instruction')
+  if (VERDICT.some((pattern) => pattern.test(reading))) kinds.push('verdict')
+  if (SEAM.some((pattern) => pattern.test(reading))) kinds.push('seam')
+  return kinds
+}
+
+/** The text as it may be meant: folded; with look-alike letters and spelled-out words undone; and decoded. */
+function readings(raw: string): string[] {
+  const plain = raw
+    .normalize('NFKD')
+    .replace(/[\p{Mn}\p{DI}]/gu, '')
+    .normalize('NFC')
+    .toLowerCase()
+    .replace(/[‘’‛′´`]/g, "'")
+    .replace(/[*_~]{1,3}(?=\p{L})|(?<=\p{L})[*_~]{1,3}/gu, '')
+    .replace(/\s+/g, ' ')
+  const variants = [plain]
+  const undisguised = undisguise(plain)
+  if (undisguised !== plain) variants.push(undisguised)
+  for (const [coded] of raw.matchAll(BASE64)) {
+    const decoded = Buffer.from(coded, 'base64').toString('utf8')
+    if (PRINTABLE.test(decoded)) variants.push(decoded.toLowerCase())
+  }
+  return variants
+}
+
+/** i g n o r e, 1gn0re, and ignоre with a Cyrillic о. */
+function undisguise(plain: string): string {
+  return plain
+    .replace(SPELLED, (letters) => ` ${letters.replace(/(\p{L})[\s.\-·|/]/gu, '$1')} `)
+    .replace(/\p{L}[\p{L}\p{Nd}$@!|]*|[\p{Nd}$@!|]+\p{L}[\p{L}\p{Nd}$@!|]*/gu, (word) => {
+      const latin = LATIN.test(word)
+        ? word.replace(/[а-яёіѕјԁԛԝα-ω]/gu, (letter) => LOOKALIKES[letter] ?? letter)
+        : word
+      return LATIN.test(latin) && /\p{L}/u.test(latin)
+        ? latin.replace(/[0134578$@|]/g, (digit) => LEET[digit] ?? digit)
+        : latin
+    })
+    .replace(/\s+/g, ' ')
+}
+
+/** UTF-16 units. */
+const LONGEST_PAIR = 400
+const BASE64 = /[A-Za-z0-9+/]{32,2000}={0,2}/g
+const PRINTABLE = /^[\t\n\r\x20-\x7e\u00a0-\u024f]{20,}$/
+const SPELLED = /(?<!\p{L})(?:\p{L}[\s.\-·|/]){4,}\p{L}(?!\p{L})/gu
+const LATIN = /[a-z]/
+const LEET: Readonly<Record<string, string>> = {
+  0: 'o',
+  1: 'i',
+  3: 'e',
+  4: 'a',
+  5: 's',
+  7: 't',
+  8: 'b',
+  $: 's',
+  '@': 'a',
+  '|': 'l',
+}
+const LOOKALIKES: Readonly<Record<string, string>> = {
+  ...{
+    а: 'a',
+    в: 'b',
+    с: 'c',
+    ԁ: 'd',
+    е: 'e',
+    ё: 'e',
+    һ: 'h',
+    і: 'i',
+    ј: 'j',
+    к: 'k',
+    м: 'm',
+    н: 'h',
+    о: 'o',
+    р: 'p',
+    ԛ: 'q',
+  },
+  ...{
+    ѕ: 's',
+    т: 't',
+    у: 'y',
+    ѵ: 'v',
+    ԝ: 'w',
+    х: 'x',
+    α: 'a',
+    ε: 'e',
+    ι: 'i',
+    κ: 'k',
+    ν: 'v',
+    ο: 'o',
+    ρ: 'p',
+    τ: 't',
+    υ: 'u',
+  },
+}

@@ -1,0 +1,74 @@
+// The lines a model is shown: numbered pieces of the text, each an exact span of it, so that an answer can name them and
+// nothing else. Mostly sentences; where a text has very many, neighbours are taken together.
+import { codePointIndex } from '../text/offsets.ts'
+import { LONGEST_QUOTE } from './evidence.ts'
+import { sentencesOf } from './sentences.ts'
+
+/** UTF-16 offsets. */
+export interface Span {
+  start: number
+  end: number
+}
+
+/** Every visible character of the text stands in exactly one line; a line is short enough to be quoted whole. */
+export function linesOf(text: string): Span[] {
+  const sentences = sentencesOf(text)
+  if (sentences.length <= MOST_LINES) return sentences.map(({ start, end }) => ({ start, end }))
+  return joined(sentences, Math.ceil(text.length / (MOST_LINES / 2)))
+}
+
+/** Neighbours together up to about `length` UTF-16 units. */
+function joined(sentences: readonly Span[], length: number): Span[] {
+  const lines: Span[] = []
+  for (const { start, end } of sentences) {
+    const last = lines.at(-1)
+    if (last && end - last.start <= Math.min(length, LONGEST_QUOTE)) last.end = end
+    else lines.push({ start, end })
+  }
+  return lines
+}
+
+/** Lines `first` to `last`, shown together. */
+export interface Window {
+  first: number
+  last: number
+}
+
+/**
+ * Parts of the text that each fit into `budget` tokens, in order, covering all of it; each begins with the last lines
+ * of the one before, so that what is said across a seam is read whole once. At least one line each, whatever the budget.
+ */
+export function windowsOf(text: string, lines: readonly Span[], budget: number): Window[] {
+  const windows: Window[] = []
+  let first = 0
+  while (first < lines.length) {
+    let last = first
+    let tokens = tokensAbout(text, lines[first]!)
+    while (last + 1 < lines.length) {
+      tokens += tokensAbout(text, lines[last + 1]!)
+      if (tokens > budget) break
+      last++
+    }
+    windows.push({ first, last })
+    if (last + 1 === lines.length) break
+    first = Math.max(first + 1, last + 1 - Math.min(OVERLAP, (last - first) >> 1))
+  }
+  return windows
+}
+
+/** A guess that is high for most tokenizers: three ASCII characters, or one of another kind, are a token. */
+function tokensAbout(text: string, { start, end }: Span): number {
+  let ascii = 0
+  for (let i = start; i < end; i++) if (text.charCodeAt(i) < 128) ascii++
+  return TOKENS_OF_NUMBER + ascii / 3 + (end - start - ascii)
+}
+
+/** Code points of the text in each of the given lines' spans, for people: where something was found. */
+export function codePointSpans(text: string, spans: readonly Span[]): Span[] {
+  const index = codePointIndex(text)
+  return spans.map(({ start, end }) => ({ start: index.toCodePoint(start), end: index.toCodePoint(end) }))
+}
+
+export const MOST_LINES = 6000
+const OVERLAP = 4
+const TOKENS_OF_NUMBER = 8

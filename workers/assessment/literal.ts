@@ -1,0 +1,44 @@
+import { AppError } from '../../server/errors.ts'
+import { ThreadError, type Threads } from '../threads.ts'
+import type { Assessor } from '../verify.ts'
+import type { Verdict } from './evidence.ts'
+import type { LiteralTask } from './literal-thread.ts'
+
+/**
+ * Same claim, same text, same name: same assessment. Sentences and names of months are ICU's and the classes of
+ * characters Unicode's. Whoever changes a rule or a weight counts the first number up.
+ */
+export const LITERAL_PROCEDURE = `literal-1+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
+
+/** The assessor that needs nobody else: it quotes where the page has the words of the claim, and judges nothing. */
+export function literalAssessor(threads: Threads): Assessor {
+  return {
+    procedure: LITERAL_PROCEDURE,
+    async assess({ claim, observation: { source }, signal }) {
+      const digests = { sourceSha256: source.content_sha256, textSha256: source.text_sha256 }
+      const verdict = await runThread(threads, { claim, text: source.normalized_text, digests }, signal)
+      return { ...verdict, procedure: LITERAL_PROCEDURE }
+    },
+  }
+}
+
+async function runThread(threads: Threads, task: LiteralTask, signal?: AbortSignal): Promise<Verdict> {
+  const limit = AbortSignal.timeout(timeLimit)
+  const ended = signal ? AbortSignal.any([signal, limit]) : limit
+  try {
+    return await threads.run<Verdict>(literalThread, 'assessLiterally', task, { signal: ended })
+  } catch (error) {
+    if (isExhausted(error, limit)) {
+      throw new AppError('assessment_failed', 'The assessment takes more time or memory than it may.', { cause: error })
+    }
+    throw error
+  }
+}
+
+const isExhausted = (error: unknown, limit: AbortSignal) =>
+  error instanceof ThreadError && (error.code === 'out_of_memory' || (error.code === 'timed_out' && limit.aborted))
+
+const literalThread = new URL('./literal-thread.ts', import.meta.url)
+
+/** Milliseconds, the wait for a thread included. The longest text takes a fraction of one second. */
+const timeLimit = 20_000

@@ -1,0 +1,171 @@
+// Which passages of a page bear on a claim, best first. A passage is one sentence or two neighbours; a place where the
+// whole claim stands comes before any other.
+import { agreeingShare } from './agreement.ts'
+import { type Quantity, quantitiesOf } from './quantities.ts'
+import type { Query } from './query.ts'
+import { type Relevance, relevanceMeasure } from './relevance.ts'
+import type { Findings } from './search.ts'
+import type { Sentence } from './sentences.ts'
+
+/** How much of the claim's wording stands there: all of it, all but for case and typography, or a part. */
+export type Wording = 'exact' | 'folded' | 'partial'
+
+export interface Passage {
+  /** UTF-16 offsets of what to quote: the sentences that matched, with a neighbour where they say little alone. */
+  start: number
+  end: number
+  /** The sentences that matched, without the neighbours. */
+  core: string
+  wording: Wording
+  relevance: Relevance
+}
+
+/** Sentences `first` to `last`. */
+interface Window {
+  first: number
+  last: number
+  wording: Wording
+}
+
+interface Candidate extends Window {
+  relevance: Relevance
+  /** Whole, so that no rounding decides between two; what has equal points goes by place. */
+  points: number
+}
+
+interface Page {
+  text: string
+  sentences: readonly Sentence[]
+}
+
+/** At most `most` passages that bear on the claim, best first; they do not overlap and do not repeat each other. */
+export function rankPassages(claim: string, query: Query, page: Page, findings: Findings, most: number): Passage[] {
+  const measure = relevanceMeasure(query, findings)
+  const candidates: Candidate[] = []
+  for (const window of [...wholeWindows(claim, page, findings), ...neighbourWindows(page, findings)]) {
+    const relevance = measure(window.first, window.last)
+    if (window.wording !== 'partial' || relevance.bears)
+      candidates.push({ ...window, relevance, points: pointsOf(relevance.score) })
+  }
+  const foremost = candidates.sort(byRank).slice(0, MOST_WEIGHED)
+  const ranked = weighNumbers(foremost, claim, page).sort(byRank)
+  return pick(ranked, page, claim.length < SHORT, most)
+}
+
+/** The sentences around each place where the whole claim stands, as far as they fit into one quotation. */
+function wholeWindows(claim: string, { text, sentences }: Page, findings: Findings): Window[] {
+  return findings.wholeMatches.map(({ start, end, first, last }) => {
+    let fitting = last
+    while (fitting > first && sentences[fitting]!.end - sentences[first]!.start > LONGEST_PASSAGE) fitting--
+    return { first, last: fitting, wording: claim.includes(text.slice(start, end)) ? 'exact' : 'folded' }
+  })
+}
+
+/** Every sentence with a hit, and every two neighbours that both have one. */
+function neighbourWindows(page: Page, { hitsFrom }: Findings): Window[] {
+  const windows: Window[] = []
+  const hasHits = (i: number) => hitsFrom[i]! < hitsFrom[i + 1]!
+  for (let i = 0; i < page.sentences.length; i++) {
+    if (!hasHits(i)) continue
+    windows.push({ first: i, last: i, wording: 'partial' })
+    if (i + 1 < page.sentences.length && hasHits(i + 1) && belongTogether(page, i))
+      windows.push({ first: i, last: i + 1, wording: 'partial' })
+  }
+  return windows
+}
+
+/** Sentence `i` and the next: sentences of one line, or a heading or label and what stands below it. */
+function belongTogether({ text, sentences }: Page, i: number): boolean {
+  const a = sentences[i]!
+  const b = sentences[i + 1]!
+  return a.line === b.line || (b.line - a.line <= 2 && isHeading(text, a))
+}
+
+function isHeading(text: string, { start, end }: Sentence): boolean {
+  return end - start <= LONGEST_HEADING && !NO_HEADING.test(text.slice(start, end))
+}
+
+const pointsOf = (score: number) => Math.round(score * 1e6)
+
+function byRank(a: Candidate, b: Candidate): number {
+  return (
+    WORDINGS.indexOf(a.wording) - WORDINGS.indexOf(b.wording) ||
+    b.points - a.points ||
+    a.first - b.first ||
+    a.last - b.last
+  )
+}
+
+/** Puts forward the passages that give the claim's numbers, dates and units. */
+function weighNumbers(candidates: Candidate[], claim: string, { text, sentences }: Page): Candidate[] {
+  const claimed: Quantity[] = quantitiesOf(claim)
+  if (claimed.length === 0) return candidates
+  return candidates.map((candidate) => {
+    const given = quantitiesOf(text.slice(sentences[candidate.first]!.start, sentences[candidate.last]!.end))
+    return { ...candidate, points: candidate.points + pointsOf(NUMBERS * agreeingShare(claimed, given)) }
+  })
+}
+
+/** Takes the best that neither overlap what is taken nor say the same again, down to a part of the most points. */
+function pick(ranked: readonly Candidate[], page: Page, mayBeShort: boolean, most: number): Passage[] {
+  const { text, sentences } = page
+  const taken: Passage[] = []
+  const said = new Set<string>()
+  const least = Math.max(0, ...ranked.map(({ points }) => points)) * LEAST_OF_BEST
+  const free = (start: number, end: number) => taken.every((other) => end <= other.start || start >= other.end)
+
+  for (const { first, last, wording, relevance, points } of ranked) {
+    if (taken.length === most) break
+    const core = text.slice(sentences[first]!.start, sentences[last]!.end)
+    if ((wording === 'partial' && points < least) || said.has(core)) continue
+    if (!free(sentences[first]!.start, sentences[last]!.end)) continue
+    const [from, to] = withContext(page, first, last, free)
+    const [start, end] = [sentences[from]!.start, sentences[to]!.end]
+    const isStub = wording === 'partial' && end - start < SHORT && !isWholeLine(page, from, to)
+    if (isStub && !mayBeShort) continue
+    said.add(core)
+    taken.push({ start, end, core, wording, relevance })
+  }
+  return taken
+}
+
+function isWholeLine({ sentences }: Page, from: number, to: number): boolean {
+  return sentences[from - 1]?.line !== sentences[from]!.line && sentences[to + 1]?.line !== sentences[to]!.line
+}
+
+/**
+ * Adds the sentence before to a passage that is short or begins with a pronoun, then the one after if it is still
+ * short. What to show beside a match is narrower than where to look for one: neighbours in a list tell nothing.
+ */
+function withContext(page: Page, first: number, last: number, free: (start: number, end: number) => boolean) {
+  const { text, sentences } = page
+  let [from, to] = [first, last]
+  const length = (a: number, b: number) => sentences[b]!.end - sentences[a]!.start
+  const fits = (a: number, b: number) => length(a, b) <= LONGEST_PASSAGE && free(sentences[a]!.start, sentences[b]!.end)
+  const pointsBack = POINTS_BACK.test(text.slice(sentences[first]!.start, sentences[first]!.end))
+  if ((length(from, to) < ENOUGH || pointsBack) && explains(page, from - 1) && fits(from - 1, to)) from--
+  if (length(from, to) < ENOUGH && explains(page, to) && fits(from, to + 1)) to++
+  return [from, to] as const
+}
+
+/** Whether sentence `i` and the next are of one line, or a heading and the text below it. */
+function explains(page: Page, i: number): boolean {
+  const [a, b] = [page.sentences[i], page.sentences[i + 1]]
+  if (!a || !b) return false
+  return a.line === b.line || (belongTogether(page, i) && !isHeading(page.text, b))
+}
+
+const WORDINGS: readonly Wording[] = ['exact', 'folded', 'partial']
+/** UTF-16 units, so never more code points than a quotation may have. */
+const LONGEST_PASSAGE = 1000
+const LONGEST_HEADING = 80
+const ENOUGH = 100
+/** A quotation shorter than this could stand anywhere, unless its line or the claim is as short. */
+const SHORT = 12
+/** The cells of a row, or a sentence. */
+const NO_HEADING = /\t|[.!?。！？…।؟;][\p{Pe}\p{Pf}"']?$/u
+const POINTS_BACK =
+  /^(?:It|Its|He|His|She|Her|They|Their|This|These|Those|Er|Sie|Es|Ihre?|Seine?|Il|Elle|Ils|Elles|Sa|Son|Él|Ella|Ele|Ela|Он|Она|Оно|Они|Его|Её|Их)\s/u
+const NUMBERS = 0.2
+const LEAST_OF_BEST = 0.5
+const MOST_WEIGHED = 48

@@ -1,0 +1,182 @@
+// The numbers and dates of a short text, with what makes them comparable: scale, unit and precision.
+import { dateReaders, YEARS } from './dates.ts'
+import { type Token, tokensOf } from './tokens.ts'
+import { DENSE_SCALES, MONTHS, SCALES, UNITS, type Unit } from './units.ts'
+
+export interface NumberQuantity {
+  kind: 'number'
+  value: number
+  /** The step of the last digit given: 8.3 million has a precision of 100,000. */
+  precision: number
+  unit: Unit | null
+}
+
+/** A date as far as it is given. `swappable` is set where day and month may be the other way round. */
+export interface DateQuantity {
+  kind: 'date'
+  year: number | null
+  month: number | null
+  day: number | null
+  swappable: boolean
+}
+
+export type Quantity = NumberQuantity | DateQuantity
+
+/** All quantities of a text, in order. Meant for a claim or a passage, not for a page. */
+export function quantitiesOf(text: string): Quantity[] {
+  const reading = openReading(text)
+  const quantities: Quantity[] = []
+  let at = 0
+  while (at < reading.tokens.length) {
+    const found = readOne(reading, at)
+    if (found) quantities.push(found.quantity)
+    at += found ? found.length : 1
+  }
+  return quantities
+}
+
+/** A text's tokens with what readers of numbers and dates ask about them. A place beyond the last is no token. */
+export interface Reading {
+  tokens: readonly Token[]
+  /** What stands between a token and the one before it. */
+  gapBefore(at: number): string
+  /** A whole number written in digits, in a range, else null. */
+  integer(at: number, least: number, most: number): number | null
+  word(at: number): string
+  month(at: number): number | null
+}
+
+/** What a reader found at a place, and how many tokens it took. */
+export interface Found<T extends Quantity> {
+  quantity: T
+  length: number
+}
+
+function openReading(text: string): Reading {
+  const tokens = tokensOf(text)
+  const word = (at: number) => tokens[at]?.folded ?? ''
+  return {
+    tokens,
+    word,
+    gapBefore: (at) => text.slice(tokens[at - 1]?.end ?? 0, tokens[at]?.start ?? text.length),
+    integer(at, least, most) {
+      const value = /^\p{Nd}+$/u.test(tokens[at]?.raw ?? '') ? Number(word(at)) : Number.NaN
+      return value >= least && value <= most ? value : null
+    },
+    month: (at) => MONTHS.get(word(at)) ?? null,
+  }
+}
+
+function readOne(reading: Reading, at: number): Found<Quantity> | null {
+  for (const read of dateReaders) {
+    const found = read(reading, at)
+    if (found) return found
+  }
+  return readNumber(reading, at)
+}
+
+/** A number with its sign, scale and unit. A bare number of four digits may be a year, and is then taken for one. */
+function readNumber(reading: Reading, at: number): Found<Quantity> | null {
+  const figure = readFigure(reading, at)
+  if (!figure || isPartOfName(reading, at)) return null
+  const currency = currencyBefore(reading, at)
+  const scaled = readScale(reading, figure, currency !== null)
+  const { unit, next } = currency ? { unit: currency, next: scaled.next } : readUnit(reading, scaled.next)
+  const year = unit === null && scaled.next === at + 1 ? yearIn(reading, at) : null
+  if (year !== null) return { quantity: { kind: 'date', year, month: null, day: null, swappable: false }, length: 1 }
+  const value = scaled.value * (isNegative(reading, at) ? -1 : 1)
+  return { quantity: { kind: 'number', value, precision: scaled.precision, unit }, length: next - at }
+}
+
+function yearIn(reading: Reading, at: number): number | null {
+  return reading.tokens[at]!.raw.length === 4 ? reading.integer(at, ...YEARS) : null
+}
+
+/** A minus sign that begins a number; between two numbers it makes a range. */
+function isNegative({ gapBefore }: Reading, at: number): boolean {
+  return (at === 0 ? /(?:^|[\s(])[-\u2212]$/ : /[\s(][-\u2212]$/).test(gapBefore(at))
+}
+
+interface Figure {
+  value: number
+  precision: number
+  /** The place after it. */
+  next: number
+}
+
+/** A digit in a name, as in Kessa-4 or 4b, is no quantity. */
+function isPartOfName({ tokens, word, gapBefore }: Reading, at: number): boolean {
+  const joined = tokens[at - 1]?.kind === 'word' && /^[-\u2010\u2011]?$/.test(gapBefore(at))
+  const suffixed = tokens[at + 1]?.kind === 'word' && gapBefore(at + 1) === '' && !isMeasure(word(at + 1))
+  return joined || suffixed
+}
+
+const isMeasure = (word: string) => UNITS.has(word) || SCALES.has(word) || MONEY_SCALES.has(word) || ORDINAL.test(word)
+
+/** Digits; or number words, of which twenty-five takes two; or a lone `a` or `one` before a scale, as in a million. */
+function readFigure({ tokens, word, gapBefore }: Reading, at: number): Figure | null {
+  const token = tokens[at]
+  if (token?.kind !== 'number') return ONE.has(word(at)) && SCALES.has(word(at + 1)) ? figure(1, 1, at + 1) : null
+  const value = Number(token.folded)
+  const following = tokens[at + 1]
+  const bothSpelled = !DIGIT.test(token.raw) && following?.kind === 'number' && !DIGIT.test(following.raw)
+  if (bothSpelled && value >= 20 && Number(following.folded) < 10 && /^[- ]$/.test(gapBefore(at + 1)))
+    return figure(value + Number(following.folded), 1, at + 2)
+  const decimals = token.folded.split('.')[1]?.length ?? 0
+  return figure(value, 10 ** -decimals, at + 1)
+}
+
+const figure = (value: number, precision: number, next: number): Figure => ({ value, precision, next })
+
+/** Multiplies by the scales that follow; adds what follows a scale of a dense script. `bn` and `5m` need a currency. */
+function readScale(reading: Reading, { value, precision, next }: Figure, isMoney: boolean): Figure {
+  const { word, gapBefore, tokens } = reading
+  const dense = DENSE_SCALES.get(word(next))
+  if (dense !== undefined && gapBefore(next).trim() === '') {
+    const rest =
+      tokens[next + 1]?.kind === 'number' && gapBefore(next + 1) === '' ? readFigure(reading, next + 1) : null
+    const scaledRest = rest && DENSE_SCALES.has(word(rest.next)) ? readScale(reading, rest, isMoney) : null
+    if (scaledRest) return figure(value * dense + scaledRest.value, scaledRest.precision, scaledRest.next)
+    return readScale(reading, figure(value * dense, precision * dense, next + 1), isMoney)
+  }
+  const scale = SCALES.get(word(next)) ?? (isMoney ? MONEY_SCALES.get(word(next)) : undefined)
+  if (scale === undefined || !CLOSE.test(gapBefore(next))) return figure(value, precision, next)
+  return readScale(reading, figure(value * scale, precision * scale, next + 1), isMoney)
+}
+
+/** The unit after a number: a sign in the gap, as in 5 %, or the next word; in dense scripts the next few characters. */
+function readUnit({ tokens, word, gapBefore }: Reading, at: number): { unit: Unit | null; next: number } {
+  const gap = gapBefore(at)
+  const sign = SIGN_AFTER.exec(gap)?.[1]
+  if (sign === '°') return { unit: UNITS.get(`°${word(at)}`) ?? null, next: at + 1 }
+  if (sign !== undefined) return { unit: UNITS.get(sign) ?? null, next: at }
+  if (!CLOSE.test(gap)) return { unit: null, next: at }
+  for (let length = tokens[at]?.kind === 'dense' ? LONGEST_DENSE_UNIT : 1; length > 0; length--) {
+    const name = Array.from({ length }, (_, i) => word(at + i)).join('')
+    const unit = UNITS.get(name)
+    if (unit) return { unit, next: at + length }
+  }
+  return { unit: null, next: at }
+}
+
+/** $5, US$5, € 5, EUR 5; but not the sign of a number before it */
+function currencyBefore({ tokens, word, gapBefore }: Reading, at: number): Unit | null {
+  const gap = gapBefore(at)
+  const sign = /(\p{Sc})\s?$/u.exec(gap)?.[1]
+  if (sign !== undefined && /\s$/.test(gap) && tokens[at - 1]?.kind === 'number') return null
+  if (sign !== undefined) return UNITS.get(sign) ?? null
+  return gap.trim() === '' && CURRENCY_CODE.test(word(at - 1)) ? (UNITS.get(word(at - 1)) ?? null) : null
+}
+
+const DIGIT = /\p{Nd}/u
+const CLOSE = /^[\s-]?$/
+const SIGN_AFTER = /^\s?([%％°℃℉]|\p{Sc})/u
+const ONE: ReadonlySet<string> = new Set(['a', 'one'])
+const MONEY_SCALES: ReadonlyMap<string, number> = new Map([
+  ['k', 1e3],
+  ['m', 1e6],
+  ['b', 1e9],
+])
+const CURRENCY_CODE = /^(?:usd|eur|gbp|jpy|cny|rmb|inr|rub|krw|chf)$/
+const ORDINAL = /^(?:st|nd|rd|th|s)$/
+const LONGEST_DENSE_UNIT = 3

@@ -1,0 +1,136 @@
+// What to look for: a claim, read once, as a phrase and as a set of terms.
+import { sentencesOf } from './sentences.ts'
+import { type Granularity, granularityFor, type Token, tokensOf } from './tokens.ts'
+import { SCALES, UNITS } from './units.ts'
+import { vocabularyOf } from './vocabulary.ts'
+
+/** A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most. */
+export interface Term {
+  folded: string
+  raw: string
+  prior: number
+  kind: TermKind
+}
+
+/**
+ * `measure` is a scale or unit after a number: how it is written differs, and it is compared as part of a quantity.
+ * `gram` is a sequence of characters of a script without spaces, which may begin and end inside words.
+ */
+export type TermKind = 'word' | 'number' | 'measure' | 'gram'
+
+export const isTelling = ({ prior }: Term): boolean => prior > 0
+export const isTellingWord = ({ prior, kind }: Term): boolean => prior > 0 && (kind === 'word' || kind === 'gram')
+
+export interface Query {
+  granularity: Granularity
+  tokens: readonly Token[]
+  /** The claim's tokens numbered by what they are; a token that the claim does not have is -1. */
+  symbols: readonly number[]
+  symbolOf(folded: string): number
+  terms: readonly Term[]
+  /** The terms, by number, of each of the claim's sentences; short sentences are taken together. At least one. */
+  parts: readonly ReadonlySet<number>[]
+}
+
+export function readClaim(claim: string): Query {
+  const composed = claim.normalize('NFC')
+  const granularity = granularityFor(composed)
+  const tokens = tokensOf(composed, granularity)
+  const alphabet = new Map<string, number>()
+  for (const { folded } of tokens) if (!alphabet.has(folded)) alphabet.set(folded, alphabet.size)
+  const terms = termsOf(tokens)
+  return {
+    granularity,
+    tokens,
+    symbols: tokens.map(({ folded }) => alphabet.get(folded)!),
+    symbolOf: (folded) => alphabet.get(folded) ?? -1,
+    terms,
+    parts: partsOf(composed, tokens, terms),
+  }
+}
+
+function termsOf(tokens: readonly Token[]): Term[] {
+  const functionWords = vocabularyOf(tokens.map(({ folded }) => folded)).function
+  const shouting = tokens.every(({ raw }) => raw === raw.toUpperCase())
+  const isAcronym = (raw: string) =>
+    !shouting && raw.length > 1 && raw === raw.toUpperCase() && raw !== raw.toLowerCase()
+  const terms = new Map<string, Term>()
+  for (const [i, { folded, kind, raw }] of tokens.entries()) {
+    if (kind === 'dense' || terms.has(folded)) continue
+    const isEmpty = kind === 'word' && functionWords.has(folded) && !isAcronym(raw)
+    const isMeasure = kind === 'word' && tokens[i - 1]?.kind === 'number' && (UNITS.has(folded) || SCALES.has(folded))
+    if (isMeasure) terms.set(folded, { folded, raw, kind: 'measure', prior: PRIOR.measure })
+    else terms.set(folded, { folded, raw, kind, prior: isEmpty ? 0 : priorOf(folded, kind) })
+  }
+  for (const gram of gramsOf(tokens))
+    terms.set(gram, { folded: gram, raw: gram, kind: 'gram', prior: priorOfGram(gram) })
+  const list = [...terms.values()]
+  return list.some(isTelling) ? list : list.map((term) => ({ ...term, prior: PRIOR.word }))
+}
+
+/** A letter by itself, or a single digit, is found on most pages: 4b, plan B, two. */
+function priorOf(folded: string, kind: 'word' | 'number'): number {
+  if (kind === 'number') return folded.length === 1 ? PRIOR.digit : PRIOR.number
+  return folded.length === 1 ? PRIOR.letter : PRIOR.word
+}
+
+function priorOfGram(gram: string): number {
+  const hiragana = gram.match(HIRAGANA)?.length ?? 0
+  if (hiragana === 0) return PRIOR.word
+  return hiragana === gram.length ? PRIOR.kanaGram : PRIOR.mixedGram
+}
+
+/**
+ * Overlapping sequences of dense tokens that follow each other without a gap, of the length that tells most: two where
+ * a character is a syllable or a word, three of an alphabet, and fewer where there are no more.
+ */
+function gramsOf(tokens: readonly Token[]): string[] {
+  return denseRuns(tokens).flatMap((run) => {
+    const size = Math.min(run.length, ALPHABETIC.test(run[0]!) ? LONGEST_GRAM : 2)
+    return run.slice(size - 1).map((_, i) => run.slice(i, i + size).join(''))
+  })
+}
+
+function denseRuns(tokens: readonly Token[]): string[][] {
+  const runs: string[][] = []
+  let previous: Token | undefined
+  for (const token of tokens) {
+    if (token.kind === 'dense') {
+      if (previous?.kind === 'dense' && previous.end === token.start) runs.at(-1)!.push(token.folded)
+      else runs.push([token.folded])
+    }
+    previous = token
+  }
+  return runs
+}
+
+function partsOf(claim: string, tokens: readonly Token[], terms: readonly Term[]): Set<number>[] {
+  const numbers = new Map(terms.map(({ folded }, term) => [folded, term]))
+  const parts: Set<number>[] = [new Set()]
+  const isFull = (part: Set<number>) => [...part].filter((term) => isTelling(terms[term]!)).length >= LEAST_OF_PART
+  for (const { start, end } of sentencesOf(claim)) {
+    if (isFull(parts.at(-1)!) && parts.length < MOST_PARTS) parts.push(new Set())
+    const within = tokens.filter((token) => token.start >= start && token.start < end)
+    const names = [...within.map(({ folded }) => folded), ...gramsOf(within)]
+    for (const term of names.map((name) => numbers.get(name))) if (term !== undefined) parts.at(-1)!.add(term)
+  }
+  if (parts.length === 1 || isFull(parts.at(-1)!)) return parts
+  const last = parts.pop()!
+  return [...parts.slice(0, -1), new Set([...parts.at(-1)!, ...last])]
+}
+
+const PRIOR = {
+  word: 1,
+  letter: 0.3,
+  measure: 0.3,
+  number: 1.2,
+  digit: 0.6,
+  kanaGram: 0.25,
+  mixedGram: 0.6,
+}
+export const LONGEST_GRAM = 3
+const ALPHABETIC = /^[\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u
+const HIRAGANA = /\p{sc=Hira}/gu
+/** Telling terms: one or two would be found by chance. */
+const LEAST_OF_PART = 4
+const MOST_PARTS = 12

@@ -1,0 +1,87 @@
+// Which tokens of a text are a claim's terms, or akin to them.
+import { isTelling, LONGEST_GRAM, type Term } from './query.ts'
+import type { TokenKind } from './tokens.ts'
+
+/** Calls `hit` for every telling term that ends with this token; `strength` is 1, or less for a word only akin to it. */
+export type TermReader = (folded: string, kind: TokenKind, start: number, end: number, hit: HitVisitor) => void
+export type HitVisitor = (term: number, strength: number) => void
+
+/** Starts to read one text: the reader is given its tokens in order. A word is looked at once, however often it comes. */
+export function openTermReader(terms: readonly Term[]): TermReader {
+  const exact = new Map(terms.map(({ folded }, term) => [folded, term]))
+  const findAkin = akinFinder(terms)
+  const akin = new Map<string, readonly number[]>()
+  const readDense = denseReader(exact)
+
+  return (folded, kind, start, end, hit) => {
+    if (kind === 'dense') return readDense(folded, kind, start, end, hit)
+    const term = exact.get(folded)
+    if (term !== undefined && isTelling(terms[term]!)) hit(term, 1)
+    if (term !== undefined || kind === 'number') return
+    let related = akin.get(folded)
+    if (related === undefined) {
+      related = findAkin(folded)
+      akin.set(folded, related)
+    }
+    for (const other of related) hit(other, AKIN)
+  }
+}
+
+/** Looks up the sequences that end with a dense token, from the shortest to the longest. */
+function denseReader(exact: ReadonlyMap<string, number>): TermReader {
+  const recent: string[] = []
+  let recentEnd = -1
+  return (folded, _kind, start, end, hit) => {
+    if (start !== recentEnd) recent.length = 0
+    recentEnd = end
+    recent.push(folded)
+    if (recent.length > LONGEST_GRAM) recent.shift()
+    let gram = ''
+    for (let i = recent.length - 1; i >= 0; i--) {
+      gram = recent[i] + gram
+      const term = exact.get(gram)
+      if (term !== undefined) hit(term, 1)
+    }
+  }
+}
+
+/** Finds the terms of the same stem, as far as the beginning of a word shows it: increase and increasing, not international. */
+function akinFinder(terms: readonly Term[]): (word: string) => number[] {
+  const byBeginning = new Map<string, { term: number; form: string }[]>()
+  for (const [term, { folded }] of terms.entries()) {
+    if (!isTelling(terms[term]!)) continue
+    for (const form of formsOf(folded)) {
+      const alike = byBeginning.get(form.slice(0, SHORTEST_STEM)) ?? []
+      // A claim of words that all begin alike must not make every word of the text expensive.
+      if (alike.length < MOST_ALIKE) byBeginning.set(form.slice(0, SHORTEST_STEM), [...alike, { term, form }])
+    }
+  }
+  return (word) => {
+    const found = new Set<number>()
+    for (const form of formsOf(word)) {
+      for (const other of byBeginning.get(form.slice(0, SHORTEST_STEM)) ?? [])
+        if (areAkin(form, other.form)) found.add(other.term)
+    }
+    return [...found]
+  }
+}
+
+/** The word, and in Hebrew also what is left without the particles written onto its beginning. */
+function formsOf(word: string): string[] {
+  const bare = word.replace(HEBREW_PARTICLES, '')
+  return bare === word ? [word] : [word, bare]
+}
+
+function areAkin(a: string, b: string): boolean {
+  if (a === b) return true
+  const [short, long] = a.length < b.length ? [a, b] : [b, a]
+  let common = 0
+  while (common < short.length && short[common] === long[common]) common++
+  return common >= Math.max(SHORTEST_STEM, short.length - 2) && long.length - common <= LONGEST_ENDING
+}
+
+const AKIN = 0.7
+const SHORTEST_STEM = 4
+const LONGEST_ENDING = 5
+const MOST_ALIKE = 16
+const HEBREW_PARTICLES = /^[והבלכמש]{1,2}(?=[א-ת]{3})/

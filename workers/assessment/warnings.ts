@@ -1,0 +1,126 @@
+// Reasons to distrust a passage that shares a claim's words: other numbers, a negation, somebody's mere say-so.
+import { agree, disagreement } from './agreement.ts'
+import type { Passage } from './passages.ts'
+import { quantitiesOf } from './quantities.ts'
+import { isTelling, type Query, readClaim } from './query.ts'
+import type { RiskFlag } from './risk-flags.ts'
+import type { Findings } from './search.ts'
+import { sentencesOf } from './sentences.ts'
+import { openTermReader } from './term-reader.ts'
+import { tokensOf } from './tokens.ts'
+import { type Vocabulary, vocabularyOf } from './vocabulary.ts'
+
+/** The flags of an assessment by its passages, best first; none if there is no passage. */
+export function warningsOf(claim: string, query: Query, findings: Findings, passages: readonly Passage[]): RiskFlag[] {
+  const [best] = passages
+  if (!best) return []
+  const closest = closestClauses(query, best.core)
+  const flags: (RiskFlag | false)[] = [
+    best.wording === 'partial' && 'partial_wording',
+    absentTerms(query, findings).length > 0 && 'claim_terms_absent',
+    ...disagreements(claim, passages),
+    isNegationOpen(claim, best.core, closest) && 'negation_mismatch',
+    closest.some(({ sentence }) => isAttributed(sentence)) && !isAttributed(claim) && 'attributed_statement',
+    hasFurtherMatches(findings, passages) && 'more_matches',
+  ]
+  return flags.filter((flag) => flag !== false)
+}
+
+/** The claim's telling words that the page does not have, as the claim writes them. Numbers may be written otherwise. */
+export function absentTerms({ terms }: Query, { frequencies }: Findings): string[] {
+  return terms
+    .filter((term, i) => isTelling(term) && term.kind === 'word' && frequencies[i] === 0)
+    .map(({ raw }) => raw)
+}
+
+function hasFurtherMatches({ wholeMatches, wholeMatchCount }: Findings, passages: readonly Passage[]): boolean {
+  const shown = wholeMatches.filter((match) =>
+    passages.some(({ start, end }) => start <= match.start && match.start < end),
+  )
+  return wholeMatchCount > shown.length
+}
+
+/** A claimed quantity that any passage agrees with is not in doubt, whatever else the best passage says. */
+function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] {
+  const given = passages.map(({ core }) => quantitiesOf(core))
+  const flags = new Set<RiskFlag>()
+  for (const claimed of quantitiesOf(claim)) {
+    if (given.some((quantities) => quantities.some((other) => agree(claimed, other)))) continue
+    const kind = disagreement(claimed, given[0]!)
+    flags.add(kind ? `${kind}_mismatch` : 'number_absent')
+  }
+  return [...flags].sort()
+}
+
+/** Whether a sentence negates what the claim does not, or the other way round. Of a long claim its closest sentence counts. */
+function isNegationOpen(claim: string, core: string, closest: readonly Part[]): boolean {
+  const claimed = closestClauses(readClaim(core), claim).map(({ sentence }) =>
+    isNegated({ sentence, clause: sentence }),
+  )
+  return closest.some((part) => !claimed.includes(isNegated(part)))
+}
+
+/** A sentence, and the part of it that is about the claim. */
+interface Part {
+  sentence: string
+  clause: string
+}
+
+/**
+ * The sentences of a text that have most of the claim's terms, and of each the part from the first to the last term
+ * with a few words on either side: a negation further off is about something else.
+ */
+function closestClauses(query: Query, text: string): Part[] {
+  const spans = sentencesOf(text).map(({ start, end }) => {
+    const sentence = text.slice(start, end)
+    return { sentence, ...termSpan(query, sentence) }
+  })
+  const most = Math.max(...spans.map(({ distinct }) => distinct))
+  return spans
+    .filter(({ distinct }) => distinct === most)
+    .map(({ sentence, from, to }) => {
+      const before = sentence
+        .slice(Math.max(0, from - NEARBY), from)
+        .split(CLAUSE_END)
+        .at(-1)!
+      const after = sentence.slice(to, to + NEARBY).split(CLAUSE_END)[0]!
+      return { sentence, clause: before + sentence.slice(from, to) + after }
+    })
+}
+
+function termSpan(query: Query, sentence: string): { distinct: number; from: number; to: number } {
+  const read = openTermReader(query.terms)
+  const terms = new Set<number>()
+  let from = sentence.length
+  let to = 0
+  for (const { folded, kind, start, end } of tokensOf(sentence, query.granularity)) {
+    read(folded, kind, start, end, (term) => {
+      terms.add(term)
+      from = Math.min(from, start)
+      to = end
+    })
+  }
+  return terms.size === 0 ? { distinct: 0, from: 0, to: sentence.length } : { distinct: terms.size, from, to }
+}
+
+function isNegated({ clause, sentence }: Part): boolean {
+  return DENSE_NEGATION.test(clause) || hasAny(clause, 'negation', sentence)
+}
+
+function isAttributed(sentence: string): boolean {
+  return DENSE_ATTRIBUTION.test(sentence) || hasAny(sentence, 'attribution', sentence)
+}
+
+/** The language is that of the sentence, of which a part may be too short to tell it by. */
+function hasAny(part: string, kind: keyof Vocabulary, sentence: string): boolean {
+  const known = vocabularyOf(tokensOf(sentence).map(({ folded }) => folded))[kind]
+  return tokensOf(part).some(({ folded }) => known.has(folded))
+}
+
+/** UTF-16 units to either side of a match; about four words. */
+const NEARBY = 24
+const CLAUSE_END = /[.;:!?。；：！？।؟]/
+/** Forms that negate and are not part of other words: 不 alone would find real estate. */
+const DENSE_NEGATION =
+  /不是|没|沒|并非|並非|並未|不会|不會|不能|未能|ではな|じゃない|はない|がない|ません|なかった|しない|않|못하|못했|없|아니|ไม่|មិន|ບໍ່/
+const DENSE_ATTRIBUTION = /声称|聲稱|据称|據稱|据说|によると|と主張|という噂|주장|에 따르면|อ้าง|ตามที่/
