@@ -5,7 +5,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeCa, makeCertificate } from './tls.ts'
+import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
 
 export interface Page {
   status?: number
@@ -24,6 +24,8 @@ export interface Site extends AsyncDisposable {
 }
 
 export const SITE_NAME = 'site.test'
+/** Leads to the same server, whose certificate does not hold this name. */
+export const FALSE_NAME = 'false.test'
 
 export async function openSite(
   pages: Record<string, string | Page | (() => Page | Promise<Page>)> = {},
@@ -48,7 +50,7 @@ export async function openSite(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
-    env: { FIXTURE_HOSTS: `${SITE_NAME}=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
+    env: { FIXTURE_HOSTS: `${SITE_NAME}=127.0.0.1:${port},${FALSE_NAME}=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
     pages: known,
     requests,
     url: (path) => `https://${SITE_NAME}${path}`,
@@ -57,5 +59,20 @@ export async function openSite(
       await new Promise((closed) => server.close(closed))
       await rm(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** A page that is served when it is released, and says when it was asked for. */
+export function holdPage(page: Page) {
+  const reached = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  return {
+    page: async () => {
+      reached.resolve()
+      await released.promise
+      return page
+    },
+    reached: reached.promise,
+    release: released.resolve,
   }
 }

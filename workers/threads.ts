@@ -80,7 +80,7 @@ function buildPool(maxThreads: number) {
     // A task killed takes its thread along: no other task may share it.
     concurrentTasksPerWorker: 1,
     // Bounds the heap only. ArrayBuffers lie outside it, so each task bounds its own.
-    resourceLimits: { maxOldGenerationSizeMb: 320, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
+    resourceLimits: { maxOldGenerationSizeMb: 192, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
     // Hostile bytes are parsed in there: it gets no environment, which holds the secrets.
     env: {},
     execArgv: [],

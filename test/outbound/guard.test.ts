@@ -8,12 +8,12 @@ import { type AddressInfo, createServer, isIP, type LookupFunction } from 'node:
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { Agent, request, setGlobalDispatcher } from 'undici'
+import { makeCa, makeCertificate } from '../../server/fixture-tls.ts'
 import { isPublicAddress } from '../../server/outbound/addresses.ts'
 import { openOutbound } from '../../server/outbound/connection.ts'
 import { buildNames } from '../../server/outbound/names.ts'
 import { noFixtures } from '../../server/outbound/url-policy.ts'
 import { fetchSource } from '../../workers/retrieval/fetch.ts'
-import { makeCa, makeCertificate } from '../tls.ts'
 import { openNameServer, type Zone } from './name-server.ts'
 import { ok, openServer, type Script } from './scripted-server.ts'
 

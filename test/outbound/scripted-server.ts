@@ -2,8 +2,8 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import { makeCa, makeCertificate } from '../../server/fixture-tls.ts'
 import { type Outbound, openOutbound } from '../../server/outbound/connection.ts'
-import { makeCa, makeCertificate } from '../tls.ts'
 
 /** Writes the response; `request` is the head of the request as it came. */
 export type Script = (socket: TLSSocket, request: string) => unknown

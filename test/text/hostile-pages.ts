@@ -1,0 +1,125 @@
+// Pages made to exhaust a parser or a normalizer: name → a page of about so many bytes. Written for these tests.
+
+const fill = (size: number, unit: string, before = '', after = '') =>
+  before + unit.repeat(Math.max(1, Math.floor((size - before.length - after.length) / unit.length))) + after
+
+const each = (size: number, unit: (i: number) => string, before = '', after = '') => {
+  const parts = [before]
+  let length = before.length + after.length
+  for (let i = 0; ; i++) {
+    const part = unit(i)
+    length += part.length
+    if (length > size) break
+    parts.push(part)
+  }
+  return parts.join('') + after
+}
+
+export const hostilePages: Record<string, (size: number) => string> = {
+  'deep div': (size) => fill(size, '<div>'),
+  'deep div with text': (size) => fill(size, '<div>x'),
+  'deep b': (size) => fill(size, '<b>'),
+  'deep b with p': (size) => fill(size, '<p><b>x'),
+  'deep font, each another': (size) => each(size, (i) => `<font color=${i}>x`),
+  'deep nobr and a': (size) => fill(size, '<a><nobr>'),
+  'deep list': (size) => fill(size, '<ul><li>'),
+  'deep table': (size) => fill(size, '<table><tr><td>'),
+  'deep svg': (size) => fill(size, '<svg><g>'),
+  'deep math': (size) => fill(size, '<math><mi>'),
+  'deep template': (size) => fill(size, '<template>'),
+  'deep select': (size) => fill(size, '<select><option>'),
+  'deep ruby': (size) => fill(size, '<ruby><rt>'),
+  'deep blockquote in p': (size) => fill(size, '<p><blockquote>'),
+  'deep button and form': (size) => fill(size, '<form><button>'),
+  'unknown elements': (size) => fill(size, '<x-y>'),
+  'at the limit of depth': (size) => fill(size, `${'<div>'.repeat(500)}x${'</div>'.repeat(500)}`),
+  'formatting at the limit of depth': (size) => fill(size, `${'<i>'.repeat(400)}x${'</i>'.repeat(400)}`),
+  'wide p': (size) => fill(size, '<p>'),
+  'wide p with text': (size) => fill(size, '<p>ab'),
+  'wide br': (size) => fill(size, '<br>'),
+  'wide img': (size) => fill(size, '<img>'),
+  'closed spans': (size) => fill(size, '<span></span>'),
+  'closed divs with text': (size) => fill(size, '<div>some more words</div>'),
+  'end tags': (size) => fill(size, '</p>'),
+  'end tags of nothing': (size) => fill(size, '</b></i></x>'),
+  'adoption agency': (size) => fill(size, '<b><p></b>'),
+  'adoption agency of anchors': (size) => fill(size, '<a href=x><div><a href=y>z'),
+  'misplaced in table': (size) => fill(size, '<b>x</b>', '<table>'),
+  'misplaced text in table': (size) => fill(size, 'x<tr>', '<table>'),
+  'misplaced in nested tables': (size) => fill(size, 'x<table>y</table>', '<table><tr>'),
+  'many cells': (size) => fill(size, '<td>x', '<table><tr>'),
+  'many rows': (size) => fill(size, '<tr><td>x<td>y', '<table>'),
+  'open comment': (size) => fill(size, '<!--', '', ''),
+  comments: (size) => fill(size, '<!-- x -->'),
+  'comment of dashes': (size) => fill(size, '-', '<!--'),
+  'less-than signs': (size) => fill(size, '<'),
+  ampersands: (size) => fill(size, '&'),
+  entities: (size) => fill(size, '&amp; '),
+  'long entities': (size) => fill(size, '&CounterClockwiseContourIntegral; '),
+  'numeric references': (size) => fill(size, '&#128512; '),
+  'broken references': (size) => fill(size, '&#x;&#;&notit '),
+  'a flood of attributes': (size) => each(size, (i) => ` a${i}=b`, '<p', '>x'),
+  'a flood of the same attribute': (size) => fill(size, ' a=b', '<p', '>x'),
+  'a flood of attributes on html': (size) => each(size, (i) => `<html a${i}=b>`),
+  'a flood of attributes on body': (size) => each(size, (i) => `<body a${i}=b>`),
+  'one huge attribute': (size) => fill(size, 'x', '<p class="', '">x'),
+  'one huge tag name': (size) => fill(size, 'x', '<', '>x'),
+  'one huge attribute name': (size) => fill(size, 'x', '<p ', '>x'),
+  'classes copied by formatting': (size) =>
+    fill(size / 2, 'c ', '<style>.c{float:left}</style><b class="', '">') + fill(size / 2, '<p>x'),
+  'ids copied by formatting': (size) =>
+    fill(size / 2, 'c', '<style>.c{float:left}</style><b id="', '">') + fill(size / 2, '<p>x'),
+  'style copied by formatting': (size) =>
+    fill(60_000, 'x', '<b style="', ';display:inline">') + fill(size - 60_000, '<p>x'),
+  'style attributes': (size) => fill(size, '<p style="display:block;float:left;position:absolute">x'),
+  'style attribute of escapes': (size) => fill(size, '\\41 ', '<p style="', '">x'),
+  'style attribute of comments': (size) => fill(size, '/*', '<p style="', '">x'),
+  'style attribute of blanks': (size) => fill(size, ' ', '<p style="', 'x">x'),
+  'style elements': (size) => fill(size, '<style>p{float:left}</style>'),
+  'many rules for one class': (size) =>
+    fill(size / 2, '.a{float:left} ', '<style>', '</style>') + fill(size / 2, '<p class=a>x'),
+  'rules up the tree': (size) =>
+    fill(size / 4, '.b .c .d .a{float:left}', '<style>', '</style>') +
+    fill((size * 3) / 4, `${'<div>'.repeat(300)}${'<p class=a>x'.repeat(300)}${'</div>'.repeat(300)}`),
+  'rules of long selectors': (size) => fill(size, 'a b>c+d~e.f#g[h=i],', '<style>', 'p{float:left}</style><p>x'),
+  'nested brackets in selectors': (size) => fill(size, ':not( ', '<style>p', '{float:left}</style><p>x'),
+  'nested at-rules': (size) => fill(size, '@media all{', '<style>', 'p{float:left}</style><p>x'),
+  'semicolons in style': (size) => fill(size / 2, ' ', '<style>') + fill(size / 2, ';', '', '</style><p>x'),
+  'braces in style': (size) => fill(size, '{} ', '<style>', '</style><p>x'),
+  'open strings in style': (size) => fill(size, '"\n', '<style>', '</style><p>x'),
+  'one long string in style': (size) => fill(size, 'x ', '<style>"', '</style><p>x'),
+  'open comments in style': (size) => fill(size, '/*', '<style>', '</style><p>x'),
+  'open urls in style': (size) => fill(size, 'url(x ', '<style>', '</style><p>x'),
+  blanks: (size) => fill(size, ' ', '', 'x'),
+  'blanks in pre': (size) => fill(size, ' ', '<pre>', 'x'),
+  'blanks between words in pre': (size) => fill(size, 'x ', '<pre>'),
+  'lines in pre': (size) => fill(size, '\n', '<pre>', 'x'),
+  'short lines in pre': (size) => fill(size, 'x\n', '<pre>'),
+  'carriage returns': (size) => fill(size, '\r', '<pre>', 'x'),
+  'tabs and line feeds': (size) => fill(size, '\t\n', 'x', 'x'),
+  'non-breaking spaces': (size) => fill(size, '\u00a0'),
+  nulls: (size) => fill(size, '\0', '<p>', 'x'),
+  'combining marks': (size) => fill(size / 2, `a${'\u0301\u0316'.repeat(50_000)} `.slice(0, size / 2)),
+  'combining marks on letters': (size) => fill(size / 2, 'a\u0301\u0316'),
+  'zero-width joiners': (size) => fill(size / 3, '\u200d', 'a', 'b'),
+  'tag characters': (size) => fill(size / 4, '\u{e0041}', 'a', 'b'),
+  'variation selectors': (size) => fill(size / 3, '\ufe0f', 'a', 'b'),
+  'direction overrides': (size) => fill(size / 3, '\u202ea'),
+  hangul: (size) => fill(size / 3, '\u1112\u1161\u11ab'),
+  'one long word': (size) => fill(size, 'x'),
+  'one line of words': (size) => fill(size, 'word '),
+  emoji: (size) => fill(size / 4, '😀'),
+  'open script': (size) => fill(size, 'x<', '<script>'),
+  'script comments': (size) => fill(size, '<!--<script>', '<script>'),
+  'open textarea': (size) => fill(size, '</t', '<textarea>'),
+  'open title': (size) => fill(size, '</titl', '<title>'),
+  'open noscript': (size) => fill(size, '<p>', '<noscript>'),
+  plaintext: (size) => fill(size, '<p>', '<plaintext>'),
+  doctypes: (size) => fill(size, '<!DOCTYPE html>'),
+  'processing instructions': (size) => fill(size, '<?xml?>'),
+  'cdata sections': (size) => fill(size, '<![CDATA[x]]>', '<svg>'),
+  framesets: (size) => fill(size, '<frameset>'),
+  'hidden text': (size) => fill(size, '<p>secret', '<div hidden>', '</div>x'),
+  metas: (size) => fill(size, '<meta charset=x>'),
+  details: (size) => fill(size, '<details><summary>x</summary>y</details>'),
+}

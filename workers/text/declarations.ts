@@ -1,0 +1,106 @@
+// What an author's style can say about whether text is seen and where its lines break. All else about style is ignored.
+
+/** How an element takes part in the flow of text. */
+export type Display = 'none' | 'inline' | 'block' | 'box' | 'table' | 'group' | 'row' | 'cell' | 'break'
+
+export type WhiteSpace = 'collapse' | 'keep' | 'keep-lines'
+
+/** What the cascade of an element has come to. What nobody has said is absent. */
+export interface Style {
+  display?: Display
+  /** Children are laid out as blocks, whatever they are. */
+  blocksInside?: boolean
+  visible?: boolean
+  whiteSpace?: WhiteSpace
+  /** Floats and absolutely positioned elements stand outside the line. */
+  floats?: boolean
+  positioned?: boolean
+  contentHidden?: boolean
+}
+
+export interface Declaration {
+  property: keyof typeof meanings
+  style: Style
+  important: boolean
+}
+
+/** The declarations of a rule or of a style attribute that matter here, in order. Invalid ones do not count, as in browsers. */
+export function readDeclarations(css: string): Declaration[] {
+  const found: Declaration[] = []
+  if (css.length > longestDeclarations || (!relevant.test(css) && !css.includes('\\'))) return found
+  for (const [, name, value, important] of decodeCss(css).matchAll(declarations)) {
+    const property = name!.toLowerCase() as Declaration['property']
+    const style = meanings[property][value!.toLowerCase()]
+    if (style) found.push({ property, style, important: important !== undefined })
+  }
+  return found
+}
+
+/** Comments are gone and escapes undone: `d\69splay/**\/:none` says what browsers take it to say. */
+function decodeCss(css: string) {
+  return undoEscapes(
+    css.includes('/*') ? css.replace(commentsOutsideStrings, (found) => (found[0] === '/' ? '' : found)) : css,
+  )
+}
+
+function undoEscapes(css: string) {
+  if (!css.includes('\\')) return css
+  return css.replace(escapes, (_, hex: string | undefined, character: string) => {
+    if (hex === undefined) return character
+    const point = Number.parseInt(hex, 16)
+    return point === 0 || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)
+      ? '\ufffd'
+      : String.fromCodePoint(point)
+  })
+}
+
+/** Longer ones are images in data URLs. */
+const longestDeclarations = 65_536
+
+const relevant = /display|visibility|white-space|float|position/i
+const declarations =
+  /(?:^|;)\s*(display|visibility|content-visibility|white-space|float|position)\s*:\s*([a-z-]+)\s*(!\s*important)?\s*(?=;|$)/gi
+const escapes = /\\(?:([0-9a-f]{1,6})\s?|([\s\S]))/gi
+export const commentsOutsideStrings = /"(?:[^"\\]|\\[\s\S])*"?|'(?:[^'\\]|\\[\s\S])*'?|\/\*[\s\S]*?(?:\*\/|$)/g
+
+const each = (values: string, style: Style) => values.split(' ').map((value) => [value, style] as const)
+
+const meanings: Record<
+  'display' | 'visibility' | 'content-visibility' | 'white-space' | 'float' | 'position',
+  Record<string, Style | undefined>
+> = {
+  display: Object.fromEntries([
+    ...each('none', { display: 'none' }),
+    ...each('inline contents ruby ruby-base ruby-text', { display: 'inline', blocksInside: false }),
+    ...each('block list-item flow-root table-caption', { display: 'block', blocksInside: false }),
+    ...each('inline-block', { display: 'box', blocksInside: false }),
+    ...each('flex grid -webkit-box -webkit-flex -ms-flexbox', { display: 'block', blocksInside: true }),
+    ...each('inline-flex inline-grid -webkit-inline-box', { display: 'box', blocksInside: true }),
+    ...each('table inline-table', { display: 'table', blocksInside: false }),
+    ...each('table-row-group table-header-group table-footer-group', { display: 'group', blocksInside: false }),
+    ...each('table-row', { display: 'row', blocksInside: false }),
+    ...each('table-cell', { display: 'cell', blocksInside: false }),
+    ...each('table-column table-column-group', { display: 'none' }),
+  ]),
+  visibility: Object.fromEntries([
+    ...each('visible', { visible: true }),
+    ...each('hidden collapse', { visible: false }),
+  ]),
+  'content-visibility': Object.fromEntries([
+    ...each('hidden', { contentHidden: true }),
+    ...each('visible auto', { contentHidden: false }),
+  ]),
+  'white-space': Object.fromEntries([
+    ...each('normal nowrap', { whiteSpace: 'collapse' }),
+    ...each('pre pre-wrap break-spaces', { whiteSpace: 'keep' }),
+    ...each('pre-line', { whiteSpace: 'keep-lines' }),
+  ]),
+  float: Object.fromEntries([
+    ...each('left right inline-start inline-end', { floats: true }),
+    ...each('none', { floats: false }),
+  ]),
+  position: Object.fromEntries([
+    ...each('absolute fixed', { positioned: true }),
+    ...each('static relative sticky', { positioned: false }),
+  ]),
+}

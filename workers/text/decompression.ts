@@ -1,0 +1,51 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { Refusal } from './refusal.ts'
+
+export type ContentCoding = 'identity' | 'gzip' | 'br'
+
+/** Bytes after decoding, at most. */
+export const maxDecodedBytes = 8_388_608
+
+/**
+ * Undoes one content coding, whole or not at all: nothing may be missing from the stream and nothing may follow it.
+ * Synchronous on purpose: in a thread it is several times faster than streaming, and `maxOutputLength` stops a bomb
+ * before its output is held.
+ */
+export function decompress(body: Uint8Array, coding: ContentCoding): Uint8Array {
+  const decoded = coding === 'identity' || body.length === 0 ? body : decode(body, coding)
+  if (decoded.length > maxDecodedBytes) throw tooLarge()
+  return decoded
+}
+
+function decode(body: Uint8Array, coding: 'gzip' | 'br') {
+  try {
+    const { buffer, engine } = decoders[coding](body)
+    // zlib stops silently at the end of the stream: what follows would be bytes that nobody has looked at.
+    if (engine.bytesWritten !== body.length) {
+      throw new Refusal('source_encoding_invalid', `Bytes follow the end of the ${coding} stream.`)
+    }
+    return buffer
+  } catch (error) {
+    if (error instanceof Refusal) throw error
+    if (isTooLarge(error)) throw tooLarge(error)
+    throw new Refusal('source_encoding_invalid', `The body is not a complete ${coding} stream.`, error)
+  }
+}
+
+// With `info` zlib answers with its engine too, which the types do not know.
+const options = { maxOutputLength: maxDecodedBytes, info: true }
+const decoders = {
+  gzip: (body: Uint8Array) => gunzipSync(body, options) as unknown as Decoded,
+  br: (body: Uint8Array) => brotliDecompressSync(body, options) as unknown as Decoded,
+}
+
+interface Decoded {
+  buffer: Uint8Array
+  engine: { bytesWritten: number }
+}
+
+const isTooLarge = (error: unknown) =>
+  error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE'
+
+const tooLarge = (cause?: unknown) =>
+  new Refusal('source_too_large', `The decoded body exceeds ${maxDecodedBytes.toLocaleString('en')} bytes.`, cause)

@@ -1,0 +1,77 @@
+import { AppError } from '../../server/errors.ts'
+import { ThreadError, type Threads } from '../threads.ts'
+import type { CharsetSource } from './charset.ts'
+import type { ContentCoding } from './decompression.ts'
+import type { RiskFlag } from './risk-flags.ts'
+import type { Outcome } from './text-thread.ts'
+
+/**
+ * Names the way from bytes to text, with the versions that can change its result. Same bytes, same content type, same
+ * name: same text. Whoever changes a rule of normalization counts the first number up.
+ */
+export const TEXT_PROCEDURE = 'text-1+parse5-8.1.1+bytes-1.16.0'
+
+export interface Extraction {
+  /** NFC, well formed, 1 to 100,000 code points, lines parted by U+000A. */
+  text: string
+  codePoints: number
+  /** Of the octets after content decoding: what `curl --compressed` stores. 64 lower-case hex digits. */
+  contentSha256: string
+  /** Of `text` in UTF-8. */
+  textSha256: string
+  decodedBytes: number
+  /** Lower-case WHATWG name of the encoding that was used. */
+  charset: string
+  charsetSource: CharsetSource
+  riskFlags: RiskFlag[]
+  /** Whether `text` is only the beginning. */
+  truncated: boolean
+}
+
+export interface PageBytes {
+  /** As received, content coding still on. Its buffer moves into the thread and is detached, unless it is shared. */
+  body: Uint8Array<ArrayBuffer>
+  contentEncoding: ContentCoding
+  /** The Content-Type field, parameters included. */
+  contentType: string
+}
+
+/**
+ * The whole visible text of a page. Refusals are AppErrors: source_unsupported_type, source_encoding_invalid,
+ * source_too_large, source_too_complex (also out of memory or time) and source_empty. When the signal ends it, a
+ * ThreadError.
+ */
+export async function extractText(
+  threads: Threads,
+  { body, contentEncoding, contentType }: PageBytes,
+  { signal }: { signal?: AbortSignal } = {},
+): Promise<Extraction> {
+  const limit = AbortSignal.timeout(timeLimit)
+  // A view moves with all of its buffer, which may hold what others still need.
+  const whole = body.byteLength === body.buffer.byteLength ? body : body.slice()
+  try {
+    const outcome = await threads.run<Outcome>(
+      textThread,
+      'extract',
+      { body: whole, contentEncoding, contentType },
+      { transfer: [whole.buffer], signal: signal ? AbortSignal.any([signal, limit]) : limit },
+    )
+    if (!outcome.ok) throw new AppError(outcome.code, outcome.message)
+    return outcome.extraction
+  } catch (error) {
+    if (isExhausted(error, limit)) {
+      throw new AppError('source_too_complex', 'The markup takes more time or memory than a page may.', {
+        cause: error,
+      })
+    }
+    throw error
+  }
+}
+
+const isExhausted = (error: unknown, limit: AbortSignal) =>
+  error instanceof ThreadError && (error.code === 'out_of_memory' || (error.code === 'timed_out' && limit.aborted))
+
+const textThread = new URL('./text-thread.ts', import.meta.url)
+
+/** Milliseconds, the wait for a thread included. The limits on size, depth and nodes end a page within about one second. */
+const timeLimit = 20_000

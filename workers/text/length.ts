@@ -1,0 +1,24 @@
+/** Code points of extracted text, at most. */
+export const maxCodePoints = 100_000
+
+/**
+ * The beginning of the text, of at most so many code points. It ends where a block ends, or else a word, unless that
+ * would cost more than half of it.
+ */
+export function cutText(text: string, limit = maxCodePoints): string {
+  const end = endOf(text, limit)
+  if (end === text.length) return text
+  for (const boundary of ['\n', ' ']) {
+    const last = text.lastIndexOf(boundary, end)
+    if (last > end / 2) return text.slice(0, last).trimEnd()
+  }
+  return text.slice(0, end)
+}
+
+/** The UTF-16 index after the first `limit` code points, or the end. */
+function endOf(text: string, limit: number) {
+  if (text.length <= limit) return text.length
+  let i = 0
+  for (let points = 0; points < limit && i < text.length; points++) i += text.codePointAt(i)! > 0xffff ? 2 : 1
+  return i
+}

@@ -1,0 +1,149 @@
+/**
+ * Puts pieces of text into lines the way a browser lays them out. Breaks, tabs and blanks are owed until text follows,
+ * so none is ever left at the end of a line or of the whole, and there is never more than one empty line.
+ */
+export class Lines {
+  #parts: string[] = []
+  /** Breaks owed before the next text. */
+  #breaks = 0
+  /** Borders of table cells owed before the next text. */
+  #tabs = 0
+  /** Blanks owed before the next text on the same line. */
+  #gap = ''
+  /** Whether blanks collapse into nothing here, because a line or a box has just begun. */
+  #atStart = true
+  #row = { cells: 0, empty: true }
+  #rows: { cells: number; empty: boolean }[] = []
+  #room: number
+  #isCut = false
+
+  /** Text beyond `limit` UTF-16 units is not taken on. */
+  constructor(limit = Number.POSITIVE_INFINITY) {
+    this.#room = limit
+  }
+
+  /** Whether text was not taken on. */
+  get isCut() {
+    return this.#isCut
+  }
+
+  /** The edge of a block, which is at least so many breaks. */
+  edge(breaks: 1 | 2) {
+    if (breaks > this.#breaks) this.#breaks = breaks
+    this.#startLine()
+  }
+
+  /** A break by itself, on top of those that are owed. */
+  lineBreak() {
+    if (this.#breaks < 2) this.#breaks++
+    this.#startLine()
+  }
+
+  #startLine() {
+    this.#tabs = 0
+    this.#gap = ''
+    this.#atStart = true
+  }
+
+  beginTable() {
+    this.#rows.push(this.#row)
+    this.#row = { cells: 0, empty: true }
+  }
+
+  endTable() {
+    this.#row = this.#rows.pop() ?? this.#row
+    this.#row.empty = false
+  }
+
+  beginRow() {
+    this.edge(1)
+    this.#row = { cells: 0, empty: true }
+  }
+
+  /** Cells of a row are parted by tabs, unless blocks inside them have already begun a new line. */
+  beginCell() {
+    if (this.#row.cells++ > 0 && (this.#breaks === 0 || this.#row.empty)) this.#tabs++
+    this.#gap = ''
+    this.#atStart = true
+  }
+
+  /** A box within a line: blanks around it stay, those at its inner edges go. Returns what `endBox` needs. */
+  beginBox() {
+    const begun = { parts: this.#parts.length, breaks: this.#breaks, gap: this.#gap, atStart: this.#atStart }
+    this.#atStart = true
+    return begun
+  }
+
+  endBox(begun: ReturnType<Lines['beginBox']>) {
+    const isEmpty = this.#parts.length === begun.parts
+    // A block inside has ended the line already.
+    if (this.#breaks > (isEmpty ? begun.breaks : 0)) return
+    this.#gap = isEmpty ? begun.gap : ''
+    this.#atStart = isEmpty && begun.atStart
+  }
+
+  /** Text whose blanks collapse. */
+  text(text: string) {
+    const collapsed = runOfBlanks.test(text) ? text.replace(runsOfBlanks, ' ') : text
+    const begin = collapsed.startsWith(' ') ? 1 : 0
+    if (begin && !this.#atStart) this.#gap = ' '
+    if (collapsed.length === begin) return
+    const end = collapsed.endsWith(' ') ? collapsed.length - 1 : collapsed.length
+    this.#add(collapsed.slice(begin, end))
+    if (end < collapsed.length) this.#gap = ' '
+  }
+
+  /** Text whose line ends break lines, and whose other blanks stay or collapse. */
+  preformatted(source: string, blanks: 'keep' | 'keep-lines') {
+    const text = source.includes('\f') ? source.replaceAll('\f', ' ') : source
+    let start = 0
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i)
+      if (unit !== lineFeed && unit !== carriageReturn) continue
+      this.#line(text.slice(start, i), blanks)
+      this.lineBreak()
+      if (unit === carriageReturn && text.charCodeAt(i + 1) === lineFeed) i++
+      start = i + 1
+    }
+    this.#line(text.slice(start), blanks)
+  }
+
+  #line(line: string, blanks: 'keep' | 'keep-lines') {
+    if (blanks === 'keep') this.#keep(line)
+    else this.text(line)
+  }
+
+  #keep(line: string) {
+    const indented = line.trimStart()
+    this.#gap += line.slice(0, line.length - indented.length)
+    if (indented === '') return
+    const content = indented.trimEnd()
+    this.#add(content)
+    this.#gap = indented.slice(content.length)
+  }
+
+  /** Pays what is owed, then the text, which is not empty and has no blank at either end. */
+  #add(text: string) {
+    if (this.#room <= 0) this.#isCut = true
+    if (this.#isCut) return
+    this.#room -= text.length + this.#gap.length + this.#tabs + 2
+    if (this.#parts.length > 0 && this.#breaks > 0) this.#parts.push(this.#breaks === 2 ? '\n\n' : '\n')
+    if (this.#tabs > 0) this.#parts.push('\t'.repeat(this.#tabs))
+    if (this.#gap !== '') this.#parts.push(this.#gap)
+    this.#parts.push(text)
+    this.#breaks = 0
+    this.#tabs = 0
+    this.#gap = ''
+    this.#atStart = false
+    this.#row.empty = false
+  }
+
+  toString() {
+    return this.#parts.join('')
+  }
+}
+
+const runOfBlanks = /[\t\n\f\r]| {2}/
+const runsOfBlanks = /[ \t\n\f\r]+/g
+const lineFeed = 0x0a
+const carriageReturn = 0x0d

@@ -1,0 +1,155 @@
+import { type ChildNode, type Document, Element, type ParentNode } from 'domhandler'
+import { parse, type Token } from 'parse5'
+import { adapter } from 'parse5-htmlparser2-tree-adapter'
+import { isDropped } from './elements.ts'
+import { Refusal } from './refusal.ts'
+
+/** Elements nested in each other. Browsers flatten what is nested deeper; real pages stay below 50. */
+export const maxDepth = 512
+
+/** Elements, texts and comments. The largest of a thousand real pages has 28,000. */
+export const maxNodes = 300_000
+
+/** Of one element. */
+export const maxAttributes = 1000
+
+/** The sum of the depths at which elements begin: the parser looks through all that is open, again and again. */
+export const maxNesting = 30_000_000
+
+/**
+ * The document tree as browsers build it, in the shape that cheerio works on. Limits hold while parsing, so that a page
+ * made to exhaust memory is refused before it does.
+ */
+export function parseMarkup(html: string): Document {
+  refuseEndlessName(html)
+  return parse(html, { treeAdapter: limitedAdapter(), scriptingEnabled: true })
+}
+
+/** The parser puts names of tags and attributes together character by character, each an object until the name is over. */
+function refuseEndlessName(html: string) {
+  for (let start = 0; start + longestName <= html.length; start += longestName) {
+    if (html.slice(start, start + longestName).search(/[\s/>=]/) < 0)
+      throw tooComplex('a megabyte without a blank or the end of a tag')
+  }
+}
+
+/** What is twice as long is certainly found. */
+const longestName = 1_048_576
+
+function limitedAdapter(): typeof adapter {
+  let nodes = 0
+  let depth = 0
+  let nesting = 0
+  const templates = new WeakMap<Element, Document>()
+  const countNode = () => {
+    if (++nodes > maxNodes) throw tooComplex(`more than ${maxNodes.toLocaleString('en')} nodes`)
+  }
+  const createTextNode = (value: string) => {
+    countNode()
+    return adapter.createTextNode(value)
+  }
+
+  return {
+    ...adapter,
+    createElement(name, namespace, attributes) {
+      countNode()
+      const element = new Element(name, readAttributes(attributes), [])
+      element.namespace = namespace
+      return element
+    },
+    adoptAttributes(element, attributes) {
+      if (element.attribs === noAttributes) element.attribs = new Attributes()
+      for (const { name, value } of attributes) element.attribs[name] ??= value
+    },
+    createTextNode,
+    createCommentNode(data) {
+      countNode()
+      return adapter.createCommentNode(data)
+    },
+    onItemPush() {
+      if (++depth > maxDepth) throw tooComplex(`elements nested deeper than ${maxDepth}`)
+      nesting += depth
+      if (nesting > maxNesting) throw tooComplex('too many elements that are nested too deep')
+    },
+    onItemPop() {
+      depth--
+    },
+    // The content of a template is no part of the document.
+    setTemplateContent(template, content) {
+      templates.set(template, content)
+    },
+    getTemplateContent(template) {
+      return templates.get(template)!
+    },
+    insertBefore,
+    detachNode,
+    insertText(parent, text) {
+      if (!isRead(parent)) return
+      const last = parent.children.at(-1)
+      if (last?.type !== 'text') adapter.appendChild(parent, createTextNode(text))
+      else if (last.data.length < textChunk) last.data += text
+      else {
+        flatten(last.data)
+        adapter.appendChild(parent, createTextNode(text))
+      }
+    },
+    insertTextBefore(parent, text, reference) {
+      const before = reference.prev
+      if (before?.type === 'text') before.data += text
+      else insertBefore(parent, createTextNode(text), reference)
+    },
+  }
+}
+
+/** The adapter's own version takes three tables of names for each element, and most of the memory with them. */
+function readAttributes(attributes: Token.Attribute[]): Attributes {
+  if (attributes.length === 0) return noAttributes
+  if (attributes.length > maxAttributes) throw tooComplex('an element with more than 1,000 attributes')
+  const attribs = new Attributes()
+  for (const { name, value } of attributes) attribs[name] = value
+  return attribs
+}
+
+/** Inherits nothing, so that no name of an attribute means anything. A class of its own keeps such objects small. */
+class Attributes {
+  [name: string]: string
+}
+Object.setPrototypeOf(Attributes.prototype, null)
+
+const noAttributes = Object.freeze(new Attributes())
+
+/** Most of the bytes of many pages are scripts; nobody will read them. */
+const isRead = (parent: ParentNode) => !('name' in parent) || parent.name === 'style' || !isDropped(parent.name)
+
+/**
+ * The parser hands over text word by word. Joined, words stay a chain of as many objects until somebody looks at a
+ * character, so that a long text would take twenty times its size; looking from time to time keeps the chains short.
+ */
+const flatten = (text: string) => text.charCodeAt(0)
+const textChunk = 16_384
+
+const tooComplex = (what: string) => new Refusal('source_too_complex', `The markup has ${what}.`)
+
+// Text misplaced in tables goes before the table, over and over, and formatting moves from one parent to the next: both
+// at the end of what may be a long list of children. The adapter's own versions search such lists from the front.
+
+function insertBefore(parent: ParentNode, node: ChildNode, reference: ChildNode) {
+  const { prev } = reference
+  parent.children.splice(parent.children.lastIndexOf(reference), 0, node)
+  reference.prev = node
+  node.next = reference
+  node.prev = prev
+  if (prev) prev.next = node
+  node.parent = parent
+}
+
+function detachNode(node: ChildNode) {
+  const { parent, prev, next } = node
+  if (!parent) return
+  parent.children.splice(parent.children.lastIndexOf(node), 1)
+  if (prev) prev.next = next
+  if (next) next.prev = prev
+  node.parent = null
+  node.prev = null
+  node.next = null
+}

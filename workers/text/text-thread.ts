@@ -1,0 +1,66 @@
+import { hash } from 'node:crypto'
+import { composeCharacters } from './characters.ts'
+import { decodeCharset } from './charset.ts'
+import { decompress } from './decompression.ts'
+import type { Extraction, PageBytes } from './extraction.ts'
+import { cutText, maxCodePoints } from './length.ts'
+import { Lines } from './lines.ts'
+import { readMediaType, refuseBinary } from './media-type.ts'
+import { codePointIndex } from './offsets.ts'
+import { addPlainText } from './plain-text.ts'
+import { Refusal, type RefusalCode } from './refusal.ts'
+import { riskFlags } from './risk-flags.ts'
+import { addVisibleText } from './visible-text.ts'
+
+export type Outcome = { ok: true; extraction: Extraction } | { ok: false; code: RefusalCode; message: string }
+
+/** Bytes to text, in a thread. Whatever the page can be blamed for comes back as data. */
+export function extract(page: PageBytes): Outcome {
+  try {
+    return { ok: true, extraction: extraction(page) }
+  } catch (error) {
+    if (error instanceof Refusal) return { ok: false, code: error.code, message: error.message }
+    throw error
+  }
+}
+
+function extraction({ body, contentEncoding, contentType }: PageBytes): Extraction {
+  const type = readMediaType(contentType)
+  const bytes = decompress(body, contentEncoding)
+  refuseBinary(bytes)
+  const decoded = decodeCharset(bytes, type)
+  const shown = collectText(decoded.text, type.kind)
+  const text = cutText(shown.text)
+  if (text === '') throw new Refusal('source_empty', 'The source has no visible text.')
+  const { length } = codePointIndex(text)
+  const truncated = shown.isPart || text.length < shown.text.length
+
+  return {
+    text,
+    codePoints: length,
+    contentSha256: hash('sha256', bytes),
+    textSha256: hash('sha256', text),
+    decodedBytes: bytes.length,
+    charset: decoded.charset,
+    charsetSource: decoded.source,
+    riskFlags: riskFlags({ ...decoded, ...shown, truncated, length }),
+    truncated,
+  }
+}
+
+function collectText(source: string, kind: 'html' | 'plain') {
+  const lines = new Lines(mostCollected)
+  const unseen = { length: 0 }
+  const hidden = { length: 0 }
+  if (kind === 'html') addVisibleText(source, lines, unseen, hidden)
+  else addPlainText(source, lines, unseen)
+  return {
+    text: composeCharacters(lines.toString()),
+    isPart: lines.isCut,
+    unseen: unseen.length,
+    hidden: hidden.length,
+  }
+}
+
+/** UTF-16 units. Far more than is kept, because composing characters shortens text. */
+const mostCollected = 20 * maxCodePoints

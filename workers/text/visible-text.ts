@@ -1,0 +1,135 @@
+import type { ChildNode, Document, Element } from 'domhandler'
+import { cleanCharacters, type Unseen } from './characters.ts'
+import type { Display, Style, WhiteSpace } from './declarations.ts'
+import { displayOf, isDropped, isPreformatted } from './elements.ts'
+import type { Lines } from './lines.ts'
+import { parseMarkup } from './markup.ts'
+import { styleOf } from './style.ts'
+import { readStylesheet } from './stylesheet.ts'
+
+/**
+ * All text that a page shows, in the order of its markup, like `innerText` of a browser without scripts and external
+ * style sheets. Iterative: nesting costs no stack. Counts text that markup or style hides, in UTF-16 units.
+ */
+export function addVisibleText(html: string, lines: Lines, unseen: Unseen, hidden: { length: number }) {
+  const document = parseMarkup(html)
+  const stylesheet = readStylesheet(document)
+  const open: Frame[] = []
+  let frame = outermost(document)
+  for (;;) {
+    const node = frame.next
+    if (node === null) {
+      leave(frame, lines)
+      const outer = open.pop()
+      if (!outer) return
+      frame = outer
+      continue
+    }
+    frame.next = node.next
+    if (node.type === 'text') hidden.length += addText(cleanCharacters(node.data, unseen), frame, lines)
+    else if ('attribs' in node && !isDropped(node.name)) {
+      open.push(frame)
+      frame = enter(node, frame.hidden ? {} : styleOf(node, stylesheet), frame, lines)
+    }
+  }
+}
+
+/** An element that has begun and not ended. */
+interface Frame {
+  name: string
+  /** The child that is to be looked at next. */
+  next: ChildNode | null
+  display: Display
+  /** Not laid out, with all that is inside. */
+  hidden: boolean
+  /** Laid out, but not seen; elements inside may be. */
+  visible: boolean
+  blocksInside: boolean
+  whiteSpace: WhiteSpace
+  /** In SVG, characters are drawn inside of text elements only. */
+  drawsText: boolean
+  box: ReturnType<Lines['beginBox']> | null
+}
+
+const outermost = (document: Document): Frame => ({
+  name: '',
+  next: first(document),
+  display: 'block',
+  hidden: false,
+  visible: true,
+  blocksInside: false,
+  whiteSpace: 'collapse',
+  drawsText: true,
+  box: null,
+})
+
+const first = (parent: Document | Element) => (parent.children[0] as ChildNode | undefined) ?? null
+
+/** Returns the length of text that is there but not seen. */
+function addText(text: string, { display, hidden, visible, whiteSpace, drawsText }: Frame, lines: Lines): number {
+  if (!drawsText) return 0
+  if (hidden || !visible) return text.trim().length
+  if (whiteSpace === 'collapse') lines.text(text)
+  // Between the parts of a table no text is laid out, not even blanks that are kept.
+  else if (!tableParts.has(display) || text.trim() !== '') lines.preformatted(text, whiteSpace)
+  return 0
+}
+
+const tableParts: ReadonlySet<Display> = new Set(['table', 'group', 'row'])
+
+function enter(element: Element, style: Style, outer: Frame, lines: Lines): Frame {
+  const { name } = element
+  const frame: Frame = {
+    name,
+    next: first(element),
+    display: displayIn(outer, element, style),
+    hidden: outer.hidden || style.display === 'none' || style.contentHidden === true,
+    visible: style.visible ?? outer.visible,
+    blocksInside: style.blocksInside ?? false,
+    whiteSpace: style.whiteSpace ?? (isPreformatted(name) ? 'keep' : outer.whiteSpace),
+    drawsText: drawsText(element, outer),
+    box: null,
+  }
+  if (!frame.hidden) begin(frame, lines)
+  return frame
+}
+
+function displayIn(outer: Frame, { name, namespace }: Element, style: Style): Display {
+  const display = style.display ?? displayOf(name)
+  if (display === 'break' || display === 'none') return display
+  const isBlock = outer.blocksInside || style.floats || style.positioned || (name === 'text' && namespace === svg)
+  return isBlock && display !== 'table' ? 'block' : display
+}
+
+function drawsText({ name, namespace }: Element, outer: Frame) {
+  if (namespace !== svg) return outer.drawsText
+  if (name === 'svg') return false
+  return outer.drawsText || name === 'text' || name === 'foreignObject'
+}
+
+const svg = 'http://www.w3.org/2000/svg'
+
+function begin(frame: Frame, lines: Lines) {
+  const { name, display } = frame
+  if (name === 'p') lines.edge(2)
+  if (display === 'block') lines.edge(1)
+  else if (display === 'break') lines.lineBreak()
+  else if (display === 'row') lines.beginRow()
+  else if (display === 'cell') lines.beginCell()
+  else if (display === 'box') frame.box = lines.beginBox()
+  else if (display === 'table') {
+    lines.edge(1)
+    lines.beginTable()
+  }
+}
+
+function leave({ name, display, hidden, box }: Frame, lines: Lines) {
+  if (hidden) return
+  if (display === 'block' || display === 'row') lines.edge(1)
+  else if (box) lines.endBox(box)
+  else if (display === 'table') {
+    lines.endTable()
+    lines.edge(1)
+  }
+  if (name === 'p') lines.edge(2)
+}
