@@ -1,0 +1,39 @@
+// The demo does what README says, and README's shell lines check its receipt with openssl alone.
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '..')
+
+t.test('a whole purchase, printed step by step, and its receipt checked by openssl', async (t) => {
+  const { stdout } = await run(process.execPath, ['server/demo.ts'], { cwd: root })
+  for (const line of [
+    /402 +30000 atomic USDC on eip155:84532/,
+    /202 +Retry-After/,
+    /200 .* claim_support: not_assessed/,
+  ])
+    t.match(stdout, line)
+  t.match(stdout, /e1 \[\d+, \d+\) mentions: ".*The harbour was opened in 1874/)
+  t.match(stdout, /replay: true, settlement success: true/)
+  t.notMatch(stdout, /FAIL/)
+  for (const check of ['signature', 'receipt_hash', 'canonical_envelope', 'result_sha256', 'evidence_quotes'])
+    t.match(stdout, new RegExp(`ok +${check}\\n`))
+
+  const folder = await mkdtemp(join(tmpdir(), 'countersign-openssl-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const attestation = stdout.match(/^\{"v":1.*\}$/m)?.[0] ?? ''
+  const readme = await readFile(join(root, 'README.md'), 'utf8')
+  const script = readme.match(/```sh\n(A=attestation\.json[\s\S]*?)```/)?.[1] ?? 'exit 1'
+  const check = async (text: string) => {
+    await writeFile(join(folder, 'attestation.json'), `${text}\n`)
+    return run('bash', ['-c', script], { cwd: folder }).catch((error: { stdout: string }) => error)
+  }
+  const good = await check(attestation)
+  t.match(good.stdout, 'Signature Verified Successfully')
+  t.match(good.stdout, JSON.parse(attestation).receipt_hash)
+  t.notMatch((await check(attestation.replace('"serial":1', '"serial":2'))).stdout, 'Signature Verified Successfully')
+})
