@@ -11,7 +11,7 @@ export interface PinnedKey {
   key_id: number
   /** 64 hex characters. */
   pubkey_hex: string
-  /** Where it is given, only a `receipt` key is taken for receipts. */
+  /** Where it is given, only a `receipt` key is taken for receipts, and only a `lease` key for leases. */
   use?: string
   status?: string
   first_serial?: number | null
@@ -37,7 +37,8 @@ export function buildKeyRing(pinned: readonly PinnedKey[]): KeyRing {
   }
 }
 
-function readPublicKey({ key_id, pubkey_hex }: PinnedKey): Uint8Array {
+/** Throws a TypeError for a pin that is no Ed25519 key. */
+export function readPublicKey({ key_id, pubkey_hex }: PinnedKey): Uint8Array {
   try {
     if (!Number.isSafeInteger(key_id)) throw new TypeError('key_id is not an integer')
     const bytes = hexToBytes(pubkey_hex.toLowerCase())

@@ -39,7 +39,7 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
   mountHealth(app, api)
   mountPages(app, api)
   await mountOpenApi(app, api)
-  mountRoutes(app, api)
+  await mountRoutes(app, api)
   return app
 }
 
@@ -62,7 +62,8 @@ function acceptJsonOnly(app: FastifyInstance) {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
-      done(null, JSON.parse(utf8.decode(body as Buffer)))
+      // Some clients name the type even where they send nothing.
+      done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer)))
     } catch (error) {
       done(new AppError('invalid_request', 'The body is not JSON in UTF-8.', { cause: error }))
     }

@@ -1,5 +1,7 @@
 // Every operation there is, in the order the documentation shows them.
-import { createKey, listKeysOperation, register, revokeKey } from './control/operations.ts'
+import { getSlot, getSlots, putSlot, removeSlot } from './control/journal-operations.ts'
+import { getLease, getLeases, grant, renew, revoke } from './control/lease-operations.ts'
+import { createKey, getUsage, listKeysOperation, register, revokeKey } from './control/operations.ts'
 import type { Operation } from './operation.ts'
 import { createReceipt, getChain, getChainHead, getConsistency, getKeys, getReceipt } from './receipts/operations.ts'
 import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
@@ -13,9 +15,19 @@ export const catalog: readonly Operation[] = [
   listKeysOperation,
   createKey,
   revokeKey,
+  getUsage,
+  grant,
+  renew,
+  revoke,
+  getLease,
+  getLeases,
   createReceipt,
   getReceipt,
   getChainHead,
   getChain,
   getConsistency,
+  putSlot,
+  getSlot,
+  removeSlot,
+  getSlots,
 ]

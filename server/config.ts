@@ -2,6 +2,7 @@
 // secret. The README's table and `cli config` are made from this list, so neither can drift from it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(0)
@@ -9,6 +10,7 @@ const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ''))
 const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM address')
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address')
+const cdpSecret = z.string().refine(isCdpSecret, 'must be the base64 of 64 bytes, or a P-256 key in PEM')
 const seed = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes as 64 hex characters')
 
 interface Variable {
@@ -17,6 +19,10 @@ interface Variable {
   about: string
   secret?: true
 }
+
+/** The one the defaults are for: Anthropic's model for work in large numbers. */
+const DEFAULT_MODEL = 'claude-haiku-5-5'
+const DEFAULT_PRICES = '0.10/0.50'
 
 export const variables = {
   PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 takes a free one' },
@@ -38,16 +44,54 @@ export const variables = {
     default: 'offline',
     about: 'offline checks real signatures and moves nothing',
   },
-  FACILITATOR_URL: { schema: url, about: 'x402 facilitator of testnet and mainnet mode' },
+  FACILITATOR_URL: {
+    schema: url,
+    about: 'x402 facilitator; unset: x402.org in testnet mode, Coinbase in mainnet mode',
+  },
   CDP_API_KEY_ID: { schema: z.string().min(1), about: 'Coinbase Developer Platform key id' },
-  CDP_API_KEY_SECRET: { schema: z.string().min(1), about: 'Coinbase Developer Platform key secret', secret: true },
+  CDP_API_KEY_SECRET: { schema: cdpSecret, about: 'Coinbase Developer Platform key secret', secret: true },
   PAY_TO_EVM: { schema: evmAddress, about: 'Address on Base that is paid' },
   PAY_TO_SOLANA: { schema: solanaAddress, about: 'Address on Solana that is paid' },
-  EVM_RPC_URL: { schema: url, about: 'JSON-RPC of the EVM chain, for reconciliation', secret: true },
-  SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC of Solana, for reconciliation', secret: true },
+  EVM_RPC_URL: { schema: url, about: 'JSON-RPC of Base, for reconciliation; unset: a public one', secret: true },
+  SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC of Solana, for reconciliation; unset: a public one', secret: true },
   ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Unset: literal assessment', secret: true },
   ANTHROPIC_BASE_URL: { schema: url, about: 'Any server that speaks the Messages API' },
-  ANTHROPIC_MODEL: { schema: z.string().min(1), about: 'Model id of the semantic assessment' },
+  ANTHROPIC_MODEL: {
+    schema: z.string().min(1),
+    default: DEFAULT_MODEL,
+    about: 'Model id of the semantic assessment',
+  },
+  ANTHROPIC_MAX_TOKENS: {
+    schema: z.coerce.number().int().min(256).max(64_000),
+    default: '8192',
+    about: 'Longest answer of the model in tokens, thinking included',
+  },
+  ANTHROPIC_PRICES: {
+    schema: z.string().regex(/^\d+(\.\d+)?\/\d+(\.\d+)?$/, 'must be input/output'),
+    about: `USD for a million tokens, input/output, for the cost metrics. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else cost is not counted`,
+  },
+  ASSESSMENT_FALLBACK: {
+    schema: z.enum(['none', 'literal']),
+    default: 'none',
+    about:
+      'While the model does not answer. none: new verifications answer 503 and paid ones wait; literal: it assesses',
+  },
+  ASSESSMENT_CONCURRENCY: {
+    schema: z.coerce.number().int().min(1).max(256),
+    default: '8',
+    about: 'Questions one worker process has under way at the model at once',
+  },
+  ASSESSMENT_TIMEOUT_SECONDS: {
+    schema: z.coerce.number().min(0.05).max(110),
+    default: '45',
+    about: 'Longest wait for one answer of the model',
+  },
+  ASSESSMENT_WINDOW_TOKENS: {
+    schema: z.coerce.number().int().min(500).max(200_000),
+    default: '24000',
+    about:
+      'Tokens of page text in one question; longer texts are asked about in parts. Must fit the context of the model',
+  },
   SIGNING_SEED: { schema: seed, about: 'Root of all signing keys: 32 bytes as 64 hex characters', secret: true },
   SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File that holds the seed, instead of SIGNING_SEED' },
   STRIPE_SECRET_KEY: { schema: z.string().min(1), about: 'Stripe key for subscriptions', secret: true },
@@ -123,6 +167,17 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     paymentMode: values.PAYMENT_MODE,
     payToEvm: values.PAY_TO_EVM,
     payToSolana: values.PAY_TO_SOLANA,
+    facilitatorUrl: values.FACILITATOR_URL,
+    cdpKey: readCdpKey(values),
+    evmRpcUrl: values.EVM_RPC_URL,
+    solanaRpcUrl: values.SOLANA_RPC_URL,
+    model: readModel(values),
+    assessment: {
+      fallback: values.ASSESSMENT_FALLBACK,
+      concurrency: values.ASSESSMENT_CONCURRENCY,
+      timeoutMs: values.ASSESSMENT_TIMEOUT_SECONDS * 1000,
+      windowTokens: values.ASSESSMENT_WINDOW_TOKENS,
+    },
     signingSeed,
     operatorToken: values.OPERATOR_TOKEN,
     workerConcurrency: values.WORKER_CONCURRENCY,
@@ -158,12 +213,46 @@ function contradictions(values: Values): string[] {
     problems.push(`SIGNING_SEED or SIGNING_SEED_FILE is required in ${values.PAYMENT_MODE} mode.`)
   if (live && !values.PAY_TO_EVM && !values.PAY_TO_SOLANA)
     problems.push(`PAY_TO_EVM or PAY_TO_SOLANA is required in ${values.PAYMENT_MODE} mode.`)
+  for (const name of missingCdpKeys(values))
+    problems.push(`${name} is required with the facilitator of Coinbase (FACILITATOR_URL names another).`)
+  if (values.PAYMENT_MODE === 'mainnet' && values.PAY_TO_EVM && NOBODYS_ADDRESS.test(values.PAY_TO_EVM))
+    problems.push('PAY_TO_EVM is an address that nobody holds the key of: mainnet mode refuses it.')
   if (values.SIGNING_SEED && values.SIGNING_SEED_FILE) problems.push('SIGNING_SEED and SIGNING_SEED_FILE: set one.')
-  if (values.PAYMENT_MODE === 'mainnet' && (values.FIXTURE_HOSTS || values.FIXTURE_CA_FILE))
-    problems.push('FIXTURE_HOSTS and FIXTURE_CA_FILE are for tests: mainnet mode refuses them.')
+  for (const name of ['FIXTURE_HOSTS', 'FIXTURE_CA_FILE'] as const)
+    if (values.PAYMENT_MODE === 'mainnet' && values[name])
+      problems.push(`${name} is for tests: mainnet mode refuses it.`)
   if (live && values.RESULT_RETENTION_SECONDS !== 86_400)
     problems.push('RESULT_RETENTION_SECONDS may differ from 86400 in offline mode only.')
   return problems
+}
+
+/** The address zero and the likes of it, offline mode's own among them. */
+const NOBODYS_ADDRESS = /^0x0{34}/
+
+/** Half a key is a mistake in every mode; none is one where Coinbase is the facilitator by default. */
+function missingCdpKeys(values: Values): string[] {
+  const names = ['CDP_API_KEY_ID', 'CDP_API_KEY_SECRET'] as const
+  const needed = values.PAYMENT_MODE === 'mainnet' && !values.FACILITATOR_URL
+  return needed || names.some((name) => values[name]) ? names.filter((name) => !values[name]) : []
+}
+
+function readCdpKey({ CDP_API_KEY_ID: id, CDP_API_KEY_SECRET: secret }: Values): CdpKey | undefined {
+  return id && secret ? { id, secret } : undefined
+}
+
+/** Undefined where no model can be asked. */
+function readModel(values: Values) {
+  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
+  if (!apiKey) return undefined
+  const isDefault = values.ANTHROPIC_MODEL === DEFAULT_MODEL && !baseUrl
+  const [input, output] = (values.ANTHROPIC_PRICES ?? (isDefault ? DEFAULT_PRICES : '')).split('/').map(Number)
+  return {
+    apiKey,
+    baseUrl,
+    model: values.ANTHROPIC_MODEL,
+    maxTokens: values.ANTHROPIC_MAX_TOKENS,
+    prices: input === undefined || output === undefined ? null : { input, output },
+  }
 }
 
 function readFixtures(values: Values, problems: string[]) {

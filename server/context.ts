@@ -9,10 +9,14 @@ import { type Database, openDatabase } from './db/pool.ts'
 import { openOfflineFacilitator } from './payments/offline.ts'
 import type { Facilitator } from './payments/x402.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
+import { checkTail } from './receipts/audit.ts'
 import { type Chain, openChain } from './receipts/chain.ts'
+import type { SigningKey } from './receipts/format.ts'
 import { deriveSecret, keptSeed, openSigningKey } from './receipts/keys.ts'
+import { openSigner } from './receipts/signer.ts'
 import { type Logger, type Metrics, openLog, openMetrics } from './telemetry.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
+import { type Assessors, buildAssessors } from './verification/assessors.ts'
 
 /** Shared by the API and the worker process. */
 export interface Core extends AsyncDisposable {
@@ -21,7 +25,12 @@ export interface Core extends AsyncDisposable {
   metrics: Metrics
   databaseUrl: string
   db: Database
+  /** Milliseconds since the epoch. */
+  now: () => number
   chain: Chain
+  keys: {
+    lease: SigningKey
+  }
   facilitator: Facilitator
   /** Shared counts and observations; undefined when none is configured. */
   redis: Redis | undefined
@@ -38,6 +47,7 @@ export interface Core extends AsyncDisposable {
 /** What tests and the one-process start put in the place of the real thing. */
 export interface Overrides {
   log?: Logger
+  now?: () => number
   facilitator?: Facilitator
   maxConnections?: number
 }
@@ -48,16 +58,16 @@ const DEFAULT_CONNECTIONS = 10
 export async function openCore(config: Config, databaseUrl: string, overrides: Overrides = {}): Promise<Core> {
   await using opened = new AsyncDisposableStack()
   const log = overrides.log ?? openLog(config.logLevel)
+  const now = overrides.now ?? Date.now
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
   const db = await openDatabase(databaseUrl, { maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS })
   opened.defer(() => db.end())
   db.on('error', (error) => log.error({ event: 'database_error', err: error }))
-  const keys = {
-    receipt: await openSigningKey(db, seed, 'receipt'),
-    checkpoint: await openSigningKey(db, seed, 'checkpoint'),
-  }
-  const chain = opened.use(openChain(db, keys, { origin: logOrigin(config.baseUrl) }))
-  const facilitator = opened.use(overrides.facilitator ?? openFacilitator(config))
+  const signer = await openSigner(db, seed)
+  await checkTail(db)
+  const keys = { lease: await openSigningKey(db, seed, 'lease') }
+  const chain = opened.use(openChain(db, signer, { origin: logOrigin(config.baseUrl), now }))
+  const facilitator = opened.use(overrides.facilitator ?? (await openFacilitator(config, log)))
   const redis = config.redisUrl ? openRedis(config.redisUrl, log) : undefined
   if (redis) opened.defer(() => redis.disconnect())
   const closing = opened.move()
@@ -67,7 +77,9 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     metrics: openMetrics({ process: true }),
     databaseUrl,
     db,
+    now,
     chain,
+    keys: { lease: keys.lease },
     facilitator,
     redis,
     secrets: {
@@ -79,14 +91,15 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   }
 }
 
-/** Names the receipts' log for the tools of transparency logs: a URL without its scheme. */
-function logOrigin(baseUrl: string | undefined): string {
-  return baseUrl ? `${new URL(baseUrl).host}/log` : 'countersign/log'
+/** Names the receipts' log for the tools of transparency logs: the URL below which its tiles lie, without the scheme. */
+export function logOrigin(baseUrl: string | undefined): string {
+  return baseUrl ? baseUrl.replace(/^https?:\/\//, '').replaceAll('+', '%2B') : 'countersign/log'
 }
 
-function openFacilitator(config: Config): Facilitator {
+async function openFacilitator(config: Config, log: Logger): Promise<Facilitator> {
   if (config.paymentMode === 'offline') return openOfflineFacilitator({ payTo: config.payToEvm })
-  throw new Error(`PAYMENT_MODE=${config.paymentMode} is not available in this release; it offers offline`)
+  const { openLiveFacilitator } = await import('./payments/facilitator.ts')
+  return openLiveFacilitator(config, log)
 }
 
 /** A completed result as it is served. */
@@ -103,6 +116,8 @@ export interface Api extends Core {
   callers: CallerCache
   admissions: Batcher<Admission, Admitted>
   waiting: Waiting
+  /** Whether any worker can assess. */
+  assessors: Assessors
   /** Results never change, so what was read once need not be read again until it expires. */
   results: LRUCache<string, ServedResult>
   /** Where callers find us; set once the address is known. */
@@ -126,6 +141,7 @@ export async function openApi(core: Core): Promise<Api> {
     callers: buildCallerCache(),
     admissions,
     waiting,
+    assessors: buildAssessors(core.db, core.now),
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),
     baseUrl: core.config.baseUrl ?? `http://${core.config.host}:${core.config.port}`,
     draining: draining.signal,

@@ -1,4 +1,4 @@
-// Certificates made on the spot, for the demo's page and for tests. Nothing of them is stored.
+// Certificates made on the spot, for tests and for the demo's page. Nothing of them is stored.
 import { isIP } from 'node:net'
 import { generate } from 'selfsigned'
 

@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { authenticate, type Caller, requireScope, type Scope } from './auth.ts'
 import type { Api } from './context.ts'
 import { type Tx, transact } from './db/pool.ts'
-import { AppError } from './errors.ts'
+import { AppError, type ErrorCode } from './errors.ts'
 
 /** What a protocol adapter found beside the input: headers in HTTP, arguments and `_meta` in MCP. */
 export interface Credentials {
@@ -62,6 +62,14 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   family: 'verification' | 'control'
   /** Members of the input that HTTP takes from a raw body instead of JSON: `application/octet-stream`. */
   rawBody?: { member: string; limit: number }
+  /** The body of success is bytes (`application/octet-stream`), not JSON. */
+  rawAnswer?: true
+  /** If-Match and If-None-Match count. */
+  conditional?: true
+  /** Statuses of success; 200 where nothing is said. */
+  statuses?: readonly number[]
+  /** Codes it may fail with, beside those that any call may (see http/openapi.ts). */
+  errors?: readonly ErrorCode[]
   input: I
   /** The body of success. */
   output: O

@@ -113,6 +113,52 @@ export function openMetrics(options: { process?: boolean } = {}) {
       help: 'Time since the last move of the verification that has stood still longest',
       registers,
     }),
+    modelCalls: new Counter({
+      name: 'countersign_model_calls_total',
+      help: 'Calls to the assessing model by outcome',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+    modelSeconds: new Histogram({
+      name: 'countersign_model_seconds',
+      help: 'Time of one call to the assessing model',
+      buckets: [0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60],
+      registers,
+    }),
+    modelTokens: new Counter({
+      name: 'countersign_model_tokens_total',
+      help: 'Tokens by kind: input, output, cache_write, cache_read',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    modelUsd: new Counter({
+      name: 'countersign_model_usd_total',
+      help: 'Cost of the assessing model, where its prices are known',
+      registers,
+    }),
+    assessmentTokens: new Histogram({
+      name: 'countersign_assessment_tokens',
+      help: 'Tokens of one assessment, input and output, cached ones included',
+      buckets: [500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000],
+      registers,
+    }),
+    assessmentUsd: new Histogram({
+      name: 'countersign_assessment_usd',
+      help: 'Cost of one assessment, where prices are known',
+      buckets: [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.1],
+      registers,
+    }),
+    assessments: new Counter({
+      name: 'countersign_assessments_total',
+      help: 'Assessments by assessor and verdict',
+      labelNames: ['assessor', 'verdict'] as const,
+      registers,
+    }),
+    assessorPaused: new Gauge({
+      name: 'countersign_assessor_paused',
+      help: '1 while the assessing model is not asked, because it did not answer',
+      registers,
+    }),
     chainSerial: new Gauge({ name: 'countersign_chain_serial', help: 'Serial of the last receipt', registers }),
   }
 }

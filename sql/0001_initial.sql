@@ -1,14 +1,25 @@
 --! safe: first migration
 
--- Every key that ever signed, by purpose. A retired key stays: it is good for its own serial range for ever.
+-- Every key that ever signed, by purpose; all are derived from one seed, by use and generation. A key is never deleted: a
+-- receipt key is good for its own range of serials for ever.
 create table signing_keys (
   key_id integer generated always as identity (start with 1) primary key,
   use text not null check (use in ('receipt', 'lease', 'webhook', 'checkpoint')),
+  generation integer not null check (generation >= 1),
   pubkey bytea not null unique check (octet_length(pubkey) = 32),
   status text not null default 'active' check (status in ('active', 'retired', 'compromised')),
+  -- The serials that a receipt key may sign; null for other uses, and the last one while it is active.
   first_serial bigint check (first_serial >= 1),
+  last_serial bigint check (last_serial >= first_serial),
+  -- The receipt that introduced it, signed by the receipt key in force then. Nothing introduces the first of its use.
+  introduced_by bigint,
   created_at timestamptz not null default now(),
-  retired_at timestamptz
+  retired_at timestamptz,
+  unique (use, generation),
+  check ((generation = 1) = (introduced_by is null)),
+  check ((use = 'receipt') = (first_serial is not null)),
+  check ((use = 'receipt' and status <> 'active') = (last_serial is not null)),
+  check ((status = 'active') = (retired_at is null))
 );
 create unique index signing_keys_one_active on signing_keys (use) where status = 'active';
 
@@ -25,12 +36,42 @@ create table receipts (
   sig_ed25519 bytea not null check (octet_length(sig_ed25519) = 64)
 );
 
+alter table signing_keys add foreign key (introduced_by) references receipts (serial);
+
 create function refuse_change() returns trigger language plpgsql as $$
 begin
   raise exception '% is append-only', tg_table_name using errcode = 'restrict_violation';
 end $$;
 create trigger receipts_append_only before update or delete on receipts for each row execute function refuse_change();
 create trigger receipts_no_truncate before truncate on receipts execute function refuse_change();
+create trigger signing_keys_kept before delete on signing_keys for each row execute function refuse_change();
+
+-- A key ends once and stays what it was.
+create function refuse_key_change() returns trigger language plpgsql as $$
+begin
+  if (new.key_id, new.use, new.generation, new.pubkey, new.first_serial, new.introduced_by, new.created_at)
+     is distinct from (old.key_id, old.use, old.generation, old.pubkey, old.first_serial, old.introduced_by, old.created_at)
+     or (old.status <> 'active' and (new.status = 'active' or new.last_serial is distinct from old.last_serial)) then
+    raise exception 'a signing key cannot be changed, only ended' using errcode = 'restrict_violation';
+  end if;
+  return new;
+end $$;
+create trigger signing_keys_constant before update on signing_keys for each row execute function refuse_key_change();
+
+-- A batch signed with a key that is not in force for its serials does not commit, whatever its process believed.
+create function refuse_key_out_of_turn() returns trigger language plpgsql as $$
+begin
+  if exists (
+    select from added a left join signing_keys k on k.key_id = a.key_id and k.use = 'receipt'
+      and a.serial >= k.first_serial and a.serial <= coalesce(k.last_serial, a.serial)
+    where k.key_id is null
+  ) then
+    raise exception 'a receipt is signed with a key that is not in force' using errcode = 'restrict_violation';
+  end if;
+  return null;
+end $$;
+create trigger receipts_key_in_force after insert on receipts referencing new table as added
+  for each statement execute function refuse_key_out_of_turn();
 
 -- One row: the end of the chain and the root of the tree over it. Locked for the length of one append batch. The tree
 -- covers exactly `serial` receipts, always: a head with an uncovered tail could show two histories.
@@ -42,7 +83,9 @@ create table chain_head (
   -- Hashes of the complete subtrees that make up the tree, largest first; the bits of `serial` say their sizes.
   frontier bytea not null check (octet_length(frontier) = 32 * length(replace(serial::bit(63)::text, '0', ''))),
   -- C2SP checkpoint, signed; empty before the first receipt.
-  checkpoint text not null
+  checkpoint text not null,
+  -- Counts rotations. A process that holds the keys of another count loads them anew before it signs.
+  key_changes integer not null default 0
 ) with (fillfactor = 10);
 insert into chain_head (serial, receipt_hash, ts_ms, frontier, checkpoint)
 values (0, decode(repeat('00', 32), 'hex'), 0, '', '');
@@ -57,6 +100,15 @@ create table tree_nodes (
 );
 create trigger tree_nodes_append_only before update or delete on tree_nodes
   for each row execute function refuse_change();
+create trigger tree_nodes_no_truncate before truncate on tree_nodes execute function refuse_change();
+
+-- Only with witnesses: the checkpoint that is published, with the cosignatures it was given. Its size never goes back.
+create table witnessed_checkpoint (
+  one boolean primary key default true check (one),
+  tree_size bigint not null check (tree_size >= 1),
+  checkpoint text not null,
+  taken_at timestamptz not null
+);
 
 -- One row per Idempotency-Key, from the first 402 until long after the result is gone.
 -- The state column is the recovery point: a worker carries on from it, whatever happened to the one before.

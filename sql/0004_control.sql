@@ -40,6 +40,7 @@ create table receipt_keys (
 );
 
 -- A lease is what was signed; the columns beside it are for finding and counting. Times are Unix milliseconds, as signed.
+-- Written only under the lock of the chain's head, together with the receipt of what was done.
 create table leases (
   id text primary key check (id ~ '^ls_[0-9a-f]{32}$'),
   account_id uuid not null references accounts (id),
@@ -47,16 +48,22 @@ create table leases (
   lease text not null,
   sig_ed25519 bytea not null check (octet_length(sig_ed25519) = 64),
   granted_ms bigint not null,
-  expires_ms bigint not null check (expires_ms > granted_ms),
-  recheck_by_ms bigint not null check (recheck_by_ms <= expires_ms),
+  issued_ms bigint not null check (issued_ms >= granted_ms),
+  expires_ms bigint not null check (expires_ms > issued_ms),
+  recheck_by_ms bigint not null check (recheck_by_ms > issued_ms and recheck_by_ms <= least(expires_ms, issued_ms + 30000)),
+  -- The canonical JSON that was signed at the revocation.
+  revocation text,
+  revocation_sig_ed25519 bytea check (octet_length(revocation_sig_ed25519) = 64),
   revoked_ms bigint,
   -- Receipts of the grant, the latest renewal and the revocation.
   grant_serial bigint not null references receipts (serial),
   renew_serial bigint references receipts (serial),
   revoke_serial bigint references receipts (serial),
-  check ((revoked_ms is null) = (revoke_serial is null))
+  check (num_nonnulls(revocation, revocation_sig_ed25519, revoked_ms, revoke_serial) in (0, 4))
 );
-create index leases_account on leases (account_id, expires_ms);
+-- The tier's limit counts these.
+create index leases_unrevoked on leases (account_id, expires_ms) where revoked_ms is null;
+create index leases_listed on leases (account_id, granted_ms, id);
 
 create table journal_slots (
   account_id uuid not null references accounts (id),

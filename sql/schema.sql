@@ -35,6 +35,7 @@ create table chain_head (
   ts_ms bigint not null,
   frontier bytea not null,
   checkpoint text not null,
+  key_changes integer not null default 0,
   constraint chain_head_check CHECK ((octet_length(frontier) = (32 * length(replace(((serial)::bit(63))::text, '0'::text, ''::text))))),
   constraint chain_head_one_check CHECK (one),
   constraint chain_head_pkey PRIMARY KEY (one),
@@ -62,20 +63,25 @@ create table leases (
   lease text not null,
   sig_ed25519 bytea not null,
   granted_ms bigint not null,
+  issued_ms bigint not null,
   expires_ms bigint not null,
   recheck_by_ms bigint not null,
+  revocation text,
+  revocation_sig_ed25519 bytea,
   revoked_ms bigint,
   grant_serial bigint not null,
   renew_serial bigint,
   revoke_serial bigint,
   constraint leases_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
-  constraint leases_check CHECK ((expires_ms > granted_ms)),
-  constraint leases_check1 CHECK ((recheck_by_ms <= expires_ms)),
-  constraint leases_check2 CHECK (((revoked_ms IS NULL) = (revoke_serial IS NULL))),
+  constraint leases_check CHECK ((issued_ms >= granted_ms)),
+  constraint leases_check1 CHECK ((expires_ms > issued_ms)),
+  constraint leases_check2 CHECK (((recheck_by_ms > issued_ms) AND (recheck_by_ms <= LEAST(expires_ms, (issued_ms + 30000))))),
+  constraint leases_check3 CHECK ((num_nonnulls(revocation, revocation_sig_ed25519, revoked_ms, revoke_serial) = ANY (ARRAY[0, 4]))),
   constraint leases_grant_serial_fkey FOREIGN KEY (grant_serial) REFERENCES receipts(serial),
   constraint leases_id_check CHECK ((id ~ '^ls_[0-9a-f]{32}$'::text)),
   constraint leases_pkey PRIMARY KEY (id),
   constraint leases_renew_serial_fkey FOREIGN KEY (renew_serial) REFERENCES receipts(serial),
+  constraint leases_revocation_sig_ed25519_check CHECK ((octet_length(revocation_sig_ed25519) = 64)),
   constraint leases_revoke_serial_fkey FOREIGN KEY (revoke_serial) REFERENCES receipts(serial),
   constraint leases_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64))
 );
@@ -113,6 +119,35 @@ create table payment_claims (
   constraint payment_claims_pkey PRIMARY KEY (network, asset, payer, nonce),
   constraint payment_claims_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id),
   constraint payment_claims_request_id_key UNIQUE (request_id)
+);
+
+create table payment_ledger (
+  entry bigint generated always as identity not null,
+  entered_at timestamp with time zone not null default now(),
+  request_id uuid not null,
+  outcome text not null,
+  reason text,
+  network text not null,
+  asset text not null,
+  payer text not null,
+  nonce text not null,
+  pay_to text not null,
+  amount_atomic numeric(30,0) not null,
+  provider text,
+  mode text,
+  transaction text,
+  reconciled_at timestamp with time zone,
+  chain_says text,
+  constraint payment_ledger_amount_atomic_check CHECK ((amount_atomic >= (0)::numeric)),
+  constraint payment_ledger_chain_says_check CHECK ((chain_says = ANY (ARRAY['agrees'::text, 'differs'::text]))),
+  constraint payment_ledger_check CHECK (((outcome = 'settled'::text) = (reason IS NULL))),
+  constraint payment_ledger_check1 CHECK (((outcome <> 'settled'::text) OR ((provider IS NOT NULL) AND (mode IS NOT NULL)))),
+  constraint payment_ledger_check2 CHECK (((transaction IS NOT NULL) = ((outcome = 'settled'::text) AND (mode <> 'offline'::text)))),
+  constraint payment_ledger_check3 CHECK (((reconciled_at IS NULL) = (chain_says IS NULL))),
+  constraint payment_ledger_mode_check CHECK ((mode = ANY (ARRAY['offline'::text, 'testnet'::text, 'mainnet'::text]))),
+  constraint payment_ledger_outcome_check CHECK ((outcome = ANY (ARRAY['settled'::text, 'unpaid'::text, 'failed'::text]))),
+  constraint payment_ledger_pkey PRIMARY KEY (entry),
+  constraint payment_ledger_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id)
 );
 
 create table receipt_days (
@@ -170,17 +205,28 @@ create table schema_migrations (
 create table signing_keys (
   key_id integer generated always as identity not null,
   use text not null,
+  generation integer not null,
   pubkey bytea not null,
   status text not null default 'active'::text,
   first_serial bigint,
+  last_serial bigint,
+  introduced_by bigint,
   created_at timestamp with time zone not null default now(),
   retired_at timestamp with time zone,
+  constraint signing_keys_check CHECK ((last_serial >= first_serial)),
+  constraint signing_keys_check1 CHECK (((generation = 1) = (introduced_by IS NULL))),
+  constraint signing_keys_check2 CHECK (((use = 'receipt'::text) = (first_serial IS NOT NULL))),
+  constraint signing_keys_check3 CHECK ((((use = 'receipt'::text) AND (status <> 'active'::text)) = (last_serial IS NOT NULL))),
+  constraint signing_keys_check4 CHECK (((status = 'active'::text) = (retired_at IS NULL))),
   constraint signing_keys_first_serial_check CHECK ((first_serial >= 1)),
+  constraint signing_keys_generation_check CHECK ((generation >= 1)),
+  constraint signing_keys_introduced_by_fkey FOREIGN KEY (introduced_by) REFERENCES receipts(serial),
   constraint signing_keys_pkey PRIMARY KEY (key_id),
   constraint signing_keys_pubkey_check CHECK ((octet_length(pubkey) = 32)),
   constraint signing_keys_pubkey_key UNIQUE (pubkey),
   constraint signing_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'retired'::text, 'compromised'::text]))),
-  constraint signing_keys_use_check CHECK ((use = ANY (ARRAY['receipt'::text, 'lease'::text, 'webhook'::text, 'checkpoint'::text])))
+  constraint signing_keys_use_check CHECK ((use = ANY (ARRAY['receipt'::text, 'lease'::text, 'webhook'::text, 'checkpoint'::text]))),
+  constraint signing_keys_use_generation_key UNIQUE (use, generation)
 );
 
 create table tree_nodes (
@@ -211,6 +257,7 @@ create table verification_requests (
   error json,
   result bytea storage external,
   settlement_header text,
+  settlement_intent json,
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
   constraint verification_requests_check1 CHECK (((state <> ALL (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text])) OR (payment_sealed IS NOT NULL))),
@@ -221,10 +268,21 @@ create table verification_requests (
   constraint verification_requests_check6 CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
   constraint verification_requests_check7 CHECK (((state = 'failed'::text) = (error IS NOT NULL))),
   constraint verification_requests_check8 CHECK (((state = ANY (ARRAY['expired'::text, 'failed'::text])) OR (body IS NOT NULL))),
+  constraint verification_requests_check9 CHECK (((state <> 'settling'::text) OR (settlement_intent IS NOT NULL))),
   constraint verification_requests_key_hash_check CHECK ((octet_length(key_hash) = 32)),
   constraint verification_requests_key_hash_key UNIQUE (key_hash),
   constraint verification_requests_pkey PRIMARY KEY (id),
   constraint verification_requests_state_check CHECK ((state = ANY (ARRAY['quoted'::text, 'accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])))
+);
+
+create table witnessed_checkpoint (
+  one boolean not null default true,
+  tree_size bigint not null,
+  checkpoint text not null,
+  taken_at timestamp with time zone not null,
+  constraint witnessed_checkpoint_one_check CHECK (one),
+  constraint witnessed_checkpoint_pkey PRIMARY KEY (one),
+  constraint witnessed_checkpoint_tree_size_check CHECK ((tree_size >= 1))
 );
 
 create table worker_beats (
@@ -232,13 +290,17 @@ create table worker_beats (
   methodology text not null,
   beat_at timestamp with time zone not null default now(),
   booted_at timestamp with time zone not null default now(),
+  assessor_paused_until timestamp with time zone,
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
-CREATE INDEX leases_account ON public.leases USING btree (account_id, expires_ms);
+CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms, id);
+CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
+CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
+CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
@@ -250,6 +312,37 @@ AS $function$
 begin
   raise exception '% is append-only', tg_table_name using errcode = 'restrict_violation';
 end $function$;
+CREATE OR REPLACE FUNCTION public.refuse_key_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if (new.key_id, new.use, new.generation, new.pubkey, new.first_serial, new.introduced_by, new.created_at)
+     is distinct from (old.key_id, old.use, old.generation, old.pubkey, old.first_serial, old.introduced_by, old.created_at)
+     or (old.status <> 'active' and (new.status = 'active' or new.last_serial is distinct from old.last_serial)) then
+    raise exception 'a signing key cannot be changed, only ended' using errcode = 'restrict_violation';
+  end if;
+  return new;
+end $function$;
+CREATE OR REPLACE FUNCTION public.refuse_key_out_of_turn()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (
+    select from added a left join signing_keys k on k.key_id = a.key_id and k.use = 'receipt'
+      and a.serial >= k.first_serial and a.serial <= coalesce(k.last_serial, a.serial)
+    where k.key_id is null
+  ) then
+    raise exception 'a receipt is signed with a key that is not in force' using errcode = 'restrict_violation';
+  end if;
+  return null;
+end $function$;
+CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER receipts_key_in_force AFTER INSERT ON public.receipts REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_out_of_turn();
 CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON public.receipts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER signing_keys_constant BEFORE UPDATE ON public.signing_keys FOR EACH ROW EXECUTE FUNCTION refuse_key_change();
+CREATE TRIGGER signing_keys_kept BEFORE DELETE ON public.signing_keys FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER tree_nodes_append_only BEFORE DELETE OR UPDATE ON public.tree_nodes FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER tree_nodes_no_truncate BEFORE TRUNCATE ON public.tree_nodes FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

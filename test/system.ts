@@ -1,11 +1,17 @@
 // The whole service on a database of its own, as `npm start` wires it, reachable over real HTTP.
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { decodePaymentRequiredHeader } from '@x402/core/http'
+import type { PaymentRequired } from '@x402/core/types'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
+import pg from 'pg'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { readConfig } from '../server/config.ts'
+import { openOfflineFacilitator } from '../server/payments/offline.ts'
+import type { Facilitator, OfferedPayment, SettlementOutcome } from '../server/payments/x402.ts'
 import { openService, type Service } from '../server/service.ts'
 import { openLog } from '../server/telemetry.ts'
 import { openTestDatabase } from './database.ts'
@@ -22,6 +28,12 @@ export interface System extends AsyncDisposable {
   url(path: string): string
   /** POSTs a verification; headers and body as given. */
   ask(options: AskOptions): Promise<Response>
+  /** GETs the recovery URL of a request. */
+  recover(id: string, token: string, headers?: Record<string, string>, at?: Service): Promise<Response>
+  /** Queries the database, for what else only time or a fault would bring about. */
+  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** Another service on the same database, folder and site, as a second machine would be. */
+  openTwin(overrides?: SystemOptions['overrides'], env?: Record<string, string>): Promise<Service>
 }
 
 export interface AskOptions {
@@ -30,6 +42,8 @@ export interface AskOptions {
   headers?: Record<string, string>
   /** A paying fetch; the plain one without. */
   fetch?: typeof fetch
+  /** The service that is asked; the first one without. */
+  at?: Service
 }
 
 export interface SystemOptions {
@@ -51,8 +65,11 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   opened.defer(() => rm(dataDir, { recursive: true, force: true }))
   const logged: Record<string, unknown>[] = []
   const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
-  const config = readConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'trace', ...site.env, ...options.env })
-  const service = opened.use(await openService(config, database.url, { log, ...options.overrides }))
+  const open = (env: SystemOptions['env'], overrides: SystemOptions['overrides']) => {
+    const config = readConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'trace', ...site.env, ...options.env, ...env })
+    return openService(config, database.url, { log, ...overrides })
+  }
+  const service = opened.use(await open({}, options.overrides))
   const closing = opened.move()
   const url = (path: string) => new URL(path, service.address).href
   return {
@@ -61,12 +78,18 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
     databaseUrl: database.url,
     logged,
     url,
-    ask: ({ key, body = harbourClaim(site), headers, fetch: send = fetch }) =>
-      send(url(VERIFY), {
+    ask: ({ key, body = harbourClaim(site), headers, fetch: send = fetch, at = service }) =>
+      send(new URL(VERIFY, at.address), {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'idempotency-key': key, ...headers },
         body: typeof body === 'string' ? body : JSON.stringify(body),
       }),
+    recover: (id, token, headers, at = service) =>
+      fetch(new URL(`/api/agent/v1/requests/${id}`, at.address), {
+        headers: { authorization: `Bearer ${token}`, ...headers },
+      }),
+    sql: (text, values) => query(database.url, text, values),
+    openTwin: (overrides, env) => open(env, overrides),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
 }
@@ -82,4 +105,108 @@ export function payingFetch(inner: typeof fetch = fetch): typeof fetch {
     new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())),
   )
   return wrapFetchWithPayment(inner, client) as typeof fetch
+}
+
+async function query(databaseUrl: string, text: string, values?: unknown[]) {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  try {
+    return (await client.query(text, values)).rows as Record<string, unknown>[]
+  } finally {
+    await client.end()
+  }
+}
+
+/** The terms a 402 carries in its header. */
+export function termsOf(response: Response): PaymentRequired {
+  return decodePaymentRequiredHeader(response.headers.get('payment-required') ?? '')
+}
+
+export interface PaymentChanges {
+  wallet?: ReturnType<typeof privateKeyToAccount>
+  /** Members of the terms accepted that differ from the terms offered. */
+  accepted?: Record<string, unknown>
+  /** Members of the authorization, signed as they are here. */
+  authorization?: Record<string, string>
+  /** What is done to the payload after signing. */
+  alter?: (payload: SignedPayload) => unknown
+}
+
+export interface SignedPayload extends Record<string, unknown> {
+  accepted: Record<string, unknown>
+  payload: { signature: string; authorization: Record<string, string> }
+}
+
+/** EIP-3009's message. Loosely typed, for messages that are wrong on purpose. */
+const TRANSFER_TYPES: Record<string, { name: string; type: string }[]> = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+}
+
+/** A payment made by hand: the first of the terms, authorized as EIP-3009 says, or changed in one place. */
+export async function signPayment(terms: PaymentRequired, changes: PaymentChanges = {}) {
+  const [first] = terms.accepts
+  if (!first) throw new Error('no terms are offered')
+  const wallet = changes.wallet ?? privateKeyToAccount(generatePrivateKey())
+  const now = Math.floor(Date.now() / 1000)
+  const authorization: Record<string, string> = {
+    from: wallet.address,
+    to: first.payTo,
+    value: first.amount,
+    validAfter: String(now - 600),
+    validBefore: String(now + first.maxTimeoutSeconds),
+    nonce: `0x${randomBytes(32).toString('hex')}`,
+    ...changes.authorization,
+  }
+  const signature = await wallet.signTypedData({
+    domain: {
+      name: String(first.extra.name),
+      version: String(first.extra.version),
+      chainId: Number(first.network.split(':')[1]),
+      verifyingContract: first.asset as `0x${string}`,
+    },
+    types: TRANSFER_TYPES,
+    primaryType: 'TransferWithAuthorization',
+    message: authorization,
+  })
+  const payload: SignedPayload = {
+    x402Version: 2,
+    resource: terms.resource,
+    accepted: { ...first, ...changes.accepted },
+    payload: { signature, authorization },
+  }
+  const header = Buffer.from(JSON.stringify(changes.alter?.(payload) ?? payload)).toString('base64')
+  return { header, headers: { 'payment-signature': header }, signature, nonce: authorization.nonce ?? '', wallet }
+}
+
+/** Undefined: paid, after all. */
+export type Outcome = () => SettlementOutcome | undefined | Promise<SettlementOutcome | undefined>
+
+export interface Till extends Facilitator {
+  /** Every settlement asked for, in order. */
+  settled: OfferedPayment[]
+  /** What the next settlements come to, in place of being paid. */
+  outcomes: Outcome[]
+}
+
+/** The offline facilitator, counting, whose settlements can be made to end otherwise. */
+export function openTill(): Till {
+  const facilitator = openOfflineFacilitator()
+  const settled: OfferedPayment[] = []
+  const outcomes: Outcome[] = []
+  return {
+    ...facilitator,
+    settled,
+    outcomes,
+    async settle(offer, ...rest) {
+      settled.push(offer)
+      return (await outcomes.shift()?.()) ?? facilitator.settle(offer, ...rest)
+    },
+  }
 }

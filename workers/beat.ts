@@ -12,10 +12,12 @@ export const STALE_SECONDS = 12
 /** Any constant of our own: one worker at a time looks for the dead. */
 const RESCUE_LOCK = 8_402_002
 
-export async function beat({ db, methodology }: Work, poolId: string): Promise<void> {
+export async function beat({ db, methodology, assessor }: Work, poolId: string): Promise<void> {
+  const pausedUntil = assessor.pausedUntil?.toISOString() ?? null
   await db.query(sql.type(nothing)`
-    insert into worker_beats (pool_id, methodology) values (${poolId}, ${methodology})
-    on conflict (pool_id) do update set beat_at = now()`)
+    insert into worker_beats (pool_id, methodology, assessor_paused_until)
+    values (${poolId}, ${methodology}, ${pausedUntil}::timestamptz)
+    on conflict (pool_id) do update set beat_at = now(), assessor_paused_until = excluded.assessor_paused_until`)
 }
 
 /** Last of all when a worker stops: until then its jobs are its own. */

@@ -4,7 +4,8 @@ import { openAnnouncements } from '../server/db/announcements.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { type Step, type Steps, writeSteps } from '../server/verification/request.ts'
-import { literalAssessor } from './assessment/literal.ts'
+import { chooseAssessor } from './assessment/choice.ts'
+import { gatedProcedure } from './assessment/page-quality.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/observation.ts'
 import { postgresObservations } from './retrieval/observation-store-postgres.ts'
@@ -35,7 +36,7 @@ export async function openWork(core: Core, overrides: { assessor?: Assessor; man
   )
   const store = core.redis ? redisObservations(core.redis) : postgresObservations(core.db)
   const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log })
-  const assessor = overrides.assessor ?? literalAssessor(threads)
+  const assessor = overrides.assessor ?? chooseAssessor(core, threads)
   const steps = opened.use(
     openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
   )
@@ -50,7 +51,7 @@ export async function openWork(core: Core, overrides: { assessor?: Assessor; man
     assessor,
     steps,
     announcements,
-    methodology: `${OBSERVATION_PROCEDURE} ${assessor.procedure}`,
+    methodology: `${OBSERVATION_PROCEDURE} ${gatedProcedure(assessor.procedure)}`,
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
 }

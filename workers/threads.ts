@@ -79,8 +79,9 @@ function buildPool(maxThreads: number) {
     idleTimeout: 60_000,
     // A task killed takes its thread along: no other task may share it.
     concurrentTasksPerWorker: 1,
-    // Bounds the heap only. ArrayBuffers lie outside it, so each task bounds its own.
-    resourceLimits: { maxOldGenerationSizeMb: 192, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
+    // Half as much again as the largest page within the limits of the parser needs. Bounds the heap only: ArrayBuffers
+    // lie outside it, so each task bounds its own.
+    resourceLimits: { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 },
     // Hostile bytes are parsed in there: it gets no environment, which holds the secrets.
     env: {},
     execArgv: [],

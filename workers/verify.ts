@@ -17,21 +17,37 @@ import {
   Fenced,
   failRequest,
   holdsRequest,
+  noteTransaction,
   releasePayment,
   requestErrorOf,
   type WorkingRequest,
 } from '../server/verification/request.ts'
 import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/verification/result.ts'
+import { AssessorBusy } from './assessment/circuit.ts'
+import { gatedProcedure, judgePage } from './assessment/page-quality.ts'
 import type { Work } from './context.ts'
 import { observeSource } from './retrieval/observation.ts'
 import { OriginBusy } from './retrieval/origins.ts'
 
-/** Says what a text says about a claim. Implementations: assessment/literal.ts. */
+export interface AssessmentTask {
+  claim: string
+  observation: Observation
+  signal?: AbortSignal
+  /** Milliseconds since the epoch by which the assessment is needed; later it is of no use. */
+  until?: number
+}
+
+/** Says what a text says about a claim. Implementations: assessment/literal.ts, assessment/semantic.ts. */
 export interface Assessor {
   /** Names everything that may change its answer, in at most 100 characters; part of `methodology_version`. */
   readonly procedure: string
-  /** Every evidence item is proved against the text. Throws AppError `assessment_failed` when it comes to no verdict. */
-  assess(input: { claim: string; observation: Observation; signal?: AbortSignal }): Promise<Assessment>
+  /** Set while it takes no work because what it needs does not answer. */
+  readonly pausedUntil?: Date | null
+  /**
+   * Every evidence item is proved against the text. Throws AppError `assessment_failed` when it comes to no verdict, and
+   * AssessorBusy when it may come to one later.
+   */
+  assess(task: AssessmentTask): Promise<Assessment>
 }
 
 /** What the queue says of this turn. */
@@ -49,8 +65,9 @@ export async function verifyRequest({ request_id }: Payload<'verify_request'>, w
   try {
     if (request.state === 'accepted') request = await timed(work, 'observe', observe(request, work, turn))
     if (request.state === 'observed') request = await timed(work, 'assess', assess(request, work, turn))
-    if (request.state === 'assessed') request = await timed(work, 'intend', advance(work.steps, request, 'settling'))
-    if (request.state === 'settling') request = await timed(work, 'settle', settle(request, work))
+    const begun = request.state === 'settling'
+    if (request.state === 'assessed') request = await timed(work, 'intend', intend(request, work))
+    if (request.state === 'settling') request = await timed(work, 'settle', settle(request, work, { begun }))
     if (request?.state === 'settled') await timed(work, 'complete', complete(request, work))
   } catch (error) {
     await conclude(error, request ?? held, work, turn)
@@ -69,32 +86,51 @@ async function observe(request: WorkingRequest, work: Work, { signal }: Turn): P
 async function assess(request: WorkingRequest, work: Work, { signal }: Turn): Promise<WorkingRequest> {
   if (!request.stored) throw new Error(`request ${request.id} was not observed`)
   const { observation } = request.stored
-  const verdict = assessmentShape.parse(await work.assessor.assess({ claim: request.body.claim, observation, signal }))
+  const { claim } = request.body
+  const doubts = judgePage(claim, observation)
+  const until = (request.payment.valid_before - MIN_VALIDITY_SECONDS) * 1000
+  const found = await work.assessor.assess({ claim, observation, signal, until })
+  const verdict = assessmentShape.parse({
+    ...found,
+    risk_flags: [...new Set([...doubts, ...found.risk_flags])].sort(),
+    procedure: gatedProcedure(found.procedure),
+  })
   const problem = inconsistency(verdict)
   if (problem) throw new Error(`the assessor broke a rule of the interface: ${problem}`)
   return advance(work.steps, request, 'assessed', { assessment: verdict })
 }
 
+/** Committed before the facilitator is called: from here on the authorization may be out of our hands. */
+async function intend(request: WorkingRequest, work: Work): Promise<WorkingRequest> {
+  const intent = await work.facilitator.prepare(openOffer(request, work))
+  return advance(work.steps, request, 'settling', { intent })
+}
+
 /**
- * The intent to settle is committed before this is called, so whoever finds the request in `settling` knows that the
- * authorization may have been used, and asks again with the same one.
- * A crash after the facilitator answered and before the commit: the next attempt settles again and is told the same.
+ * A settlement that was `begun` by an attempt before this one may have been made already, so it is looked for first; it is
+ * asked for again, with the same authorization, only where it was not made and still can be.
+ * A crash after the facilitator answered and before the commit: the next attempt looks, and finds the same.
  * Answers null when the outcome is open; the request then waits in the queue.
  */
-async function settle(request: WorkingRequest, work: Work): Promise<WorkingRequest | null> {
-  if (!request.payment_sealed) throw new Error(`request ${request.id} holds no payment`)
-  const payload = openPayload(work.secrets.payload, request.id, request.payment_sealed)
-  const offer: OfferedPayment = { payload, bound: request.payment }
-  const outcome = await work.facilitator.settle(offer)
+async function settle(request: WorkingRequest, work: Work, { begun }: { begun: boolean }) {
+  if (!request.intent) throw new Error(`request ${request.id} is settling without intent`)
+  const offer = openOffer(request, work)
+  const found = begun ? await work.facilitator.resolve(offer, request.intent) : { kind: 'open' as const }
+  const outcome = found.kind === 'open' ? await work.facilitator.settle(offer, request.intent) : found
   work.metrics.settlements.inc({ outcome: outcome.kind })
   if (outcome.kind === 'paid') {
     const settlement = { payment: outcome.payment, response: { ...outcome.response } }
     return { ...(await advance(work.steps, request, 'settled', { settlement })), payment_sealed: null }
   }
+  if (outcome.kind === 'unknown') await snooze(request, work, outcome.retryAfterSeconds, outcome.transaction)
+  else await release(request, work, outcome.reason)
   work.log.warn({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
-  if (outcome.kind === 'unknown') await snooze(request, work, outcome.retryAfterSeconds)
-  else await release(request, work)
   return null
+}
+
+function openOffer(request: WorkingRequest, work: Work): OfferedPayment {
+  if (!request.payment_sealed) throw new Error(`request ${request.id} holds no payment`)
+  return { payload: openPayload(work.secrets.payload, request.id, request.payment_sealed), bound: request.payment }
 }
 
 async function complete(request: WorkingRequest, work: Work) {
@@ -103,17 +139,19 @@ async function complete(request: WorkingRequest, work: Work) {
   await work.announcements.add(request.id)
 }
 
-async function release(request: WorkingRequest, work: Work) {
-  await transact(work.db, (tx) => releasePayment(tx, request, work.config.quoteTtlSeconds))
+async function release(request: WorkingRequest, work: Work, reason: string) {
+  const { quoteTtlSeconds } = work.config
+  await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds }))
   work.metrics.moves.inc({ state: 'unpaid' })
   await work.announcements.add(request.id)
 }
 
 /** The running job row is given up and a fresh one takes its place: no attempt is spent, no backoff applies. */
-async function snooze(request: WorkingRequest, work: Work, seconds: number) {
+async function snooze(request: WorkingRequest, work: Work, seconds: number, transaction?: string) {
   const runAt = new Date(Date.now() + seconds * 1000)
   await transact(work.db, async (tx) => {
     if (!(await holdsRequest(tx, request))) return
+    if (transaction) await noteTransaction(tx, request, transaction)
     await enqueue(tx, [{ name: 'verify_request', payload: { request_id: request.id }, ...jobOf(request.id), runAt }])
   })
 }
@@ -128,7 +166,7 @@ async function conclude(error: unknown, request: WorkingRequest, work: Work, tur
     return
   }
   if (turn.signal.aborted) return snooze(request, work, 0)
-  if (error instanceof OriginBusy) return queueUp(error, request, work)
+  if (error instanceof OriginBusy || error instanceof AssessorBusy) return queueUp(error, request, work)
   const mayFail = request.state === 'accepted' || request.state === 'observed' || request.state === 'assessed'
   if (mayFail && error instanceof AppError) return fail(request, work, error)
   work.log.error({ event: 'verification_error', request_id: request.id, state: request.state, err: error })
@@ -140,12 +178,18 @@ async function conclude(error: unknown, request: WorkingRequest, work: Work, tur
 /** Validity that must be left of the payment when the work begins. */
 const MIN_VALIDITY_SECONDS = 60
 
-/** Waits for the source's turn in the queue, as long as the payment would still hold afterwards. */
-async function queueUp(busy: OriginBusy, request: WorkingRequest, work: Work): Promise<void> {
+/** Waits in the queue for the source's turn or the assessor, as long as the payment would still hold afterwards. */
+async function queueUp(busy: OriginBusy | AssessorBusy, request: WorkingRequest, work: Work): Promise<void> {
   const left = request.payment.valid_before - Date.now() / 1000
   if (left - busy.retryAfterSeconds > MIN_VALIDITY_SECONDS) return snooze(request, work, busy.retryAfterSeconds)
-  return fail(request, work, new AppError('source_timeout', 'The source asked to be left alone for too long.'))
+  return fail(request, work, busy instanceof OriginBusy ? tooBusy(busy) : new AppError('assessment_failed', NO_MODEL))
 }
+
+function tooBusy({ cause }: OriginBusy): AppError {
+  return cause instanceof AppError ? cause : new AppError('source_timeout', 'The source is asked by too many at once.')
+}
+
+const NO_MODEL = 'The assessing model did not answer while the payment held. Nothing was charged.'
 
 async function fail(request: WorkingRequest, work: Work, error: AppError) {
   try {

@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts'
 import { defineAccountOperation, defineOperation, Reply } from '../operation.ts'
 import { apiKeyRow, endApiKey, insertAccount, insertApiKey, listApiKeys } from './accounts.ts'
 import { LIMITS, TIERS } from './tiers.ts'
+import { findUsage } from './usage.ts'
 
 const handle = z
   .string()
@@ -26,6 +27,8 @@ export const register = defineOperation({
   path: '/v1/register',
   family: 'control',
   access: 'public',
+  statuses: [201],
+  errors: ['handle_taken'],
   kind: 'transaction',
   input: z.strictObject({ handle }),
   output: z.strictObject({ handle, api_key: z.string(), tier: tierOutput, limits }),
@@ -39,6 +42,10 @@ export const register = defineOperation({
 })
 
 const kind = z.enum(['full', 'read_only', 'heartbeat'])
+const label = z
+  .string()
+  .max(100)
+  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must be text without control characters')
 
 export const listKeysOperation = defineAccountOperation({
   name: 'list_api_keys',
@@ -63,8 +70,9 @@ export const createKey = defineAccountOperation({
   family: 'control',
   access: 'account',
   scope: 'account:write',
+  statuses: [201],
   kind: 'transaction',
-  input: z.strictObject({ kind, label: z.string().max(100).optional() }),
+  input: z.strictObject({ kind, label: label.optional() }),
   output: z.strictObject({ id: z.uuid(), kind, api_key: z.string() }),
   async run(input, { tx, caller }) {
     const { id, apiKey } = await insertApiKey(tx, {
@@ -86,15 +94,50 @@ export const revokeKey = defineAccountOperation({
   family: 'control',
   access: 'account',
   scope: 'account:write',
+  errors: ['not_found'],
   kind: 'transaction',
   input: z.strictObject({ id: z.string(), after_s: z.int().min(0).max(MAX_OVERLAP_S).optional() }),
   output: z.strictObject({ id: z.string(), ends_at: z.string() }),
   async run({ id, after_s = 0 }, { tx, caller, api }) {
-    const ends = new Date(Date.now() + after_s * 1000)
+    const ends = new Date(api.now() + after_s * 1000)
     const known =
       z.uuid().safeParse(id).success && (await endApiKey(tx, caller.accountId, id, after_s > 0 ? ends : null))
     if (!known) throw new AppError('not_found', 'This account has no such API key.')
     api.callers.clear()
     return { id, ends_at: ends.toISOString() }
+  },
+})
+
+export const getUsage = defineAccountOperation({
+  name: 'get_usage',
+  summary: 'The tier, its limits, and how much of them is used',
+  description:
+    'Days are UTC days: receipts_today starts again at resets_at. What the service signs by itself does not count.',
+  method: 'GET',
+  path: '/v1/usage',
+  family: 'control',
+  access: 'account',
+  scope: 'account:read',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({
+    handle,
+    tier: tierOutput,
+    limits,
+    used: z.strictObject({
+      active_leases: z.int(),
+      receipts_today: z.int(),
+      watchdogs: z.int(),
+      journal_slots: z.int(),
+    }),
+    resets_at: z.string().describe('The next UTC midnight.'),
+  }),
+  async run(_input, { tx, caller, api }) {
+    const { handle, tier } = caller
+    const { resets_at, ...used } = await findUsage(tx, caller.accountId, api.now())
+    return new Reply(
+      { handle, tier, limits: LIMITS[tier], used, resets_at },
+      { headers: { 'cache-control': 'no-store' } },
+    )
   },
 })

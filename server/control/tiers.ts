@@ -1,4 +1,5 @@
 // What each tier may have. The one table: registration, usage, limits and documentation all read it.
+import { AppError } from '../errors.ts'
 
 export const TIERS = ['free', 'dev', 'pro'] as const
 export type Tier = (typeof TIERS)[number]
@@ -29,4 +30,9 @@ export function secondsToMidnightUtc(now: Date): number {
 /** The next UTC midnight. */
 export function nextMidnightUtc(now: Date): Date {
   return new Date((Math.floor(now.getTime() / 86_400_000) + 1) * 86_400_000)
+}
+
+/** The refusal of one more of what the account has all of already. */
+export function tierLimit(name: Exclude<keyof TierLimits, 'receipts_per_day'>, tier: Tier): AppError {
+  return new AppError('tier_limit', `${name}: the ${tier} tier has ${LIMITS[tier][name]} at a time.`)
 }

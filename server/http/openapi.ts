@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
-import { errorTable } from '../errors.ts'
+import { type ErrorCode, errorTable } from '../errors.ts'
 import type { Operation } from '../operation.ts'
 import { nonCompleted, PRICE } from '../verification/result.ts'
 
@@ -26,13 +26,14 @@ export function buildDocument({ config }: Pick<Api, 'config'>) {
     info: {
       title: 'Countersign',
       version: '1.0.0',
-      description: `Source verification for AI agents, paid per call through x402 v2.\n\n${errorList()}`,
+      description: `Source verification for AI agents, paid per call through x402 v2, and a control toolkit for accounts.\n\n${errorList()}`,
     },
     servers: [{ url: config.baseUrl ?? '/' }],
     paths,
     components: {
-      schemas: { NonCompleted: z.toJSONSchema(nonCompleted) },
+      schemas: { NonCompleted: z.toJSONSchema(nonCompleted), Failure: z.toJSONSchema(failure) },
       securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of the account: ctk_...' },
         recoveryToken: { type: 'http', scheme: 'bearer', description: 'The value of X-Service-Recovery-Token.' },
         payment: {
           type: 'apiKey',
@@ -45,6 +46,11 @@ export function buildDocument({ config }: Pick<Api, 'config'>) {
   }
 }
 
+/** The body of every failure of the control toolkit. */
+const failure = z.strictObject({
+  error: z.strictObject({ code: z.enum(Object.keys(errorTable)), message: z.string(), retryable: z.boolean() }),
+})
+
 function errorList() {
   const rows = Object.entries(errorTable).map(
     ([code, { status, retryable, about }]) => `| \`${code}\` | ${status} | ${retryable ? 'yes' : 'no'} | ${about} |`,
@@ -52,36 +58,73 @@ function errorList() {
   return ['| error code | status | retryable | meaning |', '|---|---|---|---|', ...rows].join('\n')
 }
 
+type Schema = { type?: string; properties?: Record<string, object>; required?: string[] }
+
 function describe(operation: Operation) {
-  const input = z.toJSONSchema(operation.input, { io: 'input' }) as { properties?: Record<string, object> }
+  const names = Object.keys(operation.input.shape)
+  const { path = [], rest = [] } = Object.groupBy(names, (name) =>
+    operation.path.includes(`{${name}}`) ? 'path' : 'rest',
+  )
+  // Bytes have no JSON Schema, and are all there is beside the path.
+  const described = operation.rawBody ? z.strictObject(only(operation.input.shape, path)) : operation.input
+  const input = z.toJSONSchema(described, { io: 'input' }) as Schema
   return {
     operationId: operation.name,
     summary: operation.summary,
     description: operation.description,
     tags: [operation.family],
-    parameters: parametersOf(operation, input),
-    ...(operation.method !== 'GET' && {
-      requestBody: { required: true, content: { 'application/json': { schema: input } } },
-    }),
-    ...(operation.access === 'payment' && {
-      security: [{}, { payment: [] }],
-      'x-payment-info': {
-        price: { mode: 'fixed', currency: 'USD', amount: PRICE.usd },
-        protocols: [{ x402: {} }],
-      },
-    }),
-    ...(operation.access === 'recovery' && { security: [{ recoveryToken: [] }] }),
-    responses: responsesOf(operation),
+    parameters: [
+      ...path.map((name) => ({ name, in: 'path', required: true, schema: input.properties?.[name] })),
+      ...(operation.method === 'GET' ? rest.map((name) => queryParameter(name, input)) : []),
+      ...headerParameters(operation),
+    ],
+    ...bodyOf(operation, input, path),
+    ...securityOf(operation),
+    responses: operation.family === 'control' ? controlResponses(operation) : verificationResponses(operation),
   }
 }
 
-function parametersOf(operation: Operation, input: { properties?: Record<string, object> }) {
-  const path = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
-    name,
-    in: 'path',
-    required: true,
-    schema: input.properties?.[name] ?? { type: 'string' },
-  }))
+function only(shape: z.ZodRawShape, names: string[]) {
+  return Object.fromEntries(Object.entries(shape).filter(([name]) => names.includes(name)))
+}
+
+function queryParameter(name: string, input: Schema) {
+  return { name, in: 'query', required: input.required?.includes(name) ?? false, schema: input.properties?.[name] }
+}
+
+function bodyOf({ method, rawBody }: Operation, input: Schema, inPath: string[]) {
+  if (rawBody)
+    return { requestBody: { required: true, content: { [BYTES]: { schema: { maxLength: rawBody.limit } } } } }
+  const members = Object.entries(input.properties ?? {}).filter(([name]) => !inPath.includes(name))
+  if (method === 'GET' || members.length === 0) return {}
+  const required = input.required?.filter((name) => !inPath.includes(name)) ?? []
+  const schema = { ...input, properties: Object.fromEntries(members), required }
+  return { requestBody: { required: required.length > 0, content: { [JSON_BODY]: { schema } } } }
+}
+
+const JSON_BODY = 'application/json'
+const BYTES = 'application/octet-stream'
+
+function securityOf({ access }: Operation) {
+  switch (access) {
+    case 'public':
+      return {}
+    case 'account':
+      return { security: [{ apiKey: [] }] }
+    case 'recovery':
+      return { security: [{ recoveryToken: [] }] }
+    case 'payment':
+      return {
+        security: [{}, { payment: [] }],
+        'x-payment-info': {
+          price: { mode: 'fixed', currency: 'USD', amount: PRICE.usd },
+          protocols: [{ x402: {} }],
+        },
+      }
+  }
+}
+
+function headerParameters(operation: Operation) {
   const prefer = {
     name: 'Prefer',
     in: 'header',
@@ -95,8 +138,22 @@ function parametersOf(operation: Operation, input: { properties?: Record<string,
     description: 'Unpredictable, one per purchase, the same in every repeat of it.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9_.:-]{16,128}$' },
   }
-  if (operation.access === 'payment') return [...path, key, prefer]
-  return operation.access === 'recovery' ? [...path, prefer] : path
+  const tags = (name: string) => ({
+    name,
+    in: 'header',
+    description: 'RFC 9110: `*` or entity tags.',
+    schema: { type: 'string' },
+  })
+  const optionalKey = {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description: 'The same key and body bring the same answer again.',
+    schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
+  }
+  if (operation.access === 'payment') return [key, prefer]
+  if (operation.access === 'recovery') return [prefer]
+  if (operation.errors?.includes('idempotency_conflict')) return [optionalKey]
+  return operation.conditional ? [tags('If-Match'), tags('If-None-Match')] : []
 }
 
 const text = (description: string) => ({ description, schema: { type: 'string' } })
@@ -107,6 +164,7 @@ const HEADERS = {
   'PAYMENT-REQUIRED': text('Base64 x402 payment requirements.'),
   'Retry-After': text('Seconds.'),
   Location: text('The recovery address.'),
+  ETag: text('The SHA-256 of the bytes, quoted.'),
 }
 type HeaderName = keyof typeof HEADERS
 
@@ -126,10 +184,10 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
   503: { about: 'Disabled, at capacity, or a provider is away. Retry the same request.' },
 }
 
-function responsesOf(operation: Operation) {
+function verificationResponses(operation: Operation) {
   const success = {
     description: 'Success',
-    content: { 'application/json': { schema: z.toJSONSchema(operation.output) } },
+    content: { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } },
     ...(operation.access !== 'public' && {
       headers: pick(['X-Service-Recovery-Token', 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']),
     }),
@@ -141,11 +199,50 @@ function responsesOf(operation: Operation) {
       status,
       {
         description: about,
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/NonCompleted' } } },
+        content: { [JSON_BODY]: { schema: { $ref: '#/components/schemas/NonCompleted' } } },
         ...(headers && { headers: pick(headers) }),
       },
     ])
   return { 200: success, ...Object.fromEntries(others) }
+}
+
+function controlResponses(operation: Operation) {
+  const success = (operation.statuses ?? [200]).map((status) => [status, describeSuccess(operation, status)])
+  const failures = Object.entries(Object.groupBy(codesOf(operation), statusOf)).map(([status, codes = []]) => [
+    status,
+    {
+      description: codes.map((code) => `\`${code}\`: ${errorTable[code].about}`).join(' '),
+      content: { [JSON_BODY]: { schema: { $ref: '#/components/schemas/Failure' } } },
+      ...((status === '429' || status === '503') && { headers: pick(['Retry-After']) }),
+    },
+  ])
+  return Object.fromEntries([...success, ...failures])
+}
+
+function describeSuccess(operation: Operation, status: number) {
+  const headers = operation.conditional && status !== 204 ? { headers: pick(['ETag']) } : {}
+  if (status === 204) return { description: 'Done', ...headers }
+  if (status === 304) return { description: 'Not modified: If-None-Match names what is there', ...headers }
+  const content = operation.rawAnswer
+    ? { [BYTES]: { schema: {} } }
+    : { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } }
+  return { description: status === 201 ? 'Made' : 'Success', ...headers, content }
+}
+
+/** Every code the operation may fail with. */
+export function codesOf({ method, access, errors = [] }: Operation): ErrorCode[] {
+  return [
+    'invalid_request',
+    ...(access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []),
+    ...(method === 'GET' ? [] : (['body_too_large', 'unsupported_media_type'] as const)),
+    ...errors,
+    'rate_limited',
+    'internal_error',
+  ]
+}
+
+function statusOf(code: ErrorCode): number {
+  return code === 'internal_error' ? 500 : errorTable[code].status
 }
 
 function pick(names: HeaderName[]) {

@@ -12,15 +12,26 @@ import { type HttpAnswer, renderAnswer, renderVerificationError } from './verifi
 /** Longest that `Prefer: wait` holds an answer; Heroku's router gives up at 30 s. */
 const MAX_WAIT_SECONDS = 25
 
-export function mountRoutes(app: FastifyInstance, api: Api) {
-  for (const operation of catalog) {
-    app.route({
-      method: operation.method,
-      url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
-      config: { operation: operation.name },
-      handler: (request, reply) => handle(operation, request, reply, api),
-    })
-  }
+const JSON_TYPE = 'application/json'
+const BYTES_TYPE = 'application/octet-stream'
+
+export async function mountRoutes(app: FastifyInstance, api: Api) {
+  for (const operation of catalog) if (!operation.rawBody) mount(operation, app, api)
+  await app.register(async (raw) => {
+    raw.removeAllContentTypeParsers()
+    raw.addContentTypeParser(BYTES_TYPE, { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+    for (const operation of catalog) if (operation.rawBody) mount(operation, raw, api)
+  })
+}
+
+function mount(operation: Operation, app: FastifyInstance, api: Api) {
+  app.route({
+    method: operation.method,
+    url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
+    ...(operation.rawBody && { bodyLimit: operation.rawBody.limit }),
+    config: { operation: operation.name, bodyType: operation.rawBody ? BYTES_TYPE : JSON_TYPE },
+    handler: (request, reply) => handle(operation, request, reply, api),
+  })
 }
 
 async function handle(operation: Operation, request: FastifyRequest, reply: FastifyReply, api: Api) {
@@ -54,20 +65,37 @@ function plain(answer: unknown): HttpAnswer {
 }
 
 function write(reply: FastifyReply, answer: HttpAnswer) {
-  return reply.code(answer.status).headers(answer.headers).send(answer.body)
+  // These have no body, and the framework would send the length of an empty one.
+  const bodiless = answer.status === 204 || answer.status === 304
+  return reply.code(answer.status).headers(answer.headers).send(bodiless ? undefined : answer.body)
 }
 
 /** GET: query and path; everything else: body and path. The path wins. */
 function inputOf(operation: Operation, request: FastifyRequest): unknown {
   const path = request.params as Record<string, string>
-  if (operation.method === 'GET') return { ...(request.query as object), ...path }
-  if (operation.rawBody) return { ...path, [operation.rawBody.member]: request.body ?? Buffer.alloc(0) }
-  if (request.body === undefined && !needsBody(operation)) return path
-  if (request.body === undefined)
-    throw new AppError('unsupported_media_type', 'Send a JSON body with Content-Type: application/json.')
-  if (request.body === null || typeof request.body !== 'object' || Array.isArray(request.body))
+  const given = operation.method === 'GET' ? (request.query as object) : bodyOf(operation, request)
+  const twice = Object.keys(path).find((name) => Object.hasOwn(given, name))
+  // Two values for one thing: whoever sent them meant something else than what would happen.
+  if (twice !== undefined && operation.family === 'control')
+    throw new AppError('invalid_request', `${twice}: is given by the path already.`)
+  return { ...given, ...path }
+}
+
+function bodyOf(operation: Operation, { body, headers }: FastifyRequest): object {
+  const typed = headers['content-type'] !== undefined
+  if (operation.rawBody) {
+    if (!typed) throw wrongType(BYTES_TYPE)
+    return { [operation.rawBody.member]: body ?? Buffer.alloc(0) }
+  }
+  if (body === undefined && !needsBody(operation)) return {}
+  if (body === undefined && !typed) throw wrongType(JSON_TYPE)
+  if (body === undefined || body === null || typeof body !== 'object' || Array.isArray(body))
     throw new AppError('invalid_request', 'The body must be a JSON object.')
-  return Object.keys(path).length > 0 ? { ...request.body, ...path } : request.body
+  return body
+}
+
+function wrongType(expected: string, cause?: unknown) {
+  return new AppError('unsupported_media_type', `Content-Type must be ${expected}.`, { cause })
 }
 
 /** An operation whose required input is all in the path can be called without a body. */
@@ -96,7 +124,7 @@ export function preferredWait(header: string | string[] | undefined): number | n
 
 /** The one place where a thrown value becomes an answer. Faults of ours are logged here, with the operation they hit. */
 export function renderError(error: unknown, request: FastifyRequest): HttpAnswer {
-  const known = fromFramework(error)
+  const known = fromFramework(error, request)
   if (!(known instanceof AppError)) {
     const operation = request.routeOptions.config?.operation ?? 'unknown'
     request.log.error({ event: 'request_failed', operation, err: known })
@@ -107,12 +135,12 @@ export function renderError(error: unknown, request: FastifyRequest): HttpAnswer
 }
 
 /** What Fastify refuses by itself, before an operation is reached. */
-function fromFramework(error: unknown): unknown {
+function fromFramework(error: unknown, request: FastifyRequest): unknown {
+  const { config, bodyLimit } = request.routeOptions
   const code = (error as { code?: unknown }).code
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
-    return new AppError('unsupported_media_type', 'Content-Type must be application/json.', { cause: error })
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return wrongType(config?.bodyType ?? JSON_TYPE, error)
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
-    return new AppError('body_too_large', 'The request body is larger than 64 KiB.', { cause: error })
+    return new AppError('body_too_large', `The request body is larger than ${bodyLimit} bytes.`, { cause: error })
   const status = (error as { statusCode?: unknown }).statusCode
   if (!(error instanceof AppError) && typeof status === 'number' && status >= 400 && status < 500)
     return new AppError('invalid_request', 'The request cannot be read.', { cause: error })
@@ -122,5 +150,7 @@ function fromFramework(error: unknown): unknown {
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: string
+    /** The one content type it takes. */
+    bodyType?: string
   }
 }

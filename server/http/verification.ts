@@ -65,7 +65,7 @@ function credentialsOf(requestId: string, api: Api) {
 
 function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_required' }>, api: Api): HttpAnswer {
   const resource = `${api.baseUrl}/api/agent/v1/verify-source`
-  const terms = paymentRequired(api.facilitator.accepts, resource, answer.message)
+  const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message)
   const error = { code: answer.code, message: answer.message, retryable: true }
   return {
     status: 402,

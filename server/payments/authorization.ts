@@ -2,8 +2,8 @@
 import { AppError } from '../errors.ts'
 import { type EvmAuthorization, evmAuthorization, MAX_TIMEOUT_SECONDS, type OfferedPayment } from './x402.ts'
 
-/** Work and settlement must fit before the authorization runs out; the reference facilitator asks for 6 s itself. */
-const MIN_REMAINING_SECONDS = 20
+/** Work and settlement must fit before the authorization runs out: a source may take this long. */
+const MIN_REMAINING_SECONDS = 60
 /** A payer's clock may be this far ahead of ours. */
 const CLOCK_SKEW_SECONDS = 60
 

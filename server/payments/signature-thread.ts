@@ -2,7 +2,8 @@
 // API process goes on answering.
 import { recoverTypedDataAddress } from 'viem/utils'
 
-const TRANSFER = {
+/** The typed data of an EIP-3009 transfer. */
+export const TRANSFER_TYPES = {
   TransferWithAuthorization: [
     { name: 'from', type: 'address' },
     { name: 'to', type: 'address' },
@@ -33,7 +34,7 @@ export async function recoverSigner(transfer: SignedTransfer): Promise<string | 
         chainId: transfer.chainId,
         verifyingContract: transfer.asset.toLowerCase() as `0x${string}`,
       },
-      types: TRANSFER,
+      types: TRANSFER_TYPES,
       primaryType: 'TransferWithAuthorization',
       message: {
         from: from.toLowerCase() as `0x${string}`,

@@ -53,6 +53,20 @@ export const boundPayment = z.object({
 })
 export type BoundPayment = z.output<typeof boundPayment>
 
+/**
+ * Recorded before a settlement is asked for, so that whoever finds it knows that the authorization may be out of our
+ * hands, and where on the chain to look for it.
+ */
+export const settlementIntent = z.object({
+  /** Unix seconds by our clock. */
+  at: z.number(),
+  /** Height of the chain then; null where it could not be read, or there is no chain. */
+  block: z.number().nullable(),
+  /** The transaction the facilitator sent and did not see confirmed. A hint: the chain decides. */
+  transaction: z.string().nullable(),
+})
+export type SettlementIntent = z.output<typeof settlementIntent>
+
 /** How a settlement ended; `response` is what PAYMENT-RESPONSE says. */
 export const settlement = z.object({ payment: paymentShape, response: z.looseObject({}) })
 export type Settlement = z.output<typeof settlement>
@@ -61,8 +75,8 @@ export type SettlementOutcome =
   | { kind: 'paid'; payment: Payment; response: SettleResponse }
   /** Provably not charged, now and for ever, under this authorization. */
   | { kind: 'unpaid'; reason: string }
-  /** May have been charged. Ask again, never for another payment. */
-  | { kind: 'unknown'; reason: string; retryAfterSeconds: number }
+  /** May have been charged. Ask again, never for another payment. `transaction`: see SettlementIntent. */
+  | { kind: 'unknown'; reason: string; retryAfterSeconds: number; transaction?: string }
 
 /** A payment that was read from its header: the payload as it came, and which terms it accepts. */
 export interface OfferedPayment {
@@ -71,18 +85,32 @@ export interface OfferedPayment {
 }
 
 /**
- * Checks and settles payments. Implementations: offline.ts.
- * `settle` may be called again for the same payment, by another process too, and must never charge twice: a payment that
- * is already settled answers `paid` again. It answers, and throws only when it cannot say anything at all.
+ * Checks and settles payments. Implementations: offline.ts, live.ts.
+ *
+ * A settlement is three steps, with a commit between each: `prepare` what is recorded, `settle`, record the outcome.
+ * Whoever finds the record without an outcome asks `resolve` first.
  */
 export interface Facilitator extends AsyncDisposable {
   /** Named in every result's `payment.provider`. */
   readonly provider: string
-  /** What is asked, in order of preference. */
+  /** What is asked, in order of preference. One request's own terms may say more: see `termsFor`. */
   readonly accepts: readonly PaymentRequirements[]
+  /** The terms of one request. The same every time, for as long as the request can be paid. */
+  termsFor(requestId: string): readonly PaymentRequirements[]
+  /** Reads PAYMENT-SIGNATURE, or the object MCP carries, as a payment of this request. Throws AppError `payment_invalid`. */
+  read(given: unknown, requestId: string): OfferedPayment
+  /** Whose authorization this is, proved by its signature, whatever it was meant for. Throws AppError `payment_invalid`. */
+  identify(given: unknown): Promise<PaymentIdentity>
   /** Throws AppError `payment_invalid` for what will not settle, `provider_unavailable` when it cannot tell. */
   verify(offer: OfferedPayment): Promise<void>
-  settle(offer: OfferedPayment): Promise<SettlementOutcome>
+  prepare(offer: OfferedPayment): Promise<SettlementIntent>
+  /**
+   * May be called again for the same payment, by another process too, and never charges twice. Answers whatever becomes
+   * of it; what it throws means no more than `unknown`.
+   */
+  settle(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome>
+  /** Looks and changes nothing. `open`: not used so far and still valid, so the same settlement may be asked for again. */
+  resolve(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome | { kind: 'open' }>
 }
 
 /** The 402's terms, for header and body alike. */
@@ -120,33 +148,40 @@ export const evmAuthorization = z.object({
 })
 export type EvmAuthorization = z.output<typeof evmAuthorization>
 
+/** What a payload says for itself, read by the rules of the network it is for. */
+export type PaymentReader = (
+  payload: PaymentPayload,
+  requirements: PaymentRequirements,
+) => Pick<BoundPayment, 'identity' | 'valid_before'>
+
 /**
  * Reads PAYMENT-SIGNATURE (base64 JSON) or the object MCP carries. No secret is repeated in an error.
  * Throws AppError `payment_invalid`.
  */
-export function readPayment(given: unknown, accepts: readonly PaymentRequirements[]): OfferedPayment {
+export function readPayment(
+  given: unknown,
+  accepts: readonly PaymentRequirements[],
+  read: PaymentReader = readEvmPayment,
+): OfferedPayment {
   const payload = readPayload(given)
   const requirements = accepts.find((terms) => accepted(payload.accepted, terms))
   if (!requirements) throw new AppError('payment_invalid', 'The payment does not accept any of the terms offered.')
+  return { payload, bound: { ...read(payload, requirements), requirements } }
+}
+
+/** EIP-3009 payments are told apart by token, payer and nonce. */
+export const readEvmPayment: PaymentReader = (payload, { network, asset }) => {
   const parsed = evmAuthorization.safeParse(payload.payload)
   if (!parsed.success) throw new AppError('payment_invalid', 'The payment is not an EIP-3009 authorization.')
   const { from, nonce, validBefore } = parsed.data.authorization
   return {
-    payload,
-    bound: {
-      identity: {
-        network: requirements.network,
-        asset: requirements.asset.toLowerCase(),
-        payer: from.toLowerCase(),
-        nonce: nonce.toLowerCase(),
-      },
-      valid_before: Number(validBefore),
-      requirements,
-    },
+    identity: { network, asset: asset.toLowerCase(), payer: from.toLowerCase(), nonce: nonce.toLowerCase() },
+    valid_before: Number(validBefore),
   }
 }
 
-function readPayload(given: unknown): PaymentPayload {
+/** The payload as the client made it; nothing of it is checked but its form. Throws AppError `payment_invalid`. */
+export function readPayload(given: unknown): PaymentPayload {
   let raw = given
   if (typeof given === 'string') {
     try {

@@ -5,6 +5,7 @@ import type { Attestation } from '../verification/result.ts'
 import type { Head, Inclusion } from './chain.ts'
 import {
   consistencyRanges,
+  frontierOf,
   hashesOf,
   inclusionRanges,
   leafHash,
@@ -51,6 +52,12 @@ export async function proveReceipt(tx: Tx, serial: number, size: number): Promis
 export async function proveConsistency(tx: Tx, from: number, to: number): Promise<string[]> {
   const ranges = consistencyRanges(from, to)
   return hashesOf(ranges, await loadNodes(tx, subtreesOf(ranges))).map((hash) => hash.toString('hex'))
+}
+
+/** Hashes of the complete subtrees of a tree of `size` leaves, as `Growth.frontier` gives them. */
+export async function loadFrontier(tx: Tx, size: number): Promise<Buffer> {
+  const subtrees = frontierOf(size)
+  return Buffer.concat(subtrees.map(await loadNodes(tx, subtrees)))
 }
 
 /** A stretch of kept hashes: receipts' leaves at level 0, rows of tree_nodes above. */

@@ -1,40 +1,23 @@
 // The chain's sequencer. Any number of processes append; the head row is the fence between them. Receipts that are asked
 // for while one batch is being committed go into the next, so the cost of a durable commit is shared (see db/batch.ts).
 //
-// A crash before COMMIT leaves nothing. A crash after it leaves the batch whole: receipts, head and the rows the receipts
-// are about moved together. A connection lost *during* it leaves the outcome open, and the chain itself answers: either
-// our last hash stands at our last serial or the batch never happened.
+// A crash before COMMIT leaves nothing. A crash after it leaves the batch whole: receipts, tree, head and the rows the
+// receipts are about moved together. A connection lost *during* it leaves the outcome open until the head can be locked
+// again: by then that transaction is over, and either our last hash stands at our last serial or the batch never happened.
 import { setTimeout as pause } from 'node:timers/promises'
 import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionError } from 'slonik'
 import { z } from 'zod'
 import { openBatcher } from '../db/batch.ts'
-import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
+import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import type { Attestation } from '../verification/result.ts'
-import { signCheckpoint } from './checkpoint.ts'
-import { attest, type SigningKey } from './format.ts'
-import { type Growth, growTree, hashesOf, inclusionRanges, rootHash } from './tree.ts'
+import { type Append, admitEntries, Refused, writeCompanions } from './companions.ts'
+import { advanceHead, type Head, lockHead } from './head.ts'
+import { linkReceipts } from './links.ts'
+import type { Signer } from './signer.ts'
+import { type Growth, hashesOf, inclusionRanges } from './tree.ts'
 
-/** Rows of one kind that belong to receipts and are written in the same transaction. */
-export interface Companion<Item, Refusal = never> {
-  /** Locks the items' rows and says which may go on: null, or why not. A refused item gets no receipt. */
-  admit(tx: Tx, items: Item[]): Promise<(null | Refused<Refusal>)[]>
-  write(tx: Tx, entries: { item: Item; attestation: Attestation }[]): Promise<void>
-}
-
-/** Why a companion did not let its receipt be made. */
-export class Refused<Reason> {
-  readonly reason: Reason
-  constructor(reason: Reason) {
-    this.reason = reason
-  }
-}
-
-export interface Append<Item = unknown, Refusal = unknown> {
-  subjectSha256: string
-  label: string | null
-  requestedBy: string
-  companion?: { kind: Companion<Item, Refusal>; item: Item }
-}
+export { type Append, type Companion, Refused } from './companions.ts'
+export { findHead, type Head } from './head.ts'
 
 /** A durable receipt, and the head that covers it. */
 export interface Appended {
@@ -52,7 +35,7 @@ export interface Inclusion {
 }
 
 export interface Chain extends AsyncDisposable {
-  /** Name of the log in its checkpoints. */
+  /** Name of the log in its checkpoints; once there is a first one, that one's name counts. */
   readonly origin: string
   /**
    * Resolves once the receipt is durable and covered by a signed head, or when its companion refused it.
@@ -61,25 +44,24 @@ export interface Chain extends AsyncDisposable {
   append<Item, Refusal>(entry: Append<Item, Refusal>): Promise<Appended | Refused<Refusal>>
 }
 
-export interface ChainKeys {
-  receipt: SigningKey
-  checkpoint: SigningKey
-}
-
 const MAX_BATCH = 256
 const MAX_QUEUE = 4096
-const MAX_ATTEMPTS = 5
+/** With the pauses between them some ten seconds: a database that restarts is waited for. */
+const MAX_ATTEMPTS = 8
 
-/** @param now milliseconds since the epoch; receipts never go back behind the head's. */
-export function openChain(
-  db: Database,
-  keys: ChainKeys,
-  { origin, now = Date.now }: { origin: string; now?: () => number },
-): Chain {
-  const writer = { db, keys, origin, now }
+interface Options {
+  origin: string
+  /** Milliseconds since the epoch; receipts never go back behind the head's. */
+  now?: () => number
+  maxQueue?: number
+}
+
+export function openChain(db: Database, signer: Signer, options: Options): Chain {
+  const { origin, now = Date.now, maxQueue = MAX_QUEUE } = options
+  const writer = { db, signer, origin, now }
   const batcher = openBatcher((entries: Append[]) => appendDurably(writer, entries), {
     batch: MAX_BATCH,
-    queue: MAX_QUEUE,
+    queue: maxQueue,
   })
   return {
     origin,
@@ -91,53 +73,49 @@ export function openChain(
 
 interface Writer {
   db: Database
-  keys: ChainKeys
+  signer: Signer
   origin: string
   now: () => number
 }
 type Outcome = (Appended | Refused<unknown>)[]
 
 async function appendDurably(writer: Writer, entries: Append[]): Promise<Outcome> {
+  let tried: Outcome | null = null
   for (let attempt = 1; ; attempt++) {
-    const written: { outcome: Outcome | null } = { outcome: null }
     try {
       return await transact(writer.db, async (tx) => {
-        written.outcome = await appendBatch(tx, writer, entries)
-        return written.outcome
+        const head = await lockHead(tx)
+        // Only under the lock: before it, a commit that nobody waits for any more may still be on its way.
+        if (tried && (await didLand(tx, tried))) return tried
+        tried = await appendBatch(tx, head, writer, entries)
+        return tried
       })
     } catch (error) {
-      if (!isConnectionLoss(error)) throw error
-      if (written.outcome && (await didLand(writer.db, written.outcome))) return written.outcome
-      if (attempt === MAX_ATTEMPTS) throw error
+      if (!isConnectionLoss(error) || attempt === MAX_ATTEMPTS) throw error
+      await pause(50 * 2 ** attempt)
     }
   }
 }
 
-async function appendBatch(tx: Tx, writer: Writer, entries: Append[]): Promise<Outcome> {
-  const head = await lockHead(tx)
-  const refusals = await admit(tx, entries)
-  const tsMs = Math.max(writer.now(), head.ts_ms)
-  const tree = growTree(head.serial, head.frontier)
-  let prevHash = head.receipt_hash
-  const attested = entries.map((entry, index) => {
-    if (refusals[index]) return refusals[index]
-    const attestation = attest({ ...entry, serial: tree.size + 1, prevHash, tsMs }, writer.keys.receipt)
-    prevHash = attestation.receipt_hash
-    tree.append(Buffer.from(prevHash, 'hex'))
-    return attestation
-  })
-  const attestations = attested.filter((made): made is Attestation => !(made instanceof Refused))
-  if (attestations.length === 0) return attested.filter((made): made is Refused<unknown> => made instanceof Refused)
-  const root = rootHash(tree.size, tree.nodeAt)
-  const checkpoint = signCheckpoint(writer.origin, tree.size, root, writer.keys.checkpoint)
-  await insertReceipts(tx, attestations)
-  await insertNodes(tx, tree)
-  await moveHead(tx, { serial: tree.size, prevHash, tsMs, frontier: tree.frontier(), checkpoint })
-  await writeCompanions(tx, entries, attested)
+async function appendBatch(tx: Tx, head: Head, writer: Writer, entries: Append[]): Promise<Outcome> {
+  const keys = await writer.signer.keysAt(tx, head.key_changes)
+  const refusals = await admitEntries(tx, entries)
+  const admitted = entries.filter((_, index) => refusals[index] === null)
+  const links = linkReceipts(head, keys, admitted, writer)
+  const linked = links.attestations.values()
+  const attested = refusals.map((refusal) => refusal ?? linked.next().value!)
+  if (admitted.length > 0) {
+    await advanceHead(tx, links)
+    await writeCompanions(tx, entries, attested)
+  }
   return attested.map((made) =>
     made instanceof Refused
       ? made
-      : { attestation: made, checkpoint, inclusion: () => proveInclusion(made.serial, tree) },
+      : {
+          attestation: made,
+          checkpoint: links.checkpoint,
+          inclusion: () => proveInclusion(made.serial, links.tree),
+        },
   )
 }
 
@@ -150,111 +128,13 @@ function proveInclusion(serial: number, tree: Growth): Inclusion {
   }
 }
 
-const headRow = z.object({
-  serial: z.number(),
-  receipt_hash: z.string(),
-  ts_ms: z.number(),
-  frontier: z.instanceof(Buffer),
-  checkpoint: z.string(),
-})
-export type Head = z.output<typeof headRow>
-
-const headColumns = sql.fragment`serial, encode(receipt_hash, 'hex') receipt_hash, ts_ms, frontier, checkpoint`
-
-function lockHead(tx: Tx): Promise<Head> {
-  return tx.one(sql.prepared('lock_chain_head', headRow)`select ${headColumns} from chain_head for update`)
-}
-
-/** The end of the chain; serial 0, 64 zeros and no checkpoint before the first receipt. */
-export function findHead(tx: Tx | Database): Promise<Head> {
-  return tx.one(sql.prepared('find_chain_head', headRow)`select ${headColumns} from chain_head`)
-}
-
-async function moveHead(
-  tx: Tx,
-  head: { serial: number; prevHash: string; tsMs: number; frontier: Buffer; checkpoint: string },
-) {
-  await tx.query(sql.prepared('move_chain_head', nothing)`
-    update chain_head set serial = ${head.serial}, receipt_hash = decode(${head.prevHash}, 'hex'), ts_ms = ${head.tsMs},
-      frontier = ${sql.binary(head.frontier)}, checkpoint = ${head.checkpoint}`)
-}
-
-async function insertNodes(tx: Tx, tree: Growth) {
-  const made = tree.made()
-  if (made.length === 0) return
-  await tx.query(sql.prepared('insert_tree_nodes', nothing)`
-    insert into tree_nodes (level, index, hash)
-    select level, index, hash
-    from unnest(${column(made, 'int2', (node) => node.level)}, ${column(made, 'int8', (node) => node.index)},
-                ${column(made, 'bytea', (node) => node.hash)}) as t (level, index, hash)`)
-}
-
-/** Entries of one kind are asked together, so that a batch costs one statement per kind. */
-function byKind(entries: Append[]) {
-  const groups = new Map<Companion<unknown, unknown>, number[]>()
-  for (const [index, entry] of entries.entries()) {
-    if (!entry.companion) continue
-    const group = groups.get(entry.companion.kind)
-    if (group) group.push(index)
-    else groups.set(entry.companion.kind, [index])
-  }
-  return groups
-}
-
-async function admit(tx: Tx, entries: Append[]): Promise<(null | Refused<unknown>)[]> {
-  const refusals: (null | Refused<unknown>)[] = entries.map(() => null)
-  for (const [kind, indexes] of byKind(entries)) {
-    const answers = await kind.admit(
-      tx,
-      indexes.map((index) => entries[index]?.companion?.item),
-    )
-    for (const [at, index] of indexes.entries()) refusals[index] = answers[at] ?? null
-  }
-  return refusals
-}
-
-async function writeCompanions(tx: Tx, entries: Append[], attested: (Attestation | Refused<unknown>)[]) {
-  for (const [kind, indexes] of byKind(entries)) {
-    const written = indexes.flatMap((index) => {
-      const attestation = attested[index]
-      return attestation && !(attestation instanceof Refused)
-        ? [{ item: entries[index]?.companion?.item, attestation }]
-        : []
-    })
-    if (written.length > 0) await kind.write(tx, written)
-  }
-}
-
-async function insertReceipts(tx: Tx, attestations: Attestation[]) {
-  const hex = (field: 'subject_sha256' | 'prev_hash' | 'receipt_hash' | 'sig_ed25519_hex') =>
-    column(attestations, 'text', (a) => a[field])
-  await tx.query(sql.prepared('insert_receipts', nothing)`
-    insert into receipts (serial, ts_ms, subject_sha256, label, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)
-    select serial, ts_ms, decode(subject, 'hex'), label, requested_by, key_id,
-           decode(prev, 'hex'), decode(receipt_hash, 'hex'), decode(sig, 'hex')
-    from unnest(
-      ${column(attestations, 'int8', (a) => a.serial)}, ${column(attestations, 'int8', (a) => a.ts_ms)},
-      ${hex('subject_sha256')}, ${column(attestations, 'text', (a) => a.label)},
-      ${column(attestations, 'text', (a) => a.requested_by)},
-      ${column(attestations, 'int4', (a) => a.key_id)},
-      ${hex('prev_hash')}, ${hex('receipt_hash')}, ${hex('sig_ed25519_hex')}
-    ) as t (serial, ts_ms, subject, label, requested_by, key_id, prev, receipt_hash, sig)`)
-}
-
-/** The commit's answer was lost: whether it happened is read from the chain, which no other batch can have written alike. */
-async function didLand(db: Database, written: Outcome): Promise<boolean> {
-  const made = written.findLast((outcome): outcome is Appended => !(outcome instanceof Refused))
+/** Whether a batch stands in the chain is read from the chain, which no other batch can have written alike. */
+async function didLand(tx: Tx, tried: Outcome): Promise<boolean> {
+  const made = tried.findLast((outcome): outcome is Appended => !(outcome instanceof Refused))
   if (!made) return false
-  const last = made.attestation
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await db.exists(sql.type(z.object({}))`
-        select from receipts where serial = ${last.serial} and receipt_hash = decode(${last.receipt_hash}, 'hex')`)
-    } catch (error) {
-      if (attempt === 20) throw error
-      await pause(100 * attempt)
-    }
-  }
+  const { serial, receipt_hash } = made.attestation
+  return tx.exists(sql.type(z.object({}))`
+    select from receipts where serial = ${serial} and receipt_hash = decode(${receipt_hash}, 'hex')`)
 }
 
 function isConnectionLoss(error: unknown): boolean {

@@ -1,27 +1,76 @@
 // Signed heads of the tree in the form of C2SP tlog-checkpoint and signed-note, so that the tools and witnesses of
 // transparency logs read them as they are.
-import { createHash, sign } from 'node:crypto'
+import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import type { SigningKey } from './format.ts'
 
-/** Ed25519, in signed-note's registry. */
-const ALGORITHM = Buffer.of(1)
+/** Signature types in signed-note's registry: Ed25519 over the note's text, and over a witness's timestamped form of it. */
+export const NOTE_ED25519 = 1
+export const COSIGNATURE_ED25519 = 4
 
 /** First four bytes that tell signatures of one name apart. */
-function noteKeyId(name: string, publicKey: Buffer): Buffer {
-  return createHash('sha256').update(`${name}\n`).update(ALGORITHM).update(publicKey).digest().subarray(0, 4)
+export function noteKeyId(name: string, type: number, publicKey: Uint8Array): Buffer {
+  return createHash('sha256').update(`${name}\n`).update(Buffer.of(type)).update(publicKey).digest().subarray(0, 4)
+}
+
+/** @param raw the 32 bytes of an Ed25519 public key */
+export function publicKeyOf(raw: Buffer): KeyObject {
+  return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }, format: 'jwk' })
 }
 
 /** What a monitor pins: name, key id and key in one line. */
 export function verifierKey(name: string, publicKeyHex: string): string {
   const publicKey = Buffer.from(publicKeyHex, 'hex')
-  const encoded = Buffer.concat([ALGORITHM, publicKey]).toString('base64')
-  return `${name}+${noteKeyId(name, publicKey).toString('hex')}+${encoded}`
+  const encoded = Buffer.concat([Buffer.of(NOTE_ED25519), publicKey]).toString('base64')
+  return `${name}+${noteKeyId(name, NOTE_ED25519, publicKey).toString('hex')}+${encoded}`
 }
 
-/** @param origin names the log; it must not change while the log lives, and is also the name of the signing key */
-export function signCheckpoint(origin: string, size: number, root: Buffer, key: SigningKey): string {
-  const text = `${origin}\n${size}\n${root.toString('base64')}\n`
-  const publicKey = Buffer.from(key.publicKeyHex, 'hex')
-  const signature = Buffer.concat([noteKeyId(origin, publicKey), sign(null, Buffer.from(text), key.privateKey)])
-  return `${text}\n\u2014 ${origin} ${signature.toString('base64')}\n`
+/** The signed text: the log's name, the tree's size and its root. */
+export function checkpointText(origin: string, size: number, root: Buffer): string {
+  return `${origin}\n${size}\n${root.toString('base64')}\n`
+}
+
+/**
+ * @param origin names the log; it must not change while the log lives, and is also the name of the signing keys
+ * @param keys one signature line each
+ */
+export function signCheckpoint(origin: string, size: number, root: Buffer, keys: readonly SigningKey[]): string {
+  const text = checkpointText(origin, size, root)
+  const lines = keys.map((key) => {
+    const keyId = noteKeyId(origin, NOTE_ED25519, Buffer.from(key.publicKeyHex, 'hex'))
+    return signatureLine(origin, keyId, sign(null, Buffer.from(text), key.privateKey))
+  })
+  return `${text}\n${lines.join('')}`
+}
+
+export function signatureLine(name: string, keyId: Uint8Array, signature: Uint8Array): string {
+  return `\u2014 ${name} ${Buffer.concat([keyId, signature]).toString('base64')}\n`
+}
+
+/** The log's name in a checkpoint, or null for the empty text that stands before the first one. */
+export function originOf(checkpoint: string): string | null {
+  return checkpoint === '' ? null : checkpoint.slice(0, checkpoint.indexOf('\n'))
+}
+
+export interface NoteSignature {
+  name: string
+  keyId: Buffer
+  signature: Buffer
+}
+
+/** Text and signatures of a signed note; null for what is none. Nothing is verified here. */
+export function readNote(note: string): { text: string; signatures: NoteSignature[] } | null {
+  const end = note.lastIndexOf('\n\n')
+  if (end < 0 || !note.endsWith('\n')) return null
+  const signatures = note
+    .slice(end + 2, -1)
+    .split('\n')
+    .map(readSignatureLine)
+  return signatures.every((one) => one !== null) ? { text: note.slice(0, end + 1), signatures } : null
+}
+
+export function readSignatureLine(line: string): NoteSignature | null {
+  const [, name, base64 = ''] = line.match(/^\u2014 (\S+) ([A-Za-z0-9+/]+={0,2})$/) ?? []
+  const bytes = Buffer.from(base64, 'base64')
+  if (!name || bytes.length < 5 || bytes.toString('base64') !== base64) return null
+  return { name, keyId: bytes.subarray(0, 4), signature: bytes.subarray(4) }
 }

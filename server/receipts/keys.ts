@@ -1,10 +1,11 @@
-// Signing keys: one per purpose, all derived from one seed, so that a signature made for one thing can never be read as
-// another. The database knows every public key that ever signed; the seed and the private keys are nowhere but in memory.
+// Signing keys: one per purpose and generation, all derived from one seed, so that a signature made for one thing can never
+// be read as another. The database knows every public key that ever signed; the seed and the private keys are nowhere but
+// in memory.
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type Database, sql, type Tx, transact } from '../db/pool.ts'
+import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { SigningKey } from './format.ts'
 
 export const KEY_USES = ['receipt', 'lease', 'webhook', 'checkpoint'] as const
@@ -18,9 +19,15 @@ export function deriveSecret(seed: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', seed, Buffer.alloc(0), `countersign ${purpose} v1`, 32))
 }
 
-function derivePrivateKey(seed: Buffer, use: KeyUse) {
-  const key = Buffer.concat([PKCS8_ED25519, deriveSecret(seed, `${use} key`)])
-  return createPrivateKey({ key, format: 'der', type: 'pkcs8' })
+/** @param generation 1 for the first key of a use, one more with every rotation */
+export function deriveKey(seed: Buffer, use: KeyUse, generation: number): Omit<SigningKey, 'keyId'> {
+  const secret = deriveSecret(seed, generation === 1 ? `${use} key` : `${use} key ${generation}`)
+  const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8_ED25519, secret]), format: 'der', type: 'pkcs8' })
+  return { privateKey, publicKeyHex: publicKeyHexOf(privateKey) }
+}
+
+function publicKeyHexOf(privateKey: KeyObject): string {
+  return createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex')
 }
 
 /**
@@ -40,40 +47,40 @@ export function keptSeed(folder: string): Buffer {
   return Buffer.from(text, 'hex')
 }
 
-function publicKeyHexOf(privateKey: KeyObject): string {
-  return createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex')
-}
-
 /** Whether this seed makes the active key of the use; null when there is none yet. Reads only. */
 export async function isActiveKey(db: Database, seed: Buffer, use: KeyUse): Promise<boolean | null> {
-  const active = await db.maybeOneFirst(sql.type(z.object({ pubkey_hex: z.string() }))`
-    select encode(pubkey, 'hex') pubkey_hex from signing_keys where use = ${use} and status = 'active'`)
-  return active === null ? null : active === publicKeyHexOf(derivePrivateKey(seed, use))
+  const active = await db.maybeOne(sql.type(activeKey)`${activeKeys(use)}`)
+  return active && deriveKey(seed, use, active.generation).publicKeyHex === active.pubkey_hex
 }
 
 /**
- * The active key of one use, registered in the database on first sight. Refuses when the database's active key is
- * another one: signing on with a changed seed would break every verifier that pinned the old key.
+ * The active key of one use; the first of its use is registered in the database on first sight. Refuses when the
+ * database's active key is not of this seed: signing on with a changed seed would break every verifier that pinned it.
  */
 export async function openSigningKey(db: Database, seed: Buffer, use: KeyUse): Promise<SigningKey> {
-  const privateKey = derivePrivateKey(seed, use)
-  const publicKeyHex = publicKeyHexOf(privateKey)
-  const keyId = await transact(db, (tx) => registerKey(tx, use, publicKeyHex))
-  return { keyId, publicKeyHex, privateKey }
+  const pubkey = Buffer.from(deriveKey(seed, use, 1).publicKeyHex, 'hex')
+  return transact(db, async (tx) => {
+    await tx.query(sql.type(nothing)`
+      insert into signing_keys (use, generation, pubkey, first_serial)
+      values (${use}, 1, ${sql.binary(pubkey)}, ${use === 'receipt' ? 1 : null}) on conflict do nothing`)
+    return findSigningKey(tx, seed, use)
+  })
 }
 
-async function registerKey(tx: Tx, use: KeyUse, publicKeyHex: string): Promise<number> {
-  const pubkey = Buffer.from(publicKeyHex, 'hex')
-  await tx.query(sql.type(z.object({ key_id: z.number() }))`
-    insert into signing_keys (use, pubkey) values (${use}, ${sql.binary(pubkey)}) on conflict do nothing returning key_id`)
-  const active = await tx.maybeOne(sql.type(z.object({ key_id: z.number(), pubkey_hex: z.string() }))`
-    select key_id, encode(pubkey, 'hex') pubkey_hex from signing_keys where use = ${use} and status = 'active'`)
-  if (active?.pubkey_hex === publicKeyHex) return active.key_id
+/** As `openSigningKey`, registering nothing. */
+export async function findSigningKey(tx: Tx, seed: Buffer, use: KeyUse): Promise<SigningKey> {
+  const active = await tx.maybeOne(sql.type(activeKey)`${activeKeys(use)}`)
+  const key = active && deriveKey(seed, use, active.generation)
+  if (key?.publicKeyHex === active?.pubkey_hex && key && active) return { ...key, keyId: active.key_id }
   throw new Error(
     `The ${use} key of this signing seed is not the active one of this database (key_id ${active?.key_id}). ` +
       'Start with the seed that made it.',
   )
 }
+
+const activeKey = z.object({ key_id: z.number(), generation: z.number(), pubkey_hex: z.string() })
+const activeKeys = (use: KeyUse) => sql.fragment`
+  select key_id, generation, encode(pubkey, 'hex') pubkey_hex from signing_keys where use = ${use} and status = 'active'`
 
 export const publicKey = z.strictObject({
   key_id: z.int().min(0),
@@ -81,8 +88,15 @@ export const publicKey = z.strictObject({
   alg: z.literal('Ed25519'),
   pubkey_hex: z.string().regex(/^[0-9a-f]{64}$/),
   status: z.enum(['active', 'retired', 'compromised']),
-  first_serial: z.int().nullable().describe('First receipt signed with it; null for other uses or before the first.'),
-  last_serial: z.int().nullable().describe('Last receipt it may have signed; null while active.'),
+  first_serial: z
+    .int()
+    .nullable()
+    .describe('First receipt it may sign; null for other uses, and before the first receipt of all.'),
+  last_serial: z.int().nullable().describe('Last receipt it may have signed; null while active and for other uses.'),
+  introduced_by: z
+    .int()
+    .nullable()
+    .describe('Serial of the receipt that introduced it; null for the first key of its use.'),
   created_at: z.string(),
 })
 
@@ -90,10 +104,7 @@ export const publicKey = z.strictObject({
 export function listKeys(tx: Tx) {
   return tx.any(sql.type(publicKey)`
     select key_id, use, 'Ed25519' alg, encode(pubkey, 'hex') pubkey_hex, status,
-           case when use = 'receipt' then
-             (select min(serial) from receipts r where r.key_id = k.key_id) end first_serial,
-           case when use = 'receipt' and status <> 'active' then
-             (select max(serial) from receipts r where r.key_id = k.key_id) end last_serial,
+           case when h.serial > 0 then first_serial end first_serial, last_serial, introduced_by,
            to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') created_at
-    from signing_keys k order by key_id`)
+    from signing_keys k cross join chain_head h order by key_id`)
 }

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { enqueue } from '../db/jobs.ts'
-import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
+import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { BoundPayment } from '../payments/x402.ts'
 import { type RequestView, requestView, viewColumns } from './request.ts'
 import type { VerificationInput } from './result.ts'
@@ -74,25 +74,10 @@ async function insertQuotes(tx: Tx, items: Admission[]) {
   await tx.query(sql.prepared('insert_quotes', nothing)`
     insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at)
     select id::uuid, key_hash, decode(body_hash, 'hex'), 'quoted', body::json, now() + ttl * interval '1 second'
-    from unnest(${sql.array(
-      items.map((i) => i.id),
-      'text',
-    )}, ${sql.array(
-      items.map((i) => i.keyHash),
-      'bytea',
-    )},
-                ${sql.array(
-                  items.map((i) => i.bodyHash),
-                  'text',
-                )},
-                ${sql.array(
-                  items.map((i) => JSON.stringify(i.body)),
-                  'text',
-                )},
-                ${sql.array(
-                  items.map((i) => i.quoteTtlSeconds),
-                  'int4',
-                )}) as t (id, key_hash, body_hash, body, ttl)
+    from unnest(${column(items, 'text', (i) => i.id)}, ${column(items, 'bytea', (i) => i.keyHash)},
+                ${column(items, 'text', (i) => i.bodyHash)},
+                ${column(items, 'text', (i) => JSON.stringify(i.body))},
+                ${column(items, 'int4', (i) => i.quoteTtlSeconds)}) as t (id, key_hash, body_hash, body, ttl)
     order by key_hash
     on conflict (key_hash) do nothing`)
 }
@@ -104,10 +89,7 @@ async function lockRows(tx: Tx, items: Admission[]): Promise<Map<string, LockedR
   const rows = await tx.any(sql.prepared('lock_requests', lockedRow)`
     select ${viewColumns}, encode(key_hash, 'hex') key_hash,
            state in ('quoted', 'unpaid') and quote_expires_at > now() payable
-    from verification_requests where key_hash = any(${sql.array(
-      items.map((item) => item.keyHash),
-      'bytea',
-    )})
+    from verification_requests where key_hash = any(${column(items, 'bytea', (item) => item.keyHash)})
     order by verification_requests.key_hash for update`)
   return new Map(rows.map((row) => [row.key_hash, row]))
 }
@@ -147,18 +129,9 @@ async function acceptRows(tx: Tx, offers: Offer[]): Promise<Map<string, RequestV
     update verification_requests r
     set state = case r.state when 'unpaid' then 'assessed' else 'accepted' end,
         payment = t.bound::json, payment_sealed = t.sealed, changed_at = now()
-    from unnest(${sql.array(
-      offers.map((o) => o.row.id),
-      'text',
-    )},
-                ${sql.array(
-                  offers.map((o) => JSON.stringify(o.payment.bound)),
-                  'text',
-                )},
-                ${sql.array(
-                  offers.map((o) => o.payment.sealFor(o.row.id)),
-                  'bytea',
-                )}) as t (request_id, bound, sealed)
+    from unnest(${column(offers, 'text', (o) => o.row.id)},
+                ${column(offers, 'text', (o) => JSON.stringify(o.payment.bound))},
+                ${column(offers, 'bytea', (o) => o.payment.sealFor(o.row.id))}) as t (request_id, bound, sealed)
     where r.id = t.request_id::uuid
     returning ${viewColumns}`)
   return new Map(rows.map((row) => [row.id, row]))

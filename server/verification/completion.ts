@@ -1,7 +1,7 @@
 // The last step of a verification: the result is put together, sealed into the receipt chain and stored as the very bytes
 // that every answer from then on serves. Receipt, bytes and state are one transaction (see receipts/chain.ts).
 import { z } from 'zod'
-import { nothing, sql } from '../db/pool.ts'
+import { column, nothing, sql } from '../db/pool.ts'
 import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
 import { type Append, type Chain, type Companion, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
@@ -125,13 +125,7 @@ const completions: Companion<Sealed, 'fenced'> = {
   async admit(tx, items) {
     const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
       select r.id::text from verification_requests r
-      join unnest(${sql.array(
-        items.map((item) => item.id),
-        'text',
-      )}, ${sql.array(
-        items.map((item) => item.attempt),
-        'text',
-      )})
+      join unnest(${column(items, 'text', (item) => item.id)}, ${column(items, 'text', (item) => item.attempt)})
         as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
       where r.state = 'settled' order by r.id for update of r`)
     const found = new Set(ready)
@@ -152,14 +146,8 @@ const completions: Companion<Sealed, 'fenced'> = {
       update verification_requests r
       set state = 'completed', result = t.result, settlement_header = t.header, changed_at = now(),
           observation = null, assessment = null, attempt = null
-      from unnest(${sql.array(
-        entries.map((e) => e.item.id),
-        'text',
-      )}, ${sql.array(results, 'bytea')},
-                  ${sql.array(
-                    entries.map((e) => e.item.settlementHeader),
-                    'text',
-                  )}) as t (id, result, header)
+      from unnest(${column(entries, 'text', (e) => e.item.id)}, ${sql.array(results, 'bytea')},
+                ${column(entries, 'text', (e) => e.item.settlementHeader)}) as t (id, result, header)
       where r.id = t.id::uuid`)
   },
 }

@@ -9,7 +9,7 @@ import { AppError } from '../errors.ts'
 import { type Call, defineExchange } from '../operation.ts'
 import { parsePublicUrl } from '../outbound/url-policy.ts'
 import { sealPayload } from '../payments/seal.ts'
-import { type OfferedPayment, readPayment, samePayment } from '../payments/x402.ts'
+import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
 import { isRecoveryToken } from './recovery.ts'
@@ -84,9 +84,10 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
   if (row && !isPayable(row)) return answerStanding(row, call, { replay: true })
   if (!api.config.verificationEnabled) throw new AppError('verification_disabled', 'Verification is switched off here.')
   if (!row) refuseHopeless(input, call)
+  if (!row) await api.assessors.requireOne()
 
   const admission = { id: row?.id ?? randomUUID(), known: row !== null, keyHash, bodyHash, body: input }
-  const { offer, refusal } = await takePayment(call)
+  const { offer, refusal } = await takePayment(call, admission.id)
   const admitted = await admit(call, {
     ...admission,
     quoteTtlSeconds: api.config.quoteTtlSeconds,
@@ -146,13 +147,13 @@ function isPayable(row: RequestView): boolean {
 }
 
 /** The verified payment that came along, or why the one that came is not taken, or neither. */
-async function takePayment({
-  api,
-  credentials,
-}: Call): Promise<{ offer: OfferedPayment | null; refusal: AppError | null }> {
+async function takePayment(
+  { api, credentials }: Call,
+  requestId: string,
+): Promise<{ offer: OfferedPayment | null; refusal: AppError | null }> {
   if (credentials.payment === undefined) return { offer: null, refusal: null }
   try {
-    const offer = readPayment(credentials.payment, api.facilitator.accepts)
+    const offer = api.facilitator.read(credentials.payment, requestId)
     await api.facilitator.verify(offer)
     return { offer, refusal: null }
   } catch (error) {
@@ -212,7 +213,7 @@ async function answerStanding(
 function bringsOtherPayment(row: RequestView, { api, credentials }: Call): boolean {
   if (credentials.payment === undefined || !row.payment) return false
   try {
-    return !samePayment(readPayment(credentials.payment, api.facilitator.accepts).bound.identity, row.payment.identity)
+    return !samePayment(api.facilitator.read(credentials.payment, row.id).bound.identity, row.payment.identity)
   } catch {
     return false
   }

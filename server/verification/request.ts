@@ -11,7 +11,7 @@ import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
-import { boundPayment, settlement } from '../payments/x402.ts'
+import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
 import { assessment } from './assessment.ts'
 import { observation } from './observation.ts'
 import { verificationInput } from './result.ts'
@@ -102,6 +102,7 @@ export const workingRequest = z.object({
   payment_sealed: z.instanceof(Buffer).nullable(),
   stored: storedObservation.nullable(),
   assessment: assessment.nullable(),
+  intent: settlementIntent.nullable(),
   settlement: settlement.nullable(),
 })
 export type WorkingRequest = z.output<typeof workingRequest>
@@ -114,7 +115,8 @@ export function claimRequest(db: Database, id: string, attempt: string): Promise
   return db.maybeOne(sql.prepared('claim_request', workingRequest)`
     update verification_requests set attempt = ${attempt}
     where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
-    returning id, state, attempt, body, payment, payment_sealed, observation stored, assessment, settlement`)
+    returning id, state, attempt, body, payment, payment_sealed, observation stored, assessment,
+              settlement_intent intent, settlement`)
 }
 
 /** Whether this attempt still owns the request; if so nobody else can take it before the transaction ends. */
@@ -136,6 +138,7 @@ export interface Step {
   to: State
   stored?: StoredObservation
   assessment?: z.output<typeof assessment>
+  intent?: SettlementIntent
   settlement?: z.output<typeof settlement>
 }
 
@@ -147,7 +150,7 @@ export async function advance(
   steps: Steps,
   request: WorkingRequest,
   to: State,
-  added: Pick<Step, 'stored' | 'assessment' | 'settlement'> = {},
+  added: Pick<Step, 'stored' | 'assessment' | 'intent' | 'settlement'> = {},
 ): Promise<WorkingRequest> {
   if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
   const { id, attempt, state: from } = request
@@ -155,49 +158,93 @@ export async function advance(
   return { ...request, state: to, ...added }
 }
 
-/** Writes one group of steps; the columns a step does not give stay as they are. */
+/**
+ * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it, and the
+ * payment it was settled with, which could be charged again, is not kept an instant longer.
+ */
 export async function writeSteps(db: Database, steps: Step[]): Promise<boolean[]> {
   const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
   const column = (values: (string | null)[]) => sql.array(values, 'text')
   const moved = await db.anyFirst(sql.prepared('write_steps', z.object({ id: z.string() }))`
-    update verification_requests r
-    set state = t.to_state, changed_at = now(),
-        observation = coalesce(t.stored::json, r.observation),
-        assessment = coalesce(t.assessment::json, r.assessment),
-        settlement = coalesce(t.settlement::json, r.settlement),
-        -- Settled for good: what could be charged again is not kept an instant longer.
-        payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
-    from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
-                ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
-                ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
-                ${column(steps.map((s) => json(s.settlement)))})
-         as t (id, attempt, from_state, to_state, stored, assessment, settlement)
-    where r.id = t.id::uuid and r.attempt = t.attempt::uuid and r.state = t.from_state
-    returning r.id::text`)
+    with moved as (
+      update verification_requests r
+      set state = t.to_state, changed_at = now(),
+          observation = coalesce(t.stored::json, r.observation),
+          assessment = coalesce(t.assessment::json, r.assessment),
+          settlement_intent = coalesce(t.intent::json, r.settlement_intent),
+          settlement = coalesce(t.settlement::json, r.settlement),
+          payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
+      from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
+                  ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
+                  ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
+                  ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
+           as t (id, attempt, from_state, to_state, stored, assessment, intent, settlement)
+      where r.id = t.id::uuid and r.attempt = t.attempt::uuid and r.state = t.from_state
+      returning r.id, r.state, r.payment, r.settlement -> 'payment' paid
+    ), booked as (
+      insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction)
+      select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction'
+      from moved where state = 'settled'
+    )
+    select id::text from moved`)
   const taken = new Set(moved)
   return steps.map((step) => taken.has(step.id))
 }
 
+const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic`
+const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
+      payment #>> '{identity,payer}', payment #>> '{identity,nonce}',
+      payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric`
+
 /** Ends a request that was not charged and frees its payment authorization. Throws Fenced. */
 export async function failRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, error: RequestError) {
-  const failed = await tx.query(sql.type(nothing)`
-    update verification_requests
-    set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null,
-        assessment = null, attempt = null, changed_at = now()
-    where id = ${request.id} and attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')`)
-  if (failed.rowCount === 0) throw new Fenced(`request ${request.id} cannot be failed any more`)
+  const failed = await tx.any(sql.type(z.object({ id: z.string() }))`
+    with failed as (
+      update verification_requests
+      set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null,
+          assessment = null, attempt = null, changed_at = now()
+      where id = ${request.id} and attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')
+      returning id, payment
+    ), booked as (
+      insert into payment_ledger (${ledgerColumns}, outcome, reason)
+      select ${ledgerValues}, 'failed', ${error.code} from failed
+    )
+    select id::text from failed`)
+  if (failed.length === 0) throw new Fenced(`request ${request.id} cannot be failed any more`)
   await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
 }
 
-/** The payment provably was not charged: work is kept, the authorization is let go, and new terms may be asked for. */
-export async function releasePayment(tx: Tx, request: WorkingRequest, quoteTtlSeconds: number) {
-  const released = await tx.query(sql.type(nothing)`
-    update verification_requests
-    set state = 'unpaid', payment_sealed = null, attempt = null, changed_at = now(),
-        quote_expires_at = now() + ${quoteTtlSeconds} * interval '1 second'
-    where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
-  if (released.rowCount === 0) throw new Fenced(`request ${request.id} left settling`)
+/**
+ * The payment provably was not charged: work is kept, the authorization is let go, and new terms may be asked for.
+ * Throws Fenced.
+ */
+export async function releasePayment(
+  tx: Tx,
+  request: Pick<WorkingRequest, 'id' | 'attempt'>,
+  { reason, quoteTtlSeconds }: { reason: string; quoteTtlSeconds: number },
+) {
+  const released = await tx.any(sql.type(z.object({ id: z.string() }))`
+    with released as (
+      update verification_requests
+      set state = 'unpaid', payment_sealed = null, attempt = null, changed_at = now(),
+          quote_expires_at = now() + ${quoteTtlSeconds} * interval '1 second'
+      where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'
+      returning id, payment
+    ), booked as (
+      insert into payment_ledger (${ledgerColumns}, outcome, reason)
+      select ${ledgerValues}, 'unpaid', ${reason} from released
+    )
+    select id::text from released`)
+  if (released.length === 0) throw new Fenced(`request ${request.id} left settling`)
   await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
+}
+
+/** Keeps the transaction a facilitator named, for whoever looks for the payment next. */
+export async function noteTransaction(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, transaction: string) {
+  await tx.query(sql.type(nothing)`
+    update verification_requests
+    set settlement_intent = jsonb_set(settlement_intent::jsonb, '{transaction}', to_jsonb(${transaction}::text))::json
+    where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
 }
 
 /** Forgets what has run out: unpaid quotes, results past retention. What stays answers 410, or the same 422 again. */

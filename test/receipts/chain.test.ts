@@ -5,6 +5,7 @@ import { openDatabase, sql } from '../../server/db/pool.ts'
 import { type Appended, findHead, openChain, Refused } from '../../server/receipts/chain.ts'
 import { attestationPreimage, canonicalJson, GENESIS, sha256 } from '../../server/receipts/format.ts'
 import { openSigningKey } from '../../server/receipts/keys.ts'
+import { openSigner } from '../../server/receipts/signer.ts'
 import { openTestDatabase } from '../database.ts'
 
 async function openSequencers(count: number) {
@@ -14,11 +15,8 @@ async function openSequencers(count: number) {
   const open = async () => {
     const db = await openDatabase(database.url, { maxConnections: 2 })
     opened.defer(() => db.end())
-    const keys = {
-      receipt: await openSigningKey(db, seed, 'receipt'),
-      checkpoint: await openSigningKey(db, seed, 'checkpoint'),
-    }
-    return { db, chain: opened.use(openChain(db, keys, { origin: 'test/log' })) }
+    const signer = await openSigner(db, seed)
+    return { db, chain: opened.use(openChain(db, signer, { origin: 'test/log' })) }
   }
   const sequencers = await Promise.all(Array.from({ length: count }, open))
   const closing = opened.move()
@@ -81,7 +79,7 @@ t.test('receipts can be neither changed nor deleted', async (t) => {
   const none = z.object({}).strict()
   await t.rejects(db.query(sql.type(none)`update receipts set requested_by = 'x'`), /append-only/)
   await t.rejects(db.query(sql.type(none)`delete from receipts`), /append-only/)
-  await t.rejects(db.query(sql.type(none)`truncate receipts`), /append-only/)
+  await t.rejects(db.query(sql.type(none)`truncate receipts cascade`), /append-only/)
 })
 
 t.test('another seed is refused once a key is active', async (t) => {

@@ -46,6 +46,7 @@ export const hostilePages: Record<string, (size: number) => string> = {
   'adoption agency of anchors': (size) => fill(size, '<a href=x><div><a href=y>z'),
   'misplaced in table': (size) => fill(size, '<b>x</b>', '<table>'),
   'misplaced text in table': (size) => fill(size, 'x<tr>', '<table>'),
+  'words misplaced in table': (size) => fill(size, 'word ', '<table>'),
   'misplaced in nested tables': (size) => fill(size, 'x<table>y</table>', '<table><tr>'),
   'many cells': (size) => fill(size, '<td>x', '<table><tr>'),
   'many rows': (size) => fill(size, '<tr><td>x<td>y', '<table>'),
@@ -75,6 +76,7 @@ export const hostilePages: Record<string, (size: number) => string> = {
   'style attribute of escapes': (size) => fill(size, '\\41 ', '<p style="', '">x'),
   'style attribute of comments': (size) => fill(size, '/*', '<p style="', '">x'),
   'style attribute of blanks': (size) => fill(size, ' ', '<p style="', 'x">x'),
+  'style attributes of blanks, all over': (size) => fill(size, `<p style="display:none${' '.repeat(6000)}x">x`),
   'style elements': (size) => fill(size, '<style>p{float:left}</style>'),
   'many rules for one class': (size) =>
     fill(size / 2, '.a{float:left} ', '<style>', '</style>') + fill(size / 2, '<p class=a>x'),
@@ -96,6 +98,7 @@ export const hostilePages: Record<string, (size: number) => string> = {
   'lines in pre': (size) => fill(size, '\n', '<pre>', 'x'),
   'short lines in pre': (size) => fill(size, 'x\n', '<pre>'),
   'carriage returns': (size) => fill(size, '\r', '<pre>', 'x'),
+  'carriage returns and line feeds': (size) => fill(size, '\r\n', '<pre>', 'x'),
   'tabs and line feeds': (size) => fill(size, '\t\n', 'x', 'x'),
   'non-breaking spaces': (size) => fill(size, '\u00a0'),
   nulls: (size) => fill(size, '\0', '<p>', 'x'),

@@ -25,8 +25,8 @@ function violations(text: string) {
 t.test('every hostile page comes to an end that has a name', async (t) => {
   for (const [name, build] of Object.entries(hostilePages)) {
     const page = { contentEncoding: 'identity', contentType } as const
-    const outcome = extract({ ...page, body: bytes(build(100_000)) })
-    const again = extract({ ...page, body: bytes(build(100_000)) })
+    const outcome = extract({ ...page, body: bytes(build(50_000)) })
+    const again = extract({ ...page, body: bytes(build(50_000)) })
     t.same(again, outcome, `${name}: the same twice`)
     if (outcome.ok) t.same(violations(outcome.extraction.text), [], `${name}: text`)
     else t.match(outcome.code, /^source_(too_complex|empty)$/, `${name}: ${outcome.message}`)
@@ -39,13 +39,8 @@ t.test('the largest of them are held within the limits of a thread, beside the e
   for (const name of [
     'deep div with text',
     'wide p with text',
-    'a flood of attributes',
     'entities',
-    'adoption agency',
     'misplaced text in table',
-    'combining marks',
-    'many rules for one class',
-    'classes copied by formatting',
     'blanks between words in pre',
   ]) {
     const body = bytes(hostilePages[name]!(8_388_608))

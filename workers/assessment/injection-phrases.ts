@@ -17,8 +17,8 @@ interface Speech {
 
 const SPEECHES: readonly Speech[] = [
   {
-    ignore: String.raw`\b(?:ignor(?:e|es|ed|ing)|disregard(?:ing)?|forget|overrid(?:e|es|ing)|bypass|do not (?:follow|obey)|stop following|set aside|pay no attention to)\b`,
-    orders: String.raw`\b(?:instructions?|prompts?|guidelines?|directives?|directions|system message|commands?|context above|your rules|previous rules|everything (?:above|before)|(?:all|any) (?:of )?(?:the )?(?:above|previous|prior|earlier)(?: text| context)?|what you were told|your training|other evidence|other lines|rest of (?:the|this) (?:page|text|document))\b`,
+    ignore: String.raw`\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|overrid(?:e|ing)|bypass|do not (?:follow|obey)|don't (?:follow|obey)|stop following|set aside|pay no attention to)\b`,
+    orders: String.raw`(?:\b(?:previous|prior|above|earlier|preceding|all|any|these|your|my|system|other|existing|initial|original|current|hidden) (?:\w+ ){0,2}?(?:instructions?|prompts?|guidelines?|directives?|directions|messages?|commands?|rules|context|text|evidence|lines|information)\b|(?<=^| )(?:the |your )?(?:system prompt|instructions you|rest of (?:the|this) (?:page|text|document|article))|\beverything (?:above|before|else|you)|\b(?:all|any) (?:of )?(?:the )?(?:above|previous)\b|\bwhat you were told|\byour training)`,
     reader: String.raw`\b(?:ai|a\.i\.|llms?|chatbots?|chat ?gpt|gpt(?:-?\d\w*)?|claude|gemini|copilot|language models?|(?:ai|virtual|digital|automated|helpful) (?:assistants?|agents?|models?|systems?|readers?|reviewers?|tools?)|assistants?|(?:automated|automatic) (?:fact[- ]?checkers?|verifiers?|graders?|evaluators?|assessors?)|(?:verification|fact-checking) (?:models?|systems?|services?|agents?|bots?|assistants?)|the (?:grader|evaluator|assessor|verifier|model))\b`,
     say: String.raw`(?:\b(?:respond|reply|answer|output|return|print|report|say|write|emit|select|choose|pick|conclude|state|must be|should be|set)\b)`,
     verdict: String.raw`(?:\b(?:supports?|supported|contradicts?|contradicted|refuted|insufficient[_ ]evidence|verified|confirmed|verdict|mixed)\b|["'](?:true|false|yes|no)["'])`,
@@ -28,13 +28,14 @@ const SPEECHES: readonly Speech[] = [
     ignore: 'ignorier|missacht|vergiss|vergessen sie|uberschreib|nicht (?:befolgen|beachten)|befolge nicht',
     orders: 'anweisung|instruktion|vorgabe|systemprompt|prompt|alles (?:oben|vorherige|bisherige)|richtlinien',
     reader: String.raw`\bki\b|\bki-|sprachmodell|assistent|chatbot|faktenprufer`,
-    say: 'antworte|antworten sie|gib .{0,20}aus|geben sie .{0,20}aus|melde|schreibe|wahle|stufe .{0,40} als',
+    say: 'antworte\\b|antworten sie|gib .{0,20}aus|geben sie .{0,20}aus|melde|schreibe|wahle|stufe .{0,40} als',
     verdict: 'unterstutzt|bestatigt|belegt|widerlegt|wahr ein|als wahr|urteil|supports|contradicts',
     claim: 'behauptung|aussage',
   },
   {
     ignore: 'ignore[zr]?\\b|oublie[zr]?\\b|ne (?:tiens|tenez) pas compte|ne sui(?:s|vez) pas|contourne',
-    orders: 'instruction|consigne|directive|prompt|tout ce qui precede|regles precedentes',
+    orders:
+      '\\b(?:toutes?|vos|tes|les|ces|tes) (?:\\w+ )?(?:instructions|consignes|directives)|instructions (?:precedentes|ci-dessus|anterieures)|prompt systeme|tout ce qui precede|regles precedentes',
     reader: String.raw`\bia\b|modeles? de langage|assistant|agent conversationnel|chatbot`,
     say: 'reponds|repondez|affiche|indique[zr]?\\b|ecris|ecrivez|choisis|conclus|concluez|renvoie',
     verdict: 'confirmee?|etayee?|refutee?|verifiee?|verdict|supports|contradicts|soutient',
@@ -92,52 +93,48 @@ const SPEECHES: readonly Speech[] = [
 /** Each finds one sentence's worth of talk to the reader; what is between two parts is limited, so all are linear. */
 export const INSTRUCTION: readonly RegExp[] = [
   ...SPEECHES.flatMap(({ ignore, orders }) => near(ignore, orders, 60)),
-  /\bfrom now on\b.{0,30}\b(?:you|answer|respond|treat|act)\b|\byou are now\b|\byou will now\b|\bpretend (?:to be|that you)\b|\bact as (?:an? |the )?(?:ai|assistant|system|judge|unrestricted)/u,
+  /\bfrom now on\b.{0,30}\b(?:you|answer|respond|treat|act)\b|\bpretend (?:to be|that you)\b/u,
+  /\b(?:you are|act as|you will act as)\b(?: now)?(?: \w+){0,3} (?:ai|assistant|language model|judge|verifier|unrestricted|developer mode|system)\b/u,
   /\b(?:new|updated|revised|real|actual|hidden|secret|additional|final) (?:system )?(?:instructions?|prompts?|directives?)\b ?[:(]/u,
   /\byour (?:only |real |actual |new )?(?:task|job|goal|instructions?|role|purpose|mission) (?:is|are|now)\b/u,
   /\b(?:reveal|repeat|print|show|leak|disclose) (?:me )?(?:the|your) (?:system )?(?:prompt|instructions)\b/u,
-  /\b(?:note|message|attention|notice|reminder|instructions?|memo) (?:to|for) (?:all |any |the )?(?:ai|llms?|bots?|crawlers?|assistants?|agents?|language models?|automated|models?|graders?|fact)/u,
+  /\b(?:note|message|attention|notice|reminder|instructions?|memo) (?:to|for) (?:all |any |the )?(?:ai\b|llms?|bots?|crawlers?|assistants?\b|agents?\b|language models?|automated|models?\b|graders?|fact)/u,
   /\b(?:if|when|since|because) you(?:'re| are) (?:an? |the )?(?:ai\b|llm|language model|assistant|bot\b|automated|chatbot|verif|fact-?check|model)/u,
-  /\b(?:dear|hey|hello|attention),? (?:ai\b|llm|assistant|language model|chatbot|bot\b|model\b|claude|chatgpt|gpt)/u,
-  /\bas an? (?:ai\b|ai |llm|language model|automated (?:verif|fact|assess))/u,
-  ...SPEECHES.slice(1).map(({ reader, say }) => new RegExp(`(?:${reader}).{0,40}(?:${say})`, 'u')),
+  /\b(?:dear|hey|hello|attention)[,:]? (?:all )?(?:ai\b|llm|assistant|language model|chatbot|bot\b|model\b|claude|chatgpt|gpt)/u,
+  /\bas an? (?:ai\b|llm|language model|automated (?:verif|fact|assess))/u,
+  /\b(?:hinweis|nachricht|anweisung(?:en)?) (?:an|fur) .{0,16}(?:\bki\b|sprachmodell|assistent)|\bwenn du eine? (?:ki|sprachmodell|assistent|chatbot)/u,
+  /\b(?:note|message|consignes?) (?:aux?|pour|a l') ?.{0,12}(?:\bia\b|modeles? de|assistants?\b)|\bsi (?:vous etes|tu es) une? (?:ia|modele|assistant)/u,
+  /\b(?:nota|mensaje|mensagem|aviso|instrucciones|instrucoes) (?:para|a|ao|aos|as) .{0,12}(?:\bia\b|modelos? de l|asistentes?\b|assistentes?\b)|\bsi eres una? (?:ia|modelo|asistente)|\bse (?:voce e|es) uma? (?:ia|modelo|assistente)/u,
+  /\b(?:nota|messaggio|avviso) (?:per|a|ai|agli) .{0,12}(?:\bia\b|modelli|assistenti)|\bse sei una? ?'?(?:ia|modello|assistente|intelligenza)|\bals je een (?:ai|taalmodel|assistent)/u,
+  /если (?:ты|вы) .{0,10}(?:ии(?!\p{L})|языков|модель|ассистент|нейросеть)|(?:заметка|сообщение|инструкция) для .{0,12}(?:ии(?!\p{L})|модел|ассистент|нейросет)/u,
+  /(?:如果|若)(?:你|您)是.{0,6}(?:人工智能|ai|语言模型|助手)|致.{0,6}(?:人工智能|ai ?助手|语言模型)|あなたが.{0,6}(?:ai|言語モデル|アシスタント)|(?:당신이|네가) .{0,8}(?:ai|인공지능|언어 모델)/u,
+  /eger bir (?:yapay zeka|dil modeli|asistan)|yapay zeka.{0,16}(?:icin|dikkatine)|اذا كنت .{0,8}(?:نموذج|ذكاء|مساعد)|אם אתה .{0,8}(?:מודל|בינה|עוזר)|यदि आप .{0,10}(?:एआई|भाषा मॉडल|सहायक)/u,
 ]
 
 /** Talk about the outcome: an order to answer a verdict, a verdict in the form of an answer, a claim that is declared good. */
 export const VERDICT: readonly RegExp[] = [
   english(
     ({ reader, say, verdict }) =>
-      `(?:${reader}).{0,80}(?:${say}|treat|mark|rate|label|classif|consider).{0,60}(?:${verdict}|\\btrue\\b|\\bfalse\\b|\\bproof\\b)`,
+      `(?:${reader}).{0,80}(?:${say}|\\b(?:treat|mark|rate|label|classify|consider|accept)\\b).{0,60}(?:${verdict}|\\btrue\\b|\\bfalse\\b|\\bproof\\b)`,
   ),
   english(
     ({ say, verdict }) =>
-      `(?:^|[.:;,!?"'(\\[] ?|\\b(?:please|must|should|to|and|then|simply|just|always|only|you) )(?:${say})(?: \\w+){0,4}? ?:? ?["'\`]?(?:only|with|that|as|the|exactly)?.{0,12}${verdict}["'\`]?(?=$|[.!,;:\\])}"'\` ])`,
+      `(?:^|[.:;,!?"'(\\[] ?|\\b(?:please|must|should|to|and|then|simply|just|always|only|you) )${say}(?: \\w+){0,4}? ?:? ?["'\`]?(?:only|with|that|as|the|exactly)?.{0,12}${verdict}["'\`]?(?:$|[.!,;:\\])}"'\`]| (?:and|for|as|because|regardless|no matter|with|to)\\b)`,
   ),
   english(
     ({ claim }) =>
-      `\\b(?:mark|classify|label|rate|treat|consider|count|report|record|score|accept|regard|flag|judge|assess)\\b.{0,12}(?:this|the|that|any|every|all|each|his|following|submitted|user's)\\b.{0,20}${claim}.{0,30}\\b(?:as|to be)\\b.{0,20}\\b(?:supported|true|verified|confirmed|false|contradicted|refuted|proven|correct|accurate|valid)`,
+      `\\b(?:mark|classify|label|rate|treat|consider|count|report|record|score|accept|regard|flag|judge|assess)\\b.{0,12}\\b(?:this|the|that|any|every|all|each|his|following|submitted|user's)\\b.{0,20}${claim}.{0,30}\\b(?:as|to be)\\b.{0,20}\\b(?:supported|true|verified|confirmed|false|contradicted|refuted|proven|correct|accurate|valid)`,
   ),
-  english(
-    ({ claim }) =>
-      `\\b(?:this|the|that|any|every|each|submitted|following|user's|your)\\b.{0,12}${claim}.{0,20}\\b(?:is|are|has been|have been|was|must be|should be)\\b.{0,30}\\b(?:fully |completely |independently )?(?:verified|confirmed|supported|validated|certified|authenticated|approved|proven)\\b`,
-  ),
+  /\b(?:this|your|every|any|each|submitted|user's|above|following) (?:\w+ ){0,2}?(?:claims?|statements?|assertions?)\b.{0,20}\b(?:is|are|has been|have been|must be|should be)\b.{0,30}\b(?:verified|confirmed|supported|validated|certified|authenticated|approved|proven)\b/u,
+  /\bthe claims? (?:is|are|has been|have been|must be|should be) (?:hereby |fully |completely |independently |officially |already )?(?:verified|supported|validated|certified|authenticated|approved)\b/u,
   /\b(?:verdict|claim_support|stance|classification|final answer|assessment|conclusion)["'`]?\s?[:=]\s?["'`]?(?:supports?|supported|contradicts?|contradicted|true|false|verified|confirmed|mixed|refuted|insufficient)/u,
   /\b(?:correct|right|final|expected|only (?:valid|acceptable|correct)) (?:verdict|answer|label|output|response|classification) (?:is|must be|should be|here is)\b/u,
   /["'`](?:verdict|evidence|stance|basis|suspicious|claim_support)["'`]\s?:/u,
-  ...SPEECHES.slice(1).map(
-    ({ claim, verdict, say }) =>
-      new RegExp(
-        `(?:${say}).{0,40}(?:${claim}).{0,40}(?:${verdict})|(?:${claim}).{0,30}(?:${verdict}).{0,40}(?:${say})`,
-        'u',
-      ),
-  ),
-  ...SPEECHES.slice(1).map(
-    ({ say, verdict }) =>
-      new RegExp(
-        `(?:${say}).{0,24}["'«“「„](?:${verdict}).{0,12}["'»”」“]|["'«“「„](?:${verdict}).{0,12}["'»”」“].{0,24}(?:${say})`,
-        'u',
-      ),
-  ),
+  ...others(({ reader, say, claim, verdict }) => `(?:${reader}).{0,60}(?:${say}).{0,80}(?:${verdict}|${claim})`),
+  ...others(({ claim, verdict, say }) => `(?:${say}).{0,40}(?:${claim}).{0,40}(?:${verdict})`),
+  ...others(({ claim, verdict, say }) => `(?:${claim}).{0,30}(?:${verdict}).{0,40}(?:${say})`),
+  ...others(({ say, verdict }) => `(?:${say}).{0,24}["'«“「„](?:${verdict}).{0,12}["'»”」“]`),
+  ...others(({ say, verdict }) => `["'«“「„](?:${verdict}).{0,12}["'»”」“].{0,24}(?:${say})`),
 ]
 
 /** Forged seams: the marks by which chats, prompts and documents part their speakers. */
@@ -154,4 +151,8 @@ function near(a: string, b: string, distance: number): RegExp[] {
 
 function english(pattern: (speech: Speech) => string): RegExp {
   return new RegExp(pattern(SPEECHES[0]!), 'u')
+}
+
+function others(pattern: (speech: Speech) => string): RegExp[] {
+  return SPEECHES.slice(1).map((speech) => new RegExp(pattern(speech), 'u'))
 }

@@ -28,10 +28,12 @@ export interface Declaration {
 export function readDeclarations(css: string): Declaration[] {
   const found: Declaration[] = []
   if (css.length > longestDeclarations || (!relevant.test(css) && !css.includes('\\'))) return found
-  for (const [, name, value, important] of decodeCss(css).matchAll(declarations)) {
-    const property = name!.toLowerCase() as Declaration['property']
-    const style = meanings[property][value!.toLowerCase()]
-    if (style) found.push({ property, style, important: important !== undefined })
+  for (const part of decodeCss(css).split(';')) {
+    const match = part.trim().match(declaration)
+    if (!match) continue
+    const property = match[1]!.toLowerCase() as Declaration['property']
+    const style = meanings[property].get(match[2]!.toLowerCase())
+    if (style) found.push({ property, style, important: match[3] !== undefined })
   }
   return found
 }
@@ -58,18 +60,18 @@ function undoEscapes(css: string) {
 const longestDeclarations = 65_536
 
 const relevant = /display|visibility|white-space|float|position/i
-const declarations =
-  /(?:^|;)\s*(display|visibility|content-visibility|white-space|float|position)\s*:\s*([a-z-]+)\s*(!\s*important)?\s*(?=;|$)/gi
+const declaration =
+  /^(display|visibility|content-visibility|white-space|float|position)\s*:\s*([a-z-]+)(?:\s*(!)\s*important)?$/i
 const escapes = /\\(?:([0-9a-f]{1,6})\s?|([\s\S]))/gi
-export const commentsOutsideStrings = /"(?:[^"\\]|\\[\s\S])*"?|'(?:[^'\\]|\\[\s\S])*'?|\/\*[\s\S]*?(?:\*\/|$)/g
+export const commentsOutsideStrings = /"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|\/\*[\s\S]*?(?:\*\/|$)/g
 
 const each = (values: string, style: Style) => values.split(' ').map((value) => [value, style] as const)
 
 const meanings: Record<
   'display' | 'visibility' | 'content-visibility' | 'white-space' | 'float' | 'position',
-  Record<string, Style | undefined>
+  ReadonlyMap<string, Style>
 > = {
-  display: Object.fromEntries([
+  display: new Map([
     ...each('none', { display: 'none' }),
     ...each('inline contents ruby ruby-base ruby-text', { display: 'inline', blocksInside: false }),
     ...each('block list-item flow-root table-caption', { display: 'block', blocksInside: false }),
@@ -82,24 +84,18 @@ const meanings: Record<
     ...each('table-cell', { display: 'cell', blocksInside: false }),
     ...each('table-column table-column-group', { display: 'none' }),
   ]),
-  visibility: Object.fromEntries([
-    ...each('visible', { visible: true }),
-    ...each('hidden collapse', { visible: false }),
-  ]),
-  'content-visibility': Object.fromEntries([
+  visibility: new Map([...each('visible', { visible: true }), ...each('hidden collapse', { visible: false })]),
+  'content-visibility': new Map([
     ...each('hidden', { contentHidden: true }),
     ...each('visible auto', { contentHidden: false }),
   ]),
-  'white-space': Object.fromEntries([
+  'white-space': new Map([
     ...each('normal nowrap', { whiteSpace: 'collapse' }),
     ...each('pre pre-wrap break-spaces', { whiteSpace: 'keep' }),
     ...each('pre-line', { whiteSpace: 'keep-lines' }),
   ]),
-  float: Object.fromEntries([
-    ...each('left right inline-start inline-end', { floats: true }),
-    ...each('none', { floats: false }),
-  ]),
-  position: Object.fromEntries([
+  float: new Map([...each('left right inline-start inline-end', { floats: true }), ...each('none', { floats: false })]),
+  position: new Map([
     ...each('absolute fixed', { positioned: true }),
     ...each('static relative sticky', { positioned: false }),
   ]),

@@ -22,7 +22,12 @@ export const maxNesting = 30_000_000
  */
 export function parseMarkup(html: string): Document {
   refuseEndlessName(html)
-  return parse(html, { treeAdapter: limitedAdapter(), scriptingEnabled: true })
+  return parse(withLineFeeds(html), { treeAdapter: limitedAdapter(), scriptingEnabled: true })
+}
+
+/** The parser would do this too, but remembers every place. A replacement would take several times the memory. */
+function withLineFeeds(html: string) {
+  return html.includes('\r') ? html.split('\r\n').join('\n').split('\r').join('\n') : html
 }
 
 /** The parser puts names of tags and attributes together character by character, each an object until the name is over. */
@@ -85,18 +90,10 @@ function limitedAdapter(): typeof adapter {
     detachNode,
     insertText(parent, text) {
       if (!isRead(parent)) return
-      const last = parent.children.at(-1)
-      if (last?.type !== 'text') adapter.appendChild(parent, createTextNode(text))
-      else if (last.data.length < textChunk) last.data += text
-      else {
-        flatten(last.data)
-        adapter.appendChild(parent, createTextNode(text))
-      }
+      if (!extend(parent.children.at(-1), text)) adapter.appendChild(parent, createTextNode(text))
     },
     insertTextBefore(parent, text, reference) {
-      const before = reference.prev
-      if (before?.type === 'text') before.data += text
-      else insertBefore(parent, createTextNode(text), reference)
+      if (!extend(reference.prev, text)) insertBefore(parent, createTextNode(text), reference)
     },
   }
 }
@@ -122,11 +119,22 @@ const noAttributes = Object.freeze(new Attributes())
 const isRead = (parent: ParentNode) => !('name' in parent) || parent.name === 'style' || !isDropped(parent.name)
 
 /**
- * The parser hands over text word by word. Joined, words stay a chain of as many objects until somebody looks at a
- * character, so that a long text would take twenty times its size; looking from time to time keeps the chains short.
+ * Puts text at the end of a text node, if that is one and is not full. The parser hands over text word by word; joined,
+ * words stay a chain of as many objects until somebody searches them, and a long text would take twenty times its size.
+ * A search when a node is full keeps the chains short; to read one character is too little, the compiler leaves that out.
  */
-const flatten = (text: string) => text.charCodeAt(0)
+function extend(node: ChildNode | null | undefined, text: string): boolean {
+  if (node?.type !== 'text') return false
+  if (node.data.length >= textChunk) {
+    anything.test(node.data)
+    return false
+  }
+  node.data += text
+  return true
+}
+
 const textChunk = 16_384
+const anything = /^/
 
 const tooComplex = (what: string) => new Refusal('source_too_complex', `The markup has ${what}.`)
 

@@ -72,11 +72,12 @@ export interface Budget {
 /** Whether the element and those above it are what the units ask for. */
 export function matches(element: Element, { units }: Selector, budget: Budget): boolean {
   let place: Element | null = element
-  for (const [i, unit] of units.entries()) {
+  for (let i = 0; i < units.length; i++) {
+    const unit = units[i]!
+    if (i > 0) place = parentOf(place)
     while (place && !matchesUnit(place, unit, budget)) place = i === 0 ? null : parentOf(place)
-    for (let up = 0; place && up < unit.length - 1; up++) place = parentOf(place)
+    for (let up = 1; place && up < unit.length; up++) place = parentOf(place)
     if (!place) return false
-    if (i < units.length - 1) place = parentOf(place)
   }
   return true
 }

@@ -45,7 +45,7 @@ function readRules(css: string, certain: boolean, rules: Rule[], depth = 0) {
   for (const { prelude, body } of blocks(depth === 0 ? withoutComments(css) : css)) {
     const atRule = prelude.match(/^\s*@([\w-]+)([\s\S]*)/)
     if (atRule) {
-      const applies = conditions[atRule[1]!.toLowerCase()]?.(atRule[2]!) ?? 'never'
+      const applies = conditions.get(atRule[1]!.toLowerCase())?.(atRule[2]!) ?? 'never'
       if (applies !== 'never' && depth < deepestNesting)
         readRules(body, certain && applies === 'always', rules, depth + 1)
       continue
@@ -107,12 +107,12 @@ const ownDeclarations = (body: string) => {
 
 type Applies = 'always' | 'perhaps' | 'never'
 
-const conditions: Record<string, ((condition: string) => Applies) | undefined> = {
-  media: mediaApplies,
-  layer: () => 'always',
-  supports: () => 'perhaps',
-  container: () => 'perhaps',
-}
+const conditions = new Map<string, (condition: string) => Applies>([
+  ['media', mediaApplies],
+  ['layer', () => 'always'],
+  ['supports', () => 'perhaps'],
+  ['container', () => 'perhaps'],
+])
 
 function mediaApplies(query: string): Applies {
   const media = query.trim().toLowerCase()

@@ -1,0 +1,39 @@
+// A worker that does nothing but its checkpoints: graphile-worker as workers/runner.ts runs it, and a job of three commits.
+
+import { Logger, run, type TaskList } from 'graphile-worker'
+import pg from 'pg'
+import { readConfig } from '../server/config.ts'
+import { openQueuePool } from '../server/db/queue.ts'
+
+const { databaseUrl = '', workerConcurrency } = readConfig()
+/** As many connections as openCore and openRunner have. */
+const pool = new pg.Pool({ connectionString: databaseUrl, max: 10 })
+const queue = openQueuePool(databaseUrl, 6, (error) => console.error(error))
+
+const taskList: TaskList = {
+  async bare_job(payload) {
+    const { id } = payload as { id: string }
+    for (const state of ['first', 'second', 'done'])
+      await pool.query({ name: 'step', text: 'update bare_rows set state = $2 where id = $1', values: [id, state] })
+  },
+}
+
+const runner = await run({
+  pgPool: queue,
+  taskList,
+  noHandleSignals: true,
+  parsedCronItems: [],
+  logger: new Logger(() => () => {}),
+  preset: {
+    worker: {
+      concurrentJobs: workerConcurrency,
+      pollInterval: 1000,
+      localQueue: { size: workerConcurrency + 1, refetchDelay: { durationMs: 20 } },
+    },
+  },
+})
+process.once('SIGTERM', async () => {
+  await runner.stop()
+  await Promise.all([queue.end(), pool.end()])
+})
+console.log(JSON.stringify({ event: 'bare_ready' }))

@@ -1,0 +1,62 @@
+// Processes of the bench: each says on stdout, in a line of JSON, when it is ready.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Lab } from './lab.ts'
+
+export interface Child extends AsyncDisposable {
+  pid: number
+  process: ChildProcess
+  /** The line by which it said that it is ready. */
+  ready: Record<string, unknown>
+}
+
+/**
+ * Starts `file` (from the root of the repository) and waits for its line with this `event`. It sees the lab's environment
+ * and `env`, and nothing of ours. Disposing asks it to end and waits.
+ */
+export async function openChild(
+  lab: Lab,
+  file: string,
+  options: { event: string; env?: Record<string, string>; args?: string[]; ipc?: boolean },
+): Promise<Child> {
+  const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []
+  const child = spawn(process.execPath, [...profiling, join(ROOT, file), ...(options.args ?? [])], {
+    cwd: ROOT,
+    env: { ...lab.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'inherit', ...(options.ipc ? (['ipc'] as const) : [])],
+  })
+  // However the bench ends, nothing of it stays behind.
+  const kill = () => child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+  const ready = await waitForLine(child, file, options.event)
+  return {
+    pid: child.pid!,
+    process: child,
+    ready,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGCONT')
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+    },
+  }
+}
+
+async function waitForLine(child: ChildProcess, file: string, event: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>()
+  child.once('exit', (code) => reject(new Error(`${file} ended with ${code} before it was ready`)))
+  createInterface({ input: child.stdout! }).on('line', (text) => {
+    if (!text.startsWith('{')) return
+    const line = JSON.parse(text) as Record<string, unknown>
+    if (line.event === event) resolve(line)
+    else if (typeof line.level === 'number' && line.level >= WARNING) console.error(text)
+  })
+  return promise
+}
+
+const ROOT = join(import.meta.dirname, '..')
+/** pino's number. */
+const WARNING = 40

@@ -1,0 +1,72 @@
+// What the parts share: one Postgres, a folder, and a database for each part.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { readConfig } from '../server/config.ts'
+import { openEmbeddedPostgres } from '../server/db/embedded.ts'
+import { migrate } from '../server/db/migrate.ts'
+
+export interface Lab extends AsyncDisposable {
+  /** Short runs, for a look. */
+  quick: boolean
+  rounds: number
+  folder: string
+  /** Children write their CPU profiles here. */
+  profile: string | undefined
+  /** The environment of every child: the same seed, so that tokens made by one are good in another. */
+  env: Record<string, string>
+  /** A migrated database of its own, dropped with the lab. */
+  makeDatabase(): Promise<string>
+}
+
+export interface LabOptions {
+  quick: boolean
+  profile: string | undefined
+}
+
+/** On DATABASE_URL, or on an embedded Postgres that commits as durably as one in production. */
+export async function openLab(options: LabOptions): Promise<Lab> {
+  await using opened = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(tmpdir(), 'countersign-bench-'))
+  opened.defer(() => rm(folder, { recursive: true, force: true }))
+  // Under root, Postgres runs as another user, who must get into the folder.
+  await chmod(folder, 0o711)
+  const url = readConfig().databaseUrl ?? (await openOwnPostgres(folder, opened))
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  opened.defer(() => admin.end())
+  const closing = opened.move()
+  return {
+    ...options,
+    rounds: options.quick ? 1 : ROUNDS,
+    folder,
+    env: {
+      HOST: '127.0.0.1',
+      PORT: '0',
+      DATA_DIR: folder,
+      SIGNING_SEED: randomBytes(32).toString('hex'),
+      LOG_LEVEL: 'info',
+    },
+    async makeDatabase() {
+      const name = `bench_${randomUUID().replaceAll('-', '')}`
+      await admin.query(`create database ${name}`)
+      closing.defer(async () => {
+        await admin.query(`drop database ${name} with (force)`)
+      })
+      const made = new URL(url)
+      made.pathname = `/${name}`
+      await migrate(made.href)
+      return made.href
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+async function openOwnPostgres(folder: string, opened: AsyncDisposableStack) {
+  const postgres = await openEmbeddedPostgres({ dataDir: join(folder, 'db'), durable: true, log: () => {} })
+  return opened.use(postgres).adminUrl
+}
+
+const ROUNDS = 3

@@ -1,0 +1,45 @@
+// A process that only asks: closed-loop callers over kept-alive connections, apart from the process that answers. It is
+// told what to send over the process channel and tells back how it went.
+import { Pool } from 'undici'
+import { closedLoop } from './rounds.ts'
+
+export interface Load {
+  origin: string
+  path: string
+  method: 'GET' | 'POST'
+  /** As many requests as these, one each; or, if `milliseconds` is set, the first again and again. */
+  requests: { headers: Record<string, string>; body?: string }[]
+  connections: number
+  milliseconds?: number
+  /** The only status that counts as an answer. */
+  status: number
+}
+
+export type LoadReport = { rate: number } | { error: string }
+
+process.on('message', (load: Load) => {
+  run(load).then(
+    (rate) => process.send!({ rate } satisfies LoadReport),
+    (error) => process.send!({ error: String(error) } satisfies LoadReport),
+  )
+})
+process.on('SIGTERM', () => process.exit())
+console.log(JSON.stringify({ event: 'load_ready' }))
+
+async function run(load: Load): Promise<number> {
+  const pool = new Pool(load.origin, { connections: load.connections, pipelining: 1 })
+  let sent = 0
+  const next = () => (load.milliseconds ? load.requests[0] : load.requests[sent++])
+  try {
+    return await closedLoop({ callers: load.connections, milliseconds: load.milliseconds }, next, async (request) => {
+      const answer = await pool.request({ path: load.path, method: load.method, ...request })
+      const text =
+        answer.statusCode === load.status ? await answer.body.dump({ limit: MAX_BYTES }) : await answer.body.text()
+      if (answer.statusCode !== load.status) throw new Error(`${answer.statusCode} in place of ${load.status}: ${text}`)
+    })
+  } finally {
+    await pool.close()
+  }
+}
+
+const MAX_BYTES = 16 * 1024 * 1024

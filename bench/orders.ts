@@ -1,0 +1,92 @@
+// Requests as the bench sends or stores them: admissions whose payment passes for verified, and payments really signed.
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { x402Client } from '@x402/core/client'
+import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { OFFLINE_PAY_TO } from '../server/payments/offline.ts'
+import { sealPayload } from '../server/payments/seal.ts'
+import type { SignedTransfer } from '../server/payments/signature-thread.ts'
+import {
+  type BoundPayment,
+  EVM_USDC,
+  evmAuthorization,
+  evmTerms,
+  type PaymentPayload,
+  paymentRequired,
+} from '../server/payments/x402.ts'
+import { canonicalJson, sha256 } from '../server/receipts/format.ts'
+import type { Admission } from '../server/verification/admission.ts'
+import type { VerificationInput } from '../server/verification/result.ts'
+
+const NETWORK = 'eip155:84532'
+const terms = evmTerms(NETWORK, OFFLINE_PAY_TO)
+
+/** The order that all parts place, on a page of their choice. */
+export function bodyFor(url: string): VerificationInput {
+  return { source_url: url, claim: 'The harbour was opened in 1874.' }
+}
+
+export function bodyHashOf(body: VerificationInput): string {
+  return sha256(canonicalJson(body))
+}
+
+/** A payment nobody signed, for where the signature has been checked already: of the size a real one has. */
+function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
+  const nonce = `0x${randomBytes(32).toString('hex')}`
+  const payer = `0x${randomBytes(20).toString('hex')}`
+  const validBefore = Math.floor(Date.now() / 1000) + 300
+  return {
+    bound: {
+      identity: { network: NETWORK, asset: terms.asset.toLowerCase(), payer, nonce },
+      valid_before: validBefore,
+      requirements: terms,
+    },
+    payload: {
+      x402Version: 2,
+      accepted: terms,
+      payload: {
+        signature: `0x${'00'.repeat(65)}`,
+        authorization: {
+          from: payer,
+          to: terms.payTo,
+          value: terms.amount,
+          validAfter: '0',
+          validBefore: String(validBefore),
+          nonce,
+        },
+      },
+    },
+  }
+}
+
+/** @param keyHash of a row quoted before; a fresh key without */
+export function buildAdmission(secret: Buffer, body: VerificationInput, keyHash?: Buffer): Admission {
+  const { bound, payload } = buildPayment()
+  return {
+    id: randomUUID(),
+    known: keyHash !== undefined,
+    keyHash: keyHash ?? createHash('sha256').update(randomUUID()).digest(),
+    bodyHash: bodyHashOf(body),
+    body,
+    quoteTtlSeconds: 900,
+    payment: { bound, sealFor: (id) => sealPayload(secret, id, payload) },
+  }
+}
+
+/** A signed payment as a stock client makes it, good for 300 seconds; the value of PAYMENT-SIGNATURE. */
+export async function signPayments(count: number): Promise<string[]> {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const client = new x402Client().register(NETWORK, new ExactEvmScheme(account))
+  const asked = paymentRequired([terms], 'http://127.0.0.1/', 'bench')
+  const headers: string[] = []
+  for (let made = 0; made < count; made++)
+    headers.push(encodePaymentSignatureHeader(await client.createPaymentPayload(asked)))
+  return headers
+}
+
+/** What the service's signature thread is given for such a header. */
+export function transferOf(header: string): SignedTransfer {
+  const { signature, authorization } = evmAuthorization.parse(decodePaymentSignatureHeader(header).payload)
+  return { chainId: 84_532, ...EVM_USDC[NETWORK], signature, authorization }
+}

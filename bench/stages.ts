@@ -1,0 +1,192 @@
+// What each part of a verification costs. The worker's own code runs here, one request at a time and nothing beside it, so
+// that CPU time is the part's under way: "loop" is this thread's, "threads" all other threads' of the process (piscina,
+// garbage collection, compilation). Time inside an inner part is not the outer part's.
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { readConfig } from '../server/config.ts'
+import { openCore } from '../server/context.ts'
+import { sql, transact } from '../server/db/pool.ts'
+import { openLog } from '../server/telemetry.ts'
+import { admitBatch } from '../server/verification/admission.ts'
+import { openWork, type Work } from '../workers/context.ts'
+import { verifyRequest } from '../workers/verify.ts'
+import { openChild } from './child.ts'
+import type { Lab } from './lab.ts'
+import { bodyFor, buildAdmission } from './orders.ts'
+import { figure, printHeading, printNote, printRows } from './table.ts'
+
+export async function benchStages(lab: Lab): Promise<void> {
+  await using opened = new AsyncDisposableStack()
+  const url = await lab.makeDatabase()
+  const page = opened.use(await openChild(lab, 'bench/page.ts', { event: 'page_ready', args: [lab.folder] }))
+  const { fixtures, caFile, hosts } = page.ready as { fixtures: string; caFile: string; hosts: string[] }
+  const config = readConfig({ ...lab.env, FIXTURE_HOSTS: fixtures, FIXTURE_CA_FILE: caFile })
+  const core = opened.use(await openCore(config, url, { log: openLog('warn') }))
+  const work = opened.use(await openWork(core))
+  let taken = 0
+  const admitOne = async (path: string, metered: Work) => {
+    const source = `https://${hosts[taken++ % hosts.length]}${path}${randomUUID()}`
+    const admission = buildAdmission(core.secrets.payload, bodyFor(source))
+    await transact(core.db, (tx) => admitBatch(tx, [admission]))
+    const run = () =>
+      verifyRequest({ request_id: admission.id }, metered, { signal: new AbortController().signal, last: false })
+    return run
+  }
+  const count = lab.quick ? 60 : 150
+
+  printHeading('stages', `CPU and wall time of one verification, one at a time, means of ${count}`)
+  for (const { path, name } of [
+    { path: '/', name: 'short' },
+    { path: '/long/', name: 'long' },
+  ]) {
+    for (let n = 0; n < WARM_UP; n++) await (await admitOne(path, work))()
+    const meter = buildMeter()
+    const metered = meterWork(work, meter)
+    for (let n = 0; n < count; n++) {
+      const run = await admitOne(path, metered)
+      await meter.inside('the rest: parsing, checking, composing', run)
+    }
+    const bytes = (page.ready.bytes as Record<string, number>)[name]!
+    printParts(`page of ${(bytes / 1000).toFixed(1)} kB`, meter.parts(count))
+  }
+  const left = await core.db.oneFirst(sql.type(z.object({ left: z.number() }))`
+    select count(*) "left" from verification_requests where state <> 'completed'`)
+  if (left > 0) throw new Error(`${left} verifications of the bench were not completed`)
+}
+
+/** The worker's tools, each timed under the name of what it is for. */
+function meterWork(work: Work, { inside }: Meter): Work {
+  const { cache, origins, outbound, threads, assessor, steps, chain, announcements, facilitator, db } = work
+  return {
+    ...work,
+    db: new Proxy(db, {
+      get: (target, name) =>
+        name === 'maybeOne'
+          ? (query: Parameters<typeof db.maybeOne>[0]) => inside('claim', () => db.maybeOne(query))
+          : Reflect.get(target, name),
+    }),
+    cache: {
+      observe: (url, age, fetch, signal) =>
+        inside('shared observations: SQL', () =>
+          cache.observe(url, age, () => inside('fetch: request and response', fetch), signal),
+        ),
+    },
+    origins: {
+      ...origins,
+      visit: (origin, signal, fetch) =>
+        inside('manners: SQL', () => origins.visit(origin, signal, () => inside('fetch: request and response', fetch))),
+    },
+    outbound: {
+      ...outbound,
+      connect: (to, options) => inside('fetch: TLS connection', () => outbound.connect(to, options)),
+    },
+    threads: {
+      ...threads,
+      run: (file, name, ...rest) => inside(`thread: ${name}`, () => threads.run(file, name, ...rest)),
+    },
+    assessor: { ...assessor, assess: (input) => inside('assessment', () => assessor.assess(input)) },
+    steps: { ...steps, add: (step) => inside('state moves: SQL', () => steps.add(step)) },
+    facilitator: {
+      ...facilitator,
+      settle: (...given) => inside('settlement', () => facilitator.settle(...given)),
+    },
+    chain: { ...chain, append: (entry) => inside('receipt and result: SQL', () => chain.append(entry)) },
+    announcements: { ...announcements, add: (id) => inside('announcement: SQL', () => announcements.add(id)) },
+  }
+}
+
+interface Part {
+  name: string
+  loop: number
+  threads: number
+  wall: number
+}
+
+interface Meter {
+  /** Charges what happens until the work is done to `name`, but for what happens inside others. */
+  inside<T>(name: string, work: () => Promise<T>): Promise<T>
+  /** Milliseconds, divided by `count`. */
+  parts(count: number): Part[]
+}
+
+function buildMeter(): Meter {
+  const sums = new Map<string, Part & { readings: number }>()
+  let last = readClocks()
+  let current = OUTSIDE
+  const charge = (next: string) => {
+    const now = readClocks()
+    const sum = sums.get(current) ?? { name: current, loop: 0, threads: 0, wall: 0, readings: 0 }
+    sums.set(current, sum)
+    const loop = now.loop - last.loop
+    sum.loop += loop
+    sum.threads += Math.max(0, now.process - last.process - loop)
+    sum.wall += now.wall - last.wall
+    sum.readings++
+    last = now
+    current = next
+  }
+  const inside: Meter['inside'] = async (name, work) => {
+    const outer = current
+    charge(name)
+    try {
+      return await work()
+    } finally {
+      charge(outer)
+    }
+  }
+  const cost = costOfReading(() => charge(OUTSIDE))
+  return {
+    inside,
+    parts: (count) =>
+      [...sums.values()]
+        .filter(({ name }) => name !== OUTSIDE)
+        .map(({ name, loop, threads, wall, readings }) => ({
+          name,
+          loop: Math.max(0, loop - cost.loop * readings) / count,
+          threads: threads / count,
+          wall: Math.max(0, wall - cost.wall * readings) / count,
+        })),
+  }
+}
+
+const OUTSIDE = 'outside'
+
+/** In milliseconds. The kernel brings a thread's CPU time up to date when the thread gives its core up, so it does. */
+function readClocks() {
+  Atomics.wait(NEVER_WOKEN, 0, 0, 0.001)
+  const milliseconds = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1000
+  return {
+    loop: milliseconds(process.threadCpuUsage()),
+    process: milliseconds(process.cpuUsage()),
+    wall: performance.now(),
+  }
+}
+
+const NEVER_WOKEN = new Int32Array(new SharedArrayBuffer(4))
+
+/** Of one reading, in milliseconds: each part pays for those made in it. */
+function costOfReading(read: () => void) {
+  const times = 200
+  const before = readClocks()
+  for (let n = 0; n < times; n++) read()
+  const after = readClocks()
+  return { loop: (after.loop - before.loop) / times, wall: (after.wall - before.wall) / times }
+}
+
+function printParts(title: string, parts: Part[]) {
+  const sum = (pick: (part: Part) => number) => parts.reduce((total, part) => total + pick(part), 0)
+  const all = { name: 'all', loop: sum((p) => p.loop), threads: sum((p) => p.threads), wall: sum((p) => p.wall) }
+  const cpu = ({ loop, threads }: Part) => loop + threads
+  const sorted = parts.toSorted((a, b) => cpu(b) - cpu(a))
+  printRows([
+    [title, 'loop', 'threads', 'wall'],
+    ...[...sorted, all].map(({ name, loop, threads, wall }): [string, ...string[]] => [
+      `  ${name}`,
+      ...[loop, threads, wall].map((ms) => `${figure(ms)} ms`),
+    ]),
+  ])
+  const shares = sorted.slice(0, 3).map((part) => `${part.name} ${Math.round((100 * cpu(part)) / cpu(all))} %`)
+  printNote(`held back by: ${shares.join(', ')} of ${figure(cpu(all))} ms of CPU`)
+}
+
+const WARM_UP = 60

@@ -1,0 +1,85 @@
+// Paid POSTs per second over HTTP: signature checked, request stored durably, 202 answered. The ceiling beside it is the
+// signature check alone, on the same threads.
+import { randomUUID } from 'node:crypto'
+import { openOfflineFacilitator } from '../server/payments/offline.ts'
+import { recoverSigner } from '../server/payments/signature-thread.ts'
+import { readPayment } from '../server/payments/x402.ts'
+import { openChild } from './child.ts'
+import { openGenerator } from './generator.ts'
+import type { Lab } from './lab.ts'
+import { bodyFor, signPayments, transferOf } from './orders.ts'
+import { closedLoop, compete } from './rounds.ts'
+import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
+import { openWatch } from './watch.ts'
+
+const CALLERS = 64
+
+export async function benchSubmission(lab: Lab): Promise<void> {
+  await using opened = new AsyncDisposableStack()
+  const count = lab.quick ? 200 : 700
+  const payments = await signPayments(count * (lab.rounds + 1))
+  const url = await lab.makeDatabase()
+  const env = { DATABASE_URL: url, FIXTURE_HOSTS: 'page.test=127.0.0.1:9' }
+  const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env }))
+  const generator = opened.use(await openGenerator(lab))
+  const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
+  const facilitator = opened.use(openOfflineFacilitator())
+  const body = JSON.stringify(bodyFor('https://page.test/harbour'))
+  let posts = 0
+  const post = (payment: string) => {
+    posts++
+    const headers = {
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
+      'payment-signature': payment,
+    }
+    return { headers, body }
+  }
+  const send = (signed: string[]) =>
+    generator.run({
+      origin: String(api.ready.address),
+      path: '/api/agent/v1/verify-source',
+      method: 'POST',
+      requests: signed.map(post),
+      connections: CALLERS,
+      status: 202,
+    })
+  const check = (signed: string[]) => {
+    const rest = [...signed]
+    return closedLoop(
+      { callers: CALLERS },
+      () => rest.pop(),
+      (header) => facilitator.verify(readPayment(header, facilitator.accepts)),
+    )
+  }
+
+  printHeading('submission', `paid POSTs answered 202 over HTTP, fresh keys, offline mode, ${CALLERS} callers`)
+  const warmUp = payments.splice(0, count)
+  await send(warmUp)
+  await check(warmUp)
+  posts = 0
+  const checked = payments.slice(0, count)
+  const standings = await compete(lab.rounds, [
+    { what: 'POST, one API process', run: () => watch.during(() => send(payments.splice(-count))) },
+    { what: 'ceiling: the signature check alone, 2 threads', run: () => check(checked) },
+  ])
+  printStandings(standings)
+  const { wall, cpu } = await timeSignatureCheck(checked.slice(0, 100))
+  printRows([
+    ['CPU of one POST, API process', `${figure(watch.cpuMs('API') / posts)} ms`],
+    ['CPU of one signature check, on one thread alone', `${figure(cpu)} ms`, `${figure(wall)} ms wall`],
+  ])
+  printNote(watch.heldBack())
+}
+
+/** In this thread, one after the other. */
+async function timeSignatureCheck(payments: string[]) {
+  const transfers = payments.map(transferOf)
+  for (const transfer of transfers) await recoverSigner(transfer)
+  const started = performance.now()
+  const before = process.threadCpuUsage()
+  for (const transfer of transfers)
+    if ((await recoverSigner(transfer)) !== transfer.authorization.from.toLowerCase()) throw new Error('not its signer')
+  const { user, system } = process.threadCpuUsage(before)
+  return { cpu: (user + system) / 1000 / transfers.length, wall: (performance.now() - started) / transfers.length }
+}

@@ -1,0 +1,113 @@
+// Bytes to text, beside the usual recipe with cheerio, on generated pages:  node bench/text.ts [--quick] [--hostile]
+//
+// --hostile takes the pages of test/text/hostile-pages.ts at 8 MiB instead, each in a process of its own, and prints how
+// it ended, after how long, and the most memory that the process held.
+import { spawnSync } from 'node:child_process'
+import { parseArgs } from 'node:util'
+import { load } from 'cheerio'
+import { hostilePages } from '../test/text/hostile-pages.ts'
+import { maxDecodedBytes } from '../workers/text/decompression.ts'
+import { extractText, type PageBytes } from '../workers/text/extraction.ts'
+import { extract } from '../workers/text/text-thread.ts'
+import { openThreads, type Threads } from '../workers/threads.ts'
+import { compete } from './rounds.ts'
+import { figure, printHeading, printNote, printStandings } from './table.ts'
+
+/** Pages per second: ours alone, through a pool, and cheerio's. cheerio gets no work but parsing and its own `text()`. */
+export async function benchText({ quick = false } = {}): Promise<void> {
+  await using threads = openThreads({ maxThreads: 1 })
+  for (const [name, body] of Object.entries(buildPages())) {
+    const repeat = (run: (body: Uint8Array<ArrayBuffer>) => unknown) => () =>
+      ratePerSecond(quick ? 300 : 1500, run, body)
+    const standings = await compete(quick ? 1 : 3, [
+      { what: 'extraction: decoded, hashed, normalized, measured', run: repeat((body) => extract(page(body))) },
+      { what: 'the same, in a thread', run: repeat((body) => extractText(threads, page(Uint8Array.from(body)))) },
+      { what: 'cheerio: load, remove scripts and styles, text()', run: repeat(cheerioText) },
+      { what: 'cheerio: load, body text()', run: repeat(cheerioRawText) },
+    ])
+    printHeading(`text, ${name}`, `${figure(body.length / 1000)} kB`)
+    printStandings(standings)
+    printNote(`${figure((standings[0]!.rate * body.length) / 1e6)} MB/s`)
+  }
+}
+
+const page = (body: Uint8Array<ArrayBuffer>): PageBytes => ({
+  body,
+  contentEncoding: 'identity',
+  contentType: 'text/html; charset=utf-8',
+})
+
+function cheerioText(body: Uint8Array) {
+  const $ = load(new TextDecoder().decode(body))
+  $('script, style, noscript').remove()
+  return $('body').text()
+}
+
+const cheerioRawText = (body: Uint8Array) => load(new TextDecoder().decode(body))('body').text()
+
+/** The first runs are for the compiler. */
+async function ratePerSecond<T>(milliseconds: number, run: (body: T) => unknown, body: T) {
+  for (let i = 0; i < 15; i++) await run(body)
+  const started = performance.now()
+  let done = 0
+  for (; performance.now() < started + milliseconds; done++) await run(body)
+  return (done * 1000) / (performance.now() - started)
+}
+
+/** Pages of the make of an article, of a long reference work and of an application with much script and style. */
+function buildPages() {
+  const script = `<script>${'window.state = {"items":[1,2,3],"ready":true}; '.repeat(300)}</script>`
+  const rules = Array.from(
+    { length: 400 },
+    (_, i) => `.c${i} > .d${i % 20}, #e${i} { display: ${i % 9 ? 'block' : 'none'} }`,
+  )
+  const menu = `<nav><ul>${'<li><a href="/section" class="c1 link">Section</a></li>'.repeat(40)}</ul></nav>`
+  const sentence =
+    'The <a href="/quay">north quay</a> was widened in 1874 for <em>steamers</em> &mdash; 21&nbsp;metres. '
+  const paragraphs = (n: number) => `<div class="c9 d"><p>${sentence.repeat(5)}</p></div>\n`.repeat(n)
+  const table = (n: number) =>
+    `<table>${'<tr><td>1874<td class="num">21<td><a href="/x">Kelby</a><td>harbour'.repeat(n)}</table>`
+  const cards = '<div class="card c3"><div class="d1 d"><span>New</span><h3>Pier</h3><p>Text</p></div></div>'.repeat(
+    400,
+  )
+  const document = (head: string, body: string) =>
+    Uint8Array.from(
+      Buffer.from(`<!doctype html><html><head><title>Kelby</title>${head}</head><body>${body}</body></html>`),
+    )
+  return {
+    article: document(script, menu + paragraphs(30)),
+    reference: document('', menu + (paragraphs(40) + table(120)).repeat(10)),
+    application: document(`<style>${rules.join('\n')}</style>${script.repeat(8)}`, menu + cards + script.repeat(8)),
+  }
+}
+
+/** In a child of its own, so that memory is that of one page. */
+async function runHostile(name: string, threads: Threads) {
+  await extractText(threads, page(Uint8Array.from(Buffer.from('<p>to get warm'))))
+  const body = new TextEncoder().encode(hostilePages[name]!(maxDecodedBytes))
+  const started = performance.now()
+  const outcome = await extractText(threads, page(body)).then(
+    ({ codePoints }) => `${codePoints} code points`,
+    (error) => error.code,
+  )
+  const megabytes = process.resourceUsage().maxRSS / 1024
+  console.log(`${figure(performance.now() - started)} ms  ${figure(megabytes)} MB  ${name}: ${outcome}`)
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      hostile: { type: 'boolean', default: false },
+      page: { type: 'string' },
+    },
+  })
+  await using threads = openThreads({ maxThreads: 1 })
+  if (values.page) await runHostile(values.page, threads)
+  else if (!values.hostile) await benchText(values)
+  else {
+    for (const name of Object.keys(hostilePages)) {
+      spawnSync(process.execPath, [import.meta.filename, '--page', name], { stdio: ['ignore', 'inherit', 'inherit'] })
+    }
+  }
+}

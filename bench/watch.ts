@@ -1,0 +1,139 @@
+// Where the time of a measurement goes: which process used which part of a core, and what Postgres waited for. CPU times
+// are read from /proc, so other systems than Linux get the waits only.
+import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism, cpus } from 'node:os'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+
+export interface Watch extends AsyncDisposable {
+  /** Runs `work` and adds what happened meanwhile to what was seen before. */
+  during<T>(work: () => Promise<T>): Promise<T>
+  /** CPU of one watched process over all windows, in milliseconds; NaN where it cannot be read. */
+  cpuMs(name: string): number
+  /** One sentence. */
+  heldBack(): string
+}
+
+type Cpu = Map<string, number>
+
+/** @param processes by the name they are reported under; Postgres is found by itself */
+export async function openWatch(databaseUrl: string, processes: Record<string, number>): Promise<Watch> {
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: 'bench watch' })
+  await client.connect()
+  const used: Cpu = new Map()
+  const waits = new Map<string, number>()
+  let elapsedMs = 0
+  let busyMs = 0
+  return {
+    async during(work) {
+      const before = readAll(processes, await backends(client))
+      const busyBefore = machineBusyMs()
+      const started = performance.now()
+      const sampling = new AbortController()
+      const samples = sampleWaits(client, waits, sampling.signal)
+      try {
+        return await work()
+      } finally {
+        elapsedMs += performance.now() - started
+        busyMs += machineBusyMs() - busyBefore
+        sampling.abort()
+        await samples
+        for (const [name, ms] of readAll(processes, await backends(client)))
+          used.set(name, (used.get(name) ?? 0) + ms - (before.get(name) ?? 0))
+      }
+    },
+    cpuMs: (name) => (used.get(`${name} loop`) ?? Number.NaN) + (used.get(`${name} threads`) ?? 0),
+    heldBack: () => verdict(used, waits, elapsedMs, busyMs),
+    [Symbol.asyncDispose]: () => client.end(),
+  }
+}
+
+function verdict(used: Cpu, waits: Map<string, number>, elapsedMs: number, busyMs: number): string {
+  const cores = availableParallelism()
+  const shares = [...used].map(([name, ms]) => ({ name, share: ms / elapsedMs })).filter(({ share }) => share >= 0.03)
+  shares.sort((a, b) => b.share - a.share)
+  const ours = shares.reduce((sum, { share }) => sum + share, 0)
+  const split = shares.map(({ name, share }) => `${name} ${share.toFixed(2)}`).join(', ')
+  const loop = shares.find(({ name, share }) => name.endsWith(' loop') && share > 0.85)
+  const busy = busyMs / elapsedMs
+  const cause =
+    busy > 0.92 * cores
+      ? `the ${cores} cores (${busy.toFixed(2)} busy, ${Math.max(0, busy - ours).toFixed(2)} of it others')`
+      : loop
+        ? `one event loop (${loop.name})`
+        : `waiting (${busy.toFixed(2)} of ${cores} cores busy)`
+  return `held back by: ${cause}; cores used: ${split || 'not known'}; ${describeWaits(waits)}`
+}
+
+function describeWaits(waits: Map<string, number>) {
+  const total = [...waits.values()].reduce((sum, n) => sum + n, 0)
+  const most = [...waits].toSorted((a, b) => b[1] - a[1]).slice(0, 4)
+  return `Postgres seen in: ${most.map(([name, n]) => `${name} ${Math.round((100 * n) / total)} %`).join(', ') || 'nothing'}`
+}
+
+/** Backends that are at work and what they wait for, many times a second; one that waits for its client is idle. */
+async function sampleWaits(client: pg.Client, waits: Map<string, number>, signal: AbortSignal) {
+  while (!signal.aborted) {
+    const { rows } = await client.query<{ wait: string }>({
+      name: 'waits',
+      text: `select coalesce(wait_event_type || ':' || wait_event, 'running') wait from pg_stat_activity
+             where backend_type = 'client backend' and pid <> pg_backend_pid()
+               and (state = 'active' or state = 'idle in transaction')`,
+    })
+    for (const { wait } of rows) waits.set(wait, (waits.get(wait) ?? 0) + 1)
+    await pause(SAMPLE_MS)
+  }
+}
+
+async function backends(client: pg.Client): Promise<number[]> {
+  const { rows } = await client.query<{ pid: number }>(
+    'select pid from pg_stat_activity where pid <> pg_backend_pid() and datname is distinct from null',
+  )
+  const { rows: auxiliary } = await client.query<{ pid: number }>(
+    `select pid from pg_stat_activity where datname is null`,
+  )
+  return [...rows, ...auxiliary].map(({ pid }) => pid)
+}
+
+function readAll(processes: Record<string, number>, postgres: number[]): Cpu {
+  const cpu: Cpu = new Map()
+  for (const [name, pid] of Object.entries(processes)) {
+    const threads = readThreads(pid)
+    cpu.set(`${name} loop`, threads.get(pid) ?? 0)
+    cpu.set(
+      `${name} threads`,
+      [...threads].reduce((sum, [thread, ms]) => (thread === pid ? sum : sum + ms), 0),
+    )
+  }
+  const server = postgres.flatMap((pid) => [...readThreads(pid).values()])
+  cpu.set(
+    'Postgres',
+    server.reduce((sum, ms) => sum + ms, 0),
+  )
+  return cpu
+}
+
+/** CPU of each thread so far, by thread id; the first thread has the process's. */
+function readThreads(pid: number): Map<number, number> {
+  try {
+    return new Map(
+      readdirSync(`/proc/${pid}/task`).map((id) => [Number(id), readThread(`/proc/${pid}/task/${id}/stat`)]),
+    )
+  } catch {
+    return new Map()
+  }
+}
+
+function readThread(path: string): number {
+  // The name in parentheses may hold blanks; user and system time are the 12th and 13th field after it.
+  const fields = readFileSync(path, 'latin1').split(') ').at(-1)!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+}
+
+function machineBusyMs(): number {
+  return cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0)
+}
+
+const SAMPLE_MS = 15
+/** Linux counts in hundredths of a second, whatever its own clock does. */
+const TICK_MS = 10

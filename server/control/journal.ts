@@ -1,0 +1,92 @@
+// The journal: a few named slots of bytes per account. What they hold is nobody's business here: the same bytes come out
+// that went in, whether or not they were encrypted.
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { nothing, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+
+export const MAX_SLOT_BYTES = 65_536
+
+export const slotName = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ -')
+  .describe('Name of the slot.')
+
+export const slotRow = z.strictObject({
+  slot: z.string(),
+  bytes: z.int().min(0).max(MAX_SLOT_BYTES),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  updated_at: z.string(),
+})
+export type Slot = z.output<typeof slotRow>
+
+const slotColumns = sql.fragment`slot, octet_length(content) bytes, encode(sha256, 'hex') sha256,
+  to_char(updated_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') updated_at`
+
+export function etagOf({ sha256 }: Pick<Slot, 'sha256'>): string {
+  return `"${sha256}"`
+}
+
+/** Throws AppError `not_found`. */
+export async function findSlot(tx: Tx, accountId: string, slot: string) {
+  const found = await tx.maybeOne(sql.prepared('find_slot', slotRow.extend({ content: z.instanceof(Buffer) }))`
+    select ${slotColumns}, content from journal_slots where account_id = ${accountId} and slot = ${slot}`)
+  return found ?? missing()
+}
+
+function missing(): never {
+  throw new AppError('not_found', 'This account has no such slot.')
+}
+
+export function listSlots(tx: Tx, accountId: string) {
+  return tx.any(sql.type(slotRow)`
+    select ${slotColumns} from journal_slots where account_id = ${accountId} order by slot collate "C"`)
+}
+
+/**
+ * Makes or replaces a slot.
+ * @param permit throws when the write is not meant for the present state; null when there is no such slot yet
+ * @param refuse makes the error when there are `limit` slots already and this would be one more
+ */
+export async function writeSlot(
+  tx: Tx,
+  { accountId, slot, content, limit }: { accountId: string; slot: string; content: Buffer; limit: number },
+  { permit, refuse }: { permit: (present: Slot | null) => void; refuse: () => AppError },
+): Promise<{ made: boolean; slot: Slot }> {
+  const present = (await lockSlot(tx, accountId, slot)) ?? (await lockAbsence(tx, accountId, slot))
+  permit(present)
+  if (!present && (await countSlots(tx, accountId)) >= limit) throw refuse()
+  const sha256 = createHash('sha256').update(content).digest()
+  const written = await tx.one(sql.prepared('write_slot', slotRow)`
+    insert into journal_slots (account_id, slot, content, sha256)
+    values (${accountId}, ${slot}, ${sql.binary(content)}, ${sql.binary(sha256)})
+    on conflict (account_id, slot) do update
+      set content = excluded.content, sha256 = excluded.sha256, updated_at = excluded.updated_at
+    returning ${slotColumns}`)
+  return { made: !present, slot: written }
+}
+
+/** @param permit as in writeSlot. Throws AppError `not_found`. */
+export async function deleteSlot(tx: Tx, accountId: string, slot: string, permit: (present: Slot) => void) {
+  permit((await lockSlot(tx, accountId, slot)) ?? missing())
+  await tx.query(sql.type(nothing)`delete from journal_slots where account_id = ${accountId} and slot = ${slot}`)
+}
+
+function lockSlot(tx: Tx, accountId: string, slot: string): Promise<Slot | null> {
+  return tx.maybeOne(sql.prepared('lock_slot', slotRow)`
+    select ${slotColumns} from journal_slots where account_id = ${accountId} and slot = ${slot} for update`)
+}
+
+/**
+ * New slots of one account are made one at a time, or two at once could both be the last that is allowed. The account's
+ * row is the lock; whoever had it before us may have made this very slot.
+ */
+async function lockAbsence(tx: Tx, accountId: string, slot: string): Promise<Slot | null> {
+  await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)
+  return lockSlot(tx, accountId, slot)
+}
+
+function countSlots(tx: Tx, accountId: string): Promise<number> {
+  return tx.oneFirst(sql.type(z.object({ n: z.number() }))`
+    select count(*) n from journal_slots where account_id = ${accountId}`)
+}

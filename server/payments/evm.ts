@@ -1,0 +1,280 @@
+// USDC on Base: what is asked, and what the chain says became of an EIP-3009 authorization.
+//
+// The token remembers every nonce for good, so an authorization moves money at most once, whoever sends it and however
+// often. A use is believed at the tip of the chain. That there never will be one is believed of final blocks only.
+import {
+  type Address,
+  createPublicClient,
+  encodeEventTopics,
+  type Hash,
+  type Hex,
+  http,
+  isAddress,
+  numberToHex,
+  pad,
+  parseAbi,
+  parseEventLogs,
+} from 'viem'
+import { AppError } from '../errors.ts'
+import { checkAuthorization } from './authorization.ts'
+import { type Inspection, inspect } from './inspection.ts'
+import type { Finding, PaymentNetwork } from './live.ts'
+import { TRANSFER_TYPES } from './signature-thread.ts'
+import { chainIdOf, type Signers } from './signers.ts'
+import {
+  EVM_USDC,
+  type EvmAuthorization,
+  type EvmNetwork,
+  evmAuthorization,
+  evmTerms,
+  type OfferedPayment,
+  readEvmPayment,
+  type SettlementIntent,
+} from './x402.ts'
+
+const TOKEN = parseAbi([
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+])
+const [USED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationUsed' })
+const [CANCELED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationCanceled' })
+
+const CANCELLATION: Finding = { kind: 'unpaid', reason: 'authorization_canceled' }
+
+/** A log that is not of a pending block. */
+interface LogRequest {
+  Method: 'eth_getLogs'
+  Parameters: [object]
+  ReturnType: { topics: Hex[]; transactionHash: Hash; blockNumber: Hex }[]
+}
+
+const RPC_TIMEOUT_MS = 10_000
+/** A facilitator wants about 6 s of validity left; asking later than this would only be refused. */
+const RESEND_MARGIN_SECONDS = 10
+/** Seconds until another look, while an expiry is not final yet. On Base that takes some twenty minutes. */
+const FINALITY_PACE = 20
+/**
+ * The payer may have used the authorization before our settlement was begun, but not before it was verified here, which
+ * is within its validity of a few minutes. Blocks come every two seconds.
+ */
+const LOOKBACK_BLOCKS = 600n
+/** Blocks of one eth_getLogs; halved for as long as the node finds it too much. */
+const LOG_RANGE = 2000n
+
+export interface EvmNetworkOptions {
+  id: EvmNetwork
+  payTo: string
+  rpcUrl: string
+  signers: Signers
+}
+
+export function openEvmNetwork({ id, payTo, rpcUrl, signers }: EvmNetworkOptions): PaymentNetwork {
+  const terms = evmTerms(id, payTo)
+  const chain = openEvmReader(rpcUrl)
+  return {
+    id,
+    termsFor: () => terms,
+    read: readEvmPayment,
+    async identify(payload) {
+      const { identity } = readEvmPayment(payload, terms)
+      const payment = evmAuthorization.parse(payload.payload)
+      if ((await signers.isSignedByPayer(id, payment)) || (await chain.isSignedByContract(id, payment))) return identity
+      throw new AppError('payment_invalid', 'The payment authorization is not signed by its payer.')
+    },
+    async check(offer, nowSeconds) {
+      checkAuthorization(offer, nowSeconds)
+    },
+    height: chain.height,
+    look: (offer, intent) => chain.look(usageOf(offer), intent),
+    isTransaction: (transaction) => /^0x[0-9a-f]{64}$/i.test(transaction),
+    adopt: (kind) => kind !== undefined,
+    inspect: () => inspectChain(id, payTo, chain),
+  }
+}
+
+async function inspectChain(id: EvmNetwork, payTo: string, chain: EvmReader): Promise<Inspection[]> {
+  const address: Inspection = {
+    subject: 'PAY_TO_EVM',
+    // Mixed case carries a checksum, which a mistyped address does not pass.
+    ...(isAddress(payTo) || payTo === payTo.toLowerCase()
+      ? { verdict: 'right', detail: payTo }
+      : { verdict: 'wrong', detail: 'its checksum does not hold', cure: 'copy the address again' }),
+  }
+  const rpc = await inspect(
+    `RPC of ${id}`,
+    'check EVM_RPC_URL; without it settlements in doubt stay open',
+    async () => {
+      const cure = `set EVM_RPC_URL to a node of chain ${chainIdOf(id)}`
+      const chainId = await chain.chainId()
+      if (chainId !== chainIdOf(id)) return { ok: false, detail: `is chain ${chainId}`, cure }
+      if (!(await chain.hasCode(EVM_USDC[id].asset))) return { ok: false, detail: 'has no USDC contract', cure }
+      await chain.finality()
+      return { ok: true, detail: `answers, chain ${chainId}, knows final blocks` }
+    },
+  )
+  return [address, rpc]
+}
+
+/** What using an authorization as it was accepted would look like on the chain. */
+export interface Usage {
+  token: Address
+  from: Address
+  nonce: Hex
+  to: Address
+  value: bigint
+  /** Unix seconds by the clock of the chain. */
+  validBefore: bigint
+}
+
+function usageOf({ bound }: OfferedPayment): Usage {
+  const { asset, payer, nonce } = bound.identity
+  const { payTo, amount } = bound.requirements as { payTo: string; amount: string }
+  return {
+    token: asset as Address,
+    from: payer as Address,
+    nonce: nonce as Hex,
+    to: payTo.toLowerCase() as Address,
+    value: BigInt(amount),
+    validBefore: BigInt(bound.valid_before),
+  }
+}
+
+/** Reads one chain and nothing else; every method throws when the node does not answer. */
+export function openEvmReader(rpcUrl: string) {
+  const client = createPublicClient({
+    transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1, retryDelay: 200 }),
+    cacheTime: 0,
+  })
+
+  async function look(usage: Usage, intent: SettlementIntent): Promise<Finding> {
+    const named = intent.transaction ? await findIn(intent.transaction as Hash, usage) : null
+    if (named?.kind === 'paid') return named
+    const head = await client.getBlock({ blockTag: 'latest' })
+    if (await isSpent(usage, head.number)) return explainUse(usage, intent, head)
+    const left = Number(usage.validBefore - head.timestamp)
+    if (left > RESEND_MARGIN_SECONDS) return { kind: 'open' }
+    if (left > 0) return { kind: 'waiting', reason: 'about_to_expire', seconds: left + 2 }
+    const final = await client.getBlock({ blockTag: 'finalized' })
+    if (final.timestamp < usage.validBefore)
+      return { kind: 'waiting', reason: 'expiry_not_final', seconds: FINALITY_PACE }
+    // Asked of the final block itself: a node that is behind cannot answer for it, and one that is not cannot be wrong.
+    if (await isSpent(usage, final.number)) return explainUse(usage, intent, head)
+    return { kind: 'unpaid', reason: 'authorization_expired' }
+  }
+
+  function isSpent({ token, from, nonce }: Usage, blockNumber: bigint): Promise<boolean> {
+    const args = [from, nonce] as const
+    return client.readContract({ address: token, abi: TOKEN, functionName: 'authorizationState', args, blockNumber })
+  }
+
+  /** The nonce is spent: on us, on somebody else, or by cancelling it. */
+  async function explainUse(usage: Usage, intent: SettlementIntent, head: Head): Promise<Finding> {
+    const log = await findSpending(usage, firstBlock(intent, head), head.number)
+    const found = log && (log.topics[0] === CANCELED ? CANCELLATION : await findIn(log.transactionHash, usage))
+    if (!found) return { kind: 'waiting', reason: 'use_not_found', seconds: 10 }
+    if (found.kind === 'paid') return found
+    const final = await client.getBlock({ blockTag: 'finalized' })
+    return log.blockNumber <= final.number
+      ? found
+      : { kind: 'waiting', reason: 'use_not_final', seconds: FINALITY_PACE }
+  }
+
+  /** The log of the nonce's use or cancellation. */
+  async function findSpending(usage: Usage, first: bigint, last: bigint) {
+    const topics = [[USED, CANCELED], pad(usage.from), usage.nonce]
+    let range = LOG_RANGE
+    for (let from = first; from <= last; ) {
+      const to = from + range - 1n < last ? from + range - 1n : last
+      try {
+        const [log] = await client.request<LogRequest>({
+          method: 'eth_getLogs',
+          params: [{ address: usage.token, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }],
+        })
+        if (log) return { ...log, blockNumber: BigInt(log.blockNumber) }
+        from = to + 1n
+      } catch (error) {
+        if (range <= 10n) throw error
+        range /= 2n
+      }
+    }
+    return null
+  }
+
+  /**
+   * Whether this transaction used the authorization, and for what. A payer can sign one nonce twice, and send both our
+   * payment of another request and the false one in one transaction: only the transfer that directly follows the use of
+   * this nonce is its own.
+   */
+  async function findIn(hash: Hash, usage: Usage): Promise<Finding | null> {
+    const receipt = await client.getTransactionReceipt({ hash }).catch(absentAsNull)
+    if (receipt?.status !== 'success') return null
+    const logs = receipt.logs.filter((log) => sameAddress(log.address, usage.token))
+    const [use] = parseEventLogs({ abi: TOKEN, eventName: 'AuthorizationUsed', logs, args: authorizationOf(usage) })
+    if (!use) return null
+    const following = logs.filter((log) => log.logIndex === use.logIndex + 1)
+    const [transfer] = parseEventLogs({ abi: TOKEN, eventName: 'Transfer', logs: following })
+    const ours =
+      transfer !== undefined &&
+      sameAddress(transfer.args.from, usage.from) &&
+      sameAddress(transfer.args.to, usage.to) &&
+      transfer.args.value === usage.value
+    return ours ? { kind: 'paid', transaction: hash } : { kind: 'unpaid', reason: 'authorization_used_elsewhere' }
+  }
+
+  return {
+    look,
+    findIn,
+    height: async () => Number(await client.getBlockNumber()),
+    chainId: () => client.getChainId(),
+    hasCode: async (address: string) => ((await client.getCode({ address: address as Address })) ?? '0x') !== '0x',
+    finality: async () => Number((await client.getBlock({ blockTag: 'finalized' })).number),
+    /** Contract wallets (ERC-1271, also before they are deployed) say themselves what they signed. */
+    async isSignedByContract(id: EvmNetwork, { signature, authorization }: EvmAuthorization): Promise<boolean> {
+      const { asset, name, version } = EVM_USDC[id]
+      const { from, to, value, validAfter, validBefore, nonce } = authorization
+      return client.verifyTypedData({
+        address: from as Address,
+        signature: signature as Hex,
+        domain: { name, version, chainId: chainIdOf(id), verifyingContract: asset },
+        types: TRANSFER_TYPES,
+        primaryType: 'TransferWithAuthorization',
+        message: {
+          from: from as Address,
+          to: to as Address,
+          value: BigInt(value),
+          validAfter: BigInt(validAfter),
+          validBefore: BigInt(validBefore),
+          nonce: nonce as Hex,
+        },
+      })
+    },
+  }
+}
+export type EvmReader = ReturnType<typeof openEvmReader>
+
+interface Head {
+  number: bigint
+  timestamp: bigint
+}
+
+/** Where a use may have come first; told by the clock where the height was not noted. */
+function firstBlock({ at, block }: SettlementIntent, head: Head): bigint {
+  const since = head.timestamp > BigInt(at) ? head.timestamp - BigInt(at) : 0n
+  const noted = block === null ? head.number - since : BigInt(block)
+  return noted > LOOKBACK_BLOCKS ? noted - LOOKBACK_BLOCKS : 0n
+}
+
+function authorizationOf({ from, nonce }: Usage) {
+  return { authorizer: from, nonce }
+}
+
+function sameAddress(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase()
+}
+
+function absentAsNull(error: unknown): null {
+  if (error instanceof Error && error.name === 'TransactionReceiptNotFoundError') return null
+  throw error
+}

@@ -1,0 +1,152 @@
+// The facilitator of testnet and mainnet mode, put together from the configuration and asked whether it fits.
+// Loaded only in these modes: the libraries of two chains take their time.
+import { HTTPFacilitatorClient } from '@x402/core/server'
+import type { Config } from '../config.ts'
+import type { Logger } from '../telemetry.ts'
+import { SOLANA_DEVNET, SOLANA_MAINNET } from '../verification/result.ts'
+import { silenceOf } from './answers.ts'
+import { cdpHeaders } from './cdp.ts'
+import { openEvmNetwork } from './evm.ts'
+import { type Inspection, PaymentSetupError } from './inspection.ts'
+import { buildLiveFacilitator, type PaymentNetwork, type SupportedKind } from './live.ts'
+import { openSigners } from './signers.ts'
+import type { Facilitator } from './x402.ts'
+
+const MODES = {
+  testnet: {
+    facilitator: 'https://x402.org/facilitator',
+    evm: { id: 'eip155:84532', rpc: 'https://sepolia.base.org' },
+    solana: { id: SOLANA_DEVNET, rpc: 'https://api.devnet.solana.com' },
+  },
+  mainnet: {
+    facilitator: 'https://api.cdp.coinbase.com/platform/v2/x402',
+    evm: { id: 'eip155:8453', rpc: 'https://mainnet.base.org' },
+    solana: { id: SOLANA_MAINNET, rpc: 'https://api.mainnet-beta.solana.com' },
+  },
+} as const
+
+/** Names of facilitators whose host says less. */
+const PROVIDERS: Record<string, string> = { 'api.cdp.coinbase.com': 'cdp' }
+
+/** A caller waits for the check, and nobody for the settlement, which takes as long as blocks do. */
+const TIMEOUT_MS = { verify: 15_000, settle: 60_000 }
+/** Facilitators change the account that pays their fees on Solana, and say so in /supported only. */
+const REFRESH_MS = 300_000
+
+/** What of the configuration decides about payments. */
+export type PaymentConfig = Pick<
+  Config,
+  'paymentMode' | 'facilitatorUrl' | 'cdpKey' | 'payToEvm' | 'payToSolana' | 'evmRpcUrl' | 'solanaRpcUrl'
+>
+
+export interface LiveOverrides {
+  settleTimeoutMs?: number
+}
+
+/**
+ * Asks facilitator and chains whether they fit the configuration. Throws PaymentSetupError when they do not; when they
+ * cannot be asked, the process starts all the same, because results that are paid for already are served meanwhile.
+ */
+export async function openLiveFacilitator(
+  config: PaymentConfig,
+  log: Logger,
+  overrides: LiveOverrides = {},
+): Promise<Facilitator> {
+  await using opened = new AsyncDisposableStack()
+  const parts = await openParts(config, overrides, opened)
+  const findings = await inspectParts(parts)
+  const wrong = findings.filter((finding) => finding.verdict === 'wrong')
+  if (wrong.length > 0) throw new PaymentSetupError(wrong)
+  for (const { subject, detail } of findings.filter((finding) => finding.verdict === 'away'))
+    log.error({ event: 'payment_setup', subject, detail })
+  const refreshing = setInterval(() => void adoptKinds(parts).catch(() => {}), REFRESH_MS).unref()
+  opened.defer(() => clearInterval(refreshing))
+  const closing = opened.move()
+  return buildLiveFacilitator({ ...parts, log, close: () => closing.disposeAsync() })
+}
+
+/** For `doctor`: everything that was asked, and what came of it. */
+export async function inspectPayments(config: PaymentConfig): Promise<Inspection[]> {
+  await using opened = new AsyncDisposableStack()
+  return inspectParts(await openParts(config, {}, opened))
+}
+
+interface Parts {
+  mode: 'testnet' | 'mainnet'
+  provider: string
+  url: string
+  calls: Pick<HTTPFacilitatorClient, 'verify' | 'settle' | 'getSupported'>
+  networks: PaymentNetwork[]
+}
+
+async function openParts(
+  config: PaymentConfig,
+  overrides: LiveOverrides,
+  opened: AsyncDisposableStack,
+): Promise<Parts> {
+  const { paymentMode: mode } = config
+  if (mode === 'offline') throw new Error('offline mode has no live facilitator')
+  const url = config.facilitatorUrl ?? MODES[mode].facilitator
+  const { evm, solana } = MODES[mode]
+  const networks: PaymentNetwork[] = []
+  if (config.payToEvm) {
+    const signers = opened.use(openSigners())
+    networks.push(openEvmNetwork({ id: evm.id, payTo: config.payToEvm, rpcUrl: config.evmRpcUrl ?? evm.rpc, signers }))
+  }
+  if (config.payToSolana) {
+    const { openSolanaNetwork } = await import('./solana.ts')
+    const rpcUrl = config.solanaRpcUrl ?? solana.rpc
+    networks.push(await openSolanaNetwork({ id: solana.id, payTo: config.payToSolana, rpcUrl }))
+  }
+  return { mode, provider: nameOf(url), url, calls: buildCalls(url, config, overrides), networks }
+}
+
+function nameOf(url: string): string {
+  const { host } = new URL(url)
+  return (PROVIDERS[host] ?? host).slice(0, 64)
+}
+
+function buildCalls(url: string, { cdpKey }: PaymentConfig, { settleTimeoutMs }: LiveOverrides): Parts['calls'] {
+  const auth = cdpKey && { createAuthHeaders: cdpHeaders(cdpKey, url) }
+  const quick = new HTTPFacilitatorClient({ url, timeoutMs: TIMEOUT_MS.verify, ...auth })
+  const patient = new HTTPFacilitatorClient({ url, timeoutMs: settleTimeoutMs ?? TIMEOUT_MS.settle, ...auth })
+  return {
+    verify: (payload, terms) => quick.verify(payload, terms),
+    settle: (payload, terms) => patient.settle(payload, terms),
+    getSupported: () => quick.getSupported(),
+  }
+}
+
+async function inspectParts(parts: Parts): Promise<Inspection[]> {
+  return [await inspectFacilitator(parts), ...(await Promise.all(parts.networks.map((n) => n.inspect()))).flat()]
+}
+
+async function inspectFacilitator(parts: Parts): Promise<Inspection> {
+  const subject = `facilitator ${parts.provider}`
+  try {
+    const missing = await adoptKinds(parts)
+    return missing.length === 0
+      ? { verdict: 'right', subject, detail: `takes ${parts.networks.map((network) => network.id).join(', ')}` }
+      : {
+          verdict: 'wrong',
+          subject,
+          detail: `does not settle exact payments on ${missing.join(', ')}`,
+          cure: 'set FACILITATOR_URL to one that does, or unset the PAY_TO_... of that network',
+        }
+  } catch (error) {
+    const reason = silenceOf(error)
+    const refused = reason === 'http_401' || reason === 'http_403'
+    const cure = refused
+      ? 'check CDP_API_KEY_ID and CDP_API_KEY_SECRET'
+      : 'check FACILITATOR_URL; until it answers nobody can pay'
+    return { verdict: refused ? 'wrong' : 'away', subject, detail: `GET ${parts.url}/supported: ${reason}`, cure }
+  }
+}
+
+/** Tells each network what the facilitator says of it; answers the networks it says nothing of. */
+async function adoptKinds({ calls, networks }: Parts): Promise<string[]> {
+  const { kinds } = await calls.getSupported()
+  const kindOf = (id: string): SupportedKind | undefined =>
+    kinds.find((kind) => kind.x402Version === 2 && kind.scheme === 'exact' && kind.network === id)
+  return networks.filter((network) => !network.adopt(kindOf(network.id))).map((network) => network.id)
+}

@@ -1,0 +1,35 @@
+// What has to be right before money is taken: asked when a process starts, and by `cli doctor`.
+import { AppError } from '../errors.ts'
+
+export interface Inspection {
+  /** `wrong` would lose or refuse payments for certain; `away` could not be asked. */
+  verdict: 'right' | 'wrong' | 'away'
+  subject: string
+  detail: string
+  cure?: string
+}
+
+/** Thrown at the start of a process that could not take payments as it is set up. */
+export class PaymentSetupError extends Error {
+  override name = 'PaymentSetupError'
+  constructor(wrong: readonly Inspection[]) {
+    const lines = wrong.map(({ subject, detail, cure }) => `  - ${subject}: ${detail}${cure ? `; ${cure}` : ''}`)
+    super(`Payments cannot be taken as they are set up:\n${lines.join('\n')}`)
+  }
+}
+
+/** One question; a question that throws is one that was not answered. */
+export async function inspect(
+  subject: string,
+  cureWhenAway: string,
+  question: () => Promise<{ ok: boolean; detail: string; cure?: string }>,
+): Promise<Inspection> {
+  try {
+    const { ok, detail, cure } = await question()
+    return { verdict: ok ? 'right' : 'wrong', subject, detail, cure }
+  } catch (error) {
+    if (error instanceof AppError) throw error
+    const name = error instanceof Error ? error.name : 'unknown error'
+    return { verdict: 'away', subject, detail: `does not answer (${name})`, cure: cureWhenAway }
+  }
+}

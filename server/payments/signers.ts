@@ -1,0 +1,41 @@
+// Who signed an EIP-3009 authorization: computed on threads (see signature-thread.ts).
+import { Piscina } from 'piscina'
+import type { SignedTransfer } from './signature-thread.ts'
+import { EVM_USDC, type EvmAuthorization, type EvmNetwork } from './x402.ts'
+
+export interface Signers extends AsyncDisposable {
+  /** Whether the payer's own key signed. False for contract wallets, whose signatures only their chain can check. */
+  isSignedByPayer(network: EvmNetwork, payment: EvmAuthorization): Promise<boolean>
+}
+
+/** 65 bytes: r, s and the recovery id as USDC takes it. What is longer is a contract wallet's. */
+const SIGNATURE = /^0x[0-9a-f]{64}([0-9a-f]{64})(1b|1c)$/i
+/** Half the order of secp256k1: USDC refuses the other half of all signatures, which anybody can make from these. */
+const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
+
+export function openSigners(): Signers {
+  const threads = new Piscina<SignedTransfer, string | null>({
+    filename: new URL('./signature-thread.ts', import.meta.url).href,
+    name: 'recoverSigner',
+    minThreads: 0,
+    maxThreads: 2,
+    idleTimeout: 60_000,
+  })
+  return {
+    async isSignedByPayer(network, { signature, authorization }) {
+      const s = SIGNATURE.exec(signature)?.[1]
+      if (s === undefined || BigInt(`0x${s}`) > MAX_S) return false
+      const chainId = chainIdOf(network)
+      const signer = await threads.run({ chainId, ...EVM_USDC[network], signature, authorization })
+      return signer === authorization.from.toLowerCase()
+    },
+    async [Symbol.asyncDispose]() {
+      await threads.close()
+    },
+  }
+}
+
+/** `eip155:8453` is chain 8453. */
+export function chainIdOf(network: EvmNetwork): number {
+  return Number(network.slice('eip155:'.length))
+}

@@ -1,0 +1,138 @@
+// The chain checked against itself, from the database: every hash recomputed, every link followed, the tree grown anew and
+// held against what is stored. `checkTail` does it for the end of the chain before a process signs anything; `auditChain`
+// for all of it. Rows are read in pages and never change, so no long transaction is needed.
+import { z } from 'zod'
+import { column, type Database, sql, transact } from '../db/pool.ts'
+import { loadFrontier } from './archive.ts'
+import { publicKeyOf } from './checkpoint.ts'
+import { GENESIS } from './format.ts'
+import { findHead, type Head } from './head.ts'
+import { type Faults, type Inspected, inspectHead, inspectReceipt, type KnownKey, type Walk } from './inspection.ts'
+import { growTree, TILE_HEIGHT } from './tree.ts'
+
+/** `every`: each one. `ends`: the last of each key and the last of all, which vouch for the rest through the links. */
+export type SignatureMode = 'every' | 'ends'
+
+export interface Audit {
+  from: number
+  /** Serial of the head it was held against. */
+  to: number
+  signatures: number
+  /** What is wrong, the first of each kind by name; empty for a sound chain. */
+  faults: Faults
+}
+
+export interface AuditOptions {
+  signatures: SignatureMode
+  onProgress?: (serial: number, head: number) => void
+}
+
+const TAIL = 1000
+const PAGE = 2048
+
+/** Throws when the end of the chain is not what its head says: then nothing may be appended to it. */
+export async function checkTail(db: Database, receipts = TAIL): Promise<void> {
+  const head = await findHead(db)
+  // From the edge of a tile, where the tree is a handful of stored nodes.
+  const from = Math.floor(Math.max(0, head.serial - receipts) / 256) * 256 + 1
+  const { faults } = await auditFrom(db, head, from, { signatures: 'ends' })
+  const found = [...faults].map(([name, text]) => `${name}: ${text}`)
+  if (found.length > 0)
+    throw new Error(`The receipt chain is damaged, and nothing may be added to it. ${found.join('; ')}`)
+}
+
+/** Checks the whole chain up to the head of now. */
+export async function auditChain(db: Database, options: AuditOptions): Promise<Audit> {
+  const head = await findHead(db)
+  const audit = await auditFrom(db, head, 1, options)
+  const extra = (await countNodes(db)) - nodesOf(head.serial)
+  // More nodes may have come since the head was read; fewer cannot be.
+  if (extra < 0 || (extra > 0 && (await findHead(db)).serial === head.serial))
+    audit.faults.set('tree', 'there are nodes that no receipt accounts for')
+  return audit
+}
+
+async function auditFrom(db: Database, head: Head, from: number, options: AuditOptions): Promise<Audit> {
+  const keys = await loadKnownKeys(db)
+  const walk = await startAt(db, from - 1)
+  const faults: Faults = new Map()
+  for (let first = from; first <= head.serial && !faults.has('serials'); first += PAGE) {
+    const last = Math.min(first + PAGE - 1, head.serial)
+    for (const receipt of await loadReceipts(db, first, last))
+      inspectReceipt(receipt, walk, keys, faults, options.signatures === 'every' || receipt.serial === head.serial)
+    if (!(await areStored(db, walk.tree.made()))) note(faults, 'tree', `a node over the serials to ${last} is wrong`)
+    // Only the edge is needed to go on; all nodes of a long chain would not fit into memory.
+    walk.tree = growTree(walk.tree.size, walk.tree.frontier())
+    options.onProgress?.(last, head.serial)
+  }
+  inspectHead(head, walk, keys, faults)
+  return { from, to: head.serial, signatures: walk.signatures, faults }
+}
+
+function note(faults: Faults, name: string, text: string) {
+  if (!faults.has(name)) faults.set(name, text)
+}
+
+const keyRow = z.object({
+  key_id: z.number(),
+  use: z.string(),
+  pubkey_hex: z.string(),
+  first_serial: z.number().nullable(),
+  last_serial: z.number().nullable(),
+  introduced_by: z.number().nullable(),
+})
+
+async function loadKnownKeys(db: Database): Promise<KnownKey[]> {
+  const rows = await db.any(sql.type(keyRow)`
+    select key_id, use, encode(pubkey, 'hex') pubkey_hex, first_serial, last_serial, introduced_by from signing_keys`)
+  return rows.map((row) => ({ ...row, publicKey: publicKeyOf(Buffer.from(row.pubkey_hex, 'hex')) }))
+}
+
+/** The state after `size` receipts, as it is stored. */
+async function startAt(db: Database, size: number): Promise<Walk> {
+  if (size === 0) return { tree: growTree(0, Buffer.alloc(0)), prevHash: GENESIS, tsMs: 0, signatures: 0 }
+  const before = await db.one(sql.type(z.object({ prevHash: z.string(), tsMs: z.number() }))`
+    select encode(receipt_hash, 'hex') "prevHash", ts_ms "tsMs" from receipts where serial = ${size}`)
+  const frontier = await transact(db, (tx) => loadFrontier(tx, size), { readOnly: true })
+  return { ...before, tree: growTree(size, frontier), signatures: 0 }
+}
+
+const receiptRow = z.object({
+  serial: z.number(),
+  subject_sha256: z.string(),
+  label: z.string().nullable(),
+  requested_by: z.string(),
+  key_id: z.number(),
+  ts_ms: z.number(),
+  prev_hash: z.string(),
+  receipt_hash: z.string(),
+  signature: z.instanceof(Buffer),
+}) satisfies z.ZodType<Inspected>
+
+function loadReceipts(db: Database, from: number, to: number) {
+  return db.any(sql.prepared('audit_receipts', receiptRow)`
+    select serial, encode(subject_sha256, 'hex') subject_sha256, label, requested_by, key_id, ts_ms,
+           encode(prev_hash, 'hex') prev_hash, encode(receipt_hash, 'hex') receipt_hash, sig_ed25519 signature
+    from receipts where serial between ${from} and ${to} order by serial`)
+}
+
+type Node = { level: number; index: number; hash: Buffer }
+
+async function areStored(db: Database, nodes: Node[]): Promise<boolean> {
+  const found = await db.oneFirst(sql.type(z.object({ n: z.number() }))`
+    select count(*) n
+    from unnest(${column(nodes, 'int2', (node) => node.level)}, ${column(nodes, 'int8', (node) => node.index)},
+                ${column(nodes, 'bytea', (node) => node.hash)}) as t (level, index, hash)
+    join tree_nodes n using (level, index, hash)`)
+  return found === nodes.length
+}
+
+function countNodes(db: Database): Promise<number> {
+  return db.oneFirst(sql.type(z.object({ n: z.number() }))`select count(*) n from tree_nodes`)
+}
+
+/** How many nodes are kept above so many receipts. */
+function nodesOf(size: number): number {
+  const above = Math.floor(size / 2 ** TILE_HEIGHT)
+  return above === 0 ? 0 : above + nodesOf(above)
+}

@@ -1,0 +1,56 @@
+// The end of the chain: one row, locked for the length of one batch. Whoever holds the lock knows what became of every
+// batch before, and with which keys the next one is to be signed.
+import { z } from 'zod'
+import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import type { Links } from './links.ts'
+
+const headRow = z.object({
+  serial: z.number(),
+  receipt_hash: z.string(),
+  ts_ms: z.number(),
+  frontier: z.instanceof(Buffer),
+  checkpoint: z.string(),
+  key_changes: z.number(),
+})
+export type Head = z.output<typeof headRow>
+
+const headColumns = sql.fragment`
+  serial, encode(receipt_hash, 'hex') receipt_hash, ts_ms, frontier, checkpoint, key_changes`
+
+export function lockHead(tx: Tx): Promise<Head> {
+  return tx.one(sql.prepared('lock_chain_head', headRow)`select ${headColumns} from chain_head for update`)
+}
+
+/** The end of the chain; serial 0, 64 zeros and no checkpoint before the first receipt. */
+export function findHead(tx: Tx | Database): Promise<Head> {
+  return tx.one(sql.prepared('find_chain_head', headRow)`select ${headColumns} from chain_head`)
+}
+
+/** Writes receipts, the tree nodes they complete and the new head, under the head's lock. One statement: it is the hot one. */
+export async function advanceHead(tx: Tx, { attestations, tree, checkpoint }: Links) {
+  const last = attestations.at(-1)
+  if (!last) return
+  const made = tree.made()
+  const hex = (field: 'subject_sha256' | 'prev_hash' | 'receipt_hash' | 'sig_ed25519_hex') =>
+    column(attestations, 'text', (a) => a[field])
+  await tx.query(sql.prepared('advance_chain_head', nothing)`
+    with added as (
+      insert into receipts
+        (serial, ts_ms, subject_sha256, label, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)
+      select serial, ts_ms, decode(subject, 'hex'), label, requested_by, key_id,
+             decode(prev, 'hex'), decode(receipt_hash, 'hex'), decode(sig, 'hex')
+      from unnest(
+        ${column(attestations, 'int8', (a) => a.serial)}, ${column(attestations, 'int8', (a) => a.ts_ms)},
+        ${hex('subject_sha256')}, ${column(attestations, 'text', (a) => a.label)},
+        ${column(attestations, 'text', (a) => a.requested_by)}, ${column(attestations, 'int4', (a) => a.key_id)},
+        ${hex('prev_hash')}, ${hex('receipt_hash')}, ${hex('sig_ed25519_hex')}
+      ) as t (serial, ts_ms, subject, label, requested_by, key_id, prev, receipt_hash, sig)
+    ), grown as (
+      insert into tree_nodes (level, index, hash)
+      select level, index, hash
+      from unnest(${column(made, 'int2', (node) => node.level)}, ${column(made, 'int8', (node) => node.index)},
+                  ${column(made, 'bytea', (node) => node.hash)}) as t (level, index, hash)
+    )
+    update chain_head set serial = ${last.serial}, receipt_hash = decode(${last.receipt_hash}, 'hex'),
+      ts_ms = ${last.ts_ms}, frontier = ${sql.binary(tree.frontier())}, checkpoint = ${checkpoint}`)
+}

@@ -1,0 +1,242 @@
+// The model's server in trouble: what is tried again, what is handed back, what is final, and what is spared.
+import { setImmediate as turn } from 'node:timers/promises'
+import t from 'tap'
+import { AssessorBusy, buildCircuit } from '../../workers/assessment/circuit.ts'
+import { literalAssessor } from '../../workers/assessment/literal.ts'
+import { buildTurnstile } from '../../workers/assessment/turnstile.ts'
+import { openThreads } from '../../workers/threads.ts'
+import { type Asked, message, type Reply, refuse, SILENT, verdictOn } from './messages-server.ts'
+import { observationOf, openLab } from './semantic-lab.ts'
+
+const TEXT = 'The harbour was opened in 1874. It has three piers.'
+const CLAIM = 'The harbour was opened in 1874.'
+const good = (asked: Asked) => verdictOn(asked, 'opened in 1874', 'supports')
+/** Answers with each of these once, and rightly from then on. */
+const first =
+  (...replies: Reply[]) =>
+  (asked: Asked) =>
+    replies.shift() ?? good(asked)
+
+t.test('429 and 529 are tried again after as long as the server says', async (t) => {
+  await using lab = await openLab(
+    first(refuse(429, 'rate_limit_error', { 'retry-after': '3' }), refuse(529, 'overloaded_error')),
+  )
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports')
+  t.equal(lab.server.asked.length, 3)
+  t.equal(lab.pauses[0], 3000)
+  t.ok(lab.pauses[1]! >= 500 && lab.pauses[1]! <= 2000, `${lab.pauses[1]}`)
+  lab.server.script = first(refuse(503, 'api_error', { 'retry-after-ms': '1200', 'retry-after': '60' }))
+  await lab.assess(CLAIM, TEXT)
+  t.equal(lab.pauses[2], 1200)
+  const soon = new Date(Date.now() + 3000).toUTCString()
+  lab.server.script = first(refuse(429, 'rate_limit_error', { 'retry-after': soon }))
+  await lab.assess(CLAIM, TEXT)
+  t.ok(lab.pauses[3]! > 0 && lab.pauses[3]! <= 3000, 'a date')
+})
+
+t.test('a longer wait is handed back to the queue, and meanwhile nobody asks', async (t) => {
+  let now = 1_000_000
+  await using lab = await openLab(() => refuse(429, 'rate_limit_error', { 'retry-after': '90' }), { now: () => now })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 90 })
+  t.equal(lab.server.asked.length, 1)
+  t.same(lab.pauses, [])
+  t.equal(lab.assessor.pausedUntil?.getTime(), now + 90_000)
+  lab.server.script = good
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 90 })
+  t.equal(lab.server.asked.length, 1, 'not asked')
+  now += 90_000
+  t.equal(lab.assessor.pausedUntil, null)
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports')
+})
+
+t.test('three failures in a row hand the request back; five open the circuit', async (t) => {
+  let now = 1_000_000
+  await using lab = await openLab(() => refuse(529, 'overloaded_error'), { now: () => now })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
+  t.equal(lab.server.asked.length, 3)
+  t.equal(lab.assessor.pausedUntil, null)
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 15 })
+  t.equal(lab.server.asked.length, 5)
+  t.ok(lab.assessor.pausedUntil)
+  t.equal(await lab.metric('countersign_assessor_paused'), 1)
+  now += 15_000
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 30 }, 'one call tries, and fails')
+  t.equal(lab.server.asked.length, 6)
+  now += 30_000
+  lab.server.script = good
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports')
+  t.equal(lab.assessor.pausedUntil, null)
+})
+
+t.test('a wrong key, an unknown model, no money: nothing is tried again, and the circuit opens at once', async (t) => {
+  for (const [status, type] of [
+    [401, 'authentication_error'],
+    [402, 'billing_error'],
+    [403, 'permission_error'],
+    [404, 'not_found_error'],
+  ] as const) {
+    await using lab = await openLab(() => refuse(status, type))
+    await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
+    t.equal(lab.server.asked.length, 1)
+    t.ok(lab.assessor.pausedUntil, `${status}`)
+    t.match(
+      lab.logged.filter(({ event }) => event === 'model_refused_call'),
+      { length: 1 },
+    )
+    t.notMatch(JSON.stringify(lab.logged), /test-key|harbour/)
+  }
+})
+
+t.test('a question that the server will not take fails its request alone, uncharged', async (t) => {
+  await using lab = await openLab(() => refuse(400, 'invalid_request_error'))
+  for (let i = 0; i < 6; i++) await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AppError', code: 'assessment_failed' })
+  t.equal(lab.server.asked.length, 6)
+  t.equal(lab.assessor.pausedUntil, null)
+})
+
+t.test('a slow server, one that breaks off in the middle, and one that closes the door', async (t) => {
+  const hanging = Promise.withResolvers<void>()
+  await using lab = await openLab(
+    first((_asked, response) => void response.once('close', hanging.resolve)),
+    { timeoutMs: 500 },
+  )
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'slow once')
+  await hanging.promise
+  const whole = JSON.stringify(message(JSON.stringify(SILENT)))
+  lab.server.script = first(
+    (_asked, response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': whole.length })
+      response.write(whole.slice(0, 40), () => response.destroy())
+    },
+    (_asked, response) => void response.destroy(),
+  )
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'broken off')
+  const stuck: Reply = (_asked, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.write(whole.slice(0, 40))
+  }
+  lab.server.script = first(stuck)
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'stuck in the middle')
+  lab.server.script = first((_asked, response) => void response.end('<html>Bad gateway</html>'))
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'no JSON around it')
+  lab.server.script = first((_asked, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(`"${'x'.repeat(5 * 1024 * 1024)}"`)
+  })
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'five megabytes')
+})
+
+t.test('a redirect is not followed: it would take the key along', async (t) => {
+  await using other = await openLab(good)
+  await using lab = await openLab(() => (_asked, response) => {
+    response.writeHead(307, { location: `${other.server.url}/v1/messages` })
+    response.end()
+  })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
+  t.equal(other.server.asked.length, 0)
+})
+
+t.test('the deadline of the payment and the end of the process are kept', async (t) => {
+  const reached = Promise.withResolvers<void>()
+  await using lab = await openLab(() => () => reached.resolve())
+  const stop = new AbortController()
+  const task = { claim: CLAIM, observation: observationOf(TEXT) }
+  const stopped = lab.assessor.assess({ ...task, signal: stop.signal })
+  await reached.promise
+  stop.abort(new Error('the process ends'))
+  await t.rejects(stopped, { message: 'the process ends' })
+  await t.rejects(lab.assessor.assess({ ...task, until: Date.now() - 1 }), { name: 'AssessorBusy' })
+  t.equal(lab.server.asked.length, 1, 'nothing is asked that cannot be answered in time')
+  lab.server.script = () => refuse(429, 'rate_limit_error', { 'retry-after': '4' })
+  await t.rejects(lab.assessor.assess({ ...task, until: Date.now() + 3000 }), {
+    name: 'AssessorBusy',
+    retryAfterSeconds: 4,
+  })
+})
+
+t.test('tokens and cost are counted, cached ones at their own price', async (t) => {
+  await using lab = await openLab(good, { prices: { input: 1, output: 5 } })
+  await lab.assess(CLAIM, TEXT)
+  t.equal(await lab.metric('countersign_model_tokens_total'), 1120)
+  t.ok(Math.abs((await lab.metric('countersign_model_usd_total')) - (100 + 1250 + 5 * 20) / 1e6) < 1e-12)
+  t.match(
+    lab.logged.find(({ event }) => event === 'assessed'),
+    { questions: 1, tokens: 1120 },
+  )
+  await using unpriced = await openLab(good, { prices: null })
+  await unpriced.assess(CLAIM, TEXT)
+  t.equal(await unpriced.metric('countersign_model_usd_total'), 0)
+})
+
+t.test('where it is configured, the literal assessor stands in, and says so', async (t) => {
+  await using threads = openThreads({ maxThreads: 1 })
+  const fallback = literalAssessor(threads)
+  await using lab = await openLab(() => refuse(529, 'overloaded_error'), { fallback })
+  const found = await lab.assess(CLAIM, TEXT)
+  t.match(found, {
+    assessment_scope: 'literal_quotation_only',
+    claim_support: 'not_assessed',
+    procedure: fallback.procedure,
+  })
+  t.ok(found.risk_flags.includes('literal_fallback'))
+  await lab.assess(CLAIM, TEXT)
+  await lab.assess(CLAIM, TEXT)
+  t.equal(lab.server.asked.length, 5, 'the circuit is open')
+  t.equal(lab.assessor.pausedUntil, null, 'nobody is turned away')
+  lab.server.script = () => '{'
+  t.equal((await lab.assess(CLAIM, TEXT)).assessment_scope, 'literal_quotation_only')
+})
+
+t.test('calls under way when the circuit opens do not open it further', (t) => {
+  let now = 0
+  const circuit = buildCircuit(() => now)
+  const leaves = Array.from({ length: 20 }, () => circuit.enter())
+  for (const leave of leaves) leave.failed({})
+  t.equal(circuit.opensAt, 15_000)
+  now = 15_000
+  const probe = circuit.enter()
+  t.throws(() => circuit.enter(), AssessorBusy, 'one at a time')
+  probe.abandoned()
+  circuit.enter().failed({ retryAfterMs: 3_600_000 })
+  t.equal(circuit.opensAt, 315_000, 'never longer than five minutes')
+  now = 315_000
+  circuit.enter().succeeded()
+  t.equal(circuit.opensAt, null)
+  circuit.enter().failed({})
+  t.equal(circuit.opensAt, null, 'a fresh start')
+  t.end()
+})
+
+t.test('the turnstile lets so many through, in order, and forgets who gave up', async (t) => {
+  const turnstile = buildTurnstile(2)
+  const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+  const begun: number[] = []
+  const stop = new AbortController()
+  const never = new AbortController().signal
+  const passing = gates.map((gate, i) =>
+    turnstile.pass(
+      () => {
+        begun.push(i)
+        return gate.promise
+      },
+      i === 2 ? stop.signal : never,
+    ),
+  )
+  await turn()
+  t.same(begun, [0, 1])
+  t.equal(turnstile.waiting, 2)
+  stop.abort(new Error('gave up'))
+  await t.rejects(passing[2]!, { message: 'gave up' })
+  gates[1]!.reject(new Error('failed'))
+  await t.rejects(passing[1]!, { message: 'failed' })
+  await turn()
+  t.same(begun, [0, 1, 3], 'a failure frees its place')
+  gates[0]!.resolve()
+  gates[3]!.resolve()
+  await Promise.all([passing[0], passing[3]])
+  await t.rejects(
+    turnstile.pass(async () => {}, stop.signal),
+    { message: 'gave up' },
+  )
+  await turnstile.pass(async () => {}, never)
+})

@@ -1,0 +1,120 @@
+// A scripted server that speaks the Messages API over real HTTP, and a reader of the questions it is sent.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** A question as it arrived, taken apart the way the prompt puts it together. */
+export interface Asked {
+  body: Record<string, unknown>
+  headers: IncomingMessage['headers']
+  path: string
+  /** Lines shown, by number. */
+  lines: Map<number, string>
+  claim: string
+  /** Whether the claim or any line is left out. */
+  isMasked: boolean
+}
+
+/** What to do with a call: an answer object, raw text to answer with, or anything else by hand. */
+export type Reply = object | string | ((asked: Asked, response: ServerResponse) => void | Promise<void>)
+export type Script = (asked: Asked, count: number) => Reply | Promise<Reply>
+
+export interface MessagesServer extends AsyncDisposable {
+  url: string
+  asked: Asked[]
+  /** Replaces the script. */
+  script: Script
+}
+
+export async function openMessagesServer(script: Script): Promise<MessagesServer> {
+  const asked: Asked[] = []
+  const server = createServer(async (request, response) => {
+    const question = readQuestion(await readBody(request), request)
+    asked.push(question)
+    const reply = await self.script(question, asked.length)
+    if (typeof reply === 'function') await reply(question, response)
+    else answer(response, reply)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const self: MessagesServer = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    script,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+  return self
+}
+
+/** The settings that point a service at it. */
+export function modelEnv(server: { url: string }, more: Record<string, string> = {}): Record<string, string> {
+  return { ANTHROPIC_API_KEY: 'test-key', ANTHROPIC_BASE_URL: server.url, ANTHROPIC_MODEL: 'scripted-1', ...more }
+}
+
+/** A whole message with this answer, or with this text in place of one. */
+export function answer(response: ServerResponse, written: object | string, more: Record<string, unknown> = {}) {
+  send(response, 200, message(typeof written === 'string' ? written : JSON.stringify(written), more))
+}
+
+export function message(text: string, more: Record<string, unknown> = {}) {
+  return {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'scripted-1',
+    content: [
+      { type: 'thinking', thinking: '', signature: 'x' },
+      { type: 'text', text },
+    ],
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage: { input_tokens: 100, output_tokens: 20, cache_creation_input_tokens: 1000, cache_read_input_tokens: 0 },
+    ...more,
+  }
+}
+
+/** The API's own form of an error. */
+export function refuse(status: number, type: string, headers: Record<string, string> = {}): Reply {
+  return (_asked, response) => send(response, status, { type: 'error', error: { type, message: type } }, headers)
+}
+
+function send(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}) {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers })
+  response.end(JSON.stringify(body))
+}
+
+async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk)
+  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+}
+
+function readQuestion(body: Record<string, unknown>, { headers, url }: IncomingMessage): Asked {
+  const [first] = body.messages as { content: { text: string }[] }[]
+  const [page, claim] = (first?.content ?? []).map(({ text }) => text)
+  const lines = new Map<number, string>()
+  for (const line of page?.split('\n') ?? []) {
+    const match = /^[0-9a-f]{4}-(\d+)\| (.*)$/su.exec(line)
+    if (match) lines.set(Number(match[1]), match[2]!)
+  }
+  const said = /claim begins\]\n(.*)\n\[[0-9a-f]+ claim ends\]/su.exec(claim ?? '')?.[1] ?? ''
+  const isMasked = said.includes('[left out]') || [...lines.values()].includes('[left out]')
+  return { body, headers, path: url ?? '', lines, claim: said, isMasked }
+}
+
+/** The number of the first line shown that has these words; 0, which is no line, if none has. */
+export function lineWith(asked: Asked, words: string): number {
+  for (const [number, line] of asked.lines) if (line.includes(words)) return number
+  return 0
+}
+
+/** An answer with one item of evidence on the line that has these words. */
+export function verdictOn(asked: Asked, words: string, verdict: string, stance = verdict, basis = 'stated') {
+  const line = lineWith(asked, words)
+  return { evidence: [{ from: line, to: line, stance }], suspicious: [], basis, verdict }
+}
+
+export const SILENT = { evidence: [], suspicious: [], basis: 'silent', verdict: 'insufficient_evidence' }

@@ -1,0 +1,128 @@
+// A semantic assessor with real threads and a real HTTP client, before a scripted server.
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import { openLog, openMetrics } from '../../server/telemetry.ts'
+import { type Assessment, assessment as assessmentShape } from '../../server/verification/assessment.ts'
+import type { Observation } from '../../server/verification/observation.ts'
+import { inconsistency } from '../../server/verification/result.ts'
+import { anthropicModel, type ModelOptions } from '../../workers/assessment/anthropic.ts'
+import { buildCircuit } from '../../workers/assessment/circuit.ts'
+import { semanticAssessor } from '../../workers/assessment/semantic.ts'
+import { openThreads } from '../../workers/threads.ts'
+import type { Assessor } from '../../workers/verify.ts'
+import { type MessagesServer, openMessagesServer, type Script } from './messages-server.ts'
+
+export interface Lab extends AsyncDisposable {
+  server: MessagesServer
+  assessor: Assessor
+  /** Milliseconds the client waited between attempts, without having waited. */
+  pauses: number[]
+  logged: Record<string, unknown>[]
+  metric(name: string): Promise<number>
+  /** Assesses and checks what comes out against the interface and the text, independently. */
+  assess(claim: string, text: string, more?: Partial<Observation>): Promise<Assessment>
+}
+
+export interface LabOptions extends Partial<Pick<ModelOptions, 'timeoutMs' | 'concurrency' | 'prices'>> {
+  windowTokens?: number
+  fallback?: Assessor
+  now?: () => number
+}
+
+export async function openLab(script: Script, options: LabOptions = {}): Promise<Lab> {
+  await using opened = new AsyncDisposableStack()
+  const server = opened.use(await openMessagesServer(script))
+  const threads = opened.use(openThreads({ maxThreads: 2 }))
+  const logged: Record<string, unknown>[] = []
+  const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
+  const metrics = openMetrics()
+  const circuit = buildCircuit(options.now)
+  const pauses: number[] = []
+  const model = anthropicModel({
+    apiKey: 'test-key',
+    baseUrl: server.url,
+    model: 'scripted-1',
+    maxTokens: 1000,
+    timeoutMs: options.timeoutMs ?? 20_000,
+    concurrency: options.concurrency ?? 4,
+    prices: options.prices === undefined ? { input: 1, output: 5 } : options.prices,
+    circuit,
+    metrics,
+    log,
+    pause: async (ms) => void pauses.push(ms),
+  })
+  const assessor = semanticAssessor({
+    model,
+    circuit,
+    threads,
+    secret: Buffer.alloc(32, 7),
+    windowTokens: options.windowTokens ?? 24_000,
+    fallback: options.fallback ?? null,
+    metrics,
+    log,
+  })
+  const closing = opened.move()
+  return {
+    server,
+    assessor,
+    pauses,
+    logged,
+    async metric(name) {
+      const found = await metrics.registry.getSingleMetric(name)?.get()
+      return found?.values.reduce((sum, { value }) => sum + value, 0) ?? 0
+    },
+    async assess(claim, text, more) {
+      const seen = observationOf(text, more)
+      const found = await assessor.assess({ claim, observation: seen })
+      const problem = flawOf(found, text, seen)
+      if (problem) throw new Error(problem)
+      return found
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+export const digestOf = (text: string) => bytesToHex(sha256(utf8ToBytes(text)))
+
+export function observationOf(text: string, more: Partial<Observation> = {}): Observation {
+  return {
+    source: {
+      final_url: 'https://site.test/page',
+      http_status: 200,
+      content_type: 'text/plain; charset=utf-8',
+      content_sha256: 'c'.repeat(64),
+      text_sha256: digestOf(text),
+      normalized_text: text,
+      offset_unit: 'unicode_codepoint',
+      redirects: [],
+      wire_bytes: 1000,
+      decoded_bytes: 1000,
+    },
+    source_identity: { hostname: 'site.test', tls_verified: true, publisher_identity: 'unknown' },
+    limits: { max_text_chars: 100_000 },
+    risk_flags: [],
+    checked_at: '2026-01-01T00:00:00Z',
+    procedure: 'test',
+    ...more,
+  }
+}
+
+/** What is wrong with an assessment of this text, by other means than it was made with; null if nothing is. */
+export function flawOf(found: Assessment, text: string, { source }: Observation): string | null {
+  const parsed = assessmentShape.safeParse(found)
+  if (!parsed.success) return parsed.error.message
+  const broken = inconsistency(found)
+  if (broken) return broken
+  if (Array.from(found.explanation).length > 800 || !found.explanation.isWellFormed())
+    return 'the explanation is too long'
+  if (new Set(found.risk_flags).size !== found.risk_flags.length) return 'a flag is there twice'
+  if (found.procedure.length > 100) return 'the procedure is too long'
+  const points = Array.from(text)
+  for (const [i, item] of found.evidence.entries()) {
+    if (item.evidence_id !== `e${i + 1}`) return 'the evidence is misnumbered'
+    if (points.slice(item.start, item.end).join('') !== item.quote) return `not in the text: ${item.quote}`
+    if (item.source_sha256 !== source.content_sha256) return 'another source'
+    if (item.text_sha256 !== digestOf(text)) return 'another text'
+  }
+  return null
+}

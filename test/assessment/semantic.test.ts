@@ -1,0 +1,230 @@
+// The semantic assessor before a server that answers rightly, wrongly, or not in the form asked for.
+import t from 'tap'
+import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
+import { answer, lineWith, message, SILENT, verdictOn } from './messages-server.ts'
+import { openLab } from './semantic-lab.ts'
+
+const TEXT = `The harbour of Kelby
+
+The harbour was opened in 1874 by the county engineer. It has three piers and a lighthouse 21 metres high.
+Fishing ended in 1962. The ferry to Orsay sails on Mondays and Thursdays.
+The harbour does not admit tankers. Dogs are welcome on the piers.`
+const CLAIM = 'The harbour was opened in 1874.'
+
+t.test('a right answer: the quote is cut from the text, the question holds all of it', async (t) => {
+  await using lab = await openLab((asked) => verdictOn(asked, 'opened in 1874', 'supports'))
+  const found = await lab.assess(CLAIM, TEXT)
+  t.match(found, { claim_support: 'supports', assessment_scope: 'source_local_semantic_support', risk_flags: [] })
+  t.equal(found.evidence[0]?.quote, 'The harbour was opened in 1874 by the county engineer.')
+  t.match(found.explanation, /supports the claim.*All 7 lines of the text were read/)
+  const [asked] = lab.server.asked
+  t.equal([...asked!.lines.values()].join(' '), TEXT.replace(/\s+/g, ' '))
+  t.equal(asked!.claim, CLAIM)
+  t.equal(asked!.path, '/v1/messages')
+  t.equal(asked!.headers['x-api-key'], 'test-key')
+  t.equal(asked!.headers.authorization, 'Bearer test-key')
+  t.notOk('tools' in asked!.body, 'no tool is given')
+  t.match(asked!.body, { model: 'scripted-1', output_config: { format: { type: 'json_schema' } } })
+})
+
+t.test('contradicting and mixed answers keep their sides', async (t) => {
+  await using lab = await openLab((asked) =>
+    verdictOn(asked, 'opened in 1874', 'contradicts', 'contradicts', 'other_value'),
+  )
+  const against = await lab.assess('The harbour was opened in 1901.', TEXT)
+  t.match(against, { claim_support: 'contradicts', evidence: [{ stance: 'contradicts' }] })
+  lab.server.script = (asked) => ({
+    ...verdictOn(asked, 'three piers', 'mixed', 'supports'),
+    evidence: [
+      { from: lineWith(asked, 'three piers'), to: lineWith(asked, 'three piers'), stance: 'supports' },
+      { from: lineWith(asked, 'Fishing'), to: lineWith(asked, 'Fishing'), stance: 'contradicts' },
+    ],
+  })
+  const mixed = await lab.assess('The harbour has three piers and fishing goes on there.', TEXT)
+  t.equal(mixed.claim_support, 'mixed')
+  t.same(
+    mixed.evidence.map(({ stance }) => stance),
+    ['supports', 'contradicts'],
+  )
+})
+
+t.test('a silent text is no fault, and evidence may only mention', async (t) => {
+  await using lab = await openLab(() => SILENT)
+  const found = await lab.assess('The mayor is called Ines.', TEXT)
+  t.match(found, { claim_support: 'insufficient_evidence', evidence: [] })
+  lab.server.script = (asked) => verdictOn(asked, 'Dogs', 'insufficient_evidence', 'mentions', 'partly')
+  t.match(await lab.assess('Dogs and cats are welcome on the piers.', TEXT), { evidence: [{ stance: 'mentions' }] })
+})
+
+t.test('checks lower a verdict that the lines do not bear out, and say so', async (t) => {
+  await using lab = await openLab((asked) => verdictOn(asked, 'opened in 1874', 'supports'))
+  const wrong: [claim: string, line: string, flag: string][] = [
+    ['The harbour was opened in 1901.', 'opened in 1874', 'date_mismatch'],
+    ['The lighthouse is 35 metres high.', '21 metres', 'number_mismatch'],
+    ['The lighthouse is 21 feet high.', '21 metres', 'unit_mismatch'],
+    ['The harbour admits tankers.', 'tankers', 'negation_mismatch'],
+    ['The page says that "dogs must be kept on a lead".', 'Dogs', 'quoted_phrase_absent'],
+    ['The harbour cost 940 crowns.', 'opened in 1874', 'number_absent'],
+  ]
+  for (const [claim, line, flag] of wrong) {
+    lab.server.script = (asked) => verdictOn(asked, line, 'supports')
+    const found = await lab.assess(claim, TEXT)
+    t.equal(found.claim_support, 'insufficient_evidence', claim)
+    t.ok(found.risk_flags.includes(flag), `${claim}: ${found.risk_flags}`)
+    t.ok(found.risk_flags.includes('verdict_lowered'))
+    t.same(
+      found.evidence.map(({ stance }) => stance),
+      ['mentions'],
+    )
+  }
+  lab.server.script = (asked) => verdictOn(asked, 'opened in 1874', 'contradicts', 'contradicts', 'opposite')
+  const denied = await lab.assess('The harbour was opened in 1874', TEXT)
+  t.match(denied, { claim_support: 'insufficient_evidence', risk_flags: ['claim_wording_present', 'verdict_lowered'] })
+  lab.server.script = (asked) => verdictOn(asked, 'opened in 1874', 'supports', 'supports', 'reported')
+  t.match(await lab.assess(CLAIM, TEXT), {
+    claim_support: 'insufficient_evidence',
+    risk_flags: ['verdict_lowered', 'weak_basis'],
+  })
+})
+
+t.test('a mixed answer that loses a side becomes none', async (t) => {
+  await using lab = await openLab((asked) => ({
+    evidence: [
+      { from: lineWith(asked, '21 metres'), to: lineWith(asked, '21 metres'), stance: 'supports' },
+      { from: lineWith(asked, 'Fishing'), to: lineWith(asked, 'Fishing'), stance: 'contradicts' },
+    ],
+    suspicious: [],
+    basis: 'combined',
+    verdict: 'mixed',
+  }))
+  const found = await lab.assess('The lighthouse is 35 metres high and fishing goes on.', TEXT)
+  t.equal(found.claim_support, 'insufficient_evidence')
+  t.ok(found.evidence.every(({ stance }) => stance === 'mentions'))
+})
+
+t.test(
+  'lines that were never shown are dropped; an answer of nothing else is asked for again, then fails',
+  async (t) => {
+    await using lab = await openLab((asked) => ({
+      ...verdictOn(asked, 'opened in 1874', 'supports'),
+      evidence: [
+        { from: 900, to: 900, stance: 'supports' },
+        { from: lineWith(asked, 'opened in 1874'), to: lineWith(asked, 'opened in 1874'), stance: 'supports' },
+        { from: 3, to: 1, stance: 'supports' },
+      ],
+    }))
+    t.match(await lab.assess(CLAIM, TEXT), {
+      claim_support: 'supports',
+      risk_flags: ['evidence_dropped'],
+      evidence: { length: 1 },
+    })
+    lab.server.script = () => ({
+      ...SILENT,
+      verdict: 'supports',
+      evidence: [{ from: 900, to: 901, stance: 'supports' }],
+    })
+    await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AppError', code: 'assessment_failed' })
+    t.equal(lab.server.asked.length, 3)
+  },
+)
+
+t.test('answers that cannot be used are asked for once more, then nobody pays', async (t) => {
+  const good = (asked: Parameters<typeof verdictOn>[0]) => verdictOn(asked, 'opened in 1874', 'supports')
+  await using lab = await openLab(good)
+  const bad: [string, Parameters<typeof openLab>[0]][] = [
+    ['malformed JSON', () => '{"evidence":[{"from":1,'],
+    ['no JSON at all', () => 'The claim is supported.'],
+    ['another verdict', () => ({ ...SILENT, verdict: 'true' })],
+    ['a stance that is none', (asked) => verdictOn(asked, 'opened', 'supports', 'proves')],
+    ['numbers in words', () => ({ ...SILENT, evidence: [{ from: 'three', to: 'three', stance: 'mentions' }] })],
+    ['a verdict on nothing', () => ({ ...SILENT, verdict: 'supports' })],
+    ['a verdict on the other side', (asked) => verdictOn(asked, 'opened', 'supports', 'contradicts')],
+    ['empty content', () => (_asked, response) => response.end(JSON.stringify({ ...message(''), content: [] }))],
+    [
+      'content that is none',
+      () => (_asked, response) => response.end(JSON.stringify({ ...message(''), content: null })),
+    ],
+    ['an endless answer', () => `{"evidence":[${'{"from":1,"to":1,"stance":"supports"},'.repeat(2000)}`],
+    ['cut off', () => (_asked, response) => answer(response, '{"evidence":[', { stop_reason: 'max_tokens' })],
+  ]
+  for (const [name, script] of bad) {
+    const before = lab.server.asked.length
+    lab.server.script = script
+    await t.rejects(lab.assess(CLAIM, TEXT), { code: 'assessment_failed' }, name)
+    t.equal(lab.server.asked.length - before, 2, `${name}: asked twice`)
+    lab.server.script = (asked, count) =>
+      count === lab.server.asked.length && count === before + 3 ? script(asked, count) : good(asked)
+    t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', `${name}, once`)
+  }
+})
+
+t.test('a refusal is final, and not asked for again', async (t) => {
+  await using lab = await openLab(() => (_asked, response) => answer(response, '', { stop_reason: 'refusal' }))
+  await t.rejects(lab.assess(CLAIM, TEXT), { code: 'assessment_failed', message: /declined/ })
+  t.equal(lab.server.asked.length, 1)
+})
+
+t.test('prose and fences around one object, and members beyond it, are read past', async (t) => {
+  await using lab = await openLab(
+    (asked) =>
+      `Here it is:\n\`\`\`json\n${JSON.stringify({ ...verdictOn(asked, 'opened', 'supports'), note: 'x' })}\n\`\`\``,
+  )
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports')
+  lab.server.script = (asked) => {
+    const { evidence, verdict } = verdictOn(asked, 'opened', 'supports')
+    return { verdict, evidence }
+  }
+  t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'without a basis')
+})
+
+t.test('a long text is read whole, in overlapping parts that are put together by rule', async (t) => {
+  const text = Array.from({ length: 400 }, (_, i) => `Sentence number ${i} tells of mooring ring ${i}.`).join('\n')
+  await using lab = await openLab(() => SILENT, { windowTokens: 2000, concurrency: 2 })
+  t.match(await lab.assess('Ring 7 is red.', text), {
+    claim_support: 'insufficient_evidence',
+    risk_flags: ['assessed_in_parts'],
+  })
+  const shown = new Set(lab.server.asked.flatMap(({ lines }) => [...lines.keys()]))
+  t.equal(shown.size, 400, 'every line was shown')
+  const parts = lab.server.asked.length
+  t.ok(parts > 3)
+  const byFirst = lab.server.asked.map(({ lines }) => [...lines.keys()]).sort((a, b) => a[0]! - b[0]!)
+  for (let i = 1; i < parts; i++) t.ok(byFirst[i]![0]! <= byFirst[i - 1]!.at(-1)!, 'parts overlap')
+
+  const at = (asked: Parameters<typeof verdictOn>[0], words: string, verdict: string) =>
+    lineWith(asked, words) ? verdictOn(asked, words, verdict) : SILENT
+  lab.server.script = (asked) => at(asked, 'mooring ring 390.', 'supports')
+  const far = await lab.assess('There is a mooring ring 390.', text)
+  t.match(far, { claim_support: 'supports', evidence: [{ quote: 'Sentence number 390 tells of mooring ring 390.' }] })
+  lab.server.script = (asked) =>
+    lineWith(asked, 'ring 5.') ? at(asked, 'ring 5.', 'supports') : at(asked, 'ring 390.', 'contradicts')
+  t.equal((await lab.assess('The rings differ.', text)).claim_support, 'mixed')
+  lab.server.script = (asked) => (lineWith(asked, 'ring 5.') ? '{' : SILENT)
+  await t.rejects(lab.assess('Ring 7 is red.', text), { code: 'assessment_failed' }, 'one part that fails fails all')
+})
+
+t.test('text beyond what was retrieved is owned up to', async (t) => {
+  await using lab = await openLab(() => SILENT)
+  const found = await lab.assess('Cats swim.', TEXT, { risk_flags: ['text_truncated'] })
+  t.match(found.explanation, /longer than the text that was retrieved/)
+})
+
+t.test('claims on one page share the bytes that can be cached; other pages have other marks', async (t) => {
+  await using lab = await openLab(() => SILENT)
+  await lab.assess('One claim.', TEXT)
+  await lab.assess('Another claim.', TEXT)
+  await lab.assess('One claim.', `${TEXT} `.trim().concat(' More.'))
+  const pages = lab.server.asked.map(
+    ({ body }) => (body.messages as { content: { text: string; cache_control?: object }[] }[])[0]!.content[0]!,
+  )
+  t.equal(pages[0]!.text, pages[1]!.text)
+  t.same(pages[0]!.cache_control, { type: 'ephemeral' })
+  const mark = (text: string) => /\[([0-9a-f]{16}) text begins\]/.exec(text)?.[1]
+  t.ok(mark(pages[0]!.text))
+  t.not(mark(pages[0]!.text), mark(pages[2]!.text))
+})
+
+t.test('every flag has a name that the interface allows', (t) => {
+  for (const flag of Object.keys(semanticFlagMeanings)) t.match(flag, /^[a-z][a-z0-9_]*$/)
+  t.end()
+})

@@ -1,0 +1,93 @@
+// Processes of this service as children of a test: their log lines and messages can be waited for, before and after the
+// fact, and none outlives its test.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+export interface Ending {
+  code: number | null
+  signal: NodeJS.Signals | null
+}
+
+export interface Child extends AsyncDisposable {
+  pid: number
+  /** Log lines with an `event`, and messages with a `told`, in the order in which they came. */
+  heard: Heard[]
+  /** The first thing heard that matches, also one heard already. Rejects, with the last output, when the child ends first. */
+  hears(match: (heard: Heard) => boolean): Promise<Heard>
+  /** A line of its log. */
+  logs(event: string): Promise<Heard>
+  /** A message it sent. */
+  tells(told: string): Promise<Heard>
+  tell(message: object): void
+  kill(signal: NodeJS.Signals): void
+  ended: Promise<Ending>
+}
+
+export type Heard = Record<string, unknown> & { event?: string; told?: string }
+
+const ROOT = join(import.meta.dirname, '..')
+
+/** @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all the environment there is. */
+export function startChild(file: string, env: Record<string, string>, options: { ipc?: boolean } = {}): Child {
+  const child = spawn(process.execPath, [join(ROOT, file)], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe', ...(options.ipc ? ['ipc' as const] : [])],
+  })
+  const heard: Heard[] = []
+  const listeners = new Set<(item: Heard) => void>()
+  const hear = (item: Heard) => {
+    heard.push(item)
+    for (const listener of listeners) listener(item)
+  }
+  const output = readOutput(child, hear)
+  child.on('message', (message) => hear(message as Heard))
+  const ended = once(child, 'close').then(([code, signal]): Ending => ({ code, signal }))
+
+  const hears = async (match: (item: Heard) => boolean): Promise<Heard> => {
+    const known = heard.find(match)
+    if (known) return known
+    const { promise, resolve } = Promise.withResolvers<Heard>()
+    const listener = (item: Heard) => match(item) && resolve(item)
+    listeners.add(listener)
+    const gone = ended.then(({ code, signal }): never => {
+      throw new Error(`${file} ended (${signal ?? code}) before what was waited for:\n${output.slice(-20).join('\n')}`)
+    })
+    try {
+      return await Promise.race([promise, gone])
+    } finally {
+      listeners.delete(listener)
+    }
+  }
+  return {
+    pid: child.pid ?? 0,
+    heard,
+    hears,
+    logs: (event) => hears((item) => item.event === event),
+    tells: (told) => hears((item) => item.told === told),
+    tell: (message) => child.send(message),
+    kill: (signal) => child.kill(signal),
+    ended,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** The last lines of both streams; those of the log are handed on. */
+function readOutput(child: ChildProcess, hear: (item: Heard) => void): string[] {
+  const output: string[] = []
+  const keep = (line: string) => {
+    output.push(line)
+    if (output.length > 200) output.shift()
+  }
+  createInterface({ input: child.stderr! }).on('line', keep)
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    keep(line)
+    if (line.startsWith('{')) hear(JSON.parse(line))
+  })
+  return output
+}

@@ -1,0 +1,125 @@
+// Requests per address and minute: counted before anything else is looked at, shared through Redis, not to be fooled by
+// headers a caller makes up.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { expectNonCompleted } from '../interface.schema.ts'
+import { startSystem } from '../system.ts'
+
+const PER_MINUTE = 5
+const REDIS_URL = process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379'
+
+/** An address of 2001:db8::/32 that no other run counts for, in a network of its own. */
+const anyAddress = () => `2001:db8:${randomBytes(2).toString('hex')}:${randomBytes(2).toString('hex')}::1`
+const from = (...addresses: string[]) => ({ 'x-forwarded-for': addresses.join(', ') })
+
+async function expectLimited(t: Test, response: Response, about = '') {
+  t.match(response.headers.get('retry-after'), /^[1-9][0-9]?$/, 'Retry-After, in seconds of this minute')
+  const { error } = await expectNonCompleted(t, response, 429, about)
+  t.equal(error.code, 'rate_limited')
+  t.equal(error.retryable, true)
+}
+
+const system = await startSystem({ env: { RATE_LIMIT_PER_MINUTE: String(PER_MINUTE), TRUST_PROXY: '1' } })
+t.teardown(() => system[Symbol.asyncDispose]())
+
+const ask = (headers: Record<string, string> = {}, at = system.service) =>
+  system.ask({ key: randomUUID(), headers, at })
+
+async function use(headers: () => Record<string, string>, at = system.service, times = PER_MINUTE) {
+  for (let n = 0; n < times; n++) await (await ask(headers(), at)).text()
+}
+
+t.test('the sixth request in a minute: 429 in the body shape, before anything else is looked at', async (t) => {
+  const address = from(anyAddress())
+  for (let n = 0; n < PER_MINUTE; n++) await expectNonCompleted(t, await ask(address), 402)
+  const key = randomUUID()
+  await expectLimited(t, await system.ask({ key, headers: address }), 'a good request')
+  await expectLimited(t, await system.ask({ key: 'short', headers: address }), 'a bad key')
+  await expectLimited(t, await system.ask({ key, body: {}, headers: address }), 'a bad body')
+  const recovery = system.url(`/api/agent/v1/requests/${randomUUID()}`)
+  await expectLimited(t, await fetch(recovery, { headers: address }), 'recovery with no token')
+  t.same(await system.sql('select count(*)::int n from verification_requests'), [{ n: PER_MINUTE }])
+
+  await expectNonCompleted(t, await system.ask({ key, headers: from(anyAddress()) }), 402, 'another address')
+  for (const path of ['/healthz', '/readyz'])
+    t.equal((await fetch(system.url(path), { headers: address })).status, 200, `${path} is not limited`)
+})
+
+t.test('what is not even JSON is counted, and refused when there is none left', async (t) => {
+  const kinds: Record<string, { body: string; headers?: Record<string, string>; status: number }> = {
+    'broken JSON': { body: '{', status: 400 },
+    'no content type of ours': { body: '{}', headers: { 'content-type': 'text/plain' }, status: 415 },
+    'too large': { body: ' '.repeat(70_000), status: 400 },
+  }
+  for (const [about, { body, headers, status }] of Object.entries(kinds)) {
+    const address = from(anyAddress())
+    const send = () => system.ask({ key: randomUUID(), body, headers: { ...address, ...headers } })
+    for (let n = 0; n < PER_MINUTE; n++) await expectNonCompleted(t, await send(), status, about)
+    await expectLimited(t, await ask(address), `after ${about}`)
+    await expectLimited(t, await send(), about)
+  }
+})
+
+t.test('without proxies of ours X-Forwarded-For says nothing', async (t) => {
+  await using direct = await system.openTwin({}, { TRUST_PROXY: '0' })
+  await use(() => from(anyAddress()), direct)
+  await expectLimited(t, await ask(from(anyAddress()), direct))
+  await expectLimited(t, await ask({}, direct))
+})
+
+t.test('with one proxy of ours the right-most address counts, whatever stands left of it', async (t) => {
+  const address = anyAddress()
+  await use(() => from(anyAddress(), anyAddress(), address))
+  await expectLimited(t, await ask(from(anyAddress(), address)))
+  await expectLimited(t, await ask(from(address)))
+  await expectNonCompleted(t, await ask(from(address, anyAddress())), 402)
+})
+
+t.test('with two proxies of ours the second address from the right counts', async (t) => {
+  await using behindTwo = await system.openTwin({}, { TRUST_PROXY: '2' })
+  const address = anyAddress()
+  await use(() => from(anyAddress(), address, '10.0.0.7'), behindTwo)
+  await expectLimited(t, await ask(from(address, '10.0.0.8'), behindTwo))
+  await expectNonCompleted(t, await ask(from(anyAddress(), '10.0.0.7'), behindTwo), 402)
+})
+
+t.test('0 switches it off', async (t) => {
+  await using unlimited = await system.openTwin({}, { RATE_LIMIT_PER_MINUTE: '0' })
+  await use(() => ({}), unlimited, 4 * PER_MINUTE)
+  await expectNonCompleted(t, await ask({}, unlimited), 402)
+})
+
+t.test('with Redis two services share one count', { skip: await withoutRedis() }, async (t) => {
+  await using one = await system.openTwin({}, { REDIS_URL })
+  await using other = await system.openTwin({}, { REDIS_URL })
+  const address = from(anyAddress())
+  await use(() => address, one, 3)
+  await expectNonCompleted(t, await ask(address, other), 402)
+  await expectNonCompleted(t, await ask(address, other), 402)
+  await expectLimited(t, await ask(address, other))
+  await expectLimited(t, await ask(address, one))
+})
+
+t.test('with a Redis that is away each service counts for itself, and none lets everything through', async (t) => {
+  // Port 1 of loopback: nothing listens there.
+  await using alone = await system.openTwin({}, { REDIS_URL: 'redis://127.0.0.1:1' })
+  const address = from(anyAddress())
+  await use(() => address, alone)
+  await expectLimited(t, await ask(address, alone))
+})
+
+/** The reason to leave the Redis test out, where there may be one: the gate's machine has a Redis. */
+async function withoutRedis(): Promise<string | false> {
+  const redis = new Redis(REDIS_URL, { lazyConnect: true, retryStrategy: null, enableOfflineQueue: false })
+  redis.on('error', () => {})
+  try {
+    await redis.connect()
+    await redis.ping()
+    return false
+  } catch {
+    return process.env.CI ? false : `no Redis at ${REDIS_URL}`
+  } finally {
+    redis.disconnect()
+  }
+}

@@ -1,0 +1,180 @@
+// Nothing a caller entrusts to the service is in a log line or in clear in the database, whatever becomes of the call.
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { holdPage } from '../site.ts'
+import { harbourClaim, openTill, PAGE, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
+
+const WAIT = { prefer: 'wait=20' }
+const till = openTill()
+const system = await startSystem({ overrides: { facilitator: till } })
+t.teardown(() => system[Symbol.asyncDispose]())
+
+/** What must not be found, by name. */
+const secrets = new Map<string, string>()
+const remember = (name: string, value: string) => {
+  if (value.length < 16) throw new Error(`${name} is too short to be looked for`)
+  secrets.set(name, value)
+}
+
+/** A new key and a payment for it, both remembered. */
+async function enter(name: string, body: unknown) {
+  const key = `key-${name}-${randomUUID()}`
+  const terms = termsOf(await system.ask({ key, body }))
+  const payment = await signPayment(terms)
+  remember(`${name}: idempotency key`, key)
+  remember(`${name}: payment header`, payment.header)
+  remember(`${name}: part of the payment header`, payment.header.slice(700, 760))
+  remember(`${name}: signature`, payment.signature.slice(2))
+  remember(`${name}: nonce`, payment.nonce.slice(2))
+  return { key, body, terms, headers: { ...payment.headers, ...WAIT } }
+}
+
+function keepToken(name: string, response: Response) {
+  const token = response.headers.get('x-service-recovery-token')
+  if (token) remember(`${name}: recovery token`, token)
+}
+
+const claim = (path: string) => ({ ...harbourClaim(system.site), source_url: system.site.url(path) })
+
+/** Walks every road a call can take, and leaves one request standing at its page. */
+async function walk() {
+  const held = holdPage({ body: PAGE })
+  system.site.pages.set('/held', held.page)
+  system.site.pages.set('/held-anew', held.page)
+
+  const bought = await enter('bought', claim('/harbour'))
+  const done = await system.ask(bought)
+  keepToken('bought', done)
+  await system.ask(bought)
+  const token = done.headers.get('x-service-recovery-token') ?? ''
+  const id = ((await done.json()) as { request_id: string }).request_id
+  await system.recover(id, token)
+  await system.recover(id, `${token}x`)
+  await system.recover(`${token}`, token)
+  await fetch(system.url(`/api/agent/v1/requests/${id}?token=x`), { headers: { authorization: token } })
+  await system.ask({ ...bought, body: claim('/another') })
+
+  const failed = await enter('failed', claim('/not-there'))
+  keepToken('failed', await system.ask(failed))
+
+  till.outcomes.push(() => ({ kind: 'unpaid', reason: 'insufficient_funds' }))
+  keepToken('unpaid', await system.ask(await enter('unpaid', claim('/harbour'))))
+
+  till.outcomes.push(() => Promise.reject(new Error('socket hang up')))
+  const thrown = await enter('thrown', claim('/harbour'))
+  keepToken(
+    'thrown',
+    await system.ask({ ...thrown, headers: { 'payment-signature': thrown.headers['payment-signature'] } }),
+  )
+
+  const wrong = await enter('wrong', claim('/harbour'))
+  const bad = await signPayment(wrong.terms, { authorization: { value: '1' } })
+  remember('wrong: bad payment', bad.header)
+  remember('wrong: bad signature', bad.signature.slice(2))
+  for (const header of [bad.header, `${bad.header}=`, bad.header.slice(1), bad.header.replaceAll('A', '-')])
+    await system.ask({ ...wrong, headers: { 'payment-signature': header } })
+  await system.ask({ ...wrong, headers: { ...wrong.headers, 'content-type': 'text/plain' } })
+  await system.ask({ ...wrong, body: `{"payment":"${bad.header}"` })
+
+  const illegal = `illegal key/${randomUUID()}`
+  remember('illegal: key', illegal)
+  await system.ask({ ...bought, key: illegal })
+  await fetch(system.url(`${VERIFY}/nowhere`), {
+    method: 'PUT',
+    headers: { ...wrong.headers, 'idempotency-key': illegal },
+  })
+
+  const faulty = await enter('faulty', claim('/harbour'))
+  const add = system.service.api.admissions.add
+  system.service.api.admissions.add = () => Promise.reject(new Error('the database is away'))
+  await system.ask(faulty)
+  system.service.api.admissions.add = add
+
+  const standing = await enter('standing', claim('/held'))
+  const accepted = await system.ask({
+    ...standing,
+    headers: { 'payment-signature': standing.headers['payment-signature'] },
+  })
+  keepToken('standing', accepted)
+  const { request_id } = (await accepted.json()) as { request_id: string }
+  await held.reached
+  await system.ask({ ...standing, headers: { 'payment-signature': wrong.headers['payment-signature'] } })
+  return async () => {
+    held.release()
+    await system.recover(request_id, accepted.headers.get('x-service-recovery-token') ?? '', WAIT)
+  }
+}
+
+/** Everything a reader of the database can see: each column of each table, bytes as text, hexadecimal and as they are. */
+async function dump(): Promise<Record<string, string>> {
+  const tables = await system.sql(
+    `select quote_ident(schemaname) || '.' || quote_ident(tablename) name from pg_tables
+     where schemaname not in ('pg_catalog', 'information_schema')`,
+  )
+  const dumped: Record<string, string> = {}
+  for (const { name } of tables) {
+    const rows = await system.sql(`select * from ${name}`)
+    dumped[String(name)] = rows.flatMap((row) => Object.values(row).map(readable)).join('\n')
+  }
+  return dumped
+}
+
+function readable(value: unknown): string {
+  if (Buffer.isBuffer(value))
+    return [value.toString('latin1'), value.toString('hex'), value.toString('base64')].join('\n')
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+}
+
+/** The ways one may have written a secret down. */
+function spellings(secret: string): string[] {
+  const raw = /^[0-9a-f]+$/i.test(secret) ? [Buffer.from(secret, 'hex').toString('base64').slice(0, -2)] : []
+  return [secret, Buffer.from(secret).toString('base64').slice(0, -3), Buffer.from(secret).toString('hex'), ...raw]
+}
+
+function find(text: string): string[] {
+  const lower = text.toLowerCase()
+  return [...secrets]
+    .filter(([, secret]) => spellings(secret).some((spelling) => lower.includes(spelling.toLowerCase())))
+    .map(([name]) => name)
+}
+
+/** The database while one request stands at its page, and when all is done. */
+let standing: Record<string, string> = {}
+let finished: Record<string, string> = {}
+t.before(async () => {
+  const finish = await walk()
+  standing = await dump()
+  await finish()
+  finished = await dump()
+})
+const isNonce = (name: string) => name.endsWith(': nonce')
+
+t.test('the search finds what is there', async (t) => {
+  t.ok(secrets.size >= 30)
+  t.same(find(`xx${[...secrets.values()][0]?.toUpperCase()}yy`), [[...secrets.keys()][0]])
+  t.ok(Object.keys(standing).some((name) => name.startsWith('graphile_worker.')))
+  t.match(standing['public.verification_requests'], /harbour/, 'what is no secret is found')
+  t.match(system.logged.map((line) => JSON.stringify(line)).join('\n'), /\/api\/agent\/v1\/verify-source|verify_source/)
+})
+
+t.test('no log line holds one', async (t) => {
+  const levels = new Set(system.logged.map((line) => line.level))
+  t.ok(levels.size >= 2, `levels seen: ${[...levels]}`)
+  for (const line of system.logged) {
+    const found = find(JSON.stringify(line))
+    if (found.length > 0) t.same(found, [], JSON.stringify(line).slice(0, 600))
+  }
+})
+
+t.test('the database holds none in clear, while work stands and when it is done', async (t) => {
+  for (const [when, dumped] of Object.entries({ standing, finished })) {
+    for (const [table, text] of Object.entries(dumped)) {
+      const found = find(text).filter((name) => !isNonce(name))
+      t.same(found, [], `${table}, ${when}`)
+    }
+  }
+})
+
+t.test('nor a nonce', async (t) => {
+  for (const [table, text] of Object.entries(finished)) t.same(find(text).filter(isNonce), [], table)
+})

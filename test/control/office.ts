@@ -1,0 +1,107 @@
+// The API half alone on a database of its own, with a clock that tests move, and callers with API keys.
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { openServer } from '../../server/app.ts'
+import { readConfig } from '../../server/config.ts'
+import { type Api, openApi, openCore } from '../../server/context.ts'
+import { openLog } from '../../server/telemetry.ts'
+import { openTestDatabase } from '../database.ts'
+
+export interface Ask {
+  key?: string
+  /** Sent as JSON; a Buffer as the bytes it is. */
+  body?: unknown
+  headers?: Record<string, string>
+}
+
+export interface Answer {
+  status: number
+  headers: Headers
+  bytes: Buffer
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  body: any
+}
+
+export interface Desk extends AsyncDisposable {
+  api: Api
+  call(method: string, path: string, ask?: Ask): Promise<Answer>
+}
+
+export interface Office extends Desk {
+  /** Milliseconds; what the service takes for now. Moving it on is how leases end here. */
+  clock: { now: number }
+  /** Registers an account, of the tier `free` where nothing else is said, and brings its full key. */
+  register(options?: { handle?: string; tier?: 'free' | 'dev' | 'pro' }): Promise<Account>
+  tables: pg.Pool
+  /** Another process on the same database, folder and clock. */
+  openDesk(env?: Record<string, string>): Promise<Desk>
+}
+
+export interface Account {
+  handle: string
+  key: string
+  /** Calls with the account's full key. */
+  call(method: string, path: string, ask?: Ask): Promise<Answer>
+}
+
+export async function openOffice(env: Record<string, string> = {}): Promise<Office> {
+  await using opened = new AsyncDisposableStack()
+  const database = opened.use(await openTestDatabase())
+  const dataDir = await mkdtemp(join(tmpdir(), 'countersign-data-'))
+  opened.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const clock = { now: Date.now() }
+  const openDesk = (more: Record<string, string> = {}) =>
+    openFrontDesk({ DATA_DIR: dataDir, PORT: '0', ...env, ...more }, database.url, clock)
+  const desk = opened.use(await openDesk())
+  const tables = new pg.Pool({ connectionString: database.url, max: 2 })
+  tables.on('error', () => {})
+  opened.defer(() => tables.end())
+  const closing = opened.move()
+  return {
+    ...desk,
+    clock,
+    tables,
+    openDesk,
+    async register({ handle = `h-${randomUUID()}`, tier } = {}) {
+      const { status, body } = await desk.call('POST', '/v1/register', { body: { handle } })
+      if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
+      if (tier) await tables.query('update accounts set tier = $1 where handle = $2', [tier, handle])
+      const key: string = body.api_key
+      return { handle, key, call: (method, path, ask) => desk.call(method, path, { key, ...ask }) }
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+async function openFrontDesk(env: Record<string, string>, databaseUrl: string, clock: { now: number }): Promise<Desk> {
+  await using opened = new AsyncDisposableStack()
+  const log = openLog('silent')
+  const core = opened.use(
+    await openCore(readConfig(env), databaseUrl, { log, maxConnections: 6, now: () => clock.now }),
+  )
+  const api = opened.use(await openApi(core))
+  const server = opened.use(await openServer(api))
+  opened.defer(() => api.drain())
+  const closing = opened.move()
+  return {
+    api,
+    call: (method, path, ask) => call(new URL(path, server.address), method, ask),
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+async function call(url: URL, method: string, { key, body, headers }: Ask = {}): Promise<Answer> {
+  const raw = body instanceof Buffer
+  const type = body === undefined ? undefined : raw ? 'application/octet-stream' : 'application/json'
+  const response = await fetch(url, {
+    method,
+    headers: { ...(key && { authorization: `Bearer ${key}` }), ...(type && { 'content-type': type }), ...headers },
+    body: body === undefined ? null : raw ? new Uint8Array(body) : JSON.stringify(body),
+  })
+  const bytes = Buffer.from(await response.arrayBuffer())
+  const json = response.headers.get('content-type')?.startsWith('application/json') && bytes.length > 0
+  return { status: response.status, headers: response.headers, bytes, body: json ? JSON.parse(bytes.toString()) : null }
+}

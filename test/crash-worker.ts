@@ -1,0 +1,152 @@
+// A worker process as workers/main.ts makes it, that stops dead at a named place: killed by itself with SIGKILL, or held
+// there until its test lets go. Started by crash.test.ts, which speaks to it in messages.
+//
+//   told: ready                    everything is open; no job is taken yet
+//   do: run, order, aim            takes jobs from now on, and stops once when it comes to that place; again: another place
+//   told: running, order
+//   told: held, at                 it stands there (how: hold)
+//   do: go                         lets it go on
+//   told: committed, to, taken     whether a step, or the receipt, was accepted
+import { readConfig } from '../server/config.ts'
+import { openCore } from '../server/context.ts'
+import type { Batcher } from '../server/db/batch.ts'
+import { runProcess } from '../server/process.ts'
+import { type Append, type Chain, type Companion, Refused } from '../server/receipts/chain.ts'
+import { rescue } from '../workers/beat.ts'
+import { openWork, type Work } from '../workers/context.ts'
+import { openRunner, type Runner } from '../workers/runner.ts'
+import { openLedger, openLedgerFacilitator } from './ledger.ts'
+
+/** The places a verification comes by, in order. */
+export type Place =
+  | `${'before' | 'after'} ${'observed' | 'assessed' | 'settling' | 'charge' | 'settled' | 'receipt'}`
+  /** Inside the assessor, which heeds its signal. */
+  | 'in assessment'
+  /** Inside the transaction that completes: before anything is written, and before the commit. */
+  | 'head locked'
+  | 'receipt written'
+  /** The request is completed and its callers know; the job is still in the queue. */
+  | 'after announcement'
+
+export interface Aim {
+  at: Place
+  how: 'kill' | 'hold'
+}
+
+export type Order = { do: 'run'; order: string; aim?: Aim } | { do: 'go' }
+
+interface Watch {
+  pass(place: string): Promise<void>
+  tell(told: string, about?: object): void
+}
+
+function openWatch(run: () => Promise<void>): Watch {
+  let aim: Aim | undefined
+  let release = () => {}
+  const tell = (told: string, about: object = {}) => void process.send?.({ told, ...about })
+  const pass = async (place: string) => {
+    if (aim?.at !== place) return
+    const { how } = aim
+    aim = undefined
+    if (how === 'kill') process.kill(process.pid, 'SIGKILL')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    release = resolve
+    tell('held', { at: place })
+    await promise
+  }
+  process.on('message', (order: Order) => {
+    if (order.do === 'go') return release()
+    aim = order.aim
+    void run().then(() => tell('running', { order: order.order }))
+  })
+  return { pass, tell }
+}
+
+function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string, { pass, tell }: Watch): Batcher<I, O> {
+  return {
+    async add(item) {
+      await pass(`before ${nameOf(item)}`)
+      const taken = await batcher.add(item)
+      tell('committed', { to: nameOf(item), taken })
+      await pass(`after ${nameOf(item)}`)
+      return taken
+    },
+    get size() {
+      return batcher.size
+    },
+    [Symbol.asyncDispose]: () => batcher[Symbol.asyncDispose](),
+  }
+}
+
+function watchChain(chain: Chain, { pass, tell }: Watch): Chain {
+  const inside = <Item, Refusal>(kind: Companion<Item, Refusal>): Companion<Item, Refusal> => ({
+    async admit(tx, items) {
+      await pass('head locked')
+      return kind.admit(tx, items)
+    },
+    async write(tx, entries) {
+      await kind.write(tx, entries)
+      await pass('receipt written')
+    },
+  })
+  return {
+    ...chain,
+    async append<Item, Refusal>(entry: Append<Item, Refusal>) {
+      await pass('before receipt')
+      const { companion } = entry
+      const watched = companion && { kind: inside(companion.kind), item: companion.item }
+      const outcome = await chain.append({ ...entry, ...(watched && { companion: watched }) })
+      tell('committed', { to: 'completed', taken: !(outcome instanceof Refused) })
+      await pass('after receipt')
+      return outcome
+    },
+  }
+}
+
+async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack): Promise<Work> {
+  const ledger = opened.use(await openLedger(work.databaseUrl))
+  const facilitator = opened.use(openLedgerFacilitator(ledger))
+  return {
+    ...work,
+    chain: watchChain(work.chain, watch),
+    steps: watchBatcher(work.steps, (step) => step.to, watch),
+    announcements: watchBatcher(work.announcements, () => 'announcement', watch),
+    assessor: {
+      procedure: work.assessor.procedure,
+      async assess(input) {
+        await ledger.note('assess', input.claim)
+        await Promise.race([watch.pass('in assessment'), aborted(input.signal)])
+        return work.assessor.assess(input)
+      },
+    },
+    facilitator: {
+      ...facilitator,
+      async settle(offer, intent) {
+        await watch.pass('before charge')
+        const outcome = await facilitator.settle(offer, intent)
+        await watch.pass('after charge')
+        return outcome
+      },
+    },
+  }
+}
+
+/** Rejects when the signal does. */
+function aborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+}
+
+await runProcess(async (opened) => {
+  const config = readConfig()
+  const core = opened.use(await openCore(config, config.databaseUrl ?? ''))
+  let runner: Runner | undefined
+  const watch = openWatch(async () => {
+    if (runner) return
+    // What the pulse does every few seconds, done at once.
+    await rescue(work)
+    runner = opened.use(await openRunner(work))
+  })
+  const work = await watchWork(opened.use(await openWork(core)), watch, opened)
+  watch.tell('ready')
+  return { log: core.log, stopping: () => process.disconnect() }
+})

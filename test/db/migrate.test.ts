@@ -1,0 +1,73 @@
+import pg from 'pg'
+import t from 'tap'
+import { listMigrations, migrate, pendingMigrations } from '../../server/db/migrate.ts'
+import { openTestDatabase } from '../database.ts'
+
+async function openEmpty() {
+  await using opened = new AsyncDisposableStack()
+  const database = opened.use(await openTestDatabase({ template: false }))
+  const client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  opened.defer(() => client.end())
+  const closing = opened.move()
+  return { url: database.url, client, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+const names = listMigrations().map(({ name }) => name)
+
+t.test('migrations are numbered without a gap', async (t) => {
+  t.same(
+    names.map((name) => Number(name.slice(0, 4))),
+    names.map((_, index) => index + 1),
+  )
+})
+
+t.test('an empty database gets them all, and then none', async (t) => {
+  await using empty = await openEmpty()
+  t.same(await migrate(empty.url), names)
+  t.same(await migrate(empty.url), [])
+  t.same(await pendingMigrations(async (text) => (await empty.client.query(text)).rows), [])
+  const { rows } = await empty.client.query(`
+    select proconfig from pg_proc where oid = 'graphile_worker.add_jobs'::regproc`)
+  t.match(rows, [{ proconfig: ['plan_cache_mode=force_custom_plan'] }], 'the queue is tuned')
+})
+
+t.test('releases that migrate at the same time take turns', async (t) => {
+  await using empty = await openEmpty()
+  const applied = await Promise.all([migrate(empty.url), migrate(empty.url), migrate(empty.url)])
+  t.same(
+    applied.toSorted((a, b) => b.length - a.length),
+    [names, [], []],
+  )
+})
+
+t.test('a database that is behind says by what', async (t) => {
+  await using empty = await openEmpty()
+  await migrate(empty.url)
+  await empty.client.query('delete from schema_migrations where name = $1', [names.at(-1)])
+  t.same(await pendingMigrations(async (text) => (await empty.client.query(text)).rows), names.slice(-1))
+})
+
+t.test('a migration that was edited after it was applied is refused, and nothing is changed', async (t) => {
+  await using empty = await openEmpty()
+  await migrate(empty.url)
+  await empty.client.query(`update schema_migrations set sha256 = 'of another text' where name = $1`, [names[0]])
+  await t.rejects(migrate(empty.url), { message: new RegExp(`${names[0]} was applied .* in another form`) })
+  const { rows } = await empty.client.query('select count(*)::int from schema_migrations')
+  t.equal(rows[0].count, names.length)
+})
+
+t.test('a migration that fails leaves no trace of itself', async (t) => {
+  await using empty = await openEmpty()
+  // In the way of the first migration, near its end.
+  await empty.client.query('create table worker_beats (pool_id text)')
+  await t.rejects(migrate(empty.url), { message: new RegExp(`${names[0]} failed: .*worker_beats`) })
+  const { rows } = await empty.client.query(`
+    select table_name from information_schema.tables where table_schema = 'public' order by table_name`)
+  t.same(
+    rows.map(({ table_name }) => table_name),
+    ['schema_migrations', 'worker_beats'],
+  )
+  await empty.client.query('drop table worker_beats')
+  t.same(await migrate(empty.url), names, 'and is applied once the way is free')
+})

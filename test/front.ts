@@ -1,0 +1,126 @@
+// The API half alone, on a database of its own: it takes orders, and nobody works on them until a test brings workers.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { Verification } from '../client/checks.ts'
+import { verifyChain, verifyResult } from '../client/verification.ts'
+import { openServer } from '../server/app.ts'
+import { readConfig } from '../server/config.ts'
+import { type Api, type Core, openApi, openCore } from '../server/context.ts'
+import { openLog } from '../server/telemetry.ts'
+import { type CompletedResult, completedResult } from '../server/verification/result.ts'
+import { openTestDatabase } from './database.ts'
+import { openSite, type Site } from './site.ts'
+import { type AskOptions, harbourClaim, PAGE, VERIFY } from './system.ts'
+
+export interface Front extends AsyncDisposable {
+  core: Core
+  api: Api
+  site: Site
+  databaseUrl: string
+  /** For what a test asks, or does to, the tables. */
+  tables: pg.Pool
+  /** Every line logged, parsed. */
+  logged: Record<string, unknown>[]
+  /** Environment of processes that belong to this service. */
+  env: Record<string, string>
+  url(path: string): string
+  /** POSTs a verification; by default one of the page /harbour. */
+  ask(options: AskOptions): Promise<Response>
+}
+
+export async function openFront(env: Record<string, string> = {}): Promise<Front> {
+  await using opened = new AsyncDisposableStack()
+  const database = opened.use(await openTestDatabase())
+  const site = opened.use(await openSite({ '/harbour': PAGE }))
+  const dataDir = await mkdtemp(join(tmpdir(), 'countersign-data-'))
+  opened.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const shared = { DATABASE_URL: database.url, DATA_DIR: dataDir, LOG_LEVEL: 'debug', PORT: '0', ...site.env, ...env }
+  const logged: Record<string, unknown>[] = []
+  const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
+  const core = opened.use(await openCore(readConfig(shared), database.url, { log, maxConnections: 4 }))
+  const api = opened.use(await openApi(core))
+  const server = opened.use(await openServer(api))
+  opened.defer(() => api.drain())
+  const tables = new pg.Pool({ connectionString: database.url, max: 2 })
+  tables.on('error', () => {})
+  opened.defer(() => tables.end())
+  const closing = opened.move()
+  const url = (path: string) => new URL(path, server.address).href
+  return {
+    core,
+    api,
+    site,
+    databaseUrl: database.url,
+    tables,
+    logged,
+    env: shared,
+    url,
+    ask: ({ key, body = harbourClaim(site), headers, fetch: send = fetch }) =>
+      send(url(VERIFY), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'idempotency-key': key, ...headers },
+        body: JSON.stringify(body),
+      }),
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+/** The long poll: follows a 202 to its recovery URL until there is another answer. */
+export async function outcomeOf(answer: Response): Promise<Response> {
+  let now = answer
+  while (now.status === 202) {
+    const token = now.headers.get('x-service-recovery-token')
+    const location = now.headers.get('location') ?? ''
+    await now.body?.cancel()
+    now = await fetch(location, { headers: { authorization: `Bearer ${token}`, prefer: 'wait=25' } })
+  }
+  return now
+}
+
+export interface Audit {
+  /** What is wrong with each result that does not verify, by request id. */
+  badResults: Record<string, Verification['checks']>
+  /** What is wrong with the chain. */
+  badLinks: Verification['checks']
+  receipts: number
+}
+
+/** Verifies results, and the chain, which must consist of their receipts and no others, up to the head. */
+export async function audit(
+  { tables, url }: Pick<Front, 'tables' | 'url'>,
+  results: CompletedResult[],
+): Promise<Audit> {
+  const { keys } = (await (await fetch(url('/v1/keys'))).json()) as { keys: { key_id: number; pubkey_hex: string }[] }
+  const { rows: heads } = await tables.query(
+    `select serial::int, encode(receipt_hash, 'hex') receipt_hash from chain_head`,
+  )
+  const failing = ({ checks }: Verification) => checks.filter((check) => !check.ok)
+  const chain = results.map((result) => result.receipt.attestation).sort((a, b) => a.serial - b.serial)
+  const bad = results.map((result) => [result.request_id, failing(verifyResult(result, { keys }))] as const)
+  const { rows } = await tables.query<{ count: number }>('select count(*)::int from receipts')
+  return {
+    badResults: Object.fromEntries(bad.filter(([, checks]) => checks.length > 0)),
+    badLinks: failing(verifyChain(chain, { keys, head: heads[0], signatures: 'every' })),
+    receipts: rows[0]?.count ?? 0,
+  }
+}
+
+export async function readResult(answer: Response): Promise<CompletedResult> {
+  const text = await answer.text()
+  if (answer.status !== 200) throw new Error(`${answer.status} ${text}`)
+  return completedResult.parse(JSON.parse(text))
+}
+
+/** A page that is asked for and does not come until it is let. */
+export function openSlowPage(body: string) {
+  const asked = Promise.withResolvers<void>()
+  const served = Promise.withResolvers<void>()
+  const page = async () => {
+    asked.resolve()
+    await served.promise
+    return { body }
+  }
+  return { page, asked: asked.promise, serve: () => served.resolve() }
+}

@@ -1,0 +1,186 @@
+// The OpenAPI document: whole, resolvable, and saying the same as the service does.
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { catalog } from '../../server/catalog.ts'
+import { openAjv } from '../interface.schema.ts'
+import { payingFetch, startSystem, VERIFY } from '../system.ts'
+
+const system = await startSystem()
+t.teardown(() => system[Symbol.asyncDispose]())
+
+type Node = Record<string, unknown>
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
+
+async function load(): Promise<Node> {
+  return (await (await fetch(system.url('/openapi.json'))).json()) as Node
+}
+
+function* walk(value: unknown, path = '#'): Generator<[path: string, node: Node]> {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) yield [path, value as Node]
+  for (const [name, member] of Object.entries(value))
+    yield* walk(member, `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+}
+
+function resolve(document: Node, pointer: string): unknown {
+  const steps = decodeURIComponent(pointer.slice(1)).split('/').slice(1)
+  return steps.reduce<unknown>(
+    (at, step) => (at as Node | undefined)?.[step.replaceAll('~1', '/').replaceAll('~0', '~')],
+    document,
+  )
+}
+
+/** The operations of a document, with references in them followed. */
+function listOperations(document: Node) {
+  return Object.entries(document.paths as Record<string, Node>).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => METHODS.includes(method))
+      .map(([method, operation]) => ({ path, method, operation: operation as Node, item })),
+  )
+}
+
+const follow = (document: Node, node: unknown): Node => {
+  const { $ref } = node as Node
+  return (typeof $ref === 'string' ? resolve(document, $ref) : node) as Node
+}
+
+t.test('its structure is that of OpenAPI 3.1', async (t) => {
+  const response = await fetch(system.url('/openapi.json'))
+  t.equal(response.status, 200)
+  t.match(response.headers.get('content-type'), /json/)
+  const document = (await response.json()) as Node
+  t.match(document.openapi, /^3\.1\.\d+$/)
+  t.match(document.info, { title: /./, version: '1.0.0' }, 'the version of the interface description')
+  for (const server of document.servers as Node[]) t.ok(URL.canParse(String(server.url), system.service.address))
+  const ids = new Set<unknown>()
+  for (const { path, method, operation, item } of listOperations(document)) {
+    const about = `${method} ${path}`
+    t.match(path, /^\//)
+    t.type(operation.operationId, 'string', about)
+    t.notOk(ids.has(operation.operationId), `${about}: operationId is its own`)
+    ids.add(operation.operationId)
+    const parameters = [...((item.parameters ?? []) as unknown[]), ...((operation.parameters ?? []) as unknown[])].map(
+      (parameter) => follow(document, parameter),
+    )
+    const declared = parameters.filter((parameter) => parameter.in === 'path')
+    const templated = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name)
+    t.same(declared.map((parameter) => parameter.name).sort(), templated.sort(), `${about}: path parameters`)
+    for (const parameter of declared) t.equal(parameter.required, true, about)
+    for (const parameter of parameters) t.ok(parameter.schema || parameter.content, `${about}: ${parameter.name}`)
+    const responses = Object.entries(operation.responses as Node)
+    t.ok(responses.length > 0, about)
+    for (const [status, response] of responses) {
+      t.match(status, /^([1-5](\d\d|XX)|default)$/, about)
+      t.type(follow(document, response).description, 'string', `${about} ${status}`)
+    }
+    for (const requirement of (operation.security ?? document.security ?? []) as Node[])
+      for (const name of Object.keys(requirement))
+        t.ok(resolve(document, `#/components/securitySchemes/${name}`), `${about}: security scheme ${name}`)
+  }
+})
+
+t.test('every reference leads somewhere', async (t) => {
+  const document = await load()
+  for (const [path, node] of walk(document)) {
+    if (typeof node.$ref !== 'string') continue
+    t.match(node.$ref, /^#\//, `${path} stays within the document`)
+    t.not(resolve(document, node.$ref), undefined, `${path} → ${node.$ref}`)
+  }
+})
+
+t.test('every schema compiles', async (t) => {
+  const document = await load()
+  const ajv = openAjv()
+  for (const keyword of ['openapi', 'info', 'servers', 'paths', 'components', 'tags', 'security', 'jsonSchemaDialect'])
+    ajv.addKeyword(keyword)
+  for (const keyword of ['example', 'discriminator', 'xml', 'externalDocs']) ajv.addKeyword(keyword)
+  ajv.addSchema(document, 'openapi')
+  const pointers = [...walk(document)].flatMap(([path, node]) => {
+    if (path.startsWith('#/components/schemas/') && path.split('/').length === 4) return [path]
+    return 'schema' in node ? [`${path}/schema`] : []
+  })
+  t.ok(pointers.length > catalog.length)
+  for (const pointer of pointers) t.doesNotThrow(() => ajv.compile({ $ref: `openapi${encodeURI(pointer)}` }), pointer)
+})
+
+t.test('every operation is in it, and every route it names is there', async (t) => {
+  const document = await load()
+  const named = listOperations(document).map(({ method, path }) => `${method.toUpperCase()} ${path}`)
+  for (const { method, path } of catalog) t.ok(named.includes(`${method} ${path}`), `${method} ${path}`)
+  for (const { method, path } of listOperations(document)) {
+    const response = await fetch(system.url(path.replaceAll(/\{[^}]+\}/g, 'x')), { method })
+    t.notMatch(await response.text(), /nothing at this address/, `${method} ${path} is routed`)
+  }
+})
+
+t.test('the verification routes have the statuses, headers and parameters of the interface', async (t) => {
+  const document = await load()
+  const operation = (method: string, path: string) =>
+    resolve(document, `#/paths/${path.replaceAll('/', '~1')}/${method}`) as Node
+  const verify = operation('post', VERIFY)
+  const responses = verify.responses as Record<string, Node>
+  for (const status of ['200', '202', '400', '402', '409', '410', '415', '422', '429', '503'])
+    t.ok(responses[status], `verify-source ${status}`)
+  const headersOf = (status: string) => Object.keys((follow(document, responses[status]).headers ?? {}) as Node)
+  t.ok(headersOf('402').includes('PAYMENT-REQUIRED'))
+  t.ok(headersOf('202').includes('Retry-After') && headersOf('202').includes('X-Service-Recovery-Token'))
+  for (const name of ['PAYMENT-RESPONSE', 'X-Service-Idempotent-Replay', 'X-Service-Recovery-Token'])
+    t.ok(headersOf('200').includes(name), name)
+  const parameters = (verify.parameters as unknown[]).map((parameter) => follow(document, parameter))
+  const header = (name: string) => parameters.find((parameter) => parameter.in === 'header' && parameter.name === name)
+  t.equal(header('Idempotency-Key')?.required, true)
+  t.match(header('Idempotency-Key')?.schema, { pattern: '^[A-Za-z0-9_.:-]{16,128}$' })
+  // A scheme that is a header says the same as a header parameter; it must not be required, nor a bearer token asked.
+  const schemes = ((verify.security ?? []) as Node[]).map((requirement) => Object.keys(requirement))
+  const required = schemes.map((names) =>
+    names.map((name) => resolve(document, `#/components/securitySchemes/${name}`)),
+  )
+  const payment = { type: 'apiKey', in: 'header', name: 'PAYMENT-SIGNATURE' }
+  if (header('PAYMENT-SIGNATURE')) t.not(header('PAYMENT-SIGNATURE')?.required, true)
+  else {
+    t.ok(
+      required.some(([scheme]) => scheme !== undefined && t.match(scheme, payment)),
+      'PAYMENT-SIGNATURE is described',
+    )
+    t.ok(
+      schemes.some((names) => names.length === 0),
+      'and may be left out',
+    )
+  }
+  t.notOk(JSON.stringify(required).includes('"bearer"'), 'no bearer token')
+  t.equal((follow(document, verify.requestBody) as Node).required, true)
+
+  const recovery = operation('get', '/api/agent/v1/requests/{request_id}')
+  for (const status of ['200', '202', '404', '410']) t.ok((recovery.responses as Node)[status], `recovery ${status}`)
+  t.ok(recovery.security, 'recovery takes a bearer token')
+})
+
+t.test('what is answered is what the document says', async (t) => {
+  const document = await load()
+  const ajv = openAjv(['base64'])
+  for (const keyword of Object.keys(document)) ajv.addKeyword(keyword)
+  ajv.addSchema(document, 'openapi')
+  const check = async (method: string, path: string, response: Response) => {
+    const status = String(response.status)
+    const operation = `#/paths/${path.replaceAll('/', '~1')}/${method}`
+    const declared = (resolve(document, operation) as Node).responses as Node
+    const ref = (declared[status] as Node | undefined)?.$ref
+    const at = typeof ref === 'string' ? ref : `${operation}/responses/${status}`
+    const pointer = `${at}/content/application~1json/schema`
+    t.ok(resolve(document, pointer), `${method} ${path} ${status} is described`)
+    const validate = ajv.compile({ $ref: `openapi${encodeURI(pointer)}` })
+    t.ok(validate(await response.json()), `${method} ${path} ${status}: ${ajv.errorsText(validate.errors)}`)
+  }
+  const key = randomUUID()
+  await check('post', VERIFY, await system.ask({ key }))
+  await check('post', VERIFY, await system.ask({ key, body: {} }))
+  const bought = await system.ask({ key, fetch: payingFetch(), headers: { prefer: 'wait=20' } })
+  t.equal(bought.status, 200)
+  const { request_id } = (await bought.clone().json()) as { request_id: string }
+  await check('post', VERIFY, bought)
+  const recovery = '/api/agent/v1/requests/{request_id}'
+  const token = bought.headers.get('x-service-recovery-token') ?? ''
+  await check('get', recovery, await system.recover(request_id, token))
+  await check('get', recovery, await system.recover(request_id, 'no token of ours'))
+  for (const path of ['/api/agent/v1/capabilities', '/v1/keys']) await check('get', path, await fetch(system.url(path)))
+})

@@ -1,0 +1,73 @@
+// Pages for people and for language models: served whole from here, asking no other host for anything.
+import { load } from 'cheerio'
+import t, { type Test } from 'tap'
+import { startSystem } from '../system.ts'
+
+const system = await startSystem()
+t.teardown(() => system[Symbol.asyncDispose]())
+
+/** What a browser fetches for a page by itself. */
+const ASSETS = 'script[src], link[href][rel!="canonical"], img[src], iframe[src], source[src], video[src], object[data]'
+
+/** Fetches a page and all it loads; answers the texts by path. */
+async function browse(t: Test, path: string): Promise<Map<string, string>> {
+  const page = await fetch(system.url(path))
+  t.equal(page.status, 200, path)
+  t.match(page.headers.get('content-type'), /^text\/html/)
+  const html = await page.text()
+  const texts = new Map([[path, html]])
+  const $ = load(html)
+  const named = $(ASSETS)
+    .toArray()
+    .map((element) => $(element).attr('src') ?? $(element).attr('href') ?? $(element).attr('data') ?? '')
+  for (const name of named) {
+    if (name.startsWith('data:')) continue
+    const url = new URL(name, page.url)
+    t.equal(url.origin, new URL(system.service.address).origin, `${name} is from here`)
+    const asset = await fetch(url)
+    t.equal(asset.status, 200, name)
+    texts.set(url.pathname, await asset.text())
+  }
+  return texts
+}
+
+/** What a style or an inline script would load from elsewhere. */
+const OUTSIDE = /(@import|url\()\s*["']?(https?:)?\/\/|\b(fetch|import)\(\s*["'](https?:)?\/\//
+
+t.test('/docs shows the API, and all of it comes from here', async (t) => {
+  const texts = await browse(t, '/docs')
+  t.ok(texts.size > 1, 'the page loads something')
+  const [[, html = ''] = []] = texts
+  t.notMatch(html, OUTSIDE)
+  for (const [path, text] of texts) {
+    if (path.endsWith('.css')) t.notMatch(text, OUTSIDE, path)
+    // Swagger UI asks a validator of its makers for a badge unless it is told not to.
+    if (/initializer/.test(path)) t.match(text, /validatorUrl["']?\s*:\s*(null|false|["']none["'])/, path)
+  }
+  const named = [...texts.values()].join('\n').match(/\burl: resolveUrl\('\.\/([\w.]+)'\)/)?.[1]
+  const document = await (await fetch(system.url(`/docs/${named}`))).json()
+  t.same(document, await (await fetch(system.url('/openapi.json'))).json(), 'it shows this API')
+})
+
+t.test('the home page', async (t) => {
+  const texts = await browse(t, '/')
+  t.notMatch([...texts.values()].join('\n'), OUTSIDE)
+})
+
+t.test('/llms.txt tells a language model how to buy', async (t) => {
+  const response = await fetch(system.url('/llms.txt'))
+  t.equal(response.status, 200)
+  t.match(response.headers.get('content-type'), /^text\/(plain|markdown)/)
+  const text = await response.text()
+  t.match(text, /^# \S/, 'begins with a title, as llmstxt.org asks')
+  t.match(text, /\n> \S/, 'and a summary')
+  for (const word of ['Idempotency-Key', 'PAYMENT-SIGNATURE', 'X-Service-Recovery-Token', '0.03', 'x402', '402', '202'])
+    t.ok(text.includes(word), word)
+  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => String(link))
+  t.ok(links.length > 0)
+  for (const link of links) {
+    t.ok(link.startsWith(system.service.address), link)
+    t.equal((await fetch(link)).status, 200, link)
+  }
+  t.ok(text.includes(system.url('/api/agent/v1/verify-source')))
+})

@@ -1,0 +1,125 @@
+// A facilitator as anybody could run one: the protocol's own packages behind HTTP. What becomes of its answers, and of
+// what it sends, can be scripted.
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { x402Facilitator } from '@x402/core/facilitator'
+import type { PaymentPayload, PaymentRequirements, SettleResponse } from '@x402/core/types'
+import { toFacilitatorEvmSigner } from '@x402/evm'
+import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
+import type { EvmChain } from './evm-chain.ts'
+
+/** One call of /settle. `perform` does what the packages do; nothing is answered unless the deed answers. */
+export interface SettleCall {
+  payload: PaymentPayload
+  perform(): Promise<SettleResponse>
+  answer(status: number, body: unknown): void
+  /** Breaks the connection off. */
+  drop(): void
+}
+export type Deed = (call: SettleCall) => Promise<void> | void
+
+/** What can go wrong, and the one way in which nothing does. */
+export const deeds = {
+  settles: async (call) => call.answer(200, await call.perform()),
+  /** The answer is lost before anything was sent to the chain. */
+  lostBefore: (call) => call.drop(),
+  /** The answer is lost; the payment is not. */
+  async lostAfter(call) {
+    await call.perform()
+    call.drop()
+  },
+  /** Takes the payment, says that it failed, and never sent anything. */
+  neverSends: (call) =>
+    call.answer(200, {
+      success: false,
+      errorReason: 'unexpected_settle_error',
+      transaction: '',
+      network: call.payload.accepted.network,
+    }),
+  /** As some facilitators say what others say with 200. */
+  async answers500(call) {
+    const settled = await call.perform()
+    call.answer(settled.success ? 200 : 500, settled)
+  },
+  notJsonBefore: (call) => call.answer(503, '<html>503 Service Temporarily Unavailable</html>'),
+  async notJsonAfter(call) {
+    await call.perform()
+    call.answer(503, '<html>503 Service Temporarily Unavailable</html>')
+  },
+  /** Sends, and never answers; the caller gives up. */
+  async neverAnswers(call) {
+    await call.perform()
+  },
+} satisfies Record<string, Deed>
+
+export type FacilitatorRig = Awaited<ReturnType<typeof openFacilitatorRig>>
+
+/** @param chain may be one of which nothing is asked, for tests of /supported */
+export async function openFacilitatorRig(chain: EvmChain) {
+  const account = await chain.openAccount()
+  const wallet = chain.walletOf(account)
+  const rig = { confirms: true }
+  const signer = toFacilitatorEvmSigner({
+    address: account.address,
+    readContract: (call) => wallet.readContract(call as Parameters<typeof wallet.readContract>[0]),
+    verifyTypedData: (call) => wallet.verifyTypedData(call as Parameters<typeof wallet.verifyTypedData>[0]),
+    writeContract: (call) => wallet.writeContract(call as Parameters<typeof wallet.writeContract>[0]),
+    sendTransaction: (call) => wallet.sendTransaction(call),
+    waitForTransactionReceipt: async (call) => {
+      if (!rig.confirms) throw new Error('the block is not here yet')
+      return wallet.waitForTransactionReceipt(call)
+    },
+    getCode: (call) => wallet.getCode(call),
+  })
+  const facilitator = new x402Facilitator().register(chain.network, new ExactEvmScheme(signer))
+  return openShell(facilitator, rig)
+}
+
+/** The three addresses of a facilitator. */
+export async function openShell<R extends object>(facilitator: x402Facilitator, rig: R) {
+  /** What becomes of the next calls of /settle, in order; after these, all settle. */
+  const script: Deed[] = []
+  const asked = { verify: 0, settle: 0 }
+  /** Called with the path of every request before it is looked at. */
+  const watch = { request: async (_path: string, _headers: Record<string, unknown>) => {} }
+  const server = createServer(async (request, response) => {
+    const path = request.url ?? ''
+    await watch.request(path, request.headers)
+    if (path === '/supported') return answer(response, 200, facilitator.getSupported())
+    const body = (await json(request)) as { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements }
+    const { paymentPayload: payload, paymentRequirements: terms } = body
+    if (path === '/verify') {
+      asked.verify++
+      return answer(response, 200, await facilitator.verify(payload, terms))
+    }
+    asked.settle++
+    const deed = script.shift() ?? deeds.settles
+    await deed({
+      payload,
+      perform: () => facilitator.settle(payload, terms),
+      answer: (status, said) => answer(response, status, said),
+      drop: () => response.destroy(),
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return Object.assign(rig, {
+    url: `http://127.0.0.1:${port}`,
+    script,
+    asked,
+    watch,
+    facilitator,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  })
+}
+
+function answer(response: ServerResponse, status: number, body: unknown) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  response.writeHead(status, { 'content-type': typeof body === 'string' ? 'text/html' : 'application/json' }).end(text)
+}

@@ -1,0 +1,59 @@
+// A process of the service, as its entry point makes it, that kills itself with SIGKILL at one place of a payment.
+//   VICTIM=worker|api   which half it is
+//   VICTIM_PLACE=...    where it dies
+import { openServer } from '../../server/app.ts'
+import { readConfig } from '../../server/config.ts'
+import { openApi, openCore } from '../../server/context.ts'
+import type { Facilitator } from '../../server/payments/x402.ts'
+import { runProcess } from '../../server/process.ts'
+import { openWork } from '../../workers/context.ts'
+import { openRunner } from '../../workers/runner.ts'
+
+export type Place = 'after verify' | 'before call' | 'after call' | 'after settled'
+
+const { VICTIM: half, VICTIM_PLACE: place } = process.env
+
+function pass(here: Place) {
+  if (here === place) process.kill(process.pid, 'SIGKILL')
+}
+
+function mortal(facilitator: Facilitator): Facilitator {
+  return {
+    ...facilitator,
+    async verify(offer) {
+      await facilitator.verify(offer)
+      pass('after verify')
+    },
+    async settle(offer, intent) {
+      pass('before call')
+      const outcome = await facilitator.settle(offer, intent)
+      pass('after call')
+      return outcome
+    },
+  }
+}
+
+await runProcess(async (opened) => {
+  const config = readConfig()
+  const core = opened.use(await openCore(config, config.databaseUrl ?? ''))
+  core.facilitator = mortal(core.facilitator)
+  if (half === 'api') {
+    const api = opened.use(await openApi(core))
+    const server = opened.use(await openServer(api))
+    core.log.info({ event: 'listening', address: server.address })
+    return { log: core.log, stopping: () => api.drain() }
+  }
+  const work = opened.use(await openWork(core))
+  const { steps } = work
+  work.steps = {
+    ...steps,
+    async add(step) {
+      const taken = await steps.add(step)
+      if (step.to === 'settled') pass('after settled')
+      return taken
+    },
+  }
+  opened.use(await openRunner(work))
+  core.log.info({ event: 'worker_started' })
+  return { log: core.log }
+})

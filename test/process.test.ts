@@ -1,0 +1,123 @@
+// How the processes of the Procfile end: asked to stop, they finish or hand back what they have begun, and exit 0.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import pg from 'pg'
+import t from 'tap'
+import { startChild } from './children.ts'
+import { buy, openCrew, run } from './crew.ts'
+import { type Front, openFront, openSlowPage } from './front.ts'
+import { harbourClaim, PAGE, payingFetch, VERIFY } from './system.ts'
+
+// Mostly waiting for what takes its time.
+t.jobs = 3
+
+t.test('web: those who wait are answered with 202 at once', { buffered: true }, async (t) => {
+  await using front = await openFront()
+  await using web = startChild('server/main.ts', front.env)
+  const { address } = await web.logs('listening')
+  const accepted = await listen(front.databaseUrl, 'jobs:insert')
+  const answer = payingFetch()(new URL(VERIFY, String(address)), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID(), prefer: 'wait=25' },
+    body: JSON.stringify(harbourClaim(front.site)),
+  })
+  await accepted.heard
+  const told = performance.now()
+  web.kill('SIGTERM')
+  const { status, headers } = await answer
+  const answered = performance.now() - told
+  t.equal(status, 202)
+  t.match(headers.get('location'), /\/api\/agent\/v1\/requests\//)
+  t.ok(answered < 3000, `answered after ${Math.round(answered)} ms`)
+  t.same(await web.ended, { code: 0, signal: null })
+  const ended = performance.now() - told
+  t.ok(ended < 6000, `ended after ${Math.round(ended)} ms`)
+})
+
+t.test('web: nobody there, it ends at once', { buffered: true }, async (t) => {
+  await using front = await openFront()
+  await using web = startChild('server/main.ts', front.env)
+  const { address } = await web.logs('listening')
+  t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'a connection is kept alive')
+  const told = performance.now()
+  web.kill('SIGTERM')
+  t.same(await web.ended, { code: 0, signal: null })
+  t.ok(performance.now() - told < 6000)
+})
+
+t.test('worker: what it has begun is finished, nothing is begun any more', { buffered: true }, async (t) => {
+  await using front = await openFront()
+  await using worker = startChild('workers/main.ts', front.env)
+  await worker.logs('worker_started')
+  const slow = openSlowPage(PAGE)
+  const begun = buy(front, slow.page)
+  await slow.asked
+  worker.kill('SIGTERM')
+  await worker.logs('stopping')
+  const added = await listen(front.databaseUrl, 'jobs:insert')
+  const late = buy(front)
+  await added.heard
+  slow.serve()
+  t.equal((await begun.result).status, 'completed')
+  t.same(await worker.ended, { code: 0, signal: null })
+  t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }], 'the late one waits for another worker')
+  t.same((await front.tables.query('select pool_id from worker_beats')).rows, [], 'it has left its place')
+  await using other = startChild('workers/main.ts', front.env)
+  t.equal((await late.result).status, 'completed')
+  other.kill('SIGTERM')
+  await other.ended
+})
+
+t.test('worker: what does not end in 18 seconds is handed back, no attempt spent', { buffered: true }, async (t) => {
+  await using front = await openFront()
+  await using crew = openCrew(front)
+  const worker = await crew.next()
+  await run(worker, { at: 'in assessment', how: 'hold' })
+  const purchase = buy(front)
+  await worker.tells('held')
+  const told = performance.now()
+  worker.kill('SIGTERM')
+  t.same(await worker.ended, { code: 0, signal: null })
+  const seconds = (performance.now() - told) / 1000
+  t.ok(seconds < 25, `ended after ${seconds.toFixed(1)} s`)
+  t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }])
+  const { rows } = await front.tables.query('select state, error from verification_requests')
+  t.same(rows, [{ state: 'observed', error: null }])
+  await run(await crew.next())
+  t.equal((await purchase.result).status, 'completed')
+})
+
+t.test(
+  'worker: a job deaf to its signal is cut off within 30 seconds, and done by another',
+  { buffered: true },
+  async (t) => {
+    await using front = await openFront()
+    await using crew = openCrew(front)
+    const worker = await crew.next()
+    await run(worker, { at: 'before charge', how: 'hold' })
+    const purchase = buy(front)
+    await worker.tells('held')
+    const told = performance.now()
+    worker.kill('SIGTERM')
+    const { signal } = await worker.ended
+    const seconds = (performance.now() - told) / 1000
+    t.equal(signal, null, 'by itself')
+    t.ok(seconds < 30, `ended after ${seconds.toFixed(1)} s`)
+    await run(await crew.next())
+    t.equal((await purchase.result).status, 'completed')
+  },
+)
+
+async function jobsOf({ tables }: Front) {
+  const { rows } = await tables.query(`
+    select attempts, locked_by from graphile_worker.jobs where task_identifier = 'verify_request'`)
+  return rows
+}
+
+/** `heard` resolves when somebody notifies the channel; nobody can do so unheard once this has returned. */
+async function listen(databaseUrl: string, channel: string) {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  await client.query(`listen "${channel}"`)
+  return { heard: once(client, 'notification').finally(() => client.end()) }
+}

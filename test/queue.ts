@@ -1,0 +1,33 @@
+// The queue worked by hand: one pass does every job that is there, as if all the time had gone by that any of them waits.
+import { Logger, runOnce } from 'graphile-worker'
+import { openQueuePool } from '../server/db/queue.ts'
+import type { Work } from '../workers/context.ts'
+import { buildTasks } from '../workers/tasks.ts'
+
+export interface Queue extends AsyncDisposable {
+  /** Answers how many jobs there were. One that fails, or puts itself off, waits for the next pass. */
+  pass(): Promise<number>
+  /** Passes until no job is left that would still be tried. */
+  drain(): Promise<void>
+}
+
+const CONCURRENCY = 4
+
+export function openQueue(work: Work): Queue {
+  const pool = openQueuePool(work.databaseUrl, CONCURRENCY + 2, () => {})
+  const taskList = buildTasks(work)
+  const logger = new Logger(() => () => {})
+  const pass = async () => {
+    const { rowCount } = await pool.query(`
+      update graphile_worker._private_jobs set run_at = now() where locked_at is null and attempts < max_attempts`)
+    if (rowCount) await runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
+    return rowCount ?? 0
+  }
+  return {
+    pass,
+    async drain() {
+      while (await pass());
+    },
+    [Symbol.asyncDispose]: () => pool.end(),
+  }
+}

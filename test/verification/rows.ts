@@ -1,0 +1,76 @@
+// Rows of verification_requests in every state, written without the code that writes them otherwise.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type pg from 'pg'
+import type { State } from '../../server/verification/request.ts'
+
+/** The columns that say how far a request has come. */
+export type Column =
+  | 'body'
+  | 'payment'
+  | 'payment_sealed'
+  | 'observation'
+  | 'assessment'
+  | 'settlement_intent'
+  | 'settlement'
+  | 'error'
+  | 'result'
+
+/** What each state holds, by what has been done when it is reached, and what must be gone by then. */
+export const held: Record<State, Column[]> = {
+  quoted: ['body'],
+  accepted: ['body', 'payment', 'payment_sealed'],
+  observed: ['body', 'payment', 'payment_sealed', 'observation'],
+  assessed: ['body', 'payment', 'payment_sealed', 'observation', 'assessment'],
+  settling: ['body', 'payment', 'payment_sealed', 'observation', 'assessment', 'settlement_intent'],
+  settled: ['body', 'payment', 'observation', 'assessment', 'settlement_intent', 'settlement'],
+  completed: ['body', 'payment', 'settlement_intent', 'settlement', 'result'],
+  unpaid: ['body', 'payment', 'observation', 'assessment', 'settlement_intent'],
+  failed: ['body', 'payment', 'error'],
+  expired: [],
+}
+
+const payment = {
+  identity: { network: 'eip155:84532', asset: '0xasset', payer: '0xpayer', nonce: '0xnonce' },
+  valid_before: 4_000_000_000,
+  requirements: { payTo: '0xpayee', amount: '30000' },
+}
+
+const contents: Record<Column, unknown> = {
+  body: { source_url: 'https://site.test/', claim: 'It is so.' },
+  payment,
+  payment_sealed: Buffer.from('sealed'),
+  observation: {},
+  assessment: {},
+  settlement_intent: { at: 1, block: null, transaction: null },
+  settlement: {},
+  error: { code: 'execution_failed', message: 'No.', retryable: true },
+  result: Buffer.from('{}'),
+}
+
+export interface RowOptions {
+  /** Columns to fill, in place of those the state holds. */
+  columns?: Column[]
+  /** Seconds ago. */
+  changed?: number
+  /** Seconds ahead. */
+  quote?: number
+  attempt?: string
+}
+
+/** Inserts a row as if it had come to this state; answers its id. */
+export async function insertRow(tables: pg.Pool | pg.Client, state: State, options: RowOptions = {}): Promise<string> {
+  const { columns = held[state], changed = 0, quote = 900, attempt = null } = options
+  const id = randomUUID()
+  const values = columns.map((column) => {
+    const content = contents[column]
+    return Buffer.isBuffer(content) ? content : JSON.stringify(content)
+  })
+  const names = ['id', 'key_hash', 'body_hash', 'state', 'attempt', ...columns]
+  const places = names.map((_, index) => `$${index + 3}`)
+  await tables.query(
+    `insert into verification_requests (changed_at, quote_expires_at, ${names.join(', ')})
+     values (now() - $1 * interval '1 second', now() + $2 * interval '1 second', ${places.join(', ')})`,
+    [changed, quote, id, randomBytes(32), randomBytes(32), state, attempt, ...values],
+  )
+  return id
+}

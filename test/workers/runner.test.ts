@@ -1,0 +1,125 @@
+// What becomes of a worker process when its queue is in trouble: each test's name says whether it recovers or ends. One
+// that ended with an error is started again by its platform; one that lived on without a queue would not be.
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { type Child, startChild } from '../children.ts'
+import { buy } from '../crew.ts'
+import { type Front, openFront } from '../front.ts'
+
+t.jobs = 3
+
+async function openOffice() {
+  await using opened = new AsyncDisposableStack()
+  const front = opened.use(await openFront())
+  const worker = opened.use(startChild('workers/main.ts', front.env))
+  await worker.logs('worker_started')
+  await isListening(worker, 1)
+  const closing = opened.move()
+  return { front, worker, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+t.test('connections that are cut, again and again: it recovers', { buffered: true }, async (t) => {
+  await using office = await openOffice()
+  const { front, worker } = office
+  for (let times = 2; times <= 5; times++) {
+    await cutConnections(front)
+    await isListening(worker, times)
+  }
+  await expectWork(t, front, worker)
+})
+
+t.test('a database that refuses connections for a while: it recovers', { buffered: true }, async (t) => {
+  await using office = await openOffice()
+  const { front, worker } = office
+  const allow = (yes: boolean) =>
+    asAdmin(async (admin) => {
+      await admin.query(`alter database ${nameOf(front)} allow_connections ${yes}`)
+    })
+  await allow(false)
+  await cutConnections(front)
+  await worker.logs('beat_failed')
+  await allow(true)
+  await expectWork(t, front, worker)
+})
+
+t.test(
+  'a queue whose tables are gone: it stays, says so, and goes on when they are back',
+  { buffered: true },
+  async (t) => {
+    await using office = await openOffice()
+    const { front, worker } = office
+    await front.tables.query('alter schema graphile_worker rename to mislaid')
+    await worker.logs('beat_failed')
+    await worker.hears((heard) => heard.event === 'queue' && heard.level === 50)
+    await front.tables.query('alter schema mislaid rename to graphile_worker')
+    await expectWork(t, front, worker)
+  },
+)
+
+t.test('a queue that stops by itself, here for a breaking migration: it exits 1', { buffered: true }, async (t) => {
+  await using office = await openOffice()
+  const { front, worker } = office
+  await front.tables.query(`notify "worker:migrate", '{"migrationNumber": 999999, "breaking": true}'`)
+  t.same(await worker.ended, { code: 1, signal: null })
+  t.match(await worker.logs('died'), { level: 60, err: { message: 'the queue stopped by itself' } })
+})
+
+t.test(
+  'a connection lost while a finished job is taken off the queue: it exits 1, and a rescue frees the job',
+  { buffered: true },
+  async (t) => {
+    await using office = await openOffice()
+    const { front, worker } = office
+    await front.tables.query(`
+    create function lose_connection() returns trigger language plpgsql as $$
+    begin
+      perform pg_terminate_backend(pg_backend_pid());
+      perform pg_sleep(1); -- where the termination takes effect
+      return old;
+    end $$;
+    create trigger lose_connection before delete on graphile_worker._private_jobs
+      for each row when (old.attempts = 1) execute function lose_connection()`)
+    const purchase = buy(front)
+    t.equal((await purchase.result).status, 'completed', 'what was done is done')
+    t.same(await worker.ended, { code: 1, signal: null })
+    const { rows } = await front.tables.query('select attempts, locked_by is null free from graphile_worker.jobs')
+    t.same(rows, [{ attempts: 1, free: false }], 'the job is still locked by the one that died')
+  },
+)
+
+/** It works, and ends as one that is well. */
+async function expectWork(t: Test, front: Front, worker: Child) {
+  t.equal((await buy(front).result).status, 'completed')
+  worker.kill('SIGTERM')
+  t.same(await worker.ended, { code: 0, signal: null })
+}
+
+/** The queue's own line about its listening connection, so many times. */
+function isListening(worker: Child, times: number) {
+  let heard = 0
+  return worker.hears(({ event, msg }) => {
+    if (event === 'queue' && String(msg).startsWith('Worker connected')) heard++
+    return heard === times
+  })
+}
+
+function nameOf(front: Front) {
+  return new URL(front.databaseUrl).pathname.slice(1)
+}
+
+async function asAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
+  const admin = new pg.Client({ connectionString: process.env.TEST_DATABASE_URL })
+  await admin.connect()
+  try {
+    return await work(admin)
+  } finally {
+    await admin.end()
+  }
+}
+
+/** Those of the API process too. */
+function cutConnections(front: Front) {
+  return asAdmin((admin) =>
+    admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [nameOf(front)]),
+  )
+}

@@ -1,0 +1,74 @@
+// The form of a model's answer: numbers of lines and words of closed lists, nothing else. Nothing in it is believed.
+import { z } from 'zod'
+
+export const BASES = [
+  'stated',
+  'combined',
+  'other_value',
+  'opposite',
+  'partly',
+  'reported',
+  'unsure',
+  'silent',
+] as const
+export type Basis = (typeof BASES)[number]
+
+const stance = z.enum(['supports', 'contradicts', 'mentions'])
+const verdict = z.enum(['supports', 'contradicts', 'mixed', 'insufficient_evidence'])
+
+/** Evidence comes before the verdict, so that a model that writes in order looks before it decides. */
+const answer = z.object({
+  evidence: z.array(z.object({ from: z.int(), to: z.int(), stance })),
+  suspicious: z.array(z.int()),
+  basis: z.enum(BASES),
+  verdict,
+})
+export type Answer = Omit<z.output<typeof answer>, 'basis'> & { basis: Basis | null }
+export type Verdict = Answer['verdict']
+
+const BOUNDS: ReadonlySet<string> = new Set(['$schema', 'minimum', 'maximum', 'default'])
+
+/** For the server to hold the model to. Only what every server of structured output knows: no bounds, no patterns. */
+export const answerSchema = withoutBounds(z.toJSONSchema(answer, { io: 'output' })) as Record<string, unknown>
+
+/** The answer cannot be used: no JSON, not of the form, or naming nothing that was shown. */
+export class UnusableAnswer extends Error {
+  override name = 'UnusableAnswer'
+}
+
+/**
+ * Reads what a model wrote. Servers that do not hold models to a schema get away with prose or a fence around one
+ * object, with lists or the
+ * basis left out, and with more members; anything else throws UnusableAnswer.
+ */
+export function readAnswer(written: string): Answer {
+  const lenient = answer.extend({
+    evidence: answer.shape.evidence.optional().default([]),
+    suspicious: answer.shape.suspicious.optional().catch([]).default([]),
+    basis: answer.shape.basis.nullable().catch(null),
+  })
+  const parsed = lenient.safeParse(jsonIn(written))
+  if (!parsed.success) throw new UnusableAnswer('the answer is not of the form asked for')
+  return parsed.data
+}
+
+function jsonIn(written: string): unknown {
+  if (written.length > LONGEST_ANSWER) throw new UnusableAnswer('the answer is too long')
+  const [start, end] = [written.indexOf('{'), written.lastIndexOf('}')]
+  if (start < 0 || end < start) throw new UnusableAnswer('the answer holds no JSON object')
+  try {
+    return JSON.parse(written.slice(start, end + 1))
+  } catch (cause) {
+    throw new UnusableAnswer('the answer is no JSON', { cause })
+  }
+}
+
+function withoutBounds(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutBounds)
+  if (schema === null || typeof schema !== 'object') return schema
+  const kept = Object.entries(schema).filter(([key]) => !BOUNDS.has(key))
+  return Object.fromEntries(kept.map(([key, value]) => [key, withoutBounds(value)]))
+}
+
+/** UTF-16 units; the longest honest answer has a tenth. */
+const LONGEST_ANSWER = 20_000

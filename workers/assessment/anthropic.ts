@@ -1,0 +1,269 @@
+// The Messages API, as Anthropic and self-hosted servers speak it. One question, one answer; no tools, no URL, no
+// streaming: an answer is of no use before it is whole. The SDK's own retries are off, because they hold a worker's place
+// for as long as a server asks; here a long wait goes back to the queue.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
+import { AppError } from '../../server/errors.ts'
+import type { Logger, Metrics } from '../../server/telemetry.ts'
+import { answerSchema, UnusableAnswer } from './answer.ts'
+import { boundedFetch } from './bounded-fetch.ts'
+import { AssessorBusy, type Circuit, type Failure, type Leave, PATIENCE_MS } from './circuit.ts'
+import type { Question } from './prompt.ts'
+import { buildTurnstile } from './turnstile.ts'
+
+export interface Usage {
+  input: number
+  output: number
+  cacheWrite: number
+  cacheRead: number
+  /** Null when no prices are known. */
+  usd: number | null
+}
+
+/** USD for a million tokens. Writing to the cache costs a quarter more than reading anew, reading from it a tenth. */
+export interface Prices {
+  input: number
+  output: number
+}
+
+export interface Model {
+  readonly id: string
+  /**
+   * Puts one question. Throws AssessorBusy when the server does not answer now, AppError `assessment_failed` when it never
+   * will, UnusableAnswer when its answer is cut off or empty, and the signal's reason when that aborts.
+   * @param until milliseconds since the epoch by which the answer is needed
+   */
+  ask(question: Question, options: { signal: AbortSignal; until: number }): Promise<{ written: string; usage: Usage }>
+}
+
+export interface ModelOptions {
+  apiKey: string
+  /** Unset: Anthropic. */
+  baseUrl?: string
+  model: string
+  /** The longest answer, thinking included. */
+  maxTokens: number
+  /** For one attempt, from sending to the last byte. */
+  timeoutMs: number
+  /** Questions under way at once. */
+  concurrency: number
+  circuit: Circuit
+  prices: Prices | null
+  metrics: Metrics
+  log: Logger
+  /** Waits between attempts; tests put another in its place. */
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>
+}
+
+/** Asks an Anthropic-compatible server. Nothing is read from the environment. */
+export function anthropicModel(options: ModelOptions): Model {
+  const client = buildClient(options)
+  const turnstile = buildTurnstile(options.concurrency)
+  const pause = options.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }))
+
+  return {
+    id: options.model,
+    async ask(question, { signal, until }) {
+      for (let attempt = 1; ; attempt++) {
+        const leave = options.circuit.enter()
+        try {
+          const reply = await turnstile.pass(() => askOnce(client, options, question, signal, until), signal)
+          leave.succeeded()
+          return reply
+        } catch (error) {
+          const failure = settle(error, leave)
+          if (!failure) throw error
+          const waitMs = failure.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random() / 2)
+          const isOver = attempt === ATTEMPTS || failure.lasting || waitMs > PATIENCE_MS
+          if (isOver || Date.now() + waitMs + LEAST_TIME_MS > until)
+            throw new AssessorBusy(failure.message, waitFor(options.circuit, waitMs), { cause: error })
+          await pause(waitMs, signal)
+        }
+      }
+    },
+  }
+}
+
+function waitFor({ opensAt }: Circuit, waitMs: number): number {
+  return Math.max(waitMs, opensAt === null ? 0 : opensAt - Date.now()) / 1000
+}
+
+/** The provider's failures are the circuit's to know; everything else shows that it is there, or nothing. */
+function settle(error: unknown, leave: Leave): ProviderFailure | null {
+  if (error instanceof ProviderFailure) {
+    leave.failed(error)
+    return error
+  }
+  if (error instanceof AppError || error instanceof UnusableAnswer) leave.succeeded()
+  else leave.abandoned()
+  return null
+}
+
+function buildClient({ apiKey, baseUrl, timeoutMs }: ModelOptions): Anthropic {
+  return new Anthropic({
+    apiKey,
+    authToken: null,
+    webhookKey: null,
+    baseURL: baseUrl ?? 'https://api.anthropic.com',
+    // The SDK sends the key as bearer token; some servers look for it where it used to be.
+    defaultHeaders: baseUrl ? { 'x-api-key': apiKey } : {},
+    maxRetries: 0,
+    timeout: timeoutMs,
+    logLevel: 'off',
+    openTelemetry: false,
+    // A redirect would take the key and the question to somebody nobody has named.
+    fetchOptions: { redirect: 'error' },
+    fetch: boundedFetch(LONGEST_REPLY_BYTES),
+  })
+}
+
+async function askOnce(
+  client: Anthropic,
+  options: ModelOptions,
+  question: Question,
+  signal: AbortSignal,
+  until: number,
+) {
+  const { metrics, timeoutMs } = options
+  const left = until - Date.now()
+  if (left < LEAST_TIME_MS) throw new AssessorBusy('there is no time left to ask', 1)
+  const limit = AbortSignal.timeout(Math.min(timeoutMs, left))
+  const end = metrics.modelSeconds.startTimer()
+  let outcome: Outcome = 'ok'
+  try {
+    const message = await client.messages.create(requestOf(question, options), {
+      signal: AbortSignal.any([signal, limit]),
+    })
+    const usage = usageOf(message, options.prices)
+    countUsage(metrics, usage)
+    return { written: writtenIn(message, options), usage }
+  } catch (error) {
+    signal.throwIfAborted()
+    const classified = limit.aborted ? new ProviderFailure('timeout', {}, error) : classify(error)
+    outcome = outcomeOf(classified)
+    if (outcome === 'rejected' || outcome === 'denied') options.log.error({ event: 'model_refused_call', err: error })
+    throw classified
+  } finally {
+    end()
+    metrics.modelCalls.inc({ outcome })
+  }
+}
+
+function requestOf({ system, page, claim }: Question, { model, maxTokens }: ModelOptions) {
+  return {
+    model,
+    max_tokens: maxTokens,
+    system,
+    output_config: { format: { type: 'json_schema', schema: answerSchema } },
+    messages: [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: page, cache_control: { type: 'ephemeral' } },
+          { type: 'text', text: claim },
+        ],
+      },
+    ],
+  } satisfies Anthropic.MessageCreateParamsNonStreaming
+}
+
+/** The text of a whole answer. Thinking and anything else that is not text is passed over. */
+function writtenIn({ content, stop_reason }: Anthropic.Message, { log }: ModelOptions): string {
+  if (stop_reason === 'refusal') {
+    log.warn({ event: 'model_declined' })
+    throw new AppError('assessment_failed', 'The model declined to assess this text. Nothing was charged.')
+  }
+  if (stop_reason === 'max_tokens' || stop_reason === 'model_context_window_exceeded')
+    throw new UnusableAnswer(`the answer was cut off: ${stop_reason}`)
+  const blocks = Array.isArray(content) ? content : []
+  const written = blocks.flatMap((block) =>
+    block.type === 'text' && typeof block.text === 'string' ? [block.text] : [],
+  )
+  if (written.length === 0) throw new UnusableAnswer('the answer holds no text')
+  return written.join('')
+}
+
+/** Servers other than Anthropic's leave out what they do not count. */
+function usageOf({ usage }: Anthropic.Message, prices: Prices | null): Usage {
+  const count = (value: unknown) => (typeof value === 'number' && value >= 0 ? value : 0)
+  const [input, output] = [count(usage?.input_tokens), count(usage?.output_tokens)]
+  const cacheWrite = count(usage?.cache_creation_input_tokens)
+  const cacheRead = count(usage?.cache_read_input_tokens)
+  const usd = prices && (prices.input * (input + 1.25 * cacheWrite + 0.1 * cacheRead) + prices.output * output) / 1e6
+  return { input, output, cacheWrite, cacheRead, usd }
+}
+
+function countUsage(metrics: Metrics, usage: Usage) {
+  metrics.modelTokens.inc({ kind: 'input' }, usage.input)
+  metrics.modelTokens.inc({ kind: 'output' }, usage.output)
+  metrics.modelTokens.inc({ kind: 'cache_write' }, usage.cacheWrite)
+  metrics.modelTokens.inc({ kind: 'cache_read' }, usage.cacheRead)
+  if (usage.usd !== null) metrics.modelUsd.inc(usage.usd)
+}
+
+/** The server did not do its part, and may do it another time. */
+class ProviderFailure extends Error implements Failure {
+  override name = 'ProviderFailure'
+  readonly outcome: Outcome
+  readonly retryAfterMs?: number
+  readonly lasting?: boolean
+  constructor(outcome: Outcome, { retryAfterMs, lasting }: Failure, cause: unknown) {
+    super(`the model's server: ${outcome.replaceAll('_', ' ')}`, { cause })
+    this.outcome = outcome
+    this.retryAfterMs = retryAfterMs
+    this.lasting = lasting
+  }
+}
+
+type Outcome =
+  | 'ok'
+  | 'unusable'
+  | 'declined'
+  | 'timeout'
+  | 'unreachable'
+  | 'rate_limited'
+  | 'overloaded'
+  | 'denied'
+  | 'rejected'
+
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof ProviderFailure) return error.outcome
+  if (error instanceof UnusableAnswer) return 'unusable'
+  return error instanceof AppError && error.cause === undefined ? 'declined' : 'rejected'
+}
+
+/** The SDK's errors, and what the platform throws when a reply breaks off or is no JSON. */
+function classify(error: unknown): unknown {
+  if (error instanceof AppError || error instanceof UnusableAnswer || error instanceof AssessorBusy) return error
+  if (error instanceof APIConnectionTimeoutError || error instanceof APIUserAbortError)
+    return new ProviderFailure('timeout', {}, error)
+  if (!(error instanceof APIError) || error.status === undefined) return new ProviderFailure('unreachable', {}, error)
+  const retryAfterMs = retryAfter(error.headers)
+  if (error.status === 429) return new ProviderFailure('rate_limited', { retryAfterMs }, error)
+  if (error.status >= 500 || error.status === 408 || error.status === 409)
+    return new ProviderFailure('overloaded', { retryAfterMs }, error)
+  if (LASTING.has(error.status)) return new ProviderFailure('denied', { lasting: true }, error)
+  return new AppError('assessment_failed', 'The model cannot be asked about this text. Nothing was charged.', {
+    cause: error,
+  })
+}
+
+/** Seconds, or a date; milliseconds in Anthropic's own header. Undefined when there is none that can be read. */
+function retryAfter(headers: Headers | undefined): number | undefined {
+  const ms = Number(headers?.get('retry-after-ms') ?? Number.NaN)
+  if (ms >= 0) return ms
+  const given = headers?.get('retry-after')?.trim()
+  if (!given) return undefined
+  if (/^\d+(?:\.\d+)?$/.test(given)) return Number(given) * 1000
+  const at = Date.parse(given)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
+}
+
+/** No key or a wrong one, no money, no right, no such model. */
+const LASTING: ReadonlySet<number> = new Set([401, 402, 403, 404])
+const ATTEMPTS = 3
+const FIRST_PAUSE_MS = 500
+/** An attempt with less time than this would only cost. */
+const LEAST_TIME_MS = 1000
+const LONGEST_REPLY_BYTES = 4 * 1024 * 1024

@@ -1,0 +1,87 @@
+// Spares a provider that does not answer, and the callers who would wait for it. Closed, everything goes through; after
+// several failures in a row it opens for a while; then one call tries, and its fate decides.
+
+/** The work cannot be done now: hand it back, and try again then. */
+export class AssessorBusy extends Error {
+  override name = 'AssessorBusy'
+  readonly retryAfterSeconds: number
+  constructor(reason: string, retryAfterSeconds: number, options?: ErrorOptions) {
+    super(reason, options)
+    this.retryAfterSeconds = Math.max(1, Math.ceil(retryAfterSeconds))
+  }
+}
+
+/** What a provider's failure says of the calls to come. */
+export interface Failure {
+  /** When the provider itself says it is to be asked again, in milliseconds from now. */
+  retryAfterMs?: number
+  /** Waiting changes nothing soon: a wrong key, an unknown model. */
+  lasting?: boolean
+}
+
+/** Leave to make one call. It ends in one of these. */
+export interface Leave {
+  succeeded(): void
+  failed(failure: Failure): void
+  /** The call ended without telling anything about the provider. */
+  abandoned(): void
+}
+
+export interface Circuit {
+  /** Throws AssessorBusy while the circuit is open. */
+  enter(): Leave
+  /** Until when it is open, in milliseconds since the epoch; null when calls go through. */
+  readonly opensAt: number | null
+}
+
+/** @param now milliseconds since the epoch */
+export function buildCircuit(now: () => number = Date.now): Circuit {
+  let failures = 0
+  let openings = 0
+  let openUntil: number | null = null
+  let probing = false
+
+  const open = (retryAfterMs: number) => {
+    const ms = Math.max(retryAfterMs, FIRST_MS * 2 ** Math.min(openings, 10))
+    openUntil = now() + Math.min(ms, LONGEST_MS)
+    openings++
+  }
+  const leave = (isProbe: boolean): Leave => ({
+    succeeded() {
+      failures = openings = 0
+      openUntil = null
+      if (isProbe) probing = false
+    },
+    failed({ retryAfterMs = 0, lasting = false }) {
+      failures++
+      if (isProbe) probing = false
+      // Calls that were under way when it opened say nothing new.
+      else if (openUntil !== null) return
+      if (isProbe || lasting || failures >= FAILURES || retryAfterMs > PATIENCE_MS) open(retryAfterMs)
+    },
+    abandoned() {
+      if (isProbe) probing = false
+    },
+  })
+  return {
+    enter() {
+      if (openUntil === null) return leave(false)
+      const left = openUntil - now()
+      if (left > 0) throw new AssessorBusy('the circuit is open', left / 1000)
+      if (probing) throw new AssessorBusy('another call tries whether the provider is back', PROBE_SECONDS)
+      probing = true
+      return leave(true)
+    },
+    get opensAt() {
+      return openUntil !== null && openUntil > now() ? openUntil : null
+    },
+  }
+}
+
+/** In a row. */
+const FAILURES = 5
+const FIRST_MS = 15_000
+const LONGEST_MS = 300_000
+/** A provider that wants to be left alone for longer than this is asked by nobody until then. */
+export const PATIENCE_MS = 5000
+const PROBE_SECONDS = 2

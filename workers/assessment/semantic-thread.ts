@@ -1,0 +1,143 @@
+import type { Assessment } from '../../server/verification/assessment.ts'
+import { checkEvidence } from './checks.ts'
+import { type Digests, deriveVerdict, proveEvidence, type Verdict } from './evidence.ts'
+import { isSuspect, type Suspect, type Suspicion, suspectsOf } from './injection.ts'
+import { codePointSpans, linesOf, type Span, type Window, windowsOf } from './lines.ts'
+import { claimPart, LEFT_OUT, pagePart, partTitle, type Question, SYSTEM } from './prompt.ts'
+import { rationale } from './rationale.ts'
+import { type Heard, mergeHeard, type Reading } from './readings.ts'
+import type { SemanticFlag } from './semantic-risk-flags.ts'
+import { sentencesOf } from './sentences.ts'
+
+export interface PlanTask {
+  claim: string
+  text: string
+  nonce: string
+  /** Tokens of text in one question, by a guess that is high. */
+  windowTokens: number
+  /** Numbers of lines that are not to be shown; null for the first reading, which looks for suspects. */
+  masked: readonly number[] | null
+}
+
+/** What to ask for one reading of a page. */
+export interface Plan {
+  questions: { window: Window; question: Question }[]
+  /** Of the first reading only. */
+  suspects: Suspect[]
+  claimIsSuspect: boolean
+}
+
+/** Cuts a text of up to 100,000 code points into numbered lines and asks about all of it. */
+export function planReading({ claim, text, nonce, windowTokens, masked }: PlanTask): Plan {
+  const lines = linesOf(text)
+  const windows = windowsOf(text, lines, windowTokens)
+  const view = { text, lines, nonce, masked: new Set(masked) }
+  const said = claimPart(masked === null ? claim : withoutOrders(claim), nonce)
+  const questions = windows.map((window, i) => ({
+    window,
+    question: { system: SYSTEM, page: pagePart(view, window, partTitle(i, windows.length)), claim: said },
+  }))
+  return { questions, suspects: masked === null ? suspectsOf(text, lines) : [], claimIsSuspect: isSuspect(claim) }
+}
+
+/** The sentences of a claim that talk to a model are left out; what remains may be nothing. */
+function withoutOrders(claim: string): string {
+  if (!isSuspect(claim)) return claim
+  const kept = sentencesOf(claim).map(({ start, end }) => claim.slice(start, end))
+  return kept.map((sentence) => (isSuspect(sentence) ? LEFT_OUT : sentence)).join(' ')
+}
+
+export interface ConcludeTask {
+  claim: string
+  text: string
+  digests: Digests
+  isTruncated: boolean
+  first: readonly Heard[]
+  /** The reading with the suspicious lines left out; null where there were none, or nothing to gain by it. */
+  second: readonly Heard[] | null
+  suspects: readonly Suspect[]
+  /** Lines that the model found suspicious, besides. */
+  reported: readonly number[]
+  claimIsSuspect: boolean
+}
+
+/**
+ * From answers to an assessment. Quotations are cut from the text here and proved; the verdict is that of the model, or
+ * less: whatever went in, the interface's rules hold for what comes out.
+ */
+export function conclude(task: ConcludeTask): Verdict {
+  const lines = linesOf(task.text)
+  const masked = [...new Set([...task.suspects.map(({ line }) => line), ...task.reported])].sort((a, b) => a - b)
+  const spans = masked.map((line) => lines[line]!)
+  const reading = soleReading(task, lines, spans)
+  const checked = checkEvidence(task.claim, task.text, lines, reading)
+  const { evidence } = proveEvidence(task.text, task.digests, checked.evidence)
+  const verdict = deriveVerdict(reading.verdict, 'source_local_semantic_support', evidence) as Reading['verdict']
+  const isLowered = verdict !== reading.proposed
+  const flags = new Set<SemanticFlag>([...circumstances(task), ...checked.flags, ...reading.flags])
+  if (isLowered) flags.add('verdict_lowered')
+  return {
+    assessment_scope: 'source_local_semantic_support',
+    claim_support: verdict,
+    evidence: isLowered && verdict === 'insufficient_evidence' ? evidence.map(asMention) : evidence,
+    explanation: rationale({
+      verdict,
+      proposed: reading.proposed,
+      basis: reading.basis,
+      flags: [...flags],
+      suspects: codePointSpans(task.text, spans),
+      lines: lines.length,
+      parts: task.first.length,
+      isTruncated: task.isTruncated,
+    }),
+    risk_flags: [...flags].sort(),
+  }
+}
+
+/** `proposed` is what the model said at first; `verdict` what is left of it once both readings are compared. */
+interface SoleReading extends Reading {
+  proposed: Reading['verdict']
+  flags: SemanticFlag[]
+}
+
+function soleReading(
+  { first, second, claimIsSuspect }: ConcludeTask,
+  lines: readonly Span[],
+  spans: readonly Span[],
+): SoleReading {
+  const one = mergeHeard(first, lines)
+  const proposed = one.verdict
+  const open = (reading: Reading) => reading.evidence.filter((item) => !spans.some((span) => overlap(item, span)))
+  const abstain = (reading: Reading, flags: SemanticFlag[]): SoleReading => ({
+    ...reading,
+    verdict: 'insufficient_evidence',
+    evidence: open(reading).map((item) => ({ ...item, stance: 'mentions' })),
+    proposed,
+    flags,
+  })
+  if (second) {
+    const other = mergeHeard(second, lines)
+    if (other.verdict !== proposed)
+      return abstain(other, claimIsSuspect ? ['readings_differ', 'claim_addresses_model'] : ['readings_differ'])
+    return { ...other, evidence: open(other), proposed, flags: dropFlag(other) }
+  }
+  return { ...one, evidence: open(one), proposed, flags: dropFlag(one) }
+}
+
+const dropFlag = ({ dropped }: Reading): SemanticFlag[] => (dropped > 0 ? ['evidence_dropped'] : [])
+const overlap = (a: Span, b: Span) => a.start < b.end && b.start < a.end
+const asMention = (item: Assessment['evidence'][number]) => ({ ...item, stance: 'mentions' as const })
+
+function circumstances({ suspects, reported, claimIsSuspect, first }: ConcludeTask): SemanticFlag[] {
+  const flags: SemanticFlag[] = suspects.flatMap(({ kinds }) => kinds.map((kind) => FLAGS[kind]))
+  if (reported.some((line) => !suspects.some((suspect) => suspect.line === line))) flags.push('suspicious_text')
+  if (claimIsSuspect) flags.push('claim_addresses_model')
+  if (first.length > 1) flags.push('assessed_in_parts')
+  return flags
+}
+
+const FLAGS: Record<Suspicion, SemanticFlag> = {
+  instruction: 'instruction_like_text',
+  verdict: 'text_aimed_at_verdict',
+  seam: 'forged_markup',
+}

@@ -1,0 +1,198 @@
+// The assessor that asks a model what a text says about a claim, and believes it nothing that cannot be checked: the
+// model names lines by number, the quotations are cut and proved here, and the verdict is never more than what they carry.
+import { createHmac } from 'node:crypto'
+import { AppError } from '../../server/errors.ts'
+import type { Logger, Metrics } from '../../server/telemetry.ts'
+import type { Assessment } from '../../server/verification/assessment.ts'
+import { ThreadError, type Threads } from '../threads.ts'
+import type { AssessmentTask, Assessor } from '../verify.ts'
+import { readAnswer, UnusableAnswer } from './answer.ts'
+import type { Model, Usage } from './anthropic.ts'
+import { AssessorBusy, type Circuit } from './circuit.ts'
+import type { Verdict } from './evidence.ts'
+import { modelName } from './model-name.ts'
+import { PROMPT_VERSION } from './prompt.ts'
+import { type Heard, heard } from './readings.ts'
+import type { ConcludeTask, Plan, PlanTask } from './semantic-thread.ts'
+
+export interface SemanticTools {
+  model: Model
+  circuit: Circuit
+  threads: Threads
+  /** Makes the marks that part page from prompt; 32 bytes that no page's author knows. */
+  secret: Buffer
+  windowTokens: number
+  /** Assesses where the model does not answer; null lets requests wait for it instead. */
+  fallback: Assessor | null
+  metrics: Metrics
+  log: Logger
+}
+
+/**
+ * Names the model, the prompt and the rules around it: a change of any is another procedure. Sentences are ICU's and
+ * the classes of characters Unicode's. Whoever changes a rule counts the first number up.
+ */
+export function semanticProcedure(model: string, promptVersion: string = PROMPT_VERSION): string {
+  return `semantic-1+${modelName(model)}+prompt-${promptVersion}+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
+}
+
+/** At most two readings of the page, each of one question per part of it. */
+export function semanticAssessor(tools: SemanticTools): Assessor {
+  const procedure = semanticProcedure(tools.model.id)
+  return {
+    procedure,
+    get pausedUntil() {
+      const until = tools.circuit.opensAt
+      tools.metrics.assessorPaused.set(until === null ? 0 : 1)
+      return tools.fallback || until === null ? null : new Date(until)
+    },
+    async assess(task) {
+      try {
+        const verdict = await assessByModel(task, tools)
+        tools.metrics.assessments.inc({ assessor: 'semantic', verdict: verdict.claim_support })
+        return { ...verdict, procedure }
+      } catch (error) {
+        if (!(error instanceof AssessorBusy) || !tools.fallback) throw error
+        return fallBack(error, task, tools.fallback, tools)
+      }
+    },
+  }
+}
+
+async function fallBack(
+  error: AssessorBusy,
+  task: AssessmentTask,
+  fallback: Assessor,
+  { metrics, log }: SemanticTools,
+): Promise<Assessment> {
+  log.warn({ event: 'assessed_literally', reason: error.message })
+  const assessment = await fallback.assess(task)
+  metrics.assessments.inc({ assessor: 'literal', verdict: assessment.claim_support })
+  return { ...assessment, risk_flags: [...assessment.risk_flags, 'literal_fallback'].sort() }
+}
+
+async function assessByModel(
+  { claim, observation, signal, until }: AssessmentTask,
+  tools: SemanticTools,
+): Promise<Verdict> {
+  const { source } = observation
+  const text = source.normalized_text
+  const nonce = createHmac('sha256', tools.secret).update(`page ${source.text_sha256}`).digest('hex').slice(0, 16)
+  const deadline = Math.min(until ?? Number.POSITIVE_INFINITY, Date.now() + LONGEST_MS)
+  const asking: Asking = { tools, signal: signal ?? new AbortController().signal, until: deadline, usage: [] }
+  const task: PlanTask = { claim, text, nonce, windowTokens: tools.windowTokens, masked: null }
+  try {
+    const plan = await inThread<Plan>(tools, 'planReading', task, asking.signal)
+    const first = await readAll(plan, [], asking)
+    const reported = first.flatMap(({ suspicious }) => suspicious)
+    const masked = [...new Set([...plan.suspects.map(({ line }) => line), ...reported])]
+    const second = needsSecond(first, masked, plan) ? await readAgain({ ...task, masked }, asking) : null
+    return await inThread<Verdict>(
+      tools,
+      'conclude',
+      {
+        claim,
+        text,
+        digests: { sourceSha256: source.content_sha256, textSha256: source.text_sha256 },
+        isTruncated: observation.risk_flags.includes('text_truncated'),
+        first,
+        second,
+        suspects: plan.suspects,
+        reported: [...new Set(reported)],
+        claimIsSuspect: plan.claimIsSuspect,
+      } satisfies ConcludeTask,
+      asking.signal,
+    )
+  } finally {
+    countUsage(asking.usage, tools)
+  }
+}
+
+/** Where something is suspicious, and the first reading came to a verdict that could be owed to it. */
+function needsSecond(first: readonly Heard[], masked: readonly number[], { claimIsSuspect }: Plan): boolean {
+  if (masked.length === 0 && !claimIsSuspect) return false
+  return first.some(({ verdict }) => verdict !== 'insufficient_evidence')
+}
+
+async function readAgain(task: PlanTask, asking: Asking): Promise<Heard[]> {
+  const plan = await inThread<Plan>(asking.tools, 'planReading', task, asking.signal)
+  return readAll(plan, task.masked ?? [], asking)
+}
+
+interface Asking {
+  tools: SemanticTools
+  signal: AbortSignal
+  until: number
+  usage: Usage[]
+}
+
+/** All parts at once, as far as the model's turnstile lets them; the first failure ends the others. */
+async function readAll({ questions }: Plan, masked: readonly number[], asking: Asking): Promise<Heard[]> {
+  const giveUp = new AbortController()
+  const hidden = new Set(masked)
+  const part = { ...asking, signal: AbortSignal.any([asking.signal, giveUp.signal]) }
+  try {
+    return await Promise.all(questions.map((one) => readPart(one, hidden, part)))
+  } finally {
+    giveUp.abort()
+  }
+}
+
+/** Models err: an answer that cannot be used is asked for once more. Nobody pays for the second such answer. */
+async function readPart(
+  { window, question }: Plan['questions'][number],
+  masked: ReadonlySet<number>,
+  asking: Asking,
+): Promise<Heard> {
+  const { tools, usage, ...options } = asking
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const reply = await tools.model.ask(question, options)
+      usage.push(reply.usage)
+      return heard(readAnswer(reply.written), window, masked)
+    } catch (error) {
+      if (!(error instanceof UnusableAnswer)) throw error
+      tools.log.warn({ event: 'unusable_answer', attempt, reason: error.message })
+      if (attempt === ATTEMPTS)
+        throw new AppError('assessment_failed', 'The model gave no usable answer. Nothing was charged.', {
+          cause: error,
+        })
+    }
+  }
+}
+
+async function inThread<T>(
+  { threads }: SemanticTools,
+  name: string,
+  task: PlanTask | ConcludeTask,
+  signal: AbortSignal,
+): Promise<T> {
+  const limit = AbortSignal.timeout(THREAD_MS)
+  try {
+    return await threads.run<T>(semanticThread, name, task, { signal: AbortSignal.any([signal, limit]) })
+  } catch (error) {
+    if (
+      error instanceof ThreadError &&
+      (error.code === 'out_of_memory' || (error.code === 'timed_out' && limit.aborted))
+    )
+      throw new AppError('assessment_failed', 'The assessment takes more time or memory than it may.', { cause: error })
+    throw error
+  }
+}
+
+function countUsage(usage: readonly Usage[], { metrics, log }: SemanticTools) {
+  if (usage.length === 0) return
+  const sum = (pick: (one: Usage) => number) => usage.reduce((total, one) => total + pick(one), 0)
+  const tokens = sum(({ input, output, cacheWrite, cacheRead }) => input + output + cacheWrite + cacheRead)
+  const usd = usage.some((one) => one.usd === null) ? null : sum((one) => one.usd ?? 0)
+  metrics.assessmentTokens.observe(tokens)
+  if (usd !== null) metrics.assessmentUsd.observe(usd)
+  log.info({ event: 'assessed', questions: usage.length, tokens, usd })
+}
+
+const semanticThread = new URL('./semantic-thread.ts', import.meta.url)
+/** For one assessment, all questions and waits together. */
+const LONGEST_MS = 120_000
+/** Waiting for a thread included; the longest text takes a fraction of one second. */
+const THREAD_MS = 20_000
+const ATTEMPTS = 2
