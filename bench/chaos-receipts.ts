@@ -174,7 +174,7 @@ export async function chaosReceipts(lab: Lab): Promise<void> {
     `64 callers through 2 processes, backends killed at random, until ${receipts} are acknowledged`,
   )
   const databaseUrl = await lab.makeDatabase()
-  const options = { databaseUrl, receipts, processes: 2, callers: 64, killEveryMs: 60, killedProcesses: 3 }
+  const options = { databaseUrl, receipts, processes: 2, callers: 64, killEveryMs: 100, killedProcesses: 3 }
   const report = await runChaos(options)
   const { lost, duplicates, repeated, faults, seconds, ...counts } = report
   printNote(

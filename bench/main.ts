@@ -8,8 +8,10 @@ import { benchAdmission } from './admission.ts'
 import { benchCompletion } from './completion.ts'
 import { type Lab, openLab } from './lab.ts'
 import { benchRecovery } from './recovery.ts'
+import { benchRetrieval } from './retrieval.ts'
 import { benchStages } from './stages.ts'
 import { benchSubmission } from './submission.ts'
+import { benchText } from './text.ts'
 
 const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
   admission: benchAdmission,
@@ -17,6 +19,8 @@ const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
   completion: benchCompletion,
   recovery: benchRecovery,
   stages: benchStages,
+  retrieval: benchRetrieval,
+  text: (lab) => benchText(lab),
 }
 
 const { values, positionals } = parseArgs({

@@ -4,7 +4,10 @@
 // it ended, after how long, and the most memory that the process held.
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
+import { Readability } from '@mozilla/readability'
 import { load } from 'cheerio'
+import { convert } from 'html-to-text'
+import { JSDOM } from 'jsdom'
 import { hostilePages } from '../test/text/hostile-pages.ts'
 import { maxDecodedBytes } from '../workers/text/decompression.ts'
 import { extractText, type PageBytes } from '../workers/text/extraction.ts'
@@ -24,6 +27,8 @@ export async function benchText({ quick = false } = {}): Promise<void> {
       { what: 'the same, in a thread', run: repeat((body) => extractText(threads, page(Uint8Array.from(body)))) },
       { what: 'cheerio: load, remove scripts and styles, text()', run: repeat(cheerioText) },
       { what: 'cheerio: load, body text()', run: repeat(cheerioRawText) },
+      { what: 'html-to-text', run: repeat(htmlToText) },
+      { what: 'jsdom and Readability, main content only', run: repeat(readable) },
     ])
     printHeading(`text, ${name}`, `${figure(body.length / 1000)} kB`)
     printStandings(standings)
@@ -45,9 +50,19 @@ function cheerioText(body: Uint8Array) {
 
 const cheerioRawText = (body: Uint8Array) => load(new TextDecoder().decode(body))('body').text()
 
+const htmlToText = (body: Uint8Array) => convert(new TextDecoder().decode(body))
+
+function readable(body: Uint8Array) {
+  const { window } = new JSDOM(new TextDecoder().decode(body))
+  const article = new Readability(window.document).parse()
+  window.close()
+  return article?.textContent
+}
+
 /** The first runs are for the compiler. */
 async function ratePerSecond<T>(milliseconds: number, run: (body: T) => unknown, body: T) {
-  for (let i = 0; i < 15; i++) await run(body)
+  const warm = performance.now() + milliseconds / 3
+  for (let i = 0; i < 15 && performance.now() < warm; i++) await run(body)
   const started = performance.now()
   let done = 0
   for (; performance.now() < started + milliseconds; done++) await run(body)
