@@ -34,7 +34,7 @@ export async function benchAdmission(lab: Lab): Promise<void> {
   const slonik = opened.use(slonikAdmitter(db))
   const plain = opened.use(pgAdmitter(url, CONNECTIONS))
   const statement = opened.use(statementAdmitter(url, CONNECTIONS))
-  const watch = opened.use(await openWatch(url, { API: process.pid }))
+  const watch = opened.use(await openWatch(url, { 'callers and batcher': process.pid }))
   const trial = (what: string, admit: Admitter['admit'], options: TrialOptions, aim?: number) => ({
     what,
     aim,
@@ -67,7 +67,7 @@ interface TrialOptions {
 }
 
 async function runTrial(lab: Lab, admin: pg.Client, admit: Admitter['admit'], options: TrialOptions): Promise<number> {
-  const milliseconds = lab.quick ? 800 : 1500
+  const milliseconds = lab.quick ? 500 : 900
   const secret = randomBytes(32)
   await admin.query('truncate verification_requests, payment_claims, graphile_worker._private_jobs cascade')
   const keys = options.known

@@ -5,12 +5,13 @@ import pg from 'pg'
 import { deriveSecret } from '../server/receipts/keys.ts'
 import { recoveryToken } from '../server/verification/recovery.ts'
 import { openChild } from './child.ts'
-import { openMill } from './completion.ts'
 import { openGenerator } from './generator.ts'
 import type { Lab } from './lab.ts'
+import type { Load } from './load.ts'
+import { openMill, openSource } from './mill.ts'
 import { compete } from './rounds.ts'
-import { printHeading, printNote, printStandings } from './table.ts'
-import { openWatch } from './watch.ts'
+import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
+import { openWatch, type Watch } from './watch.ts'
 
 const AIM = 0.5
 const CALLERS = 32
@@ -26,36 +27,47 @@ export async function benchRecovery(lab: Lab): Promise<void> {
   const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
   const plainWatch = opened.use(await openWatch(url, { static: plain.pid, load: generator.pid }))
   const token = recoveryToken(deriveSecret(Buffer.from(lab.env.SIGNING_SEED!, 'hex'), 'recovery token'), id)
-  const ask = (address: unknown, path: string, milliseconds = lab.quick ? 700 : 2000) =>
-    generator.run({
-      origin: String(address),
-      path,
-      method: 'GET',
-      requests: [{ headers: { authorization: `Bearer ${token}` } }],
-      connections: CALLERS,
-      milliseconds,
-      status: 200,
-    })
-  const askApi = (ms?: number) => ask(api.ready.address, `/api/agent/v1/requests/${id}`, ms)
-  const askPlain = (ms?: number) => ask(plain.ready.address, '/', ms)
+  const request = { headers: { authorization: `Bearer ${token}` } }
+  const load = { method: 'GET' as const, requests: [request], connections: CALLERS, status: 200 }
+  const milliseconds = lab.quick ? 700 : 2000
+  const asked: Record<'API' | 'static', Load> = {
+    API: { ...load, milliseconds, origin: String(api.ready.address), path: `/api/agent/v1/requests/${id}` },
+    static: { ...load, milliseconds, origin: String(plain.ready.address), path: '/' },
+  }
+  const answered = { API: 0, static: 0 }
+  const timed = async (name: keyof typeof asked, around: Watch) => {
+    const rate = await around.during(() => generator.run(asked[name]))
+    answered[name] += (rate * milliseconds) / 1000
+    return rate
+  }
 
   printHeading(
     'recovery',
     `GETs of a result of ${(bytes.length / 1000).toFixed(1)} kB over HTTP, ${CALLERS} connections`,
   )
-  await askApi(500)
-  await askPlain(500)
+  await generator.run({ ...asked.API, milliseconds: WARM_UP_MS })
+  await generator.run({ ...asked.static, milliseconds: WARM_UP_MS })
   printStandings(
     await compete(lab.rounds, [
-      { what: 'recovery GET, one API process', run: () => watch.during(() => askApi()) },
-      { what: 'static Fastify route, the same bytes', run: () => plainWatch.during(() => askPlain()), aim: AIM },
+      { what: 'recovery GET, one API process', run: () => timed('API', watch) },
+      {
+        what: 'static Fastify route, the same bytes',
+        run: () => timed('static', plainWatch),
+        aim: AIM,
+      },
     ]),
   )
+  const cpu = (name: keyof typeof answered, by: Watch) =>
+    `${name} ${figure((1000 * by.cpuMs(name)) / answered[name])} us`
+  printRows([['CPU of one GET', cpu('API', watch), cpu('static', plainWatch)]])
   printNote(watch.heldBack())
 }
 
+const WARM_UP_MS = 700
+
 async function completeOne(lab: Lab) {
-  await using mill = await openMill(lab)
+  await using source = await openSource(lab)
+  await using mill = await openMill(lab, source)
   await mill.grind('/', 1)
   const client = new pg.Client({ connectionString: mill.url })
   await client.connect()

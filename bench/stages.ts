@@ -1,7 +1,6 @@
 // What each part of a verification costs. The worker's own code runs here, one request at a time and nothing beside it, so
 // that CPU time is the part's under way: "loop" is this thread's, "threads" all other threads' of the process (piscina,
 // garbage collection, compilation). Time inside an inner part is not the outer part's.
-import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
@@ -10,35 +9,32 @@ import { openLog } from '../server/telemetry.ts'
 import { admitBatch } from '../server/verification/admission.ts'
 import { openWork, type Work } from '../workers/context.ts'
 import { verifyRequest } from '../workers/verify.ts'
-import { openChild } from './child.ts'
 import type { Lab } from './lab.ts'
+import { openSource } from './mill.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
 
 export async function benchStages(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
   const url = await lab.makeDatabase()
-  const page = opened.use(await openChild(lab, 'bench/page.ts', { event: 'page_ready', args: [lab.folder] }))
-  const { fixtures, caFile, hosts } = page.ready as { fixtures: string; caFile: string; hosts: string[] }
-  const config = readConfig({ ...lab.env, FIXTURE_HOSTS: fixtures, FIXTURE_CA_FILE: caFile })
+  const source = opened.use(await openSource(lab))
+  const config = readConfig({ ...lab.env, ...source.env })
   const core = opened.use(await openCore(config, url, { log: openLog('warn') }))
   const work = opened.use(await openWork(core))
-  let taken = 0
   const admitOne = async (path: string, metered: Work) => {
-    const source = `https://${hosts[taken++ % hosts.length]}${path}${randomUUID()}`
-    const admission = buildAdmission(core.secrets.payload, bodyFor(source))
+    const admission = buildAdmission(core.secrets.payload, bodyFor(source.nextUrl(path)))
     await transact(core.db, (tx) => admitBatch(tx, [admission]))
     const run = () =>
       verifyRequest({ request_id: admission.id }, metered, { signal: new AbortController().signal, last: false })
     return run
   }
-  const count = lab.quick ? 60 : 150
+  const count = lab.quick ? 50 : 100
 
   printHeading('stages', `CPU and wall time of one verification, one at a time, means of ${count}`)
   for (const { path, name } of [
     { path: '/', name: 'short' },
     { path: '/long/', name: 'long' },
-  ]) {
+  ] as const) {
     for (let n = 0; n < WARM_UP; n++) await (await admitOne(path, work))()
     const meter = buildMeter()
     const metered = meterWork(work, meter)
@@ -46,8 +42,7 @@ export async function benchStages(lab: Lab): Promise<void> {
       const run = await admitOne(path, metered)
       await meter.inside('the rest: parsing, checking, composing', run)
     }
-    const bytes = (page.ready.bytes as Record<string, number>)[name]!
-    printParts(`page of ${(bytes / 1000).toFixed(1)} kB`, meter.parts(count))
+    printParts(`page of ${(source.bytes[name] / 1000).toFixed(1)} kB`, meter.parts(count))
   }
   const left = await core.db.oneFirst(sql.type(z.object({ left: z.number() }))`
     select count(*) "left" from verification_requests where state <> 'completed'`)
@@ -189,4 +184,4 @@ function printParts(title: string, parts: Part[]) {
   printNote(`held back by: ${shares.join(', ')} of ${figure(cpu(all))} ms of CPU`)
 }
 
-const WARM_UP = 60
+const WARM_UP = 50

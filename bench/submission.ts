@@ -16,7 +16,7 @@ const CALLERS = 64
 
 export async function benchSubmission(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
-  const count = lab.quick ? 200 : 700
+  const count = lab.quick ? 200 : 500
   const payments = await signPayments(count * (lab.rounds + 1))
   const url = await lab.makeDatabase()
   const env = { DATABASE_URL: url, FIXTURE_HOSTS: 'page.test=127.0.0.1:9' }

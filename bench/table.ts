@@ -22,7 +22,7 @@ export function printNote(text: string) {
 /** Lines of figures below a heading; all but the first column to the right. */
 export function printRows(rows: readonly (readonly [string, ...string[]])[]) {
   for (const [first, ...others] of rows)
-    console.log(`  ${first.padEnd(WIDTH)}${others.map((text) => text.padStart(12)).join('')}`)
+    console.log(`  ${first.padEnd(WIDTH)}${others.map((text) => text.padStart(16)).join('')}`)
 }
 
 /** Three digits: more is not to be had on a shared machine. */

@@ -14,19 +14,17 @@ export interface Watch extends AsyncDisposable {
   heldBack(): string
 }
 
-type Cpu = Map<string, number>
-
 /** @param processes by the name they are reported under; Postgres is found by itself */
 export async function openWatch(databaseUrl: string, processes: Record<string, number>): Promise<Watch> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: 'bench watch' })
   await client.connect()
-  const used: Cpu = new Map()
+  const used = new Map<string, number>()
   const waits = new Map<string, number>()
   let elapsedMs = 0
   let busyMs = 0
   return {
     async during(work) {
-      const before = readAll(processes, await backends(client))
+      const before = readThreads(processes, await backends(client))
       const busyBefore = machineBusyMs()
       const started = performance.now()
       const sampling = new AbortController()
@@ -38,8 +36,8 @@ export async function openWatch(databaseUrl: string, processes: Record<string, n
         busyMs += machineBusyMs() - busyBefore
         sampling.abort()
         await samples
-        for (const [name, ms] of readAll(processes, await backends(client)))
-          used.set(name, (used.get(name) ?? 0) + ms - (before.get(name) ?? 0))
+        for (const [id, { group, ms }] of readThreads(processes, await backends(client)))
+          used.set(group, (used.get(group) ?? 0) + ms - (before.get(id)?.ms ?? 0))
       }
     },
     cpuMs: (name) => (used.get(`${name} loop`) ?? Number.NaN) + (used.get(`${name} threads`) ?? 0),
@@ -48,7 +46,7 @@ export async function openWatch(databaseUrl: string, processes: Record<string, n
   }
 }
 
-function verdict(used: Cpu, waits: Map<string, number>, elapsedMs: number, busyMs: number): string {
+function verdict(used: Map<string, number>, waits: Map<string, number>, elapsedMs: number, busyMs: number): string {
   const cores = availableParallelism()
   const shares = [...used].map(([name, ms]) => ({ name, share: ms / elapsedMs })).filter(({ share }) => share >= 0.03)
   shares.sort((a, b) => b.share - a.share)
@@ -86,48 +84,40 @@ async function sampleWaits(client: pg.Client, waits: Map<string, number>, signal
 }
 
 async function backends(client: pg.Client): Promise<number[]> {
-  const { rows } = await client.query<{ pid: number }>(
-    'select pid from pg_stat_activity where pid <> pg_backend_pid() and datname is distinct from null',
-  )
-  const { rows: auxiliary } = await client.query<{ pid: number }>(
-    `select pid from pg_stat_activity where datname is null`,
-  )
-  return [...rows, ...auxiliary].map(({ pid }) => pid)
+  const { rows } = await client.query<{ pid: number }>('select pid from pg_stat_activity where pid <> pg_backend_pid()')
+  return rows.map(({ pid }) => pid)
 }
 
-function readAll(processes: Record<string, number>, postgres: number[]): Cpu {
-  const cpu: Cpu = new Map()
-  for (const [name, pid] of Object.entries(processes)) {
-    const threads = readThreads(pid)
-    cpu.set(`${name} loop`, threads.get(pid) ?? 0)
-    cpu.set(
-      `${name} threads`,
-      [...threads].reduce((sum, [thread, ms]) => (thread === pid ? sum : sum + ms), 0),
-    )
+/** CPU of every thread so far, by thread id. One that has ended is not in it: its last moments are lost. */
+function readThreads(processes: Record<string, number>, postgres: number[]) {
+  const threads = new Map<number, { group: string; ms: number }>()
+  const groups = [...Object.entries(processes), ...postgres.map((pid) => ['', pid] as const)]
+  for (const [name, pid] of groups) {
+    for (const id of threadsOf(pid)) {
+      const group = name === '' ? 'Postgres' : id === pid ? `${name} loop` : `${name} threads`
+      threads.set(id, { group, ms: readThread(`/proc/${pid}/task/${id}/stat`) })
+    }
   }
-  const server = postgres.flatMap((pid) => [...readThreads(pid).values()])
-  cpu.set(
-    'Postgres',
-    server.reduce((sum, ms) => sum + ms, 0),
-  )
-  return cpu
+  return threads
 }
 
-/** CPU of each thread so far, by thread id; the first thread has the process's. */
-function readThreads(pid: number): Map<number, number> {
+/** The first thread of a process has its id. None where there is no /proc, or when the process has ended. */
+function threadsOf(pid: number): number[] {
   try {
-    return new Map(
-      readdirSync(`/proc/${pid}/task`).map((id) => [Number(id), readThread(`/proc/${pid}/task/${id}/stat`)]),
-    )
+    return readdirSync(`/proc/${pid}/task`).map(Number)
   } catch {
-    return new Map()
+    return []
   }
 }
 
 function readThread(path: string): number {
-  // The name in parentheses may hold blanks; user and system time are the 12th and 13th field after it.
-  const fields = readFileSync(path, 'latin1').split(') ').at(-1)!.split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+  try {
+    // The name in parentheses may hold blanks; user and system time are the 12th and 13th field after it.
+    const fields = readFileSync(path, 'latin1').split(') ').at(-1)!.split(' ')
+    return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+  } catch {
+    return 0
+  }
 }
 
 function machineBusyMs(): number {

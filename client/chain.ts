@@ -1,4 +1,5 @@
-// A range of the receipt chain: no gap, no fork, no step back in time.
+// A range of the receipt chain: no gap, no fork, no step back in time, and no key that was not introduced. Receipts are
+// taken one at a time, so that a chain of any length can be verified.
 import {
   type Attestation,
   attestationShape,
@@ -8,9 +9,13 @@ import {
   receiptHashFault,
   signatureFault,
 } from './attestation.ts'
-import { examine, Note, type Rule, type Verification } from './checks.ts'
+import { checkpointFault, readCheckpoint, readVerifierKey } from './checkpoint.ts'
+import { type Check, Note, type Verification } from './checks.ts'
+import { describe, jsonFaults } from './json.ts'
 import { buildKeyRing, type KeyRing, type PinnedKey } from './keys.ts'
-import { list } from './shape.ts'
+import { TreeGrowth } from './merkle.ts'
+import { introductionSubject, isHandover } from './rotation.ts'
+import type { SignatureCheck } from './signature.ts'
 
 /** A place in the chain that the caller has verified or pinned before. */
 export interface ChainPoint {
@@ -19,47 +24,188 @@ export interface ChainPoint {
 }
 
 export interface ChainOptions {
+  /** The keys that are trusted. One is enough: those that come after it are introduced by it in the chain. */
   keys: readonly PinnedKey[]
   /** The receipt just before the first one given; without it, a range that starts after serial 1 hangs in the air. */
   from?: ChainPoint
   /** The head that was pinned: the range must end there. */
   head?: ChainPoint
+  /** The signed head of the tree over the chain, and the verifier key that was pinned for it. */
+  checkpoint?: string
+  vkey?: string
   /**
-   * `every` (default) checks each signature, about 2 ms apiece. `last` checks one: through the links it covers all
-   * before it, except that a bad signature among those goes unnoticed.
+   * `every` (default) checks each signature. `last` checks the last, and those that introduce keys: through the links they
+   * cover all others, except that a bad signature among those goes unnoticed.
    */
   signatures?: 'every' | 'last'
+  /** Another check of Ed25519 signatures than the one that comes along and takes 2 ms. */
+  signatureCheck?: SignatureCheck
 }
 
 /** Verifies consecutive attestations, oldest first. Throws a TypeError for a malformed pin, never for a bad chain. */
 export function verifyChain(attestations: unknown, options: ChainOptions): Verification {
-  const keyRing = buildKeyRing(options.keys)
-  const rules: Rule<Attestation[]>[] = [
-    ['start', (chain) => startFault(chain[0]!, options.from)],
-    ['serials', pairs((next, last) => (next.serial === last.serial + 1 ? null : `comes after serial ${last.serial}`))],
-    ['links', pairs((next, last) => (next.prev_hash === last.receipt_hash ? null : 'does not link to the one before'))],
-    ['times', pairs((next, last) => (next.ts_ms >= last.ts_ms ? null : 'is earlier than the one before'))],
-    ['trusted_keys', each((one) => distrust(one, keyRing))],
-    ['receipt_hashes', each(receiptHashFault)],
-    ['attested_times', each(attestedTimeFault)],
-    ['signatures', (chain) => signaturesFault(chain, keyRing, options.signatures ?? 'every')],
-    ['head', (chain) => headFault(chain.at(-1)!, options.head)],
-  ]
-  return examine(attestations, list(attestationShape, Number.POSITIVE_INFINITY, 1), rules)
+  const verifier = new ChainVerifier(options)
+  if (Array.isArray(attestations)) for (const attestation of attestations) verifier.add(attestation)
+  else verifier.refuse('the value is not an array')
+  return verifier.end()
 }
 
-function startFault({ serial, prev_hash }: Attestation, from: ChainPoint | undefined): string | Note | null {
-  if (from) {
-    if (serial !== from.serial + 1) return `starts at serial ${serial}, not after the given ${from.serial}`
-    return prev_hash === from.receipt_hash ? null : `serial ${serial} does not link to the given receipt before it`
+const CHECKS = [
+  'plain_json',
+  'well_formed_unicode',
+  'shape',
+  'start',
+  'serials',
+  'links',
+  'times',
+  'key_changes',
+  'trusted_keys',
+  'receipt_hashes',
+  'attested_times',
+  'signatures',
+  'head',
+  'checkpoint',
+] as const
+type CheckName = (typeof CHECKS)[number]
+
+/** `verifyChain` for a chain that comes piece by piece. */
+export class ChainVerifier {
+  readonly #options: ChainOptions
+  /** The first thing wrong, or worth saying, under each name. */
+  readonly #found = new Map<CheckName, string | Note>()
+  readonly #tree = new TreeGrowth()
+  #keys: PinnedKey[]
+  #keyRing: KeyRing
+  #count = 0
+  #last: Attestation | undefined
+  #lastIsSigned = false
+
+  constructor(options: ChainOptions) {
+    this.#options = options
+    this.#keys = [...options.keys]
+    this.#keyRing = buildKeyRing(this.#keys)
+    if (options.vkey !== undefined) readVerifierKey(options.vkey)
   }
-  if (serial > 1) return new Note(`starts at serial ${serial}; no receipt before it was given to link to`)
-  return prev_hash === GENESIS_HASH ? null : 'serial 1 must have 64 zeros as prev_hash'
-}
 
-function signaturesFault(chain: Attestation[], keyRing: KeyRing, mode: 'every' | 'last'): string | Note | null {
-  const fault = each((one) => signatureFault(one, keyRing))(mode === 'every' ? chain : chain.slice(-1))
-  return fault ?? (mode === 'last' ? new Note('only the last signature was checked') : null)
+  add(value: unknown): void {
+    const path = `/${this.#count++}`
+    const fault = jsonFaults(value)[0]
+    const wrong = fault ? `${path}${describe(fault)}` : attestationShape(value, path)
+    if (fault) this.#note(fault.kind === 'not_json' ? 'plain_json' : 'well_formed_unicode', wrong)
+    if (wrong) this.refuse(fault ? 'not checked: it is not well-formed JSON data' : wrong)
+    // After something that is no receipt, nothing more can be said of what follows.
+    else if (!this.#found.has('shape')) this.#follow(value as Attestation)
+  }
+
+  /** What came is no receipt at all. */
+  refuse(reason: string): void {
+    this.#note('shape', reason)
+  }
+
+  end(): Verification {
+    if (!this.#last) this.refuse('the value has 0 items')
+    if (this.#last && !this.#found.has('shape')) this.#finish(this.#last)
+    const shapeless = this.#found.has('shape')
+    const checks = CHECKS.map((name, index): Check => {
+      const found = this.#found.get(name)
+      if (shapeless && index > CHECKS.indexOf('shape'))
+        return { name, ok: false, detail: 'not checked: the shape is wrong' }
+      if (found === undefined) return { name, ok: true }
+      return found instanceof Note ? { name, ok: true, detail: found.text } : { name, ok: false, detail: found }
+    })
+    return { ok: checks.every(({ ok }) => ok), checks }
+  }
+
+  #follow(next: Attestation): void {
+    const at = (text: string | null) => text && `serial ${next.serial}: ${text}`
+    const last = this.#last
+    if (last) this.#link(next, last, at)
+    else this.#note('start', this.#startFault(next))
+    const trust = distrust(next, this.#keyRing)
+    this.#note('trusted_keys', at(trust))
+    this.#note('receipt_hashes', at(receiptHashFault(next)))
+    this.#note('attested_times', at(attestedTimeFault(next)))
+    this.#lastIsSigned = false
+    // A key is handed on by a signature, so that one is never left to the links.
+    if ((this.#options.signatures ?? 'every') === 'every' || isHandover(next)) this.#checkSignature(next)
+    this.#tree.append(next.receipt_hash)
+    this.#last = next
+  }
+
+  #link(next: Attestation, last: Attestation, at: (text: string | null) => string | null): void {
+    this.#note('serials', next.serial === last.serial + 1 ? null : at(`comes after serial ${last.serial}`))
+    this.#note('links', next.prev_hash === last.receipt_hash ? null : at('does not link to the one before'))
+    this.#note('times', next.ts_ms >= last.ts_ms ? null : at('is earlier than the one before'))
+    this.#note('key_changes', at(this.#keyChangeFault(next, last)))
+  }
+
+  #keyChangeFault(next: Attestation, last: Attestation): string | null {
+    const same = next.key_id === last.key_id && next.pubkey_hex === last.pubkey_hex
+    if (!isHandover(last)) return same ? null : 'is signed with another key, which nothing introduced'
+    const { key_id, pubkey_hex, serial: first_serial } = next
+    if (same || last.subject_sha256 !== introductionSubject({ key_id, use: 'receipt', pubkey_hex, first_serial }))
+      return 'is not signed with the key that the one before introduced'
+    // Trusted only if the signature of the introduction was good, by a key that was trusted itself.
+    if (this.#lastIsSigned) this.#trust({ key_id, pubkey_hex, first_serial })
+    return null
+  }
+
+  #trust(key: PinnedKey): void {
+    if (this.#keys.some(({ key_id, use }) => key_id === key.key_id && (use ?? 'receipt') === 'receipt')) return
+    try {
+      this.#keyRing = buildKeyRing([...this.#keys, key])
+      this.#keys.push(key)
+    } catch {
+      // What was introduced is no key: it stays untrusted.
+    }
+  }
+
+  #checkSignature(attestation: Attestation): void {
+    const fault = signatureFault(attestation, this.#keyRing, this.#options.signatureCheck)
+    this.#note('signatures', fault && `serial ${attestation.serial}: ${fault}`)
+    this.#lastIsSigned = fault === null
+  }
+
+  #finish(last: Attestation): void {
+    if (this.#options.signatures === 'last') {
+      this.#checkSignature(last)
+      this.#note('signatures', new Note('only the last signature and those that introduce keys were checked'))
+    }
+    this.#note('head', headFault(last, this.#options.head))
+    this.#note('checkpoint', this.#checkpointFault(last))
+  }
+
+  #startFault({ serial, prev_hash }: Attestation): string | Note | null {
+    const { from } = this.#options
+    if (from) {
+      if (serial !== from.serial + 1) return `starts at serial ${serial}, not after the given ${from.serial}`
+      return prev_hash === from.receipt_hash ? null : `serial ${serial} does not link to the given receipt before it`
+    }
+    if (serial > 1) return new Note(`starts at serial ${serial}; no receipt before it was given to link to`)
+    return prev_hash === GENESIS_HASH ? null : 'serial 1 must have 64 zeros as prev_hash'
+  }
+
+  #checkpointFault(last: Attestation): string | Note | null {
+    const { checkpoint: note, vkey, signatureCheck } = this.#options
+    if (note === undefined) return new Note('no checkpoint was given to compare with')
+    const checkpoint = readCheckpoint(note)
+    if (!checkpoint) return 'what was given is not a checkpoint'
+    const fault = vkey === undefined ? null : checkpointFault(note, vkey, signatureCheck)
+    if (fault) return `it ${fault}`
+    if (checkpoint.tree_size !== last.serial)
+      return `is of ${checkpoint.tree_size} receipts, and these end at ${last.serial}`
+    const { tree_size, root_hash } = this.#tree.head()
+    if (tree_size !== last.serial) return new Note('the tree was not recomputed: that takes the chain from serial 1')
+    if (root_hash !== checkpoint.root_hash) return 'its root is not that of the tree over these receipts'
+    return vkey === undefined ? new Note('its signature was not checked: no verifier key was given') : null
+  }
+
+  /** The first of each name stays; a fault takes the place of a note. */
+  #note(name: CheckName, found: string | Note | null): void {
+    const before = this.#found.get(name)
+    if (found === null || typeof before === 'string' || (before && found instanceof Note)) return
+    this.#found.set(name, found)
+  }
 }
 
 function headFault({ serial, receipt_hash }: Attestation, head: ChainPoint | undefined): string | Note | null {
@@ -67,24 +213,4 @@ function headFault({ serial, receipt_hash }: Attestation, head: ChainPoint | und
   return serial === head.serial && receipt_hash === head.receipt_hash
     ? null
     : `does not end at the given head, serial ${head.serial}`
-}
-
-function each(fault: (attestation: Attestation) => string | null) {
-  return (chain: Attestation[]): string | null => {
-    for (const attestation of chain) {
-      const found = fault(attestation)
-      if (found) return `serial ${attestation.serial}: ${found}`
-    }
-    return null
-  }
-}
-
-function pairs(fault: (next: Attestation, last: Attestation) => string | null) {
-  return (chain: Attestation[]): string | null => {
-    for (let i = 1; i < chain.length; i++) {
-      const found = fault(chain[i]!, chain[i - 1]!)
-      if (found) return `serial ${chain[i]!.serial} ${found}`
-    }
-    return null
-  }
 }

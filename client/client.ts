@@ -1,10 +1,14 @@
 // Buys verifications. Holds no wallet: payment is whatever the given fetch does at a 402.
 import { type Answer, parseObject, type Refused, readFailure, type Settlement } from './answer.ts'
+import { hex256 } from './attestation.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { CountersignError } from './error.ts'
 import { clientFailure, Exchange, type Fetch, type WaitOptions } from './exchange.ts'
 import type { PinnedKey } from './keys.ts'
+import type { Inclusion } from './merkle.ts'
+import { inclusionShape } from './receipt.ts'
 import type { VerificationInput, VerificationResult } from './result.ts'
+import { integer, list, object, type Shape, text } from './shape.ts'
 
 export type { Settlement } from './answer.ts'
 export type { Clock } from './clock.ts'
@@ -49,6 +53,27 @@ export interface PublishedKey extends PinnedKey {
   status: string
   [name: string]: unknown
 }
+
+export interface ChainHead {
+  serial: number
+  receipt_hash: string
+  tree_size: number
+  root_hash: string
+  /** C2SP checkpoint; empty before the first receipt. */
+  checkpoint: string
+  vkey: string
+}
+
+const headShape = object({
+  serial: integer(0),
+  receipt_hash: hex256,
+  tree_size: integer(0),
+  root_hash: hex256,
+  checkpoint: text(),
+  vkey: text(),
+})
+/** Twice the height of any tree there will be. */
+const MAX_PROOF = 128
 
 export class Countersign {
   readonly #base: string
@@ -95,8 +120,32 @@ export class Countersign {
   /** The keys the service publishes. Compare them with a source independent of the service before pinning any. */
   async keys(options: { signal?: AbortSignal } = {}): Promise<PublishedKey[]> {
     const { keys } = await this.#read('v1/keys', options.signal)
-    if (!Array.isArray(keys)) throw new CountersignError(clientFailure('unexpected_response', 'No list of keys came.'))
+    if (!Array.isArray(keys)) throw unexpected('No list of keys came.')
     return keys as PublishedKey[]
+  }
+
+  /** The end of the chain, as the service says; `verifyReceipt`, `verifyChain` and `look` say whether that holds. */
+  async chainHead(options: { signal?: AbortSignal } = {}): Promise<ChainHead> {
+    return shaped(headShape, await this.#read('v1/chain-head', options.signal)) as ChainHead
+  }
+
+  /** Attestations of consecutive serials, at most 1000; unverified. */
+  async chain(from: number, to: number, options: { signal?: AbortSignal } = {}): Promise<unknown[]> {
+    const { attestations } = await this.#read(`v1/chain?from=${from}&to=${to}`, options.signal)
+    if (!Array.isArray(attestations)) throw unexpected('No attestations came.')
+    return attestations
+  }
+
+  /** Proof that a receipt is in the tree of so many. */
+  async inclusion(serial: number, treeSize: number, options: { signal?: AbortSignal } = {}): Promise<Inclusion> {
+    const answer = await this.#read(`v1/receipt/${serial}?tree_size=${treeSize}`, options.signal)
+    return shaped(inclusionShape, answer.inclusion) as Inclusion
+  }
+
+  /** Proof that the tree of `to` receipts continues the one of `from`: hashes in hex. */
+  async consistency(from: number, to: number, options: { signal?: AbortSignal } = {}): Promise<string[]> {
+    const { hashes } = await this.#read(`v1/consistency?from=${from}&to=${to}`, options.signal)
+    return shaped(list(hex256, MAX_PROOF), hashes) as string[]
   }
 
   #open(known: Partial<Exchange['bearings']>, options: WaitOptions): Exchange {
@@ -142,6 +191,16 @@ export class Countersign {
       throw new CountersignError(clientFailure(code, 'The service could not be reached.', cause))
     }
   }
+}
+
+function shaped(shape: Shape, value: unknown): unknown {
+  const wrong = shape(value, '')
+  if (wrong) throw unexpected(`What came is not what was asked for: ${wrong}.`)
+  return value
+}
+
+function unexpected(message: string): CountersignError {
+  return new CountersignError(clientFailure('unexpected_response', message))
 }
 
 /** Unpredictable, since whoever guesses a key can stand in its way. */

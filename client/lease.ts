@@ -1,5 +1,5 @@
-// What a gateway asks of a lease before it lets an agent act: did the service sign it, for this account, agent and action,
-// and is it still good? Answered offline, with pinned keys. The policy in `lim` remains for the gateway to enforce.
+// What a gateway asks of a lease before it lets an agent act: did the service sign it, for this account, agent and
+// action, and is it still good? Answered offline, with pinned keys. The policy in `lim` remains for the gateway to enforce.
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { decodeBase64 } from './bytes.ts'
 import { canonicalJson, jsonFaults, parseJson } from './json.ts'
@@ -30,13 +30,13 @@ export interface Lease {
 
 /**
  * - `malformed`: not a lease of this version, or one that contradicts itself.
- * - `untrusted_key`: signed, it says, with a key that is not pinned for leases or is no longer active. After a rotation of
- *   keys a renewal brings a signature by the new one.
+ * - `untrusted_key`: signed, it says, with a key that is not pinned for leases or is no longer active. After a rotation
+ *   of keys a renewal brings a signature by the new one.
  * - `bad_signature`: the signature is not that key's over these bytes.
  * - `altered`: `lease` does not say what the signed bytes say.
  * - `wrong_account`, `wrong_agent`, `wrong_action`: a good lease, but not for this.
  * - `ended`: the service says that it is revoked, or that it is not renewed any more.
- * - `clock_skewed`: signed in what is the future here; with a clock that is behind, a lease would seem good for too long.
+ * - `clock_skewed`: signed in what is the future here. With a clock that is behind, a lease would seem good too long.
  * - `expired`: past `expires_ms`. It cannot be renewed.
  * - `recheck_passed`: past `recheck_by_ms`. Renew it.
  */
@@ -81,7 +81,7 @@ export interface LeaseOptions {
 }
 
 /**
- * Judges what the service answered to a grant, a renewal or a GET of a lease, or as much of that as an agent hands over:
+ * Judges what the service answered to a grant, a renewal or a GET of a lease, or as much of it as an agent hands over:
  * `canonical_lease_base64` and `sig_ed25519_hex` are needed. A refused renewal (409) may be given as it came.
  * Throws a TypeError for a malformed pin or skew, never for a bad lease.
  */
@@ -172,7 +172,7 @@ function isSame(claimed: unknown, lease: Lease): boolean {
 /**
  * The latest that the service's clock may show by now; NaN when that cannot be told. Either by the wall clock here, or,
  * for an answer fetched by ourselves, by what that clock showed then and all the time since the question was sent. An
- * answer to a GET was signed some time before it was given: `server_now_ms` says so, and being unsigned may only shorten.
+ * answer to a GET was signed some time before it was given: `server_now_ms` says so; unsigned, it may only shorten.
  */
 function latestServerTime(lease: Lease, servedMs: unknown, { fetched, now = Date.now(), skewMs = 2000 }: LeaseOptions) {
   if (!(skewMs >= 0)) throw new TypeError('skewMs must be a number of milliseconds, 0 or more')

@@ -7,17 +7,26 @@ import { canonicalJson } from './json.ts'
 import { buildKeyRing, type PinnedKey } from './keys.ts'
 import type { Evidence, Stance, VerificationResult } from './result.ts'
 import { anything, closed, integer, list, literal, object, text } from './shape.ts'
+import type { SignatureCheck } from './signature.ts'
 
 export { type Attestation, type AttestationOptions, verifyAttestation } from './attestation.ts'
-export { type ChainOptions, type ChainPoint, verifyChain } from './chain.ts'
+export { type ChainOptions, type ChainPoint, ChainVerifier, verifyChain } from './chain.ts'
+export { type Checkpoint, checkpointFault, readCheckpoint } from './checkpoint.ts'
 export type { Check, Verification } from './checks.ts'
+export { verifyExport } from './export.ts'
 export { canonicalJson, parseJson } from './json.ts'
 export type { PinnedKey } from './keys.ts'
+export { type Inclusion, isContinued, isIncluded, rootOfInclusion, type TreeHead } from './merkle.ts'
+export { type ReceiptOptions, verifyReceipt } from './receipt.ts'
 export type * from './result.ts'
+export { trustIntroduced } from './rotation.ts'
+export type { SignatureCheck } from './signature.ts'
 
 export interface VerificationOptions {
   /** Pinned through a channel that is trusted independently of the one the result came by. */
   keys: readonly PinnedKey[]
+  /** Another check of Ed25519 signatures than the one that comes along and takes 2 ms. */
+  signatureCheck?: SignatureCheck
 }
 
 /**
@@ -26,8 +35,8 @@ export interface VerificationOptions {
  *
  * `receipt.verification`, a note for people, is the one field that nothing signs.
  */
-export function verifyResult(result: unknown, { keys }: VerificationOptions): Verification {
-  const attested = attestationRules(buildKeyRing(keys)).map(
+export function verifyResult(result: unknown, { keys, signatureCheck }: VerificationOptions): Verification {
+  const attested = attestationRules(buildKeyRing(keys), signatureCheck).map(
     ([name, judge]): Rule<VerificationResult> => [name, ({ receipt }) => judge(receipt.attestation)],
   )
   return examine(result, resultShape, [...attested, ...receiptRules, ...sourceRules, ...consistencyRules])

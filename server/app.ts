@@ -1,11 +1,19 @@
 // The API process's HTTP application, built from a context and not yet listening.
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
+import { mountCors } from './http/cors.ts'
 import { mountHealth } from './http/health.ts'
 import { mountOpenApi } from './http/openapi.ts'
 import { mountPages } from './http/pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
+import { mountTlog } from './http/tlog.ts'
 
 const BODY_LIMIT = 65_536
 /** Above the 5.6 kB of a full PAYMENT-SIGNATURE, far below what would hurt. */
@@ -21,8 +29,11 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
     bodyLimit: BODY_LIMIT,
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { maxHeaderSize: MAX_HEADER_BYTES },
-    // Unknown paths below a route's own are answered by the not-found handler, in the right body shape.
-    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 200 },
+    // Unknown paths below a route's own are answered by the not-found handler, in the right body shape. How long a
+    // parameter may be is for the operations to say; a path cannot be longer than the headers it comes with.
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: MAX_HEADER_BYTES },
+    // A path that cannot even be decoded.
+    frameworkErrors: (_error, request, reply) => answerNothingHere(request, reply),
     forceCloseConnections: 'idle',
     clientErrorHandler: answerUnreadable,
   })
@@ -32,15 +43,19 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
     const answer = renderError(error, request)
     return reply.code(answer.status).headers(answer.headers).send(answer.body)
   })
-  app.setNotFoundHandler((request, reply) => {
-    const answer = renderError(new AppError('not_found', 'There is nothing at this address for this method.'), request)
-    return reply.code(answer.status).headers(answer.headers).send(answer.body)
-  })
+  app.setNotFoundHandler(answerNothingHere)
+  await mountCors(app)
   mountHealth(app, api)
   mountPages(app, api)
+  mountTlog(app, api)
   await mountOpenApi(app, api)
   await mountRoutes(app, api)
   return app
+}
+
+function answerNothingHere(request: FastifyRequest, reply: FastifyReply) {
+  const answer = renderError(new AppError('not_found', 'There is nothing at this address for this method.'), request)
+  return reply.code(answer.status).headers(answer.headers).send(answer.body)
 }
 
 export interface Server extends AsyncDisposable {

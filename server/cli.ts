@@ -8,6 +8,9 @@ import { listMigrations, migrate } from './db/migrate.ts'
 import { type Database, openDatabase, transact } from './db/pool.ts'
 import { describeSchema } from './db/schema.ts'
 import { type Finding, runDoctor } from './doctor.ts'
+import { paymentCommands } from './payments/commands.ts'
+import { logOrigin } from './receipts/checkpoint.ts'
+import { rotate, verifyChain } from './receipts/commands.ts'
 import { listKeys } from './receipts/keys.ts'
 
 interface Command {
@@ -54,6 +57,23 @@ const commands: Record<string, Command> = {
         console.log(JSON.stringify(await transact(db, listKeys, { readOnly: true }), null, 2)),
       ),
   },
+  'keys rotate': {
+    takes: ['receipt|checkpoint'],
+    about: 'Put a new signing key in force; the receipt key in force signs its introduction. Needs no restart.',
+    run: (config, [use = '']) => withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), use)),
+  },
+  'chain verify': {
+    takes: ['links|signatures'],
+    about:
+      'Recompute the chain from the database: every hash, link and tree node; with `signatures`, each of these too.',
+    run: (config, [mode = '']) => withDatabase(config, (db) => verifyChain(db, mode)),
+  },
+  ...Object.fromEntries(
+    Object.entries(paymentCommands).map(([name, { run, ...rest }]) => [
+      name,
+      { ...rest, run: (config: Config, args: string[]) => withDatabase(config, (db) => run(db, config, args)) },
+    ]),
+  ),
   'sign-offline': {
     takes: ['PAYMENT-REQUIRED'],
     about: 'Sign the terms of a 402 with a throwaway wallet that owns nothing, and print PAYMENT-SIGNATURE.',
@@ -73,8 +93,8 @@ async function signOffline(terms: string): Promise<string> {
 async function withDatabase(config: Config, work: (db: Database) => Promise<unknown>): Promise<number> {
   const db = await openDatabase(databaseUrlOf(config), { maxConnections: 1 })
   try {
-    await work(db)
-    return 0
+    const status = await work(db)
+    return typeof status === 'number' ? status : 0
   } finally {
     await db.end()
   }
@@ -82,8 +102,12 @@ async function withDatabase(config: Config, work: (db: Database) => Promise<unkn
 
 process.exitCode = await main(process.argv.slice(2))
 
-async function main([name, ...rest]: string[]): Promise<number> {
-  const command = name === undefined ? undefined : commands[name]
+async function main(args: string[]): Promise<number> {
+  // A command is one word or two.
+  const words = Object.hasOwn(commands, args.slice(0, 2).join(' ')) ? 2 : 1
+  const name = args.length === 0 ? undefined : args.slice(0, words).join(' ')
+  const rest = args.slice(words)
+  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
   if (!command || rest.length !== (command.takes?.length ?? 0)) {
     const help = name === undefined || name === 'help' || name === '--help'
     ;(help ? console.log : console.error)(usage(help ? undefined : [name, ...rest].join(' ')))

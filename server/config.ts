@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
+import { readWitnesses } from './receipts/witnesses.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(0)
@@ -12,6 +13,14 @@ const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM addre
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address')
 const cdpSecret = z.string().refine(isCdpSecret, 'must be the base64 of 64 bytes, or a P-256 key in PEM')
 const seed = z.string().regex(/^[0-9a-f]{64}$/i, 'must be 32 bytes as 64 hex characters')
+
+function checkWitnesses(text: string, context: z.RefinementCtx) {
+  try {
+    readWitnesses(text)
+  } catch (error) {
+    context.addIssue((error as Error).message)
+  }
+}
 
 interface Variable {
   schema: z.ZodType
@@ -99,6 +108,10 @@ export const variables = {
   STRIPE_PRICE_DEV: { schema: z.string().min(1), about: 'Stripe price of the dev tier' },
   STRIPE_PRICE_PRO: { schema: z.string().min(1), about: 'Stripe price of the pro tier' },
   STRIPE_API_BASE: { schema: url, about: 'Another address of the Stripe API' },
+  WITNESSES: {
+    schema: z.string().superRefine(checkWitnesses),
+    about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
+  },
   OPERATOR_TOKEN: { schema: z.string().min(16), about: 'Bearer token that /metrics then asks for', secret: true },
   WORKER_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
@@ -179,6 +192,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       windowTokens: values.ASSESSMENT_WINDOW_TOKENS,
     },
     signingSeed,
+    witnesses: values.WITNESSES ? readWitnesses(values.WITNESSES) : [],
     operatorToken: values.OPERATOR_TOKEN,
     workerConcurrency: values.WORKER_CONCURRENCY,
     logLevel: values.LOG_LEVEL,

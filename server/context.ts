@@ -11,9 +11,11 @@ import type { Facilitator } from './payments/x402.ts'
 import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import { checkTail } from './receipts/audit.ts'
 import { type Chain, openChain } from './receipts/chain.ts'
+import { logOrigin } from './receipts/checkpoint.ts'
 import type { SigningKey } from './receipts/format.ts'
 import { deriveSecret, keptSeed, openSigningKey } from './receipts/keys.ts'
 import { openSigner } from './receipts/signer.ts'
+import { openWitnessing } from './receipts/witness.ts'
 import { type Logger, type Metrics, openLog, openMetrics } from './telemetry.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
@@ -91,11 +93,6 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   }
 }
 
-/** Names the receipts' log for the tools of transparency logs: the URL below which its tiles lie, without the scheme. */
-export function logOrigin(baseUrl: string | undefined): string {
-  return baseUrl ? baseUrl.replace(/^https?:\/\//, '').replaceAll('+', '%2B') : 'countersign/log'
-}
-
 async function openFacilitator(config: Config, log: Logger): Promise<Facilitator> {
   if (config.paymentMode === 'offline') return openOfflineFacilitator({ payTo: config.payToEvm })
   const { openLiveFacilitator } = await import('./payments/facilitator.ts')
@@ -133,6 +130,7 @@ export async function openApi(core: Core): Promise<Api> {
   await using opened = new AsyncDisposableStack()
   const admissions = opened.use(openAdmissions(core.db))
   const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
+  if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const draining = new AbortController()
   const closing = opened.move()
   return {

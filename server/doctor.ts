@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Config } from './config.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { type Database, openDatabase, sql } from './db/pool.ts'
+import { findUnresolved } from './payments/ledger.ts'
 import { isActiveKey } from './receipts/keys.ts'
 
 export interface Finding {
@@ -16,13 +17,30 @@ export interface Finding {
 const MAX_SKEW_MS = 2000
 
 export async function runDoctor(config: Config): Promise<Finding[]> {
-  const findings = [checkMode(config), ...(await checkDatabase(config))]
+  const findings = [checkMode(config), ...(await checkPayments(config)), ...(await checkDatabase(config))]
   return config.redisUrl ? [...findings, await checkRedis(config.redisUrl)] : findings
 }
 
 function checkMode({ paymentMode, fixtures }: Config): Finding {
   const fixed = fixtures.hosts.size > 0 ? `, ${fixtures.hosts.size} fixture hosts` : ''
   return { ok: true, subject: 'configuration', detail: `valid; payment mode ${paymentMode}${fixed}` }
+}
+
+/** What the processes check when they start; there it stops them only when payments would be lost. */
+async function checkPayments(config: Config): Promise<Finding[]> {
+  if (config.paymentMode === 'offline') return []
+  const { inspectPayments } = await import('./payments/facilitator.ts')
+  const found = await inspectPayments(config)
+  const findings = found.map(({ verdict, ...rest }): Finding => ({ ok: verdict === 'right', ...rest }))
+  return [
+    ...findings,
+    {
+      ok: config.baseUrl !== undefined,
+      subject: 'BASE_URL',
+      detail: config.baseUrl ?? 'is not set: recovery links and the resource that is paid for name this machine',
+      cure: 'set it to the public address',
+    },
+  ]
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
@@ -37,7 +55,13 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
     ]
   const db = await openDatabase(config.databaseUrl, { maxConnections: 2 })
   try {
-    return [await checkClock(db), await checkMigrations(db), await checkKeys(db, config), await checkWorkers(db)]
+    return [
+      await checkClock(db),
+      await checkMigrations(db),
+      await checkKeys(db, config),
+      await checkWorkers(db),
+      await checkSettlements(db),
+    ]
   } catch (error) {
     const cure = 'check DATABASE_URL and that the server accepts connections from here; then `npm run cli -- migrate`'
     return [{ ok: false, subject: 'database', detail: (error as Error).message, cure }]
@@ -92,6 +116,20 @@ async function checkWorkers(db: Database): Promise<Finding> {
     subject: 'workers',
     detail: `${alive} with a fresh sign of life`,
     cure: 'start a worker process: without one, paid requests stay pending',
+  }
+}
+
+/** An authorization is void after some minutes, and on Base that is final within half an hour. */
+const LONGEST_DOUBT_SECONDS = 3600
+
+async function checkSettlements(db: Database): Promise<Finding> {
+  const open = await findUnresolved(db)
+  const oldest = Math.max(0, ...open.map((payment) => payment.open_seconds))
+  return {
+    ok: oldest < LONGEST_DOUBT_SECONDS,
+    subject: 'settlements',
+    detail: open.length === 0 ? 'none in doubt' : `${open.length} in doubt, the oldest for ${oldest} s`,
+    cure: 'see `npm run cli -- payments list-unresolved`; a worker and the RPC of the chain must be up',
   }
 }
 

@@ -46,7 +46,7 @@ const table = {
   quote_expired: { status: 410, retryable: false, about: 'The quote was not paid in time. Ask again with a new key.' },
   result_expired: { status: 410, retryable: false, about: 'The result is past its retention and was deleted.' },
   body_too_large: { status: 413, retryable: false, about: 'The request body is too large.' },
-  unsupported_media_type: { status: 415, retryable: false, about: 'Content-Type must be application/json.' },
+  unsupported_media_type: { status: 415, retryable: false, about: 'The operation takes another Content-Type.' },
   budget_exceeded: { status: 422, retryable: false, about: 'The price is above options.max_price_usd.' },
   source_blocked: {
     status: 422,

@@ -75,8 +75,8 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   output: O
 }
 
-/** What the caller must show: nothing, a payment, a recovery token, or an API key with this scope. */
-type PublicAccess = { access: 'public' | 'payment' | 'recovery' }
+/** What the caller must show: nothing, a payment, a recovery token, a payment made before, or an API key with this scope. */
+type PublicAccess = { access: 'public' | 'payment' | 'recovery' | 'proof' }
 type AccountAccess = { access: 'account'; scope: Scope }
 
 /** Answers from one transaction: read-only for GET. The output is checked inside it, so a wrong answer changes nothing. */

@@ -107,7 +107,9 @@ create table witnessed_checkpoint (
   one boolean primary key default true check (one),
   tree_size bigint not null check (tree_size >= 1),
   checkpoint text not null,
-  taken_at timestamptz not null
+  -- When a process last took its turn to ask, and when what stands here was put here.
+  taken_at timestamptz not null,
+  published_at timestamptz not null
 );
 
 -- One row per Idempotency-Key, from the first 402 until long after the result is gone.

@@ -8,6 +8,11 @@ update verification_requests
   where state = 'settling';
 alter table verification_requests add check (state <> 'settling' or settlement_intent is not null);
 
+-- A client may name its payment (x402's extension payment-identifier): the same name by the same payer is the same purchase.
+create index verification_requests_identifier
+  on verification_requests ((payment #>> '{identity,payer}'), (payment ->> 'identifier'))
+  where payment ->> 'identifier' is not null;
+
 -- What became of every payment that was accepted, written once its fate is certain, in the transaction that makes it so.
 -- Rows outlive their requests' results and are never deleted: this is the operator's book of revenue.
 create table payment_ledger (
@@ -24,6 +29,8 @@ create table payment_ledger (
   nonce text not null,
   pay_to text not null,
   amount_atomic numeric(30) not null check (amount_atomic >= 0),
+  -- Unix seconds: the chain takes the authorization no later.
+  valid_before bigint not null,
   provider text,
   mode text check (mode in ('offline', 'testnet', 'mainnet')),
   -- Null where nothing moved, offline mode included.
@@ -41,10 +48,10 @@ create unique index payment_ledger_one_charge on payment_ledger (request_id) whe
 create index payment_ledger_payment on payment_ledger (payer, nonce);
 create trigger payment_ledger_kept before delete on payment_ledger for each row execute function refuse_change();
 
-insert into payment_ledger (entered_at, request_id, outcome, network, asset, payer, nonce, pay_to, amount_atomic, provider,
-                            mode, transaction)
+insert into payment_ledger (entered_at, request_id, outcome, network, asset, payer, nonce, pay_to, amount_atomic, valid_before,
+                            provider, mode, transaction)
 select changed_at, id, 'settled', payment #>> '{identity,network}', payment #>> '{identity,asset}',
        payment #>> '{identity,payer}', payment #>> '{identity,nonce}', payment #>> '{requirements,payTo}',
-       (payment #>> '{requirements,amount}')::numeric, settlement #>> '{payment,provider}', settlement #>> '{payment,mode}',
+       (payment #>> '{requirements,amount}')::numeric, (payment ->> 'valid_before')::bigint, settlement #>> '{payment,provider}', settlement #>> '{payment,mode}',
        settlement #>> '{payment,transaction}'
 from verification_requests where settlement is not null and state in ('settled', 'completed');

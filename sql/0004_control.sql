@@ -39,8 +39,8 @@ create table receipt_keys (
   primary key (account_id, key_hash)
 );
 
--- A lease is what was signed; the columns beside it are for finding and counting. Times are Unix milliseconds, as signed.
--- Written only under the lock of the chain's head, together with the receipt of what was done.
+-- A lease is what was signed; the columns beside it are for finding and counting. Times are Unix milliseconds, as
+-- signed. Written only under the lock of the chain's head, together with the receipt of what was done.
 create table leases (
   id text primary key check (id ~ '^ls_[0-9a-f]{32}$'),
   account_id uuid not null references accounts (id),
@@ -50,7 +50,8 @@ create table leases (
   granted_ms bigint not null,
   issued_ms bigint not null check (issued_ms >= granted_ms),
   expires_ms bigint not null check (expires_ms > issued_ms),
-  recheck_by_ms bigint not null check (recheck_by_ms > issued_ms and recheck_by_ms <= least(expires_ms, issued_ms + 30000)),
+  recheck_by_ms bigint not null
+    check (recheck_by_ms > issued_ms and recheck_by_ms <= least(expires_ms, issued_ms + 30000)),
   -- The canonical JSON that was signed at the revocation.
   revocation text,
   revocation_sig_ed25519 bytea check (octet_length(revocation_sig_ed25519) = 64),

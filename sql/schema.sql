@@ -133,6 +133,7 @@ create table payment_ledger (
   nonce text not null,
   pay_to text not null,
   amount_atomic numeric(30,0) not null,
+  valid_before bigint not null,
   provider text,
   mode text,
   transaction text,
@@ -280,6 +281,7 @@ create table witnessed_checkpoint (
   tree_size bigint not null,
   checkpoint text not null,
   taken_at timestamp with time zone not null,
+  published_at timestamp with time zone not null,
   constraint witnessed_checkpoint_one_check CHECK (one),
   constraint witnessed_checkpoint_pkey PRIMARY KEY (one),
   constraint witnessed_checkpoint_tree_size_check CHECK ((tree_size >= 1))

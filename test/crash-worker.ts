@@ -112,7 +112,7 @@ async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack)
     steps: watchBatcher(work.steps, (step) => step.to, watch),
     announcements: watchBatcher(work.announcements, () => 'announcement', watch),
     assessor: {
-      procedure: work.assessor.procedure,
+      ...work.assessor,
       async assess(input) {
         await ledger.note('assess', input.claim)
         await Promise.race([watch.pass('in assessment'), aborted(input.signal)])

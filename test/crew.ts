@@ -1,12 +1,13 @@
 // Worker processes that crash, and the purchases they crash on.
 import { randomUUID } from 'node:crypto'
+import type { Test } from 'tap'
 import type { CompletedResult } from '../server/verification/result.ts'
 import { type Child, startChild } from './children.ts'
 import type { Aim, Order } from './crash-worker.ts'
-import { type Front, outcomeOf, readResult } from './front.ts'
+import { audit, type Front, outcomeOf, readResult } from './front.ts'
 import type { Ledger } from './ledger.ts'
 import type { Page } from './site.ts'
-import { PAGE, payingFetch } from './system.ts'
+import { PAGE, payingFetch, VERIFY } from './system.ts'
 
 export interface Crew extends AsyncDisposable {
   /** A new worker, ready and not yet at work. */
@@ -56,15 +57,29 @@ export interface Purchase {
   result: Promise<CompletedResult>
 }
 
-/** A purchase by a stock client, of a page and a claim of its own, that takes nothing from a cache. */
-export function buy(front: Front, page: Page | (() => Page | Promise<Page>) = { body: PAGE }): Purchase {
+/**
+ * A purchase by a stock client, of a page and a claim of its own, that takes nothing from a cache.
+ * @param address of another API process than the test's own
+ */
+export function buy(
+  front: Front,
+  page: Page | (() => Page | Promise<Page>) = { body: PAGE },
+  address: string = front.url('/'),
+): Purchase {
   const key = randomUUID()
   const path = `/${key}`
   const claim = `The harbour was opened in 1874. (${key})`
   front.site.pages.set(path, page)
-  const body = { source_url: front.site.url(path), claim, options: { max_age_seconds: 0 } }
-  const asked = front.ask({ key, body, fetch: payingFetch(), headers: { prefer: 'wait=25' } })
+  const asked = payingFetch()(new URL(VERIFY, address), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key, prefer: 'wait=25' },
+    body: JSON.stringify(bodyOf(front, { path, claim })),
+  })
   return { key, path, claim, result: asked.then(outcomeOf).then(readResult) }
+}
+
+export function bodyOf({ site }: Front, { path, claim }: Pick<Purchase, 'path' | 'claim'>) {
+  return { source_url: site.url(path), claim, options: { max_age_seconds: 0 } }
 }
 
 /** What one purchase has cost so far, in things that are not to be done twice. */
@@ -73,6 +88,8 @@ export interface Spent {
   assessments: number
   settles: number
 }
+
+export const ONCE: Spent = { fetches: 1, assessments: 1, settles: 1 }
 
 export async function spentOn(purchase: Purchase, { site, tables }: Front, ledger: Ledger): Promise<Spent> {
   const { request_id } = await purchase.result
@@ -85,4 +102,13 @@ export async function spentOn(purchase: Purchase, { site, tables }: Front, ledge
     assessments: await ledger.count('assess', purchase.claim),
     settles: await ledger.count('settle', rows[0].nonce),
   }
+}
+
+/** Results, receipts and chain are as they should be; and, once all workers have ended, no job is left. */
+export async function checkBooks(t: Test, front: Front, results: CompletedResult[], { jobs = true } = {}) {
+  t.same(await audit(front, results), { badResults: {}, badLinks: [], receipts: results.length })
+  if (!jobs) return
+  const { rows } = await front.tables.query(`
+    select count(*)::int from graphile_worker.jobs where task_identifier = 'verify_request'`)
+  t.equal(rows[0].count, 0, 'no job is left')
 }

@@ -1,4 +1,5 @@
 // The API half alone, on a database of its own: it takes orders, and nobody works on them until a test brings workers.
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -123,4 +124,13 @@ export function openSlowPage(body: string) {
     return { body }
   }
   return { page, asked: asked.promise, serve: () => served.resolve() }
+}
+
+/** `heard` resolves when somebody notifies the channel; nobody can do so unheard once this has returned. */
+export async function listen(databaseUrl: string, channel: string) {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  client.on('error', () => {})
+  await client.connect()
+  await client.query(`listen "${channel}"`)
+  return { heard: once(client, 'notification'), [Symbol.asyncDispose]: () => client.end() }
 }

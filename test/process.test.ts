@@ -1,11 +1,9 @@
 // How the processes of the Procfile end: asked to stop, they finish or hand back what they have begun, and exit 0.
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import pg from 'pg'
 import t from 'tap'
 import { startChild } from './children.ts'
 import { buy, openCrew, run } from './crew.ts'
-import { type Front, openFront, openSlowPage } from './front.ts'
+import { type Front, listen, openFront, openSlowPage } from './front.ts'
 import { harbourClaim, PAGE, payingFetch, VERIFY } from './system.ts'
 
 // Mostly waiting for what takes its time.
@@ -15,7 +13,7 @@ t.test('web: those who wait are answered with 202 at once', { buffered: true }, 
   await using front = await openFront()
   await using web = startChild('server/main.ts', front.env)
   const { address } = await web.logs('listening')
-  const accepted = await listen(front.databaseUrl, 'jobs:insert')
+  await using accepted = await listen(front.databaseUrl, 'jobs:insert')
   const answer = payingFetch()(new URL(VERIFY, String(address)), {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID(), prefer: 'wait=25' },
@@ -54,7 +52,7 @@ t.test('worker: what it has begun is finished, nothing is begun any more', { buf
   await slow.asked
   worker.kill('SIGTERM')
   await worker.logs('stopping')
-  const added = await listen(front.databaseUrl, 'jobs:insert')
+  await using added = await listen(front.databaseUrl, 'jobs:insert')
   const late = buy(front)
   await added.heard
   slow.serve()
@@ -112,12 +110,4 @@ async function jobsOf({ tables }: Front) {
   const { rows } = await tables.query(`
     select attempts, locked_by from graphile_worker.jobs where task_identifier = 'verify_request'`)
   return rows
-}
-
-/** `heard` resolves when somebody notifies the channel; nobody can do so unheard once this has returned. */
-async function listen(databaseUrl: string, channel: string) {
-  const client = new pg.Client({ connectionString: databaseUrl })
-  await client.connect()
-  await client.query(`listen "${channel}"`)
-  return { heard: once(client, 'notification').finally(() => client.end()) }
 }

@@ -180,6 +180,7 @@ const MIN_VALIDITY_SECONDS = 60
 
 /** Waits in the queue for the source's turn or the assessor, as long as the payment would still hold afterwards. */
 async function queueUp(busy: OriginBusy | AssessorBusy, request: WorkingRequest, work: Work): Promise<void> {
+  work.log.info({ event: 'put_off', request_id: request.id, reason: busy.name, seconds: busy.retryAfterSeconds })
   const left = request.payment.valid_before - Date.now() / 1000
   if (left - busy.retryAfterSeconds > MIN_VALIDITY_SECONDS) return snooze(request, work, busy.retryAfterSeconds)
   return fail(request, work, busy instanceof OriginBusy ? tooBusy(busy) : new AppError('assessment_failed', NO_MODEL))

@@ -49,7 +49,7 @@ export function listApiKeys(tx: Tx, accountId: string) {
   return tx.any(sql.type(apiKeyRow)`
     select id, kind, label, ${iso('created_at')} created_at, ${iso('expires_at')} expires_at,
            ${iso('last_used_at')} last_used_at
-    from api_keys where account_id = ${accountId} order by created_at, id`)
+    from api_keys k where account_id = ${accountId} order by k.created_at, id`)
 }
 
 /** Ends a key at once, or at a time so that its successor can be put in place. False when there is no such key. */

@@ -11,8 +11,8 @@ export const putSlot = defineAccountOperation({
   name: 'put_journal_slot',
   summary: 'Store bytes in a slot',
   description:
-    'The service neither encrypts nor looks at them: encrypt what must stay private. Only new slots count against the ' +
-    "tier. `If-None-Match: *` makes it create only; If-Match with the slot's ETag makes it replace nothing but that.",
+    'The service neither encrypts nor looks at them: encrypt what must stay private. Only new slots count against ' +
+    "the tier. `If-None-Match: *` makes it create only; If-Match with the slot's ETag makes it replace nothing but that.",
   method: 'PUT',
   path: '/v1/journal/{slot}',
   family: 'control',

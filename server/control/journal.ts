@@ -1,5 +1,5 @@
-// The journal: a few named slots of bytes per account. What they hold is nobody's business here: the same bytes come out
-// that went in, whether or not they were encrypted.
+// The journal: a few named slots of bytes per account. What they hold is nobody's business here: the same bytes come
+// out that went in, whether or not they were encrypted.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'

@@ -57,8 +57,8 @@ export const grant = defineAccountExchange({
   name: 'grant_lease',
   summary: 'Grant a lease: signed permission for one agent to do one action',
   description:
-    'Each grant is a lease of its own (a permission, not a lock). It authorizes until recheck_by_ms and, renewed before ' +
-    'that, until expires_ms. lim is signed as it is: your gateway has to enforce it.',
+    'Each grant is a lease of its own (a permission, not a lock). It authorizes until recheck_by_ms and, renewed ' +
+    'before that, until expires_ms. lim is signed as it is: your gateway has to enforce it.',
   method: 'POST',
   path: '/v1/lease',
   family: 'control',

@@ -1,5 +1,5 @@
-// The record of leases, and the companion that keeps it in step with the receipts. Every grant, renewal and revocation is
-// written under the lock of the chain's head, so acts on one lease, and an account's count of leases, have one order,
+// The record of leases, and the companion that keeps it in step with the receipts. Every grant, renewal and revocation
+// is written under the lock of the chain's head, so acts on one lease, and an account's count of leases, have one order,
 // whichever process they came through.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
@@ -94,7 +94,8 @@ const signedColumns = sql.fragment`as t (id text, account_id uuid, serial int8, 
 
 async function insertGranted(tx: Tx, acts: Done<'grant'>[]) {
   await tx.query(sql.prepared('insert_granted_leases', nothing)`
-    insert into leases (id, account_id, lease, sig_ed25519, granted_ms, issued_ms, expires_ms, recheck_by_ms, grant_serial)
+    insert into leases (id, account_id, lease, sig_ed25519, granted_ms, issued_ms, expires_ms, recheck_by_ms,
+                        grant_serial)
     select id, account_id, lease, decode(sig, 'hex'), granted_ms, issued_ms, expires_ms, recheck_by_ms, serial
     from json_to_recordset(${sql.json(acts.map(signedRow))}) ${signedColumns}`)
 }
@@ -156,7 +157,8 @@ export function listLeases(
   { accountId, activeAt, before, limit }: { accountId: string; activeAt?: number; before?: string; limit: number },
 ) {
   const older = before
-    ? sql.fragment`and (granted_ms, id) < (select granted_ms, id from leases where account_id = ${accountId} and id = ${before})`
+    ? sql.fragment`and (granted_ms, id) < (select granted_ms, id from leases
+                                           where account_id = ${accountId} and id = ${before})`
     : sql.fragment``
   const active =
     activeAt === undefined ? sql.fragment`` : sql.fragment`and revoked_ms is null and expires_ms > ${activeAt}`

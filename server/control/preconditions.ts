@@ -6,7 +6,7 @@ export interface Preconditions {
   ifNoneMatch?: string
 }
 
-/** Refuses a change that was meant for another state than the present one. @param etag null where there is nothing yet */
+/** Refuses a change that was meant for another state than the present. @param etag null where there is nothing yet */
 export function requirePreconditions(asked: Preconditions, etag: string | null): void {
   const { match, noneMatch } = judge(asked, etag)
   if (!match) throw new AppError('precondition_failed', 'If-Match does not hold.')
@@ -29,7 +29,7 @@ function judge({ ifMatch, ifNoneMatch }: Preconditions, etag: string | null) {
 
 const TAG = /[ \t]*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)/y
 
-/** A malformed list is refused, not ignored: a write that should have been conditional must not pass for one that is not. */
+/** A malformed list is refused, not ignored: a write that was to be conditional must not pass for one that is not. */
 function isListed(etag: string | null, header: string, { weakly }: { weakly: boolean }): boolean {
   if (header.trim() === '*') return etag !== null
   const found: boolean[] = []

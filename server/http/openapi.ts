@@ -113,6 +113,8 @@ function securityOf({ access }: Operation) {
       return { security: [{ apiKey: [] }] }
     case 'recovery':
       return { security: [{ recoveryToken: [] }] }
+    case 'proof':
+      return { security: [{ payment: [] }] }
     case 'payment':
       return {
         security: [{}, { payment: [] }],
@@ -151,7 +153,7 @@ function headerParameters(operation: Operation) {
     schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   }
   if (operation.access === 'payment') return [key, prefer]
-  if (operation.access === 'recovery') return [prefer]
+  if (operation.access === 'recovery' && operation.kind === 'exchange') return [prefer]
   if (operation.errors?.includes('idempotency_conflict')) return [optionalKey]
   return operation.conditional ? [tags('If-Match'), tags('If-None-Match')] : []
 }
@@ -184,17 +186,26 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
   503: { about: 'Disabled, at capacity, or a provider is away. Retry the same request.' },
 }
 
+/** The statuses of a question that is answered at once or not at all. */
+const LOOKUP_STATUSES = ['404', '429', '503']
+
+function isLookup({ access, kind }: Operation) {
+  return access === 'proof' || (access === 'recovery' && kind === 'transaction')
+}
+
 function verificationResponses(operation: Operation) {
+  const lookup = isLookup(operation)
   const success = {
     description: 'Success',
     content: { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } },
-    ...(operation.access !== 'public' && {
-      headers: pick(['X-Service-Recovery-Token', 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']),
-    }),
+    ...(operation.access !== 'public' &&
+      !lookup && {
+        headers: pick(['X-Service-Recovery-Token', 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']),
+      }),
   }
   if (operation.access === 'public') return { 200: success }
   const others = Object.entries(VERIFICATION_ANSWERS)
-    .filter(([, answer]) => !answer.only || answer.only === operation.access)
+    .filter(([status, { only }]) => (lookup ? LOOKUP_STATUSES.includes(status) : !only || only === operation.access))
     .map(([status, { about, headers }]) => [
       status,
       {

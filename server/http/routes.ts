@@ -51,7 +51,7 @@ async function handle(operation: Operation, request: FastifyRequest, reply: Fast
   }
   const answer = await execute(operation, inputOf(operation, request), { api, credentials })
   const rendered =
-    operation.access === 'payment' || operation.access === 'recovery'
+    operation.access === 'payment' || (operation.access === 'recovery' && operation.kind === 'exchange')
       ? renderAnswer(answer as VerificationAnswer, api, { recovery: operation.access === 'recovery' })
       : plain(answer)
   if (wait !== null && (rendered.status === 200 || rendered.status === 202))
@@ -67,7 +67,10 @@ function plain(answer: unknown): HttpAnswer {
 function write(reply: FastifyReply, answer: HttpAnswer) {
   // These have no body, and the framework would send the length of an empty one.
   const bodiless = answer.status === 204 || answer.status === 304
-  return reply.code(answer.status).headers(answer.headers).send(bodiless ? undefined : answer.body)
+  return reply
+    .code(answer.status)
+    .headers(answer.headers)
+    .send(bodiless ? undefined : answer.body)
 }
 
 /** GET: query and path; everything else: body and path. The path wins. */

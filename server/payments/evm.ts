@@ -6,6 +6,7 @@ import {
   type Address,
   createPublicClient,
   encodeEventTopics,
+  getAddress,
   type Hash,
   type Hex,
   http,
@@ -14,11 +15,13 @@ import {
   pad,
   parseAbi,
   parseEventLogs,
+  slice,
 } from 'viem'
 import { AppError } from '../errors.ts'
 import { checkAuthorization } from './authorization.ts'
 import { type Inspection, inspect } from './inspection.ts'
-import type { Finding, PaymentNetwork } from './live.ts'
+import type { LedgerEntry } from './ledger.ts'
+import type { Finding, Income, PaymentNetwork } from './live.ts'
 import { TRANSFER_TYPES } from './signature-thread.ts'
 import { chainIdOf, type Signers } from './signers.ts'
 import {
@@ -41,18 +44,21 @@ const TOKEN = parseAbi([
 const [USED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationUsed' })
 const [CANCELED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationCanceled' })
 
+const [TRANSFER] = encodeEventTopics({ abi: TOKEN, eventName: 'Transfer' })
 const CANCELLATION: Finding = { kind: 'unpaid', reason: 'authorization_canceled' }
 
 /** A log that is not of a pending block. */
 interface LogRequest {
   Method: 'eth_getLogs'
   Parameters: [object]
-  ReturnType: { topics: Hex[]; transactionHash: Hash; blockNumber: Hex }[]
+  ReturnType: { topics: Hex[]; data: Hex; transactionHash: Hash; blockNumber: Hex }[]
 }
 
 const RPC_TIMEOUT_MS = 10_000
 /** A facilitator wants about 6 s of validity left; asking later than this would only be refused. */
 const RESEND_MARGIN_SECONDS = 10
+/** No authorization was accepted that was valid for longer than this. */
+const AUDIT_WINDOW_SECONDS = 600
 /** Seconds until another look, while an expiry is not final yet. On Base that takes some twenty minutes. */
 const FINALITY_PACE = 20
 /**
@@ -89,9 +95,29 @@ export function openEvmNetwork({ id, payTo, rpcUrl, signers }: EvmNetworkOptions
     height: chain.height,
     look: (offer, intent) => chain.look(usageOf(offer), intent),
     isTransaction: (transaction) => /^0x[0-9a-f]{64}$/i.test(transaction),
+    audit: (entry) => auditEntry(entry, chain),
+    income: (first, last) => chain.income(EVM_USDC[id].asset, payTo as Address, [first as Hash, last as Hash]),
     adopt: (kind) => kind !== undefined,
     inspect: () => inspectChain(id, payTo, chain),
   }
+}
+
+async function auditEntry(entry: LedgerEntry, chain: EvmReader): Promise<boolean | null> {
+  const usage: Usage = {
+    token: entry.asset as Address,
+    from: entry.payer as Address,
+    nonce: entry.nonce as Hex,
+    to: entry.pay_to.toLowerCase() as Address,
+    value: BigInt(entry.amount_atomic),
+    validBefore: BigInt(entry.valid_before),
+  }
+  if (entry.transaction) return (await chain.findIn(entry.transaction as Hash, usage))?.kind === 'paid'
+  const found = await chain.look(usage, {
+    at: entry.valid_before - AUDIT_WINDOW_SECONDS,
+    block: null,
+    transaction: null,
+  })
+  return found.kind === 'open' || found.kind === 'waiting' ? null : found.kind === 'unpaid'
 }
 
 async function inspectChain(id: EvmNetwork, payTo: string, chain: EvmReader): Promise<Inspection[]> {
@@ -184,22 +210,26 @@ export function openEvmReader(rpcUrl: string) {
   /** The log of the nonce's use or cancellation. */
   async function findSpending(usage: Usage, first: bigint, last: bigint) {
     const topics = [[USED, CANCELED], pad(usage.from), usage.nonce]
+    const [log] = await readLogs(usage.token, topics, first, last, { one: true })
+    return log && { ...log, blockNumber: BigInt(log.blockNumber) }
+  }
+
+  /** In pieces that the node takes. @param options.one stops at the first piece that has any */
+  async function readLogs(address: Address, topics: object, first: bigint, last: bigint, options: { one?: true } = {}) {
+    const found: LogRequest['ReturnType'] = []
     let range = LOG_RANGE
-    for (let from = first; from <= last; ) {
+    for (let from = first; from <= last && !(options.one && found.length > 0); ) {
       const to = from + range - 1n < last ? from + range - 1n : last
       try {
-        const [log] = await client.request<LogRequest>({
-          method: 'eth_getLogs',
-          params: [{ address: usage.token, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }],
-        })
-        if (log) return { ...log, blockNumber: BigInt(log.blockNumber) }
+        const params: [object] = [{ address, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }]
+        found.push(...(await client.request<LogRequest>({ method: 'eth_getLogs', params })))
         from = to + 1n
       } catch (error) {
         if (range <= 10n) throw error
         range /= 2n
       }
     }
-    return null
+    return found
   }
 
   /**
@@ -223,9 +253,22 @@ export function openEvmReader(rpcUrl: string) {
     return ours ? { kind: 'paid', transaction: hash } : { kind: 'unpaid', reason: 'authorization_used_elsewhere' }
   }
 
+  /** Transfers to us, from the block of one transaction to that of another. */
+  async function income(token: Address, to: Address, between: [Hash, Hash]): Promise<Income[]> {
+    const receipts = await Promise.all(between.map((hash) => client.getTransactionReceipt({ hash })))
+    const [first = 0n, last = 0n] = receipts.map((receipt) => receipt.blockNumber)
+    const logs = await readLogs(token, [TRANSFER, null, pad(to)], first, last)
+    return logs.map((log) => ({
+      transaction: log.transactionHash,
+      from: getAddress(slice(log.topics[1] ?? '0x', 12)),
+      amount: BigInt(log.data),
+    }))
+  }
+
   return {
     look,
     findIn,
+    income,
     height: async () => Number(await client.getBlockNumber()),
     chainId: () => client.getChainId(),
     hasCode: async (address: string) => ((await client.getCode({ address: address as Address })) ?? '0x') !== '0x',

@@ -71,6 +71,11 @@ export async function inspectPayments(config: PaymentConfig): Promise<Inspection
   return inspectParts(await openParts(config, {}, opened))
 }
 
+/** For `payments reconcile`: the chains that are configured, which are read and nothing else. Close them with `opened`. */
+export async function openNetworks(config: PaymentConfig, opened: AsyncDisposableStack): Promise<PaymentNetwork[]> {
+  return (await openParts(config, {}, opened)).networks
+}
+
 interface Parts {
   mode: 'testnet' | 'mainnet'
   provider: string

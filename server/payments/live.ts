@@ -7,6 +7,7 @@ import type { Logger } from '../telemetry.ts'
 import { PRICE } from '../verification/result.ts'
 import { askToSettle, askToVerify, type FacilitatorCalls } from './answers.ts'
 import type { Inspection } from './inspection.ts'
+import type { LedgerEntry } from './ledger.ts'
 import {
   type Facilitator,
   type OfferedPayment,
@@ -34,6 +35,12 @@ export interface SupportedKind {
   extra?: Record<string, unknown>
 }
 
+export interface Income {
+  transaction: string
+  from: string
+  amount: bigint
+}
+
 /** One chain that is paid on. Implementations: evm.ts, solana.ts. */
 export interface PaymentNetwork {
   /** CAIP-2. */
@@ -52,6 +59,10 @@ export interface PaymentNetwork {
   isTransaction(id: string): boolean
   /** Takes what the facilitator says of this network; false when that is not enough to be paid by it. */
   adopt(kind: SupportedKind | undefined): boolean
+  /** What the chain says of an entry of the ledger; null while it is too early to say. Throws when it cannot be read. */
+  audit(entry: LedgerEntry): Promise<boolean | null>
+  /** Money that came in from the block of one transaction to that of another, ours or not; null where it is not known. */
+  income(first: string, last: string): Promise<Income[] | null>
   /** Whether the chain is the one meant, and we could be paid there. */
   inspect(): Promise<Inspection[]>
 }

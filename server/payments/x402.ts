@@ -8,6 +8,7 @@ import type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleRespon
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { type Payment, PRICE, payment as paymentShape } from '../verification/result.ts'
+import { extensions, readIdentifier, SERVICE } from './discovery.ts'
 
 export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse }
 
@@ -50,6 +51,8 @@ export const boundPayment = z.object({
   /** Unix seconds after which the chain refuses the authorization. */
   valid_before: z.number(),
   requirements: z.looseObject({}),
+  /** The client's own name for this payment (extension payment-identifier). */
+  identifier: z.string().nullish(),
 })
 export type BoundPayment = z.output<typeof boundPayment>
 
@@ -113,21 +116,20 @@ export interface Facilitator extends AsyncDisposable {
   resolve(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome | { kind: 'open' }>
 }
 
-/** The 402's terms, for header and body alike. */
+/** The 402's terms, for header and body alike. @param through the protocol it leaves by */
 export function paymentRequired(
   accepts: readonly PaymentRequirements[],
   resourceUrl: string,
   error: string,
+  through: keyof typeof extensions = 'http',
 ): PaymentRequired {
+  const { description, mimeType, serviceName, tags } = SERVICE
   return {
     x402Version: 2,
     error,
-    resource: {
-      url: resourceUrl,
-      description: 'Hold one public HTTPS page against one claim: a verdict with exact quotes and a signed receipt.',
-      mimeType: 'application/json',
-    },
+    resource: { url: resourceUrl, description, mimeType, serviceName, tags: [...tags] },
     accepts: [...accepts],
+    extensions: extensions[through],
   }
 }
 
@@ -166,7 +168,8 @@ export function readPayment(
   const payload = readPayload(given)
   const requirements = accepts.find((terms) => accepted(payload.accepted, terms))
   if (!requirements) throw new AppError('payment_invalid', 'The payment does not accept any of the terms offered.')
-  return { payload, bound: { ...read(payload, requirements), requirements } }
+  const identifier = readIdentifier(payload)
+  return { payload, bound: { ...read(payload, requirements), requirements, ...(identifier && { identifier }) } }
 }
 
 /** EIP-3009 payments are told apart by token, payer and nonce. */

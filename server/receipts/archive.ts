@@ -41,6 +41,12 @@ export async function findAttestation(tx: Tx, serial: number): Promise<Attestati
   return found ?? null
 }
 
+/** `receipt_hash` of a receipt that exists. */
+export function findHash(tx: Tx, serial: number): Promise<string> {
+  return tx.oneFirst(sql.prepared('find_receipt_hash', z.object({ hash: z.string() }))`
+    select encode(receipt_hash, 'hex') hash from receipts where serial = ${serial}`)
+}
+
 /** Proof that the receipt is in the tree of `size` leaves; `size` is at most the head's. */
 export async function proveReceipt(tx: Tx, serial: number, size: number): Promise<Inclusion> {
   const ranges = inclusionRanges(serial - 1, size)

@@ -46,8 +46,8 @@ export interface Chain extends AsyncDisposable {
 
 const MAX_BATCH = 256
 const MAX_QUEUE = 4096
-/** With the pauses between them some ten seconds: a database that restarts is waited for. */
-const MAX_ATTEMPTS = 8
+/** With the pauses between them some thirteen seconds: a database that restarts is waited for. */
+const MAX_ATTEMPTS = 9
 
 interface Options {
   origin: string
@@ -92,7 +92,8 @@ async function appendDurably(writer: Writer, entries: Append[]): Promise<Outcome
       })
     } catch (error) {
       if (!isConnectionLoss(error) || attempt === MAX_ATTEMPTS) throw error
-      await pause(50 * 2 ** attempt)
+      // At once the first time: one broken connection says nothing about the next.
+      if (attempt > 1) await pause(25 * 2 ** attempt)
     }
   }
 }
@@ -138,9 +139,14 @@ async function didLand(tx: Tx, tried: Outcome): Promise<boolean> {
 }
 
 function isConnectionLoss(error: unknown): boolean {
+  const code = (error as { code?: unknown }).code
   return (
     error instanceof BackendTerminatedError ||
     error instanceof BackendTerminatedUnexpectedlyError ||
-    error instanceof ConnectionError
+    error instanceof ConnectionError ||
+    (typeof code === 'string' && CONNECTION_CODES.has(code))
   )
 }
+
+/** Sockets that broke or were refused, and a server that has crashed or is only coming up. */
+const CONNECTION_CODES = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', '57P02', '57P03'])

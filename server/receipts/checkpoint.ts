@@ -24,6 +24,11 @@ export function verifierKey(name: string, publicKeyHex: string): string {
   return `${name}+${noteKeyId(name, NOTE_ED25519, publicKey).toString('hex')}+${encoded}`
 }
 
+/** Names the receipts' log for the tools of transparency logs: the URL below which its tiles lie, without the scheme. */
+export function logOrigin(baseUrl: string | undefined): string {
+  return baseUrl ? baseUrl.replace(/^https?:\/\//, '').replaceAll('+', '%2B') : 'countersign/log'
+}
+
 /** The signed text: the log's name, the tree's size and its root. */
 export function checkpointText(origin: string, size: number, root: Buffer): string {
   return `${origin}\n${size}\n${root.toString('base64')}\n`

@@ -1,18 +1,17 @@
-// What may be asked of the receipts: to make one, and to check all of them.
+// What may be asked of receipts: to make one, and to have one back with its proof.
+import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import { LIMITS, secondsToMidnightUtc } from '../control/tiers.ts'
+import { BatchOverflow } from '../db/batch.ts'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type AccountCall, defineAccountExchange, defineOperation, Reply } from '../operation.ts'
 import { attestation, codePoints, sha256Hex } from '../verification/result.ts'
-import { exportRange, findAttestation, proveConsistency, proveReceipt } from './archive.ts'
-import { findHead, type Head, Refused } from './chain.ts'
-import { verifierKey } from './checkpoint.ts'
-import { listKeys, publicKey } from './keys.ts'
-import { findByKey, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
-import { rootOfFrontier } from './tree.ts'
+import { findAttestation, proveReceipt } from './archive.ts'
+import { type Append, type Appended, type Chain, findHead, type Head, Refused } from './chain.ts'
+import { findByKey, type Submission, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
 
-const serial = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
+export const serial = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
 
 export const inclusion = z.strictObject({
   leaf_index: z.int().min(0),
@@ -46,7 +45,7 @@ export const createReceipt = defineAccountExchange({
   access: 'account',
   scope: 'receipt:write',
   statuses: [201, 200],
-  errors: ['invalid_idempotency_key', 'idempotency_conflict', 'daily_limit'],
+  errors: ['invalid_idempotency_key', 'idempotency_conflict', 'daily_limit', 'capacity_exceeded'],
   kind: 'exchange',
   input: z.strictObject({ subject_sha256: sha256Hex, label: label.nullish() }),
   output: receiptOutput,
@@ -54,7 +53,7 @@ export const createReceipt = defineAccountExchange({
     const { api, caller, credentials } = call
     const key = credentials.idempotencyKey === undefined ? undefined : readKey(credentials.idempotencyKey, input)
     const dailyLimit = LIMITS[caller.tier].receipts_per_day
-    const appended = await api.chain.append({
+    const appended = await append(api.chain, {
       subjectSha256: input.subject_sha256,
       label: input.label ?? null,
       requestedBy: caller.handle,
@@ -69,6 +68,24 @@ export const createReceipt = defineAccountExchange({
     return new Reply(body, { status: 201 })
   },
 })
+
+/** Longest wait that is advised when too much is waiting, in seconds; callers are spread over it. */
+const MAX_RETRY_AFTER = 4
+
+async function append(
+  chain: Chain,
+  entry: Append<Submission, SubmissionRefusal>,
+): Promise<Appended | Refused<SubmissionRefusal>> {
+  try {
+    return await chain.append(entry)
+  } catch (error) {
+    if (!(error instanceof BatchOverflow)) throw error
+    throw new AppError('capacity_exceeded', 'More receipts are waiting than can be taken on.', {
+      cause: error,
+      headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },
+    })
+  }
+}
 
 function readKey(given: string, body: unknown) {
   if (/^[\x21-\x7e]{1,255}$/.test(given)) return submissionKey(given, body)
@@ -121,109 +138,4 @@ export const getReceipt = defineOperation({
       throw new AppError('invalid_request', `tree_size is beyond the head, which is ${head.serial}.`)
     return describeReceipt(tx, input.serial, head, input.tree_size ?? head.serial)
   },
-})
-
-export const getChainHead = defineOperation({
-  name: 'get_chain_head',
-  summary: 'The end of the chain, to be pinned',
-  description:
-    'Pin serial, receipt_hash and checkpoint. A later head must come with a consistency proof, or the range.',
-  method: 'GET',
-  path: '/v1/chain-head',
-  family: 'control',
-  access: 'public',
-  kind: 'transaction',
-  input: z.strictObject({}),
-  output: z.strictObject({
-    serial: z.int().min(0),
-    receipt_hash: sha256Hex,
-    key_id: z.int().nullable(),
-    ts_ms: z.int().nullable(),
-    tree_size: z.int().min(0),
-    root_hash: sha256Hex,
-    checkpoint: z.string().describe('C2SP signed note; empty before the first receipt.'),
-    vkey: z.string().describe('Verifier key of the checkpoint, as transparency-log tools take it.'),
-  }),
-  async run(_input, { tx, api }) {
-    const head = await findHead(tx)
-    const last = head.serial === 0 ? null : await findAttestation(tx, head.serial)
-    const keys = await listKeys(tx)
-    const signer = keys.find((key) => key.use === 'checkpoint' && key.status === 'active')
-    return new Reply(
-      {
-        serial: head.serial,
-        receipt_hash: head.receipt_hash,
-        key_id: last?.key_id ?? null,
-        ts_ms: last?.ts_ms ?? null,
-        tree_size: head.serial,
-        root_hash: rootOfFrontier(head.frontier).toString('hex'),
-        checkpoint: head.checkpoint,
-        vkey: verifierKey(api.chain.origin, signer?.pubkey_hex ?? ''),
-      },
-      { headers: { 'cache-control': 'no-store' } },
-    )
-  },
-})
-
-const MAX_EXPORT = 1000
-
-export const getChain = defineOperation({
-  name: 'get_chain',
-  summary: 'Export a range of receipts, at most 1000',
-  method: 'GET',
-  path: '/v1/chain',
-  family: 'control',
-  access: 'public',
-  kind: 'transaction',
-  input: z.strictObject({ from: serial.optional(), to: serial.optional() }),
-  output: z.strictObject({
-    from: z.int(),
-    to: z.int(),
-    head_serial: z.int(),
-    attestations: z.array(attestation).max(MAX_EXPORT),
-  }),
-  async run(input, { tx }) {
-    const head = await findHead(tx)
-    const from = input.from ?? 1
-    const asked = input.to ?? Math.min(from + MAX_EXPORT - 1, Math.max(from, head.serial))
-    if (from > asked) throw new AppError('invalid_request', 'from must not be above to.')
-    if (asked - from >= MAX_EXPORT) throw new AppError('invalid_request', `At most ${MAX_EXPORT} receipts at a time.`)
-    const to = Math.min(asked, head.serial)
-    const attestations = await exportRange(tx, from, to)
-    const text = `{"from":${from},"to":${to},"head_serial":${head.serial},"attestations":${attestations}}`
-    return Reply.json(text, { 'cache-control': 'no-cache' })
-  },
-})
-
-export const getConsistency = defineOperation({
-  name: 'get_consistency',
-  summary: 'Proof that one head continues an older one',
-  method: 'GET',
-  path: '/v1/consistency',
-  family: 'control',
-  access: 'public',
-  kind: 'transaction',
-  input: z.strictObject({ from: serial, to: serial.optional() }),
-  output: z.strictObject({ from: z.int(), to: z.int(), hashes: z.array(sha256Hex), checkpoint: z.string() }),
-  async run(input, { tx }) {
-    const head = await findHead(tx)
-    const to = input.to ?? head.serial
-    if (to > head.serial) throw new AppError('invalid_request', `to is beyond the head, which is ${head.serial}.`)
-    if (input.from > to) throw new AppError('invalid_request', 'from must not be above to.')
-    return { from: input.from, to, hashes: await proveConsistency(tx, input.from, to), checkpoint: head.checkpoint }
-  },
-})
-
-export const getKeys = defineOperation({
-  name: 'get_keys',
-  summary: 'Every public key the service ever signed with',
-  description: 'Pin these through a channel you trust; a key that comes with a receipt proves nothing by itself.',
-  method: 'GET',
-  path: '/v1/keys',
-  family: 'control',
-  access: 'public',
-  kind: 'transaction',
-  input: z.strictObject({}),
-  output: z.strictObject({ keys: z.array(publicKey) }),
-  run: async (_input, { tx }) => ({ keys: [...(await listKeys(tx))] }),
 })

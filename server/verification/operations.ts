@@ -13,7 +13,16 @@ import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
 import { isRecoveryToken } from './recovery.ts'
-import { findById, findByKey, findResult, type RequestError, type RequestView, WORKING } from './request.ts'
+import {
+  findById,
+  findByIdentifier,
+  findByKey,
+  findResult,
+  isClaimedByAnother,
+  type RequestError,
+  type RequestView,
+  WORKING,
+} from './request.ts'
 import { completedResult, PRICE, type VerificationInput, verificationInput } from './result.ts'
 
 /** Every answer of these operations that is not an AppError; http/verification.ts and MCP each render it their way. */
@@ -88,6 +97,10 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
 
   const admission = { id: row?.id ?? randomUUID(), known: row !== null, keyHash, bodyHash, body: input }
   const { offer, refusal } = await takePayment(call, admission.id)
+  const twin = offer && (await findTwin(offer, admission.id, call))
+  if (twin && twin.body_hash !== bodyHash)
+    throw new AppError('payment_conflict', 'This payment identifier was used for another request body.')
+  if (twin) return answerStanding(twin, withoutPayment(call), { replay: true })
   const admitted = await admit(call, {
     ...admission,
     quoteTtlSeconds: api.config.quoteTtlSeconds,
@@ -95,8 +108,7 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
       payment: { bound: offer.bound, sealFor: (id) => sealPayload(api.secrets.payload, id, offer.payload) },
     }),
   })
-  if (admitted.kind === 'payment_taken')
-    throw new AppError('payment_conflict', 'This payment authorization is bound to another request.')
+  if (admitted.kind === 'payment_taken') throw paymentTaken()
   const { row: now, accepted } = admitted
   if (now.body_hash !== bodyHash)
     throw new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
@@ -152,14 +164,32 @@ async function takePayment(
   requestId: string,
 ): Promise<{ offer: OfferedPayment | null; refusal: AppError | null }> {
   if (credentials.payment === undefined) return { offer: null, refusal: null }
+  let offer: OfferedPayment | undefined
   try {
-    const offer = api.facilitator.read(credentials.payment, requestId)
+    offer = api.facilitator.read(credentials.payment, requestId)
     await api.facilitator.verify(offer)
     return { offer, refusal: null }
   } catch (error) {
-    if (error instanceof AppError && error.code === 'payment_invalid') return { offer: null, refusal: error }
-    throw error
+    if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error
+    // A chain refuses what it has seen before, and so says less than we know.
+    if (offer && (await isClaimedByAnother(api.db, offer.bound.identity, requestId))) throw paymentTaken()
+    return { offer: null, refusal: error }
   }
+}
+
+/** Another request that this payer calls by the same name, under whatever key: the payment that came is not used. */
+async function findTwin({ bound }: OfferedPayment, requestId: string, { api }: Call): Promise<RequestView | null> {
+  if (!bound.identifier) return null
+  const twin = await findByIdentifier(api.db, bound.identity.payer, bound.identifier)
+  return twin?.id === requestId ? null : twin
+}
+
+function withoutPayment({ api, credentials }: Call): Call {
+  return { api, credentials: { ...credentials, payment: undefined } }
+}
+
+function paymentTaken() {
+  return new AppError('payment_conflict', 'This payment authorization is bound to another request.')
 }
 
 async function admit({ api }: Call, admission: Parameters<Call['api']['admissions']['add']>[0]) {

@@ -11,7 +11,13 @@ import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
-import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
+import {
+  boundPayment,
+  type PaymentIdentity,
+  type SettlementIntent,
+  settlement,
+  settlementIntent,
+} from '../payments/x402.ts'
 import { assessment } from './assessment.ts'
 import { observation } from './observation.ts'
 import { verificationInput } from './result.ts'
@@ -77,6 +83,24 @@ export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | 
 export function findById(db: Database, id: string): Promise<RequestView | null> {
   return db.maybeOne(sql.prepared('find_request_by_id', requestView)`
     select ${viewColumns} from verification_requests where id = ${id}`)
+}
+
+/** The request that this payer's payment of that name is for, unless it came to nothing. */
+export function findByIdentifier(db: Database, payer: string, identifier: string): Promise<RequestView | null> {
+  return db.maybeOne(sql.type(requestView)`
+    select ${viewColumns} from verification_requests
+    where payment #>> '{identity,payer}' = ${payer} and payment ->> 'identifier' = ${identifier}
+      and state in ('accepted', 'observed', 'assessed', 'settling', 'settled', 'completed')
+    order by created_at limit 1`)
+}
+
+/** Whether a payment authorization is bound to another request, paid for or under way. */
+export function isClaimedByAnother(db: Database, payment: PaymentIdentity, requestId: string): Promise<boolean> {
+  const { network, asset, payer, nonce } = payment
+  return db.exists(sql.type(z.object({ claimed: z.number() }))`
+    select 1 claimed from payment_claims
+    where network = ${network} and asset = ${asset} and payer = ${payer} and nonce = ${nonce}
+      and request_id <> ${requestId}`)
 }
 
 /** The bytes that are served, and the PAYMENT-RESPONSE that goes with them. */
@@ -191,10 +215,10 @@ export async function writeSteps(db: Database, steps: Step[]): Promise<boolean[]
   return steps.map((step) => taken.has(step.id))
 }
 
-const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic`
+const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic, valid_before`
 const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
       payment #>> '{identity,payer}', payment #>> '{identity,nonce}',
-      payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric`
+      payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric, (payment ->> 'valid_before')::bigint`
 
 /** Ends a request that was not charged and frees its payment authorization. Throws Fenced. */
 export async function failRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, error: RequestError) {

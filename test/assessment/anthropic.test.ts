@@ -10,6 +10,9 @@ import { observationOf, openLab } from './semantic-lab.ts'
 
 const TEXT = 'The harbour was opened in 1874. It has three piers.'
 const CLAIM = 'The harbour was opened in 1874.'
+
+const threads = openThreads({ maxThreads: 2 })
+t.teardown(() => threads[Symbol.asyncDispose]())
 const good = (asked: Asked) => verdictOn(asked, 'opened in 1874', 'supports')
 /** Answers with each of these once, and rightly from then on. */
 const first =
@@ -19,6 +22,7 @@ const first =
 
 t.test('429 and 529 are tried again after as long as the server says', async (t) => {
   await using lab = await openLab(
+    threads,
     first(refuse(429, 'rate_limit_error', { 'retry-after': '3' }), refuse(529, 'overloaded_error')),
   )
   t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports')
@@ -36,7 +40,9 @@ t.test('429 and 529 are tried again after as long as the server says', async (t)
 
 t.test('a longer wait is handed back to the queue, and meanwhile nobody asks', async (t) => {
   let now = 1_000_000
-  await using lab = await openLab(() => refuse(429, 'rate_limit_error', { 'retry-after': '90' }), { now: () => now })
+  await using lab = await openLab(threads, () => refuse(429, 'rate_limit_error', { 'retry-after': '90' }), {
+    now: () => now,
+  })
   await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 90 })
   t.equal(lab.server.asked.length, 1)
   t.same(lab.pauses, [])
@@ -51,7 +57,7 @@ t.test('a longer wait is handed back to the queue, and meanwhile nobody asks', a
 
 t.test('three failures in a row hand the request back; five open the circuit', async (t) => {
   let now = 1_000_000
-  await using lab = await openLab(() => refuse(529, 'overloaded_error'), { now: () => now })
+  await using lab = await openLab(threads, () => refuse(529, 'overloaded_error'), { now: () => now })
   await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
   t.equal(lab.server.asked.length, 3)
   t.equal(lab.assessor.pausedUntil, null)
@@ -75,7 +81,7 @@ t.test('a wrong key, an unknown model, no money: nothing is tried again, and the
     [403, 'permission_error'],
     [404, 'not_found_error'],
   ] as const) {
-    await using lab = await openLab(() => refuse(status, type))
+    await using lab = await openLab(threads, () => refuse(status, type))
     await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
     t.equal(lab.server.asked.length, 1)
     t.ok(lab.assessor.pausedUntil, `${status}`)
@@ -88,7 +94,7 @@ t.test('a wrong key, an unknown model, no money: nothing is tried again, and the
 })
 
 t.test('a question that the server will not take fails its request alone, uncharged', async (t) => {
-  await using lab = await openLab(() => refuse(400, 'invalid_request_error'))
+  await using lab = await openLab(threads, () => refuse(400, 'invalid_request_error'))
   for (let i = 0; i < 6; i++) await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AppError', code: 'assessment_failed' })
   t.equal(lab.server.asked.length, 6)
   t.equal(lab.assessor.pausedUntil, null)
@@ -97,6 +103,7 @@ t.test('a question that the server will not take fails its request alone, unchar
 t.test('a slow server, one that breaks off in the middle, and one that closes the door', async (t) => {
   const hanging = Promise.withResolvers<void>()
   await using lab = await openLab(
+    threads,
     first((_asked, response) => void response.once('close', hanging.resolve)),
     { timeoutMs: 500 },
   )
@@ -127,8 +134,8 @@ t.test('a slow server, one that breaks off in the middle, and one that closes th
 })
 
 t.test('a redirect is not followed: it would take the key along', async (t) => {
-  await using other = await openLab(good)
-  await using lab = await openLab(() => (_asked, response) => {
+  await using other = await openLab(threads, good)
+  await using lab = await openLab(threads, () => (_asked, response) => {
     response.writeHead(307, { location: `${other.server.url}/v1/messages` })
     response.end()
   })
@@ -138,7 +145,7 @@ t.test('a redirect is not followed: it would take the key along', async (t) => {
 
 t.test('the deadline of the payment and the end of the process are kept', async (t) => {
   const reached = Promise.withResolvers<void>()
-  await using lab = await openLab(() => () => reached.resolve())
+  await using lab = await openLab(threads, () => () => reached.resolve())
   const stop = new AbortController()
   const task = { claim: CLAIM, observation: observationOf(TEXT) }
   const stopped = lab.assessor.assess({ ...task, signal: stop.signal })
@@ -155,7 +162,7 @@ t.test('the deadline of the payment and the end of the process are kept', async 
 })
 
 t.test('tokens and cost are counted, cached ones at their own price', async (t) => {
-  await using lab = await openLab(good, { prices: { input: 1, output: 5 } })
+  await using lab = await openLab(threads, good, { prices: { input: 1, output: 5 } })
   await lab.assess(CLAIM, TEXT)
   t.equal(await lab.metric('countersign_model_tokens_total'), 1120)
   t.ok(Math.abs((await lab.metric('countersign_model_usd_total')) - (100 + 1250 + 5 * 20) / 1e6) < 1e-12)
@@ -163,15 +170,14 @@ t.test('tokens and cost are counted, cached ones at their own price', async (t) 
     lab.logged.find(({ event }) => event === 'assessed'),
     { questions: 1, tokens: 1120 },
   )
-  await using unpriced = await openLab(good, { prices: null })
+  await using unpriced = await openLab(threads, good, { prices: null })
   await unpriced.assess(CLAIM, TEXT)
   t.equal(await unpriced.metric('countersign_model_usd_total'), 0)
 })
 
 t.test('where it is configured, the literal assessor stands in, and says so', async (t) => {
-  await using threads = openThreads({ maxThreads: 1 })
   const fallback = literalAssessor(threads)
-  await using lab = await openLab(() => refuse(529, 'overloaded_error'), { fallback })
+  await using lab = await openLab(threads, () => refuse(529, 'overloaded_error'), { fallback })
   const found = await lab.assess(CLAIM, TEXT)
   t.match(found, {
     assessment_scope: 'literal_quotation_only',

@@ -8,7 +8,7 @@ import { inconsistency } from '../../server/verification/result.ts'
 import { anthropicModel, type ModelOptions } from '../../workers/assessment/anthropic.ts'
 import { buildCircuit } from '../../workers/assessment/circuit.ts'
 import { semanticAssessor } from '../../workers/assessment/semantic.ts'
-import { openThreads } from '../../workers/threads.ts'
+import type { Threads } from '../../workers/threads.ts'
 import type { Assessor } from '../../workers/verify.ts'
 import { type MessagesServer, openMessagesServer, type Script } from './messages-server.ts'
 
@@ -29,10 +29,9 @@ export interface LabOptions extends Partial<Pick<ModelOptions, 'timeoutMs' | 'co
   now?: () => number
 }
 
-export async function openLab(script: Script, options: LabOptions = {}): Promise<Lab> {
+export async function openLab(threads: Threads, script: Script, options: LabOptions = {}): Promise<Lab> {
   await using opened = new AsyncDisposableStack()
   const server = opened.use(await openMessagesServer(script))
-  const threads = opened.use(openThreads({ maxThreads: 2 }))
   const logged: Record<string, unknown>[] = []
   const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
   const metrics = openMetrics()

@@ -1,7 +1,10 @@
 // The semantic assessor before a server that answers rightly, wrongly, or not in the form asked for.
 import t from 'tap'
+import { PROMPT_VERSION } from '../../workers/assessment/prompt.ts'
+import { semanticProcedure } from '../../workers/assessment/semantic.ts'
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
-import { answer, lineWith, message, SILENT, verdictOn } from './messages-server.ts'
+import { openThreads } from '../../workers/threads.ts'
+import { answer, lineWith, message, type Script, SILENT, verdictOn } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
 
 const TEXT = `The harbour of Kelby
@@ -11,8 +14,11 @@ Fishing ended in 1962. The ferry to Orsay sails on Mondays and Thursdays.
 The harbour does not admit tankers. Dogs are welcome on the piers.`
 const CLAIM = 'The harbour was opened in 1874.'
 
+const threads = openThreads({ maxThreads: 2 })
+t.teardown(() => threads[Symbol.asyncDispose]())
+
 t.test('a right answer: the quote is cut from the text, the question holds all of it', async (t) => {
-  await using lab = await openLab((asked) => verdictOn(asked, 'opened in 1874', 'supports'))
+  await using lab = await openLab(threads, (asked) => verdictOn(asked, 'opened in 1874', 'supports'))
   const found = await lab.assess(CLAIM, TEXT)
   t.match(found, { claim_support: 'supports', assessment_scope: 'source_local_semantic_support', risk_flags: [] })
   t.equal(found.evidence[0]?.quote, 'The harbour was opened in 1874 by the county engineer.')
@@ -28,7 +34,7 @@ t.test('a right answer: the quote is cut from the text, the question holds all o
 })
 
 t.test('contradicting and mixed answers keep their sides', async (t) => {
-  await using lab = await openLab((asked) =>
+  await using lab = await openLab(threads, (asked) =>
     verdictOn(asked, 'opened in 1874', 'contradicts', 'contradicts', 'other_value'),
   )
   const against = await lab.assess('The harbour was opened in 1901.', TEXT)
@@ -49,7 +55,7 @@ t.test('contradicting and mixed answers keep their sides', async (t) => {
 })
 
 t.test('a silent text is no fault, and evidence may only mention', async (t) => {
-  await using lab = await openLab(() => SILENT)
+  await using lab = await openLab(threads, () => SILENT)
   const found = await lab.assess('The mayor is called Ines.', TEXT)
   t.match(found, { claim_support: 'insufficient_evidence', evidence: [] })
   lab.server.script = (asked) => verdictOn(asked, 'Dogs', 'insufficient_evidence', 'mentions', 'partly')
@@ -57,7 +63,7 @@ t.test('a silent text is no fault, and evidence may only mention', async (t) => 
 })
 
 t.test('checks lower a verdict that the lines do not bear out, and say so', async (t) => {
-  await using lab = await openLab((asked) => verdictOn(asked, 'opened in 1874', 'supports'))
+  await using lab = await openLab(threads, (asked) => verdictOn(asked, 'opened in 1874', 'supports'))
   const wrong: [claim: string, line: string, flag: string][] = [
     ['The harbour was opened in 1901.', 'opened in 1874', 'date_mismatch'],
     ['The lighthouse is 35 metres high.', '21 metres', 'number_mismatch'],
@@ -88,7 +94,7 @@ t.test('checks lower a verdict that the lines do not bear out, and say so', asyn
 })
 
 t.test('a mixed answer that loses a side becomes none', async (t) => {
-  await using lab = await openLab((asked) => ({
+  await using lab = await openLab(threads, (asked) => ({
     evidence: [
       { from: lineWith(asked, '21 metres'), to: lineWith(asked, '21 metres'), stance: 'supports' },
       { from: lineWith(asked, 'Fishing'), to: lineWith(asked, 'Fishing'), stance: 'contradicts' },
@@ -105,7 +111,7 @@ t.test('a mixed answer that loses a side becomes none', async (t) => {
 t.test(
   'lines that were never shown are dropped; an answer of nothing else is asked for again, then fails',
   async (t) => {
-    await using lab = await openLab((asked) => ({
+    await using lab = await openLab(threads, (asked) => ({
       ...verdictOn(asked, 'opened in 1874', 'supports'),
       evidence: [
         { from: 900, to: 900, stance: 'supports' },
@@ -130,8 +136,8 @@ t.test(
 
 t.test('answers that cannot be used are asked for once more, then nobody pays', async (t) => {
   const good = (asked: Parameters<typeof verdictOn>[0]) => verdictOn(asked, 'opened in 1874', 'supports')
-  await using lab = await openLab(good)
-  const bad: [string, Parameters<typeof openLab>[0]][] = [
+  await using lab = await openLab(threads, good)
+  const bad: [string, Script][] = [
     ['malformed JSON', () => '{"evidence":[{"from":1,'],
     ['no JSON at all', () => 'The claim is supported.'],
     ['another verdict', () => ({ ...SILENT, verdict: 'true' })],
@@ -159,13 +165,14 @@ t.test('answers that cannot be used are asked for once more, then nobody pays', 
 })
 
 t.test('a refusal is final, and not asked for again', async (t) => {
-  await using lab = await openLab(() => (_asked, response) => answer(response, '', { stop_reason: 'refusal' }))
+  await using lab = await openLab(threads, () => (_asked, response) => answer(response, '', { stop_reason: 'refusal' }))
   await t.rejects(lab.assess(CLAIM, TEXT), { code: 'assessment_failed', message: /declined/ })
   t.equal(lab.server.asked.length, 1)
 })
 
 t.test('prose and fences around one object, and members beyond it, are read past', async (t) => {
   await using lab = await openLab(
+    threads,
     (asked) =>
       `Here it is:\n\`\`\`json\n${JSON.stringify({ ...verdictOn(asked, 'opened', 'supports'), note: 'x' })}\n\`\`\``,
   )
@@ -179,7 +186,7 @@ t.test('prose and fences around one object, and members beyond it, are read past
 
 t.test('a long text is read whole, in overlapping parts that are put together by rule', async (t) => {
   const text = Array.from({ length: 400 }, (_, i) => `Sentence number ${i} tells of mooring ring ${i}.`).join('\n')
-  await using lab = await openLab(() => SILENT, { windowTokens: 2000, concurrency: 2 })
+  await using lab = await openLab(threads, () => SILENT, { windowTokens: 2000, concurrency: 2 })
   t.match(await lab.assess('Ring 7 is red.', text), {
     claim_support: 'insufficient_evidence',
     risk_flags: ['assessed_in_parts'],
@@ -204,13 +211,13 @@ t.test('a long text is read whole, in overlapping parts that are put together by
 })
 
 t.test('text beyond what was retrieved is owned up to', async (t) => {
-  await using lab = await openLab(() => SILENT)
+  await using lab = await openLab(threads, () => SILENT)
   const found = await lab.assess('Cats swim.', TEXT, { risk_flags: ['text_truncated'] })
   t.match(found.explanation, /longer than the text that was retrieved/)
 })
 
 t.test('claims on one page share the bytes that can be cached; other pages have other marks', async (t) => {
-  await using lab = await openLab(() => SILENT)
+  await using lab = await openLab(threads, () => SILENT)
   await lab.assess('One claim.', TEXT)
   await lab.assess('Another claim.', TEXT)
   await lab.assess('One claim.', `${TEXT} `.trim().concat(' More.'))
@@ -226,5 +233,23 @@ t.test('claims on one page share the bytes that can be cached; other pages have 
 
 t.test('every flag has a name that the interface allows', (t) => {
   for (const flag of Object.keys(semanticFlagMeanings)) t.match(flag, /^[a-z][a-z0-9_]*$/)
+  t.end()
+})
+
+t.test('the procedure names model, prompt and Unicode; a change of any is another procedure', (t) => {
+  const names = [
+    'claude-haiku-5-5',
+    'claude-haiku-5-6',
+    'x'.repeat(300),
+    `${'x'.repeat(299)}y`,
+    'org/Model-70B (Q4)',
+    'org/Model-70B_(Q4)',
+  ]
+  const procedures = names.map((name) => semanticProcedure(name))
+  t.equal(new Set(procedures).size, names.length)
+  for (const procedure of procedures) t.ok(procedure.length <= 100, `${procedure.length}`)
+  t.match(procedures[0], /claude-haiku-5-5/)
+  t.not(semanticProcedure('m', '00000000'), semanticProcedure('m', '00000001'))
+  t.match(semanticProcedure('m'), new RegExp(`prompt-${PROMPT_VERSION}.*unicode-${process.versions.unicode}`))
   t.end()
 })

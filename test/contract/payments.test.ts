@@ -47,7 +47,7 @@ const changed: Record<string, PaymentChanges> = {
   'another recipient': { authorization: { to: other.address } },
   expired: { authorization: { validBefore: inSeconds(-1) } },
   'expired long ago': { authorization: { validBefore: '1' } },
-  'not yet valid': { authorization: { validAfter: inSeconds(3600), validBefore: inSeconds(7200) } },
+  'not yet valid': { authorization: { validAfter: inSeconds(100), validBefore: inSeconds(200) } },
   'valid never': { authorization: { validAfter: inSeconds(-10), validBefore: inSeconds(-20) } },
   'another payer': { authorization: { from: other.address } },
   'no signature': sign(() => '0x'),

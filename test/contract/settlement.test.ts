@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { SettlementOutcome } from '../../server/payments/x402.ts'
+import { pruneRequests } from '../../server/verification/request.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage } from '../site.ts'
 import { harbourClaim, openTill, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
@@ -21,7 +22,9 @@ async function prepare(path: string, outcomes: typeof till.outcomes) {
   const held = holdPage({ body: PAGE })
   system.site.pages.set(path, held.page)
   const key = randomUUID()
-  const body = { ...harbourClaim(system.site), source_url: system.site.url(path) }
+  // Never from an observation that is kept for others, so that every fetch is seen.
+  const options = { max_age_seconds: 0 }
+  const body = { ...harbourClaim(system.site), source_url: system.site.url(path), options }
   const terms = termsOf(await system.ask({ key, body }))
   return { key, body, terms, held, payment: await signPayment(terms), fetched: () => fetched(path) }
 }
@@ -71,9 +74,16 @@ t.test('provably unpaid and then not paid in time: 410', async (t) => {
   await system.sql(`update verification_requests set quote_expires_at = now() - interval '1 second' where id = $1`, [
     id,
   ])
-  await expectNonCompleted(t, await system.ask({ key, body }), 410)
   const late = await signPayment(terms)
-  await expectNonCompleted(t, await system.ask({ key, body, headers: late.headers }), 410)
+  const expectGone = async (about: string) => {
+    for (const headers of [undefined, late.headers]) {
+      const { error } = await expectNonCompleted(t, await system.ask({ key, body, headers }), 410, about)
+      t.equal(error.code, 'quote_expired', about)
+    }
+  }
+  await expectGone('expired')
+  await pruneRequests(system.service.api.db, 86_400)
+  await expectGone('pruned')
   t.equal(till.settled.length, 1)
 })
 
@@ -100,7 +110,8 @@ t.test('unknown: 202 that says so and never 402, then completed by the same paym
   const { request_id: id = '', error: working } = await expectNonCompleted(t, accepted, 202)
   t.notMatch(working.code, /settlement/, 'nothing is settled before the page was seen')
   held.release()
-  await asked.promise
+  const early = await Promise.race([asked.promise, system.recover(id, token, { prefer: 'wait=25' })])
+  t.equal(early?.status, undefined, 'no answer but to settle the same payment again')
 
   const other = await signPayment(terms)
   const answers = [
@@ -139,7 +150,8 @@ t.test('a settlement that throws may have been charged: the same payment is trie
   const accepted = await system.ask({ key, body, headers: payment.headers })
   const token = accepted.headers.get('x-service-recovery-token') ?? ''
   const { request_id: id = '' } = await expectNonCompleted(t, accepted, 202)
-  await asked.promise
+  const early = await Promise.race([asked.promise, system.recover(id, token, { prefer: 'wait=25' })])
+  t.equal(early?.status, undefined, 'no answer but to settle the same payment again')
   await expectNonCompleted(t, await system.ask({ key, body }), 202)
   answer.resolve(undefined)
   await expectCompleted(t, await system.recover(id, token, { prefer: 'wait=25' }))

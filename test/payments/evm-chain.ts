@@ -12,6 +12,7 @@ import {
   createTestClient,
   createWalletClient,
   defineChain,
+  encodeFunctionData,
   http,
   parseEther,
   publicActions,
@@ -77,6 +78,13 @@ export async function openEvmChain(network: EvmNetwork) {
     walletOf,
     openAccount,
     send,
+    /** Several calls of the token in one transaction. */
+    async sendTogether(calls: { functionName: string; args: unknown[] }[]) {
+      const bundle = calls.map((call) => ({ target: token, callData: encodeFunctionData({ abi: TOKEN_ABI, ...call }) }))
+      const { abi } = compiled.MiniMulticall
+      const call = { address: MULTICALL3, abi, functionName: 'tryAggregate', args: [true, bundle] } as const
+      return reader.waitForTransactionReceipt({ hash: await treasurer.writeContract(call) })
+    },
     mint: (to: Address, amount: bigint) => send('mint', [to, amount]),
     async balanceOf(address: Address): Promise<bigint> {
       const call = { address: token, abi: TOKEN_ABI, functionName: 'balanceOf', args: [address] }

@@ -81,6 +81,8 @@ export async function openFacilitatorRig(chain: EvmChain) {
 export async function openShell<R extends object>(facilitator: x402Facilitator, rig: R) {
   /** What becomes of the next calls of /settle, in order; after these, all settle. */
   const script: Deed[] = []
+  /** What the next calls of /verify are answered, in order. */
+  const verdicts: ((payload: PaymentPayload) => { status: number; body: unknown })[] = []
   const asked = { verify: 0, settle: 0 }
   /** Called with the path of every request before it is looked at. */
   const watch = { request: async (_path: string, _headers: Record<string, unknown>) => {} }
@@ -92,7 +94,8 @@ export async function openShell<R extends object>(facilitator: x402Facilitator, 
     const { paymentPayload: payload, paymentRequirements: terms } = body
     if (path === '/verify') {
       asked.verify++
-      return answer(response, 200, await facilitator.verify(payload, terms))
+      const verdict = verdicts.shift()?.(payload)
+      return answer(response, verdict?.status ?? 200, verdict?.body ?? (await facilitator.verify(payload, terms)))
     }
     asked.settle++
     const deed = script.shift() ?? deeds.settles
@@ -109,6 +112,7 @@ export async function openShell<R extends object>(facilitator: x402Facilitator, 
   return Object.assign(rig, {
     url: `http://127.0.0.1:${port}`,
     script,
+    verdicts,
     asked,
     watch,
     facilitator,

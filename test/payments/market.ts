@@ -1,6 +1,7 @@
 // A whole service that is paid on a local chain, with everything between the two under the test's control: the
 // facilitator's answers, the node's reachability, the miner, the queue's clock.
 import { randomBytes, randomUUID } from 'node:crypto'
+import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import type { Address } from 'viem'
@@ -89,7 +90,9 @@ export async function openMarket(options: { network?: EvmNetwork; overrides?: Li
     startVictim(half: 'api' | 'worker', place: Place) {
       const own = { DATABASE_URL: system.databaseUrl, PORT: '0', LOG_LEVEL: 'debug' }
       const aim = { VICTIM: half, VICTIM_PLACE: place }
-      return closing.use(startChild('test/payments/victim.ts', { ...env, ...system.site.env, ...own, ...aim }))
+      return closing.use(
+        startChild('test/payments/victim.ts', { ...env, ...system.site.env, ...own, ...aim }, { ipc: true }),
+      )
     },
     /** The next settlement of this order that is not paid, once the queue has it back. */
     inDoubt: async (order: Order) => book.next('settlement', { request_id: await order.requestId }),
@@ -130,7 +133,8 @@ export async function openOrder(
     if (response.status === 402) id.resolve(((await response.clone().json()) as { request_id: string }).request_id)
     return response
   }
-  const paying = wrapFetchWithPayment(wire, new x402Client().register(chain.network, new ExactEvmScheme(wallet)))
+  const client = new x402Client().register(chain.network, new ExactEvmScheme(wallet))
+  const paying = wrapFetchWithPayment(wire, client)
   let url = changes.url ?? system.url('/api/agent/v1/verify-source')
   const send = (how: typeof fetch, headers: Record<string, string>) =>
     how(url, {
@@ -148,10 +152,15 @@ export async function openOrder(
     goTo(other: string) {
       url = other
     },
-    /** Answers of 402 since the first signature. */
-    refusals: () => {
+    /** Answers of this status from the first signature on, up to an answer by its number. */
+    count(status: number, end = exchange.answers.length) {
       const first = exchange.answers.findIndex((answer) => answer.paid)
-      return first < 0 ? 0 : exchange.answers.slice(first).filter((answer) => answer.status === 402).length
+      return first < 0 ? 0 : exchange.answers.slice(first, end).filter((answer) => answer.status === status).length
+    },
+    /** PAYMENT-SIGNATURE for the terms of a 402, not sent. */
+    async sign(asked: Response): Promise<string> {
+      const terms = decodePaymentRequiredHeader(asked.headers.get('payment-required') ?? '')
+      return encodePaymentSignatureHeader(await client.createPaymentPayload(terms))
     },
     /** As an x402 client does it: unsigned, and if that is answered 402, signed. */
     buy: (headers: Record<string, string> = {}) => send(paying as typeof fetch, headers),

@@ -1,6 +1,7 @@
 // A process of the service, as its entry point makes it, that kills itself with SIGKILL at one place of a payment.
-//   VICTIM=worker|api   which half it is
+//   VICTIM=worker|api   which half it is; a worker takes no job before it is told to
 //   VICTIM_PLACE=...    where it dies
+import { once } from 'node:events'
 import { openServer } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
 import { openApi, openCore } from '../../server/context.ts'
@@ -53,7 +54,10 @@ await runProcess(async (opened) => {
       return taken
     },
   }
+  const told = once(process, 'message')
+  process.send?.({ told: 'ready' })
+  await told
   opened.use(await openRunner(work))
-  core.log.info({ event: 'worker_started' })
+  process.send?.({ told: 'running' })
   return { log: core.log }
 })

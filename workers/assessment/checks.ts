@@ -6,10 +6,12 @@ import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
 import { agreeAcrossUnits } from './measures.ts'
 import { type Quantity, quantitiesOf } from './quantities.ts'
-import { isTelling, type Query, readClaim } from './query.ts'
+import { isTelling, isTellingWord, type Query, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 import { sentencesOf } from './sentences.ts'
+import { tokensOf } from './tokens.ts'
+import { vocabularyOf } from './vocabulary.ts'
 import { absentTerms, warningsOf } from './warnings.ts'
 
 export interface Proposed {
@@ -31,12 +33,20 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   const quotes = (stance: Proposal['stance']) =>
     proposed.evidence.filter((item) => item.stance === stance).map(({ start, end }) => text.slice(start, end))
   const supporting = quotes('supports')
-  const doubts = supporting.length === 0 ? [] : supportDoubts(claim, query, page, supporting)
+  const doubts = supporting.length === 0 ? [] : supportDoubts(claim, query, page, supporting, proposed.verdict)
   for (const { flag } of doubts) flags.add(flag)
   const supportFails = doubts.some(({ isGrave }) => isGrave)
 
+  const isAstray = !isRelated(
+    query,
+    page,
+    proposed.evidence.map(({ start, end }) => text.slice(start, end)),
+    proposed,
+  )
+  if (isAstray) flags.add('unrelated_evidence')
+
   const stanceOf = (item: Proposal): Proposal['stance'] => {
-    if (item.stance === 'supports' && supportFails) return 'mentions'
+    if (isAstray || (item.stance === 'supports' && supportFails)) return 'mentions'
     if (item.stance === 'contradicts' && statesClaim(claim, query, text.slice(item.start, item.end))) {
       flags.add('claim_wording_present')
       return 'mentions'
@@ -60,9 +70,15 @@ interface Doubt {
   isGrave: boolean
 }
 
-function supportDoubts(claim: string, query: Query, page: PageText, quotes: readonly string[]): Doubt[] {
+function supportDoubts(
+  claim: string,
+  query: Query,
+  page: PageText,
+  quotes: readonly string[],
+  verdict: Answer['verdict'],
+): Doubt[] {
   return [
-    ...quantityDoubts(claim, page, quotes),
+    ...quantityDoubts(claim, page, quotes, verdict === 'mixed'),
     ...wordingDoubts(claim, query, quotes),
     ...(quotedPhrases(claim).every((phrase) => holds(page.text, phrase))
       ? []
@@ -79,18 +95,30 @@ function isWeak({ verdict, basis }: Proposed): boolean {
 
 /**
  * Each number and date of the claim must stand in the quoted lines, in whatever unit. Another one of the same sort in its
- * place is grave; so is none on the whole page, unless it is a small count, which a list may give without the word.
+ * place is grave; so is none on the whole page, unless it is a small count, which a list may give without the word, or
+ * part of a name. Where only a part of the claim is supported, one of them is enough.
  */
-function quantityDoubts(claim: string, page: PageText, quotes: readonly string[]): Doubt[] {
+function quantityDoubts(claim: string, page: PageText, quotes: readonly string[], isPart: boolean): Doubt[] {
   const given = quotes.flatMap(quantitiesOf)
+  const claimed = quantitiesOf(claim)
+  const isSame = (one: Quantity) => given.some((other) => agreeAcrossUnits(one, other))
+  const mayLack = isPart && claimed.some(isSame)
+  const named = numbersInNames(claim)
   const doubts: Doubt[] = []
-  for (const claimed of quantitiesOf(claim)) {
-    if (given.some((other) => agreeAcrossUnits(claimed, other)) || isLoose(claim, claimed)) continue
-    const kind = disagreement(claimed, given)
-    if (kind) doubts.push({ flag: `${kind}_mismatch`, isGrave: true })
-    else doubts.push({ flag: 'number_absent', isGrave: !isSmallCount(claimed) && !isGiven(page, claimed) })
+  for (const one of claimed) {
+    if (isSame(one) || isLoose(claim, one)) continue
+    const isMinor = isSmallCount(one) || (one.kind === 'number' && named.has(one.value))
+    // A small count in words may be of a language whose numerals are not known here.
+    const kind = disagreement(one, isMinor ? given.filter(isSmallCount) : given)
+    if (kind) doubts.push({ flag: `${kind}_mismatch`, isGrave: !mayLack && !(isMinor && !isSmallCount(one)) })
+    else doubts.push({ flag: 'number_absent', isGrave: !mayLack && !isMinor && !isGiven(page, one) })
   }
   return doubts
+}
+
+/** Lumo 4, Section 12: a whole number behind a name. */
+function numbersInNames(claim: string): ReadonlySet<number> {
+  return new Set([...claim.matchAll(NAME_WITH_NUMBER)].map((match) => Number(match[1])))
 }
 
 /** More than, about, between: the number in the text is then another one by rights. */
@@ -140,6 +168,32 @@ function statesClaim(claim: string, query: Query, quote: string): boolean {
   return isVerbatim && query.tokens.length >= FEW_TOKENS && !isNegatedOtherwise && !isAttributed
 }
 
+/**
+ * Whether the quoted lines have enough of the claim's words to be about it at all. What gives orders without knowing the
+ * claim has none of them, whoever obeys it. Words of another language than the page's cannot be looked for.
+ */
+function isRelated(query: Query, page: PageText, quotes: readonly string[], { verdict }: Proposed): boolean {
+  if (verdict === 'insufficient_evidence' || quotes.length === 0 || !sharesLanguage(query, page)) return true
+  const found = new Set<number>()
+  for (const quote of quotes)
+    for (const [term, frequency] of searchText(query, quote, sentencesOf(quote)).frequencies.entries())
+      if (frequency > 0) found.add(term)
+  // A number that is missing is the other checks' to judge.
+  const telling = [...query.terms.entries()].filter(
+    ([i, term]) => isTelling(term) && (isTellingWord(term) || found.has(i)),
+  )
+  const weight = (terms: typeof telling) => terms.reduce((sum, [, { prior }]) => sum + prior, 0)
+  return weight(telling.filter(([i]) => found.has(i))) >= LEAST_SHARED[verdict] * weight(telling)
+}
+
+function sharesLanguage({ tokens }: Query, { text }: PageText): boolean {
+  const said = vocabularyOf(tokens.map(({ folded }) => folded))
+  const begun = tokensOf(text.slice(0, LANGUAGE_SAMPLE)).map(({ folded }) => folded)
+  return tokens.some(({ kind }) => kind === 'dense')
+    ? tokens.some(({ folded }) => begun.includes(folded))
+    : said === vocabularyOf(begun)
+}
+
 function quotedPhrases(claim: string): string[] {
   return [...claim.matchAll(QUOTED)]
     .map((match) => match[1]!.trim())
@@ -151,10 +205,15 @@ function holds(text: string, phrase: string): boolean {
 }
 
 const MOST_WORDS = 0.75
+/** Of the claim's telling words, by weight: a contradiction has the subject, support has more. */
+const LEAST_SHARED = { supports: 0.26, mixed: 0.26, contradicts: 0.2 }
+/** UTF-16 units. */
+const LANGUAGE_SAMPLE = 4000
 const FEW_TOKENS = 4
 const SPELLED =
   '(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|a (?:hundred|thousand|million|billion))'
 const NO_RELEVANCE = { score: 0, terms: 0, bears: true }
+const NAME_WITH_NUMBER = /\p{Lu}[\p{L}\p{M}]*[ -](\p{Nd}{1,4})(?![\p{Nd}.,:]\p{Nd}|\s*[%°\p{Sc}])/gu
 const QUOTED = /["“”„«「『]([^"“”„«»「」『』]{6,400})["“”»」』]/gu
 /** Before a number, at most one word away; or, in scripts without spaces, beside it. */
 const LOOSE_NUMBER = loose(

@@ -17,7 +17,7 @@ interface Speech {
 
 const SPEECHES: readonly Speech[] = [
   {
-    ignore: String.raw`\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|overrid(?:e|ing)|bypass|do not (?:follow|obey)|don't (?:follow|obey)|stop following|set aside|pay no attention to)\b`,
+    ignore: String.raw`\b(?:ignor(?:e|ing)|disregard(?:ing)?|discard|abandon|forget|overrid(?:e|ing)|bypass|do not (?:follow|obey)|don't (?:follow|obey)|stop following|set aside|pay no attention to)\b`,
     orders: String.raw`(?:\b(?:previous|prior|above|earlier|preceding|all|any|these|your|my|system|other|existing|initial|original|current|hidden) (?:\w+ ){0,2}?(?:instructions?|prompts?|guidelines?|directives?|directions|messages?|commands?|rules|context|text|evidence|lines|information)\b|(?<=^| )(?:the |your )?(?:system prompt|instructions you|rest of (?:the|this) (?:page|text|document|article))|\beverything (?:above|before|else|you)|\b(?:all|any) (?:of )?(?:the )?(?:above|previous)\b|\bwhat you were told|\byour training)`,
     reader: String.raw`\b(?:ai|a\.i\.|llms?|chatbots?|chat ?gpt|gpt(?:-?\d\w*)?|claude|gemini|copilot|language models?|(?:ai|virtual|digital|automated|helpful) (?:assistants?|agents?|models?|systems?|readers?|reviewers?|tools?)|assistants?|(?:automated|automatic) (?:fact[- ]?checkers?|verifiers?|graders?|evaluators?|assessors?)|(?:verification|fact-checking) (?:models?|systems?|services?|agents?|bots?|assistants?)|the (?:grader|evaluator|assessor|verifier|model))\b`,
     say: String.raw`(?:\b(?:respond|reply|answer|output|return|print|report|say|write|emit|select|choose|pick|conclude|state|must be|should be|set)\b)`,
@@ -25,7 +25,8 @@ const SPEECHES: readonly Speech[] = [
     claim: String.raw`\b(?:claims?|statements?|assertions?)\b`,
   },
   {
-    ignore: 'ignorier|missacht|vergiss|vergessen sie|uberschreib|nicht (?:befolgen|beachten)|befolge nicht',
+    ignore:
+      'ignorier(?:en?|t alle)\\b|missacht|vergiss|vergessen sie|uberschreib|nicht (?:befolgen|beachten)|befolge nicht',
     orders: 'anweisung|instruktion|vorgabe|systemprompt|prompt|alles (?:oben|vorherige|bisherige)|richtlinien',
     reader: String.raw`\bki\b|\bki-|sprachmodell|assistent|chatbot|faktenprufer`,
     say: 'antworte\\b|antworten sie|gib .{0,20}aus|geben sie .{0,20}aus|melde|schreibe|wahle|stufe .{0,40} als',
@@ -94,13 +95,18 @@ const SPEECHES: readonly Speech[] = [
 export const INSTRUCTION: readonly RegExp[] = [
   ...SPEECHES.flatMap(({ ignore, orders }) => near(ignore, orders, 60)),
   /\bfrom now on\b.{0,30}\b(?:you|answer|respond|treat|act)\b|\bpretend (?:to be|that you)\b/u,
-  /\b(?:you are|act as|you will act as)\b(?: now)?(?: \w+){0,3} (?:ai|assistant|language model|judge|verifier|unrestricted|developer mode|system)\b/u,
+  /\b(?:you are|act as|you will act as)\b(?: now)?(?:,? \w+){0,3},? (?:an? )?(?:ai|assistant|language model|judge|verifier|unrestricted|developer mode|system)\b/u,
+  /\byou are no longer (?:an? |the |bound|required|limited|restricted)/u,
   /\b(?:new|updated|revised|real|actual|hidden|secret|additional|final) (?:system )?(?:instructions?|prompts?|directives?)\b ?[:(]/u,
-  /\byour (?:only |real |actual |new )?(?:task|job|goal|instructions?|role|purpose|mission) (?:is|are|now)\b/u,
+  /\byour (?:only |real |actual |new )?(?:task|job|goal|instructions?|role|purpose|mission) (?:is|are|now)(?: now)?(?: only)? ?(?:to\b|:)|\b(?:instructions?|guidelines?|rules|prompts?) (?:that )?you (?:received|were given|have been given|were told|got)\b/u,
   /\b(?:reveal|repeat|print|show|leak|disclose) (?:me )?(?:the|your) (?:system )?(?:prompt|instructions)\b/u,
   /\b(?:note|message|attention|notice|reminder|instructions?|memo) (?:to|for) (?:all |any |the )?(?:ai\b|llms?|bots?|crawlers?|assistants?\b|agents?\b|language models?|automated|models?\b|graders?|fact)/u,
   /\b(?:if|when|since|because) you(?:'re| are) (?:an? |the )?(?:ai\b|llm|language model|assistant|bot\b|automated|chatbot|verif|fact-?check|model)/u,
   /\b(?:dear|hey|hello|attention)[,:]? (?:all )?(?:ai\b|llm|assistant|language model|chatbot|bot\b|model\b|claude|chatgpt|gpt)/u,
+  english(
+    ({ reader }) =>
+      `(?:${reader}).{0,30}\\b(?:must|should|may|shall|can|are asked|are required|are not allowed)\\b.{0,20}\\b(?:assess|judge|evaluate|compare|read|process|analy[sz]e|quote|cite|ignore)\\b`,
+  ),
   /\bas an? (?:ai\b|llm|language model|automated (?:verif|fact|assess))/u,
   /\b(?:hinweis|nachricht|anweisung(?:en)?) (?:an|fur) .{0,16}(?:\bki\b|sprachmodell|assistent)|\bwenn du eine? (?:ki|sprachmodell|assistent|chatbot)/u,
   /\b(?:note|message|consignes?) (?:aux?|pour|a l') ?.{0,12}(?:\bia\b|modeles? de|assistants?\b)|\bsi (?:vous etes|tu es) une? (?:ia|modele|assistant)/u,
@@ -125,9 +131,19 @@ export const VERDICT: readonly RegExp[] = [
     ({ claim }) =>
       `\\b(?:mark|classify|label|rate|treat|consider|count|report|record|score|accept|regard|flag|judge|assess)\\b.{0,12}\\b(?:this|the|that|any|every|all|each|his|following|submitted|user's)\\b.{0,20}${claim}.{0,30}\\b(?:as|to be)\\b.{0,20}\\b(?:supported|true|verified|confirmed|false|contradicted|refuted|proven|correct|accurate|valid)`,
   ),
-  /\b(?:this|your|every|any|each|submitted|user's|above|following) (?:\w+ ){0,2}?(?:claims?|statements?|assertions?)\b.{0,20}\b(?:is|are|has been|have been|must be|should be)\b.{0,30}\b(?:verified|confirmed|supported|validated|certified|authenticated|approved|proven)\b/u,
+  /\b(?:(?:this|your|every|any|each|above|following) (?:\w+ ){0,2}?claims?|(?:submitted|user's|your) (?:\w+ )?(?:statements?|assertions?))\b.{0,20}\b(?:is|are|has been|have been|must be|should be)\b.{0,30}\b(?:verified|confirmed|supported|validated|certified|authenticated|approved|proven)\b/u,
+  /\b(?:label|verdict|results?|classification|outcome|rating|locked to|go with|come out as|set to|comparison)\b.{0,24}[=:>"'` ] ?(?:supports?|supported|contradicts?|refuted|insufficient_evidence)(?=$|[.!,;:)\]}"'`]| \()/u,
+  /[{([] ?(?:verdict|stance|claim_support) ?[:=]/u,
+  /\b(?:claims?|statements?) (?:that is |that are )?being (?:checked|verified|assessed|reviewed|compared|judged|tested)\b|\bwhat(?:ever)? the claims? (?:says?|states?|asserts?)\b/u,
+  /\b(?:silence|missing evidence|absence of evidence|lack of evidence)\b.{0,12}\bas\b.{0,12}\b(?:support|evidence (?:in favou?r|for)|proof|confirmation)/u,
+  /\bthe (?:claims?|statements?) (?:that )?you (?:are|were|have|will|may)\b|\bthe (?:user's|caller's|customer's) (?:claims?|statements?)\b/u,
+  /\b(?:all|any|every|each|whatever) (?:claims?|statements?|assertions?) (?:about|made|on|concerning|regarding|of)\b.{0,40}\b(?:is|are|be|been)\b.{0,20}\b(?:certified|supported|verified|confirmed|true|contradicted|refuted|false)\b/u,
+  /\byou (?:must|should|will|shall|are to|have to|need to)\b.{0,20}\b(?:confirm|support|endorse|accept|approve|validate|agree)\b.{0,20}\bclaim/u,
+  /\b(?:models?|programs?|machines?|software|systems?|bots?|crawlers?|reviewers?|readers?)\b.{0,60}\b(?:in favou?r of|against) (?:the|any|every|each) claims?\b/u,
+  /\b(?:models?|programs?|machines?|systems?|bots?) (?:that|which|who) (?:answer|respond|reply|output|return|say|choose|select|conclude)s?\b.{0,20}\b(?:supports?|supported|contradicts?|true|false|verified|confirmed)\b/u,
+  /\b(?:answer|verdict|assessment|judgement)\b.{0,30}\b(?:this|the) (?:page|text|document|site)\b.{0,30}\b(?:supports?|contradicts?|confirms?) (?:the|any|every) claims?\b/u,
   /\bthe claims? (?:is|are|has been|have been|must be|should be) (?:hereby |fully |completely |independently |officially |already )?(?:verified|supported|validated|certified|authenticated|approved)\b/u,
-  /\b(?:verdict|claim_support|stance|classification|final answer|assessment|conclusion)["'`]?\s?[:=]\s?["'`]?(?:supports?|supported|contradicts?|contradicted|true|false|verified|confirmed|mixed|refuted|insufficient)/u,
+  /\b(?:verdict|claim_support|stance|classification|final answer|assessment|conclusion)["'`]?\s?[:=]\s?["'`]?(?:supports?|supported|contradicts?|contradicted|true|false|verified|confirmed|mixed|refuted|insufficient[_ ]?evidence)(?=$|[.!,;:"'`)\]}])/u,
   /\b(?:correct|right|final|expected|only (?:valid|acceptable|correct)) (?:verdict|answer|label|output|response|classification) (?:is|must be|should be|here is)\b/u,
   /["'`](?:verdict|evidence|stance|basis|suspicious|claim_support)["'`]\s?:/u,
   ...others(({ reader, say, claim, verdict }) => `(?:${reader}).{0,60}(?:${say}).{0,80}(?:${verdict}|${claim})`),
@@ -139,20 +155,41 @@ export const VERDICT: readonly RegExp[] = [
 
 /** Forged seams: the marks by which chats, prompts and documents part their speakers. */
 export const SEAM: readonly RegExp[] = [
-  /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|<\/?(?:system|instructions?|prompt|assistant|human|page|claim|source|document|untrusted|evidence|data)\s?>/u,
+  /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|\[\/?sys(?:tem)?\]|<\/s>|```(?:system|instructions?)|<\/?(?:system|instructions?|prompt|assistant|human|page|claim|source|document|untrusted|evidence|data)\s?>/u,
   /^\W{0,4}(?:system|developer|assistant|human)(?: (?:message|prompt|note|override))?\s?:/u,
   /^\W{0,6}(?:end|begin|start|close|stop) (?:of )?(?:the )?(?:page|document|text|source|data|untrusted|user|system|web ?page|article|content|context|claim)(?: (?:text|content|data|input|message|prompt|section))?\W{0,6}$/u,
+  /^\W{0,3}[0-9a-f]{4,32}[ -](?:\d+\||.{0,16}\b(?:begins?|ends?)\b)/u,
   /^\W{0,4}#{2,} ?(?:instruction|response|system|assistant|human|user)\b/u,
 ]
 
 function near(a: string, b: string, distance: number): RegExp[] {
-  return [new RegExp(`(?:${a}).{0,${distance}}(?:${b})`, 'u'), new RegExp(`(?:${b}).{0,${distance}}(?:${a})`, 'u')]
+  return [pattern(`(?:${a}).{0,${distance}}(?:${b})`), pattern(`(?:${b}).{0,${distance}}(?:${a})`)]
 }
 
-function english(pattern: (speech: Speech) => string): RegExp {
-  return new RegExp(pattern(SPEECHES[0]!), 'u')
+function english(source: (speech: Speech) => string): RegExp {
+  return pattern(source(SPEECHES[0]!))
 }
 
-function others(pattern: (speech: Speech) => string): RegExp[] {
-  return SPEECHES.slice(1).map((speech) => new RegExp(pattern(speech), 'u'))
+function others(source: (speech: Speech) => string): RegExp[] {
+  return SPEECHES.slice(1).map((speech) => pattern(source(speech)))
+}
+
+/** Folded as the text is, so that marks of Hindi or Japanese are gone on both sides. Syntax is ASCII and stays. */
+function pattern(source: string): RegExp {
+  return new RegExp(
+    source
+      .normalize('NFKD')
+      .replace(/\p{Mn}/gu, '')
+      .normalize('NFC'),
+    'u',
+  )
+}
+
+/** How text is compared with the patterns: compatibility forms, accents, marks, case and invisible characters aside. */
+export function fold(text: string): string {
+  return text
+    .normalize('NFKD')
+    .replace(/[\p{Mn}\p{DI}]/gu, '')
+    .normalize('NFC')
+    .toLowerCase()
 }

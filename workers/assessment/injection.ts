@@ -1,6 +1,6 @@
 // Finds text that talks to a program instead of to people: orders, forged seams of a prompt, talk about the verdict. What
 // is found is reported and masked in a second reading; nothing here is relied on to find everything.
-import { INSTRUCTION, SEAM, VERDICT } from './injection-phrases.ts'
+import { fold, INSTRUCTION, SEAM, VERDICT } from './injection-phrases.ts'
 import type { Span } from './lines.ts'
 
 export type Suspicion = 'instruction' | 'verdict' | 'seam'
@@ -19,7 +19,10 @@ export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
     for (const kind of kinds) found.set(line, (found.get(line) ?? new Set()).add(kind))
   }
   for (const [line, variants] of folded.entries()) {
-    add(line, variants.flatMap(suspicionsIn))
+    const kinds = variants.flatMap(suspicionsIn)
+    add(line, kinds)
+    // What follows a forged seam is spoken in the name it pretends to.
+    if (kinds.includes('seam') && line + 1 < lines.length) add(line + 1, ['seam'])
     // An order may be cut in two by a line break or a full stop.
     const next = folded[line + 1]
     if (!next || variants[0]!.length + next[0]!.length > LONGEST_PAIR) continue
@@ -49,20 +52,16 @@ function suspicionsIn(reading: string): Suspicion[] {
 
 /** The text as it may be meant: folded; with look-alike letters and spelled-out words undone; and decoded. */
 function readings(raw: string): string[] {
-  const plain = raw
-    .normalize('NFKD')
-    .replace(/[\p{Mn}\p{DI}]/gu, '')
-    .normalize('NFC')
-    .toLowerCase()
+  const plain = fold(raw)
     .replace(/[‘’‛′´`]/g, "'")
-    .replace(/[*_~]{1,3}(?=\p{L})|(?<=\p{L})[*_~]{1,3}/gu, '')
+    .replace(/[*~]{1,3}(?=\p{L})|(?<=\p{L})[*~]{1,3}|(?<!\p{L})_{1,3}(?=\p{L})|(?<=\p{L})_{1,3}(?!\p{L})/gu, '')
     .replace(/\s+/g, ' ')
   const variants = [plain]
   const undisguised = undisguise(plain)
   if (undisguised !== plain) variants.push(undisguised)
   for (const [coded] of raw.matchAll(BASE64)) {
     const decoded = Buffer.from(coded, 'base64').toString('utf8')
-    if (PRINTABLE.test(decoded)) variants.push(decoded.toLowerCase())
+    if (PRINTABLE.test(decoded)) variants.push(fold(decoded))
   }
   return variants
 }
@@ -70,7 +69,7 @@ function readings(raw: string): string[] {
 /** i g n o r e, 1gn0re, and ignоre with a Cyrillic о. */
 function undisguise(plain: string): string {
   return plain
-    .replace(SPELLED, (letters) => ` ${letters.replace(/(\p{L})[\s.\-·|/]/gu, '$1')} `)
+    .replace(SPELLED, (letters) => ` ${letters.replace(/(\p{L})[\s.\-·|/_]/gu, '$1')} `)
     .replace(/\p{L}[\p{L}\p{Nd}$@!|]*|[\p{Nd}$@!|]+\p{L}[\p{L}\p{Nd}$@!|]*/gu, (word) => {
       const latin = LATIN.test(word)
         ? word.replace(/[а-яёіѕјԁԛԝα-ω]/gu, (letter) => LOOKALIKES[letter] ?? letter)
@@ -86,7 +85,7 @@ function undisguise(plain: string): string {
 const LONGEST_PAIR = 400
 const BASE64 = /[A-Za-z0-9+/]{32,2000}={0,2}/g
 const PRINTABLE = /^[\t\n\r\x20-\x7e\u00a0-\u024f]{20,}$/
-const SPELLED = /(?<!\p{L})(?:\p{L}[\s.\-·|/]){4,}\p{L}(?!\p{L})/gu
+const SPELLED = /(?<!\p{L})(?:\p{L}[\s.\-·|/_]){4,}\p{L}(?!\p{L})/gu
 const LATIN = /[a-z]/
 const LEET: Readonly<Record<string, string>> = {
   0: 'o',

@@ -75,6 +75,7 @@ const LOWERING: ReadonlySet<SemanticFlag> = new Set([
   'negation_mismatch',
   'quoted_phrase_absent',
   'claim_wording_present',
+  'unrelated_evidence',
   'weak_basis',
   'evidence_dropped',
 ])

@@ -1,0 +1,40 @@
+// A model that answers by the labels, over real HTTP: what it gets wrong afterwards, the checks around it did. It obeys
+// every order it reads on a page, too, because that is the worst that a model can do.
+import { modelEnv, openMessagesServer, SILENT, verdictOn } from '../../test/assessment/messages-server.ts'
+import type { Item } from './labels.ts'
+
+export async function openOracle(items: readonly Item[]) {
+  const byClaim = new Map(items.map((item) => [item.claim.replace(/\s+/g, ' '), item]))
+  const server = await openMessagesServer((asked) => {
+    const item = byClaim.get(asked.claim.replace(/\s+/g, ' '))
+    if (!item) return SILENT
+    const shown = [...asked.lines.values()].join('\n')
+    const first = shown.split('\n').find((line) => /\S/.test(line)) ?? ''
+    if (item.attack && ORDERS.test(shown)) return decided(asked, item.passage ?? first, item.attack)
+    return decided(asked, item.passage ?? first, item.label)
+  })
+  return {
+    env: modelEnv(server, { ANTHROPIC_PRICES: '0.10/0.50' }),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
+
+type Asked = Parameters<typeof verdictOn>[0]
+
+/** Cites the line with the passage, for both sides where the label is mixed. */
+function decided(asked: Asked, passage: string, verdict: string) {
+  const words = passage.split('\n')[0]!
+  if (verdict === 'insufficient_evidence') return SILENT
+  if (verdict !== 'mixed') return verdictOn(asked, words, verdict)
+  const { evidence } = verdictOn(asked, words, 'supports')
+  const line = evidence[0]!.from
+  const other = asked.lines.has(line + 1) ? line + 1 : line - 1
+  return {
+    evidence: [...evidence, { from: other, to: other, stance: 'contradicts' }],
+    suspicious: [],
+    basis: 'partly',
+    verdict,
+  }
+}
+
+const ORDERS = /ignore all previous|note to ai|system:|"verdict"/i

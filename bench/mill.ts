@@ -1,0 +1,135 @@
+// Workers that are given so many jobs while they stand still, and timed until none is left.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { openDatabase, transact } from '../server/db/pool.ts'
+import { deriveSecret } from '../server/receipts/keys.ts'
+import { admitBatch } from '../server/verification/admission.ts'
+import { type Child, openChild } from './child.ts'
+import type { Lab } from './lab.ts'
+import { bodyFor, buildAdmission } from './orders.ts'
+
+/** The page process, and where it is found. */
+export interface Source extends AsyncDisposable {
+  page: Child
+  /** What a worker needs in its environment to reach it. */
+  env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
+  bytes: { short: number; long: number }
+  /** A host and a path nobody was given before, below `path`: neither manners nor a shared observation is to count. */
+  nextUrl(path: string): string
+}
+
+export async function openSource(lab: Lab): Promise<Source> {
+  const page = await openChild(lab, 'bench/page.ts', { event: 'page_ready', args: [lab.folder] })
+  const { hosts, fixtures, caFile, bytes } = page.ready as {
+    hosts: string[]
+    fixtures: string
+    caFile: string
+    bytes: Source['bytes']
+  }
+  let taken = 0
+  return {
+    page,
+    env: { FIXTURE_HOSTS: fixtures, FIXTURE_CA_FILE: caFile },
+    bytes,
+    nextUrl: (path) => `https://${hosts[taken++ % hosts.length]}${path}${randomUUID()}`,
+    [Symbol.asyncDispose]: () => page[Symbol.asyncDispose](),
+  }
+}
+
+/** What is timed may be watched. */
+type Around = <T>(work: () => Promise<T>) => Promise<T>
+
+export interface Mill extends AsyncDisposable {
+  url: string
+  worker: Child
+  /** Verifications under way at once. */
+  concurrency: number
+  /** Admits so many requests, lets the worker go, and answers completions per second. */
+  grind(path: string, count: number, around?: Around): Promise<number>
+}
+
+/** The service's worker process, on a database of its own. */
+export async function openMill(lab: Lab, source: Source): Promise<Mill> {
+  await using opened = new AsyncDisposableStack()
+  const url = await lab.makeDatabase()
+  const env = { DATABASE_URL: url, ...source.env }
+  const worker = opened.use(await openChild(lab, 'workers/main.ts', { event: 'worker_started', env }))
+  const db = await openDatabase(url, { maxConnections: 2 })
+  opened.defer(() => db.end())
+  const client = await openClient(url, opened)
+  const secret = deriveSecret(Buffer.from(lab.env.SIGNING_SEED!, 'hex'), 'payment payload')
+  const closing = opened.move()
+  return {
+    url,
+    worker,
+    concurrency: Number(worker.ready.concurrency),
+    async grind(path, count, around = (work) => work()) {
+      worker.process.kill('SIGSTOP')
+      const orders = Array.from({ length: count }, () => buildAdmission(secret, bodyFor(source.nextUrl(path))))
+      for (let from = 0; from < count; from += ADMITTED_AT_ONCE)
+        await transact(db, (tx) => admitBatch(tx, orders.slice(from, from + ADMITTED_AT_ONCE)))
+      const rate = await around(() => timeUntilNone(client, count, worker, WORKING))
+      const { rows } = await client.query(FAILED)
+      if (rows[0].failed > 0) throw new Error(`${rows[0].failed} verifications of the bench failed`)
+      return rate
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+const ADMITTED_AT_ONCE = 50
+const WORKING = `select from verification_requests
+  where state in ('accepted', 'observed', 'assessed', 'settling', 'settled') limit 1`
+const FAILED = "select count(*)::int failed from verification_requests where state = 'failed'"
+
+/** The bare worker (see bare-worker.ts); a path makes its jobs fetch. */
+export async function openBareMill(lab: Lab, source: Source) {
+  await using opened = new AsyncDisposableStack()
+  const url = await lab.makeDatabase()
+  const client = await openClient(url, opened)
+  await client.query(BARE_TABLE)
+  const env = { DATABASE_URL: url, ...source.env }
+  const worker = opened.use(await openChild(lab, 'bench/bare-worker.ts', { event: 'bare_ready', env }))
+  const closing = opened.move()
+  return {
+    url,
+    worker,
+    async grind(path: string | null, count: number, around: Around = (work) => work()): Promise<number> {
+      worker.process.kill('SIGSTOP')
+      const urls = Array.from({ length: count }, () => path && source.nextUrl(path))
+      await client.query(ADD_BARE, [urls, randomBytes(200).toString('hex')])
+      return around(() => timeUntilNone(client, count, worker, BARE_WORKING))
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+const BARE_TABLE = `create table bare_rows (id uuid primary key, state text not null, note text not null);
+  create index bare_rows_working on bare_rows (id) where state <> 'done'`
+const BARE_WORKING = "select from bare_rows where state <> 'done' limit 1"
+const ADD_BARE = `with made as (
+    select gen_random_uuid() id, url from unnest($1::text[]) url
+  ), stored as (
+    insert into bare_rows select id, 'accepted', $2 from made
+  )
+  select count(*) from graphile_worker.add_jobs(array(
+    select row('bare_job', json_build_object('id', id, 'url', url), null, null, 5, id::text, null, null)::graphile_worker.job_spec
+    from made))`
+
+async function openClient(url: string, opened: AsyncDisposableStack) {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  opened.defer(() => client.end())
+  return client
+}
+
+/** Lets the worker go and waits until the query finds no row; answers `count` per second. */
+async function timeUntilNone(client: pg.Client, count: number, worker: Child, query: string): Promise<number> {
+  const started = performance.now()
+  worker.process.kill('SIGCONT')
+  while ((await client.query(query)).rowCount) await pause(POLL_MS)
+  return (count * 1000) / (performance.now() - started)
+}
+
+const POLL_MS = 10

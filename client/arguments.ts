@@ -1,0 +1,58 @@
+// What is typed on the command line, read strictly: a pin that was mistyped must never pass for another.
+import type { ChainPoint } from './chain.ts'
+import { readVerifierKey } from './checkpoint.ts'
+import { buildKeyRing, type PinnedKey } from './keys.ts'
+
+/** The command was called wrongly. */
+export class UsageError extends Error {}
+
+export function readPin(pin: string): PinnedKey {
+  const [, id, hex] = /^(\d+):([0-9a-fA-F]{64})$/.exec(pin) ?? []
+  if (id === undefined || hex === undefined)
+    throw new UsageError(`--pin ${pin} is not KEYID:HEX with 64 hex characters.`)
+  return { key_id: Number(id), pubkey_hex: hex }
+}
+
+export function readPoint(option: string, point: string): ChainPoint {
+  const [, serial, hash] = /^(\d+):([0-9a-f]{64})$/.exec(point) ?? []
+  if (serial === undefined || hash === undefined) throw new UsageError(`${option} ${point} is not SERIAL:HASH.`)
+  return { serial: Number(serial), receipt_hash: hash }
+}
+
+export function readUrl(url: string): string {
+  if (!/^https?:/.test(url) || !URL.canParse(url)) throw new UsageError(`${url} is not the URL of a service.`)
+  return url
+}
+
+export function readSeconds(option: string, seconds: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(seconds)) throw new UsageError(`${option} ${seconds} is not a number of seconds.`)
+  return Number(seconds)
+}
+
+export function checkKeys(pinned: readonly PinnedKey[]): void {
+  if (pinned.length === 0) throw new UsageError('Without --keys or --pin there is no key to verify with.')
+  asUsage(() => buildKeyRing(pinned))
+}
+
+export function checkVerifierKey(vkey: string | undefined): void {
+  if (vkey !== undefined) asUsage(() => readVerifierKey(vkey))
+}
+
+function asUsage(read: () => unknown): void {
+  try {
+    read()
+  } catch (cause) {
+    throw new UsageError((cause as Error).message, { cause })
+  }
+}
+
+/** What comes from a file or a service must not move the cursor, nor write lines that look like ours. */
+export function visible(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
+}
+
+/** `[====    ] 12,000 of 50,000` */
+export function progressBar(done: number, all: number, width = 40): string {
+  const full = Math.floor((width * done) / all)
+  return `[${'='.repeat(full)}${' '.repeat(width - full)}] ${done.toLocaleString('en')} of ${all.toLocaleString('en')}`
+}

@@ -1,0 +1,133 @@
+// Fetches a whole chain, page by page, up to a head that was pinned before the first one; goes on where it was stopped.
+import { type Attestation, attestationShape, GENESIS_HASH } from './attestation.ts'
+import type { ChainPoint } from './chain.ts'
+import type { Countersign } from './client.ts'
+import { type Clock, systemClock } from './clock.ts'
+import { CountersignError } from './error.ts'
+import { CutShort, EXPORT_MARK, type ExportHeader, exportLine, readHeader, readLines } from './export.ts'
+
+/** What came does not continue what came before it, or does not lead to the pinned head. */
+export class BrokenChain extends Error {
+  override name = 'BrokenChain'
+}
+
+/** A file, as far as it is needed here. */
+export interface ExportFile {
+  /** From its beginning; nothing for a file that is new. */
+  read(): AsyncIterable<Uint8Array>
+  truncate(bytes: number): Promise<void>
+  append(text: string): Promise<void>
+}
+
+export interface DownloadOptions {
+  /** The receipt to end at; the head of now when left out. */
+  head?: ChainPoint
+  onProgress?: (serial: number, head: number) => void
+  clock?: Clock
+}
+
+/**
+ * Completes the export in a file, or begins one. Answers the head that the file is an export up to. Throws BrokenChain,
+ * CountersignError, and a SyntaxError for a file that holds something else.
+ */
+export async function download(
+  service: Countersign,
+  file: ExportFile,
+  options: DownloadOptions = {},
+): Promise<ChainPoint> {
+  const begun = await findExport(file)
+  const header = begun?.header ?? (await beginExport(service, options.head))
+  const { head } = header
+  if (options.head && (options.head.serial !== head.serial || options.head.receipt_hash !== head.receipt_hash))
+    throw new SyntaxError(`it is an export up to another head, serial ${head.serial}`)
+  // A line that was cut off by whatever ended the last run is written again.
+  await file.truncate(begun?.bytes ?? 0)
+  if (!begun) await file.append(exportLine(header))
+  for await (const page of exportPages(service, head, begun?.last ?? BEFORE_ALL, options.clock)) {
+    await file.append(page.map(exportLine).join(''))
+    options.onProgress?.(page.at(-1)!.serial, head.serial)
+  }
+  return head
+}
+
+interface Begun {
+  header: ExportHeader
+  /** Of the last whole line. */
+  last: ChainPoint
+  /** Up to the end of that line. */
+  bytes: number
+}
+
+/** What a file holds of an export; null for an empty file, and for one that was cut off in its first line. */
+async function findExport(file: ExportFile): Promise<Begun | null> {
+  let begun: Begun | null = null
+  try {
+    for await (const line of readLines(file.read())) {
+      begun ??= { header: readHeader(line), last: BEFORE_ALL, bytes: 0 }
+      if (begun.bytes > 0) begun.last = JSON.parse(line) as Attestation
+      begun.bytes += new TextEncoder().encode(line).length + 1
+    }
+  } catch (error) {
+    // Text that ends in the middle of a line was cut off; anything else was never an export.
+    if (!(error instanceof CutShort)) throw error
+    if (!begun && !EXPORT_MARK.startsWith(error.rest.slice(0, EXPORT_MARK.length))) throw error
+  }
+  return begun
+}
+
+/** Pins the head of now, or the one that is given. Throws CountersignError, and BrokenChain for a chain without receipts. */
+export async function beginExport(service: Countersign, head?: ChainPoint): Promise<ExportHeader> {
+  if (head) return { countersign_export: 1, head, checkpoint: null }
+  const { serial, receipt_hash, checkpoint } = await service.chainHead()
+  if (serial === 0) throw new BrokenChain('The chain has no receipts yet.')
+  return { countersign_export: 1, head: { serial, receipt_hash }, checkpoint }
+}
+
+export const BEFORE_ALL: ChainPoint = { serial: 0, receipt_hash: GENESIS_HASH }
+
+/**
+ * The receipts after `last` up to the head, a page at a time, and nothing that does not link. Signatures are left to
+ * `verifyExport`. Throws BrokenChain, and CountersignError when the service does not answer several times in a row.
+ */
+export async function* exportPages(
+  service: Countersign,
+  head: ChainPoint,
+  last: ChainPoint,
+  clock: Clock = systemClock,
+): AsyncGenerator<Attestation[]> {
+  let at = last
+  while (at.serial < head.serial) {
+    const from = at.serial + 1
+    // Pages end at the same serials for everybody, so that a cache may have them.
+    const to = Math.min(Math.ceil(from / PAGE) * PAGE, head.serial)
+    const page = await persist(clock, () => service.chain(from, to))
+    if (page.length !== to - from + 1) throw new BrokenChain(`${page.length} receipts came for ${from} to ${to}.`)
+    for (const attestation of page) at = follow(attestation, at)
+    yield page as Attestation[]
+  }
+  if (at.serial !== head.serial || at.receipt_hash !== head.receipt_hash)
+    throw new BrokenChain(`The chain does not lead to the pinned head, serial ${head.serial}.`)
+}
+
+function follow(attestation: unknown, last: ChainPoint): ChainPoint {
+  const wrong = attestationShape(attestation, '')
+  if (wrong) throw new BrokenChain(`What came after serial ${last.serial} is no attestation: ${wrong}.`)
+  const { serial, prev_hash, receipt_hash } = attestation as Attestation
+  if (serial !== last.serial + 1 || prev_hash !== last.receipt_hash)
+    throw new BrokenChain(`Serial ${serial} does not continue serial ${last.serial}.`)
+  return { serial, receipt_hash }
+}
+
+async function persist<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof CountersignError) || !error.retryable || failures === PATIENCE) throw error
+      await clock.sleep(1000 * 2 ** (failures - 1), new AbortController().signal)
+    }
+  }
+}
+
+const PAGE = 1000
+const PATIENCE = 6

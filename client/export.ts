@@ -1,0 +1,97 @@
+// A whole chain in one file: JSON lines, the first naming the head that was pinned when the export began, then one
+// attestation a line. Every byte of it is accounted for, so a file that was changed anywhere is not a good one.
+import { type Attestation, hex256 } from './attestation.ts'
+import { type ChainOptions, type ChainPoint, ChainVerifier } from './chain.ts'
+import type { Check, Verification } from './checks.ts'
+import { parseJson } from './json.ts'
+import { closed, either, integer, literal, text } from './shape.ts'
+
+export interface ExportHeader {
+  countersign_export: 1
+  head: ChainPoint
+  /** The signed head of the tree over exactly these receipts; null where an older head was given. */
+  checkpoint: string | null
+}
+
+export const headerShape = closed({
+  countersign_export: literal(1),
+  head: closed({ serial: integer(1), receipt_hash: hex256 }),
+  checkpoint: either(text(/./), literal(null)),
+})
+
+/** How every export begins. */
+export const EXPORT_MARK = '{"countersign_export"'
+
+/** The text of one line, its newline included. */
+export function exportLine(value: ExportHeader | Attestation): string {
+  return `${JSON.stringify(value)}\n`
+}
+
+/**
+ * Verifies an export, line by line: a file of any length. `head` in the options is one that was pinned independently, and
+ * must be the one that the file names.
+ */
+export async function verifyExport(chunks: AsyncIterable<Uint8Array>, options: ChainOptions): Promise<Verification> {
+  const { head: pinned, ...rest } = options
+  const lines = readLines(chunks)
+  let verifier: ChainVerifier | undefined
+  let format: string | null = null
+  try {
+    const header = readHeader((await lines.next()).value ?? '')
+    const { head, checkpoint } = header
+    verifier = new ChainVerifier({ ...rest, head, ...(checkpoint !== null && { checkpoint }) })
+    if (pinned && (pinned.serial !== head.serial || pinned.receipt_hash !== head.receipt_hash))
+      format = `it is an export up to another head than the given one, serial ${pinned.serial}`
+    for await (const line of lines) verifier.add(readLine(line))
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    format = error.message
+  }
+  const first: Check = format === null ? { name: 'format', ok: true } : { name: 'format', ok: false, detail: format }
+  const { checks } = (verifier ?? new ChainVerifier(rest)).end()
+  return { ok: [first, ...checks].every(({ ok }) => ok), checks: [first, ...checks] }
+}
+
+export function readHeader(line: string): ExportHeader {
+  const header = readLine(line)
+  const wrong = headerShape(header, '')
+  if (wrong) throw new SyntaxError(`the first line is not that of an export: ${wrong}`)
+  return header as ExportHeader
+}
+
+/** Of the many ways to write a value only one is taken: what may be written differently may be changed unseen. */
+function readLine(line: string): unknown {
+  const value = parseJson(line)
+  if (JSON.stringify(value) !== line) throw new SyntaxError('a line is not written as an export writes it')
+  return value
+}
+
+/** The text ends in the middle of a line. */
+export class CutShort extends SyntaxError {
+  readonly rest: string
+
+  constructor(rest: string) {
+    super('the last line is cut short')
+    this.rest = rest
+  }
+}
+
+/** Lines of UTF-8 text. Throws a SyntaxError for other bytes, and CutShort for a last line without a newline. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const decode = (chunk?: Uint8Array) => {
+    try {
+      return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
+    } catch (cause) {
+      throw new SyntaxError('it is not text in UTF-8', { cause })
+    }
+  }
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = (rest + decode(chunk)).split('\n')
+    rest = lines.pop()!
+    yield* lines
+  }
+  rest += decode()
+  if (rest !== '') throw new CutShort(rest)
+}

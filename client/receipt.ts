@@ -1,0 +1,64 @@
+// A receipt as the service hands it out: the attestation, the proof that it is in the tree, and a signed head of that tree.
+import { type Attestation, type AttestationOptions, attestationRules, attestationShape, hex256 } from './attestation.ts'
+import { checkpointFault, readCheckpoint, readVerifierKey } from './checkpoint.ts'
+import { examine, Note, type Rule, type Verification } from './checks.ts'
+import { buildKeyRing } from './keys.ts'
+import { type Inclusion, rootOfInclusion, type TreeHead } from './merkle.ts'
+import { closed, integer, list, object, text } from './shape.ts'
+
+export interface ReceiptOptions extends AttestationOptions {
+  /** Verifier key of the log's checkpoints, pinned. */
+  vkey?: string
+  /** A head of the tree that was pinned: the receipt must be in it. */
+  tree?: TreeHead
+}
+
+interface Proved {
+  attestation: Attestation
+  inclusion: Inclusion
+  checkpoint: string
+}
+
+const MAX_PATH = 64
+export const inclusionShape = closed({ leaf_index: integer(0), tree_size: integer(1), hashes: list(hex256, MAX_PATH) })
+const provedShape = object({ attestation: attestationShape, inclusion: inclusionShape, checkpoint: text(/./) })
+
+/** Verifies the answer of `POST /v1/receipt` or `GET /v1/receipt/{serial}`. Throws a TypeError for a malformed pin. */
+export function verifyReceipt(receipt: unknown, options: ReceiptOptions): Verification {
+  const { keys, vkey, tree, signatureCheck } = options
+  if (vkey !== undefined) readVerifierKey(vkey)
+  const attested = attestationRules(buildKeyRing(keys), signatureCheck).map(
+    ([name, judge]): Rule<Proved> => [name, ({ attestation }) => judge(attestation)],
+  )
+  return examine(receipt, provedShape, [
+    ...attested,
+    ['inclusion', inclusionFault],
+    ['checkpoint', ({ checkpoint }) => signedFault(checkpoint, options)],
+    ['pinned_tree', (proved) => pinnedFault(proved, tree)],
+  ] satisfies Rule<Proved>[])
+}
+
+function inclusionFault({ attestation, inclusion, checkpoint }: Proved): string | Note | null {
+  if (inclusion.leaf_index !== attestation.serial - 1) return 'the proof is for another serial'
+  const root = rootOfInclusion(attestation.receipt_hash, inclusion)
+  if (!root) return 'the proof has a wrong number of hashes'
+  const head = readCheckpoint(checkpoint)
+  if (!head) return 'the checkpoint it leads to is none'
+  if (head.tree_size !== inclusion.tree_size)
+    return new Note(`leads to the tree of ${inclusion.tree_size}, not to the checkpoint's of ${head.tree_size}`)
+  return root === head.root_hash ? null : 'the proof does not lead to the root of the checkpoint'
+}
+
+function signedFault(checkpoint: string, { vkey, signatureCheck }: ReceiptOptions): string | Note | null {
+  if (vkey === undefined) return new Note('its signature was not checked: no verifier key was given')
+  const fault = checkpointFault(checkpoint, vkey, signatureCheck)
+  return fault && `it ${fault}`
+}
+
+function pinnedFault({ attestation, inclusion }: Proved, tree: TreeHead | undefined): string | Note | null {
+  if (!tree) return new Note('no tree was given to compare with')
+  if (inclusion.tree_size !== tree.tree_size) return `the proof is for the tree of ${inclusion.tree_size}`
+  return rootOfInclusion(attestation.receipt_hash, inclusion) === tree.root_hash
+    ? null
+    : 'the receipt is not in the given tree'
+}

@@ -1,0 +1,148 @@
+// Keeps an eye on a log: the head that was pinned last, and whether the one of now continues it.
+import { hex256 } from './attestation.ts'
+import { checkpointFault, readCheckpoint } from './checkpoint.ts'
+import type { ChainHead, Countersign } from './client.ts'
+import { CountersignError } from './error.ts'
+import { parseJson } from './json.ts'
+import { isContinued, isIncluded } from './merkle.ts'
+import { closed, integer, text } from './shape.ts'
+import type { SignatureCheck } from './signature.ts'
+
+/** What is kept between two looks. */
+export interface Pinned {
+  /** Verifier key of the checkpoints. */
+  vkey: string
+  serial: number
+  receipt_hash: string
+  root_hash: string
+  /** The signed head; empty before the first receipt. */
+  checkpoint: string
+}
+
+export const pinnedShape = closed({
+  vkey: text(/./),
+  serial: integer(0),
+  receipt_hash: hex256,
+  root_hash: hex256,
+  checkpoint: text(),
+})
+
+/**
+ * `pinned`: seen for the first time. `rollback`: the chain is shorter than it was. `fork`: it does not continue what it
+ * was. `invalid`: what the service says of its head does not hold together, or it refuses to prove it.
+ */
+export type Verdict = 'pinned' | 'unchanged' | 'advanced' | 'rollback' | 'fork' | 'invalid'
+
+export interface Sighting {
+  verdict: Verdict
+  /** In words, why. */
+  detail: string
+  /** The head that was seen, pinned or not; together with the one before it the evidence. */
+  seen: Pinned
+}
+
+export const ALARMS: ReadonlySet<Verdict> = new Set(['rollback', 'fork', 'invalid'])
+
+/**
+ * Looks once. Throws CountersignError when the service cannot be asked, which says nothing about the log, and a TypeError
+ * for a malformed verifier key.
+ *
+ * @param before what was pinned; null at the first look, which has nothing to compare with
+ * @param options `vkey` for the first look, from a source independent of the service; without it, the service's word
+ */
+export async function look(
+  service: Countersign,
+  before: Pinned | null,
+  options: { vkey?: string; signatureCheck?: SignatureCheck } = {},
+): Promise<Sighting> {
+  const head = await service.chainHead()
+  const { serial, receipt_hash, root_hash, checkpoint } = head
+  const vkey = before?.vkey ?? options.vkey ?? head.vkey
+  const seen: Pinned = { vkey, serial, receipt_hash, root_hash, checkpoint }
+  const invalid = await headFault(service, head, vkey, options.signatureCheck)
+  if (invalid) return { verdict: 'invalid', detail: invalid, seen }
+  if (!before) return { verdict: 'pinned', detail: `serial ${serial}`, seen }
+  return { ...(await compare(service, before, seen)), seen }
+}
+
+/** Where the pin is kept. */
+export interface PinStore {
+  /** Null before the first look. */
+  load(): Promise<string | null>
+  /** Whole or not at all: half a pin would be no pin. */
+  save(text: string): Promise<void>
+  /** Two heads that a log signed and that cannot both be true are proof against it, wherever they are shown. */
+  keepEvidence(text: string): Promise<void>
+}
+
+/** Looks once and keeps what was seen; an alarm leaves the pin as it is. Throws as `look`, and a SyntaxError for a bad pin. */
+export async function lookAndKeep(
+  service: Countersign,
+  store: PinStore,
+  options: Parameters<typeof look>[2] = {},
+): Promise<Sighting> {
+  const before = readPinned(await store.load())
+  if (before && options.vkey !== undefined && options.vkey !== before.vkey)
+    throw new SyntaxError('it is of a log with another verifier key')
+  const sighting = await look(service, before, options)
+  if (ALARMS.has(sighting.verdict)) await store.keepEvidence(pretty({ before, ...sighting }))
+  else await store.save(pretty(sighting.seen))
+  return sighting
+}
+
+function readPinned(text: string | null): Pinned | null {
+  if (text === null) return null
+  const pinned = parseJson(text)
+  const wrong = pinnedShape(pinned, '')
+  if (wrong) throw new SyntaxError(`it does not hold what was pinned: ${wrong}`)
+  return pinned as Pinned
+}
+
+const pretty = (value: object) => `${JSON.stringify(value, null, 2)}\n`
+
+/** Why what is said of a head does not hold together, whatever was before. */
+async function headFault(
+  service: Countersign,
+  head: ChainHead,
+  vkey: string,
+  check?: SignatureCheck,
+): Promise<string | null> {
+  const { serial, tree_size, root_hash, receipt_hash, checkpoint } = head
+  if (tree_size !== serial) return `the tree covers ${tree_size} receipts of ${serial}`
+  if (serial === 0) return checkpoint === '' ? null : 'there is a checkpoint and no receipt'
+  const fault = checkpointFault(checkpoint, vkey, check)
+  if (fault) return `the checkpoint ${fault}`
+  const signed = readCheckpoint(checkpoint)
+  if (signed?.tree_size !== serial || signed.root_hash !== root_hash) return 'the checkpoint is of another head'
+  const inclusion = await provable(() => service.inclusion(serial, serial))
+  if (typeof inclusion === 'string') return inclusion
+  return isIncluded(receipt_hash, inclusion, { tree_size, root_hash }) ? null : 'the last receipt is not in the tree'
+}
+
+async function compare(service: Countersign, before: Pinned, now: Pinned): Promise<Omit<Sighting, 'seen'>> {
+  if (now.serial < before.serial)
+    return { verdict: 'rollback', detail: `serial ${now.serial}, and ${before.serial} was pinned` }
+  if (now.serial === before.serial) {
+    const same = now.receipt_hash === before.receipt_hash && now.root_hash === before.root_hash
+    return same
+      ? { verdict: 'unchanged', detail: `serial ${now.serial}` }
+      : { verdict: 'fork', detail: `another receipt ${now.serial} than the one that was pinned` }
+  }
+  const from = { tree_size: before.serial, root_hash: before.root_hash }
+  const to = { tree_size: now.serial, root_hash: now.root_hash }
+  const hashes = before.serial === 0 ? [] : await provable(() => service.consistency(before.serial, now.serial))
+  if (typeof hashes === 'string') return { verdict: 'invalid', detail: hashes }
+  return isContinued(from, to, hashes)
+    ? { verdict: 'advanced', detail: `serial ${before.serial} to ${now.serial}` }
+    : { verdict: 'fork', detail: `serial ${now.serial} does not continue the pinned ${before.serial}` }
+}
+
+/** A service that answers, but not with the proof, is not excused by that. */
+async function provable<T>(ask: () => Promise<T>): Promise<T | string> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (!(error instanceof CountersignError) || error.retryable) throw error
+    return `the service does not prove its head: ${error.message}`
+  }
+}

@@ -1,0 +1,84 @@
+// What an operator can ask about payments: npm run cli -- payments <...>
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import { type Database, transact } from '../db/pool.ts'
+import { findById } from '../verification/request.ts'
+import { exportLedger, findUnresolved, type LedgerEntry, listEntries } from './ledger.ts'
+import { type Reconciliation, reconcile } from './reconciliation.ts'
+
+interface PaymentCommand {
+  takes?: string[]
+  about: string
+  /** Exit code: 0 when all is well. */
+  run(db: Database, config: Config, args: string[]): Promise<number>
+}
+
+export const paymentCommands: Record<string, PaymentCommand> = {
+  'payments list-unresolved': {
+    about: 'List payments that may have been charged and are not settled for certain, and for how long.',
+    async run(db) {
+      const found = await findUnresolved(db)
+      for (const { request_id, state, open_seconds, network, payer, nonce, transaction, valid_before } of found)
+        console.log(
+          `${request_id} ${state} for ${open_seconds} s on ${network}\n    payer ${payer} nonce ${nonce}\n    ` +
+            `valid until ${new Date(valid_before * 1000).toISOString()}, transaction ${transaction ?? 'not known'}`,
+        )
+      console.log(found.length === 0 ? 'none: every payment is settled or known not to be' : `${found.length} open`)
+      return found.length === 0 ? 0 : 1
+    },
+  },
+  'payments show': {
+    takes: ['request-id'],
+    about: 'Show what became of the payments of one request.',
+    async run(db, _config, [id = '']) {
+      const row = z.uuid().safeParse(id).success ? await findById(db, id) : null
+      if (!row) {
+        console.error('There is no such request.')
+        return 1
+      }
+      const entries = await transact(db, (tx) => listEntries(tx, id), { readOnly: true })
+      const { state, changed_at, payment } = row
+      console.log(JSON.stringify({ request_id: id, state, changed_at, payment, ledger: entries }, null, 2))
+      return 0
+    },
+  },
+  'payments reconcile': {
+    about: 'Hold the ledger against the chain; exit 1 when they differ.',
+    async run(db, config) {
+      await using opened = new AsyncDisposableStack()
+      const result = await reconcile(db, await openChains(config, opened))
+      for (const line of describeReconciliation(result)) console.log(line)
+      return result.differs.length + result.unbooked.filter((income) => income.priced).length === 0 ? 0 : 1
+    },
+  },
+  'payments export': {
+    about: 'Print the ledger as CSV.',
+    async run(db) {
+      for await (const line of exportLedger(db)) process.stdout.write(`${line}\r\n`)
+      return 0
+    },
+  },
+}
+
+async function openChains(config: Config, opened: AsyncDisposableStack) {
+  if (config.paymentMode === 'offline') return []
+  const { openNetworks } = await import('./facilitator.ts')
+  return openNetworks(config, opened)
+}
+
+function describeReconciliation({ agrees, differs, open, offline, unbooked }: Reconciliation): string[] {
+  return [
+    `${agrees} entries agree with the chain, ${differs.length} differ, ${open.length} cannot be told yet, ` +
+      `${offline} are simulated`,
+    ...differs.map((entry) => `DIFFERS ${describeEntry(entry)}`),
+    ...open.map((entry) => `open    ${describeEntry(entry)}`),
+    ...unbooked.map(
+      ({ network, transaction, from, amount, priced }) =>
+        `${priced ? 'NO ENTRY' : 'income  '} ${network} ${transaction}: ${amount} from ${from}`,
+    ),
+  ]
+}
+
+function describeEntry({ entry, outcome, request_id, network, transaction, payer, nonce }: LedgerEntry): string {
+  return `entry ${entry}: ${outcome}, request ${request_id}, ${network} ${transaction ?? `${payer} ${nonce}`}`
+}

@@ -1,0 +1,99 @@
+// The operator's book: every payment whose fate is certain, and those whose fate is not. Entries are written by the steps
+// of a request (see verification/request.ts); here they are read, compared with the chain, and exported.
+import { z } from 'zod'
+import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import type { PaymentIdentity } from './x402.ts'
+
+export const ledgerEntry = z.object({
+  entry: z.number(),
+  entered_at: z.date(),
+  request_id: z.uuid(),
+  outcome: z.enum(['settled', 'unpaid', 'failed']),
+  reason: z.string().nullable(),
+  network: z.string(),
+  asset: z.string(),
+  payer: z.string(),
+  nonce: z.string(),
+  pay_to: z.string(),
+  amount_atomic: z.string(),
+  /** Unix seconds. */
+  valid_before: z.number(),
+  provider: z.string().nullable(),
+  mode: z.enum(['offline', 'testnet', 'mainnet']).nullable(),
+  transaction: z.string().nullable(),
+  reconciled_at: z.date().nullable(),
+  chain_says: z.enum(['agrees', 'differs']).nullable(),
+})
+export type LedgerEntry = z.output<typeof ledgerEntry>
+
+const columns = sql.fragment`entry, entered_at, request_id, outcome, reason, network, asset, payer, nonce, pay_to,
+  amount_atomic::text, valid_before, provider, mode, transaction, reconciled_at, chain_says`
+
+/** All payments of a request, oldest first. */
+export function listEntries(tx: Tx, requestId: string): Promise<readonly LedgerEntry[]> {
+  return tx.any(sql.type(ledgerEntry)`
+    select ${columns} from payment_ledger where request_id = ${requestId} order by entry`)
+}
+
+/** What became last of this authorization; one that paid for nothing may be used again. */
+export function findEntry(tx: Tx, { network, asset, payer, nonce }: PaymentIdentity): Promise<LedgerEntry | null> {
+  return tx.maybeOne(sql.type(ledgerEntry)`
+    select ${columns} from payment_ledger
+    where payer = ${payer} and nonce = ${nonce} and network = ${network} and asset = ${asset}
+    order by entry desc limit 1`)
+}
+
+const PAGE = 1000
+
+/** Every entry in order, a page at a time. @param after the entry to begin behind */
+export async function* readLedger(db: Database, after = 0): AsyncGenerator<LedgerEntry> {
+  for (let last = after; ; ) {
+    const page = await db.any(sql.type(ledgerEntry)`
+      select ${columns} from payment_ledger where entry > ${last} order by entry limit ${PAGE}`)
+    yield* page
+    if (page.length < PAGE) return
+    last = page.at(-1)?.entry ?? last
+  }
+}
+
+/** Records what the chain said of an entry. */
+export async function recordVerdict(db: Database, entry: number, says: 'agrees' | 'differs'): Promise<void> {
+  await db.query(sql.type(nothing)`
+    update payment_ledger set reconciled_at = now(), chain_says = ${says} where entry = ${entry}`)
+}
+
+const unresolved = z.object({
+  request_id: z.uuid(),
+  state: z.enum(['settling', 'settled']),
+  open_seconds: z.number(),
+  network: z.string(),
+  payer: z.string(),
+  nonce: z.string(),
+  valid_before: z.number(),
+  transaction: z.string().nullable(),
+})
+export type Unresolved = z.output<typeof unresolved>
+
+/** Payments that may have been charged and are not known to be, or are and have bought nothing yet; oldest first. */
+export function findUnresolved(db: Database): Promise<readonly Unresolved[]> {
+  return db.any(sql.type(unresolved)`
+    select id request_id, state,
+           greatest(0, floor(extract(epoch from now()) - (settlement_intent ->> 'at')::float8))::int open_seconds,
+           payment #>> '{identity,network}' network, payment #>> '{identity,payer}' payer,
+           payment #>> '{identity,nonce}' nonce, (payment ->> 'valid_before')::float8 valid_before,
+           coalesce(settlement #>> '{payment,transaction}', settlement_intent ->> 'transaction') transaction
+    from verification_requests where state in ('settling', 'settled') order by (settlement_intent ->> 'at')::float8`)
+}
+
+const HEADINGS = Object.keys(ledgerEntry.shape) as (keyof LedgerEntry)[]
+
+/** The whole ledger as CSV (RFC 4180), a line at a time, headings first. */
+export async function* exportLedger(db: Database): AsyncGenerator<string> {
+  yield HEADINGS.join(',')
+  for await (const entry of readLedger(db)) yield HEADINGS.map((name) => cell(entry[name])).join(',')
+}
+
+function cell(value: string | number | Date | null): string {
+  const text = value instanceof Date ? value.toISOString() : String(value ?? '')
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

@@ -1,0 +1,55 @@
+// The ledger held against the chain: every entry that the chain has not confirmed yet, and the money that came in between
+// without an entry. Reads the chain, and writes what it said into the ledger.
+import type { Database } from '../db/pool.ts'
+import { PRICE } from '../verification/result.ts'
+import { type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
+import type { Income, PaymentNetwork } from './live.ts'
+
+export interface Reconciliation {
+  agrees: number
+  differs: LedgerEntry[]
+  /** Too early to say, or on a chain that does not answer or is not configured. */
+  open: LedgerEntry[]
+  /** Simulated, so that there is nothing to compare. */
+  offline: number
+  /** Payments to us that are in no entry. `priced`: of exactly our price, so likely a purchase that went wrong. */
+  unbooked: (Income & { network: string; priced: boolean })[]
+}
+
+export async function reconcile(db: Database, networks: readonly PaymentNetwork[]): Promise<Reconciliation> {
+  const result: Reconciliation = { agrees: 0, differs: [], open: [], offline: 0, unbooked: [] }
+  const confirmed: LedgerEntry[] = []
+  const booked = new Set<string>()
+  for await (const entry of readLedger(db)) {
+    const says = entry.mode === 'offline' ? 'offline' : await audit(db, entry, networks)
+    if (says === 'agrees' || says === 'offline') result[says]++
+    else result[says].push(entry)
+    if (entry.transaction) booked.add(entry.transaction)
+    if (entry.transaction && says === 'agrees') confirmed.push(entry)
+  }
+  for (const network of networks) {
+    const own = confirmed.filter((entry) => entry.network === network.id).map((entry) => entry.transaction ?? '')
+    result.unbooked.push(...(await findUnbooked(network, own, booked)))
+  }
+  return result
+}
+
+async function audit(db: Database, entry: LedgerEntry, networks: readonly PaymentNetwork[]) {
+  if (entry.chain_says === 'agrees') return 'agrees'
+  const network = networks.find((candidate) => candidate.id === entry.network)
+  const agrees = await network?.audit(entry).catch(() => null)
+  if (agrees === null || agrees === undefined) return 'open'
+  const says = agrees ? 'agrees' : 'differs'
+  await recordVerdict(db, entry.entry, says)
+  return says
+}
+
+/** Between the first and the last payment that the chain confirms. @param confirmed their transactions, in order */
+async function findUnbooked(network: PaymentNetwork, confirmed: string[], booked: Set<string>) {
+  const [first, last] = [confirmed[0], confirmed.at(-1)]
+  if (first === undefined || last === undefined) return []
+  const income = (await network.income(first, last)) ?? []
+  return income
+    .filter(({ transaction }) => !booked.has(transaction))
+    .map((transfer) => ({ ...transfer, network: network.id, priced: transfer.amount === BigInt(PRICE.atomic) }))
+}

@@ -1,0 +1,159 @@
+// What may be asked of the chain as a whole: its head, its receipts, proof that one head continues another, its keys.
+import { z } from 'zod'
+import { isNotModified } from '../control/preconditions.ts'
+import type { Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import { defineOperation, Reply } from '../operation.ts'
+import { attestation, sha256Hex } from '../verification/result.ts'
+import { exportRange, findAttestation, findHash, proveConsistency } from './archive.ts'
+import { findHead } from './chain.ts'
+import { originOf, verifierKey } from './checkpoint.ts'
+import { listKeys, publicKey } from './keys.ts'
+import { serial } from './operations.ts'
+import { rootOfFrontier } from './tree.ts'
+
+export const getChainHead = defineOperation({
+  name: 'get_chain_head',
+  summary: 'The end of the chain, to be pinned',
+  description:
+    'Pin serial, receipt_hash and checkpoint. A later head must come with a consistency proof, or the range.',
+  method: 'GET',
+  path: '/v1/chain-head',
+  family: 'control',
+  access: 'public',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({
+    serial: z.int().min(0),
+    receipt_hash: sha256Hex,
+    key_id: z.int().nullable(),
+    ts_ms: z.int().nullable(),
+    tree_size: z.int().min(0),
+    root_hash: sha256Hex,
+    checkpoint: z.string().describe('C2SP signed note; empty before the first receipt.'),
+    vkey: z.string().describe('Verifier key of the checkpoint, as transparency-log tools take it.'),
+  }),
+  async run(_input, { tx, api }) {
+    const head = await findHead(tx)
+    const last = head.serial === 0 ? null : await findAttestation(tx, head.serial)
+    const keys = await listKeys(tx)
+    const signer = keys.find((key) => key.use === 'checkpoint' && key.status === 'active')
+    return new Reply(
+      {
+        serial: head.serial,
+        receipt_hash: head.receipt_hash,
+        key_id: last?.key_id ?? null,
+        ts_ms: last?.ts_ms ?? null,
+        tree_size: head.serial,
+        root_hash: rootOfFrontier(head.frontier).toString('hex'),
+        checkpoint: head.checkpoint,
+        vkey: verifierKey(originOf(head.checkpoint) ?? api.chain.origin, signer?.pubkey_hex ?? ''),
+      },
+      { headers: { 'cache-control': 'no-store' } },
+    )
+  },
+})
+
+const MAX_EXPORT = 1000
+
+/** Receipts never change, so a page that ends at or before the head never does either. */
+const FOR_EVER = 'public, max-age=31536000, immutable'
+
+export const getChain = defineOperation({
+  name: 'get_chain',
+  summary: 'Export a range of receipts, at most 1000',
+  description:
+    'With both `from` and `to` given, and `to` not beyond the head, the answer is immutable: caches may keep it. ' +
+    'Its `head_serial` is then the head of when it was made.',
+  method: 'GET',
+  path: '/v1/chain',
+  family: 'control',
+  access: 'public',
+  conditional: true,
+  statuses: [200, 304],
+  errors: ['precondition_failed'],
+  kind: 'transaction',
+  input: z.strictObject({ from: serial.optional(), to: serial.optional() }),
+  output: z.strictObject({
+    from: z.int(),
+    to: z.int(),
+    head_serial: z.int(),
+    attestations: z.array(attestation).max(MAX_EXPORT),
+  }),
+  async run(input, { tx, credentials }) {
+    const head = await findHead(tx)
+    const from = input.from ?? 1
+    const asked = input.to ?? Math.min(from + MAX_EXPORT - 1, Math.max(from, head.serial))
+    if (from > asked) throw new AppError('invalid_request', 'from must not be above to.')
+    if (asked - from >= MAX_EXPORT) throw new AppError('invalid_request', `At most ${MAX_EXPORT} receipts at a time.`)
+    const to = Math.min(asked, head.serial)
+    const etag = await pageTag(tx, from, to)
+    const fixed = input.from !== undefined && input.to !== undefined && input.to <= head.serial
+    const headers = { 'cache-control': fixed ? FOR_EVER : 'public, no-cache', ...(etag && { etag: `W/${etag}` }) }
+    if (etag && isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0) as never, { status: 304, headers })
+    const attestations = await exportRange(tx, from, to)
+    return Reply.json(
+      `{"from":${from},"to":${to},"head_serial":${head.serial},"attestations":${attestations}}`,
+      headers,
+    )
+  },
+})
+
+/** The last hash stands for all receipts before it. Weak, because `head_serial` may differ; null for an empty page. */
+async function pageTag(tx: Tx, from: number, to: number): Promise<string | null> {
+  return from > to ? null : `"${from}-${to}-${await findHash(tx, to)}"`
+}
+
+export const getConsistency = defineOperation({
+  name: 'get_consistency',
+  summary: 'Proof that one head continues an older one',
+  method: 'GET',
+  path: '/v1/consistency',
+  family: 'control',
+  access: 'public',
+  kind: 'transaction',
+  input: z.strictObject({ from: serial, to: serial.optional() }),
+  output: z.strictObject({ from: z.int(), to: z.int(), hashes: z.array(sha256Hex), checkpoint: z.string() }),
+  async run(input, { tx }) {
+    const head = await findHead(tx)
+    const to = input.to ?? head.serial
+    if (to > head.serial) throw new AppError('invalid_request', `to is beyond the head, which is ${head.serial}.`)
+    if (input.from > to) throw new AppError('invalid_request', 'from must not be above to.')
+    return { from: input.from, to, hashes: await proveConsistency(tx, input.from, to), checkpoint: head.checkpoint }
+  },
+})
+
+const publishedKey = publicKey.extend({
+  vkey: z.string().nullable().describe('Of checkpoint keys: the verifier key, as transparency-log tools take it.'),
+  introduction: attestation
+    .nullable()
+    .describe(
+      'The receipt by which the receipt key before it introduced this one: its subject_sha256 is the SHA-256 of the RFC ' +
+        '8785 JSON of {type: "service.signing-key", version: 1, key_id, use, alg, pubkey_hex, first_serial}.',
+    ),
+})
+
+export const getKeys = defineOperation({
+  name: 'get_keys',
+  summary: 'Every public key the service ever signed with',
+  description:
+    'Pin these through a channel you trust; a key that comes with a receipt proves nothing by itself. A receipt key is ' +
+    'good for its own range of serials; each but the first is introduced by the one before it.',
+  method: 'GET',
+  path: '/v1/keys',
+  family: 'control',
+  access: 'public',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({ keys: z.array(publishedKey) }),
+  async run(_input, { tx, api }) {
+    const origin = originOf((await findHead(tx)).checkpoint) ?? api.chain.origin
+    const keys: z.output<typeof publishedKey>[] = []
+    for (const key of await listKeys(tx)) {
+      const vkey = key.use === 'checkpoint' ? verifierKey(origin, key.pubkey_hex) : null
+      const introduction = key.introduced_by === null ? null : await findAttestation(tx, key.introduced_by)
+      keys.push({ ...key, vkey, introduction })
+    }
+    return { keys }
+  },
+})

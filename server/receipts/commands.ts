@@ -1,0 +1,41 @@
+// What an operator does with keys and chain at the command line. Each answers the exit status.
+import type { Config } from '../config.ts'
+import type { Database } from '../db/pool.ts'
+import { auditChain } from './audit.ts'
+import { keptSeed } from './keys.ts'
+import { ROTATED_USES, type RotatedUse, rotateKey } from './rotation.ts'
+
+export async function rotate(db: Database, config: Config, origin: string, use: string): Promise<number> {
+  if (!(ROTATED_USES as readonly string[]).includes(use)) {
+    console.error(`"${use}" is not one of ${ROTATED_USES.join(', ')}.`)
+    return 2
+  }
+  const seed = config.signingSeed ?? keptSeed(config.dataDir)
+  const { retired, record, introduction } = await rotateKey(db, seed, use as RotatedUse, { origin, now: Date.now })
+  console.log(
+    `key ${retired} is retired; key ${record.key_id} takes its place, introduced by receipt ${introduction.serial}`,
+  )
+  console.log(`${record.key_id}:${record.pubkey_hex}`)
+  console.log('Running processes sign with it from their next receipt on. Tell those who pin keys.')
+  return 0
+}
+
+const MODES = { links: 'ends', signatures: 'every' } as const
+
+export async function verifyChain(db: Database, mode: string): Promise<number> {
+  const signatures = Object.hasOwn(MODES, mode) ? MODES[mode as keyof typeof MODES] : undefined
+  if (!signatures) {
+    console.error(`"${mode}" is not one of ${Object.keys(MODES).join(', ')}.`)
+    return 2
+  }
+  const progress = process.stderr.isTTY
+    ? (serial: number, head: number) =>
+        void process.stderr.write(`\r${serial} of ${head}${serial === head ? '\n' : ''}`)
+    : undefined
+  const { to, faults, signatures: checked } = await auditChain(db, { signatures, onProgress: progress })
+  for (const [name, text] of faults) console.log(`FAIL ${name}: ${text}`)
+  console.log(
+    `${faults.size === 0 ? 'ok  ' : 'FAIL'} ${to} receipts: every hash, link and tree node, ${checked} signatures`,
+  )
+  return faults.size === 0 ? 0 : 1
+}

@@ -1,0 +1,241 @@
+// One suite for every operation that asks for an API key, made from the catalogue: an operation that is added there
+// must be given a valid example here, and is then held to all of this.
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { catalog } from '../../server/catalog.ts'
+import { buildDocument } from '../../server/http/openapi.ts'
+import type { Operation } from '../../server/operation.ts'
+import { type Account, type Answer, type Ask, openOffice } from './office.ts'
+
+const office = await openOffice()
+t.teardown(() => office[Symbol.asyncDispose]())
+/** A process that has no request left for this address. */
+const strict = await office.openDesk({ RATE_LIMIT_PER_MINUTE: '1' })
+t.teardown(() => strict[Symbol.asyncDispose]())
+const stranger = await office.register({ tier: 'pro' })
+
+interface Example {
+  path: string
+  body?: unknown
+  /** The same call about something that nobody has; for operations that need a thing to be there. */
+  absent?: string
+}
+
+const TERMS = { agent: 'agent-7', action: 'pay', ttl_s: 600, lim: '' }
+const NO_LEASE = 'ls_00000000000000000000000000000000'
+
+async function leased(owner: Account, verb = '') {
+  const { lease } = (await owner.call('POST', '/v1/lease', { body: TERMS })).body
+  return { path: `/v1/lease/${lease.lease_id}${verb}`, absent: `/v1/lease/${NO_LEASE}${verb}` }
+}
+
+async function stored(owner: Account) {
+  const path = `/v1/journal/${randomUUID()}`
+  await owner.call('PUT', path, { body: Buffer.from('private') })
+  return { path, absent: `/v1/journal/${randomUUID()}` }
+}
+
+/** A call that succeeds for the owner, with whatever it needs made before. */
+const examples: Record<string, (owner: Account) => Promise<Example>> = {
+  list_api_keys: async () => ({ path: '/v1/api-keys' }),
+  create_api_key: async () => ({ path: '/v1/api-keys', body: { kind: 'heartbeat' } }),
+  async revoke_api_key(owner) {
+    const { id } = (await owner.call('POST', '/v1/api-keys', { body: { kind: 'heartbeat' } })).body
+    return { path: `/v1/api-keys/${id}/revoke`, absent: `/v1/api-keys/${randomUUID()}/revoke` }
+  },
+  get_usage: async () => ({ path: '/v1/usage' }),
+  grant_lease: async () => ({ path: '/v1/lease', body: TERMS }),
+  renew_lease: (owner) => leased(owner, '/renew'),
+  revoke_lease: (owner) => leased(owner, '/revoke'),
+  get_lease: (owner) => leased(owner),
+  list_leases: async () => ({ path: '/v1/lease' }),
+  create_receipt: async () => ({ path: '/v1/receipt', body: { subject_sha256: '00'.repeat(32) } }),
+  put_journal_slot: async () => ({ path: `/v1/journal/${randomUUID()}`, body: Buffer.from('x') }),
+  get_journal_slot: stored,
+  delete_journal_slot: stored,
+  list_journal_slots: async () => ({ path: '/v1/journal' }),
+}
+
+/** What a read-only key may do, and a heartbeat key. */
+const READS = ['list_api_keys', 'get_usage', 'get_lease', 'list_leases', 'get_journal_slot', 'list_journal_slots']
+const BEATS: string[] = []
+
+const operations = catalog.filter((operation) => operation.access === 'account')
+const documented = buildDocument({ config: office.api.config }).paths as Record<
+  string,
+  Record<string, { responses: Record<string, unknown>; security: unknown }>
+>
+
+t.test('the first request of the minute is let through', async (t) => {
+  t.equal((await strict.call('GET', '/v1/keys')).status, 200)
+})
+
+t.test('every operation that asks for a key has an example', async (t) => {
+  t.same(operations.map(({ name }) => name).sort(), Object.keys(examples).sort())
+})
+
+for (const operation of operations) {
+  t.test(operation.name, async (t) => {
+    const owner = await office.register({ tier: 'pro' })
+    const example = () => examples[operation.name]?.(owner) ?? t.fail('no example')
+    const suite = { t, operation, owner, example: example as () => Promise<Example> }
+    await keys(suite)
+    await kinds(suite)
+    await others(suite)
+    await inputs(suite)
+    await limits(suite)
+  })
+}
+
+interface Suite {
+  t: import('tap').Test
+  operation: Operation
+  owner: Account
+  example: () => Promise<Example>
+}
+
+/** Every answer is one that the OpenAPI document knows, and every failure has the one shape. */
+async function ask({ t, operation }: Suite, path: string, given: Ask, expected: number | 'success', code?: string) {
+  return check({ t, operation }, await office.call(operation.method, path, given), expected, code)
+}
+
+function check(
+  { t, operation }: Pick<Suite, 't' | 'operation'>,
+  answer: Answer,
+  expected: number | 'success',
+  code?: string,
+) {
+  const about = `${operation.name}: ${code ?? expected}`
+  if (expected === 'success') t.ok(answer.status >= 200 && answer.status < 300, `${about}, not ${answer.status}`)
+  else t.equal(answer.status, expected, about)
+  const responses = documented[operation.path]?.[operation.method.toLowerCase()]?.responses ?? {}
+  t.ok(Object.hasOwn(responses, answer.status), `${about}: ${answer.status} is documented`)
+  if (!code) return answer
+  t.same(
+    answer.body,
+    { error: { code, message: answer.body?.error?.message, retryable: code === 'rate_limited' } },
+    about,
+  )
+  t.equal(typeof answer.body?.error?.message, 'string')
+  return answer
+}
+
+/** No key, one typed wrong, one never made, one revoked, one expired: all the same answer. */
+async function keys(suite: Suite) {
+  const { t, owner, example } = suite
+  const { path, body } = await example()
+  const make = async () => (await owner.call('POST', '/v1/api-keys', { body: { kind: 'full' } })).body
+  const [revoked, expired] = [await make(), await make()]
+  await owner.call('POST', `/v1/api-keys/${revoked.id}/revoke`)
+  await office.tables.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [expired.id])
+  const wrong = [
+    undefined,
+    'x',
+    `${owner.key.slice(0, -1)}${owner.key.endsWith('A') ? 'B' : 'A'}`,
+    owner.key.slice(0, -6),
+    owner.key.toUpperCase(),
+    `ctk_${'0'.repeat(43)}0${'0'.repeat(5)}`,
+    revoked.api_key,
+    expired.api_key,
+  ]
+  const bodies = new Set<string>()
+  for (const key of wrong) {
+    const answer = await ask(suite, path, { key, body }, 401, 'unauthenticated')
+    t.equal(answer.headers.get('www-authenticate'), 'Bearer')
+    bodies.add(answer.bytes.toString())
+  }
+  t.equal(bodies.size, 1, 'no answer tells one wrong key from another')
+  const basic = { authorization: `Basic ${owner.key}` }
+  await ask(suite, path, { body, headers: basic }, 401, 'unauthenticated')
+  await ask(suite, path, { key: owner.key, body }, 'success')
+}
+
+/** Each kind of key does what it is for and nothing else. */
+async function kinds(suite: Suite) {
+  const { t, owner, operation, example } = suite
+  for (const [kind, allowed] of [
+    ['read_only', READS],
+    ['heartbeat', BEATS],
+  ] as const) {
+    const { api_key } = (await owner.call('POST', '/v1/api-keys', { body: { kind } })).body
+    const { path, body } = await example()
+    if (allowed.includes(operation.name)) {
+      await ask(suite, path, { key: api_key, body }, 'success')
+      continue
+    }
+    const answer = await ask(suite, path, { key: api_key, body }, 403, 'forbidden')
+    if (operation.access === 'account')
+      t.match(answer.body.error.message, operation.scope, 'the missing right is named')
+  }
+}
+
+/** Another account's thing is answered like one that is not there, to the byte. */
+async function others(suite: Suite) {
+  const { t, owner, operation, example } = suite
+  const { path, absent, body } = await example()
+  if (absent === undefined) {
+    t.ok(!/\{\w+\}/.test(operation.path) || operation.method === 'PUT', 'only what can be made needs nothing there')
+    return
+  }
+  const shown = ({ status, bytes, headers }: Answer) => ({
+    status,
+    body: bytes.toString(),
+    headers: [...headers].filter(([name]) => name !== 'date'),
+  })
+  const foreign = await ask(suite, path, { key: stranger.key, body }, 404, 'not_found')
+  const missing = await ask(suite, absent, { key: stranger.key, body }, 404, 'not_found')
+  t.same(shown(foreign), shown(missing))
+  await ask(suite, path, { key: owner.key, body }, 'success')
+}
+
+/** Unknown members, bodies of the wrong type or size, and bodies that are none. */
+async function inputs(suite: Suite) {
+  const { owner, operation, example } = suite
+  const { path, body } = await example()
+  const { key } = owner
+  const json = { 'content-type': 'application/json' }
+  if (operation.method === 'GET') {
+    await ask(suite, `${path}?surprise=1`, { key }, 400, 'invalid_request')
+    return
+  }
+  if (operation.rawBody) {
+    const large = Buffer.alloc(operation.rawBody.limit + 1)
+    await ask(suite, path, { key, body: large }, 413, 'body_too_large')
+    await ask(suite, path, { key, body: {} }, 415, 'unsupported_media_type')
+    return
+  }
+  const members = (body ?? {}) as object
+  await ask(suite, path, { key, body: { ...members, surprise: 1 } }, 400, 'invalid_request')
+  await ask(suite, path, { key, body: { ...members, handle: stranger.handle } }, 400, 'invalid_request')
+  for (const name of operation.path.match(/(?<=\{)\w+(?=\})/g) ?? [])
+    await ask(suite, path, { key, body: { ...members, [name]: 'x' } }, 400, 'invalid_request')
+  await ask(suite, path, { key, body: [members] }, 400, 'invalid_request')
+  await ask(suite, path, { key, body: Buffer.from('{'), headers: json }, 400, 'invalid_request')
+  await ask(suite, path, { key, body: Buffer.from([0x22, 0xff, 0x22]), headers: json }, 400, 'invalid_request')
+  await ask(suite, path, { key, body: { ...members, surprise: 'x'.repeat(70_000) } }, 413, 'body_too_large')
+  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/octet-stream'])
+    await ask(suite, path, { key, body: members, headers: { 'content-type': type } }, 415, 'unsupported_media_type')
+}
+
+/** Requests are counted before anything else is done for them, the key included. */
+async function limits({ t, operation, owner, example }: Suite) {
+  const { path, body } = await example()
+  for (const key of [owner.key, undefined]) {
+    const answer = check(
+      { t, operation },
+      await strict.call(operation.method, path, { key, body }),
+      429,
+      'rate_limited',
+    )
+    t.match(answer.headers.get('retry-after'), /^[1-9]\d?$/)
+  }
+}
+
+t.test('the document asks for the key where the service does', async (t) => {
+  for (const { path, method, access, name } of catalog.filter(({ family }) => family === 'control'))
+    t.same(
+      documented[path]?.[method.toLowerCase()]?.security,
+      access === 'account' ? [{ apiKey: [] }] : undefined,
+      name,
+    )
+})

@@ -1,0 +1,152 @@
+// What the chain says of one authorization, whoever used it and however.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import t from 'tap'
+import { openEvmReader, type Usage } from '../../server/payments/evm.ts'
+import {
+  type Authorization,
+  cancelAuthorization,
+  newNonce,
+  sendAuthorization,
+  sign,
+  transferArguments,
+} from './authorizations.ts'
+import { openEvmChain } from './evm-chain.ts'
+
+const chain = await openEvmChain('eip155:84532')
+t.teardown(() => chain[Symbol.asyncDispose]())
+const reader = openEvmReader(chain.url)
+const wallet = await chain.openAccount()
+await chain.mint(wallet.address, 1_000_000n)
+const payTo = (await chain.openAccount()).address
+
+async function prepare(changes: Partial<Authorization> = {}) {
+  const { timestamp, number } = await chain.reader.getBlock()
+  const authorization: Authorization = {
+    from: wallet.address,
+    to: payTo,
+    value: '30000',
+    validAfter: '0',
+    validBefore: String(timestamp + 300n),
+    nonce: newNonce(),
+    ...changes,
+  }
+  const usage: Usage = {
+    token: chain.token,
+    from: wallet.address,
+    nonce: authorization.nonce,
+    to: payTo,
+    value: 30_000n,
+    validBefore: BigInt(authorization.validBefore),
+  }
+  const intent = { at: Number(timestamp), block: Number(number), transaction: null }
+  return { authorization, usage, intent }
+}
+
+t.test('unused: open, then about to expire, then expired, and at last final', async (t) => {
+  const before = await chain.controls.snapshot()
+  const { usage, intent } = await prepare()
+  t.same(await reader.look(usage, intent), { kind: 'open' })
+  const passTo = async (time: bigint) => {
+    await chain.controls.setNextBlockTimestamp({ timestamp: time })
+    await chain.controls.mine({ blocks: 1 })
+  }
+  await passTo(usage.validBefore - 5n)
+  t.same(await reader.look(usage, intent), { kind: 'waiting', reason: 'about_to_expire', seconds: 7 })
+  await passTo(usage.validBefore)
+  t.match(await reader.look(usage, intent), { kind: 'waiting', reason: 'expiry_not_final' })
+  await chain.makeFinal()
+  t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_expired' })
+  await chain.controls.revert({ id: before })
+})
+
+t.test('used by anybody, before or after the intent: paid, with the transaction', async (t) => {
+  const { authorization, usage, intent } = await prepare()
+  const { transactionHash: transaction, blockNumber } = await sendAuthorization(
+    chain,
+    await sign(chain, wallet, authorization),
+  )
+  t.same(await reader.look(usage, intent), { kind: 'paid', transaction })
+  t.same(await reader.look(usage, { ...intent, block: Number(blockNumber) + 20 }), { kind: 'paid', transaction })
+  t.same(await reader.look(usage, { ...intent, block: null }), { kind: 'paid', transaction })
+  t.same(
+    await reader.look(usage, { ...intent, transaction }),
+    { kind: 'paid', transaction },
+    'by the transaction named',
+  )
+  const { transactionHash: wrong } = await chain.mint(payTo, 1n)
+  t.same(
+    await reader.look(usage, { ...intent, transaction: wrong }),
+    { kind: 'paid', transaction },
+    'in spite of a wrong one',
+  )
+})
+
+t.test('a transfer of another authorization in the same transaction is not ours', async (t) => {
+  const ours = await prepare()
+  const elsewhere = await sign(chain, wallet, { ...ours.authorization, to: (await chain.openAccount()).address })
+  const other = await prepare()
+  const calls = [elsewhere, await sign(chain, wallet, other.authorization)]
+  const { transactionHash: transaction } = await chain.sendTogether(
+    calls.map((signed) => ({ functionName: 'transferWithAuthorization', args: transferArguments(signed) })),
+  )
+  t.same(await reader.look(other.usage, other.intent), { kind: 'paid', transaction })
+  t.match(await reader.look(ours.usage, ours.intent), { kind: 'waiting', reason: 'use_not_final' })
+  await chain.makeFinal()
+  t.same(await reader.look(ours.usage, ours.intent), { kind: 'unpaid', reason: 'authorization_used_elsewhere' })
+})
+
+t.test('used for another value: unpaid', async (t) => {
+  const { authorization, usage, intent } = await prepare()
+  await sendAuthorization(chain, await sign(chain, wallet, { ...authorization, value: '29999' }))
+  await chain.makeFinal()
+  t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_used_elsewhere' })
+})
+
+t.test('cancelled: unpaid once that is final', async (t) => {
+  const { usage, intent } = await prepare()
+  await cancelAuthorization(chain, wallet, usage.nonce)
+  t.match(await reader.look(usage, intent), { kind: 'waiting', reason: 'use_not_final' })
+  await chain.makeFinal()
+  t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_canceled' })
+})
+
+/** A node that gives the logs of at most so many blocks at once. */
+async function openMeanNode(blocks: number) {
+  const server = createServer(async (request, response) => {
+    const call = (await json(request)) as {
+      id: number
+      method: string
+      params: { fromBlock: string; toBlock: string }[]
+    }
+    const [range] = call.params
+    if (call.method === 'eth_getLogs' && range && Number(range.toBlock) - Number(range.fromBlock) >= blocks) {
+      const error = { code: -32_600, message: `up to a ${blocks} block range` }
+      return void response.end(JSON.stringify({ jsonrpc: '2.0', id: call.id, error }))
+    }
+    const headers = { 'content-type': 'application/json' }
+    response.end(await (await fetch(chain.url, { method: 'POST', headers, body: JSON.stringify(call) })).text())
+  })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+}
+
+t.test('a node that gives few blocks at a time', async (t) => {
+  await using node = await openMeanNode(10)
+  const { authorization, usage, intent } = await prepare()
+  await chain.controls.mine({ blocks: 100 })
+  const { transactionHash: transaction } = await sendAuthorization(chain, await sign(chain, wallet, authorization))
+  t.same(await openEvmReader(node.url).look(usage, intent), { kind: 'paid', transaction })
+})
+
+t.test('a node that is away says nothing', async (t) => {
+  const { usage, intent } = await prepare()
+  await t.rejects(openEvmReader('http://127.0.0.1:9').look(usage, intent))
+})

@@ -1,0 +1,142 @@
+// An authorization is money to whoever holds it. It is in no log, metric, answer or table in a form that could be used,
+// whatever becomes of it, and whatever a facilitator says about it.
+import t, { type Test } from 'tap'
+import { deeds } from './evm-facilitator.ts'
+import { type Market, type Order, openMarket } from './market.ts'
+
+const market = await openMarket()
+t.teardown(() => market[Symbol.asyncDispose]())
+
+/** The signature as it may stand in text, and any third of it. */
+function traces(order: Order): string[] {
+  return order.signatures.flatMap((header) => {
+    const { payload } = JSON.parse(Buffer.from(header, 'base64').toString()) as { payload: { signature: string } }
+    const hex = payload.signature.slice(2).toLowerCase()
+    const base64 = Buffer.from(hex, 'hex').toString('base64')
+    const place = header.length / 2
+    return [hex.slice(0, 44), hex.slice(44, 88), hex.slice(88), base64.slice(0, 40), header.slice(place, place + 80)]
+  })
+}
+
+/** Every row of every table, as text. */
+async function dump({ system }: Market): Promise<string> {
+  const tables = await system.sql(`
+    select format('%I.%I', n.nspname, c.relname) name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and n.nspname in ('public', 'graphile_worker')`)
+  const rows = await Promise.all(tables.map(({ name }) => system.sql(`select t::text from ${name} t`)))
+  return rows
+    .flat()
+    .map(({ t }) => `${t}`)
+    .join('\n')
+    .toLowerCase()
+}
+
+async function expectNoTrace(t: Test, order: Order, answers: Response[] = []) {
+  const texts: [about: string, text: string][] = [
+    ['tables', await dump(market)],
+    [
+      'log',
+      market.book.lines
+        .map((line) => JSON.stringify(line))
+        .join('\n')
+        .toLowerCase(),
+    ],
+    ['metrics', (await (await fetch(market.system.url('/metrics'))).text()).toLowerCase()],
+    ['answers', (await Promise.all(answers.map((answer) => answer.text()))).join('\n').toLowerCase()],
+  ]
+  const wanted = traces(order)
+  t.ok(wanted.length > 0)
+  for (const [about, text] of texts)
+    t.same(
+      wanted.filter((trace) => text.includes(trace.toLowerCase())),
+      [],
+      about,
+    )
+  t.ok(texts[0]?.[1].includes(await order.requestId), 'the tables were read')
+  t.ok((texts[1]?.[1].length ?? 0) > 1000, 'the log was read')
+}
+
+const isSealed = async (order: Order) =>
+  (
+    await market.system.sql('select payment_sealed is not null sealed from verification_requests where id = $1', [
+      await order.requestId,
+    ])
+  )[0]?.sealed
+
+t.test('a facilitator that repeats what it was sent', async (t) => {
+  const order = await market.order()
+  const echo = (payload: { payload: Record<string, unknown> }) => String(payload.payload.signature)
+  market.facilitator.verdicts.push(
+    (payload) => ({
+      status: 200,
+      body: { isValid: false, invalidReason: echo(payload), invalidMessage: echo(payload) },
+    }),
+    (payload) => ({ status: 500, body: echo(payload) }),
+  )
+  const refused = await order.buy()
+  t.equal(refused.status, 402)
+  const unanswered = await order.buy()
+  t.equal(unanswered.status, 503)
+  market.facilitator.script.push(
+    (call) => call.answer(503, echo(call.payload)),
+    (call) => {
+      const said = { success: false, errorReason: echo(call.payload), errorMessage: echo(call.payload) }
+      call.answer(200, { ...said, transaction: echo(call.payload), network: market.chain.network })
+    },
+    (call) => call.answer(200, `{"success": ${echo(call.payload)}`),
+  )
+  await order.buy()
+  for (let i = 0; i < 3; i++) {
+    await market.inDoubt(order)
+    t.equal(await isSealed(order), true, 'while it may be needed it is kept, sealed')
+    await expectNoTrace(t, order)
+    await market.hurry()
+  }
+  const paid = await order.buyAndWait()
+  t.equal(paid.status, 200)
+  t.equal(await isSealed(order), false, 'and then it is gone')
+  await expectNoTrace(t, order, [refused, unanswered, paid])
+})
+
+t.test('a node that does not answer', async (t) => {
+  const order = await market.order()
+  market.facilitator.script.push((call) => {
+    market.rpc.shut = true
+    call.drop()
+  })
+  await order.buy()
+  await market.inDoubt(order)
+  market.rpc.shut = false
+  await expectNoTrace(t, order)
+  t.notOk(
+    JSON.stringify(market.book.lines).includes(market.rpc.url),
+    'nor the address of the node, which may hold a key',
+  )
+  await market.hurry()
+  await order.buyAndWait()
+})
+
+t.test('a request that fails', async (t) => {
+  const order = await market.order()
+  market.system.site.pages.set(new URL(order.body.source_url).pathname, { status: 404, body: '' })
+  const failed = await order.buyAndWait()
+  t.equal(failed.status, 422)
+  t.equal(await isSealed(order), false)
+  await expectNoTrace(t, order, [failed])
+})
+
+t.test('a payment that expires', async (t) => {
+  const order = await market.order()
+  const before = await market.chain.controls.snapshot()
+  market.facilitator.script.push(async (call) => {
+    const { validBefore } = (call.payload.payload as { authorization: { validBefore: string } }).authorization
+    await market.chain.passTime(Number(validBefore))
+    await deeds.settles(call)
+  })
+  await order.buy()
+  const unpaid = await market.recover(await order.requestId, { prefer: 'wait=25' })
+  t.equal(unpaid.status, 402)
+  t.equal(await isSealed(order), false)
+  await expectNoTrace(t, order, [unpaid])
+  await market.chain.controls.revert({ id: before })
+})

@@ -1,0 +1,153 @@
+// What a process refuses to start with, and what it and `doctor` say of it.
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { ConfigError, readConfig } from '../../server/config.ts'
+import { runDoctor } from '../../server/doctor.ts'
+import { inspectPayments, openLiveFacilitator, type PaymentConfig } from '../../server/payments/facilitator.ts'
+import { PaymentSetupError } from '../../server/payments/inspection.ts'
+import { openLog } from '../../server/telemetry.ts'
+import { type Heard, startChild } from '../children.ts'
+import { openEvmChain } from './evm-chain.ts'
+import { openFacilitatorRig } from './evm-facilitator.ts'
+import { openLogBook } from './log-book.ts'
+
+const PAY_TO_EVM = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+const MAINNET = {
+  PAYMENT_MODE: 'mainnet',
+  SIGNING_SEED: randomBytes(32).toString('hex'),
+  PAY_TO_EVM,
+  CDP_API_KEY_ID: 'key-1',
+  CDP_API_KEY_SECRET: randomBytes(64).toString('base64'),
+}
+
+function problemsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig(env)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+}
+
+t.test('mainnet mode names everything that is missing', async (t) => {
+  const problems = problemsOf({ PAYMENT_MODE: 'mainnet' })
+  for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET'])
+    t.equal(problems.filter((problem) => problem.startsWith(name)).length, 1, `${name}: ${problems.join(' ')}`)
+  t.equal(problems.length, 4)
+})
+
+t.test('mainnet mode names every setting that is for offline mode', async (t) => {
+  const offline: Record<string, string> = {
+    FIXTURE_HOSTS: 'site.test=127.0.0.1:8443',
+    FIXTURE_CA_FILE: import.meta.filename,
+    PAY_TO_EVM: '0x0000000000000000000000000000000000008402',
+    RESULT_RETENTION_SECONDS: '60',
+  }
+  const problems = problemsOf({ ...MAINNET, ...offline })
+  for (const name of Object.keys(offline))
+    t.equal(problems.filter((problem) => problem.startsWith(name)).length, 1, `${name}: ${problems.join(' ')}`)
+  t.equal(problems.length, 4)
+})
+
+t.test('one setting at a time', async (t) => {
+  t.same(problemsOf(MAINNET), [], 'complete')
+  for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET'] as const) {
+    const { [name]: _, ...rest } = MAINNET
+    const problems = problemsOf(rest)
+    t.match(problems, [new RegExp(`^${name}`)])
+    t.equal(problems.length, 1)
+  }
+  const { CDP_API_KEY_ID: _id, CDP_API_KEY_SECRET: _secret, ...unkeyed } = MAINNET
+  t.same(problemsOf({ ...unkeyed, FACILITATOR_URL: 'https://facilitator.example' }), [], 'another facilitator, no key')
+  t.match(problemsOf({ ...MAINNET, CDP_API_KEY_SECRET: 'no key' }), [/^CDP_API_KEY_SECRET: must be/])
+  t.same(problemsOf({ PAYMENT_MODE: 'testnet', SIGNING_SEED: MAINNET.SIGNING_SEED, PAY_TO_EVM }), [], 'testnet: no key')
+  t.match(problemsOf({ ...MAINNET, PAYMENT_MODE: 'testnet', CDP_API_KEY_ID: '' }), [/^CDP_API_KEY_ID/])
+})
+
+t.test('every process ends with 1 and the names', async (t) => {
+  for (const file of ['server/main.ts', 'workers/main.ts', 'server/dev.ts']) {
+    const child = startChild(file, { PAYMENT_MODE: 'mainnet', FIXTURE_HOSTS: 'site.test=127.0.0.1:8443' })
+    // What a child has printed is told when it ends before a line that was waited for.
+    const { message } = await child.logs('listening').catch((error: Error) => error as Error & Heard)
+    t.match(await child.ended, { code: 1 })
+    for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET', 'FIXTURE_HOSTS'])
+      t.match(message, name, file)
+  }
+})
+
+const chain = await openEvmChain('eip155:84532')
+const rig = await openFacilitatorRig(chain)
+t.teardown(async () => {
+  await rig[Symbol.asyncDispose]()
+  await chain[Symbol.asyncDispose]()
+})
+
+const fitting: PaymentConfig = {
+  paymentMode: 'testnet',
+  facilitatorUrl: rig.url,
+  cdpKey: undefined,
+  payToEvm: PAY_TO_EVM,
+  payToSolana: undefined,
+  evmRpcUrl: chain.url,
+  solanaRpcUrl: undefined,
+}
+
+t.test('what fits is opened', async (t) => {
+  const findings = await inspectPayments(fitting)
+  t.same(
+    findings.map(({ verdict }) => verdict),
+    ['right', 'right', 'right'],
+  )
+  await using facilitator = await openLiveFacilitator(fitting, openLog('silent'))
+  t.match(facilitator.accepts, [{ network: 'eip155:84532', payTo: PAY_TO_EVM, extra: { name: 'USDC', version: '2' } }])
+})
+
+/** A server that answers every request like this. */
+async function openAnswerer(status: number, body: string) {
+  const server = createServer((_request, response) => response.writeHead(status).end(body))
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => void server.close(),
+  }
+}
+
+t.test('what cannot work is refused, with the cure; doctor says the same', async (t) => {
+  await using bare = await openAnswerer(200, '{"kinds":[],"extensions":[],"signers":{}}')
+  await using closed = await openAnswerer(401, 'Unauthorized')
+  await using other = await openEvmChain('eip155:8453')
+  const wrong: [about: string, change: Partial<PaymentConfig>, named: RegExp][] = [
+    ['a facilitator that does not know the network', { facilitatorUrl: bare.url }, /eip155:84532.*FACILITATOR_URL/],
+    [
+      'credentials that are not taken',
+      { facilitatorUrl: closed.url },
+      /http_401.*CDP_API_KEY_ID and CDP_API_KEY_SECRET/,
+    ],
+    ['the RPC of another chain', { evmRpcUrl: other.url }, /is chain 8453.*EVM_RPC_URL/],
+    ['a mistyped address', { payToEvm: PAY_TO_EVM.replace('C8', 'c8') }, /PAY_TO_EVM: its checksum/],
+  ]
+  for (const [about, change, named] of wrong) {
+    await t.rejects(openLiveFacilitator({ ...fitting, ...change }, openLog('silent')), PaymentSetupError, about)
+    await t.rejects(openLiveFacilitator({ ...fitting, ...change }, openLog('silent')), { message: named }, about)
+    const findings = await runDoctor({ ...readConfig({}), ...fitting, ...change })
+    const bad = findings.filter((finding) => !finding.ok)
+    t.ok(
+      bad.some(({ subject, detail, cure }) => named.test(`${subject}: ${detail}; ${cure}`)),
+      `${about}: ${JSON.stringify(bad)}`,
+    )
+  }
+})
+
+t.test('what cannot be asked does not stop a process, and nobody can pay meanwhile', async (t) => {
+  const book = openLogBook()
+  const away = { ...fitting, facilitatorUrl: 'http://127.0.0.1:9', evmRpcUrl: 'http://127.0.0.1:9' }
+  await using facilitator = await openLiveFacilitator(away, openLog('error', book))
+  t.match(
+    book.lines.map(({ event, subject }) => `${event} ${subject}`),
+    [/payment_setup facilitator/, /payment_setup RPC of eip155:84532/],
+  )
+  t.equal(facilitator.accepts.length, 1)
+})

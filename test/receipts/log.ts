@@ -1,0 +1,78 @@
+// A log of receipts on a database of its own, with any number of processes that append to it, and what a test does to it.
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
+import { exportRange } from '../../server/receipts/archive.ts'
+import { type Appended, type Chain, findHead, openChain } from '../../server/receipts/chain.ts'
+import { sha256 } from '../../server/receipts/format.ts'
+import { type RotatedUse, type Rotation, rotateKey } from '../../server/receipts/rotation.ts'
+import { openSigner, type Signer } from '../../server/receipts/signer.ts'
+import type { Attestation } from '../../server/verification/result.ts'
+import { openTestDatabase } from '../database.ts'
+
+export interface TestLog extends AsyncDisposable {
+  url: string
+  seed: Buffer
+  /** As processes hold them. */
+  processes: { db: Database; chain: Chain; signer: Signer }[]
+  db: Database
+  /** Appends receipts over all processes at once; the attestations by serial. */
+  append(count: number): Promise<Attestation[]>
+  rotate(use?: RotatedUse): Promise<Rotation>
+  /** Every attestation, as the export gives them. */
+  read(): Promise<Attestation[]>
+  /** The head as it is pinned. */
+  head(): Promise<{ serial: number; receipt_hash: string; checkpoint: string }>
+  /** Changes rows behind the back of the database's own guards. */
+  damage(...statements: string[]): Promise<void>
+}
+
+export const ORIGIN = 'log.test'
+
+export async function openTestLog({ processes: count = 1, origin = ORIGIN } = {}): Promise<TestLog> {
+  await using opened = new AsyncDisposableStack()
+  const { url } = opened.use(await openTestDatabase())
+  const seed = randomBytes(32)
+  const processes: TestLog['processes'] = []
+  for (let n = 0; n < count; n++) {
+    const db = await openDatabase(url, { maxConnections: 2 })
+    opened.defer(() => db.end())
+    const signer = await openSigner(db, seed)
+    processes.push({ db, signer, chain: opened.use(openChain(db, signer, { origin })) })
+  }
+  const { db } = processes[0]!
+  const closing = opened.move()
+  let made = 0
+  return {
+    url,
+    seed,
+    processes,
+    db,
+    async append(count) {
+      const appended = await Promise.all(
+        Array.from({ length: count }, () => processes[made % processes.length]!.chain.append(entry(made++))),
+      )
+      return appended.map((one) => (one as Appended).attestation).sort((a, b) => a.serial - b.serial)
+    },
+    rotate: (use = 'receipt') => rotateKey(db, seed, use, { origin, now: Date.now }),
+    async read() {
+      const { serial } = await findHead(db)
+      return JSON.parse(await transact(db, (tx) => exportRange(tx, 1, Math.max(1, serial)), { readOnly: true }))
+    },
+    head: () => findHead(db),
+    async damage(...statements) {
+      const client = new pg.Client({ connectionString: url })
+      await client.connect()
+      await client.query('set session_replication_role = replica')
+      for (const statement of statements) await client.query(statement)
+      await client.end()
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+/** A subject like no other, with text in its label that JSON must write with care. */
+export function entry(n: number) {
+  const label = n % 2 ? `n ${n} "caf\u00e9" \\ \u{1F600} \u2028` : null
+  return { subjectSha256: sha256(`subject ${n}`), label, requestedBy: 'tester' }
+}

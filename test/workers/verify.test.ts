@@ -1,0 +1,113 @@
+// What a turn of a verification comes to when it cannot go on: handed back, failed, or left to the queue.
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { AppError } from '../../server/errors.ts'
+import { openWork, type Work } from '../../workers/context.ts'
+import { type Assessor, type Turn, verifyRequest } from '../../workers/verify.ts'
+import { type Front, openFront, openSlowPage, readResult } from '../front.ts'
+import { openQueue } from '../queue.ts'
+import { PAGE, payingFetch } from '../system.ts'
+
+async function openOffice(assess?: Assessor['assess']) {
+  await using opened = new AsyncDisposableStack()
+  const front = opened.use(await openFront())
+  const work = opened.use(await openWork(front.core, assess && { assessor: { procedure: 'of a test', assess } }))
+  const queue = opened.use(openQueue(work))
+  const closing = opened.move()
+  return { front, work, queue, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+/** One turn, as the queue would give it. */
+async function turn(front: Front, work: Work, options: Partial<Turn> = {}) {
+  const { rows } = await front.tables.query('select id from verification_requests')
+  const signal = new AbortController().signal
+  await verifyRequest({ request_id: rows[0].id }, work, { signal, last: false, ...options })
+}
+
+async function standing({ tables }: Front) {
+  const { rows } = await tables.query(`
+    select state, error ->> 'code' code, j.attempts, j.run_at <= now() due
+    from verification_requests r left join graphile_worker.jobs j on j.key = 'verify:' || r.id`)
+  return rows[0]
+}
+
+/** The job as it stands while its worker has it. */
+function lockJob({ tables }: Front) {
+  return tables.query(`update graphile_worker._private_jobs set attempts = 1, locked_at = now(), locked_by = 'us'`)
+}
+
+t.test('told to stop while it reads, a worker hands the request back: no attempt is spent', async (t) => {
+  await using office = await openOffice()
+  const { front, work, queue } = office
+  const slow = openSlowPage(PAGE)
+  front.site.pages.set('/harbour', slow.page)
+  const key = randomUUID()
+  await front.ask({ key, fetch: payingFetch() })
+  await lockJob(front)
+  const stop = new AbortController()
+  const turned = turn(front, work, { signal: stop.signal })
+  await slow.asked
+  stop.abort()
+  await turned
+  t.same(await standing(front), { state: 'accepted', code: null, attempts: 0, due: true })
+  slow.serve()
+  await queue.drain()
+  await readResult(await front.ask({ key }))
+})
+
+t.test('told to stop while it assesses, it keeps what it has read', async (t) => {
+  const stop = new AbortController()
+  await using office = await openOffice(async ({ signal }) => {
+    stop.abort()
+    signal?.throwIfAborted()
+    throw new Error('not reached')
+  })
+  const { front, work } = office
+  await front.ask({ key: randomUUID(), fetch: payingFetch() })
+  await lockJob(front)
+  await turn(front, work, { signal: stop.signal })
+  t.same(await standing(front), { state: 'observed', code: null, attempts: 0, due: true })
+})
+
+t.test('a failure the caller can act on ends the request at once', async (t) => {
+  await using office = await openOffice(async () => {
+    throw new AppError('assessment_failed', 'No verdict.')
+  })
+  const { front, work } = office
+  await front.ask({ key: randomUUID(), fetch: payingFetch() })
+  await turn(front, work)
+  t.match(await standing(front), { state: 'failed', code: 'assessment_failed' })
+})
+
+t.test('a fault of ours is left to the queue, and ends the request at the last attempt, uncharged', async (t) => {
+  await using office = await openOffice(async () => {
+    throw new Error('a fault')
+  })
+  const { front, work } = office
+  const key = randomUUID()
+  await front.ask({ key, fetch: payingFetch() })
+  await t.rejects(turn(front, work), { message: 'a fault' })
+  t.match(await standing(front), { state: 'observed', code: null })
+  await turn(front, work, { last: true })
+  t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+  const answer = await front.ask({ key })
+  t.equal(answer.status, 422)
+  t.notMatch(await answer.text(), /a fault/, 'which fault is nobody’s business')
+})
+
+t.test('a request that is gone, unpaid for or done is no work', async (t) => {
+  await using office = await openOffice()
+  const { front, work, queue } = office
+  const signal = new AbortController().signal
+  await verifyRequest({ request_id: randomUUID() }, work, { signal, last: false })
+  await front.ask({ key: randomUUID() })
+  await turn(front, work)
+  t.match(await standing(front), { state: 'quoted' })
+  await front.tables.query('delete from verification_requests')
+  await front.ask({ key: randomUUID(), fetch: payingFetch() })
+  await queue.drain()
+  await turn(front, work)
+  t.match(await standing(front), { state: 'completed' })
+  const { rows } = await front.tables.query('select count(*)::int from receipts')
+  t.equal(rows[0].count, 1)
+})

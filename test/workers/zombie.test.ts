@@ -1,0 +1,125 @@
+// Workers that were thought dead and were only slow. Nobody can stop them; but what they commit too late is refused.
+import t from 'tap'
+import type { CompletedResult } from '../../server/verification/result.ts'
+import type { Child } from '../children.ts'
+import type { Order, Place } from '../crash-worker.ts'
+import {
+  bodyOf,
+  buy,
+  checkBooks,
+  declareDead,
+  ONCE,
+  openCrew,
+  type Purchase,
+  run,
+  type Spent,
+  spentOn,
+} from '../crew.ts'
+import { audit, type Front, openFront } from '../front.ts'
+import { openLedger } from '../ledger.ts'
+
+/** Where it stands still, the commit that comes too late, and what is done twice meanwhile. */
+const pauses: [Place, string, Spent][] = [
+  ['before observed', 'observed', { ...ONCE, fetches: 2 }],
+  ['before assessed', 'assessed', { ...ONCE, assessments: 2 }],
+  ['before settling', 'settling', ONCE],
+  // Both ask for the money, by the same authorization: it moves once.
+  ['before charge', 'settled', { ...ONCE, settles: 2 }],
+  ['before settled', 'settled', ONCE],
+  ['before receipt', 'completed', ONCE],
+  ['receipt written', 'completed', ONCE],
+]
+
+t.test('a worker that was thought dead and comes back commits nothing', async (t) => {
+  await using front = await openFront()
+  await using ledger = await openLedger(front.databaseUrl)
+  await using crew = openCrew(front)
+  const results: CompletedResult[] = []
+  let worker = await crew.next()
+  for (const [at, commit, expected] of pauses) {
+    await t.test(at, async (t) => {
+      const zombie = worker
+      const purchase = await holdAt(zombie, at, front)
+      const before = zombie.heard.length
+      zombie.kill('SIGSTOP')
+      await declareDead(front)
+      if (at === 'receipt written') await endIdleTransactions(front)
+      worker = await crew.next()
+      await run(worker)
+      results.push(await purchase.result)
+      zombie.kill('SIGCONT')
+      zombie.tell({ do: 'go' } satisfies Order)
+      await zombie.logs('fenced')
+      const commits = zombie.heard.slice(before).filter((heard) => heard.told === 'committed')
+      t.match(commits, [{ to: commit, taken: false }])
+      t.equal(commits.length, 1)
+      t.same(await spentOn(purchase, front, ledger), expected)
+      const replay = await front.ask({ key: purchase.key, body: bodyOf(front, purchase) })
+      t.same(await replay.json(), results.at(-1), 'the result is the one that was served')
+      t.equal((await ledger.charges()).length, results.length, 'one charge')
+      t.equal((await audit(front, results)).receipts, results.length, 'one receipt')
+      zombie.kill('SIGTERM')
+      t.same(await zombie.ended, { code: 0, signal: null }, 'it is as good as any other worker')
+    })
+  }
+  worker.kill('SIGTERM')
+  await worker.ended
+  await checkBooks(t, front, results)
+})
+
+const rivals: [Place, string][] = [
+  ['before observed', 'observed'],
+  ['before assessed', 'assessed'],
+  ['before settling', 'settling'],
+  ['before settled', 'settled'],
+  ['before receipt', 'completed'],
+]
+
+t.test('it does not even commit what its successor is still at', async (t) => {
+  await using front = await openFront()
+  await using ledger = await openLedger(front.databaseUrl)
+  await using crew = openCrew(front)
+  const results: CompletedResult[] = []
+  let worker = await crew.next()
+  for (const [at, commit] of rivals) {
+    await t.test(at, async (t) => {
+      const zombie = worker
+      const purchase = await holdAt(zombie, at, front)
+      zombie.kill('SIGSTOP')
+      await declareDead(front)
+      worker = await crew.next()
+      await run(worker, { at, how: 'hold' })
+      await worker.hears((heard) => heard.told === 'held' && heard.at === at)
+      zombie.kill('SIGCONT')
+      zombie.tell({ do: 'go' } satisfies Order)
+      await zombie.logs('fenced')
+      t.match(
+        zombie.heard.findLast(({ told }) => told === 'committed'),
+        { to: commit, taken: false },
+      )
+      zombie.kill('SIGTERM')
+      await zombie.ended
+      worker.tell({ do: 'go' } satisfies Order)
+      results.push(await purchase.result)
+      t.equal((await ledger.charges()).length, results.length, 'one charge')
+    })
+  }
+  worker.kill('SIGTERM')
+  await worker.ended
+  await checkBooks(t, front, results)
+})
+
+/** A purchase, and the worker that has come to that place with it. */
+async function holdAt(worker: Child, at: Place, front: Front): Promise<Purchase> {
+  await run(worker, { at, how: 'hold' })
+  const purchase = buy(front)
+  await worker.hears((heard) => heard.told === 'held' && heard.at === at)
+  return purchase
+}
+
+/** What the database does by itself with a transaction that has been left alone for 30 seconds. */
+async function endIdleTransactions({ tables }: Front) {
+  await tables.query(`
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and state = 'idle in transaction'`)
+}
