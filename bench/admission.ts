@@ -1,10 +1,10 @@
 // Durable admissions per second: a paid request is stored with its claim and its job before its caller is answered.
 // In groups, as the service does it, beside one transaction per request.
 import { createHash, randomBytes } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { openDatabase } from '../server/db/pool.ts'
 import { openAdmissions } from '../server/verification/admission.ts'
-import type { Lab } from './lab.ts'
+import { type Lab, openClient } from './lab.ts'
 import { type Admitter, pgAdmitter, slonikAdmitter, statementAdmitter } from './one-by-one.ts'
 import { bodyFor, bodyHashOf, buildAdmission } from './orders.ts'
 import { closedLoop, compete } from './rounds.ts'
@@ -21,9 +21,7 @@ const QUOTED_PER_SECOND = { grouped: 30_000, single: 6000 }
 export async function benchAdmission(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
   const url = await lab.makeDatabase()
-  const admin = new pg.Client({ connectionString: url })
-  await admin.connect()
-  opened.defer(() => admin.end())
+  const admin = await openClient(url, opened)
   const db = await openDatabase(url, { maxConnections: CONNECTIONS })
   opened.defer(() => db.end())
   const admissions = opened.use(openAdmissions(db))

@@ -27,10 +27,8 @@ export async function openChild(
     env: { ...lab.env, ...options.env },
     stdio: ['ignore', 'pipe', 'inherit', ...(options.ipc ? (['ipc'] as const) : [])],
   })
-  // However the bench ends, nothing of it stays behind.
-  const kill = () => child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
+  lab.children.add(child)
+  child.once('exit', () => lab.children.delete(child))
   const ready = await waitForLine(child, file, options.event)
   return {
     pid: child.pid!,

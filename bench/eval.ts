@@ -19,6 +19,7 @@ import type { Assessor } from '../workers/verify.ts'
 import { type Item, readLabels } from './eval/labels.ts'
 import { openOracle } from './eval/oracle.ts'
 import { flawsOf, type Outcome, printScore } from './eval/score.ts'
+import { openSilentServer } from './eval/silent-server.ts'
 import { measureStillness } from './eval/stillness.ts'
 
 const NAMES = ['literal', 'semantic', 'oracle'] as const
@@ -53,7 +54,8 @@ async function run(): Promise<boolean> {
 
 async function runOne(name: Name, items: readonly Item[], threads: Threads, long: boolean): Promise<boolean> {
   await using opened = new AsyncDisposableStack()
-  const oracle = name === 'oracle' ? opened.use(await openOracle(items)) : null
+  const openFake = () => (long ? openSilentServer() : openOracle(items))
+  const oracle = name === 'oracle' ? opened.use(await openFake()) : null
   const config = readConfig(oracle ? { ...oracle.env } : process.env)
   const metrics = openMetrics()
   const assessor = name === 'literal' ? literalAssessor(threads) : buildSemantic(config, threads, metrics)

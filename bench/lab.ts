@@ -1,4 +1,5 @@
 // What the parts share: one Postgres, a folder, and a database for each part.
+import type { ChildProcess } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,6 +18,8 @@ export interface Lab extends AsyncDisposable {
   profile: string | undefined
   /** The environment of every child: the same seed, so that tokens made by one are good in another. */
   env: Record<string, string>
+  /** Processes still running; however the bench ends, none stays behind. */
+  children: Set<ChildProcess>
   /** A migrated database of its own, dropped with the lab. */
   makeDatabase(): Promise<string>
 }
@@ -34,12 +37,16 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   // Under root, Postgres runs as another user, who must get into the folder.
   await chmod(folder, 0o711)
   const url = readConfig().databaseUrl ?? (await openOwnPostgres(folder, opened))
-  const admin = new pg.Client({ connectionString: url })
-  await admin.connect()
-  opened.defer(() => admin.end())
+  const admin = await openClient(url, opened)
+  const children = new Set<ChildProcess>()
+  const killChildren = () => {
+    for (const child of children) child.kill('SIGKILL')
+  }
+  process.once('exit', killChildren)
   const closing = opened.move()
   return {
     ...options,
+    children,
     rounds: options.quick ? 1 : ROUNDS,
     folder,
     env: {
@@ -60,8 +67,22 @@ export async function openLab(options: LabOptions): Promise<Lab> {
       await migrate(made.href)
       return made.href
     },
-    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+    async [Symbol.asyncDispose]() {
+      // Before their databases are dropped, which would make them complain.
+      killChildren()
+      process.off('exit', killChildren)
+      await closing.disposeAsync()
+    },
   }
+}
+
+/** A connection to look at things with. It is cut off when the bench is stopped before its end. */
+export async function openClient(url: string, opened: AsyncDisposableStack): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, application_name: 'bench' })
+  client.on('error', () => {})
+  await client.connect()
+  opened.defer(() => client.end())
+  return client
 }
 
 async function openOwnPostgres(folder: string, opened: AsyncDisposableStack) {

@@ -1,12 +1,12 @@
 // Workers that are given so many jobs while they stand still, and timed until none is left.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { openDatabase, transact } from '../server/db/pool.ts'
 import { deriveSecret } from '../server/receipts/keys.ts'
 import { admitBatch } from '../server/verification/admission.ts'
 import { type Child, openChild } from './child.ts'
-import type { Lab } from './lab.ts'
+import { type Lab, openClient } from './lab.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
 
 /** The page process, and where it is found. */
@@ -116,13 +116,6 @@ const ADD_BARE = `with made as (
   select count(*) from graphile_worker.add_jobs(array(
     select row('bare_job', json_build_object('id', id, 'url', url), null, null, 5, id::text, null, null)::graphile_worker.job_spec
     from made))`
-
-async function openClient(url: string, opened: AsyncDisposableStack) {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  opened.defer(() => client.end())
-  return client
-}
 
 /** Lets the worker go and waits until the query finds no row; answers `count` per second. */
 async function timeUntilNone(client: pg.Client, count: number, worker: Child, query: string): Promise<number> {

@@ -1,12 +1,11 @@
 // Recovery GETs per second of a completed result, beside a static Fastify route that returns the same bytes.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import pg from 'pg'
 import { deriveSecret } from '../server/receipts/keys.ts'
 import { recoveryToken } from '../server/verification/recovery.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
-import type { Lab } from './lab.ts'
+import { type Lab, openClient } from './lab.ts'
 import type { Load } from './load.ts'
 import { openMill, openSource } from './mill.ts'
 import { compete } from './rounds.ts'
@@ -66,12 +65,11 @@ export async function benchRecovery(lab: Lab): Promise<void> {
 const WARM_UP_MS = 700
 
 async function completeOne(lab: Lab) {
-  await using source = await openSource(lab)
-  await using mill = await openMill(lab, source)
+  await using opened = new AsyncDisposableStack()
+  const source = opened.use(await openSource(lab))
+  const mill = opened.use(await openMill(lab, source))
   await mill.grind('/', 1)
-  const client = new pg.Client({ connectionString: mill.url })
-  await client.connect()
+  const client = await openClient(mill.url, opened)
   const { rows } = await client.query<{ id: string; result: Buffer }>('select id, result from verification_requests')
-  await client.end()
   return { url: mill.url, id: rows[0]!.id, bytes: rows[0]!.result }
 }

@@ -3,7 +3,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
+import { openClient } from './lab.ts'
 
 export interface Watch extends AsyncDisposable {
   /** Runs `work` and adds what happened meanwhile to what was seen before. */
@@ -16,8 +17,8 @@ export interface Watch extends AsyncDisposable {
 
 /** @param processes by the name they are reported under; Postgres is found by itself */
 export async function openWatch(databaseUrl: string, processes: Record<string, number>): Promise<Watch> {
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: 'bench watch' })
-  await client.connect()
+  const opened = new AsyncDisposableStack()
+  const client = await openClient(databaseUrl, opened)
   const used = new Map<string, number>()
   const waits = new Map<string, number>()
   let elapsedMs = 0
@@ -42,7 +43,7 @@ export async function openWatch(databaseUrl: string, processes: Record<string, n
     },
     cpuMs: (name) => (used.get(`${name} loop`) ?? Number.NaN) + (used.get(`${name} threads`) ?? 0),
     heldBack: () => verdict(used, waits, elapsedMs, busyMs),
-    [Symbol.asyncDispose]: () => client.end(),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
 

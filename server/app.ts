@@ -1,4 +1,6 @@
 // The API process's HTTP application, built from a context and not yet listening.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -14,6 +16,7 @@ import { mountOpenApi } from './http/openapi.ts'
 import { mountPages } from './http/pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
 import { mountTlog } from './http/tlog.ts'
+import { SCHEMA_VERSION } from './verification/result.ts'
 
 const BODY_LIMIT = 65_536
 /** Above the 5.6 kB of a full PAYMENT-SIGNATURE, far below what would hurt. */
@@ -28,7 +31,8 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
     trustProxy: (_address, hop) => hop < api.config.trustProxy,
     bodyLimit: BODY_LIMIT,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { maxHeaderSize: MAX_HEADER_BYTES },
+    // A request without Host is refused like any other, and not by Node with an empty body.
+    http: { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false },
     // Unknown paths below a route's own are answered by the not-found handler, in the right body shape. How long a
     // parameter may be is for the operations to say; a path cannot be longer than the headers it comes with.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: MAX_HEADER_BYTES },
@@ -39,6 +43,9 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
   })
   acceptJsonOnly(app)
   recordRequests(app, api)
+  app.addHook('onRequest', refuseWithoutHost)
+  endConnectionsWhenDraining(app, api)
+  app.server.on('checkExpectation', refuseExpectation)
   app.setErrorHandler((error, request, reply) => {
     const answer = renderError(error, request)
     return reply.code(answer.status).headers(answer.headers).send(answer.body)
@@ -71,6 +78,13 @@ export async function openServer(api: Api): Promise<Server> {
   return { address, [Symbol.asyncDispose]: () => app.close() }
 }
 
+/** A connection kept alive after its last answer would hold the process up until it is cut off. */
+function endConnectionsWhenDraining(app: FastifyInstance, api: Api) {
+  app.addHook('onSend', async (_request, reply) => {
+    if (api.draining.aborted) reply.header('connection', 'close')
+  })
+}
+
 /** JSON is read strictly: UTF-8 or nothing. Every other content type is refused before its body is looked at. */
 function acceptJsonOnly(app: FastifyInstance) {
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -96,19 +110,34 @@ function recordRequests(app: FastifyInstance, api: Api) {
   })
 }
 
+const UNREADABLE = JSON.stringify({
+  schema_version: SCHEMA_VERSION,
+  status: 'failed',
+  error: {
+    code: 'invalid_request',
+    message: 'The request is not valid HTTP, or its headers are too large.',
+    retryable: false,
+  },
+})
+const UNREADABLE_HEADERS = {
+  'content-type': 'application/json; charset=utf-8',
+  'content-length': String(Buffer.byteLength(UNREADABLE)),
+  connection: 'close',
+}
+
 /** Bytes that are not HTTP, or headers past the limit: answered in words and closed. */
-function answerUnreadable(this: FastifyInstance, _error: unknown, socket: import('node:net').Socket) {
+function answerUnreadable(this: FastifyInstance, _error: unknown, socket: Socket) {
   if (!socket.writable) return
-  const body = JSON.stringify({
-    schema_version: '1.0.0',
-    status: 'failed',
-    error: {
-      code: 'invalid_request',
-      message: 'The request is not valid HTTP, or its headers are too large.',
-      retryable: false,
-    },
-  })
-  socket.end(
-    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
+  const headers = Object.entries(UNREADABLE_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('')}\r\n${UNREADABLE}`)
+}
+
+/** `Expect` with anything but 100-continue; Node would answer with a status that is none of ours. */
+function refuseExpectation(_request: IncomingMessage, response: ServerResponse) {
+  response.writeHead(400, UNREADABLE_HEADERS).end(UNREADABLE)
+}
+
+/** HTTP/1.1 asks for it, and Node would refuse without a word. */
+async function refuseWithoutHost(request: FastifyRequest) {
+  if (request.headers.host === undefined) throw new AppError('invalid_request', 'The Host header is missing.')
 }

@@ -62,6 +62,8 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   family: 'verification' | 'control'
   /** Members of the input that HTTP takes from a raw body instead of JSON: `application/octet-stream`. */
   rawBody?: { member: string; limit: number }
+  /** Not counted against the address: discovery has no other answer than 200. */
+  unlimited?: true
   /** The body of success is bytes (`application/octet-stream`), not JSON. */
   rawAnswer?: true
   /** If-Match and If-None-Match count. */
@@ -122,9 +124,11 @@ export function defineAccountExchange<const N extends string, I extends z.ZodObj
   return operation
 }
 
-/** The one path every call takes, whichever protocol brought it. Throws AppError for what the caller can act on. */
+/**
+ * The one path every call takes, whichever protocol brought it and counted it against its address. Throws AppError for
+ * what the caller can act on.
+ */
 export async function execute(operation: Operation, raw: unknown, call: Call): Promise<unknown> {
-  await call.api.limits.spend(call.credentials.address)
   const known = operation.access === 'account' ? await identify(operation.scope, call) : call
   const input = parseInput(operation.input, raw)
   if (operation.kind === 'exchange') return operation.run(input, known)

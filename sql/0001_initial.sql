@@ -144,6 +144,9 @@ create table verification_requests (
   check (state not in ('observed', 'assessed', 'settling', 'settled') or observation is not null),
   check (state not in ('assessed', 'settling', 'settled') or assessment is not null),
   check (state <> 'settled' or settlement is not null),
+  check (state in ('observed', 'assessed', 'settling', 'settled', 'unpaid') or observation is null),
+  check (state in ('assessed', 'settling', 'settled', 'unpaid') or assessment is null),
+  check (state in ('settled', 'completed') or settlement is null),
   check ((state = 'completed') = (result is not null)),
   check ((state = 'failed') = (error is not null)),
   check (state in ('expired', 'failed') or body is not null)

@@ -262,14 +262,17 @@ create table verification_requests (
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
   constraint verification_requests_check1 CHECK (((state <> ALL (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text])) OR (payment_sealed IS NOT NULL))),
+  constraint verification_requests_check10 CHECK (((state = 'failed'::text) = (error IS NOT NULL))),
+  constraint verification_requests_check11 CHECK (((state = ANY (ARRAY['expired'::text, 'failed'::text])) OR (body IS NOT NULL))),
+  constraint verification_requests_check12 CHECK (((state <> 'settling'::text) OR (settlement_intent IS NOT NULL))),
   constraint verification_requests_check2 CHECK (((state <> ALL (ARRAY['quoted'::text, 'settled'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) OR (payment_sealed IS NULL))),
   constraint verification_requests_check3 CHECK (((state <> ALL (ARRAY['observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text])) OR (observation IS NOT NULL))),
   constraint verification_requests_check4 CHECK (((state <> ALL (ARRAY['assessed'::text, 'settling'::text, 'settled'::text])) OR (assessment IS NOT NULL))),
   constraint verification_requests_check5 CHECK (((state <> 'settled'::text) OR (settlement IS NOT NULL))),
-  constraint verification_requests_check6 CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
-  constraint verification_requests_check7 CHECK (((state = 'failed'::text) = (error IS NOT NULL))),
-  constraint verification_requests_check8 CHECK (((state = ANY (ARRAY['expired'::text, 'failed'::text])) OR (body IS NOT NULL))),
-  constraint verification_requests_check9 CHECK (((state <> 'settling'::text) OR (settlement_intent IS NOT NULL))),
+  constraint verification_requests_check6 CHECK (((state = ANY (ARRAY['observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text, 'unpaid'::text])) OR (observation IS NULL))),
+  constraint verification_requests_check7 CHECK (((state = ANY (ARRAY['assessed'::text, 'settling'::text, 'settled'::text, 'unpaid'::text])) OR (assessment IS NULL))),
+  constraint verification_requests_check8 CHECK (((state = ANY (ARRAY['settled'::text, 'completed'::text])) OR (settlement IS NULL))),
+  constraint verification_requests_check9 CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
   constraint verification_requests_key_hash_check CHECK ((octet_length(key_hash) = 32)),
   constraint verification_requests_key_hash_key UNIQUE (key_hash),
   constraint verification_requests_pkey PRIMARY KEY (id),
@@ -304,6 +307,7 @@ CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
+CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
 

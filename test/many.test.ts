@@ -34,7 +34,6 @@ t.test(`${PURCHASES} purchases, ${AT_ONCE} at a time, on two API processes and t
   const results = await inParallel(PURCHASES, AT_ONCE, buy)
   const seconds = (performance.now() - began) / 1000
   t.comment(`${PURCHASES} purchases in ${seconds.toFixed(1)} s, ${(PURCHASES / seconds).toFixed(0)} a second`)
-  t.ok(seconds < 60)
 
   t.equal(new Set(results.map((result) => result.request_id)).size, PURCHASES)
   t.same(await audit(front, results), { badResults: {}, badLinks: [], receipts: PURCHASES })

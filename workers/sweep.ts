@@ -2,7 +2,7 @@
 // queue stopped offering it. Run once a minute; without it a caller would poll such a request for ever.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { enqueue } from '../server/db/jobs.ts'
+import { enqueue, forgetExhaustedJobs } from '../server/db/jobs.ts'
 import { sql, transact } from '../server/db/pool.ts'
 import { jobOf } from '../server/verification/admission.ts'
 import { claimRequest, Fenced, failRequest, requestErrorOf } from '../server/verification/request.ts'
@@ -29,12 +29,13 @@ export async function sweepRequests(work: Work, idleSeconds = 60): Promise<{ req
   const hopeless = found.filter((request) => request.exhausted && !request.chargeable)
   const others = found.filter((request) => !request.exhausted || request.chargeable)
   for (const { id } of hopeless) await failStranded(work, id)
-  await transact(work.db, (tx) =>
-    enqueue(
+  await transact(work.db, async (tx) => {
+    await forgetExhaustedJobs(tx)
+    await enqueue(
       tx,
       others.map(({ id }) => ({ name: 'verify_request', payload: { request_id: id }, ...jobOf(id) })),
-    ),
-  )
+    )
+  })
   if (found.length > 0) work.log.warn({ event: 'swept', requeued: others.length, failed: hopeless.length })
   return { requeued: others.length, failed: hopeless.length }
 }

@@ -38,3 +38,10 @@ export async function enqueue<N extends JobName>(tx: Tx, specs: readonly JobSpec
     select count(*) added from graphile_worker.add_jobs(
       array(select json_populate_recordset(null::graphile_worker.job_spec, ${JSON.stringify(rows)}::json)))`)
 }
+
+/** Deletes jobs that are offered no more: the queue keeps them for ever, and would not replace them by their key. */
+export async function forgetExhaustedJobs(tx: Tx): Promise<void> {
+  await tx.query(sql.type(z.object({ forgotten: z.number() }))`
+    select count(*) forgotten from graphile_worker.complete_jobs(
+      array(select id from graphile_worker.jobs where attempts >= max_attempts and locked_at is null))`)
+}

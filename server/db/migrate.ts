@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Logger, runMigrations } from 'graphile-worker'
 import pg from 'pg'
+import { openQueuePool } from './queue.ts'
 
 const FOLDER = join(import.meta.dirname, '../../sql')
 /** Any constant of our own; two releases that migrate at once take turns by it. */
@@ -36,11 +37,21 @@ export async function migrate(url: string): Promise<string[]> {
   try {
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
     const applied = await applyOwn(client)
-    await runMigrations({ connectionString: url, logger: new Logger(() => () => {}) })
+    await migrateQueue(url)
     await tuneQueue(client)
     return applied
   } finally {
     await client.end()
+  }
+}
+
+/** With a pool of ours, so that no connection is left when this returns: the queue does not wait for its own to close. */
+async function migrateQueue(url: string) {
+  const pool = openQueuePool(url, 2, () => {})
+  try {
+    await runMigrations({ pgPool: pool, logger: new Logger(() => () => {}) })
+  } finally {
+    await pool.end()
   }
 }
 

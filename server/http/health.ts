@@ -51,8 +51,8 @@ async function checkReadiness(api: Api): Promise<Record<string, Check>> {
 
 function mayReadMetrics(header: string | undefined, token: string | undefined): boolean {
   if (!token) return true
-  const given = Buffer.from(header ?? '')
-  const expected = Buffer.from(`Bearer ${token}`)
+  const given = Buffer.from(header?.match(/^bearer +(.+)$/i)?.[1] ?? '')
+  const expected = Buffer.from(token)
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 

@@ -29,6 +29,8 @@ function mount(operation: Operation, app: FastifyInstance, api: Api) {
     method: operation.method,
     url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
     ...(operation.rawBody && { bodyLimit: operation.rawBody.limit }),
+    // Before the body is read: what is not even JSON counts as well.
+    ...(!operation.unlimited && { onRequest: (request: FastifyRequest) => api.limits.spend(request.ip) }),
     config: { operation: operation.name, bodyType: operation.rawBody ? BYTES_TYPE : JSON_TYPE },
     handler: (request, reply) => handle(operation, request, reply, api),
   })
@@ -119,7 +121,7 @@ function bearerOf(header: string | undefined): string | undefined {
 /** RFC 7240 `wait`, in whole seconds and at most 25; null when it was not asked for. */
 export function preferredWait(header: string | string[] | undefined): number | null {
   for (const preference of single(header)?.split(',') ?? []) {
-    const seconds = preference.match(/^\s*wait\s*=\s*"?(\d{1,9})"?\s*(;.*)?$/i)?.[1]
+    const seconds = preference.match(/^\s*wait\s*=\s*"?(\d+)"?\s*(;.*)?$/i)?.[1]
     if (seconds !== undefined) return Math.min(Number(seconds), MAX_WAIT_SECONDS)
   }
   return null

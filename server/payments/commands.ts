@@ -66,12 +66,14 @@ async function openChains(config: Config, opened: AsyncDisposableStack) {
   return openNetworks(config, opened)
 }
 
-function describeReconciliation({ agrees, differs, open, offline, unbooked }: Reconciliation): string[] {
+function describeReconciliation(result: Reconciliation): string[] {
+  const { agrees, differs, open, offline, unbooked, unread } = result
   return [
     `${agrees} entries agree with the chain, ${differs.length} differ, ${open.length} cannot be told yet, ` +
       `${offline} are simulated`,
     ...differs.map((entry) => `DIFFERS ${describeEntry(entry)}`),
     ...open.map((entry) => `open    ${describeEntry(entry)}`),
+    ...unread.map((network) => `income on ${network} was not read: only the entries were compared`),
     ...unbooked.map(
       ({ network, transaction, from, amount, priced }) =>
         `${priced ? 'NO ENTRY' : 'income  '} ${network} ${transaction}: ${amount} from ${from}`,

@@ -31,7 +31,7 @@ const PROVIDERS: Record<string, string> = { 'api.cdp.coinbase.com': 'cdp' }
 /** A caller waits for the check, and nobody for the settlement, which takes as long as blocks do. */
 const TIMEOUT_MS = { verify: 15_000, settle: 60_000 }
 /** Facilitators change the account that pays their fees on Solana, and say so in /supported only. */
-const REFRESH_MS = 300_000
+const REFRESH_MS = 60_000
 
 /** What of the configuration decides about payments. */
 export type PaymentConfig = Pick<

@@ -14,10 +14,12 @@ export interface Reconciliation {
   offline: number
   /** Payments to us that are in no entry. `priced`: of exactly our price, so likely a purchase that went wrong. */
   unbooked: (Income & { network: string; priced: boolean })[]
+  /** Networks whose income could not be read, so that money without an entry would not be seen. */
+  unread: string[]
 }
 
 export async function reconcile(db: Database, networks: readonly PaymentNetwork[]): Promise<Reconciliation> {
-  const result: Reconciliation = { agrees: 0, differs: [], open: [], offline: 0, unbooked: [] }
+  const result: Reconciliation = { agrees: 0, differs: [], open: [], offline: 0, unbooked: [], unread: [] }
   const confirmed: LedgerEntry[] = []
   const booked = new Set<string>()
   for await (const entry of readLedger(db)) {
@@ -29,7 +31,9 @@ export async function reconcile(db: Database, networks: readonly PaymentNetwork[
   }
   for (const network of networks) {
     const own = confirmed.filter((entry) => entry.network === network.id).map((entry) => entry.transaction ?? '')
-    result.unbooked.push(...(await findUnbooked(network, own, booked)))
+    const unbooked = await findUnbooked(network, own, booked)
+    if (unbooked) result.unbooked.push(...unbooked)
+    else result.unread.push(network.id)
   }
   return result
 }
@@ -44,11 +48,12 @@ async function audit(db: Database, entry: LedgerEntry, networks: readonly Paymen
   return says
 }
 
-/** Between the first and the last payment that the chain confirms. @param confirmed their transactions, in order */
+/** Between the first and the last payment that the chain confirms; null when it cannot be read. @param confirmed their transactions, in order */
 async function findUnbooked(network: PaymentNetwork, confirmed: string[], booked: Set<string>) {
   const [first, last] = [confirmed[0], confirmed.at(-1)]
   if (first === undefined || last === undefined) return []
-  const income = (await network.income(first, last)) ?? []
+  const income = await network.income(first, last).catch(() => null)
+  if (!income) return null
   return income
     .filter(({ transaction }) => !booked.has(transaction))
     .map((transfer) => ({ ...transfer, network: network.id, priced: transfer.amount === BigInt(PRICE.atomic) }))

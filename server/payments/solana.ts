@@ -1,9 +1,235 @@
-// placeholder until written
-import type { PaymentNetwork } from './live.ts'
-export async function openSolanaNetwork(_options: {
-  id: string
+// USDC on Solana: what is asked, and what the chain says became of a signed transaction.
+//
+// A transaction lives as long as its blockhash, a minute or so, and lands at most once. Its id is not known before the
+// facilitator has signed it, so it is found by the memo of the order on our token account, and told by its message.
+import { address, createSolanaRpc, getBase64Encoder, type Signature } from '@solana/kit'
+import { AppError } from '../errors.ts'
+import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../verification/result.ts'
+import { type Inspection, inspect } from './inspection.ts'
+import type { LedgerEntry } from './ledger.ts'
+import type { Finding, PaymentNetwork } from './live.ts'
+import { decodePayment, isSignedByPayer, readSolanaTransaction, tokenAccountOf } from './solana-transaction.ts'
+import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from './x402.ts'
+
+export const SOLANA_USDC = {
+  [SOLANA_MAINNET]: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+  [SOLANA_DEVNET]: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
+} as const
+export type SolanaNetworkId = keyof typeof SOLANA_USDC
+
+const RPC_TIMEOUT_MS = 10_000
+/** Roughly how long a blockhash lives; what is certain is asked of the chain. */
+const BLOCKHASH_SECONDS = 90
+/** The clocks of payer, chain and ours may differ by this, and a final block is as much behind. */
+const CLOCK_MARGIN_SECONDS = 60
+const SEARCH_PAGE = 1000
+const SEARCH_PAGES = 20
+
+export interface SolanaNetworkOptions {
+  id: SolanaNetworkId
   payTo: string
   rpcUrl: string
-}): Promise<PaymentNetwork> {
-  throw new Error('not yet')
+}
+
+export async function openSolanaNetwork({ id, payTo, rpcUrl }: SolanaNetworkOptions): Promise<PaymentNetwork> {
+  const asset = SOLANA_USDC[id]
+  const account = await tokenAccountOf(payTo, asset)
+  const chain = openSolanaReader(rpcUrl, { owner: payTo, account })
+  let feePayer: string | undefined
+
+  function termsFor(requestId: string | null): PaymentRequirements | null {
+    if (!feePayer) return null
+    return {
+      scheme: 'exact',
+      network: id,
+      amount: PRICE.atomic,
+      asset,
+      payTo,
+      maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+      extra: { feePayer, ...(requestId && { memo: requestId }) },
+    }
+  }
+
+  return {
+    id,
+    termsFor,
+    read(payload, requirements) {
+      const { payer, messageHash } = readSolanaTransaction(payload.payload)
+      return {
+        identity: { network: requirements.network, asset: requirements.asset, payer, nonce: messageHash },
+        valid_before: Math.floor(Date.now() / 1000) + BLOCKHASH_SECONDS,
+      }
+    },
+    async identify(payload) {
+      const payment = readSolanaTransaction(payload.payload)
+      if (payment.mint === asset && (await isSignedByPayer(payment)))
+        return { network: id, asset, payer: payment.payer, nonce: payment.messageHash }
+      throw new AppError('payment_invalid', 'The payment transaction is not signed by its payer.')
+    },
+    async check({ payload, bound }) {
+      const { mint, destination, amount, memos, blockhash } = readSolanaTransaction(payload.payload)
+      const { extra } = bound.requirements as unknown as PaymentRequirements
+      const refuse = (reason: string): never => {
+        throw new AppError('payment_invalid', `The payment transaction was not accepted: ${reason}.`)
+      }
+      if (mint !== asset) refuse('it pays in another token')
+      if (destination !== account) refuse('it pays another recipient')
+      if (amount !== BigInt(PRICE.atomic)) refuse(`its amount is not ${PRICE.atomic}`)
+      if (memos.length !== 1 || memos[0] !== extra?.memo) refuse('its memo is not the one of the terms')
+      // A node that does not answer leaves it to the facilitator.
+      if ((await chain.isValid(blockhash, 'confirmed').catch(() => true)) === false) refuse('its blockhash has expired')
+    },
+    height: () => chain.slot('confirmed').then(Number),
+    look: (offer, intent) => chain.look(offer, intent),
+    isTransaction: (transaction) => /^[1-9A-HJ-NP-Za-km-z]{80,90}$/.test(transaction),
+    audit: (entry) => chain.audit(entry),
+    income: async () => null,
+    adopt(kind) {
+      const named = kind?.extra?.feePayer
+      if (typeof named === 'string') feePayer = named
+      return typeof named === 'string'
+    },
+    inspect: () => inspectChain(id, payTo, account, chain),
+  }
+}
+
+async function inspectChain(id: SolanaNetworkId, payTo: string, account: string, chain: SolanaReader) {
+  const rpc = await inspect(
+    `RPC of ${id}`,
+    'check SOLANA_RPC_URL; without it settlements in doubt stay open',
+    async () => {
+      const genesis = await chain.genesisHash()
+      // CAIP-2 has the first 32 characters.
+      const ok = genesis.startsWith(id.slice('solana:'.length))
+      return { ok, detail: `genesis ${genesis}`, cure: 'set SOLANA_RPC_URL to a node of that cluster' }
+    },
+  )
+  if (rpc.verdict !== 'right') return [rpc]
+  const held: Inspection = await inspect('PAY_TO_SOLANA', 'check SOLANA_RPC_URL', async () => {
+    const exists = await chain.exists(account)
+    const cure = `create it: spl-token create-account ${SOLANA_USDC[id]} --owner ${payTo} (every payment fails without)`
+    return { ok: exists, detail: exists ? `USDC account ${account}` : `has no USDC account (${account})`, cure }
+  })
+  return [rpc, held]
+}
+
+type Depth = 'confirmed' | 'finalized'
+
+/** Reads one cluster and nothing else; every method throws when the node does not answer. @param ours who is paid, and where */
+export function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string }) {
+  const rpc = createSolanaRpc(rpcUrl)
+  const own = address(ours.account)
+  const within = () => ({ abortSignal: AbortSignal.timeout(RPC_TIMEOUT_MS) })
+  const slot = (commitment: Depth) => rpc.getSlot({ commitment }).send(within())
+
+  /** @param atSlot a node that has not come so far must say so, instead of what it does not know */
+  async function isValid(blockhash: string, commitment: Depth, atSlot?: bigint): Promise<boolean> {
+    const options = { commitment, ...(atSlot !== undefined && { minContextSlot: atSlot }) }
+    type Blockhash = Parameters<typeof rpc.isBlockhashValid>[0]
+    return (await rpc.isBlockhashValid(blockhash as Blockhash, options).send(within())).value
+  }
+
+  async function look({ payload, bound }: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
+    const { blockhash } = readSolanaTransaction(payload.payload)
+    const wanted = { memo: memoOf(bound.requirements), messageHash: bound.identity.nonce, since: intent.at }
+    const named = intent.transaction ? await readTransaction(intent.transaction, wanted.messageHash, 'confirmed') : null
+    const found = named ?? (await search(wanted, 'confirmed'))
+    if (found?.kind === 'paid') return found
+    if (!found && (await isValid(blockhash, 'confirmed'))) return { kind: 'open' }
+    const final = await slot('finalized')
+    // The payer's blockhash was known when the intent was made. A final block of later than that would know it too, so
+    // there "not valid" can only mean that it has run out.
+    const time = await rpc.getBlockTime(final).send(within())
+    if (Number(time) < intent.at + CLOCK_MARGIN_SECONDS || (await isValid(blockhash, 'finalized', final)))
+      return { kind: 'waiting', reason: 'expiry_not_final', seconds: 5 }
+    const last = await search(wanted, 'finalized', final)
+    return last ?? { kind: 'unpaid', reason: 'transaction_expired' }
+  }
+
+  interface Wanted {
+    memo: string
+    messageHash: string
+    /** Unix seconds; nothing much older is looked at. */
+    since: number
+  }
+
+  /** The transaction of this message, among those of our token account that carry the memo. */
+  async function search({ memo, messageHash, since }: Wanted, commitment: Depth, atSlot?: bigint) {
+    let before: Signature | undefined
+    for (let page = 0; page < SEARCH_PAGES; page++) {
+      const range = {
+        limit: SEARCH_PAGE,
+        ...(before && { before }),
+        ...(atSlot !== undefined && { minContextSlot: atSlot }),
+      }
+      const entries = await rpc.getSignaturesForAddress(own, { commitment, ...range }).send(within())
+      for (const entry of entries) {
+        if (!entry.memo?.includes(memo)) continue
+        const found = await readTransaction(entry.signature, messageHash, commitment)
+        if (found) return found
+      }
+      const oldest = entries.at(-1)
+      if (!oldest || entries.length < SEARCH_PAGE) return null
+      if (oldest.blockTime !== null && Number(oldest.blockTime) < since - BLOCKHASH_SECONDS - CLOCK_MARGIN_SECONDS)
+        return null
+      before = oldest.signature
+    }
+    throw new Error('too many transactions to look through')
+  }
+
+  /** What a landed transaction did, if it is of that message. One that failed can never land again. */
+  async function readTransaction(id: string, messageHash: string, commitment: Depth): Promise<Finding | null> {
+    const options = { commitment, encoding: 'base64', maxSupportedTransactionVersion: 0 } as const
+    const landed = await rpc.getTransaction(id as Signature, options).send(within())
+    if (!landed) return null
+    const payment = decodePayment(getBase64Encoder().encode(landed.transaction[0]))
+    if (payment.messageHash !== messageHash) return null
+    if (landed.meta?.err) return { kind: 'unpaid', reason: 'transaction_failed' }
+    return received(landed.meta, payment.mint) >= payment.amount
+      ? { kind: 'paid', transaction: id }
+      : { kind: 'unpaid', reason: 'transaction_paid_nothing' }
+  }
+
+  /** By how much our token account grew. */
+  function received(meta: Balances | null, mint: string): bigint {
+    const sum = (balances: Balances['preTokenBalances']) =>
+      (balances ?? [])
+        .filter((balance) => balance.mint === mint && balance.owner === ours.owner)
+        .reduce((total, balance) => total + BigInt(balance.uiTokenAmount.amount), 0n)
+    return sum(meta?.postTokenBalances) - sum(meta?.preTokenBalances)
+  }
+
+  async function audit(entry: LedgerEntry): Promise<boolean | null> {
+    const found = entry.transaction
+      ? await readTransaction(entry.transaction, entry.nonce, 'finalized')
+      : await search(
+          { memo: entry.request_id, messageHash: entry.nonce, since: entry.valid_before - BLOCKHASH_SECONDS },
+          'finalized',
+        )
+    if (entry.outcome === 'settled') return found?.kind === 'paid'
+    return found?.kind !== 'paid'
+  }
+
+  return {
+    look,
+    audit,
+    slot,
+    isValid,
+    genesisHash: () => rpc.getGenesisHash().send(within()),
+    exists: async (at: string) =>
+      (await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())).value !== null,
+  }
+}
+export type SolanaReader = ReturnType<typeof openSolanaReader>
+
+interface Balances {
+  preTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]
+  postTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]
+}
+
+function memoOf(requirements: object): string {
+  const { extra } = requirements as PaymentRequirements
+  const memo = extra?.memo
+  if (typeof memo !== 'string') throw new Error('a Solana payment without memo was accepted')
+  return memo
 }

@@ -80,9 +80,16 @@ export async function describeCapabilities(api: Api): Promise<Capabilities> {
   }
 }
 
-/** What the worker that reported last works by; before the first worker, the procedure's family name. */
+/** What the worker that reported last works by; where none can be asked for, the procedure's family name. */
 async function findMethodology(db: Database): Promise<string> {
-  const found = await db.maybeOneFirst(sql.prepared('find_methodology', z.object({ methodology: z.string() }))`
-    select methodology from worker_beats order by beat_at desc limit 1`)
-  return found ?? 'countersign'
+  try {
+    const found = await db.maybeOneFirst(sql.prepared('find_methodology', z.object({ methodology: z.string() }))`
+      select methodology from worker_beats order by beat_at desc limit 1`)
+    return found ?? METHODOLOGY_FAMILY
+  } catch {
+    // Discovery answers 200 and nothing else; whether the database is well is for /readyz to say.
+    return METHODOLOGY_FAMILY
+  }
 }
+
+const METHODOLOGY_FAMILY = 'countersign'

@@ -76,6 +76,7 @@ export const getCapabilities = defineExchange({
   method: 'GET',
   path: '/api/agent/v1/capabilities',
   family: 'verification',
+  unlimited: true,
   access: 'public',
   kind: 'exchange',
   input: z.object({}),
@@ -93,6 +94,9 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
   if (row && !isPayable(row)) return answerStanding(row, call, { replay: true })
   if (!api.config.verificationEnabled) throw new AppError('verification_disabled', 'Verification is switched off here.')
   if (!row) refuseHopeless(input, call)
+  // A facilitator that was never reached leaves some networks without terms.
+  if (api.facilitator.accepts.length === 0)
+    throw new AppError('provider_unavailable', 'Payments cannot be taken right now. Nothing was charged.')
   if (!row) await api.assessors.requireOne()
 
   const admission = { id: row?.id ?? randomUUID(), known: row !== null, keyHash, bodyHash, body: input }

@@ -276,6 +276,8 @@ export async function pruneRequests(db: Database, retentionSeconds: number): Pro
   const pruned = await db.query(sql.type(nothing)`
     update verification_requests
     set state = case when state = 'failed' then state else 'expired' end,
+        -- A payment that did not settle bought nothing: what ran out is the quote.
+        payment = case when state = 'unpaid' then null else payment end,
         body = null, result = null, settlement_header = null, observation = null, assessment = null, settlement = null
     where id in (
       select id from verification_requests

@@ -77,6 +77,7 @@ export const verificationInput = z.strictObject({
     .describe('The one public HTTPS page to read. Port 443 only.'),
   claim: text(1, LIMITS.claimChars)
     .refine((value) => /\S/u.test(value), 'must contain a non-whitespace character')
+    .meta({ minLength: 1, maxLength: LIMITS.claimChars, pattern: '\\S' })
     .describe('The one claim to hold against the page.'),
   options: z
     .strictObject({
@@ -207,7 +208,11 @@ export type Envelope = z.output<typeof envelope>
 
 export const receipt = z.strictObject({
   envelope,
-  canonical_envelope_base64: z.base64().min(4).max(16_384),
+  canonical_envelope_base64: z
+    .string()
+    .min(4)
+    .max(16_384)
+    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/),
   attestation,
   verification: z.string().min(1).max(1000),
 })
@@ -237,11 +242,36 @@ export const unsignedResult = z.strictObject({
 })
 export type UnsignedResult = z.output<typeof unsignedResult>
 
-export const completedResult = unsignedResult.extend({ receipt }).superRefine((result, context) => {
-  const problem = inconsistency(result)
-  if (problem) context.addIssue({ code: 'custom', message: problem })
-})
+export const completedResult = unsignedResult
+  .extend({ receipt })
+  .superRefine((result, context) => {
+    const problem = inconsistency(result)
+    if (problem) context.addIssue({ code: 'custom', message: problem })
+  })
+  .meta({ allOf: consistencyRules() })
 export type CompletedResult = z.output<typeof completedResult>
+
+/** The same rules as `inconsistency` below, as JSON Schema: whoever validates by the published schema is held to them too. */
+function consistencyRules() {
+  const has = (stance: string) => ({
+    properties: { evidence: { contains: { properties: { stance: { const: stance } } } } },
+  })
+  const when = (field: string, value: string, rule: object) => ({
+    // biome-ignore lint/suspicious/noThenProperty: `then` is JSON Schema's own word
+    ...{ if: { properties: { [field]: { const: value } } }, then: rule },
+  })
+  return [
+    when('assessment_scope', 'literal_quotation_only', {
+      properties: {
+        claim_support: { enum: ['not_assessed', 'insufficient_evidence'] },
+        evidence: { items: { properties: { stance: { const: 'mentions' } } } },
+      },
+    }),
+    when('claim_support', 'supports', has('supports')),
+    when('claim_support', 'contradicts', has('contradicts')),
+    when('claim_support', 'mixed', { allOf: [has('supports'), has('contradicts')] }),
+  ]
+}
 
 /** Names the consistency rule of the interface that a verdict breaks, or null. */
 export function inconsistency(verdict: {

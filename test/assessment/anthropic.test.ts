@@ -105,7 +105,7 @@ t.test('a slow server, one that breaks off in the middle, and one that closes th
   await using lab = await openLab(
     threads,
     first((_asked, response) => void response.once('close', hanging.resolve)),
-    { timeoutMs: 500 },
+    { timeoutMs: 800 },
   )
   t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'slow once')
   await hanging.promise

@@ -11,7 +11,7 @@ const random = mulberry(SEED)
 const below = (n: number) => Math.floor(random() * n)
 const oneOf = <T>(list: readonly T[]): T => list[below(list.length)]!
 
-const RUNS = 130
+const RUNS = 100
 
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())

@@ -245,11 +245,12 @@ t.test('the procedure names model, prompt and Unicode; a change of any is anothe
     'org/Model-70B (Q4)',
     'org/Model-70B_(Q4)',
   ]
-  const procedures = names.map((name) => semanticProcedure(name))
+  const procedures = names.map((name) => semanticProcedure(name, 200_000))
   t.equal(new Set(procedures).size, names.length)
   for (const procedure of procedures) t.ok(procedure.length <= 100, `${procedure.length}`)
   t.match(procedures[0], /claude-haiku-5-5/)
-  t.not(semanticProcedure('m', '00000000'), semanticProcedure('m', '00000001'))
-  t.match(semanticProcedure('m'), new RegExp(`prompt-${PROMPT_VERSION}.*unicode-${process.versions.unicode}`))
+  t.not(semanticProcedure('m', 500, '00000000'), semanticProcedure('m', 500, '00000001'))
+  t.not(semanticProcedure('m', 500), semanticProcedure('m', 501))
+  t.match(semanticProcedure('m', 500), new RegExp(`prompt-${PROMPT_VERSION}.*unicode-${process.versions.unicode}`))
   t.end()
 })

@@ -185,6 +185,8 @@ t.test('the database holds none in clear, while work stands and when it is done'
   }
 })
 
-t.test('nor a nonce', async (t) => {
-  for (const [table, text] of Object.entries(finished)) t.same(find(text).filter(isNonce), [], table)
+t.test('a nonce, which is public on a chain, only where an authorization is known again and booked', async (t) => {
+  const known = ['public.verification_requests', 'public.payment_claims', 'public.payment_ledger']
+  for (const [table, text] of Object.entries(finished))
+    if (!known.includes(table)) t.same(find(text).filter(isNonce), [], table)
 })

@@ -1,5 +1,7 @@
 // Prefer: wait holds the answer until the work is done, or for so many seconds.
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import t from 'tap'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage } from '../site.ts'
@@ -122,6 +124,31 @@ t.test('a refusal does not wait, and whoever waits is let go when the service dr
   await expectNonCompleted(t, conflict, 409)
   await expectNonCompleted(t, await system.ask({ key: randomUUID(), headers: { prefer: 'wait=25' } }), 402)
   t.ok(performance.now() - began < 20_000)
+  held.release()
+  await expectCompleted(t, await system.recover(id, token, { prefer: 'wait=20' }))
+})
+
+t.test('a service that closes also closes the connection of whoever it let go', async (t) => {
+  const { id, token, held } = await buyHeld('/closing')
+  const twin = await system.openTwin()
+  const { hostname, port } = new URL(twin.address)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  socket.write(
+    `GET /api/agent/v1/requests/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nPrefer: wait=25\r\n\r\n`,
+  )
+  await (await fetch(new URL('/healthz', twin.address))).text()
+  // A bound, not a wait: SIGTERM has 30 s for everything, and a client that keeps its connection must not use them up.
+  const closed = once(socket, 'close', { signal: AbortSignal.timeout(10_000) }).then(
+    () => true,
+    () => false,
+  )
+  const answer = once(socket, 'data')
+  const closing = twin[Symbol.asyncDispose]()
+  t.match(String((await answer)[0]), /^HTTP\/1\.1 202 /)
+  t.equal(await closed, true, 'the connection is closed by the service')
+  socket.destroy()
+  await closing
   held.release()
   await expectCompleted(t, await system.recover(id, token, { prefer: 'wait=20' }))
 })

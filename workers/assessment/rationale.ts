@@ -41,11 +41,9 @@ function suspicion({ suspects }: Grounds): string {
 }
 
 function coverage({ lines, parts, isTruncated }: Grounds): string {
-  const whole =
-    parts === 1
-      ? `All ${lines} lines of the text were read.`
-      : `All ${lines} lines were read, in ${parts} overlapping parts.`
-  return isTruncated ? `${whole} The page is longer than the text that was retrieved.` : whole
+  const all = lines === 1 ? 'The one line' : `All ${lines} lines`
+  const read = `${all} of the text ${lines === 1 ? 'was' : 'were'} read${parts > 1 ? `, in ${parts} overlapping parts` : ''}.`
+  return isTruncated ? `${read} The page is longer than the text that was retrieved.` : read
 }
 
 const FINDINGS: Record<Verdict, string> = {

@@ -113,7 +113,7 @@ const B = 0.5
 const RUN = 0.6
 const FURTHER_SENTENCES = 5
 const NUMBER_COVERAGE = 0.5
-const SHARE = 0.45
+const SHARE = 0.42
 const LEAST_SHARE = 0.15
 const MANY_TERMS = 10
 /** In telling words. */

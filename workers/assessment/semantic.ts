@@ -29,16 +29,17 @@ export interface SemanticTools {
 }
 
 /**
- * Names the model, the prompt and the rules around it: a change of any is another procedure. Sentences are ICU's and
- * the classes of characters Unicode's. Whoever changes a rule counts the first number up.
+ * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is another
+ * procedure. Sentences are ICU's and the classes of characters Unicode's. Whoever changes a rule counts the first number up.
  */
-export function semanticProcedure(model: string, promptVersion: string = PROMPT_VERSION): string {
-  return `semantic-1+${modelName(model)}+prompt-${promptVersion}+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
+export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
+  const { icu, unicode } = process.versions
+  return `semantic-1+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
 /** At most two readings of the page, each of one question per part of it. */
 export function semanticAssessor(tools: SemanticTools): Assessor {
-  const procedure = semanticProcedure(tools.model.id)
+  const procedure = semanticProcedure(tools.model.id, tools.windowTokens)
   return {
     procedure,
     get pausedUntil() {
@@ -76,36 +77,38 @@ async function assessByModel(
   tools: SemanticTools,
 ): Promise<Verdict> {
   const { source } = observation
-  const text = source.normalized_text
-  const nonce = createHmac('sha256', tools.secret).update(`page ${source.text_sha256}`).digest('hex').slice(0, 16)
   const deadline = Math.min(until ?? Number.POSITIVE_INFINITY, Date.now() + LONGEST_MS)
   const asking: Asking = { tools, signal: signal ?? new AbortController().signal, until: deadline, usage: [] }
-  const task: PlanTask = { claim, text, nonce, windowTokens: tools.windowTokens, masked: null }
+  const page = { claim, text: source.normalized_text }
   try {
-    const plan = await inThread<Plan>(tools, 'planReading', task, asking.signal)
-    const first = await readAll(plan, [], asking)
-    const reported = first.flatMap(({ suspicious }) => suspicious)
-    const masked = [...new Set([...plan.suspects.map(({ line }) => line), ...reported])]
-    const second = needsSecond(first, masked, plan) ? await readAgain({ ...task, masked }, asking) : null
-    return await inThread<Verdict>(
-      tools,
-      'conclude',
-      {
-        claim,
-        text,
-        digests: { sourceSha256: source.content_sha256, textSha256: source.text_sha256 },
-        isTruncated: observation.risk_flags.includes('text_truncated'),
-        first,
-        second,
-        suspects: plan.suspects,
-        reported: [...new Set(reported)],
-        claimIsSuspect: plan.claimIsSuspect,
-      } satisfies ConcludeTask,
-      asking.signal,
-    )
+    const readings = await readPage({ ...page, nonce: markFor(source.text_sha256, tools) }, asking)
+    const task: ConcludeTask = {
+      ...page,
+      ...readings,
+      digests: { sourceSha256: source.content_sha256, textSha256: source.text_sha256 },
+      isTruncated: observation.risk_flags.includes('text_truncated'),
+    }
+    return await inThread<Verdict>(tools, 'conclude', task, asking.signal)
   } finally {
     countUsage(asking.usage, tools)
   }
+}
+
+/** The same for every claim on a page, so that its part of the prompt can be cached. */
+function markFor(textSha256: string, { secret }: SemanticTools): string {
+  return createHmac('sha256', secret).update(`page ${textSha256}`).digest('hex').slice(0, 16)
+}
+
+/** Once as it is; and once more without what is suspicious, where that could have made the verdict. */
+async function readPage(page: Pick<PlanTask, 'claim' | 'text' | 'nonce'>, asking: Asking) {
+  const task: PlanTask = { ...page, windowTokens: asking.tools.windowTokens, masked: null }
+  const plan = await inThread<Plan>(asking.tools, 'planReading', task, asking.signal)
+  const { suspects, claimIsSuspect } = plan
+  const first = await readAll(plan, [], asking)
+  const reported = [...new Set(first.flatMap(({ suspicious }) => suspicious))]
+  const masked = [...new Set([...suspects.map(({ line }) => line), ...reported])]
+  const second = needsSecond(first, masked, plan) ? await readAgain({ ...task, masked }, asking) : null
+  return { first, second, suspects, reported, claimIsSuspect }
 }
 
 /** Where something is suspicious, and the first reading came to a verdict that could be owed to it. */

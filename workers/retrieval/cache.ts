@@ -34,8 +34,8 @@ export interface ObservationCache {
 
 /** The oldest any caller may accept. */
 const KEEP_SECONDS = 300
-/** A turn lasts as long as a fetch may; a fetcher that was killed holds the others up no longer than this. */
-const TURN_SECONDS = 65
+/** A fetcher that was killed holds the others up no longer than this; after a slow one a second may begin. */
+const TURN_SECONDS = 15
 const POLL_MS = 150
 /** Then a claim fetches for itself: waiting out one failing fetcher after another would cost it its own time. */
 const MAX_WAIT_MS = 10_000

@@ -28,8 +28,8 @@ export interface Manners {
 const MANNERS: Manners = { concurrency: 4, spacingMs: 50 }
 /** Waiting longer than this in a worker would keep others' requests waiting too; the queue can wait better. */
 const MAX_WAIT_MS = 2000
-/** Longest visit: the limit on a retrieval, and a little. */
-const VISIT_SECONDS = 70
+/** A visit counts this long after its last sign of life; one under way gives a sign every third of it. */
+const VISIT_SECONDS = 15
 const BUSY_SECONDS = 1
 
 export interface Origins {
@@ -42,6 +42,7 @@ export function buildOrigins(db: Database, manners: Manners = MANNERS): Origins 
     async visit(origin, signal, work) {
       const visit = randomUUID()
       const waitMs = await reserve(db, origin, visit, manners)
+      const sign = setInterval(() => void prolong(db, visit), (VISIT_SECONDS * 1000) / 3)
       try {
         if (waitMs > 0) await pause(waitMs, undefined, { signal })
         return await work()
@@ -50,10 +51,19 @@ export function buildOrigins(db: Database, manners: Manners = MANNERS): Origins 
         await avoid(db, origin, error.retryAfterSeconds)
         throw new OriginBusy(origin, error.retryAfterSeconds, error)
       } finally {
+        clearInterval(sign)
         await db.query(sql.prepared('end_visit', nothing)`delete from origin_visits where id = ${visit}`)
       }
     },
   }
+}
+
+/** A sign that is lost lets one visit too many begin, which is no harm worth failing for. */
+async function prolong(db: Database, visit: string) {
+  await db
+    .query(sql.prepared('prolong_visit', nothing)`
+      update origin_visits set until = now() + ${VISIT_SECONDS} * interval '1 second' where id = ${visit}`)
+    .catch(() => {})
 }
 
 /** The origin asked not to be asked again for so long. */

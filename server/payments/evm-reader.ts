@@ -1,0 +1,222 @@
+// What an EVM chain says became of an EIP-3009 authorization.
+//
+// The token remembers every nonce for good, so an authorization moves money at most once, whoever sends it and however
+// often. A use is believed at the tip of the chain. That there never will be one is believed of final blocks only.
+import {
+  type Address,
+  createPublicClient,
+  encodeEventTopics,
+  getAddress,
+  type Hash,
+  type Hex,
+  http,
+  numberToHex,
+  pad,
+  parseAbi,
+  parseEventLogs,
+  slice,
+} from 'viem'
+import type { Finding, Income } from './live.ts'
+import { TRANSFER_TYPES } from './signature-thread.ts'
+import { chainIdOf } from './signers.ts'
+import { EVM_USDC, type EvmAuthorization, type EvmNetwork, type SettlementIntent } from './x402.ts'
+
+const TOKEN = parseAbi([
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+])
+const [USED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationUsed' })
+const [CANCELED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationCanceled' })
+
+const [TRANSFER] = encodeEventTopics({ abi: TOKEN, eventName: 'Transfer' })
+const CANCELLATION: Finding = { kind: 'unpaid', reason: 'authorization_canceled' }
+
+/** A log that is not of a pending block. */
+interface LogRequest {
+  Method: 'eth_getLogs'
+  Parameters: [object]
+  ReturnType: { topics: Hex[]; data: Hex; transactionHash: Hash; blockNumber: Hex }[]
+}
+
+const RPC_TIMEOUT_MS = 10_000
+/** A facilitator wants about 6 s of validity left; asking later than this would only be refused. */
+const RESEND_MARGIN_SECONDS = 10
+/** Seconds until another look, while an expiry is not final yet. On Base that takes some twenty minutes. */
+const FINALITY_PACE = 20
+/**
+ * The payer may have used the authorization before our settlement was begun, but not before it was verified here, which
+ * is within its validity of a few minutes. Blocks come every two seconds.
+ */
+const LOOKBACK_BLOCKS = 600n
+/** Blocks of one eth_getLogs; halved for as long as the node finds it too much. */
+const LOG_RANGE = 2000n
+
+/** What using an authorization as it was accepted would look like on the chain. */
+export interface Usage {
+  token: Address
+  from: Address
+  nonce: Hex
+  to: Address
+  value: bigint
+  /** Unix seconds by the clock of the chain. */
+  validBefore: bigint
+}
+
+/** Reads one chain and nothing else; every method throws when the node does not answer. */
+export function openEvmReader(rpcUrl: string) {
+  const client = createPublicClient({
+    transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1, retryDelay: 200 }),
+    cacheTime: 0,
+  })
+
+  async function look(usage: Usage, intent: SettlementIntent): Promise<Finding> {
+    const named = intent.transaction ? await findIn(intent.transaction as Hash, usage) : null
+    if (named?.kind === 'paid') return named
+    const head = await client.getBlock({ blockTag: 'latest' })
+    if (await isSpent(usage, head.number)) return explainUse(usage, intent, head)
+    const left = Number(usage.validBefore - head.timestamp)
+    if (left > RESEND_MARGIN_SECONDS) return { kind: 'open' }
+    if (left > 0) return { kind: 'waiting', reason: 'about_to_expire', seconds: left + 2 }
+    const final = await client.getBlock({ blockTag: 'finalized' })
+    if (final.timestamp < usage.validBefore)
+      return { kind: 'waiting', reason: 'expiry_not_final', seconds: FINALITY_PACE }
+    // Asked of the final block itself: a node that is behind cannot answer for it, and one that is not cannot be wrong.
+    if (await isSpent(usage, final.number)) return explainUse(usage, intent, head)
+    return { kind: 'unpaid', reason: 'authorization_expired' }
+  }
+
+  function isSpent({ token, from, nonce }: Usage, blockNumber: bigint): Promise<boolean> {
+    const args = [from, nonce] as const
+    return client.readContract({ address: token, abi: TOKEN, functionName: 'authorizationState', args, blockNumber })
+  }
+
+  /** The nonce is spent: on us, on somebody else, or by cancelling it. */
+  async function explainUse(usage: Usage, intent: SettlementIntent, head: Head): Promise<Finding> {
+    const log = await findSpending(usage, firstBlock(intent, head), head.number)
+    const found = log && (log.topics[0] === CANCELED ? CANCELLATION : await findIn(log.transactionHash, usage))
+    if (!found) return { kind: 'waiting', reason: 'use_not_found', seconds: 10 }
+    if (found.kind === 'paid') return found
+    const final = await client.getBlock({ blockTag: 'finalized' })
+    return log.blockNumber <= final.number
+      ? found
+      : { kind: 'waiting', reason: 'use_not_final', seconds: FINALITY_PACE }
+  }
+
+  /** The log of the nonce's use or cancellation. */
+  async function findSpending(usage: Usage, first: bigint, last: bigint) {
+    const topics = [[USED, CANCELED], pad(usage.from), usage.nonce]
+    const [log] = await readLogs(usage.token, topics, first, last, { one: true })
+    return log && { ...log, blockNumber: BigInt(log.blockNumber) }
+  }
+
+  /** In pieces that the node takes. @param options.one stops at the first piece that has any */
+  async function readLogs(address: Address, topics: object, first: bigint, last: bigint, options: { one?: true } = {}) {
+    const found: LogRequest['ReturnType'] = []
+    let range = LOG_RANGE
+    for (let from = first; from <= last && !(options.one && found.length > 0); ) {
+      const to = from + range - 1n < last ? from + range - 1n : last
+      try {
+        const params: [object] = [{ address, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }]
+        found.push(...(await client.request<LogRequest>({ method: 'eth_getLogs', params })))
+        from = to + 1n
+      } catch (error) {
+        if (range <= 10n) throw error
+        range /= 2n
+      }
+    }
+    return found
+  }
+
+  /**
+   * Whether this transaction used the authorization, and for what. A payer can sign one nonce twice, and send both our
+   * payment of another request and the false one in one transaction: only the transfer that directly follows the use of
+   * this nonce is its own.
+   */
+  async function findIn(hash: Hash, usage: Usage): Promise<Finding | null> {
+    const receipt = await client.getTransactionReceipt({ hash }).catch(absentAsNull)
+    if (receipt?.status !== 'success') return null
+    const logs = receipt.logs.filter((log) => sameAddress(log.address, usage.token))
+    const [use] = parseEventLogs({ abi: TOKEN, eventName: 'AuthorizationUsed', logs, args: authorizationOf(usage) })
+    if (!use) return null
+    const following = logs.filter((log) => log.logIndex === use.logIndex + 1)
+    const [transfer] = parseEventLogs({ abi: TOKEN, eventName: 'Transfer', logs: following })
+    const ours =
+      transfer !== undefined &&
+      sameAddress(transfer.args.from, usage.from) &&
+      sameAddress(transfer.args.to, usage.to) &&
+      transfer.args.value === usage.value
+    return ours ? { kind: 'paid', transaction: hash } : { kind: 'unpaid', reason: 'authorization_used_elsewhere' }
+  }
+
+  /** Transfers to us, from the block of one transaction to that of another. */
+  async function income(token: Address, to: Address, between: [Hash, Hash]): Promise<Income[]> {
+    const receipts = await Promise.all(between.map((hash) => client.getTransactionReceipt({ hash })))
+    const [first = 0n, last = 0n] = receipts.map((receipt) => receipt.blockNumber)
+    const logs = await readLogs(token, [TRANSFER, null, pad(to)], first, last)
+    return logs.map((log) => ({
+      transaction: log.transactionHash,
+      from: getAddress(slice(log.topics[1] ?? '0x', 12)),
+      amount: BigInt(log.data),
+    }))
+  }
+
+  return {
+    look,
+    findIn,
+    income,
+    height: async () => Number(await client.getBlockNumber()),
+    chainId: () => client.getChainId(),
+    hasCode: async (address: string) => ((await client.getCode({ address: address as Address })) ?? '0x') !== '0x',
+    finality: async () => Number((await client.getBlock({ blockTag: 'finalized' })).number),
+    /** Contract wallets (ERC-1271, also before they are deployed) say themselves what they signed. */
+    async isSignedByContract(id: EvmNetwork, { signature, authorization }: EvmAuthorization): Promise<boolean> {
+      // A node that is away must be told from a contract that says no, which is all that the check itself tells.
+      await client.getBlockNumber()
+      const { asset, name, version } = EVM_USDC[id]
+      const { from, to, value, validAfter, validBefore, nonce } = authorization
+      return client.verifyTypedData({
+        address: from as Address,
+        signature: signature as Hex,
+        domain: { name, version, chainId: chainIdOf(id), verifyingContract: asset },
+        types: TRANSFER_TYPES,
+        primaryType: 'TransferWithAuthorization',
+        message: {
+          from: from as Address,
+          to: to as Address,
+          value: BigInt(value),
+          validAfter: BigInt(validAfter),
+          validBefore: BigInt(validBefore),
+          nonce: nonce as Hex,
+        },
+      })
+    },
+  }
+}
+export type EvmReader = ReturnType<typeof openEvmReader>
+
+interface Head {
+  number: bigint
+  timestamp: bigint
+}
+
+/** Where a use may have come first; told by the clock where the height was not noted. */
+function firstBlock({ at, block }: SettlementIntent, head: Head): bigint {
+  const since = head.timestamp > BigInt(at) ? head.timestamp - BigInt(at) : 0n
+  const noted = block === null ? head.number - since : BigInt(block)
+  return noted > LOOKBACK_BLOCKS ? noted - LOOKBACK_BLOCKS : 0n
+}
+
+function authorizationOf({ from, nonce }: Usage) {
+  return { authorizer: from, nonce }
+}
+
+function sameAddress(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase()
+}
+
+function absentAsNull(error: unknown): null {
+  if (error instanceof Error && error.name === 'TransactionReceiptNotFoundError') return null
+  throw error
+}

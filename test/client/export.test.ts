@@ -1,0 +1,202 @@
+// An export of a small chain, and everything that may be done to it: each change is enumerated, found, and named.
+import { createPublicKey, verify } from 'node:crypto'
+import t from 'tap'
+import { type Attestation, type ChainOptions, type SignatureCheck, verifyExport } from '../../client/verification.ts'
+import { sha256 } from './issuer.ts'
+import { issueCheckpoint, issueExport, issueLog, issueReceipt, issuerKey, VKEY } from './log-issuer.ts'
+
+/** OpenSSL in place of the client's own: what is tried here is not the signature, and there is much of it. */
+const openssl: SignatureCheck = (message, signature, publicKey) => {
+  const x = Buffer.from(publicKey).toString('base64url')
+  return verify(null, message, createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }), signature)
+}
+
+const { chain, keys } = issueLog([2, 1, 1], [null, 'caf\u00e9 "quoted" \\ \u{1F600}\u2028'])
+const pins = [{ key_id: keys[0]!.key_id, pubkey_hex: keys[0]!.pubkey_hex }]
+const good = issueExport(chain)
+
+async function* chunks(text: string | Uint8Array, size = Number.POSITIVE_INFINITY) {
+  const bytes = Buffer.from(text)
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, Math.min(at + size, bytes.length))
+}
+
+async function failed(text: string | Uint8Array, options: Partial<ChainOptions> = {}): Promise<string[]> {
+  const { ok, checks } = await verifyExport(chunks(text), {
+    keys: pins,
+    vkey: VKEY,
+    signatureCheck: openssl,
+    ...options,
+  })
+  const names = checks.filter((check) => !check.ok).map(({ name }) => name)
+  if (ok !== (names.length === 0)) throw new Error('the verdict is not that of the checks')
+  return names
+}
+
+const NAMES = [
+  'format',
+  'plain_json',
+  'well_formed_unicode',
+  'shape',
+  'start',
+  'serials',
+  'links',
+  'times',
+  'key_changes',
+  'trusted_keys',
+  'receipt_hashes',
+  'attested_times',
+  'signatures',
+  'head',
+  'checkpoint',
+]
+
+t.test('a good export, in pieces of any size', async (t) => {
+  for (const size of [1, 7, 100, 1e9]) {
+    const { ok, checks } = await verifyExport(chunks(good, size), { keys: pins, vkey: VKEY })
+    t.same(
+      checks.map(({ name, ok, detail }) => [name, ok, detail]),
+      NAMES.map((name) => [name, true, undefined]),
+    )
+    t.equal(ok, true)
+  }
+})
+
+t.test('what is not given is said', async (t) => {
+  const { ok, checks } = await verifyExport(chunks(issueExport(chain, null)), { keys: pins, signatures: 'last' })
+  t.equal(ok, true)
+  const details = Object.fromEntries(checks.map(({ name, detail }) => [name, detail]))
+  t.match(details, { signatures: /only the last/, checkpoint: /no checkpoint/ })
+  const unpinned = await verifyExport(chunks(good), { keys: pins })
+  t.match(unpinned.checks.at(-1), { ok: true, detail: /signature was not checked/ })
+})
+
+t.test('every bit of every byte of the file counts', async (t) => {
+  const bytes = Buffer.from(good)
+  const unseen: string[] = []
+  for (let at = 0; at < bytes.length; at++)
+    for (let bit = 0; bit < 8; bit++) {
+      const changed = Buffer.from(bytes)
+      changed[at]! ^= 1 << bit
+      if ((await failed(changed)).length === 0) unseen.push(`byte ${at}, bit ${bit}`)
+    }
+  t.same(unseen, [])
+})
+
+t.test('every byte that is left out, or there twice, is missed', async (t) => {
+  const bytes = Buffer.from(good)
+  const unseen: string[] = []
+  for (let at = 0; at < bytes.length; at++) {
+    const without = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)])
+    const twice = Buffer.concat([bytes.subarray(0, at + 1), bytes.subarray(at)])
+    const same = (other: Buffer) => other.equals(bytes)
+    if (!same(without) && (await failed(without)).length === 0) unseen.push(`without ${at}`)
+    if (!same(twice) && (await failed(twice)).length === 0) unseen.push(`${at} twice`)
+  }
+  t.same(unseen, [])
+})
+
+/** Each field's other values, and the checks that must name the change. Those that follow from it are not listed. */
+const FIELDS: Record<keyof Attestation, { values: unknown[]; named: string }> = {
+  v: { values: [2, 0, '1', null, 1.5], named: 'shape' },
+  serial: { values: [0, -1, 1.5, '1', null, 2 ** 53], named: 'shape' },
+  subject_sha256: { values: [sha256('x'), '0'.repeat(64)], named: 'receipt_hashes' },
+  label: { values: ['x', '', 'receipt-key'], named: 'receipt_hashes' },
+  requested_by: { values: ['else', 'key-rotation', 'source-verification'], named: 'receipt_hashes' },
+  key_id: { values: [0, 2, 9], named: 'trusted_keys' },
+  ts_ms: { values: [0, 1, 1_795_000_000_000], named: 'receipt_hashes' },
+  ts_utc: { values: ['2026-11-20T09:00:00Z', '1970-01-01T00:00:00.000Z'], named: 'receipt_hashes' },
+  prev_hash: { values: [sha256('x'), '0'.repeat(63), 'A'.repeat(64)], named: 'links' },
+  pubkey_hex: { values: [issuerKey(99).pubkey_hex, '0'.repeat(64)], named: 'trusted_keys' },
+  receipt_hash: { values: [sha256('x'), '0'.repeat(64)], named: 'receipt_hashes' },
+  sig_ed25519_hex: { values: ['0'.repeat(128), chain[0]!.sig_ed25519_hex.replace(/^./, 'f')], named: 'signatures' },
+}
+
+t.test('every field of every receipt, by other values, by none, and by those of other receipts', async (t) => {
+  let tried = 0
+  for (const [at, receipt] of chain.entries())
+    for (const [field, { values, named }] of Object.entries(FIELDS) as [keyof Attestation, (typeof FIELDS)['v']][]) {
+      const others = chain.map((other) => other[field])
+      for (const value of new Set([...values, ...others])) {
+        if (value === receipt[field]) continue
+        const found = await failed(
+          issueExport(chain.with(at, { ...receipt, [field]: value } as Attestation), issueCheckpoint(chain)),
+        )
+        const kinds = others.includes(value as never)
+          ? ['receipt_hashes', 'signatures', 'serials', 'trusted_keys', 'links']
+          : [named, 'shape', 'links']
+        if (!found.some((name) => kinds.includes(name))) t.fail(`serial ${at + 1}, ${field} ${value}: ${found}`)
+        tried++
+      }
+      const { [field]: _gone, ...rest } = receipt
+      if (!(await failed(issueExport(chain.with(at, rest as Attestation), issueCheckpoint(chain)))).includes('shape'))
+        t.fail(`serial ${at + 1} without ${field}`)
+    }
+  t.ok(tried > 250, `${tried} changes`)
+})
+
+t.test('receipts left out, moved, repeated, added', async (t) => {
+  const checkpoint = issueCheckpoint(chain)
+  const header = good.slice(0, good.indexOf('\n') + 1)
+  const file = (receipts: Attestation[]) => header + receipts.map((one) => `${JSON.stringify(one)}\n`).join('')
+  for (const [at, receipt] of chain.entries()) {
+    t.ok((await failed(file(chain.toSpliced(at, 1)))).length > 0, `without serial ${at + 1}`)
+    t.ok((await failed(file(chain.toSpliced(at, 0, receipt)))).includes('serials'), `serial ${at + 1} twice`)
+    for (const other of chain.keys())
+      if (other !== at) {
+        const swapped = chain.with(at, chain[other]!).with(other, receipt)
+        t.ok((await failed(file(swapped))).length > 0, `${at + 1} and ${other + 1} exchanged`)
+      }
+    t.ok(
+      (await failed(issueExport(chain.slice(0, at + 1), checkpoint))).length > 0 || at === chain.length - 1,
+      `cut off after ${at + 1}`,
+    )
+  }
+  t.same(await failed(file([])), NAMES.slice(NAMES.indexOf('shape')))
+  t.same(
+    await failed(header.trimEnd()),
+    NAMES.filter((name) => name !== 'plain_json' && name !== 'well_formed_unicode'),
+  )
+  const next = issueReceipt({ serial: chain.length + 1, prev_hash: chain.at(-1)!.receipt_hash }, keys[2]!)
+  t.same(await failed(file([...chain, next])), ['head', 'checkpoint'])
+  t.same(
+    await failed(issueExport([...chain, next], checkpoint)),
+    ['checkpoint'],
+    'a head with a tail that no tree covers',
+  )
+})
+
+t.test('a header that says otherwise', async (t) => {
+  const body = good.slice(good.indexOf('\n') + 1)
+  const { serial, receipt_hash } = chain.at(-1)!
+  const given = { countersign_export: 1, head: { serial, receipt_hash }, checkpoint: issueCheckpoint(chain) }
+  const headers: [object, string][] = [
+    [{ ...given, countersign_export: 2 }, 'format'],
+    [{ ...given, head: { serial: serial - 1, receipt_hash } }, 'head'],
+    [{ ...given, head: { serial, receipt_hash: sha256('x') } }, 'head'],
+    [{ ...given, head: null }, 'format'],
+    [{ ...given, checkpoint: issueCheckpoint(chain, undefined, serial - 1) }, 'checkpoint'],
+    [{ ...given, checkpoint: issueCheckpoint(chain.toReversed()) }, 'checkpoint'],
+    [{ ...given, checkpoint: issueCheckpoint(chain, [issuerKey(77)]) }, 'checkpoint'],
+    [{ ...given, checkpoint: '' }, 'format'],
+    [{ ...given, checkpoint: 'nonsense' }, 'checkpoint'],
+    [{ ...given, more: 1 }, 'format'],
+    [{ head: given.head, checkpoint: given.checkpoint }, 'format'],
+  ]
+  for (const [header, named] of headers)
+    t.ok((await failed(`${JSON.stringify(header)}\n${body}`)).includes(named), JSON.stringify(header))
+})
+
+t.test('the head that was pinned elsewhere must be the one of the file', async (t) => {
+  const { serial, receipt_hash } = chain.at(-1)!
+  t.same(await failed(good, { head: { serial, receipt_hash } }), [])
+  t.same(await failed(good, { head: { serial, receipt_hash: sha256('x') } }), ['format'])
+  t.same(await failed(good, { head: { serial: 1, receipt_hash: chain[0]!.receipt_hash } }), ['format'])
+})
+
+t.test('another history under the same keys is another head', async (t) => {
+  const forged = chain.slice(0, -1)
+  forged.push(issueReceipt({ ...chain.at(-1)!, label: 'another history' }, keys[2]!))
+  t.same(await failed(issueExport(forged, issueCheckpoint(chain))), ['checkpoint'])
+  const { serial, receipt_hash } = chain.at(-1)!
+  t.same(await failed(issueExport(forged), { head: { serial, receipt_hash } }), ['format'])
+})
