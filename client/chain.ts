@@ -9,7 +9,7 @@ import {
   receiptHashFault,
   signatureFault,
 } from './attestation.ts'
-import { checkpointFault, readCheckpoint, readVerifierKey } from './checkpoint.ts'
+import { noteFault, readCheckpoint, readVerifierKey, type VerifierKey } from './checkpoint.ts'
 import { type Check, Note, type Verification } from './checks.ts'
 import { describe, jsonFaults } from './json.ts'
 import { buildKeyRing, type KeyRing, type PinnedKey } from './keys.ts'
@@ -74,7 +74,9 @@ export class ChainVerifier {
   /** The first thing wrong, or worth saying, under each name. */
   readonly #found = new Map<CheckName, string | Note>()
   readonly #tree = new TreeGrowth()
-  #keys: PinnedKey[]
+  /** Of the keys that are pinned or were introduced. */
+  readonly #keyIds: Set<number>
+  readonly #verifierKey: VerifierKey | undefined
   #keyRing: KeyRing
   #count = 0
   #last: Attestation | undefined
@@ -82,9 +84,10 @@ export class ChainVerifier {
 
   constructor(options: ChainOptions) {
     this.#options = options
-    this.#keys = [...options.keys]
-    this.#keyRing = buildKeyRing(this.#keys)
-    if (options.vkey !== undefined) readVerifierKey(options.vkey)
+    const ours = options.keys.filter(({ use }) => use === undefined || use === 'receipt')
+    this.#keyIds = new Set(ours.map((key) => key.key_id))
+    this.#keyRing = buildKeyRing(ours)
+    this.#verifierKey = options.vkey === undefined ? undefined : readVerifierKey(options.vkey)
   }
 
   add(value: unknown): void {
@@ -151,10 +154,12 @@ export class ChainVerifier {
   }
 
   #trust(key: PinnedKey): void {
-    if (this.#keys.some(({ key_id, use }) => key_id === key.key_id && (use ?? 'receipt') === 'receipt')) return
+    if (this.#keyIds.has(key.key_id)) return
+    const before = this.#keyRing
     try {
-      this.#keyRing = buildKeyRing([...this.#keys, key])
-      this.#keys.push(key)
+      const added = buildKeyRing([key])
+      this.#keyRing = (attestation) => (attestation.key_id === key.key_id ? added : before)(attestation)
+      this.#keyIds.add(key.key_id)
     } catch {
       // What was introduced is no key: it stays untrusted.
     }
@@ -186,18 +191,19 @@ export class ChainVerifier {
   }
 
   #checkpointFault(last: Attestation): string | Note | null {
-    const { checkpoint: note, vkey, signatureCheck } = this.#options
+    const { checkpoint: note, signatureCheck } = this.#options
+    const key = this.#verifierKey
     if (note === undefined) return new Note('no checkpoint was given to compare with')
     const checkpoint = readCheckpoint(note)
     if (!checkpoint) return 'what was given is not a checkpoint'
-    const fault = vkey === undefined ? null : checkpointFault(note, vkey, signatureCheck)
+    const fault = key && noteFault(note, key, signatureCheck)
     if (fault) return `it ${fault}`
     if (checkpoint.tree_size !== last.serial)
       return `is of ${checkpoint.tree_size} receipts, and these end at ${last.serial}`
     const { tree_size, root_hash } = this.#tree.head()
     if (tree_size !== last.serial) return new Note('the tree was not recomputed: that takes the chain from serial 1')
     if (root_hash !== checkpoint.root_hash) return 'its root is not that of the tree over these receipts'
-    return vkey === undefined ? new Note('its signature was not checked: no verifier key was given') : null
+    return key === undefined ? new Note('its signature was not checked: no verifier key was given') : null
   }
 
   /** The first of each name stays; a fault takes the place of a note. */

@@ -28,8 +28,17 @@ export function readCheckpoint(note: string): Checkpoint | null {
  * other keys are passed over: a log may be changing its key, and witnesses sign beside it. Throws a TypeError for a
  * malformed pin.
  */
-export function checkpointFault(note: string, vkey: string, check: SignatureCheck = isSigned): string | null {
-  const key = readVerifierKey(vkey)
+export function checkpointFault(note: string, vkey: string, check?: SignatureCheck): string | null {
+  return noteFault(note, readVerifierKey(vkey), check)
+}
+
+export interface VerifierKey {
+  name: string
+  keyId: string
+  publicKey: Uint8Array
+}
+
+export function noteFault(note: string, key: VerifierKey, check: SignatureCheck = isSigned): string | null {
   const checkpoint = readCheckpoint(note)
   if (!checkpoint) return 'is not a checkpoint'
   if (checkpoint.origin !== key.name) return `is of the log ${checkpoint.origin}, not of ${key.name}`
@@ -55,7 +64,7 @@ function readSignatureLine(line: string) {
 }
 
 /** Throws a TypeError for anything but the verifier key of an Ed25519 key. */
-export function readVerifierKey(vkey: string) {
+export function readVerifierKey(vkey: string): VerifierKey {
   const [, name = '', keyId = '', base64 = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+(\S+)$/.exec(vkey) ?? []
   const bytes = decodeBase64(base64)
   if (bytes?.length !== 33 || bytes[0] !== ED25519)

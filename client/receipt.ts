@@ -1,10 +1,11 @@
 // A receipt as the service hands it out: the attestation, the proof that it is in the tree, and a signed head of that tree.
 import { type Attestation, type AttestationOptions, attestationRules, attestationShape, hex256 } from './attestation.ts'
-import { checkpointFault, readCheckpoint, readVerifierKey } from './checkpoint.ts'
+import { noteFault, readCheckpoint, readVerifierKey, type VerifierKey } from './checkpoint.ts'
 import { examine, Note, type Rule, type Verification } from './checks.ts'
 import { buildKeyRing } from './keys.ts'
 import { type Inclusion, rootOfInclusion, type TreeHead } from './merkle.ts'
 import { closed, integer, list, object, text } from './shape.ts'
+import type { SignatureCheck } from './signature.ts'
 
 export interface ReceiptOptions extends AttestationOptions {
   /** Verifier key of the log's checkpoints, pinned. */
@@ -26,14 +27,14 @@ const provedShape = object({ attestation: attestationShape, inclusion: inclusion
 /** Verifies the answer of `POST /v1/receipt` or `GET /v1/receipt/{serial}`. Throws a TypeError for a malformed pin. */
 export function verifyReceipt(receipt: unknown, options: ReceiptOptions): Verification {
   const { keys, vkey, tree, signatureCheck } = options
-  if (vkey !== undefined) readVerifierKey(vkey)
+  const key = vkey === undefined ? undefined : readVerifierKey(vkey)
   const attested = attestationRules(buildKeyRing(keys), signatureCheck).map(
     ([name, judge]): Rule<Proved> => [name, ({ attestation }) => judge(attestation)],
   )
   return examine(receipt, provedShape, [
     ...attested,
     ['inclusion', inclusionFault],
-    ['checkpoint', ({ checkpoint }) => signedFault(checkpoint, options)],
+    ['checkpoint', ({ checkpoint }) => signedFault(checkpoint, key, signatureCheck)],
     ['pinned_tree', (proved) => pinnedFault(proved, tree)],
   ] satisfies Rule<Proved>[])
 }
@@ -49,9 +50,9 @@ function inclusionFault({ attestation, inclusion, checkpoint }: Proved): string 
   return root === head.root_hash ? null : 'the proof does not lead to the root of the checkpoint'
 }
 
-function signedFault(checkpoint: string, { vkey, signatureCheck }: ReceiptOptions): string | Note | null {
-  if (vkey === undefined) return new Note('its signature was not checked: no verifier key was given')
-  const fault = checkpointFault(checkpoint, vkey, signatureCheck)
+function signedFault(checkpoint: string, key: VerifierKey | undefined, check?: SignatureCheck): string | Note | null {
+  if (key === undefined) return new Note('its signature was not checked: no verifier key was given')
+  const fault = noteFault(checkpoint, key, check)
   return fault && `it ${fault}`
 }
 
