@@ -1,5 +1,5 @@
 // Requests as the bench sends or stores them: admissions whose payment passes for verified, and payments really signed.
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createHash, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
 import { x402Client } from '@x402/core/client'
 import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -61,7 +61,7 @@ function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
 }
 
 /** @param keyHash of a row quoted before; a fresh key without */
-export function buildAdmission(secret: Buffer, body: VerificationInput, keyHash?: Buffer): Admission {
+export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInput, keyHash?: Buffer): Admission {
   const { bound, payload } = buildPayment()
   return {
     id: randomUUID(),

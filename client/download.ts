@@ -1,10 +1,10 @@
 // Fetches a whole chain, page by page, up to a head that was pinned before the first one; goes on where it was stopped.
-import { type Attestation, attestationShape, GENESIS_HASH } from './attestation.ts'
+import { type Attestation, attestationShape } from './attestation.ts'
 import type { ChainPoint } from './chain.ts'
 import type { Countersign } from './client.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { CountersignError } from './error.ts'
-import { CutShort, EXPORT_MARK, type ExportHeader, exportLine, readHeader, readLines } from './export.ts'
+import { BEFORE_ALL, CutShort, EXPORT_MARK, type ExportHeader, exportLine, readHeader, readLines } from './export.ts'
 
 /** What came does not continue what came before it, or does not lead to the pinned head. */
 export class BrokenChain extends Error {
@@ -82,8 +82,6 @@ export async function beginExport(service: Countersign, head?: ChainPoint): Prom
   if (serial === 0) throw new BrokenChain('The chain has no receipts yet.')
   return { countersign_export: 1, head: { serial, receipt_hash }, checkpoint }
 }
-
-export const BEFORE_ALL: ChainPoint = { serial: 0, receipt_hash: GENESIS_HASH }
 
 /**
  * The receipts after `last` up to the head, a page at a time, and nothing that does not link. Signatures are left to

@@ -1,6 +1,6 @@
 // A whole chain in one file: JSON lines, the first naming the head that was pinned when the export began, then one
 // attestation a line. Every byte of it is accounted for, so a file that was changed anywhere is not a good one.
-import { type Attestation, hex256 } from './attestation.ts'
+import { type Attestation, GENESIS_HASH, hex256 } from './attestation.ts'
 import { type ChainOptions, type ChainPoint, ChainVerifier } from './chain.ts'
 import type { Check, Verification } from './checks.ts'
 import { parseJson } from './json.ts'
@@ -18,6 +18,9 @@ export const headerShape = closed({
   head: closed({ serial: integer(1), receipt_hash: hex256 }),
   checkpoint: either(text(/./), literal(null)),
 })
+
+/** What stands before serial 1: an export is a whole chain. */
+export const BEFORE_ALL: ChainPoint = { serial: 0, receipt_hash: GENESIS_HASH }
 
 /** How every export begins. */
 export const EXPORT_MARK = '{"countersign_export"'
@@ -39,7 +42,7 @@ export async function verifyExport(chunks: AsyncIterable<Uint8Array>, options: C
   try {
     const header = readHeader((await lines.next()).value ?? '')
     const { head, checkpoint } = header
-    verifier = new ChainVerifier({ ...rest, head, ...(checkpoint !== null && { checkpoint }) })
+    verifier = new ChainVerifier({ ...rest, from: BEFORE_ALL, head, ...(checkpoint !== null && { checkpoint }) })
     if (pinned && (pinned.serial !== head.serial || pinned.receipt_hash !== head.receipt_hash))
       format = `it is an export up to another head than the given one, serial ${pinned.serial}`
     for await (const line of lines) verifier.add(readLine(line))

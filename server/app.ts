@@ -27,6 +27,8 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
   const app = Fastify({
     loggerInstance: api.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
+    // Lines carry their operation themselves; a logger per request would be made for nothing.
+    childLoggerFactory: (logger) => logger,
     // So many hops in front are ours: the address counted from the right end of X-Forwarded-For cannot be made up.
     trustProxy: (_address, hop) => hop < api.config.trustProxy,
     bodyLimit: BODY_LIMIT,

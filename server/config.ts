@@ -115,7 +115,7 @@ export const variables = {
   OPERATOR_TOKEN: { schema: z.string().min(16), about: 'Bearer token that /metrics then asks for', secret: true },
   WORKER_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
-    default: '16',
+    default: '32',
     about: 'Verifications one worker process has under way at once',
   },
   LOG_LEVEL: {

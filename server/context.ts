@@ -1,4 +1,5 @@
 // What the processes are made of: opened in order, closed in reverse, nothing made at import. Tests open the same.
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { buildCallerCache, type CallerCache } from './auth.ts'
@@ -38,9 +39,9 @@ export interface Core extends AsyncDisposable {
   redis: Redis | undefined
   secrets: {
     /** Recovery tokens are made from it. */
-    recovery: Buffer
+    recovery: KeyObject
     /** Seals payment payloads at rest. */
-    payload: Buffer
+    payload: KeyObject
     /** Seals cached observations. */
     observation: Buffer
   }
@@ -85,8 +86,9 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     facilitator,
     redis,
     secrets: {
-      recovery: deriveSecret(seed, 'recovery token'),
-      payload: deriveSecret(seed, 'payment payload'),
+      // Made once: from raw bytes every use would make them anew, at ten times the cost.
+      recovery: createSecretKey(deriveSecret(seed, 'recovery token')),
+      payload: createSecretKey(deriveSecret(seed, 'payment payload')),
       observation: deriveSecret(seed, 'observation'),
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
@@ -103,6 +105,8 @@ async function openFacilitator(config: Config, log: Logger): Promise<Facilitator
 export interface ServedResult {
   bytes: Buffer
   settlementHeader: string | null
+  /** Kept with it: making the token anew would be the dearest part of serving the result. */
+  recoveryToken: string
   expiresAt: number
 }
 

@@ -3,6 +3,8 @@ import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
 import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
 import { pruneRequests } from '../server/verification/request.ts'
 import type { Work } from './context.ts'
+import { KEEP_SECONDS } from './retrieval/cache.ts'
+import { forgetObservations } from './retrieval/observation-store-postgres.ts'
 import { forgetOrigins } from './retrieval/origins.ts'
 import { sweepRequests } from './sweep.ts'
 import { verifyRequest } from './verify.ts'
@@ -22,6 +24,7 @@ export function buildTasks(work: Work): TaskList {
     prune_requests: async () => {
       const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds)
       await forgetOrigins(work.db)
+      await forgetObservations(work.db, KEEP_SECONDS)
       if (pruned > 0) work.log.info({ event: 'pruned', requests: pruned })
     },
   }

@@ -39,7 +39,9 @@ function mount(operation: Operation, app: FastifyInstance, api: Api) {
 async function handle(operation: Operation, request: FastifyRequest, reply: FastifyReply, api: Api) {
   const gone = new AbortController()
   // 'close' without a finished answer: nobody is listening any more, so waiting for them is pointless.
-  reply.raw.once('close', () => gone.abort())
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort()
+  })
   const wait = preferredWait(request.headers.prefer)
   const credentials: Credentials = {
     address: request.ip,

@@ -27,7 +27,7 @@ export function renderAnswer(answer: VerificationAnswer, api: Api, options: { re
         headers: {
           'content-type': 'application/json; charset=utf-8',
           'cache-control': 'private, no-store',
-          ...credentialsOf(answer.requestId, api),
+          'x-service-recovery-token': answer.recoveryToken,
           ...(answer.settlementHeader && !options.recovery && { 'payment-response': answer.settlementHeader }),
           ...(answer.replay && { 'x-service-idempotent-replay': 'true' }),
         },

@@ -59,8 +59,11 @@ export async function openLiveFacilitator(
   if (wrong.length > 0) throw new PaymentSetupError(wrong)
   for (const { subject, detail } of findings.filter((finding) => finding.verdict === 'away'))
     log.error({ event: 'payment_setup', subject, detail })
-  const refreshing = setInterval(() => void adoptKinds(parts).catch(() => {}), REFRESH_MS).unref()
-  opened.defer(() => clearInterval(refreshing))
+  if (config.payToSolana) {
+    // Away again: what it said last still holds, as far as anybody knows.
+    const refreshing = setInterval(() => void adoptKinds(parts).catch(() => {}), REFRESH_MS).unref()
+    opened.defer(() => clearInterval(refreshing))
+  }
   const closing = opened.move()
   return buildLiveFacilitator({ ...parts, log, close: () => closing.disposeAsync() })
 }

@@ -1,6 +1,6 @@
 // Payment payloads wait in the database between acceptance and settlement, and whoever holds one can have it settled.
 // So they are sealed with a key that is not in the database, and bound to their request.
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
 import type { PaymentPayload } from './x402.ts'
 
 const ALGORITHM = 'aes-256-gcm'
@@ -8,7 +8,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /** nonce ‖ tag ‖ ciphertext. @param key 32 bytes */
-export function sealPayload(key: Buffer, requestId: string, payload: PaymentPayload): Buffer {
+export function sealPayload(key: KeyObject | Buffer, requestId: string, payload: PaymentPayload): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(requestId))
   const sealed = Buffer.concat([cipher.update(JSON.stringify(payload), 'utf8'), cipher.final()])
@@ -16,7 +16,7 @@ export function sealPayload(key: Buffer, requestId: string, payload: PaymentPayl
 }
 
 /** Throws when the bytes were changed or belong to another request. */
-export function openPayload(key: Buffer, requestId: string, sealed: Buffer): PaymentPayload {
+export function openPayload(key: KeyObject | Buffer, requestId: string, sealed: Buffer): PaymentPayload {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
   const decipher = createDecipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(requestId)).setAuthTag(tag)

@@ -12,7 +12,7 @@ import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
-import { isRecoveryToken } from './recovery.ts'
+import { isRecoveryToken, isSameToken, recoveryToken } from './recovery.ts'
 import {
   findById,
   findByIdentifier,
@@ -27,7 +27,14 @@ import { completedResult, PRICE, type VerificationInput, verificationInput } fro
 
 /** Every answer of these operations that is not an AppError; http/verification.ts and MCP each render it their way. */
 export type VerificationAnswer =
-  | { kind: 'completed'; requestId: string; bytes: Buffer; settlementHeader: string | null; replay: boolean }
+  | {
+      kind: 'completed'
+      requestId: string
+      bytes: Buffer
+      settlementHeader: string | null
+      recoveryToken: string
+      replay: boolean
+    }
   | { kind: 'pending'; requestId: string; code: 'processing' | 'settlement_unknown'; message: string }
   | { kind: 'failed'; requestId: string; error: RequestError }
   | {
@@ -120,14 +127,17 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
   return isPayable(now) ? askForPayment(now, refusal) : answerStanding(now, call, { replay: true })
 }
 
+const requestId = z.uuid()
+
 async function recover(input: { request_id: string }, call: Call): Promise<VerificationAnswer> {
   const { api, credentials } = call
   const unknown = () => new AppError('not_found', 'There is no such request, or the recovery token is not its own.')
-  if (!z.uuid().safeParse(input.request_id).success || !credentials.bearer) throw unknown()
+  if (!requestId.safeParse(input.request_id).success || !credentials.bearer) throw unknown()
   const id = input.request_id.toLowerCase()
-  if (!isRecoveryToken(api.secrets.recovery, id, credentials.bearer)) throw unknown()
   const kept = api.results.get(id)
-  if (kept && kept.expiresAt > Date.now()) return { kind: 'completed', requestId: id, replay: false, ...kept }
+  if (kept && kept.expiresAt > Date.now() && isSameToken(kept.recoveryToken, credentials.bearer))
+    return { kind: 'completed', requestId: id, replay: false, ...kept }
+  if (!isRecoveryToken(api.secrets.recovery, id, credentials.bearer)) throw unknown()
   const row = await findById(api.db, id)
   if (!row || row.state === 'quoted') throw unknown()
   if (row.state === 'unpaid' && isPayable(row)) return askForPayment(row, null)
@@ -302,6 +312,7 @@ async function readResult(id: string, api: Call['api']) {
   const kept = {
     bytes: row.result,
     settlementHeader: row.settlement_header,
+    recoveryToken: recoveryToken(api.secrets.recovery, id),
     expiresAt: row.changed_at.getTime() + api.config.resultRetentionSeconds * 1000,
   }
   api.results.set(id, kept)

@@ -1,5 +1,5 @@
 // An export of a small chain, and everything that may be done to it: each change is enumerated, found, and named.
-import { createPublicKey, verify } from 'node:crypto'
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import t from 'tap'
 import { attestationShape } from '../../client/attestation.ts'
 import { type Attestation, type ChainOptions, type SignatureCheck, verifyExport } from '../../client/verification.ts'
@@ -9,8 +9,11 @@ import { issueCheckpoint, issueExport, issueLog, issueReceipt, issuerKey, VKEY }
 /** OpenSSL in place of the client's own: what is tried here is not the signature, and there is much of it. */
 const openssl: SignatureCheck = (message, signature, publicKey) => {
   const x = Buffer.from(publicKey).toString('base64url')
-  return verify(null, message, createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }), signature)
+  const key = opensslKeys.get(x) ?? createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+  opensslKeys.set(x, key)
+  return verify(null, message, key, signature)
 }
+const opensslKeys = new Map<string, KeyObject>()
 
 const { chain, keys } = issueLog([2, 1, 1], [null, 'caf\u00e9 "quoted" \\ \u{1F600}\u2028'])
 const pins = [{ key_id: keys[0]!.key_id, pubkey_hex: keys[0]!.pubkey_hex }]
@@ -75,29 +78,34 @@ t.test('what is not given is said', async (t) => {
 const small = issueLog([1, 1], ['caf\u00e9 "quoted" \\ \u{1F600}\u2028'])
 const bytes = Buffer.from(issueExport(small.chain))
 
+/** Every change of every byte takes minutes; of each byte one, and its absence, are enough to see that it counts. */
+const all = process.env.TAMPER === 'all'
+
 t.test('every byte of the file counts', async (t) => {
   t.same(await failed(bytes), [])
-  const unseen: string[] = []
-  // The lowest bit changes every digit and letter; the sixth is the case of a letter. TAMPER=all takes all eight.
-  const bits = process.env.TAMPER === 'all' ? [1, 2, 4, 8, 16, 32, 64, 128] : [1, 32]
-  for (const at of bytes.keys())
-    for (const bit of bits) {
-      const changed = Buffer.from(bytes)
-      changed[at]! ^= bit
-      const names = await failed(changed)
-      if (names.length === 0) unseen.push(`byte ${at}, bit ${bit}`)
-    }
-  t.same(unseen, [])
-})
-
-t.test('every byte that is left out, or there twice, is missed', async (t) => {
+  const headerEnds = bytes.indexOf('\n')
   const unseen: string[] = []
   for (const at of bytes.keys()) {
     const without = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)])
     const twice = Buffer.concat([bytes.subarray(0, at + 1), bytes.subarray(at)])
-    if ((await failed(without)).length === 0) unseen.push(`without ${at}`)
-    if ((await failed(twice)).length === 0) unseen.push(`${at} twice`)
+    const flipped = (all ? [1, 2, 4, 8, 16, 32, 64, 128] : [1]).map((bit) =>
+      bytes.map((byte, n) => (n === at ? byte ^ bit : byte)),
+    )
+    for (const changed of [...flipped, without, ...(all ? [twice] : [])]) {
+      // The verifier key is for the checkpoint, which stands in the first line.
+      const names = await failed(changed, at > headerEnds && !all ? { vkey: undefined } : {})
+      if (names.length === 0) unseen.push(`byte ${at}`)
+    }
   }
+  t.same(unseen, [])
+})
+
+t.test('a letter in the other case is another letter', async (t) => {
+  const unseen: string[] = []
+  const text = bytes.toString('latin1')
+  for (const { index } of text.matchAll(/(?<=[0-9a-f])[a-f](?=[0-9a-f]{3,}")/g))
+    if ((await failed(bytes.map((byte, n) => (n === index ? byte ^ 32 : byte)))).length === 0)
+      unseen.push(`byte ${index}`)
   t.same(unseen, [])
 })
 

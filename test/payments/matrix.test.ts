@@ -19,7 +19,7 @@ interface Row {
   '202 while open': number
   '402 while open': number
   'first authorization': string
-  'answer to it': string
+  'answer to it': number | string
   'signed in all': number
   'moved in all': string
   'last answer': number
@@ -40,6 +40,7 @@ for (const cell of cells) {
   t.test(cell.name, async (t) => {
     await using order = await openStage(cell)
     let open: number | undefined
+    let answer: number | undefined
     const stage: Stage = {
       t,
       market,
@@ -58,7 +59,7 @@ for (const cell of cells) {
     const charged = cell.first === 'charged'
     if (!charged) {
       if (order.signatures.length === 0) await order.buy()
-      await expectUnpaid(t, market, order)
+      answer = await expectUnpaid(t, market, order)
       t.type(open, 'number', 'the proof came first')
       await order.restoreClock()
     }
@@ -66,7 +67,7 @@ for (const cell of cells) {
     await expectPaid(t, market, order, last)
     t.equal(order.signatures.length, charged ? 1 : 2, 'signatures asked of the wallet')
     t.equal(order.count(402, open), 0, 'no 402 before the proof')
-    table.push(rowOf(cell.name, order, { first: cell.first, answer: charged ? '200' : '402', open, last }))
+    table.push(await rowOf(cell.name, order, { first: cell.first, answer: answer ?? last.status, open, last }))
   })
 }
 
@@ -102,7 +103,7 @@ t.test(apiKilled, async (t) => {
   await expectPaid(t, market, order, last)
   t.equal(order.signatures.length, 2)
   t.equal(market.facilitator.asked.settle, 1, 'the first authorization was never given out of hand')
-  table.push(rowOf(apiKilled, order, { first: 'never given to settle', answer: 'none', open: 1, last }))
+  table.push(await rowOf(apiKilled, order, { first: 'never given to settle', answer: 'none', open: 1, last }))
 })
 
 t.teardown(() => console.log(formatTable(table)))
@@ -120,7 +121,7 @@ async function expectPending(t: Test, market: Market, order: Order) {
 }
 
 /** By all ways of asking; and nothing has moved. */
-async function expectUnpaid(t: Test, market: Market, order: Order) {
+async function expectUnpaid(t: Test, market: Market, order: Order): Promise<number> {
   const answers = [await market.recover(await order.requestId, { prefer: 'wait=25' }), await order.ask()]
   for (const answer of answers) {
     t.equal(answer.status, 402)
@@ -128,6 +129,7 @@ async function expectUnpaid(t: Test, market: Market, order: Order) {
   }
   t.equal(await order.spent(), 0n, 'nothing moved')
   t.equal(order.signatures.length, 1)
+  return answers[0]?.status ?? 0
 }
 
 async function expectPaid(t: Test, market: Market, order: Order, answer: Response) {
@@ -147,11 +149,11 @@ async function expectPaid(t: Test, market: Market, order: Order, answer: Respons
   t.same(booked, [{ transaction: payment.transaction }], 'one entry in the ledger')
 }
 
-function rowOf(
+async function rowOf(
   name: string,
   order: Order,
-  seen: { first: string; answer: string; open?: number; last: Response },
-): Row {
+  seen: { first: string; answer: number | string; open?: number; last: Response },
+): Promise<Row> {
   return {
     'what goes wrong': name,
     'settle calls': market.facilitator.asked.settle,
@@ -160,7 +162,7 @@ function rowOf(
     'first authorization': seen.first,
     'answer to it': seen.answer,
     'signed in all': order.signatures.length,
-    'moved in all': `${PRICE}`,
+    'moved in all': `${await order.spent()}`,
     'last answer': seen.last.status,
   }
 }

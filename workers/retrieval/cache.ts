@@ -33,7 +33,7 @@ export interface ObservationCache {
 }
 
 /** The oldest any caller may accept. */
-const KEEP_SECONDS = 300
+export const KEEP_SECONDS = 300
 /** A fetcher that was killed holds the others up no longer than this; after a slow one a second may begin. */
 const TURN_SECONDS = 15
 const POLL_MS = 150

@@ -10,17 +10,12 @@ export function postgresObservations(db: Database): ObservationStore {
       return db.maybeOneFirst(sql.prepared('find_observation', z.object({ value: z.instanceof(Buffer) }))`
         select value from observations where key = ${hex(key)} and value is not null`)
     },
-    async put(key, value, fetcher, seconds) {
+    async put(key, value, fetcher) {
       await db.query(sql.prepared('put_observation', nothing)`
         insert into observations (key, value, checked_at) values (${hex(key)}, ${sql.binary(value)}, now())
         on conflict (key) do update set value = excluded.value, checked_at = excluded.checked_at,
           fetcher = null, fetching_until = null
         where observations.fetcher is null or observations.fetcher = ${fetcher}`)
-      // Whoever stores also forgets what nobody may be given any more; a few at a time, so that nobody waits for it.
-      await db.query(sql.prepared('forget_observations', nothing)`
-        delete from observations where key in (
-          select key from observations where checked_at < now() - ${seconds} * interval '1 second'
-          limit 20 for update skip locked)`)
     },
     async begin(key, fetcher, seconds) {
       const turn = await db.query(sql.prepared('begin_observation', nothing)`
@@ -36,4 +31,10 @@ export function postgresObservations(db: Database): ObservationStore {
         where key = ${hex(key)} and fetcher = ${fetcher}`)
     },
   }
+}
+
+/** Forgets what nobody may be given any more. */
+export async function forgetObservations(db: Database, keepSeconds: number): Promise<void> {
+  await db.query(sql.type(nothing)`
+    delete from observations where checked_at < now() - ${keepSeconds} * interval '1 second'`)
 }

@@ -1,0 +1,132 @@
+// The road of an auditor: a service under rotation, its whole chain exported over HTTP by the command line, and verified
+// twice: by the client, and by a script of Python's standard library and OpenSSL that knows nothing of this project.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import t from 'tap'
+import { rotateKey } from '../../server/receipts/rotation.ts'
+import { type System, startSystem } from '../system.ts'
+import { entry } from './log.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const RECEIPTS = 10_000
+const ROTATED_AT = [2500, 7000]
+
+async function run(command: string, args: string[]) {
+  const child = spawn(command, args, { cwd: ROOT })
+  child.stdin.end()
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { code: code as number, stdout, stderr }
+}
+const countersign = (...args: string[]) => run(process.execPath, [join(ROOT, 'client/cli.ts'), ...args])
+const python = (...args: string[]) => run('python3', [join(ROOT, 'test/auditor.py'), ...args])
+const hasPython = await run('python3', ['--version']).then(
+  ({ code }) => code === 0,
+  () => false,
+)
+const hasOpenssl = await run('openssl', ['version']).then(
+  ({ code }) => code === 0,
+  () => false,
+)
+
+async function fill(system: System, seed: Buffer, count: number) {
+  const { chain, db } = system.service.api
+  let made = 0
+  for (const until of [...ROTATED_AT, count]) {
+    while (made < until) {
+      const group = Array.from({ length: Math.min(500, until - made) }, (_, n) => chain.append(entry(made + n)))
+      made += (await Promise.all(group)).length
+    }
+    if (made < count) await rotateKey(db, seed, 'receipt', { origin: chain.origin, now: Date.now })
+  }
+}
+
+t.test('an export of ten thousand receipts with two rotations', async (t) => {
+  const seed = randomBytes(32)
+  await using system = await startSystem({ env: { SIGNING_SEED: seed.toString('hex') } })
+  await fill(system, seed, RECEIPTS - ROTATED_AT.length)
+  const { keys } = (await (await fetch(system.url('/v1/keys'))).json()) as {
+    keys: { key_id: number; use: string; pubkey_hex: string; vkey: string | null }[]
+  }
+  const first = keys.find((key) => key.use === 'receipt')!
+  const pin = `${first.key_id}:${first.pubkey_hex}`
+  const vkey = keys.find((key) => key.vkey)!.vkey!
+  const folder = t.testdir({})
+  const file = join(folder, 'chain.jsonl')
+
+  const exported = await countersign('export', system.service.address, file)
+  t.match(exported, { code: 0, stderr: '' })
+  const whole = await readFile(file)
+
+  await t.test('goes on where it was cut off, and is the same in the end', async (t) => {
+    // In the middle of a line, at the end of one, in the header, and when there was nothing yet.
+    const lineEnd = whole.indexOf('\n', 1_000_000) + 1
+    for (const size of [1_234_567, lineEnd, 50, 0]) {
+      const part = join(folder, `part-${size}.jsonl`)
+      await writeFile(part, whole)
+      await truncate(part, size)
+      t.match(await countersign('export', system.service.address, part), { code: 0, stdout: exported.stdout })
+      t.ok((await readFile(part)).equals(whole), `cut off at ${size}`)
+    }
+    t.match(
+      await countersign('export', system.service.address, file),
+      { code: 0, stdout: exported.stdout },
+      'and when it is complete',
+    )
+    t.equal((await stat(file)).size, whole.length)
+  })
+
+  await t.test('is verified by the client, with the first key alone', async (t) => {
+    const head = exported.stdout.trim()
+    const every = await countersign('verify', file, '--pin', pin, '--vkey', vkey, '--head', head)
+    t.match(every, { code: 0, stdout: /good\n$/ }, every.stdout)
+    const last = await countersign('verify', file, '--pin', pin, '--vkey', vkey, '--last-signature')
+    t.match(last, { code: 0, stdout: /ok {3}signatures: only the last/ })
+    const other = keys.findLast((key) => key.use === 'receipt')!
+    const late = await countersign('verify', file, '--pin', `${other.key_id}:${other.pubkey_hex}`)
+    t.match(late, { code: 1, stdout: /FAIL trusted_keys: serial 1: / })
+  })
+
+  await t.test('is verified by Python and OpenSSL', { skip: !hasPython || !hasOpenssl }, async (t) => {
+    const good = await python(file, '--pin', pin, '--vkey', vkey)
+    t.match(good, { code: 0, stdout: /^good: 10000 receipts, 3 keys; 10000 signatures by / }, good.stdout + good.stderr)
+    const lines = whole.toString().split('\n')
+    const forged = JSON.parse(lines[5000]!)
+    const changes: [name: string, lines: string[]][] = [
+      ['receipt_hashes', lines.with(5000, JSON.stringify({ ...forged, label: 'forged' }))],
+      ['signatures', lines.with(5000, JSON.stringify({ ...forged, sig_ed25519_hex: '0'.repeat(128) }))],
+      ['serials', lines.toSpliced(5000, 1)],
+      ['key_changes', lines.map((line, at) => (at === 2502 ? line.replace('"key_id":', '"key_id":1') : line))],
+      ['head', lines.toSpliced(RECEIPTS, 1)],
+    ]
+    for (const [name, changed] of changes) {
+      const path = join(folder, `${name}.jsonl`)
+      await writeFile(path, changed.join('\n'))
+      t.match(await python(path, '--pin', pin), { code: 1, stderr: new RegExp(`^BAD .*${name}`) })
+      t.match(await countersign('verify', path, '--pin', pin), { code: 1, stdout: new RegExp(`FAIL ${name}`) })
+    }
+  })
+
+  await t.test('wants a file of its own', async (t) => {
+    const other = join(folder, 'other.txt')
+    await writeFile(other, 'precious\n')
+    t.match(await countersign('export', system.service.address, other), { code: 2, stderr: /Cannot use / })
+    t.equal(await readFile(other, 'utf8'), 'precious\n')
+    const pinned = await countersign('export', system.service.address, file, '--head', `1:${'0'.repeat(64)}`)
+    t.match(pinned, { code: 2, stderr: /another head/ })
+  })
+
+  await t.test('ends at the head that is given, or not at all', async (t) => {
+    const third = JSON.parse(whole.toString().split('\n')[3]!)
+    const part = join(folder, 'three.jsonl')
+    const head = `3:${third.receipt_hash}`
+    t.match(await countersign('export', system.service.address, part, '--head', head), { code: 0, stdout: `${head}\n` })
+    t.match(await countersign('verify', part, '--pin', pin, '--head', head), { code: 0 })
+    const elsewhere = join(folder, 'elsewhere.jsonl')
+    const wrong = await countersign('export', system.service.address, elsewhere, '--head', `3:${'0'.repeat(64)}`)
+    t.match(wrong, { code: 1, stderr: /does not lead to the pinned head/ })
+  })
+})
