@@ -1,0 +1,194 @@
+// Receipts per second over HTTP, beside a transaction for each on the same Postgres and beside the signature alone; and what
+// auditors read, beside a static route with the same bytes.
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import pg from 'pg'
+import { attest, GENESIS, type SigningKey, sha256 } from '../server/receipts/format.ts'
+import { deriveKey } from '../server/receipts/keys.ts'
+import { openChild } from './child.ts'
+import { type Generator, openGenerator } from './generator.ts'
+import type { Lab } from './lab.ts'
+import { closedLoop, compete } from './rounds.ts'
+import { printHeading, printNote, printStandings } from './table.ts'
+import { openWatch } from './watch.ts'
+
+const CALLERS = 64
+const READERS = 32
+const CONNECTIONS = 10
+const AIM_ONE_BY_ONE = 7
+const AIM_SIGNATURES = 1 / 3
+const AIM_READS = 0.5
+
+export async function benchReceipts(lab: Lab): Promise<void> {
+  await using opened = new AsyncDisposableStack()
+  const url = await lab.makeDatabase()
+  const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env: { DATABASE_URL: url } }))
+  const origin = String(api.ready.address)
+  const headers = await openAccount(origin, url)
+  const generator = opened.use(await openGenerator(lab))
+  const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
+  const single = opened.use(await openOneByOne(await lab.makeDatabase()))
+  const key = { ...deriveKey(randomBytes(32), 'receipt', 1), keyId: 1 }
+  const milliseconds = lab.quick ? 1500 : 3000
+  const post = () => append(generator, origin, headers, milliseconds)
+
+  printHeading('receipts', `durable, proved and answered over HTTP, ${CALLERS} callers`)
+  await post()
+  printStandings(
+    await compete(lab.rounds, [
+      { what: 'POST /v1/receipt, one API process', run: () => watch.during(post) },
+      {
+        what: `one transaction each, pg, in process, ${CONNECTIONS} connections`,
+        run: () => closedLoop({ callers: CALLERS, milliseconds }, () => key, single.append),
+        aim: AIM_ONE_BY_ONE,
+      },
+      {
+        what: 'Ed25519 signatures of one core',
+        run: async () => signatures(key, milliseconds / 3),
+        aim: AIM_SIGNATURES,
+      },
+    ]),
+  )
+  printNote(watch.heldBack())
+  await benchReads(lab, { origin, url, api: api.pid, generator, headers })
+}
+
+async function append(generator: Generator, origin: string, headers: Record<string, string>, milliseconds: number) {
+  const body = JSON.stringify({ subject_sha256: sha256('bench'), label: 'bench' })
+  const requests = [{ headers: { ...headers, 'content-type': 'application/json' }, body }]
+  const target = { origin, path: '/v1/receipt', method: 'POST', status: 201 } as const
+  return generator.run({ ...target, requests, connections: CALLERS, milliseconds })
+}
+
+async function openAccount(origin: string, databaseUrl: string) {
+  const answer = await fetch(`${origin}/v1/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ handle: 'bench' }),
+  })
+  const { api_key } = (await answer.json()) as { api_key: string }
+  const client = new pg.Client({ connectionString: databaseUrl })
+  await client.connect()
+  await client.query(`update accounts set tier = 'pro'`)
+  await client.end()
+  return { authorization: `Bearer ${api_key}` }
+}
+
+/** The chain as it is usually written: lock the head, sign, insert, move the head, commit. No tree and no checkpoint. */
+async function openOneByOne(databaseUrl: string) {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: CONNECTIONS })
+  pool.on('error', () => {})
+  await pool.query(`create table one_by_one (serial bigint primary key, ts_ms bigint not null, subject bytea not null,
+    label text, requested_by text not null, key_id integer not null, prev_hash bytea not null unique,
+    receipt_hash bytea not null unique, sig bytea not null)`)
+  await pool.query('create table one_head (serial bigint not null, receipt_hash bytea not null)')
+  await pool.query(`insert into one_head values (0, decode('${GENESIS}', 'hex'))`)
+  return {
+    async append(key: SigningKey) {
+      const client = await pool.connect()
+      try {
+        await client.query('begin')
+        await appendOne(client, key)
+        await client.query('commit')
+      } finally {
+        client.release()
+      }
+    },
+    [Symbol.asyncDispose]: () => pool.end(),
+  }
+}
+
+async function appendOne(client: pg.PoolClient, key: SigningKey) {
+  const { rows } = await client.query<{ serial: string; hash: string }>({
+    name: 'head',
+    text: `select serial, encode(receipt_hash, 'hex') hash from one_head for update`,
+  })
+  const entry = { subjectSha256: sha256('bench'), label: 'bench', requestedBy: 'bench' }
+  const a = attest({ ...entry, serial: Number(rows[0]!.serial) + 1, prevHash: rows[0]!.hash, tsMs: Date.now() }, key)
+  const hashes = [a.subject_sha256, a.prev_hash, a.receipt_hash, a.sig_ed25519_hex]
+  await client.query({
+    name: 'insert',
+    text: `insert into one_by_one values
+      ($1, $2, decode($6, 'hex'), $3, $4, $5, decode($7, 'hex'), decode($8, 'hex'), decode($9, 'hex'))`,
+    values: [a.serial, a.ts_ms, a.label, a.requested_by, a.key_id, ...hashes],
+  })
+  await client.query({
+    name: 'move',
+    text: `update one_head set serial = $1, receipt_hash = decode($2, 'hex')`,
+    values: [a.serial, a.receipt_hash],
+  })
+}
+
+function signatures(key: SigningKey, milliseconds: number): number {
+  const started = performance.now()
+  let made = 0
+  while (performance.now() < started + milliseconds)
+    for (let n = 0; n < 100; n++)
+      attest(
+        { subjectSha256: GENESIS, label: null, requestedBy: 'bench', serial: ++made, prevHash: GENESIS, tsMs: 1 },
+        key,
+      )
+  return (made * 1000) / (performance.now() - started)
+}
+
+interface Service {
+  origin: string
+  url: string
+  api: number
+  generator: Generator
+  headers: Record<string, string>
+}
+
+async function benchReads(lab: Lab, service: Service) {
+  const { origin, headers } = service
+  const slot = `${origin}/v1/journal/bench`
+  const put = {
+    method: 'PUT',
+    headers: { ...headers, 'content-type': 'application/octet-stream' },
+    body: randomBytes(4096),
+  }
+  const stored = await fetch(slot, put)
+  if (!stored.ok) throw new Error(`the journal answered ${stored.status}`)
+  const { serial } = (await (await fetch(`${origin}/v1/chain-head`)).json()) as { serial: number }
+  const pages: [what: string, path: string][] = [
+    ['GET /v1/chain, a page of 1000', '/v1/chain?from=1001&to=2000'],
+    ['GET /v1/chain, pages of 10', '/v1/chain?from=1501&to=1510'],
+    ['GET /v1/receipt, with its proof', `/v1/receipt/1500?tree_size=${serial}`],
+    ['GET /v1/consistency', `/v1/consistency?from=1500&to=${serial}`],
+    ['GET /tile, a full one', '/tile/0/002'],
+    ['GET /v1/journal, 4 kB', '/v1/journal/bench'],
+  ]
+  for (const [what, path] of pages) await benchRead(lab, service, what, path)
+}
+
+async function benchRead(lab: Lab, { origin, url, api, generator, headers }: Service, what: string, path: string) {
+  await using opened = new AsyncDisposableStack()
+  const bytes = Buffer.from(await (await fetch(`${origin}${path}`, { headers })).arrayBuffer())
+  const file = join(lab.folder, 'read')
+  await writeFile(file, bytes)
+  const plain = opened.use(await openChild(lab, 'bench/static.ts', { event: 'static_ready', args: [file] }))
+  const watch = opened.use(await openWatch(url, { API: api, load: generator.pid }))
+  const milliseconds = lab.quick ? 700 : 1500
+  const ask = (address: string, path: string) =>
+    generator.run({
+      origin: address,
+      path,
+      method: 'GET',
+      requests: [{ headers }],
+      connections: READERS,
+      milliseconds,
+      status: 200,
+    })
+  const askPlain = () => ask(String(plain.ready.address), '/')
+  printHeading('receipts', `${what}, ${(bytes.length / 1000).toFixed(1)} kB, ${READERS} connections`)
+  await ask(origin, path)
+  await askPlain()
+  printStandings(
+    await compete(lab.rounds, [
+      { what, run: () => watch.during(() => ask(origin, path)) },
+      { what: 'static Fastify route, the same bytes', run: askPlain, aim: AIM_READS },
+    ]),
+  )
+  printNote(watch.heldBack())
+}
