@@ -51,7 +51,7 @@ t.test('verify takes attestations and chains', async (t) => {
   const at = (i: number) => `${chain[i]!.serial}:${chain[i]!.receipt_hash}`
   const good: [unknown, ...string[]][] = [
     [attest()],
-    [{ attestation: attest(), inclusion: {} }],
+    [{ attestation: attest() }],
     [chain, '--head', at(3)],
     [{ from: 1, to: 4, head_serial: 4, attestations: chain }, '--last-signature'],
     [chain.slice(2), '--from', at(1)],
@@ -61,6 +61,7 @@ t.test('verify takes attestations and chains', async (t) => {
   for (const { code, lines } of await Promise.all(good.map(verify))) t.equal(code, 0, lines.join('\n'))
   const bad: [unknown, ...string[]][] = [
     [{ ...attest(), serial: 1 }],
+    [{ attestation: attest(), inclusion: {} }],
     [chain.toReversed()],
     [chain, '--head', at(2)],
     [chain.slice(2), '--from', at(0)],
