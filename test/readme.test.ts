@@ -50,7 +50,9 @@ t.test('every script and path that is named exists', async (t) => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>
   }
-  const named = [...readme.matchAll(/npm (?:run (?:--silent )?)?(start|test|\w+(?::\w+)*)/g)].map(([, name = '']) => name)
+  const named = [...readme.matchAll(/npm (?:run (?:--silent )?)?(start|test|\w+(?::\w+)*)/g)].map(
+    ([, name = '']) => name,
+  )
   t.same(
     [...new Set(named)].filter((name) => name !== 'install' && name !== '11' && !scripts[name]),
     [],
