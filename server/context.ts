@@ -33,6 +33,8 @@ export interface Core extends AsyncDisposable {
   chain: Chain
   keys: {
     lease: SigningKey
+    /** Of alerts: `v1a`. */
+    webhook: SigningKey
   }
   facilitator: Facilitator
   /** Shared counts and observations; undefined when none is configured. */
@@ -44,6 +46,8 @@ export interface Core extends AsyncDisposable {
     payload: KeyObject
     /** Seals cached observations. */
     observation: Buffer
+    /** Secrets of webhooks are made from it. */
+    webhook: KeyObject
   }
 }
 
@@ -68,7 +72,10 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   db.on('error', (error) => log.error({ event: 'database_error', err: error }))
   const signer = await openSigner(db, seed)
   await checkTail(db)
-  const keys = { lease: await openSigningKey(db, seed, 'lease') }
+  const keys = {
+    lease: await openSigningKey(db, seed, 'lease'),
+    webhook: await openSigningKey(db, seed, 'webhook'),
+  }
   const chain = opened.use(openChain(db, signer, { origin: logOrigin(config.baseUrl), now }))
   const facilitator = opened.use(overrides.facilitator ?? (await openFacilitator(config, log)))
   const redis = config.redisUrl ? openRedis(config.redisUrl, log) : undefined
@@ -82,7 +89,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     db,
     now,
     chain,
-    keys: { lease: keys.lease },
+    keys,
     facilitator,
     redis,
     secrets: {
@@ -90,6 +97,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
       recovery: createSecretKey(deriveSecret(seed, 'recovery token')),
       payload: createSecretKey(deriveSecret(seed, 'payment payload')),
       observation: deriveSecret(seed, 'observation'),
+      webhook: createSecretKey(deriveSecret(seed, 'webhook secret')),
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

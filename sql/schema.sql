@@ -11,6 +11,41 @@ create table accounts (
   constraint accounts_tier_check CHECK ((tier = ANY (ARRAY['free'::text, 'dev'::text, 'pro'::text])))
 );
 
+create table alert_attempts (
+  alert_id text not null,
+  attempt integer not null,
+  at timestamp with time zone not null default now(),
+  ms integer not null,
+  status integer,
+  error text,
+  constraint alert_attempts_alert_id_fkey FOREIGN KEY (alert_id) REFERENCES alerts(id) ON DELETE CASCADE,
+  constraint alert_attempts_attempt_check CHECK ((attempt > 0)),
+  constraint alert_attempts_pkey PRIMARY KEY (alert_id, attempt)
+);
+
+create table alerts (
+  id text not null,
+  webhook_id uuid not null,
+  event_seq bigint not null,
+  type text not null,
+  body text not null,
+  serial bigint not null,
+  state text not null default 'pending'::text,
+  attempts integer not null default 0,
+  created_at timestamp with time zone not null default now(),
+  next_attempt_at timestamp with time zone,
+  settled_at timestamp with time zone,
+  constraint alerts_check CHECK (((state = 'pending'::text) = (next_attempt_at IS NOT NULL))),
+  constraint alerts_check1 CHECK (((state = 'pending'::text) = (settled_at IS NULL))),
+  constraint alerts_event_seq_check CHECK ((event_seq > 0)),
+  constraint alerts_id_check CHECK ((id ~ '^wh_[0-9a-f]{32}$'::text)),
+  constraint alerts_pkey PRIMARY KEY (id),
+  constraint alerts_serial_fkey FOREIGN KEY (serial) REFERENCES receipts(serial),
+  constraint alerts_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'discarded'::text]))),
+  constraint alerts_webhook_id_event_seq_key UNIQUE (webhook_id, event_seq),
+  constraint alerts_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
+);
+
 create table api_keys (
   id uuid not null,
   account_id uuid not null,
@@ -279,6 +314,59 @@ create table verification_requests (
   constraint verification_requests_state_check CHECK ((state = ANY (ARRAY['quoted'::text, 'accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])))
 );
 
+create table watchdog_scans (
+  singleton boolean not null default true,
+  seen_at timestamp with time zone not null default now(),
+  constraint watchdog_scans_pkey PRIMARY KEY (singleton),
+  constraint watchdog_scans_singleton_check CHECK (singleton)
+);
+
+create table watchdogs (
+  id uuid not null,
+  account_id uuid not null,
+  name text not null,
+  webhook_id uuid not null,
+  interval_s integer not null,
+  grace_s integer not null,
+  alert_after integer not null default 1,
+  remind_every_s integer,
+  state text not null default 'new'::text,
+  started_at timestamp with time zone not null default now(),
+  last_beat_at timestamp with time zone,
+  beats bigint not null default 0,
+  check_at timestamp with time zone,
+  down_since timestamp with time zone,
+  paused_until timestamp with time zone,
+  event_seq bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  constraint watchdogs_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint watchdogs_account_id_name_key UNIQUE (account_id, name),
+  constraint watchdogs_alert_after_check CHECK (((alert_after >= 1) AND (alert_after <= 100))),
+  constraint watchdogs_grace_s_check CHECK (((grace_s >= 0) AND (grace_s <= 2592000))),
+  constraint watchdogs_interval_s_check CHECK (((interval_s >= 10) AND (interval_s <= 2592000))),
+  constraint watchdogs_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,128}$'::text)),
+  constraint watchdogs_pkey PRIMARY KEY (id),
+  constraint watchdogs_remind_every_s_check CHECK (((remind_every_s >= 60) AND (remind_every_s <= 2592000))),
+  constraint watchdogs_state_check CHECK ((state = ANY (ARRAY['new'::text, 'up'::text, 'late'::text, 'down'::text, 'paused'::text]))),
+  constraint watchdogs_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id),
+  constraint watchdogs_webhook_id_key UNIQUE (webhook_id)
+) with (fillfactor=70);
+
+create table webhooks (
+  id uuid not null,
+  account_id uuid not null,
+  url text not null,
+  secret_version integer not null default 1,
+  state text not null default 'active'::text,
+  sender uuid,
+  sending_until timestamp with time zone,
+  constraint webhooks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint webhooks_check CHECK (((sender IS NULL) = (sending_until IS NULL))),
+  constraint webhooks_pkey PRIMARY KEY (id),
+  constraint webhooks_state_check CHECK ((state = ANY (ARRAY['active'::text, 'failing'::text, 'disabled'::text]))),
+  constraint webhooks_url_check CHECK ((char_length(url) <= 2048))
+);
+
 create table witnessed_checkpoint (
   one boolean not null default true,
   tree_size bigint not null,
@@ -299,6 +387,7 @@ create table worker_beats (
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
+CREATE INDEX alerts_pending ON public.alerts USING btree (next_attempt_at) WHERE (state = 'pending'::text);
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
 CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms, id);
 CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
@@ -306,10 +395,12 @@ CREATE INDEX observations_checked ON public.observations USING btree (checked_at
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
+CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
+CREATE INDEX watchdogs_check ON public.watchdogs USING btree (check_at) WHERE (check_at IS NOT NULL);
 
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger

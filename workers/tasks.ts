@@ -2,6 +2,7 @@
 import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
 import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
 import { pruneRequests } from '../server/verification/request.ts'
+import { deliverAlerts } from './alerts/deliver.ts'
 import type { Work } from './context.ts'
 import { KEEP_SECONDS } from './retrieval/cache.ts'
 import { forgetObservations } from './retrieval/observation-store-postgres.ts'
@@ -18,6 +19,7 @@ export function buildTasks(work: Work): TaskList {
         signal: abortSignal ?? new AbortController().signal,
         last: job.attempts >= job.max_attempts,
       }),
+    deliver_alerts: (payload) => deliverAlerts(payload, work),
     sweep_requests: async () => {
       await sweepRequests(work)
     },

@@ -6,7 +6,15 @@ import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 
 /** Names that receipts of the service itself carry in `requested_by`; an account of that name could pass for it. */
-const RESERVED_HANDLES = new Set(['source-verification', 'countersign', 'service', 'lease', 'watchdog', 'key-rotation'])
+const RESERVED_HANDLES = new Set([
+  'source-verification',
+  'countersign',
+  'service',
+  'lease',
+  'watchdog',
+  'citation-watch',
+  'key-rotation',
+])
 
 /** Makes an account and its first key, which is answered once and stored nowhere. Throws `handle_taken`. */
 export async function insertAccount(tx: Tx, handle: string): Promise<{ accountId: string; apiKey: string }> {

@@ -10,6 +10,8 @@ export const jobs = {
   prune_requests: z.object({}),
   /** Finds requests whose job is gone or exhausted. */
   sweep_requests: z.object({}),
+  /** Sends what waits at one webhook, in order. The outbox says what is due; the job is only what wakes it. */
+  deliver_alerts: z.object({ webhook_id: z.uuid() }),
 } as const
 
 export type JobName = keyof typeof jobs
