@@ -3,6 +3,7 @@ import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { billingCommands } from './billing/commands.ts'
 import { type Config, ConfigError, describeConfig, readConfig } from './config.ts'
 import { listMigrations, migrate } from './db/migrate.ts'
 import { type Database, openDatabase, transact } from './db/pool.ts'
@@ -58,7 +59,7 @@ const commands: Record<string, Command> = {
       ),
   },
   'keys rotate': {
-    takes: ['receipt|checkpoint'],
+    takes: ['receipt|checkpoint|lease|webhook'],
     about: 'Put a new signing key in force; the receipt key in force signs its introduction. Needs no restart.',
     run: (config, [use = '']) => withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), use)),
   },
@@ -69,7 +70,7 @@ const commands: Record<string, Command> = {
     run: (config, [mode = '']) => withDatabase(config, (db) => verifyChain(db, mode)),
   },
   ...Object.fromEntries(
-    Object.entries(paymentCommands).map(([name, { run, ...rest }]) => [
+    Object.entries({ ...paymentCommands, ...billingCommands }).map(([name, { run, ...rest }]) => [
       name,
       { ...rest, run: (config: Config, args: string[]) => withDatabase(config, (db) => run(db, config, args)) },
     ]),

@@ -2,6 +2,7 @@
 // secret. The README's table and `cli config` are made from this list, so neither can drift from it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
 import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
 
@@ -9,6 +10,8 @@ const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(0)
 const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ''))
+const origin = url.refine((value) => new URL(value).pathname === '/', 'must be an address without a path')
+const priceIds = z.string().regex(/^[^\s,]+(,[^\s,]+)*$/, 'must be price ids with commas between')
 const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM address')
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address')
 const cdpSecret = z.string().refine(isCdpSecret, 'must be the base64 of 64 bytes, or a P-256 key in PEM')
@@ -103,11 +106,22 @@ export const variables = {
   },
   SIGNING_SEED: { schema: seed, about: 'Root of all signing keys: 32 bytes as 64 hex characters', secret: true },
   SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File that holds the seed, instead of SIGNING_SEED' },
-  STRIPE_SECRET_KEY: { schema: z.string().min(1), about: 'Stripe key for subscriptions', secret: true },
-  STRIPE_WEBHOOK_SECRET: { schema: z.string().min(1), about: "Secret of Stripe's webhook", secret: true },
-  STRIPE_PRICE_DEV: { schema: z.string().min(1), about: 'Stripe price of the dev tier' },
-  STRIPE_PRICE_PRO: { schema: z.string().min(1), about: 'Stripe price of the pro tier' },
-  STRIPE_API_BASE: { schema: url, about: 'Another address of the Stripe API' },
+  STRIPE_SECRET_KEY: {
+    schema: z.string().regex(/^\S+$/, 'must not hold white space'),
+    about: 'Stripe key for subscriptions. Unset: simulated in offline mode, else none',
+    secret: true,
+  },
+  STRIPE_WEBHOOK_SECRET: {
+    schema: z.string().regex(/^\S+$/, 'must not hold white space'),
+    about: "Secret of Stripe's webhook, which is BASE_URL/v1/stripe/webhook",
+    secret: true,
+  },
+  STRIPE_PRICE_DEV: {
+    schema: priceIds,
+    about: 'Stripe price of the dev tier; after a comma, prices that are sold no more and still count',
+  },
+  STRIPE_PRICE_PRO: { schema: priceIds, about: 'The same of the pro tier' },
+  STRIPE_API_BASE: { schema: origin, about: 'Another address of the Stripe API' },
   WITNESSES: {
     schema: z.string().superRefine(checkWitnesses),
     about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
@@ -191,12 +205,15 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       timeoutMs: values.ASSESSMENT_TIMEOUT_SECONDS * 1000,
       windowTokens: values.ASSESSMENT_WINDOW_TOKENS,
     },
+    stripe: readStripe(values),
+    stripeMissing: missingStripe(values),
     signingSeed,
     witnesses: values.WITNESSES ? readWitnesses(values.WITNESSES) : [],
     operatorToken: values.OPERATOR_TOKEN,
     workerConcurrency: values.WORKER_CONCURRENCY,
     logLevel: values.LOG_LEVEL,
     verificationEnabled: values.VERIFICATION_ENABLED,
+    mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,
     resultRetentionSeconds: values.RESULT_RETENTION_SECONDS,
     rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (values.PAYMENT_MODE === 'offline' ? 0 : 600),
@@ -229,6 +246,10 @@ function contradictions(values: Values): string[] {
     problems.push(`PAY_TO_EVM or PAY_TO_SOLANA is required in ${values.PAYMENT_MODE} mode.`)
   for (const name of missingCdpKeys(values))
     problems.push(`${name} is required with the facilitator of Coinbase (FACILITATOR_URL names another).`)
+  if (live)
+    for (const name of missingStripe(values)) problems.push(`${name} is required with the other settings of Stripe.`)
+  for (const id of pricesOfTwoTiers(values))
+    problems.push(`STRIPE_PRICE_DEV and STRIPE_PRICE_PRO: ${id} cannot be the price of both.`)
   if (values.PAYMENT_MODE === 'mainnet' && values.PAY_TO_EVM && NOBODYS_ADDRESS.test(values.PAY_TO_EVM))
     problems.push('PAY_TO_EVM is an address that nobody holds the key of: mainnet mode refuses it.')
   if (values.SIGNING_SEED && values.SIGNING_SEED_FILE) problems.push('SIGNING_SEED and SIGNING_SEED_FILE: set one.')

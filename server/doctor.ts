@@ -17,7 +17,12 @@ export interface Finding {
 const MAX_SKEW_MS = 2000
 
 export async function runDoctor(config: Config): Promise<Finding[]> {
-  const findings = [checkMode(config), ...(await checkPayments(config)), ...(await checkDatabase(config))]
+  const findings = [
+    checkMode(config),
+    ...(await checkPayments(config)),
+    ...(await checkBilling(config)),
+    ...(await checkDatabase(config)),
+  ]
   return config.redisUrl ? [...findings, await checkRedis(config.redisUrl)] : findings
 }
 
@@ -43,6 +48,12 @@ async function checkPayments(config: Config): Promise<Finding[]> {
   ]
 }
 
+async function checkBilling(config: Config): Promise<Finding[]> {
+  const { inspectBilling } = await import('./billing/inspection.ts')
+  const found = await inspectBilling(config)
+  return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
+}
+
 async function checkDatabase(config: Config): Promise<Finding[]> {
   if (!config.databaseUrl)
     return [
@@ -60,6 +71,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
       await checkMigrations(db),
       await checkKeys(db, config),
       await checkWorkers(db),
+      await checkWatchdogs(db),
       await checkSettlements(db),
     ]
   } catch (error) {
@@ -116,6 +128,19 @@ async function checkWorkers(db: Database): Promise<Finding> {
     subject: 'workers',
     detail: `${alive} with a fresh sign of life`,
     cure: 'start a worker process: without one, paid requests stay pending',
+  }
+}
+
+const MAX_SCAN_AGE_SECONDS = 15
+
+async function checkWatchdogs(db: Database): Promise<Finding> {
+  const seconds = await db.oneFirst(sql.type(z.object({ age: z.number() }))`
+    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`)
+  return {
+    ok: seconds < MAX_SCAN_AGE_SECONDS,
+    subject: 'watchdogs',
+    detail: `their deadlines were judged ${Math.round(seconds)} s ago`,
+    cure: 'start a web process, which takes heartbeats, and a worker process, which judges',
   }
 }
 

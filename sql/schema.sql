@@ -5,6 +5,8 @@ create table accounts (
   handle text not null,
   tier text not null default 'free'::text,
   created_at timestamp with time zone not null default now(),
+  granted_tier text not null default 'free'::text,
+  constraint accounts_granted_tier_check CHECK ((granted_tier = ANY (ARRAY['free'::text, 'dev'::text, 'pro'::text]))),
   constraint accounts_handle_check CHECK ((handle ~ '^[a-z0-9][a-z0-9_-]{0,63}$'::text)),
   constraint accounts_handle_key UNIQUE (handle),
   constraint accounts_pkey PRIMARY KEY (id),
@@ -14,12 +16,13 @@ create table accounts (
 create table alert_attempts (
   alert_id text not null,
   attempt integer not null,
-  at timestamp with time zone not null default now(),
+  at timestamp with time zone not null,
   ms integer not null,
   status integer,
   error text,
   constraint alert_attempts_alert_id_fkey FOREIGN KEY (alert_id) REFERENCES alerts(id) ON DELETE CASCADE,
   constraint alert_attempts_attempt_check CHECK ((attempt > 0)),
+  constraint alert_attempts_ms_check CHECK ((ms >= 0)),
   constraint alert_attempts_pkey PRIMARY KEY (alert_id, attempt)
 );
 
@@ -35,8 +38,7 @@ create table alerts (
   created_at timestamp with time zone not null default now(),
   next_attempt_at timestamp with time zone,
   settled_at timestamp with time zone,
-  constraint alerts_check CHECK (((state = 'pending'::text) = (next_attempt_at IS NOT NULL))),
-  constraint alerts_check1 CHECK (((state = 'pending'::text) = (settled_at IS NULL))),
+  constraint alerts_check CHECK (((state = 'pending'::text) = (settled_at IS NULL))),
   constraint alerts_event_seq_check CHECK ((event_seq > 0)),
   constraint alerts_id_check CHECK ((id ~ '^wh_[0-9a-f]{32}$'::text)),
   constraint alerts_pkey PRIMARY KEY (id),
@@ -63,6 +65,65 @@ create table api_keys (
   constraint api_keys_pkey PRIMARY KEY (id)
 );
 
+create table billing_checkouts (
+  account_id uuid not null,
+  provider text,
+  attempt bigint not null default 1,
+  tier text,
+  checkout_id text,
+  expires_at timestamp with time zone,
+  constraint billing_checkouts_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint billing_checkouts_check CHECK ((((tier IS NULL) = (expires_at IS NULL)) AND ((tier IS NULL) = (provider IS NULL)))),
+  constraint billing_checkouts_check1 CHECK (((tier IS NOT NULL) OR (checkout_id IS NULL))),
+  constraint billing_checkouts_pkey PRIMARY KEY (account_id),
+  constraint billing_checkouts_provider_check CHECK ((provider = ANY (ARRAY['stripe'::text, 'simulation'::text]))),
+  constraint billing_checkouts_tier_check CHECK ((tier = ANY (ARRAY['dev'::text, 'pro'::text])))
+);
+
+create table billing_customers (
+  customer_id text not null,
+  account_id uuid not null,
+  provider text not null,
+  created_at timestamp with time zone not null default now(),
+  gone_at timestamp with time zone,
+  looks bigint not null default 0,
+  seen_look bigint not null default 0,
+  constraint billing_customers_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint billing_customers_check CHECK ((seen_look <= looks)),
+  constraint billing_customers_customer_id_check CHECK ((char_length(customer_id) <= 255)),
+  constraint billing_customers_pkey PRIMARY KEY (customer_id),
+  constraint billing_customers_provider_check CHECK ((provider = ANY (ARRAY['stripe'::text, 'simulation'::text])))
+);
+
+create table billing_events (
+  event_id text not null,
+  type text not null,
+  customer_id text not null,
+  created_at timestamp with time zone not null,
+  received_at timestamp with time zone not null default now(),
+  constraint billing_events_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES billing_customers(customer_id),
+  constraint billing_events_event_id_check CHECK ((char_length(event_id) <= 255)),
+  constraint billing_events_pkey PRIMARY KEY (event_id)
+);
+
+create table billing_subscriptions (
+  subscription_id text not null,
+  customer_id text not null,
+  status text not null,
+  tier text not null,
+  payment text not null,
+  current_period_end timestamp with time zone,
+  cancel_at_period_end boolean not null,
+  past_due_since timestamp with time zone,
+  constraint billing_subscriptions_check CHECK (((status = 'past_due'::text) = (past_due_since IS NOT NULL))),
+  constraint billing_subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES billing_customers(customer_id),
+  constraint billing_subscriptions_payment_check CHECK ((payment = ANY (ARRAY['kept'::text, 'refunded'::text, 'disputed'::text]))),
+  constraint billing_subscriptions_pkey PRIMARY KEY (subscription_id),
+  constraint billing_subscriptions_status_check CHECK ((char_length(status) <= 64)),
+  constraint billing_subscriptions_subscription_id_check CHECK ((char_length(subscription_id) <= 255)),
+  constraint billing_subscriptions_tier_check CHECK ((tier = ANY (ARRAY['free'::text, 'dev'::text, 'pro'::text])))
+);
+
 create table chain_head (
   one boolean not null default true,
   serial bigint not null,
@@ -78,6 +139,37 @@ create table chain_head (
   constraint chain_head_serial_check CHECK ((serial >= 0)),
   constraint chain_head_ts_ms_check CHECK ((ts_ms >= 0))
 ) with (fillfactor=10);
+
+create table citation_watches (
+  id uuid not null,
+  account_id uuid not null,
+  name text not null,
+  webhook_id uuid not null,
+  request_id uuid not null,
+  evidence_id text not null,
+  source_url text not null,
+  quote text not null,
+  every_hours integer not null,
+  state text not null default 'present'::text,
+  last_seen jsonb not null,
+  last_check jsonb,
+  failures integer not null default 0,
+  check_at timestamp with time zone not null,
+  event_seq bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  constraint citation_watches_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint citation_watches_account_id_name_key UNIQUE (account_id, name),
+  constraint citation_watches_every_hours_check CHECK (((every_hours >= 1) AND (every_hours <= 720))),
+  constraint citation_watches_evidence_id_check CHECK ((evidence_id ~ '^e[1-6]$'::text)),
+  constraint citation_watches_failures_check CHECK ((failures >= 0)),
+  constraint citation_watches_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,128}$'::text)),
+  constraint citation_watches_pkey PRIMARY KEY (id),
+  constraint citation_watches_quote_check CHECK (((char_length(quote) >= 1) AND (char_length(quote) <= 1000))),
+  constraint citation_watches_source_url_check CHECK ((char_length(source_url) <= 2048)),
+  constraint citation_watches_state_check CHECK ((state = ANY (ARRAY['present'::text, 'changed'::text, 'vanished'::text]))),
+  constraint citation_watches_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id),
+  constraint citation_watches_webhook_id_key UNIQUE (webhook_id)
+);
 
 create table journal_slots (
   account_id uuid not null,
@@ -265,6 +357,36 @@ create table signing_keys (
   constraint signing_keys_use_generation_key UNIQUE (use, generation)
 );
 
+create table simulated_checkouts (
+  id uuid not null,
+  token_hash bytea not null,
+  customer_id text not null,
+  kind text not null,
+  tier text,
+  state text not null default 'open'::text,
+  expires_at timestamp with time zone not null,
+  constraint simulated_checkouts_check CHECK (((kind = 'manage'::text) = (tier IS NULL))),
+  constraint simulated_checkouts_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES billing_customers(customer_id),
+  constraint simulated_checkouts_kind_check CHECK ((kind = ANY (ARRAY['subscribe'::text, 'change'::text, 'manage'::text]))),
+  constraint simulated_checkouts_pkey PRIMARY KEY (id),
+  constraint simulated_checkouts_state_check CHECK ((state = ANY (ARRAY['open'::text, 'completed'::text, 'expired'::text]))),
+  constraint simulated_checkouts_tier_check CHECK ((tier = ANY (ARRAY['dev'::text, 'pro'::text]))),
+  constraint simulated_checkouts_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint simulated_checkouts_token_hash_key UNIQUE (token_hash)
+);
+
+create table simulated_subscriptions (
+  id text not null,
+  customer_id text not null,
+  tier text not null,
+  status text not null default 'active'::text,
+  started_at timestamp with time zone not null,
+  constraint simulated_subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES billing_customers(customer_id),
+  constraint simulated_subscriptions_pkey PRIMARY KEY (id),
+  constraint simulated_subscriptions_status_check CHECK ((status = ANY (ARRAY['active'::text, 'canceled'::text]))),
+  constraint simulated_subscriptions_tier_check CHECK ((tier = ANY (ARRAY['dev'::text, 'pro'::text])))
+);
+
 create table tree_nodes (
   level smallint not null,
   index bigint not null,
@@ -317,6 +439,7 @@ create table verification_requests (
 create table watchdog_scans (
   singleton boolean not null default true,
   seen_at timestamp with time zone not null default now(),
+  open_at timestamp with time zone not null default now(),
   constraint watchdog_scans_pkey PRIMARY KEY (singleton),
   constraint watchdog_scans_singleton_check CHECK (singleton)
 );
@@ -328,26 +451,34 @@ create table watchdogs (
   webhook_id uuid not null,
   interval_s integer not null,
   grace_s integer not null,
-  alert_after integer not null default 1,
+  alert_after integer not null,
   remind_every_s integer,
-  state text not null default 'new'::text,
+  state text not null default 'watching'::text,
   started_at timestamp with time zone not null default now(),
   last_beat_at timestamp with time zone,
   beats bigint not null default 0,
-  check_at timestamp with time zone,
+  note text,
+  failed_at timestamp with time zone,
   down_since timestamp with time zone,
+  revived_at timestamp with time zone,
+  reminded_at timestamp with time zone,
   paused_until timestamp with time zone,
+  check_at timestamp with time zone default now(),
   event_seq bigint not null default 0,
   created_at timestamp with time zone not null default now(),
   constraint watchdogs_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint watchdogs_account_id_name_key UNIQUE (account_id, name),
   constraint watchdogs_alert_after_check CHECK (((alert_after >= 1) AND (alert_after <= 100))),
+  constraint watchdogs_check CHECK (((state <> 'down'::text) OR (down_since IS NOT NULL))),
+  constraint watchdogs_check1 CHECK (((revived_at IS NULL) OR (down_since IS NOT NULL) OR (failed_at IS NOT NULL))),
+  constraint watchdogs_check2 CHECK (((paused_until IS NULL) OR (state = 'paused'::text))),
   constraint watchdogs_grace_s_check CHECK (((grace_s >= 0) AND (grace_s <= 2592000))),
   constraint watchdogs_interval_s_check CHECK (((interval_s >= 10) AND (interval_s <= 2592000))),
   constraint watchdogs_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,128}$'::text)),
+  constraint watchdogs_note_check CHECK ((char_length(note) <= 200)),
   constraint watchdogs_pkey PRIMARY KEY (id),
   constraint watchdogs_remind_every_s_check CHECK (((remind_every_s >= 60) AND (remind_every_s <= 2592000))),
-  constraint watchdogs_state_check CHECK ((state = ANY (ARRAY['new'::text, 'up'::text, 'late'::text, 'down'::text, 'paused'::text]))),
+  constraint watchdogs_state_check CHECK ((state = ANY (ARRAY['watching'::text, 'down'::text, 'paused'::text]))),
   constraint watchdogs_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id),
   constraint watchdogs_webhook_id_key UNIQUE (webhook_id)
 ) with (fillfactor=70);
@@ -356,12 +487,17 @@ create table webhooks (
   id uuid not null,
   account_id uuid not null,
   url text not null,
+  host text not null default split_part(url, '/'::text, 3),
   secret_version integer not null default 1,
+  old_secrets integer not null default 0,
+  old_secrets_until timestamp with time zone,
   state text not null default 'active'::text,
+  slow boolean not null default false,
   sender uuid,
   sending_until timestamp with time zone,
   constraint webhooks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint webhooks_check CHECK (((sender IS NULL) = (sending_until IS NULL))),
+  constraint webhooks_check1 CHECK (((old_secrets = 0) = (old_secrets_until IS NULL))),
   constraint webhooks_pkey PRIMARY KEY (id),
   constraint webhooks_state_check CHECK ((state = ANY (ARRAY['active'::text, 'failing'::text, 'disabled'::text]))),
   constraint webhooks_url_check CHECK ((char_length(url) <= 2048))
@@ -387,8 +523,14 @@ create table worker_beats (
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
-CREATE INDEX alerts_pending ON public.alerts USING btree (next_attempt_at) WHERE (state = 'pending'::text);
+CREATE INDEX alerts_due ON public.alerts USING btree (next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
+CREATE INDEX alerts_settled ON public.alerts USING btree (settled_at) WHERE (settled_at IS NOT NULL);
+CREATE INDEX alerts_waiting ON public.alerts USING btree (webhook_id, event_seq) WHERE ((state = 'pending'::text) OR (next_attempt_at IS NOT NULL));
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
+CREATE INDEX billing_customers_account ON public.billing_customers USING btree (account_id, created_at);
+CREATE INDEX billing_events_received ON public.billing_events USING btree (received_at);
+CREATE INDEX billing_subscriptions_customer ON public.billing_subscriptions USING btree (customer_id);
+CREATE INDEX citation_watches_check ON public.citation_watches USING btree (check_at);
 CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms, id);
 CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
@@ -397,6 +539,7 @@ CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btr
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
+CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));

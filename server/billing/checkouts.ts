@@ -1,0 +1,258 @@
+// From the wish for a tier to the page on which it is paid for. Two things must hold whatever fails and whoever asks at the
+// same time: an account never has two checkouts that can be paid, and never a checkout beside a subscription that bills.
+import { z } from 'zod'
+import { TIERS, type Tier } from '../control/tiers.ts'
+import { type Database, nothing, sql, transact } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import { type Customer, findCustomerOf, keepCustomer } from './customers.ts'
+import { isChangeable } from './entitlement.ts'
+import {
+  type BilledAccount,
+  type Checkout,
+  CustomerGone,
+  type PaidTier,
+  type Provider,
+  ProviderError,
+} from './provider.ts'
+import { findStanding, pickStanding, type Subscription, type TierChange } from './subscriptions.ts'
+import { type Billing, synchronize } from './synchronization.ts'
+
+/** Stripe allows 30 minutes to 24 hours, by its own clock. */
+const CHECKOUT_MS = 23 * 3_600_000
+/** One with less left than this is not given out again. */
+const WORTH_GIVING_MS = 3_600_000
+
+export interface Offer {
+  /** `change`: the page confirms another plan for the subscription there is. */
+  kind: 'subscribe' | 'change'
+  url: string
+  expiresAt: Date | null
+}
+
+export interface Buyer {
+  billing: Billing
+  provider: Provider
+  account: BilledAccount
+  baseUrl: string
+  /** Told of a tier that turned out to have moved. */
+  onChange(change: TierChange): void
+}
+
+/** Throws AppError `already_subscribed`, `checkout_superseded`, `provider_unavailable`. */
+export async function offerTier(buyer: Buyer, tier: PaidTier): Promise<Offer> {
+  return withCustomer(buyer, async (customer, subscription) => {
+    await refuseGranted(buyer, tier)
+    if (!subscription) return subscribe(buyer, customer, tier)
+    if (subscription.tier === tier) throw alreadyHas(subscription)
+    if (!isChangeable(subscription)) throw unsettled(subscription)
+    const change = { subscriptionId: subscription.subscription_id, tier }
+    const { url, expiresAt } = await buyer.provider.openPortal({
+      customerId: subscription.customer_id,
+      baseUrl: buyer.baseUrl,
+      change,
+    })
+    return { kind: 'change', url, expiresAt }
+  })
+}
+
+/** The page that manages what the account has. Throws AppError `not_found`, `provider_unavailable`. */
+export async function offerPortal(buyer: Buyer): Promise<{ url: string; expiresAt: Date | null }> {
+  const known = await findCustomerOf(buyer.billing.db, buyer.provider.name, buyer.account.accountId)
+  if (!known) throw noSubscription()
+  return withCustomer(buyer, (customer, subscription) =>
+    buyer.provider.openPortal({
+      customerId: subscription?.customer_id ?? customer.customer_id,
+      baseUrl: buyer.baseUrl,
+    }),
+  )
+}
+
+function noSubscription() {
+  return new AppError('not_found', 'This account has never begun a checkout, so there is nothing to manage.')
+}
+
+function alreadyHas({ status, tier, payment, cancel_at_period_end }: Subscription) {
+  const ending = cancel_at_period_end ? ' and ends with the period that is paid' : ''
+  const unpaid = payment === 'kept' ? '' : `, its last payment ${payment}`
+  return new AppError(
+    'already_subscribed',
+    `There is a subscription to the ${tier} tier already; it is ${status}${unpaid}${ending}. ` +
+      'POST /v1/billing-portal brings the page to change, renew or end it.',
+  )
+}
+
+function unsettled({ status, tier }: Subscription) {
+  return new AppError(
+    'already_subscribed',
+    `The subscription to the ${tier} tier is ${status}: pay or end it first, on the page that POST /v1/billing-portal brings.`,
+  )
+}
+
+/** What the operator gave needs no subscription. */
+async function refuseGranted({ billing, provider, account }: Buyer, tier: PaidTier) {
+  const { granted_tier: granted } = await transact(
+    billing.db,
+    (tx) => findStanding(tx, provider.name, account.accountId, billing.now()),
+    { readOnly: true },
+  )
+  if (rank(granted) >= rank(tier))
+    throw new AppError('already_subscribed', `This account has the ${granted} tier already, free of charge.`)
+}
+
+const rank = (tier: Tier) => TIERS.indexOf(tier)
+
+/**
+ * Runs with the account's customer and the subscription that counts, both as the provider has them now: what the last
+ * event said may be old. A customer that was deleted at the provider is replaced, once.
+ */
+async function withCustomer<T>(
+  buyer: Buyer,
+  work: (customer: Customer, subscription: Subscription | null) => Promise<T>,
+): Promise<T> {
+  for (let replaced = 0; ; replaced++) {
+    const customer = await openCustomer(buyer)
+    const { change, subscriptions, gone } = await synchronize(buyer.billing, buyer.provider, customer)
+    if (change) buyer.onChange(change)
+    try {
+      if (gone) throw new CustomerGone(`${customer.customer_id} was deleted at ${buyer.provider.name}`)
+      return await work(customer, pickStanding(subscriptions, buyer.billing.now()))
+    } catch (error) {
+      if (!(error instanceof CustomerGone)) throw error
+      if (replaced > 0)
+        throw new ProviderError('The provider does not know its own customer.', { uncertain: false, cause: error })
+      await forgetCustomer(buyer.billing.db, customer.customer_id)
+      await beginAnew(buyer.billing.db, buyer.account.accountId)
+    }
+  }
+}
+
+async function forgetCustomer(db: Database, customerId: string) {
+  await db.query(sql.type(nothing)`
+    update billing_customers set gone_at = coalesce(gone_at, now()) where customer_id = ${customerId}`)
+}
+
+/** A crash between the two leaves a customer that the next call is given again by the same key. */
+async function openCustomer({ billing: { db }, provider, account }: Buyer): Promise<Customer> {
+  const known = await findCustomerOf(db, provider.name, account.accountId)
+  if (known) return known
+  const { attempt } = await findState(db, account.accountId)
+  const key = `customer:${account.accountId}:${attempt}`
+  const customerId = await attempted(db, account.accountId, attempt, () => provider.createCustomer(account, key))
+  const kept = await keepCustomer(db, provider.name, customerId, account.accountId)
+  if (!kept) throw new Error('an account has gone')
+  return kept
+}
+
+const state = z.object({
+  attempt: z.number(),
+  provider: z.string().nullable(),
+  tier: z.enum(['dev', 'pro']).nullable(),
+  checkout_id: z.string().nullable(),
+  expires_at: z.date().nullable(),
+})
+type State = z.output<typeof state>
+
+const MAX_TURNS = 5
+
+async function subscribe(buyer: Buyer, customer: Customer, tier: PaidTier): Promise<Offer> {
+  const { billing, provider, account, baseUrl } = buyer
+  for (let turn = 0; turn < MAX_TURNS; turn++) {
+    const before = await findState(billing.db, account.accountId)
+    const reusable = isReusable(before, provider, tier, billing.now())
+    if (before.checkout_id !== null && before.provider === provider.name) {
+      const open = reusable ? await provider.findOpenCheckout(before.checkout_id, baseUrl) : null
+      if (open) return { kind: 'subscribe', url: open.url, expiresAt: open.expiresAt }
+      // Closed before another is made, and not after: in between there may be none, but never two.
+      if ((await provider.closeCheckout(before.checkout_id)) === 'completed' && (await isPaid(buyer, customer)))
+        throw superseded('has been paid in this moment')
+    }
+    const begun =
+      reusable && before.checkout_id === null
+        ? before
+        : await beginCheckout(billing.db, account.accountId, before, provider.name, tier, billing.now())
+    // Somebody else has begun one in the meantime: perhaps the very one that is wanted.
+    if (!begun?.expires_at) continue
+    const { attempt, expires_at: expiresAt } = begun
+    const key = `checkout:${account.accountId}:${attempt}`
+    const order = { customerId: customer.customer_id, account, tier, expiresAt, baseUrl, key }
+    const made = await attempted(billing.db, account.accountId, attempt, () => provider.openCheckout(order))
+    if (await keepCheckout(billing.db, account.accountId, attempt, made))
+      return { kind: 'subscribe', url: made.url, expiresAt: made.expiresAt }
+    // Nobody has seen its address; those who came later have begun another.
+    await provider.closeCheckout(made.id)
+    throw superseded('was begun anew by another call')
+  }
+  throw superseded('is being begun by several calls at once')
+}
+
+function superseded(why: string) {
+  return new AppError('checkout_superseded', `The checkout of this account ${why}. Ask again.`)
+}
+
+/** A checkout that was completed long ago, and whose subscription has ended since, stands in nobody's way. */
+async function isPaid({ billing, provider, onChange }: Buyer, customer: Customer): Promise<boolean> {
+  const { change, subscriptions } = await synchronize(billing, provider, customer)
+  if (change) onChange(change)
+  return pickStanding(subscriptions, billing.now()) !== null
+}
+
+function isReusable({ provider, tier, expires_at }: State, wanted: Provider, wantedTier: PaidTier, nowMs: number) {
+  return (
+    provider === wanted.name &&
+    tier === wantedTier &&
+    expires_at !== null &&
+    expires_at.getTime() - nowMs > WORTH_GIVING_MS
+  )
+}
+
+/** Repeats what got no answer under the same key; what was refused is tried next time under a new one. */
+async function attempted<T>(db: Database, accountId: string, attempt: number, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof ProviderError && !error.uncertain) await beginAnew(db, accountId, attempt)
+    throw error
+  }
+}
+
+const columns = sql.fragment`attempt, provider, tier, checkout_id, expires_at`
+
+function findState(db: Database, accountId: string): Promise<State> {
+  return transact(db, async (tx) => {
+    await tx.query(sql.type(nothing)`
+      insert into billing_checkouts (account_id) values (${accountId}) on conflict (account_id) do nothing`)
+    return tx.one(sql.type(state)`select ${columns} from billing_checkouts where account_id = ${accountId}`)
+  })
+}
+
+/** Null when it is not as it was before any more: a checkout that was made in the meantime has to be closed first. */
+function beginCheckout(
+  db: Database,
+  accountId: string,
+  before: State,
+  provider: string,
+  tier: PaidTier,
+  nowMs: number,
+): Promise<State | null> {
+  // Whole seconds: what is sent under a key must be the same each time.
+  const expiresAt = new Date(Math.floor((nowMs + CHECKOUT_MS) / 1000) * 1000).toISOString()
+  return db.maybeOne(sql.type(state)`
+    update billing_checkouts
+    set attempt = attempt + 1, provider = ${provider}, tier = ${tier}, checkout_id = null, expires_at = ${expiresAt}
+    where account_id = ${accountId} and attempt = ${before.attempt}
+      and checkout_id is not distinct from ${before.checkout_id} returning ${columns}`)
+}
+
+async function keepCheckout(db: Database, accountId: string, attempt: number, { id }: Checkout): Promise<boolean> {
+  const kept = await db.query(sql.type(nothing)`
+    update billing_checkouts set checkout_id = ${id}
+    where account_id = ${accountId} and attempt = ${attempt} and coalesce(checkout_id, ${id}) = ${id}`)
+  return kept.rowCount === 1
+}
+
+async function beginAnew(db: Database, accountId: string, attempt?: number) {
+  await db.query(sql.type(nothing)`
+    update billing_checkouts
+    set attempt = attempt + 1, provider = null, tier = null, checkout_id = null, expires_at = null
+    where account_id = ${accountId} and attempt = ${attempt ?? sql.fragment`attempt`}`)
+}

@@ -1,0 +1,136 @@
+// What an operator does with tiers and subscriptions: npm run cli -- billing <...>, account tier
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import { TIERS } from '../control/tiers.ts'
+import { type Database, sql, type Tx, transact } from '../db/pool.ts'
+import { deriveSecret, keptSeed } from '../receipts/keys.ts'
+import { openLog } from '../telemetry.ts'
+import { openBillingProvider, requireProvider } from './choice.ts'
+import type { BillingProvider } from './provider.ts'
+import { isSound, type Reconciliation, reconcile } from './reconciliation.ts'
+import { findStanding, listSubscriptions, settleTier } from './subscriptions.ts'
+
+interface BillingCommand {
+  takes?: string[]
+  about: string
+  /** Exit code: 0 when all is well. */
+  run(db: Database, config: Config, args: string[]): Promise<number>
+}
+
+export const billingCommands: Record<string, BillingCommand> = {
+  'billing list': {
+    about: 'List accounts that have a tier or a subscription, with what their tier rests on.',
+    run: async (db, config) => {
+      const provider = await openProvider(db, config)
+      const ids = await db.anyFirst(sql.type(z.object({ id: z.string() }))`
+        select a.id from accounts a
+        where a.tier <> 'free' or a.granted_tier <> 'free'
+           or exists (select from billing_customers c join billing_subscriptions s on s.customer_id = c.customer_id
+                      where c.account_id = a.id)
+        order by a.handle`)
+      for (const id of ids) console.log(await describeAccount(db, provider, id))
+      console.log(`${ids.length} accounts`)
+      return 0
+    },
+  },
+  'billing show': {
+    takes: ['handle'],
+    about: 'Show the tier, customers, subscriptions and latest events of one account.',
+    run: async (db, config, [handle = '']) => {
+      const provider = await openProvider(db, config)
+      const shown = await transact(db, (tx) => showAccount(tx, provider, handle), { readOnly: true })
+      if (shown) console.log(JSON.stringify(shown, null, 2))
+      else console.error(NO_ACCOUNT)
+      return shown ? 0 : 1
+    },
+  },
+  'billing reconcile': {
+    about: 'Look at every subscription at the provider and correct tiers; exit 1 when something is left to do by hand.',
+    run: async (db, config) => {
+      const provider = requireProvider({ config, billing: await openProvider(db, config) })
+      // What it finds is printed; its log lines would say the same once more.
+      const result = await reconcile({ db, log: openLog('silent'), now: Date.now }, provider)
+      for (const line of describeReconciliation(result)) console.log(line)
+      return isSound(result) ? 0 : 1
+    },
+  },
+  'account tier': {
+    takes: ['handle', TIERS.join('|')],
+    about:
+      'Grant a tier free of charge, or take the grant back with `free`. A subscription that gives more goes on doing so.',
+    run: async (db, config, [handle = '', wanted = '']) => {
+      const tier = z.enum(TIERS).safeParse(wanted).data
+      if (!tier) {
+        console.error(`"${wanted}" is not one of ${TIERS.join(', ')}.`)
+        return 2
+      }
+      const provider = await openProvider(db, config)
+      const id = await transact(db, async (tx) => {
+        const granted = await tx.maybeOneFirst(sql.type(z.object({ id: z.string() }))`
+          update accounts set granted_tier = ${tier} where handle = ${handle} returning id`)
+        if (granted) await settleTier(tx, provider?.name ?? 'stripe', granted, Date.now())
+        return granted
+      })
+      if (id) console.log(await describeAccount(db, provider, id))
+      else console.error(NO_ACCOUNT)
+      return id ? 0 : 1
+    },
+  },
+}
+
+const NO_ACCOUNT = 'There is no such account.'
+
+async function openProvider(db: Database, config: Config): Promise<BillingProvider | undefined> {
+  const secret = deriveSecret(config.signingSeed ?? keptSeed(config.dataDir), 'simulated checkout')
+  return openBillingProvider({ db, config, log: openLog('silent'), now: Date.now, secret })
+}
+
+async function describeAccount(db: Database, provider: BillingProvider | undefined, id: string): Promise<string> {
+  const { handle, tier, granted_tier, subscription } = await transact(
+    db,
+    (tx) => findStanding(tx, provider?.name, id, Date.now()),
+    { readOnly: true },
+  )
+  const paid = subscription
+    ? `${subscription.subscription_id} ${subscription.tier} ${subscription.status}` +
+      `${subscription.payment === 'kept' ? '' : `, ${subscription.payment}`}` +
+      `${subscription.cancel_at_period_end ? ', ends with its period' : ''}`
+    : 'no subscription'
+  return `${handle}: ${tier}; granted ${granted_tier}; ${paid}`
+}
+
+async function showAccount(tx: Tx, provider: BillingProvider | undefined, handle: string) {
+  const id = await tx.maybeOneFirst(sql.type(z.object({ id: z.string() }))`
+    select id from accounts where handle = ${handle}`)
+  if (id === null) return null
+  const { subscription: _, ...standing } = await findStanding(tx, provider?.name, id, Date.now())
+  const customers = await tx.any(sql.type(
+    z.object({ customer_id: z.string(), provider: z.string(), gone: z.boolean() }),
+  )`
+    select customer_id, provider, gone_at is not null gone from billing_customers
+    where account_id = ${id} order by created_at`)
+  const events = await tx.any(sql.type(
+    z.object({ event_id: z.string(), type: z.string(), created_at: z.date(), received_at: z.date() }),
+  )`
+    select e.event_id, e.type, e.created_at, e.received_at
+    from billing_events e join billing_customers c on c.customer_id = e.customer_id
+    where c.account_id = ${id} order by e.received_at desc limit 20`)
+  const subscriptions = [
+    ...(await listSubscriptions(tx, 'stripe', id)),
+    ...(await listSubscriptions(tx, 'simulation', id)),
+  ]
+  return { ...standing, customers, subscriptions, events }
+}
+
+function describeReconciliation({ customers, changes, unbound, doubled, failed }: Reconciliation): string[] {
+  return [
+    ...changes.map(({ handle, from, to }) => `CORRECTED ${handle}: ${from} -> ${to}`),
+    ...unbound.map((id) => `UNBOUND   ${id} is paid for no account of this service: end or refund it`),
+    ...doubled.map(
+      ({ handle, subscriptions }) => `DOUBLED   ${handle} pays for ${subscriptions.join(' and ')}: end one of them`,
+    ),
+    ...failed.map(({ customerId, reason }) => `FAILED    ${customerId}: ${reason}`),
+    `${customers} customers, ${changes.length} corrected, ${unbound.length} unbound, ${doubled.length} doubled, ` +
+      `${failed.length} failed`,
+  ]
+}

@@ -1,0 +1,106 @@
+// The record of subscriptions, and the tier that an account has by them.
+import { z } from 'zod'
+import { TIERS, type Tier } from '../control/tiers.ts'
+import { column, nothing, sql, type Tx } from '../db/pool.ts'
+import { bestTier, ENDED, isLive, tierOf } from './entitlement.ts'
+import { PROVIDERS, type ProviderName, type Seen } from './provider.ts'
+
+const tier = z.enum(TIERS)
+const row = z.object({
+  subscription_id: z.string(),
+  customer_id: z.string(),
+  provider: z.enum(PROVIDERS),
+  status: z.string(),
+  tier,
+  payment: z.enum(['kept', 'refunded', 'disputed']),
+  current_period_end: z.date().nullable(),
+  cancel_at_period_end: z.boolean(),
+  past_due_since: z.date().nullable(),
+})
+export type Subscription = z.output<typeof row>
+
+/** Of one account at one provider, those that have not ended first. */
+export async function listSubscriptions(tx: Tx, provider: ProviderName, accountId: string): Promise<Subscription[]> {
+  const found = await tx.any(sql.type(row)`
+    select s.subscription_id, s.customer_id, c.provider, s.status, s.tier, s.payment, s.current_period_end,
+           s.cancel_at_period_end, s.past_due_since
+    from billing_subscriptions s join billing_customers c on c.customer_id = s.customer_id
+    where c.account_id = ${accountId} and c.provider = ${provider}
+    order by s.status = any(${sql.array(ENDED, 'text')}), s.subscription_id`)
+  return [...found]
+}
+
+/** The one that counts: of those that have not ended, the one with the most to give. */
+export function pickStanding(subscriptions: readonly Subscription[], nowMs: number): Subscription | null {
+  const live = subscriptions.filter(isLive)
+  const worth = (subscription: Subscription) => TIERS.indexOf(tierOf(entitling(subscription), nowMs))
+  return live.reduce<Subscription | null>((best, next) => (!best || worth(next) > worth(best) ? next : best), null)
+}
+
+function entitling(subscription: Subscription) {
+  return { ...subscription, pastDueSince: subscription.past_due_since }
+}
+
+/** Writes what a look saw of a customer's subscriptions. One that the provider does not list any more has ended. */
+export async function writeSeen(tx: Tx, customerId: string, seen: readonly Seen[], nowMs: number): Promise<void> {
+  const now = new Date(nowMs).toISOString()
+  await tx.query(sql.type(nothing)`
+    insert into billing_subscriptions as known
+      (subscription_id, customer_id, status, tier, payment, current_period_end, cancel_at_period_end, past_due_since)
+    select subscription_id, ${customerId}, status, tier, payment, current_period_end::timestamptz, cancel_at_period_end,
+           case when status = 'past_due' then ${now}::timestamptz end
+    from unnest(${column(seen, 'text', (s) => s.subscriptionId)}, ${column(seen, 'text', (s) => s.status)},
+                ${column(seen, 'text', (s) => s.tier)}, ${column(seen, 'text', (s) => s.payment)},
+                ${column(seen, 'text', (s) => s.currentPeriodEnd?.toISOString() ?? null)},
+                ${column(seen, 'bool', (s) => s.cancelAtPeriodEnd)})
+         as t (subscription_id, status, tier, payment, current_period_end, cancel_at_period_end)
+    on conflict (subscription_id) do update set
+      customer_id = excluded.customer_id, status = excluded.status, tier = excluded.tier, payment = excluded.payment,
+      current_period_end = excluded.current_period_end, cancel_at_period_end = excluded.cancel_at_period_end,
+      past_due_since = case when excluded.status = 'past_due'
+                            then coalesce(known.past_due_since, excluded.past_due_since) end`)
+  await tx.query(sql.type(nothing)`
+    update billing_subscriptions set status = 'canceled', past_due_since = null
+    where customer_id = ${customerId}
+      and subscription_id <> all (${sql.array(
+        seen.map((s) => s.subscriptionId),
+        'text',
+      )})`)
+}
+
+const standing = z.object({ handle: z.string(), tier, granted_tier: tier })
+
+/** A tier that moved. */
+export interface TierChange {
+  handle: string
+  from: Tier
+  to: Tier
+}
+
+/**
+ * Gives the account the tier it is due: the better of what the operator granted and what its subscriptions are good for.
+ * Null when it had that one already. Takes turns with every other settling of the account.
+ */
+export async function settleTier(
+  tx: Tx,
+  provider: ProviderName,
+  accountId: string,
+  nowMs: number,
+): Promise<TierChange | null> {
+  const account = await tx.one(sql.type(standing)`
+    select handle, tier, granted_tier from accounts where id = ${accountId} for no key update`)
+  const subscriptions = await listSubscriptions(tx, provider, accountId)
+  const paid = subscriptions.map((subscription) => tierOf(entitling(subscription), nowMs))
+  const due = bestTier([account.granted_tier, ...paid])
+  if (due === account.tier) return null
+  await tx.query(sql.type(nothing)`update accounts set tier = ${due} where id = ${accountId}`)
+  return { handle: account.handle, from: account.tier, to: due }
+}
+
+/** The tier as it is now, and what it rests on. */
+export async function findStanding(tx: Tx, provider: ProviderName | undefined, accountId: string, nowMs: number) {
+  const account = await tx.one(sql.type(standing)`
+    select handle, tier, granted_tier from accounts where id = ${accountId}`)
+  const subscriptions = provider ? await listSubscriptions(tx, provider, accountId) : []
+  return { ...account, subscription: pickStanding(subscriptions, nowMs) }
+}

@@ -1,0 +1,322 @@
+// POST /v1/checkout and the billing portal, with Stripe: one page at a time, one subscription at a time, whatever fails and
+// whoever asks at once.
+import t from 'tap'
+import { openServer } from '../../server/app.ts'
+import { openBillingProvider } from '../../server/billing/choice.ts'
+import { readConfig } from '../../server/config.ts'
+import type { Account, Answer } from '../control/office.ts'
+import { PRICES } from './stripe-server.ts'
+import { openTill } from './till.ts'
+
+const till = await openTill()
+t.teardown(() => till[Symbol.asyncDispose]())
+const { office, stripe } = till
+const { world } = stripe
+const { acts } = world
+
+const ask = (account: Account, tier: string): Promise<Answer> =>
+  account.call('POST', '/v1/checkout', { body: { tier } })
+const sessionsOf = (account: Account) =>
+  [...world.sessions.values()].filter(({ metadata }) => metadata.handle === account.handle)
+const openSessionsOf = (account: Account) => sessionsOf(account).filter(({ status }) => status === 'open')
+const customersOf = (account: Account) =>
+  [...world.customers.values()].filter(({ metadata }) => metadata.handle === account.handle)
+const liveOf = (account: Account) =>
+  [...world.subscriptions.values()].filter(
+    ({ customer, status }) => customersOf(account).some(({ id }) => id === customer) && status !== 'canceled',
+  )
+
+t.test('a page bound to account and tier', async (t) => {
+  const account = await office.register()
+  for (const [tier, price, usd] of [
+    ['dev', PRICES.dev, '29'],
+    ['pro', PRICES.pro, '99'],
+  ] as const) {
+    const answer = await ask(account, tier)
+    const session = sessionsOf(account).at(-1)!
+    t.equal(answer.status, 200)
+    t.equal(answer.headers.get('cache-control'), 'no-store')
+    t.same(answer.body, {
+      checkout_url: session.url,
+      tier,
+      price_usd: usd,
+      mode: 'stripe',
+      kind: 'subscribe',
+      expires_at: new Date(session.expires_at * 1000).toISOString(),
+    })
+    const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
+    const metadata = { service: 'countersign', account_id: rows[0].id, handle: account.handle, tier }
+    t.match(session, {
+      mode: 'subscription',
+      customer: customersOf(account)[0]?.id,
+      client_reference_id: rows[0].id,
+      line_items: [{ price, quantity: '1' }],
+      success_url: 'https://countersign.test/checkout/success',
+      cancel_url: 'https://countersign.test/checkout/cancel',
+      metadata,
+      subscription_data: { metadata },
+    })
+  }
+  t.equal(customersOf(account).length, 1, 'one customer per account')
+  t.same(
+    sessionsOf(account).map(({ status }) => status),
+    ['expired', 'open'],
+    'a wish for the other tier closes the page before it opens another',
+  )
+})
+
+t.test('asked again: the same page, until it is closed or near its end', async (t) => {
+  const account = await office.register()
+  const first = await ask(account, 'dev')
+  for (let n = 0; n < 3; n++) t.same((await ask(account, 'dev')).body, first.body)
+  t.equal(sessionsOf(account).length, 1)
+  office.clock.now += 22.5 * 3_600_000
+  const second = await ask(account, 'dev')
+  t.not(second.body.checkout_url, first.body.checkout_url)
+  t.equal(openSessionsOf(account).length, 1)
+  openSessionsOf(account)[0]!.status = 'expired'
+  t.not((await ask(account, 'dev')).body.checkout_url, second.body.checkout_url, 'closed at Stripe')
+})
+
+t.test('twenty calls at once: one customer, one open page', async (t) => {
+  const desk = await office.openDesk()
+  t.teardown(() => desk[Symbol.asyncDispose]())
+  const account = await office.register()
+  const call = (n: number, tier: string) =>
+    (n % 2 ? desk : office).call('POST', '/v1/checkout', { key: account.key, body: { tier } })
+  const same = await Promise.all(Array.from({ length: 20 }, (_, n) => call(n, 'dev')))
+  t.same([...new Set(same.map(({ body }) => body.checkout_url))], [openSessionsOf(account)[0]?.url])
+  t.equal(customersOf(account).length, 1)
+
+  const other = await office.register()
+  const mixed = await Promise.all(
+    Array.from({ length: 20 }, (_, n) =>
+      (n % 2 ? desk : office).call('POST', '/v1/checkout', { key: other.key, body: { tier: n % 3 ? 'dev' : 'pro' } }),
+    ),
+  )
+  for (const { status, body } of mixed)
+    t.ok(status === 200 || (status === 409 && body.error.code === 'checkout_superseded'), `${status}`)
+  t.ok(openSessionsOf(other).length <= 1, `${openSessionsOf(other).length} can be paid`)
+  t.equal((await ask(other, 'dev')).status, 200)
+  t.equal(openSessionsOf(other).length, 1)
+  t.equal(customersOf(other).length, 1)
+})
+
+t.test('a page that was just being made for somebody else is not left open', async (t) => {
+  const account = await office.register()
+  const held = stripe.hold(/POST \/v1\/checkout\/sessions$/)
+  const slow = ask(account, 'dev')
+  await held.reached
+  const quick = await ask(account, 'pro')
+  t.equal(quick.status, 200)
+  held.release()
+  t.match(await slow, { status: 409, body: { error: { code: 'checkout_superseded', retryable: true } } })
+  t.same(
+    openSessionsOf(account).map(({ url }) => url),
+    [quick.body.checkout_url],
+  )
+})
+
+t.test('who has the tier already is told so', async (t) => {
+  const account = await till.subscriber('dev')
+  const again = await ask(account, 'dev')
+  t.match(again, { status: 409, body: { error: { code: 'already_subscribed', retryable: false } } })
+  t.match(again.body.error.message, /dev.*active.*billing-portal/)
+  acts.endWithPeriod(account.subscription)
+  t.match((await ask(account, 'dev')).body.error.message, /ends with the period/)
+  for (const status of ['unpaid', 'incomplete', 'paused'] as const) {
+    acts.setStatus(account.subscription, status)
+    const other = await ask(account, 'pro')
+    t.match(other, { status: 409, body: { error: { code: 'already_subscribed', message: new RegExp(status) } } })
+  }
+  t.equal(sessionsOf(account).length, 1)
+})
+
+t.test('paid, and not told: asking again finds it instead of selling it twice', async (t) => {
+  const account = await office.register()
+  acts.payCheckout(await till.checkout(account, 'dev'))
+  world.events.splice(0)
+  t.equal((await ask(account, 'dev')).status, 409)
+  t.equal(await till.tierOf(account), 'dev', 'and the tier is there')
+})
+
+t.test('paid in the very moment in which the other tier is asked for', async (t) => {
+  const account = await office.register()
+  const session = await till.checkout(account, 'dev')
+  const held = stripe.hold(/GET \/v1\/subscriptions\?/)
+  const asked = ask(account, 'pro')
+  await held.reached
+  acts.payCheckout(session)
+  held.release()
+  t.match(await asked, { status: 409, body: { error: { code: 'checkout_superseded' } } })
+  t.equal(openSessionsOf(account).length, 0)
+  t.equal(liveOf(account).length, 1)
+  t.equal((await ask(account, 'pro')).body.kind, 'change')
+})
+
+t.test('from dev to pro: one subscription, changed on a page that confirms it', async (t) => {
+  const account = await till.subscriber('dev')
+  const { status, body } = await ask(account, 'pro')
+  t.equal(status, 200)
+  t.match(body, { tier: 'pro', price_usd: '99', mode: 'stripe', kind: 'change', expires_at: null })
+  const portal = world.portals.get(body.checkout_url.split('/').at(-1))!
+  const [item] = world.subscriptions.get(account.subscription)!.items.data
+  t.match(portal, {
+    customer: account.customer,
+    flow_data: {
+      type: 'subscription_update_confirm',
+      after_completion: { redirect: { return_url: 'https://countersign.test/checkout/success' } },
+      subscription_update_confirm: {
+        subscription: account.subscription,
+        items: { 0: { id: item?.id, price: PRICES.pro, quantity: '1' } },
+      },
+    },
+  })
+  t.equal(openSessionsOf(account).length, 0)
+  acts.setPrice(account.subscription, PRICES.pro)
+  await till.deliverAll()
+  t.equal(await till.tierOf(account), 'pro')
+  t.equal(liveOf(account).length, 1)
+  await ask(account, 'dev')
+  t.equal(world.configurations.length, 1, 'the portal is set up once')
+  t.match(world.configurations[0]?.features, {
+    subscription_update: { enabled: 'true', proration_behavior: 'always_invoice' },
+    subscription_cancel: { enabled: 'true', mode: 'at_period_end' },
+  })
+})
+
+t.test('the billing portal', async (t) => {
+  const account = await till.subscriber('dev')
+  const { status, body } = await account.call('POST', '/v1/billing-portal')
+  t.equal(status, 200)
+  t.same(Object.keys(body), ['portal_url', 'mode', 'expires_at'])
+  t.equal(world.portals.get(body.portal_url.split('/').at(-1))?.customer, account.customer)
+  const nobody = await office.register()
+  t.match(await nobody.call('POST', '/v1/billing-portal'), { status: 404, body: { error: { code: 'not_found' } } })
+})
+
+t.test('after the end of a subscription there is a new page, and a new subscription', async (t) => {
+  const account = await till.subscriber('dev')
+  acts.setStatus(account.subscription, 'canceled')
+  await till.deliverAll()
+  acts.payCheckout(await till.checkout(account, 'dev'))
+  await till.deliverAll()
+  t.equal(await till.tierOf(account), 'dev')
+  t.equal(liveOf(account).length, 1)
+  t.equal(customersOf(account).length, 1)
+})
+
+t.test('Stripe fails: 503, and nothing is there twice when it is asked again', async (t) => {
+  for (const path of ['customers', 'subscriptions', 'checkout/sessions'])
+    for (const how of ['drop before', 'drop after', '500 before', '500 after'] as const) {
+      const account = await office.register()
+      stripe.faults.push({ match: new RegExp(`(POST|GET) /v1/${path}(\\?.*)?$`), how, times: 3 })
+      const failed = await ask(account, 'dev')
+      const name = `${path}: ${how}`
+      t.match(failed, { status: 503, body: { error: { code: 'provider_unavailable', retryable: true } } }, name)
+      t.match(failed.headers.get('retry-after'), /^\d+$/)
+      t.notMatch(failed.bytes.toString(), /sk_test|cus_/)
+      stripe.faults.length = 0
+      const answer = await ask(account, 'dev')
+      t.equal(answer.status, 200, name)
+      t.ok(
+        openSessionsOf(account).some(({ url }) => url === answer.body.checkout_url),
+        name,
+      )
+      // An answer that was lost is repeated under its key. After a plain refusal a second one may lie there unseen.
+      if (how.startsWith('drop')) {
+        t.equal(customersOf(account).length, 1, name)
+        t.equal(sessionsOf(account).length, 1, name)
+      }
+    }
+})
+
+t.test('a lost answer is made up for by the SDK itself', async (t) => {
+  const account = await office.register()
+  stripe.faults.push({ match: /POST \/v1\/checkout\/sessions$/, how: 'drop after', times: 1 })
+  t.equal((await ask(account, 'dev')).status, 200)
+  t.equal(sessionsOf(account).length, 1)
+})
+
+t.test('a customer that was deleted at Stripe is replaced', async (t) => {
+  const account = await office.register()
+  await ask(account, 'dev')
+  const [first] = customersOf(account)
+  acts.deleteCustomer(first!.id)
+  world.events.splice(0)
+  const answer = await ask(account, 'dev')
+  t.equal(answer.status, 200)
+  t.equal(customersOf(account).length, 2)
+  t.equal(openSessionsOf(account).at(-1)?.customer, customersOf(account)[1]?.id)
+})
+
+t.test(
+  'Stripe that knows neither the customer nor the prices is the wrong Stripe: nobody loses a tier by it',
+  async (t) => {
+    const account = await till.subscriber('pro')
+    const known = world.customers.get(account.customer)!
+    world.customers.delete(account.customer)
+    const prices = (world.prices as string[]).splice(0)
+    t.equal((await ask(account, 'dev')).status, 503)
+    t.equal(await till.tierOf(account), 'pro')
+    ;(world.prices as string[]).push(...prices)
+    world.customers.set(account.customer, known)
+    t.equal((await ask(account, 'pro')).status, 409)
+  },
+)
+
+t.test('what the operator granted needs no subscription', async (t) => {
+  const account = await office.register()
+  await office.tables.query(`update accounts set granted_tier = 'dev', tier = 'dev' where handle = $1`, [
+    account.handle,
+  ])
+  t.match(await ask(account, 'dev'), { status: 409, body: { error: { code: 'already_subscribed', message: /dev/ } } })
+  const subscription = acts.payCheckout(await till.checkout(account, 'pro'))
+  await till.deliverAll()
+  t.equal(await till.tierOf(account), 'pro')
+  acts.setStatus(subscription, 'canceled')
+  await till.deliverAll()
+  t.equal(await till.tierOf(account), 'dev', 'the grant is still there')
+})
+
+t.test('input', async (t) => {
+  const account = await office.register()
+  for (const body of [{}, { tier: 'free' }, { tier: 'gold' }, { tier: ['dev'] }, { tier: 'dev', account: 'x' }])
+    t.equal((await account.call('POST', '/v1/checkout', { body })).status, 400, JSON.stringify(body))
+})
+
+t.test('where nobody bills: 503 that says why', async (t) => {
+  const account = await office.register()
+  const live = {
+    PORT: '0',
+    PAYMENT_MODE: 'testnet',
+    SIGNING_SEED: '00'.repeat(32),
+    PAY_TO_EVM: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+  }
+  const half = { PORT: '0', STRIPE_SECRET_KEY: 'sk_test_x' }
+  for (const [env, message] of [
+    [live, /not set up here\.$/],
+    [half, /STRIPE_WEBHOOK_SECRET, STRIPE_PRICE_DEV, STRIPE_PRICE_PRO is not set/],
+  ] as const) {
+    const config = readConfig(env)
+    const billing = await openBillingProvider({ ...office.api, config, secret: Buffer.alloc(32) })
+    await using server = await openServer({ ...office.api, config, billing })
+    const send = (path: string, init: RequestInit) =>
+      fetch(new URL(path, server.address), { ...init, headers: { ...typed, ...init.headers } })
+    const typed = { authorization: `Bearer ${account.key}`, 'content-type': 'application/json' }
+    for (const [path, body] of [
+      ['/v1/checkout', '{"tier":"dev"}'],
+      ['/v1/billing-portal', '{}'],
+    ] as const) {
+      const refused = await send(path, { method: 'POST', body })
+      t.equal(refused.status, 503)
+      t.match(await refused.json(), { error: { code: 'provider_unavailable', message, retryable: true } })
+    }
+    const signature = { 'stripe-signature': `t=1,v1=${'00'.repeat(32)}` }
+    const event = await send('/v1/stripe/webhook', { method: 'POST', body: '{}', headers: signature })
+    t.equal(event.status, 503, 'Stripe is to come again when it is set up')
+    const usage = await send('/v1/usage', {})
+    t.match(await usage.json(), { tier: 'free', subscription: null })
+    t.equal((await send('/checkout/x', {})).status, 404)
+  }
+})

@@ -1,0 +1,88 @@
+// The service beside a stand-in for Stripe: accounts that buy, and events that arrive.
+import Stripe from 'stripe'
+import { type Account, type Answer, type Desk, type Office, openOffice } from '../control/office.ts'
+import { openStripeServer, type StripeServer, WEBHOOK_SECRET } from './stripe-server.ts'
+import type { StripeEvent } from './stripe-world.ts'
+
+export interface Delivery {
+  /** Signed with it in place of the right one. */
+  secret?: string
+  /** Seconds before now at which it was signed. */
+  age?: number
+  /** What becomes of the body after it was signed. */
+  alter?: (body: string) => string
+  /** The signature in place of the right one; null: none. */
+  signature?: string | null
+  at?: Desk
+}
+
+export interface Till extends AsyncDisposable {
+  office: Office
+  stripe: StripeServer
+  /** Sends an event as Stripe would. */
+  deliver(event: StripeEvent, delivery?: Delivery): Promise<Answer>
+  /** Sends all events that wait, in order. */
+  deliverAll(): Promise<void>
+  tierOf(account: Account): Promise<string>
+  usageOf(account: Account): Promise<Answer['body']>
+  /** Asks for a checkout and brings the id of its session. */
+  checkout(account: Account, tier: string): Promise<string>
+  /** A new account that has paid for a tier, all events delivered. */
+  subscriber(tier: 'dev' | 'pro'): Promise<Account & { subscription: string; customer: string }>
+}
+
+const { webhooks } = new Stripe('sk_test_signs_only')
+
+export async function openTill(env: Record<string, string> = {}): Promise<Till> {
+  await using opened = new AsyncDisposableStack()
+  const clock = { now: () => Date.now() }
+  const stripe = opened.use(await openStripeServer(() => clock.now()))
+  const office = opened.use(await openOffice({ BASE_URL: 'https://countersign.test', ...stripe.env, ...env }))
+  clock.now = () => office.clock.now
+  const closing = opened.move()
+
+  const deliver: Till['deliver'] = (
+    event,
+    { secret = WEBHOOK_SECRET, age = 0, alter, signature, at = office } = {},
+  ) => {
+    const payload = JSON.stringify(event)
+    const timestamp = Math.floor(office.clock.now / 1000) - age
+    const signed = signature ?? webhooks.generateTestHeaderString({ payload, secret, timestamp })
+    return at.call('POST', '/v1/stripe/webhook', {
+      body: Buffer.from(alter ? alter(payload) : payload),
+      headers: { 'content-type': 'application/json', ...(signature !== null && { 'stripe-signature': signed }) },
+    })
+  }
+  const usageOf = async (account: Account) => {
+    const { body } = await account.call('GET', '/v1/usage')
+    return body
+  }
+  const checkout = async (account: Account, tier: string) => {
+    const { status, body } = await account.call('POST', '/v1/checkout', { body: { tier } })
+    if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`)
+    return String(body.checkout_url).split('/').at(-1) ?? ''
+  }
+  const deliverAll = async () => {
+    for (const event of stripe.world.events.splice(0)) {
+      const { status, body } = await deliver(event)
+      if (status !== 200) throw new Error(`${event.type}: ${status} ${JSON.stringify(body)}`)
+    }
+  }
+  return {
+    office,
+    stripe,
+    deliver,
+    deliverAll,
+    usageOf,
+    checkout,
+    tierOf: async (account) => (await usageOf(account)).tier,
+    async subscriber(tier) {
+      const account = await office.register()
+      const subscription = stripe.world.acts.payCheckout(await checkout(account, tier))
+      await deliverAll()
+      const customer = stripe.world.subscriptions.get(subscription)?.customer ?? ''
+      return { ...account, subscription, customer }
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
