@@ -1,0 +1,266 @@
+// What may be asked of citation watches: a quote that was paid for is looked at again, and whoever cites it is told when it
+// no longer stands where it stood.
+import { z } from 'zod'
+import { deleteWebhook, insertWebhook, updateWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
+import type { Api } from '../context.ts'
+import { LIMITS, tierLimit } from '../control/tiers.ts'
+import { BatchOverflow } from '../db/batch.ts'
+import { type Tx, transact } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
+import { parsePublicUrl } from '../outbound/url-policy.ts'
+import { Refused } from '../receipts/chain.ts'
+import { sha256 } from '../receipts/format.ts'
+import { isRecoveryToken } from '../verification/recovery.ts'
+import { findResult } from '../verification/request.ts'
+import { type CompletedResult, sha256Hex } from '../verification/result.ts'
+import { tellTest } from './flips.ts'
+import {
+  CITATION_STATES,
+  type Citation,
+  type CitationWatch,
+  check,
+  countWatches,
+  deleteWatch,
+  findWatch,
+  hastenCheck,
+  insertWatch,
+  listWatches,
+  lockAccount,
+  MAX_EVERY_HOURS,
+  MIN_EVERY_HOURS,
+  seekWatch,
+  sighting,
+  updateWatch,
+  watchName,
+} from './watch.ts'
+
+const watchOutput = z.strictObject({
+  name: watchName,
+  source_url: z.string(),
+  quote: z.string(),
+  quote_sha256: sha256Hex,
+  request_id: z.string(),
+  evidence_id: z.string(),
+  every_hours: z.int(),
+  webhook_url: z.string(),
+  webhook_state: z.enum(['active', 'failing', 'disabled']),
+  state: z.enum(CITATION_STATES),
+  failures: z.int().describe('Checks in a row in which the page could not be read.'),
+  last_seen: sighting.describe('The observation in which the quote stood last.'),
+  last_check: check.nullable(),
+  next_check_at: z.string(),
+  event_seq: z.int().describe('Alerts so far.'),
+  created_at: z.string(),
+})
+const byName = z.strictObject({ name: z.string() })
+
+export const putCitationWatch = defineAccountOperation({
+  name: 'put_citation_watch',
+  summary: 'Watch a quote of a completed verification',
+  description:
+    'Every every_hours the page is read again. When the quote is not in its text any more, the webhook is told: ' +
+    'citation.changed with the passage most like it, citation.vanished when there is none or the page cannot be read ' +
+    'three times running; citation.restored when it is back. request_id, recovery_token and evidence_id name the quote; ' +
+    'leave all three out to change the rhythm or the webhook of a watch that is there.',
+  method: 'PUT',
+  path: '/v1/citation-watch/{name}',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  statuses: [200, 201],
+  errors: ['tier_limit', 'not_found', 'result_expired', 'source_blocked'],
+  kind: 'transaction',
+  input: z.strictObject({
+    name: watchName,
+    webhook_url: z.string().max(2048),
+    every_hours: z.int().min(MIN_EVERY_HOURS).max(MAX_EVERY_HOURS).default(24),
+    request_id: z.string().optional(),
+    recovery_token: z.string().max(200).optional(),
+    evidence_id: z.string().optional(),
+  }),
+  output: watchOutput.extend({ webhook_secret: z.string().optional().describe('Once, when the watch is made.') }),
+  async run(input, call) {
+    const { tx, api, caller } = call
+    const url = parsePublicUrl(input.webhook_url, api.config.fixtures).href
+    const citation = await findCitation(input, api, tx)
+    await lockAccount(tx, caller.accountId)
+    const present = await seekWatch(tx, caller.accountId, input.name)
+    if (!present) return makeWatch(input, { url, citation }, call)
+    await updateWebhookUrl(tx, present.webhook_id, url)
+    await updateWatch(tx, present, { everyHours: input.every_hours, citation })
+    return describe(await findWatch(tx, caller.accountId, input.name))
+  },
+})
+
+async function makeWatch(
+  input: { name: string; every_hours: number },
+  { url, citation }: { url: string; citation: Citation | null },
+  { tx, api, caller }: AccountCall & { tx: Tx },
+) {
+  if (!citation)
+    throw new AppError('invalid_request', 'A new citation watch needs request_id, recovery_token and evidence_id.')
+  const { accountId, tier } = caller
+  if ((await countWatches(tx, accountId)) >= LIMITS[tier].citation_watches) throw tierLimit('citation_watches', tier)
+  const webhookId = await insertWebhook(tx, accountId, url)
+  await insertWatch(tx, { accountId, name: input.name, webhookId, everyHours: input.every_hours, citation })
+  const made = await findWatch(tx, accountId, input.name)
+  const webhook_secret = webhookSecret(api.secrets.webhook, webhookId, made.secret_version)
+  return new Reply({ ...describe(made), webhook_secret }, { status: 201 })
+}
+
+interface Named {
+  request_id?: string
+  recovery_token?: string
+  evidence_id?: string
+}
+
+/** The quote that is named, or null where none is. The recovery token is what shows that the result is the caller's. */
+async function findCitation(
+  { request_id, recovery_token, evidence_id }: Named,
+  api: Api,
+  tx: Tx,
+): Promise<Citation | null> {
+  if (request_id === undefined && recovery_token === undefined && evidence_id === undefined) return null
+  if (request_id === undefined || recovery_token === undefined || evidence_id === undefined)
+    throw new AppError('invalid_request', 'request_id, recovery_token and evidence_id go together.')
+  const id = request_id.toLowerCase()
+  if (!z.uuid().safeParse(id).success || !isRecoveryToken(api.secrets.recovery, id, recovery_token))
+    throw new AppError('not_found', 'There is no such request, or the recovery token is not its own.')
+  const stored = await findResult(tx, id)
+  if (!stored)
+    throw new AppError('result_expired', 'The request has no result: it is not completed, or past its retention.')
+  const result = JSON.parse(stored.result.toString()) as CompletedResult
+  const evidence = result.evidence.find((item) => item.evidence_id === evidence_id)
+  if (!evidence) throw new AppError('invalid_request', `evidence_id: the result has no evidence "${evidence_id}".`)
+  const { start, end } = evidence
+  const { requested_url, content_sha256, text_sha256 } = result.source
+  return {
+    requestId: id,
+    evidenceId: evidence.evidence_id,
+    sourceUrl: requested_url,
+    quote: evidence.quote,
+    seen: { checked_at: result.checked_at, content_sha256, text_sha256, start, end },
+  }
+}
+
+export const getCitationWatch = defineAccountOperation({
+  name: 'get_citation_watch',
+  summary: 'One citation watch, and what its last check came to',
+  method: 'GET',
+  path: '/v1/citation-watch/{name}',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:read',
+  errors: ['not_found'],
+  kind: 'transaction',
+  input: byName,
+  output: watchOutput,
+  run: async ({ name }, { tx, caller }) => fresh(describe(await findWatch(tx, caller.accountId, name))),
+})
+
+export const listCitationWatches = defineAccountOperation({
+  name: 'list_citation_watches',
+  summary: "The account's citation watches, by name",
+  method: 'GET',
+  path: '/v1/citation-watch',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:read',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({ citation_watches: z.array(watchOutput) }),
+  run: async (_input, { tx, caller }) =>
+    fresh({ citation_watches: (await listWatches(tx, caller.accountId)).map(describe) }),
+})
+
+/** How things stand is never to be learnt from a cache. */
+function fresh<T>(body: T): Reply<T> {
+  return new Reply(body, { headers: { 'cache-control': 'no-store' } })
+}
+
+export const deleteCitationWatch = defineAccountOperation({
+  name: 'delete_citation_watch',
+  summary: 'Delete a citation watch, with the alerts that are still to be sent',
+  method: 'DELETE',
+  path: '/v1/citation-watch/{name}',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  statuses: [204],
+  errors: ['not_found'],
+  kind: 'transaction',
+  input: byName,
+  output: z.null(),
+  async run({ name }, { tx, caller }) {
+    const watch = await findWatch(tx, caller.accountId, name)
+    await deleteWatch(tx, watch.id)
+    await deleteWebhook(tx, watch.webhook_id)
+    return new Reply(null, { status: 204 })
+  },
+})
+
+const SPACING_SECONDS = 60
+
+export const checkCitationWatch = defineAccountOperation({
+  name: 'check_citation_watch',
+  summary: 'Look at a watched quote now',
+  description: `The check is made by a worker; at most one in ${SPACING_SECONDS} seconds. next_check_at says when.`,
+  method: 'POST',
+  path: '/v1/citation-watch/{name}/check',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  errors: ['not_found'],
+  kind: 'transaction',
+  input: byName,
+  output: watchOutput,
+  async run({ name }, { tx, caller }) {
+    const { id } = await findWatch(tx, caller.accountId, name)
+    await hastenCheck(tx, id, SPACING_SECONDS)
+    return describe(await findWatch(tx, caller.accountId, name))
+  },
+})
+
+export const testCitationWatch = defineAccountExchange({
+  name: 'test_citation_watch',
+  summary: 'Send a citation.test alert',
+  description: 'Through the same outbox, with a receipt and signatures like every alert.',
+  method: 'POST',
+  path: '/v1/citation-watch/{name}/test',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  errors: ['not_found', 'capacity_exceeded'],
+  kind: 'exchange',
+  input: byName,
+  output: z.strictObject({ alert_id: z.string(), event_seq: z.int(), serial: z.int() }),
+  async run({ name }, { api, caller }) {
+    // Whoever takes the number first has it; then the next one is tried.
+    for (;;) {
+      const watch = await transact(api.db, (tx) => findWatch(tx, caller.accountId, name), { readOnly: true })
+      const entry = tellTest(watch, api.now())
+      const appended = await append(api, entry)
+      if (appended instanceof Refused) continue
+      const { alertId, alert } = entry.companion.item
+      return { alert_id: alertId, event_seq: alert.data.event_seq, serial: appended.attestation.serial }
+    }
+  },
+})
+
+async function append(api: Api, entry: ReturnType<typeof tellTest>) {
+  try {
+    return await api.chain.append(entry)
+  } catch (error) {
+    if (!(error instanceof BatchOverflow)) throw error
+    throw new AppError('capacity_exceeded', 'More receipts are waiting than can be taken on.', {
+      cause: error,
+      headers: { 'retry-after': '1' },
+    })
+  }
+}
+
+function describe(watch: CitationWatch): z.output<typeof watchOutput> {
+  const { id: _id, account_id: _account, webhook_id: _webhook, secret_version: _version, due: _due, ...shown } = watch
+  return { ...shown, quote_sha256: sha256(watch.quote) }
+}

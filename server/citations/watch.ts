@@ -1,0 +1,224 @@
+// The record of citation watches: a quote that a verification found on a page, to be looked at again every few hours.
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { enqueue } from '../db/jobs.ts'
+import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import { sha256Hex, timestamp } from '../verification/result.ts'
+
+export const MIN_EVERY_HOURS = 1
+export const MAX_EVERY_HOURS = 720
+
+export const watchName = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ -')
+  .describe('Name of the citation watch.')
+
+export const CITATION_STATES = ['present', 'changed', 'vanished'] as const
+export type CitationState = (typeof CITATION_STATES)[number]
+
+/** One look at a page that could be read. */
+export const observed = z.strictObject({ checked_at: timestamp, content_sha256: sha256Hex, text_sha256: sha256Hex })
+export type Observed = z.output<typeof observed>
+
+/** Where a passage stands in the text, in code points. */
+const place = { start: z.int().min(0), end: z.int().min(1) }
+
+/** A look that found the quote. */
+export const sighting = observed.extend(place)
+export type Sighting = z.output<typeof sighting>
+
+/** The passage that is most like a quote that is no more. */
+export const nearest = z.strictObject({
+  quote: z.string(),
+  quote_sha256: sha256Hex,
+  ...place,
+  similarity: z.number().min(0).max(1).describe('Of the words and their order; 1 for the same.'),
+})
+export type Nearest = z.output<typeof nearest>
+
+/** What a check came to. `unreadable`: the page could not be read, and the quote's fate is open. */
+export const check = z.discriminatedUnion('outcome', [
+  sighting.extend({ outcome: z.literal('present') }),
+  observed.extend({ outcome: z.literal('changed'), nearest }),
+  observed.extend({ outcome: z.literal('vanished') }),
+  z.strictObject({ outcome: z.literal('unreadable'), checked_at: timestamp, code: z.string(), message: z.string() }),
+])
+export type Check = z.output<typeof check>
+
+const watchRow = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  name: z.string(),
+  webhook_id: z.string(),
+  webhook_url: z.string(),
+  webhook_state: z.enum(['active', 'failing', 'disabled']),
+  secret_version: z.number(),
+  request_id: z.string(),
+  evidence_id: z.string(),
+  source_url: z.string(),
+  quote: z.string(),
+  every_hours: z.number(),
+  state: z.enum(CITATION_STATES),
+  last_seen: sighting,
+  last_check: check.nullable(),
+  failures: z.number(),
+  next_check_at: z.string(),
+  due: z.boolean(),
+  event_seq: z.number(),
+  created_at: z.string(),
+})
+export type CitationWatch = z.output<typeof watchRow>
+
+const isoText = (column: ReturnType<typeof sql.fragment>) =>
+  sql.fragment`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+const watches = sql.fragment`
+  select c.id::text, c.account_id::text, c.name, c.webhook_id::text, w.url webhook_url, w.state webhook_state,
+         w.secret_version, c.request_id::text, c.evidence_id, c.source_url, c.quote, c.every_hours, c.state, c.last_seen,
+         c.last_check, c.failures, ${isoText(sql.fragment`c.check_at`)} next_check_at, c.check_at <= now() due,
+         c.event_seq, ${isoText(sql.fragment`c.created_at`)} created_at
+  from citation_watches c join webhooks w on w.id = c.webhook_id`
+
+/** Throws AppError `not_found`, the same for a watch of another account as for none. */
+export async function findWatch(tx: Tx, accountId: string, name: string): Promise<CitationWatch> {
+  return (await seekWatch(tx, accountId, name)) ?? missing()
+}
+
+export function seekWatch(tx: Tx, accountId: string, name: string): Promise<CitationWatch | null> {
+  return tx.maybeOne(sql.type(watchRow)`${watches} where c.account_id = ${accountId} and c.name = ${name}`)
+}
+
+function missing(): never {
+  throw new AppError('not_found', 'This account has no such citation watch.')
+}
+
+export function findWatchById(db: Database, id: string): Promise<CitationWatch | null> {
+  return db.maybeOne(sql.prepared('find_citation_watch', watchRow)`${watches} where c.id = ${id}`)
+}
+
+/** By name. */
+export function listWatches(tx: Tx, accountId: string) {
+  return tx.any(sql.type(watchRow)`${watches} where c.account_id = ${accountId} order by c.name collate "C"`)
+}
+
+/** New watches of one account are made one at a time, or two at once could both be the last that is allowed. */
+export async function lockAccount(tx: Tx, accountId: string): Promise<void> {
+  await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)
+}
+
+export function countWatches(tx: Tx, accountId: string): Promise<number> {
+  return tx.oneFirst(sql.type(z.object({ n: z.number() }))`
+    select count(*) n from citation_watches where account_id = ${accountId}`)
+}
+
+/** What is watched: a piece of evidence of one completed verification. */
+export interface Citation {
+  requestId: string
+  evidenceId: string
+  sourceUrl: string
+  quote: string
+  seen: Sighting
+}
+
+/** Makes the watch; its first check follows after `everyHours`, because the verification itself was a look. */
+export async function insertWatch(
+  tx: Tx,
+  watch: { accountId: string; name: string; webhookId: string; everyHours: number; citation: Citation },
+): Promise<void> {
+  const { accountId, name, webhookId, everyHours, citation } = watch
+  const id = randomUUID()
+  await tx.query(sql.type(nothing)`
+    insert into citation_watches
+      (id, account_id, name, webhook_id, request_id, evidence_id, source_url, quote, every_hours, last_seen, check_at)
+    values (${id}, ${accountId}, ${name}, ${webhookId}, ${citation.requestId}, ${citation.evidenceId},
+            ${citation.sourceUrl}, ${citation.quote}, ${everyHours}, ${sql.jsonb(citation.seen)},
+            now() + ${everyHours} * interval '1 hour')`)
+}
+
+/** Another rhythm, and perhaps another quote: then everything known of the old one is forgotten. */
+export async function updateWatch(
+  tx: Tx,
+  { id, request_id, evidence_id }: CitationWatch,
+  { everyHours, citation }: { everyHours: number; citation: Citation | null },
+): Promise<void> {
+  // Sooner if the new rhythm asks for it, never later than it was.
+  await tx.query(sql.type(nothing)`
+    update citation_watches
+    set every_hours = ${everyHours}, check_at = least(check_at, now() + ${everyHours} * interval '1 hour')
+    where id = ${id}`)
+  const other = citation && (citation.requestId !== request_id || citation.evidenceId !== evidence_id)
+  if (other)
+    await tx.query(sql.type(nothing)`
+      update citation_watches
+      set request_id = ${citation.requestId}, evidence_id = ${citation.evidenceId}, source_url = ${citation.sourceUrl},
+          quote = ${citation.quote}, last_seen = ${sql.jsonb(citation.seen)}, state = 'present', last_check = null,
+          failures = 0, check_at = now() + ${everyHours} * interval '1 hour'
+      where id = ${id}`)
+}
+
+export async function deleteWatch(tx: Tx, id: string): Promise<void> {
+  await tx.query(sql.type(nothing)`delete from citation_watches where id = ${id}`)
+}
+
+/** Due as soon as `spacingSeconds` have passed since the last check; a later job finds that it is not due yet. */
+export async function hastenCheck(tx: Tx, id: string, spacingSeconds: number): Promise<void> {
+  await tx.query(sql.type(nothing)`
+    update citation_watches
+    set check_at = least(check_at, greatest(now(), coalesce((last_check->>'checked_at')::timestamptz, created_at)
+                                                   + ${spacingSeconds} * interval '1 second'))
+    where id = ${id}`)
+  await wakeWatches(tx, [id])
+}
+
+/** A check that changed nothing. Written only where no flip and no other check came in between. */
+export async function noteCheck(
+  tx: Tx,
+  watch: Pick<CitationWatch, 'id' | 'event_seq' | 'request_id' | 'evidence_id'>,
+  result: { check: Check; failures: number; nextInSeconds: number },
+): Promise<void> {
+  const seen = seenIn(result.check)
+  await tx.query(sql.type(nothing)`
+    update citation_watches
+    set last_check = ${sql.jsonb(result.check)}, failures = ${result.failures},
+        ${seen ? sql.fragment`last_seen = ${sql.jsonb(seen)},` : sql.fragment``}
+        check_at = now() + ${result.nextInSeconds} * interval '1 second'
+    where id = ${watch.id} and event_seq = ${watch.event_seq} and request_id = ${watch.request_id}
+      and evidence_id = ${watch.evidence_id}`)
+}
+
+/** Puts a check off that could not be made. */
+export async function postponeCheck(tx: Tx, id: string, seconds: number): Promise<void> {
+  await tx.query(sql.type(nothing)`
+    update citation_watches set check_at = now() + ${seconds} * interval '1 second' where id = ${id}`)
+}
+
+/** The sighting in a check that found the quote, and `null` otherwise. */
+export function seenIn(found: Check): Sighting | null {
+  if (found.outcome !== 'present') return null
+  const { outcome: _, ...seen } = found
+  return seen
+}
+
+const MAX_DUE = 1000
+
+/**
+ * Gives every watch that is due a job. The row says when a check is due, the job only wakes it: one that was lost, or given
+ * up, is made again a minute later.
+ */
+export async function wakeDueWatches(tx: Tx): Promise<void> {
+  const due = await tx.anyFirst(sql.type(z.object({ id: z.string() }))`
+    select id::text from citation_watches where check_at <= now() order by check_at limit ${MAX_DUE}`)
+  await wakeWatches(tx, due)
+}
+
+/** Checks stand behind verifications: those are paid for. */
+const PRIORITY = 10
+
+export async function wakeWatches(tx: Tx, ids: readonly string[]): Promise<void> {
+  const specs = ids.map((id) => ({ payload: { watch_id: id }, key: `citation:${id}`, priority: PRIORITY }))
+  await enqueue(
+    tx,
+    specs.map((spec) => ({ name: 'check_citation', ...spec, maxAttempts: 3 })),
+  )
+}
