@@ -1,7 +1,7 @@
 // What an alert is, byte by byte: a document, its receipt in the chain, and the body that both make. The body is stored
 // and sent as it is, at every attempt.
-import { randomUUID } from 'node:crypto'
-import { canonicalJson, sha256 } from '../receipts/format.ts'
+import { createHmac, randomUUID, sign } from 'node:crypto'
+import { canonicalJson, type SigningKey, sha256 } from '../receipts/format.ts'
 import type { Attestation } from '../verification/result.ts'
 
 export const ALERT_TYPES = [
@@ -37,4 +37,35 @@ export function subjectOf(alert: Alert): string {
 /** The body that is sent: the alert, and beside it its receipt. */
 export function sealAlert(alert: Alert, attestation: Attestation): string {
   return JSON.stringify({ ...alert, receipt: { attestation } })
+}
+
+/** Who signs an attempt: every secret in force, and the webhook key. */
+export interface AlertSigners {
+  /** `whsec_...`, the newest first. */
+  secrets: readonly string[]
+  key: SigningKey
+}
+
+/**
+ * Standard Webhooks 1.0.0: the three headers of one attempt, signed over exactly the bytes that are sent. In one header
+ * there is a `v1` (HMAC-SHA256) for each secret and a `v1a` (Ed25519): a stock library takes the first and passes over the
+ * other, and who wants no shared secret checks the other.
+ *
+ * @param seconds of this attempt, since the epoch
+ */
+export function signedHeaders(id: string, body: Uint8Array, seconds: number, { secrets, key }: AlertSigners) {
+  const signed = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body])
+  const hmac = (secret: string) =>
+    createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64'))
+      .update(signed)
+      .digest('base64')
+  const signatures = [
+    ...secrets.map((secret) => `v1,${hmac(secret)}`),
+    `v1a,${sign(null, signed, key.privateKey).toString('base64')}`,
+  ]
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': signatures.join(' '),
+  }
 }

@@ -1,8 +1,7 @@
 // Alerts on their way. A row is written in the transaction of what it tells, so none is lost and none is made up; from then
 // on it is sent until the receiver has it or the schedule is over. Delivery is at least once.
-
 import { enqueue } from '../db/jobs.ts'
-import { column, nothing, sql, type Tx } from '../db/pool.ts'
+import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import type { AlertType } from './format.ts'
 
 export interface NewAlert {
@@ -26,9 +25,38 @@ export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise
                 ${column(alerts, 'int8', (a) => a.eventSeq)}, ${column(alerts, 'text', (a) => a.type)},
                 ${column(alerts, 'text', (a) => a.body)}, ${column(alerts, 'int8', (a) => a.serial)})
          as t (id, webhook_id, event_seq, type, body, serial)`)
-  const webhooks = [...new Set(alerts.map((alert) => alert.webhookId))]
-  await enqueue(
+  await wakeDelivery(tx, [...new Set(alerts.map((alert) => alert.webhookId))])
+}
+
+/** A job is only a knock at the couriers' door. They look by themselves every second, so one that is lost costs that. */
+export function wakeDelivery(tx: Tx, webhookIds: readonly string[]): Promise<void> {
+  return enqueue(
     tx,
-    webhooks.map((webhook_id) => ({ name: 'deliver_alerts', payload: { webhook_id }, key: `alerts:${webhook_id}` })),
+    webhookIds.map((webhook_id) => ({ name: 'deliver_alerts', payload: { webhook_id }, key: `alerts:${webhook_id}` })),
   )
+}
+
+/**
+ * Puts alerts back before the couriers that nobody would look at again: the first one that waits at a webhook always has a
+ * time, and one without could only be the work of a hand in the tables.
+ */
+export async function recallAlerts(db: Database): Promise<number> {
+  const { rowCount } = await db.query(sql.type(nothing)`
+    update alerts a set next_attempt_at = now()
+    where a.state = 'pending' and a.next_attempt_at is null and not exists (
+      select from alerts b
+      where b.webhook_id = a.webhook_id and b.state = 'pending' and b.event_seq < a.event_seq)`)
+  return rowCount
+}
+
+/** Days for which settled alerts and their attempts are kept. Their receipts stay. */
+export const KEEP_DAYS = 90
+
+export async function pruneAlerts(db: Database): Promise<number> {
+  const { rowCount } = await db.query(sql.type(nothing)`
+    delete from alerts where id in (
+      select id from alerts
+      where settled_at < now() - ${KEEP_DAYS} * interval '1 day' and next_attempt_at is null
+      limit 1000 for update skip locked)`)
+  return rowCount
 }

@@ -1,6 +1,10 @@
 // Where alerts go. A webhook belongs to one watchdog or one citation watch and dies with it.
 import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
+import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { wakeDelivery } from './outbox.ts'
+
+export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
 
 /** @param url one that the gate for sources let through. Answers the webhook's id. */
 export async function insertWebhook(tx: Tx, accountId: string, url: string): Promise<string> {
@@ -9,9 +13,19 @@ export async function insertWebhook(tx: Tx, accountId: string, url: string): Pro
   return id
 }
 
-/** Another address, or the same one again: either way it is to be tried anew. */
+/**
+ * Another address, or the same one again: either way it is to be tried anew, at once with what waits. Who is sending to
+ * the old address loses the right to say what became of it.
+ */
 export async function updateWebhookUrl(tx: Tx, id: string, url: string): Promise<void> {
-  await tx.query(sql.type(nothing)`update webhooks set url = ${url}, state = 'active' where id = ${id}`)
+  await tx.query(sql.type(nothing)`
+    update webhooks set url = ${url}, state = 'active', slow = false,
+      sender = case when url = ${url} then sender end, sending_until = case when url = ${url} then sending_until end
+    where id = ${id}`)
+  await tx.query(sql.type(nothing)`
+    update alerts set next_attempt_at = now()
+    where webhook_id = ${id} and state = 'pending' and next_attempt_at is not null`)
+  await wakeDelivery(tx, [id])
 }
 
 /** With its alerts, sent or not. */
@@ -22,4 +36,21 @@ export async function deleteWebhook(tx: Tx, id: string): Promise<void> {
 /** The `whsec_` that a receiver checks `v1` with. @param root of `Core.secrets.webhook` */
 export function webhookSecret(root: KeyObject, id: string, version: number): string {
   return `whsec_${createHmac('sha256', root).update(`${id} ${version}`).digest('base64')}`
+}
+
+/** Hours for which the secrets before a new one go on signing beside it. */
+export const OVERLAP_HOURS = 24
+/** Somebody who rotates again and again, say for answers that got lost, still leaves the receiver's secret in force. */
+const MAX_OLD_SECRETS = 3
+
+const rotation = z.object({ secret_version: z.number(), old_secrets_until: z.string() })
+
+/** A new secret in force; those before it sign beside it for OVERLAP_HOURS. */
+export async function rotateWebhookSecret(tx: Tx, id: string): Promise<z.output<typeof rotation>> {
+  return tx.one(sql.type(rotation)`
+    update webhooks set secret_version = secret_version + 1,
+      old_secrets = case when old_secrets_until > now() then least(old_secrets + 1, ${MAX_OLD_SECRETS}) else 1 end,
+      old_secrets_until = now() + ${OVERLAP_HOURS} * interval '1 hour'
+    where id = ${id}
+    returning secret_version, to_char(old_secrets_until at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') old_secrets_until`)
 }

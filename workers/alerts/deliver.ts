@@ -1,5 +1,90 @@
-// Sends what waits at one webhook, in order.
-import type { Payload } from '../../server/db/jobs.ts'
+// One attempt at one alert, from its signature to what became of it.
+import { type Attempt, Overtaken, settleAttempt, type Taken, type Verdict } from '../../server/alerts/dispatch.ts'
+import { signedHeaders } from '../../server/alerts/format.ts'
+import { webhookSecret } from '../../server/alerts/webhooks.ts'
+import { AppError } from '../../server/errors.ts'
 import type { Work } from '../context.ts'
+import { type Answer, type Message, postAlert } from './post.ts'
+import { judge } from './schedule.ts'
 
-export async function deliverAlerts(_payload: Payload<'deliver_alerts'>, _work: Work): Promise<void> {}
+/** A webhook that takes longer waits among the slow ones. */
+const SLOW_MS = 2000
+
+/** Sends what was taken and settles it. Never throws: what cannot be settled is taken again when the lease has run out. */
+export async function deliver(taken: Taken, work: Work): Promise<void> {
+  try {
+    const { answer, attempt } = await send(taken, work)
+    const verdict = judge(taken.alert, answer)
+    const slow = verdict.outcome !== 'delivered' || attempt.ms > SLOW_MS
+    await settleAttempt(work, taken, attempt, { verdict, slow })
+    report(work, taken, attempt, verdict)
+  } catch (error) {
+    const { alert, webhook } = taken
+    const event = error instanceof Overtaken ? 'alert_overtaken' : 'alert_unsettled'
+    work.log.warn({ event, alert_id: alert.id, webhook_id: webhook.id, err: error })
+  }
+}
+
+async function send(taken: Taken, work: Work): Promise<{ answer: Answer | null; attempt: Attempt }> {
+  const atMs = work.now()
+  const began = performance.now()
+  const { answer, error } = await post(taken, work, atMs)
+  const ms = Math.round(performance.now() - began)
+  return { answer, attempt: { atMs, ms, status: answer?.status ?? null, error } }
+}
+
+async function post(taken: Taken, work: Work, atMs: number): Promise<{ answer: Answer | null; error: string | null }> {
+  try {
+    const answer = await postAlert(write(taken, work, atMs), work.outbound)
+    return { answer, error: describe(answer) }
+  } catch (thrown) {
+    if (thrown instanceof AppError) return { answer: null, error: thrown.message }
+    work.log.error({ event: 'alert_error', alert_id: taken.alert.id, err: thrown })
+    return { answer: null, error: 'A fault of ours kept it from being sent.' }
+  }
+}
+
+/** The same id and the same bytes at each attempt; timestamp and signatures are those of this one. */
+function write({ webhook, alert }: Taken, { config, keys, secrets }: Work, atMs: number): Message {
+  const body = Buffer.from(alert.body)
+  const versions = Array.from({ length: webhook.old_secrets + 1 }, (_, back) => webhook.secret_version - back)
+  const signers = {
+    secrets: versions.filter((version) => version > 0).map((v) => webhookSecret(secrets.webhook, webhook.id, v)),
+    key: keys.webhook,
+  }
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': `Countersign-Alerts/1.0${config.baseUrl ? ` (+${config.baseUrl}/)` : ''}`,
+    ...signedHeaders(alert.id, body, Math.floor(atMs / 1000), signers),
+  }
+  return { url: webhook.url, headers, body }
+}
+
+function describe({ status }: Answer): string | null {
+  if (status >= 200 && status < 300) return null
+  if (status >= 300 && status < 400) return `The receiver answered with status ${status}; redirects are not followed.`
+  return `The receiver answered with status ${status}.`
+}
+
+function report({ log, metrics }: Work, { alert, webhook }: Taken, attempt: Attempt, verdict: Verdict) {
+  metrics.alertAttempts.inc({ outcome: LABELS[verdict.outcome] })
+  const about = { alert_id: alert.id, webhook_id: webhook.id, type: alert.type, attempt: alert.attempts + 1 }
+  const { ms, status, error } = attempt
+  const retry = verdict.outcome === 'retry' && { retry_s: Math.round(verdict.seconds) }
+  log.info({
+    event: 'alert_attempt',
+    ...about,
+    outcome: verdict.outcome,
+    ms,
+    status,
+    ...(error && { error }),
+    ...retry,
+  })
+}
+
+const LABELS = {
+  delivered: 'delivered',
+  retry: 'retry',
+  'given up': 'given_up',
+  unwanted: 'unwanted',
+} as const satisfies Record<Verdict['outcome'], string>

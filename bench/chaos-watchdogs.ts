@@ -1,0 +1,372 @@
+// Watchdogs under fire: clients send heartbeats while workers are killed, and the API for longer than an interval and its
+// grace. Some watchdogs fall silent, and some of those come back. What was told must be what happened: each silence once,
+// each return once, and nothing else.
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type pg from 'pg'
+import { Pool } from 'undici'
+import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
+import { type Child, openChild } from './child.ts'
+import { type Lab, openClient } from './lab.ts'
+import { figure, printHeading, printNote } from './table.ts'
+import { openPack } from './watchdogs.ts'
+
+export interface WatchdogChaosOptions {
+  watchdogs: number
+  clients: number
+  /** Of every so many watchdogs one falls silent, and of every second such one comes back. */
+  oneMortalOf: number
+  seconds: number
+  killEverySeconds: number
+  /** The API is away once, for so long; 0: never. */
+  outageSeconds: number
+  /** Silences are made older than they are, so that an alert is due a second after. */
+  hasten: boolean
+}
+
+export interface WatchdogChaosReport {
+  heartbeats: number
+  failedHeartbeats: number
+  killedWorkers: number
+  silences: number
+  returns: number
+  alerts: number
+  delivered: number
+  /** Silences or returns that nobody was told of. */
+  missing: string[]
+  /** Outages told twice, or that were none: a heartbeat was answered in the time that was told to be silent. */
+  wrong: string[]
+  /** Receivers that got something else than the outbox holds, or in another order. */
+  misdelivered: string[]
+  /** From the deadline to the alert in the outbox, in seconds. */
+  delay: { p50: number; p99: number; max: number }
+}
+
+const INTERVAL_SECONDS = 20
+const GRACE_SECONDS = 5
+/** Each living watchdog is heard from so often, if the machine is up to it. */
+const PACE_MS = { usual: 6000, hastened: 300 }
+
+interface Dog {
+  name: string
+  /** When it falls silent, and when it comes back; milliseconds from the start. */
+  silentAt: number
+  backAt: number
+  fellSilent: boolean
+  cameBack: boolean
+  /** When heartbeats that were answered were taken, by the clock of the database. */
+  heard: string[]
+}
+
+export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions): Promise<WatchdogChaosReport> {
+  await using opened = new AsyncDisposableStack()
+  const receiver = opened.use(await openReceiver(lab))
+  const DATABASE_URL = await lab.makeDatabase()
+  const env = { DATABASE_URL, ...receiver.env, LOG_LEVEL: 'info', PORT: String(await findPort()) }
+  const crew = opened.use(await openCrew(lab, env))
+  const admin = await openClient(DATABASE_URL, opened)
+  const dogs = makeDogs(options)
+  const terms = { url: receiver.url, interval: INTERVAL_SECONDS, grace: GRACE_SECONDS }
+  const { accountId, authorization } = await openPack(crew.origin, admin, 'chaos', options.watchdogs, terms)
+  const pack = {
+    dogs,
+    admin,
+    told: new Set<string>(),
+    seen: receiver.seen,
+    accountId,
+    authorization,
+    origin: crew.origin,
+    ...options,
+  }
+  const over = new AbortController()
+  const started = performance.now()
+  const beating = Promise.all([beatAll(pack, started, over.signal), followAlerts(pack, over.signal)])
+  const killing = killWorkers(crew, options, started)
+  const outage = options.outageSeconds > 0 ? outageOf(crew, options, started) : undefined
+  await Promise.all([killing, outage])
+  await settled(pack)
+  over.abort()
+  const [counts] = await beating
+  const report = await examine(pack)
+  return { ...counts, killedWorkers: await killing, ...report }
+}
+
+/** The mortal ones die and return in the first two thirds of the time, so that all of it can be told within it. */
+function makeDogs({ watchdogs, oneMortalOf, seconds, hasten }: WatchdogChaosOptions): Dog[] {
+  const span = seconds * 1000
+  const silence = (hasten ? 3 : INTERVAL_SECONDS + GRACE_SECONDS + 5) * 1000
+  return Array.from({ length: watchdogs }, (_, n) => {
+    const mortal = n % oneMortalOf === 0
+    const silentAt = mortal ? (0.1 + 0.35 * Math.random()) * span : Number.POSITIVE_INFINITY
+    const returns = mortal && (n / oneMortalOf) % 2 === 0
+    return {
+      name: `w${n}`,
+      silentAt,
+      backAt: returns ? silentAt + silence : Number.POSITIVE_INFINITY,
+      fellSilent: false,
+      cameBack: false,
+      heard: [],
+    }
+  })
+}
+
+interface Pack extends WatchdogChaosOptions {
+  dogs: Dog[]
+  admin: pg.Client
+  /** Those that an outage was told of: a silence ends when its time has come, and no sooner than it was told. */
+  told: Set<string>
+  /** Ids of alerts that the receiver got for each, in order. */
+  seen: ReadonlyMap<string, string[]>
+  accountId: string
+  authorization: string
+  origin: string
+}
+
+/** Each client goes round its own watchdogs again and again. */
+async function beatAll(pack: Pack, started: number, over: AbortSignal) {
+  const pool = new Pool(pack.origin, { connections: pack.clients, pipelining: 1 })
+  const counts = { heartbeats: 0, failedHeartbeats: 0 }
+  const pace = pack.hasten ? PACE_MS.hastened : PACE_MS.usual
+  const client = async (own: Dog[]) => {
+    while (!over.aborted) {
+      const round = performance.now()
+      for (const dog of own) await turnOf(pack, dog, performance.now() - started, pool, counts)
+      await pause(Math.max(pace - (performance.now() - round), 10), undefined, { signal: over }).catch(() => {})
+    }
+  }
+  const shares = Array.from({ length: pack.clients }, (_, k) => pack.dogs.filter((_, n) => n % pack.clients === k))
+  await Promise.all(shares.map(client))
+  await pool.close()
+  return counts
+}
+
+async function turnOf(
+  pack: Pack,
+  dog: Dog,
+  at: number,
+  pool: Pool,
+  counts: { heartbeats: number; failedHeartbeats: number },
+) {
+  const back = dog.cameBack || (at >= dog.backAt && pack.told.has(dog.name))
+  if (at >= dog.silentAt && !back) {
+    if (!dog.fellSilent && pack.hasten) await hasten(pack, dog)
+    dog.fellSilent = true
+    return
+  }
+  try {
+    const headers = { authorization: pack.authorization }
+    const { statusCode, body } = await pool.request({ path: `/v1/heartbeat/${dog.name}`, method: 'POST', headers })
+    const text = await body.text()
+    if (statusCode !== 200) throw new Error(`${statusCode}`)
+    dog.heard.push((JSON.parse(text) as { server_now: string }).server_now)
+    counts.heartbeats++
+    if (back) dog.cameBack = true
+  } catch {
+    counts.failedHeartbeats++
+  }
+}
+
+function hasten({ admin, accountId }: Pack, { name }: Dog) {
+  return admin.query(
+    `update watchdogs set started_at = started_at - $3 * interval '1 second', check_at = check_at - $3 * interval '1 second'
+     where account_id = $1 and name = $2`,
+    [accountId, name, INTERVAL_SECONDS + GRACE_SECONDS - 1],
+  )
+}
+
+type Crew = Awaited<ReturnType<typeof openCrew>>
+
+async function openCrew(lab: Lab, env: Record<string, string>) {
+  const startApi = () => openChild(lab, 'server/main.ts', { event: 'listening', env })
+  const startWorker = () => openChild(lab, 'workers/main.ts', { event: 'worker_started', env })
+  let api = await startApi()
+  const workers = await Promise.all([startWorker(), startWorker()])
+  return {
+    origin: String(api.ready.address),
+    async killWorker(place: number) {
+      await kill(workers[place]!)
+      workers[place] = await startWorker()
+    },
+    async killApi(seconds: number) {
+      await kill(api)
+      await pause(seconds * 1000)
+      api = await startApi()
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([api, ...workers].map((child) => child[Symbol.asyncDispose]()))
+    },
+  }
+}
+
+async function kill({ process: child }: Child) {
+  if (child.exitCode !== null || child.signalCode !== null) throw new Error('a process died by itself')
+  const gone = once(child as ChildProcess, 'exit')
+  child.kill('SIGKILL')
+  await gone
+}
+
+async function killWorkers(crew: Crew, { seconds, killEverySeconds }: WatchdogChaosOptions, started: number) {
+  let killed = 0
+  for (;;) {
+    await pause(killEverySeconds * 1000)
+    if (performance.now() - started > seconds * 1000) return killed
+    await crew.killWorker(killed++ % 2)
+  }
+}
+
+async function outageOf(crew: Crew, { seconds, outageSeconds }: WatchdogChaosOptions, started: number) {
+  await pause(seconds * 500 - (performance.now() - started))
+  await crew.killApi(outageSeconds)
+}
+
+interface Alert {
+  id: string
+  name: string
+  type: string
+  last: string | null
+  since: string
+  delay: number
+}
+
+async function findAlerts(admin: pg.Client): Promise<Alert[]> {
+  const { rows } = await admin.query<Alert>(
+    `select id, name, type, data ->> 'last_heartbeat_at' last, data ->> 'down_since' since,
+       extract(epoch from created_at - (data ->> 'down_since')::timestamptz)::float8 delay
+     from (select a.id, w.name, a.type, a.created_at, a.event_seq, a.body::json -> 'data' data
+           from alerts a join watchdogs w on w.webhook_id = a.webhook_id) alert
+     order by event_seq`,
+  )
+  return rows
+}
+
+async function followAlerts({ admin, told }: Pack, over: AbortSignal) {
+  while (!over.aborted) {
+    const { rows } = await admin.query<{ name: string }>(
+      `select distinct w.name from alerts a join watchdogs w on w.webhook_id = a.webhook_id`,
+    )
+    for (const { name } of rows) told.add(name)
+    await pause(500, undefined, { signal: over }).catch(() => {})
+  }
+}
+
+const expectedOf = ({ fellSilent, cameBack }: Dog) => (fellSilent ? (cameBack ? 2 : 1) : 0)
+
+/** Waits until everything expected is told and every alert delivered, or for two minutes. */
+async function settled({ dogs, admin, seen }: Pack) {
+  const deadline = performance.now() + 120_000
+  while (performance.now() < deadline) {
+    const alerts = await findAlerts(admin)
+    const byName = Map.groupBy(alerts, ({ name }) => name)
+    const told = dogs.every((dog) => (byName.get(dog.name)?.length ?? 0) >= expectedOf(dog))
+    const back = dogs.every((dog) => dog.backAt === Number.POSITIVE_INFINITY || dog.cameBack)
+    if (told && back && countOf(seen) >= alerts.length) return
+    await pause(500)
+  }
+}
+
+const countOf = (seen: ReadonlyMap<string, string[]>) => [...seen.values()].reduce((sum, ids) => sum + ids.length, 0)
+
+async function examine({ dogs, admin, seen }: Pack) {
+  const alerts = await findAlerts(admin)
+  const byName = Map.groupBy(alerts, ({ name }) => name)
+  const faults = { missing: [] as string[], wrong: [] as string[], misdelivered: [] as string[] }
+  for (const dog of dogs) {
+    const told = byName.get(dog.name) ?? []
+    const types = told.map(({ type }) => type)
+    const untold = dog.fellSilent && !dog.cameBack && types.at(-1) !== 'watchdog.missed'
+    if (types.length < expectedOf(dog) || untold) faults.missing.push(`${dog.name}: ${types}`)
+    const alternate = types.every((type, n) => type === (n % 2 ? 'watchdog.recovered' : 'watchdog.missed'))
+    if (!alternate || told.some((alert) => isFalse(alert, dog))) faults.wrong.push(`${dog.name}: ${types}`)
+    const got = seen.get(dog.name) ?? []
+    if (got.some((id, n) => id !== told[n]?.id)) faults.misdelivered.push(dog.name)
+  }
+  const delays = alerts.filter(({ type }) => type === 'watchdog.missed').map(({ delay }) => delay)
+  delays.sort((a, b) => a - b)
+  const quantile = (q: number) => delays[Math.min(Math.floor(q * delays.length), delays.length - 1)] ?? Number.NaN
+  return {
+    silences: dogs.filter(({ fellSilent }) => fellSilent).length,
+    returns: dogs.filter(({ cameBack }) => cameBack).length,
+    alerts: alerts.length,
+    delivered: countOf(seen),
+    ...faults,
+    delay: { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) },
+  }
+}
+
+/** Times of one form sort as they lie in time. */
+function isFalse({ type, last, since }: Alert, { heard }: Dog): boolean {
+  return type === 'watchdog.missed' && heard.some((at) => at > (last ?? '') && at <= since)
+}
+
+/** Remembers the ids that came for each watchdog, in the order in which each came first. */
+async function openReceiver(lab: Lab) {
+  const ca = await makeCa()
+  const { cert, key } = await makeCertificate(ca, ['hook.test'])
+  const caFile = join(lab.folder, 'hook-ca.pem')
+  await writeFile(caFile, ca.cert)
+  const seen = new Map<string, string[]>()
+  const server = createServer({ cert, key }, (request, response) => {
+    const name = `w${request.url?.split('/').at(-1)}`
+    const id = String(request.headers['webhook-id'])
+    const ids = seen.get(name) ?? []
+    if (!ids.includes(id)) seen.set(name, [...ids, id])
+    request.resume().on('end', () => response.writeHead(204).end())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    url: 'https://hook.test/',
+    env: { FIXTURE_HOSTS: `hook.test=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
+    seen: seen as ReadonlyMap<string, string[]>,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+}
+
+/** The API comes back where it was. */
+async function findPort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((closed) => server.close(closed))
+  return port
+}
+
+export async function chaosWatchdogs(lab: Lab): Promise<void> {
+  const options: WatchdogChaosOptions = {
+    watchdogs: lab.quick ? 2000 : 10_000,
+    clients: 16,
+    oneMortalOf: 10,
+    seconds: lab.quick ? 60 : 120,
+    killEverySeconds: 3,
+    outageSeconds: INTERVAL_SECONDS + GRACE_SECONDS + 3,
+    hasten: false,
+  }
+  printHeading(
+    'watchdogs',
+    `${options.watchdogs} with ${options.clients} clients for ${options.seconds} s, two workers of which one is killed every ` +
+      `${options.killEverySeconds} s, the API away for ${options.outageSeconds} s`,
+  )
+  const report = await runWatchdogChaos(lab, options)
+  const { missing, wrong, misdelivered, delay, ...counts } = report
+  printNote(
+    Object.entries(counts)
+      .map(([name, n]) => `${name} ${n}`)
+      .join(', '),
+  )
+  printNote(
+    `from deadline to alert: p50 ${figure(delay.p50)} s, p99 ${figure(delay.p99)} s, longest ${figure(delay.max)} s`,
+  )
+  printNote(`missing ${missing.length}, wrong ${wrong.length}, misdelivered ${misdelivered.length}`)
+  const faults = [...missing, ...wrong, ...misdelivered]
+  if (faults.length > 0) throw new Error(`watchdogs: ${faults.slice(0, 10).join('; ')}`)
+}

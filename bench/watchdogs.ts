@@ -1,0 +1,151 @@
+// Heartbeats per second of 10,000 watchdogs, beside what one update per heartbeat comes to on the same Postgres; and what
+// they leave behind in it.
+import { execFile, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { openHeartbeats } from '../server/control/heartbeats.ts'
+import { openDatabase } from '../server/db/pool.ts'
+import { openChild } from './child.ts'
+import { openGenerator } from './generator.ts'
+import { type Lab, openClient } from './lab.ts'
+import { closedLoop, compete } from './rounds.ts'
+import { figure, printHeading, printNote, printStandings } from './table.ts'
+import { openWatch } from './watch.ts'
+
+export const WATCHDOGS = 10_000
+const CLIENTS = 16
+const AIM = 0.5
+/** As openCore has it. */
+const CONNECTIONS = 10
+
+/** What a service would send that wrote each heartbeat by itself: the same columns of the same row, found the same way. */
+const SINGLE = `update watchdogs set started_at = now(), last_beat_at = now(), beats = beats + 1, note = null`
+
+export async function benchWatchdogs(lab: Lab): Promise<void> {
+  await using opened = new AsyncDisposableStack()
+  const url = await lab.makeDatabase()
+  const admin = await openClient(url, opened)
+  const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env: { DATABASE_URL: url } }))
+  const origin = String(api.ready.address)
+  const { accountId, authorization } = await openPack(origin, admin, 'bench', WATCHDOGS)
+  const generator = opened.use(await openGenerator(lab))
+  const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
+  const db = await openDatabase(url, { maxConnections: CONNECTIONS })
+  opened.defer(() => db.end())
+  const heartbeats = opened.use(openHeartbeats(db))
+  const milliseconds = lab.quick ? 1500 : 4000
+  const path = () => `/v1/heartbeat/${randomName()}`
+  const paths = Array.from({ length: 4 * WATCHDOGS }, path)
+  const overHttp = (connections: number) =>
+    generator.run({
+      ...{ origin, path: '/', paths, method: 'POST', requests: [{ headers: { authorization } }], status: 200 },
+      ...{ connections, milliseconds },
+    })
+  const inProcess = (callers: number) =>
+    closedLoop({ callers, milliseconds }, randomName, async (name) => {
+      const beaten = await heartbeats.add({ accountId, name, status: 'ok', note: null })
+      if (!beaten) throw new Error(`no watchdog ${name}`)
+    })
+  const single = await openSingle(lab, url, accountId, milliseconds)
+
+  printHeading('watchdogs', `heartbeats of ${WATCHDOGS}, durable; one update each: ${single.what}, ${CLIENTS} clients`)
+  await overHttp(CLIENTS)
+  for (const callers of [CLIENTS, 4 * CLIENTS])
+    printStandings(
+      await compete(lab.rounds, [
+        {
+          what: `POST /v1/heartbeat, one API process, ${callers} clients`,
+          run: () => watch.during(() => overHttp(callers)),
+        },
+        { what: 'one update each', run: single.run, aim: AIM },
+      ]),
+    )
+  printNote(watch.heldBack())
+  printStandings(
+    await compete(lab.rounds, [
+      { what: `in groups, in process, ${4 * CLIENTS} callers`, run: () => inProcess(4 * CLIENTS) },
+      { what: 'one update each', run: single.run, aim: AIM },
+    ]),
+  )
+  printNote(await describeRows(admin))
+}
+
+function randomName() {
+  return `w${Math.floor(Math.random() * WATCHDOGS)}`
+}
+
+/** An account with so many watchdogs; the table has them at once, which takes a while by so many PUTs. */
+export async function openPack(
+  origin: string,
+  admin: pg.Client,
+  handle: string,
+  count: number,
+  { url = 'https://hook.test/', interval = 10, grace = 5 } = {},
+) {
+  const answer = await fetch(`${origin}/v1/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ handle }),
+  })
+  const { api_key } = (await answer.json()) as { api_key: string }
+  const { rows } = await admin.query<{ id: string }>('select id from accounts where handle = $1', [handle])
+  const accountId = rows[0]!.id
+  await admin.query(
+    `with hook as (insert into webhooks (id, account_id, url)
+       select gen_random_uuid(), $1, $3 || n from generate_series(0, $2 - 1) n returning id, url)
+     insert into watchdogs (id, account_id, name, webhook_id, interval_s, grace_s, alert_after)
+     select gen_random_uuid(), $1, 'w' || substr(url, length($3) + 1), id, $4, $5, 1 from hook`,
+    [accountId, count, url, interval, grace],
+  )
+  await admin.query('vacuum analyze watchdogs')
+  return { accountId, authorization: `Bearer ${api_key}` }
+}
+
+interface Single {
+  what: string
+  run: () => Promise<number>
+}
+
+/** By pgbench where there is one, which costs next to nothing itself; else by the same closed loop in pg. */
+async function openSingle(lab: Lab, url: string, accountId: string, milliseconds: number): Promise<Single> {
+  if (spawnSync('pgbench', ['--version']).status !== 0)
+    return { what: 'pg in process', run: () => singleByPg(url, accountId, milliseconds) }
+  const script = join(lab.folder, `single-${randomUUID()}.sql`)
+  await writeFile(
+    script,
+    `\\set n random(0, ${WATCHDOGS - 1})\n${SINGLE} where account_id = '${accountId}' and name = 'w' || :n;\n`,
+  )
+  const seconds = String(Math.ceil(milliseconds / 1000))
+  const args = ['-n', '-M', 'prepared', '-c', `${CLIENTS}`, '-j', '2', '-T', seconds, '-f', script, url]
+  return {
+    what: 'pgbench',
+    async run() {
+      const { stdout } = await promisify(execFile)('pgbench', args)
+      return Number(stdout.match(/^tps = ([\d.]+)/m)![1])
+    },
+  }
+}
+
+async function singleByPg(url: string, accountId: string, milliseconds: number): Promise<number> {
+  const pool = new pg.Pool({ connectionString: url, max: CLIENTS })
+  const text = `${SINGLE} where account_id = $1 and name = $2`
+  const rate = await closedLoop({ callers: CLIENTS, milliseconds }, randomName, (name) =>
+    pool.query({ name: 'single', text, values: [accountId, name] }),
+  )
+  await pool.end()
+  return rate
+}
+
+async function describeRows(admin: pg.Client): Promise<string> {
+  await admin.query('select pg_stat_clear_snapshot()')
+  const { rows } = await admin.query<{ share: number; size: string; index: string }>(
+    `select n_tup_hot_upd::float8 / greatest(n_tup_upd, 1) share, pg_size_pretty(pg_relation_size(relid)) size,
+       pg_size_pretty(pg_relation_size('watchdogs_check')) index
+     from pg_stat_user_tables where relname = 'watchdogs'`,
+  )
+  const { share, size, index } = rows[0]!
+  return `${figure(share * 100)} % of all updates wrote no index (HOT); the table has ${size}, the index of the checks ${index}`
+}

@@ -1,0 +1,81 @@
+// Alerts as their account sees them: what was told, whether it arrived, and how each attempt ended.
+import { z } from 'zod'
+import { nothing, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import { ALERT_TYPES } from './format.ts'
+import { wakeDelivery } from './outbox.ts'
+import { WEBHOOK_STATES } from './webhooks.ts'
+
+const timestamp = z.string()
+
+export const attemptRecord = z.strictObject({
+  attempt: z.int().min(1),
+  at: timestamp.describe('When it began.'),
+  ms: z.int(),
+  status: z.int().nullable().describe('What the receiver answered; null: nothing.'),
+  error: z.string().nullable().describe('What kept it from being a delivery; null: it was one.'),
+})
+
+export const alertRecord = z.strictObject({
+  id: z.string().describe('webhook-id, the same at every attempt.'),
+  type: z.enum(ALERT_TYPES),
+  event_seq: z.int().min(1),
+  serial: z.int().min(1).describe('Of its receipt in the chain.'),
+  state: z.enum(['pending', 'delivered', 'failed', 'discarded']),
+  created_at: timestamp,
+  next_attempt_at: timestamp
+    .nullable()
+    .describe('Null: it waits for the one before it, or is not to be sent any more.'),
+  settled_at: timestamp.nullable(),
+  body: z.string().describe('The bytes that are sent, as text.'),
+  attempts: z.array(attemptRecord).describe('The latest 50, oldest first.'),
+})
+export type AlertRecord = z.output<typeof alertRecord>
+
+const moment = (column: string) =>
+  sql.fragment`to_char(${sql.identifier([column])} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+const MAX_ATTEMPTS_SHOWN = 50
+
+const columns = sql.fragment`
+  id, type, event_seq, serial, state, ${moment('created_at')} created_at, ${moment('next_attempt_at')} next_attempt_at,
+  ${moment('settled_at')} settled_at, body,
+  coalesce((
+    select json_agg(json_build_object('attempt', attempt, 'at', at, 'ms', ms, 'status', status, 'error', error)
+                    order by attempt)
+    from (select attempt, ${moment('at')} at, ms, status, error from alert_attempts
+          where alert_id = alerts.id order by attempt desc limit ${MAX_ATTEMPTS_SHOWN}) latest
+  ), '[]'::json) attempts`
+
+/** Newest first. @param before only alerts with a lower `event_seq` */
+export function listAlerts(tx: Tx, webhookId: string, { before, limit }: { before?: number; limit: number }) {
+  return tx.any(sql.type(alertRecord)`
+    select ${columns} from alerts
+    where webhook_id = ${webhookId} and event_seq < ${before ?? Number.MAX_SAFE_INTEGER}
+    order by event_seq desc limit ${limit}`)
+}
+
+export function findWebhookState(tx: Tx, id: string) {
+  return tx.oneFirst(sql.type(z.object({ state: z.enum(WEBHOOK_STATES) }))`select state from webhooks where id = ${id}`)
+}
+
+/**
+ * Has an alert sent once more, with the same id. One that is settled is tried once, before whatever is pending, and stays
+ * what it was unless it is delivered now; a disabled webhook stays disabled. Where it is still pending, the first one that
+ * waits is tried now. Throws AppError `not_found`.
+ */
+export async function redeliverAlert(tx: Tx, webhookId: string, id: string): Promise<AlertRecord> {
+  await tx.query(sql.type(nothing)`
+    update alerts set next_attempt_at = now()
+    where webhook_id = ${webhookId} and id = ${id} and state <> 'pending'`)
+  await tx.query(sql.type(nothing)`
+    update alerts set next_attempt_at = now()
+    where webhook_id = ${webhookId} and state = 'pending' and next_attempt_at is not null
+      and exists (select from alerts asked where asked.id = ${id} and asked.webhook_id = ${webhookId}
+                  and asked.state = 'pending')`)
+  const found = await tx.maybeOne(sql.type(alertRecord)`
+    select ${columns} from alerts where webhook_id = ${webhookId} and id = ${id}`)
+  if (!found) throw new AppError('not_found', 'There is no such alert here.')
+  await wakeDelivery(tx, [webhookId])
+  return found
+}

@@ -1,0 +1,43 @@
+// Whether heartbeats can be taken at all. Every API process says so twice a second, and deadlines are judged no further than
+// that: a silence that is ours is held against nobody.
+import { setInterval as every } from 'node:timers/promises'
+import { type Database, nothing, sql } from '../db/pool.ts'
+import type { Logger } from '../telemetry.ts'
+
+const PERIOD_MS = 500
+
+/** Says so until disposed. While the database does not answer, no heartbeat can be taken either, and nothing is said. */
+export async function openAttendance(db: Database, log: Logger): Promise<AsyncDisposable> {
+  const stopping = new AbortController()
+  let silent = false
+  const tryAttend = async () => {
+    try {
+      await attend(db)
+      silent = false
+    } catch (error) {
+      if (!silent) log.warn({ event: 'attendance_failed', err: error })
+      silent = true
+    }
+  }
+  await tryAttend()
+  const attending = (async () => {
+    try {
+      for await (const _ of every(PERIOD_MS, undefined, { signal: stopping.signal })) await tryAttend()
+    } catch (error) {
+      if (!stopping.signal.aborted) throw error
+    }
+  })()
+  return {
+    async [Symbol.asyncDispose]() {
+      stopping.abort()
+      await attending
+    },
+  }
+}
+
+/** Any number of processes say so, and one of them is enough. It may also be less than before: after a clock was put back. */
+export async function attend(db: Database): Promise<void> {
+  await db.query(sql.prepared('attend', nothing)`
+    update watchdog_scans set open_at = now()
+    where abs(extract(epoch from now() - open_at)) > ${(PERIOD_MS / 1000) * 0.8}`)
+}

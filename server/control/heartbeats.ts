@@ -1,0 +1,114 @@
+// Heartbeats on their way into the record: many in one statement, and none of them writes an index.
+import { z } from 'zod'
+import { type Batcher, openBatcher } from '../db/batch.ts'
+import { column, type Database, sql } from '../db/pool.ts'
+import { dueAt, moment, shownState, WATCHDOG_STATES } from './watchdogs.ts'
+
+export interface Heartbeat {
+  accountId: string
+  name: string
+  /** `fail`: the job ran, and went wrong. */
+  status: 'ok' | 'fail'
+  note: string | null
+}
+
+const beatenRow = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  name: z.string(),
+  state: z.enum(WATCHDOG_STATES),
+  due_at: z.string().nullable(),
+  server_now: z.string(),
+  /** It began an outage, or ended one, and that is still to be told. */
+  turned: z.boolean(),
+})
+/** A watchdog as its heartbeat left it. */
+export type Beaten = z.output<typeof beatenRow>
+
+/** `add` answers null where there is no such watchdog. */
+export type Heartbeats = Batcher<Heartbeat, Beaten | null>
+
+const MAX_BATCH = 256
+const MAX_QUEUE = 8192
+/** Whoever took a heartbeat tells what it turned; the scanner comes to it only if that failed. */
+const TELL_SECONDS = 10
+
+export function openHeartbeats(db: Database): Heartbeats {
+  return openBatcher((beats) => writeHeartbeats(db, beats), { batch: MAX_BATCH, queue: MAX_QUEUE })
+}
+
+/** Those of one watchdog count in the order given; as long as they say the same they are written together. */
+export async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise<(Beaten | null)[]> {
+  const answers: (Beaten | null)[] = beats.map(() => null)
+  const runs = [...runsOf(beats).values()]
+  for (let round = 0; ; round++) {
+    const due = runs.flatMap((own) => own[round] ?? [])
+    if (due.length === 0) return answers
+    const written = await writeRuns(db, due)
+    for (const { beat, indexes } of due)
+      for (const index of indexes) answers[index] = written.get(keyOf(beat.accountId, beat.name)) ?? null
+  }
+}
+
+interface Run {
+  beat: Heartbeat
+  /** Places in the batch. */
+  indexes: number[]
+}
+
+function runsOf(beats: Heartbeat[]): Map<string, Run[]> {
+  const runs = new Map<string, Run[]>()
+  for (const [index, beat] of beats.entries()) {
+    const key = keyOf(beat.accountId, beat.name)
+    const own = runs.get(key)
+    const last = own?.at(-1)
+    if (last?.beat.status === beat.status && last.beat.note === beat.note) last.indexes.push(index)
+    else if (own) own.push({ beat, indexes: [index] })
+    else runs.set(key, [{ beat, indexes: [index] }])
+  }
+  return runs
+}
+
+/** Neither holds a blank. */
+function keyOf(accountId: string, name: string) {
+  return `${accountId} ${name}`
+}
+
+/**
+ * One statement for one run of each watchdog. Rows are locked in the order of their ids, like everywhere, so that no two
+ * batches wait for each other in a ring. `check_at` is set to what it is, unless there is something to tell: no index
+ * holds anything else that changes, so the new version of the row goes into its page and nowhere else (HOT).
+ *
+ * Only ids are taken from the locked rows. Postgres checks constraints on the row of its snapshot before it goes on to a
+ * newer version; with values of the newer one put in, that could be a row that never was.
+ */
+async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Beaten>> {
+  const rows = await db.any(sql.prepared('write_heartbeats', beatenRow)`
+    with beat as (
+      select account_id::uuid, name, beats, failed, note
+      from unnest(${column(runs, 'text', (run) => run.beat.accountId)}, ${column(runs, 'text', (run) => run.beat.name)},
+                  ${column(runs, 'int4', (run) => run.indexes.length)},
+                  ${column(runs, 'bool', (run) => run.beat.status === 'fail')},
+                  ${column(runs, 'text', (run) => run.beat.note)}) as t (account_id, name, beats, failed, note)
+    ), target as (
+      select w.id, b.beats, b.failed, b.note
+      from beat b join watchdogs w on w.account_id = b.account_id and w.name = b.name
+      order by w.id for no key update of w
+    )
+    update watchdogs w set
+      started_at = now(), last_beat_at = now(), beats = w.beats + t.beats, note = t.note,
+      failed_at = case when ${begins} then now() else w.failed_at end,
+      revived_at = case when ${ends} then coalesce(w.revived_at, now()) end,
+      check_at = case when w.state <> 'paused' and (${begins} or (${ends} and w.revived_at is null))
+                      then now() + ${TELL_SECONDS} * interval '1 second' else w.check_at end
+    from target t where w.id = t.id
+    returning w.id, w.account_id, w.name, ${shownState} state,
+      case when w.state <> 'paused' then ${moment(dueAt)} end due_at, ${moment(sql.fragment`now()`)} server_now,
+      w.state <> 'paused' and coalesce(w.revived_at = now() or w.failed_at = now(), false) turned`)
+  return new Map(rows.map((row) => [keyOf(row.account_id, row.name), row]))
+}
+
+/** An outage begins with the first that says so; while one lasts, or in a pause, another says nothing new. */
+const begins = sql.fragment`(t.failed and w.state = 'watching' and w.failed_at is null)`
+/** It ends with the first that says that all is well. */
+const ends = sql.fragment`(not t.failed and (w.down_since is not null or w.failed_at is not null))`

@@ -1,0 +1,23 @@
+// The chaos run of the bench, small and with silences that are older than they look: workers die, and each silence and each
+// return is told once all the same.
+import t from 'tap'
+import { runWatchdogChaos } from '../../bench/chaos-watchdogs.ts'
+import { openLab } from '../../bench/lab.ts'
+
+t.test('workers are killed while watchdogs fall silent and come back', async (t) => {
+  await using lab = await openLab({ quick: true, profile: undefined, databaseUrl: process.env.TEST_DATABASE_URL ?? '' })
+  const { missing, wrong, misdelivered, ...report } = await runWatchdogChaos(lab, {
+    watchdogs: 200,
+    clients: 4,
+    oneMortalOf: 4,
+    seconds: 6,
+    killEverySeconds: 1.5,
+    outageSeconds: 0,
+    hasten: true,
+  })
+  t.same({ missing, wrong, misdelivered }, { missing: [], wrong: [], misdelivered: [] })
+  t.match(report, { silences: 50, returns: 25 })
+  t.ok(report.alerts >= 75)
+  t.equal(report.delivered, report.alerts)
+  t.ok(report.killedWorkers > 0)
+})

@@ -1,0 +1,39 @@
+// When an alert that did not arrive is tried again, and when it is given up.
+import type { Taken, Verdict } from '../../server/alerts/dispatch.ts'
+import type { Answer } from './post.ts'
+
+/**
+ * Seconds before each attempt, counted from the end of the one before; each wait is up to JITTER shorter or longer. The
+ * worth of an alert decays fast, so the first tries follow closely; altogether it is tried for about a day.
+ */
+export const SCHEDULE_SECONDS = [0, 5, 20, 60, 180, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800] as const
+export const JITTER = 0.2
+
+/** What `Retry-After` can ask for, with 429 and 503: no less than the schedule has, and no more than this. */
+export const MAX_RETRY_AFTER_SECONDS = 3600
+
+/**
+ * An alert that failed when it was older than this is given up whatever is left of its schedule: it waited for others that
+ * failed before it, and a receiver that is away for days would hold up ever more of them.
+ */
+export const GIVE_UP_SECONDS = 30 * 3600
+
+/**
+ * What an attempt means. 2xx is a delivery; everything else is a failure, redirects too. 410, and the header
+ * `webhook-delivery: disable` with any status, say that the receiver wants no more.
+ *
+ * @param answer null: none came
+ */
+export function judge(alert: Taken['alert'], answer: Answer | null, random = Math.random): Verdict {
+  if (answer && answer.status >= 200 && answer.status < 300) return { outcome: 'delivered', disable: answer.disable }
+  if (answer && (answer.status === 410 || answer.disable)) return { outcome: 'unwanted' }
+  const pause = SCHEDULE_SECONDS[alert.attempts + 1]
+  if (!alert.pending || pause === undefined || alert.age_seconds > GIVE_UP_SECONDS) return { outcome: 'given up' }
+  const jittered = pause * (1 + JITTER * (2 * random() - 1))
+  return { outcome: 'retry', seconds: Math.max(jittered, waitAskedFor(answer)) }
+}
+
+function waitAskedFor(answer: Answer | null): number {
+  if (answer?.status !== 429 && answer?.status !== 503) return 0
+  return Math.min(answer.retryAfterSeconds ?? 0, MAX_RETRY_AFTER_SECONDS)
+}
