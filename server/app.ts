@@ -10,8 +10,10 @@ import Fastify, {
 } from 'fastify'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
+import { mountBilling } from './http/billing.ts'
 import { mountCors } from './http/cors.ts'
 import { mountHealth } from './http/health.ts'
+import { mountMcp } from './http/mcp/endpoint.ts'
 import { mountOpenApi } from './http/openapi.ts'
 import { mountPages } from './http/pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
@@ -57,8 +59,10 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
   mountHealth(app, api)
   mountPages(app, api)
   mountTlog(app, api)
+  await mountBilling(app, api)
   await mountOpenApi(app, api)
   await mountRoutes(app, api)
+  await mountMcp(app, api)
   return app
 }
 

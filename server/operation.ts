@@ -5,6 +5,7 @@ import { authenticate, type Caller, requireScope, type Scope } from './auth.ts'
 import type { Api } from './context.ts'
 import { type Tx, transact } from './db/pool.ts'
 import { AppError, type ErrorCode } from './errors.ts'
+import type { State } from './verification/request.ts'
 
 /** What a protocol adapter found beside the input: headers in HTTP, arguments and `_meta` in MCP. */
 export interface Credentials {
@@ -18,6 +19,12 @@ export interface Credentials {
   waitSeconds: number
   /** Aborts when the caller is gone. */
   signal: AbortSignal
+  /** Aborts when the caller takes the call back: no payment is bound by it from then on. Over HTTP nobody can. */
+  withdrawn?: AbortSignal
+  /** Id of the request, if this call makes it; a key was made from it. */
+  requestId?: string
+  /** Told, in order, how far the request has come, for as long as the call waits for it. */
+  watch?: (state: State) => void
   /** Entity tags of If-Match and If-None-Match as they came. */
   ifMatch?: string
   ifNoneMatch?: string

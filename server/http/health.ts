@@ -63,5 +63,8 @@ async function measureQueue({ db, metrics }: Api) {
     from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling', 'settled')`)
   metrics.working.set(work.n)
   metrics.oldestWorkingSeconds.set(work.oldest)
+  const scanned = sql.type(z.object({ age: z.number() }))`
+    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`
+  metrics.watchdogScanAge.set(await db.oneFirst(scanned))
   metrics.chainSerial.set((await findHead(db)).serial)
 }

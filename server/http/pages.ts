@@ -1,4 +1,4 @@
-// Two pages of text: what this is, for people at / and for language models at /llms.txt.
+// Pages of text: what this is, for people at /, for language models at /llms.txt, for x402 catalogues at /.well-known/x402.
 import type { FastifyInstance } from 'fastify'
 import type { Api } from '../context.ts'
 import { PRICE } from '../verification/result.ts'
@@ -8,9 +8,20 @@ export function mountPages(app: FastifyInstance, api: Api) {
   app.get('/llms.txt', { config: { operation: 'llms' } }, async (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send(introduction(api)),
   )
+  app.get('/.well-known/x402', { config: { operation: 'x402_discovery' } }, async () => describeOffers(api))
 }
 
-function introduction({ baseUrl, config }: Api) {
+/** What catalogues that crawl for paid resources read. */
+function describeOffers({ baseUrl }: Api) {
+  return {
+    version: 1,
+    resources: [`${baseUrl}/api/agent/v1/verify-source`],
+    ownershipProofs: [],
+    instructions: `POST only. How to buy, step by step: ${baseUrl}/llms.txt. Schemas: ${baseUrl}/openapi.json.`,
+  }
+}
+
+export function introduction({ baseUrl, config }: Api) {
   return `# Countersign
 
 > Source verification for AI agents. Name one public HTTPS page and one claim, pay ${PRICE.usd} USDC through x402 v2, and get
@@ -31,6 +42,16 @@ A verdict states only what the retrieved page says. Support by a source does not
 
 A page that cannot be retrieved ends with 422 and is never charged.
 
+## Over MCP
+
+POST ${baseUrl}/mcp (Streamable HTTP, no session; protocol 2025-03-26 to 2025-11-25, and 2026-07-28) has the same as tools:
+
+- service_verify_source buys one verification. Unpaid it answers with isError and the terms in structuredContent. Repeat the
+  call with the payment in _meta["x402/payment"] and the same _meta["service/idempotency-key"].
+- 25 tools beside it are free and belong to an account: leases, receipts in a hash chain, watchdogs, journal slots.
+  service_register makes the account. Its key goes into service_key, or into Authorization: Bearer.
+- Claude Code: claude mcp add --transport http countersign ${baseUrl}/mcp
+
 ## Reference
 
 - [OpenAPI](${baseUrl}/openapi.json): every operation, schema and error code
@@ -48,7 +69,7 @@ function home(api: Api) {
 <title>Countersign</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}pre{white-space:pre-wrap;background:#f4f4f4;padding:1rem}</style>
 <p><a href="/docs">API</a> · <a href="/openapi.json">openapi.json</a> · <a href="/llms.txt">llms.txt</a> ·
-<a href="/api/agent/v1/capabilities">capabilities</a> · <a href="/v1/keys">keys</a> · <a href="/readyz">ready?</a></p>
+<a href="/api/agent/v1/capabilities">capabilities</a> · <a href="/.well-known/x402">x402</a> · <a href="/v1/keys">keys</a> · <a href="/readyz">ready?</a></p>
 <pre>${escaped(introduction(api))}</pre>
 </html>
 `

@@ -116,7 +116,7 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header
 }
 
-function bearerOf(header: string | undefined): string | undefined {
+export function bearerOf(header: string | undefined): string | undefined {
   return header?.match(/^Bearer +([\x21-\x7e]+) *$/i)?.[1]
 }
 

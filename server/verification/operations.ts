@@ -106,12 +106,15 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
     throw new AppError('provider_unavailable', 'Payments cannot be taken right now. Nothing was charged.')
   if (!row) await api.assessors.requireOne()
 
-  const admission = { id: row?.id ?? randomUUID(), known: row !== null, keyHash, bodyHash, body: input }
+  const id = row?.id ?? call.credentials.requestId ?? randomUUID()
+  const admission = { id, known: row !== null, keyHash, bodyHash, body: input }
   const { offer, refusal } = await takePayment(call, admission.id)
   const twin = offer && (await findTwin(offer, admission.id, call))
   if (twin && twin.body_hash !== bodyHash)
     throw new AppError('payment_conflict', 'This payment identifier was used for another request body.')
   if (twin) return answerStanding(twin, withoutPayment(call), { replay: true })
+  if (call.credentials.withdrawn?.aborted)
+    throw new AppError('cancelled', 'The call was taken back. Nothing was charged.')
   const admitted = await admit(call, {
     ...admission,
     quoteTtlSeconds: api.config.quoteTtlSeconds,
@@ -146,7 +149,8 @@ async function recover(input: { request_id: string }, call: Call): Promise<Verif
 
 const KEY_FORM = /^[A-Za-z0-9_.:-]{16,128}$/
 
-function hashKey(key: string | undefined): Buffer {
+/** What is stored of a key. Throws AppError `invalid_idempotency_key`. */
+export function hashKey(key: string | undefined): Buffer {
   if (key === undefined) throw new AppError('invalid_idempotency_key', 'The Idempotency-Key header is required.')
   if (!KEY_FORM.test(key))
     throw new AppError('invalid_idempotency_key', 'Idempotency-Key must be 16 to 128 characters of A-Z a-z 0-9 _ . : -')
@@ -263,6 +267,9 @@ function bringsOtherPayment(row: RequestView, { api, credentials }: Call): boole
   }
 }
 
+/** Stages are not announced; whoever watches them looks this often. */
+const WATCH_MS = 200
+
 /** Waits as long as the caller wants to and we may, then says how things stand. */
 async function awaitOutcome(
   row: RequestView,
@@ -276,9 +283,11 @@ async function awaitOutcome(
     api.draining,
   ])
   let now: RequestView | null = row
+  credentials.watch?.(row.state)
   while (now && WORKING.includes(now.state) && credentials.waitSeconds > 0 && !enough.aborted) {
-    await api.waiting.nextSign(row.id, enough)
+    await api.waiting.nextSign(row.id, enough, credentials.watch && WATCH_MS)
     now = await findById(api.db, row.id)
+    if (now) credentials.watch?.(now.state)
   }
   if (!now) throw new Error(`request ${row.id} vanished`)
   if (!WORKING.includes(now.state))

@@ -94,6 +94,14 @@ export function findByIdentifier(db: Database, payer: string, identifier: string
     order by created_at limit 1`)
 }
 
+/** When a request was first asked for, and when it last moved. */
+export const requestTimes = z.object({ created_at: z.date(), changed_at: z.date() })
+
+export function findTimes(db: Database, id: string): Promise<z.output<typeof requestTimes> | null> {
+  return db.maybeOne(sql.type(requestTimes)`
+    select created_at, changed_at from verification_requests where id = ${id}`)
+}
+
 /** Whether a payment authorization is bound to another request, paid for or under way. */
 export function isClaimedByAnother(db: Database, payment: PaymentIdentity, requestId: string): Promise<boolean> {
   const { network, asset, payer, nonce } = payment
@@ -111,7 +119,7 @@ export const storedResult = z.object({
 })
 export type StoredResult = z.output<typeof storedResult>
 
-export function findResult(db: Database, id: string): Promise<StoredResult | null> {
+export function findResult(db: Database | Tx, id: string): Promise<StoredResult | null> {
   return db.maybeOne(sql.prepared('find_result', storedResult)`
     select result, settlement_header, changed_at from verification_requests where id = ${id} and state = 'completed'`)
 }
@@ -222,20 +230,41 @@ const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment 
 
 /** Ends a request that was not charged and frees its payment authorization. Throws Fenced. */
 export async function failRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, error: RequestError) {
+  const held = sql.fragment`attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')`
+  if (!(await endUncharged(tx, request.id, held, error)))
+    throw new Fenced(`request ${request.id} cannot be failed any more`)
+}
+
+/**
+ * Takes a paid request back for its caller, whatever worker holds it: that one can commit nothing from here on.
+ * Only until its source has been read. Later there is work that was done for money, and giving it up for the asking would
+ * let anyone have assessments made that nobody pays for.
+ * @returns whether it was taken back
+ */
+export function cancelRequest(tx: Tx, id: string): Promise<boolean> {
+  return endUncharged(tx, id, sql.fragment`state = 'accepted'`, CANCELLED)
+}
+
+type Fragment = ReturnType<typeof sql.fragment>
+
+const CANCELLED = requestErrorOf('cancelled', 'The request was cancelled by its caller. Nothing was charged.')
+
+async function endUncharged(tx: Tx, id: string, condition: Fragment, error: RequestError): Promise<boolean> {
   const failed = await tx.any(sql.type(z.object({ id: z.string() }))`
     with failed as (
       update verification_requests
       set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null,
           assessment = null, attempt = null, changed_at = now()
-      where id = ${request.id} and attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')
+      where id = ${id} and ${condition}
       returning id, payment
     ), booked as (
       insert into payment_ledger (${ledgerColumns}, outcome, reason)
       select ${ledgerValues}, 'failed', ${error.code} from failed
     )
     select id::text from failed`)
-  if (failed.length === 0) throw new Fenced(`request ${request.id} cannot be failed any more`)
-  await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
+  if (failed.length === 0) return false
+  await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${id}`)
+  return true
 }
 
 /**

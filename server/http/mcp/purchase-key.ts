@@ -1,0 +1,59 @@
+// The key of a purchase whose caller brings none. A stock x402 client sends its payment beside the arguments and nothing
+// else, so the second call has to be known again by the payment alone.
+import { createHmac, randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { Api } from '../../context.ts'
+import { AppError } from '../../errors.ts'
+import { type PaymentIdentity, readPayload } from '../../payments/x402.ts'
+import { canonicalJson } from '../../receipts/format.ts'
+import { hashKey } from '../../verification/operations.ts'
+import { findByKey } from '../../verification/request.ts'
+
+export interface PurchaseKey {
+  idempotencyKey: string
+  /** The id its request is to have, where that is a new one. */
+  requestId?: string
+}
+
+/**
+ * Unpaid, or with a payment that is nobody's: a key that was never used. Paid: the key of the request that the terms
+ * named, where they name one (Solana), else a key of the authorization's own. Either way, the same payment always comes to
+ * the same request. Keys are made with a secret, so who knows an authorization only from a chain cannot make its key;
+ * and whoever brings one has to bring its signature.
+ */
+export async function findPurchaseKey(payment: unknown, api: Api): Promise<PurchaseKey> {
+  const identity = payment === undefined ? null : await identify(payment, api)
+  if (!identity) return makeKey(api)
+  const requestId = requestNamedIn(payment)
+  if (!requestId) return { idempotencyKey: derive('authorization', canonicalJson(identity), api) }
+  const idempotencyKey = keyOf(requestId, api)
+  return (await findByKey(api.db, hashKey(idempotencyKey))) ? { idempotencyKey } : makeKey(api)
+}
+
+function makeKey(api: Api): PurchaseKey {
+  const requestId = randomUUID()
+  return { idempotencyKey: keyOf(requestId, api), requestId }
+}
+
+function keyOf(requestId: string, api: Api): string {
+  return derive('request', requestId, api)
+}
+
+function derive(of: 'authorization' | 'request', value: string, { secrets }: Api): string {
+  return createHmac('sha256', secrets.recovery).update(`idempotency key of ${of} ${value}`).digest('base64url')
+}
+
+async function identify(payment: unknown, api: Api): Promise<PaymentIdentity | null> {
+  try {
+    return await api.facilitator.identify(payment)
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'payment_invalid') return null
+    throw error
+  }
+}
+
+/** A payment on Solana repeats the memo of its terms, which is the id of a request. */
+function requestNamedIn(payment: unknown): string | null {
+  const memo = z.uuid().safeParse(readPayload(payment).accepted.extra?.memo)
+  return memo.success ? memo.data.toLowerCase() : null
+}

@@ -1,0 +1,122 @@
+// The paid tool. Terms, payment and settlement travel as x402 has them in MCP: in `_meta`, and in results of the tool.
+import { z } from 'zod'
+import type { Api } from '../../context.ts'
+import { AppError } from '../../errors.ts'
+import { type Credentials, execute } from '../../operation.ts'
+import { getRequest, type VerificationAnswer, verifySource } from '../../verification/operations.ts'
+import { requestNamedBy } from '../../verification/recovery.ts'
+import { PRICE, verificationInput } from '../../verification/result.ts'
+import { META, renderFailure, renderResult, TOOL_NAME } from './answers.ts'
+import { findPurchaseKey, type PurchaseKey } from './purchase-key.ts'
+import { watchStages } from './stages.ts'
+import { createTask, declaresTasks } from './tasks.ts'
+import type { CallToolResult, Tool, ToolCall } from './tool.ts'
+
+/** Seconds it waits for the end by itself; Heroku's router gives up at 30 s. */
+const WAIT_SECONDS = 25
+
+const DESCRIPTION = `Reads one public HTTPS page and says whether its text supports one claim: a verdict, exact quotes with \
+offsets and digests, and a signed receipt. A page that supports a claim does not make it true.
+Costs ${PRICE.usd} USDC, paid by x402, and only when the work is done. Without a payment the answer is an error that holds \
+the terms; nothing is charged. Sign them and repeat the call with the payment in _meta["${META.payment}"].
+_meta["${META.key}"], or the argument idempotency_key, names the purchase: 16 to 128 characters that nobody can guess. Use \
+the SAME value again when you retry the same request; one value is charged at most once.
+While the status is pending, repeat the call as it was and never pay anew. _meta["${META.token}"] of an answer, sent back in \
+_meta, gets the result again for a day.`
+
+const input = verificationInput.extend({
+  idempotency_key: z
+    .string()
+    .min(16)
+    .max(128)
+    .optional()
+    .describe('Names the purchase. Use the SAME value again when you retry the same request.'),
+})
+
+export function verifySourceTool(api: Api): Tool {
+  const title = 'Verify a claim against a page'
+  const inputSchema = z.toJSONSchema(input, { io: 'input' }) as Tool['descriptor']['inputSchema']
+  return {
+    // No outputSchema: clients hold the terms of payment to it as well, and never show them.
+    descriptor: {
+      name: TOOL_NAME,
+      title,
+      description: DESCRIPTION,
+      inputSchema,
+      annotations: {
+        title,
+        readOnlyHint: false,
+        destructiveHint: false,
+        idempotentHint: false,
+        openWorldHint: true,
+      },
+      // Read with every list: a network counts from when its terms are known.
+      get _meta() {
+        return {
+          'service/price': { amount_atomic: PRICE.atomic, currency: 'USDC', decimals: PRICE.decimals, usd: PRICE.usd },
+          'service/networks': api.facilitator.accepts.map(({ network }) => network),
+          'service/payment-mode': api.config.paymentMode,
+          'service/payment-protocol': 'x402-v2',
+        }
+      },
+    },
+    call,
+  }
+}
+
+async function call(args: Record<string, unknown>, toolCall: ToolCall): Promise<CallToolResult> {
+  try {
+    const token = toolCall.meta[META.token]
+    return token === undefined ? await buy(args, toolCall) : await recover(token, toolCall)
+  } catch (error) {
+    if (!(error instanceof AppError))
+      toolCall.api.log.error({ event: 'request_failed', operation: verifySource.name, err: error })
+    return renderFailure(error)
+  }
+}
+
+async function buy({ idempotency_key, ...body }: Record<string, unknown>, toolCall: ToolCall) {
+  const { api, meta } = toolCall
+  const payment = readPayment(meta[META.payment])
+  const purchase = readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api))
+  const credentials = { ...waiting(toolCall), ...purchase, payment }
+  const answer = (await execute(verifySource, body, { api, credentials })) as VerificationAnswer
+  return answerWith(answer, toolCall, purchase.idempotencyKey)
+}
+
+/** Needs no arguments: the token names its request. */
+async function recover(token: unknown, toolCall: ToolCall) {
+  const { api } = toolCall
+  const given = typeof token === 'string' ? token : ''
+  const credentials = { ...waiting(toolCall), bearer: given }
+  const request_id = requestNamedBy(given) ?? ''
+  return answerWith((await execute(getRequest, { request_id }, { api, credentials })) as VerificationAnswer, toolCall)
+}
+
+function answerWith(answer: VerificationAnswer, { api, capabilities }: ToolCall, key?: string) {
+  if (answer.kind === 'pending' && declaresTasks(capabilities)) return createTask(answer, api, key)
+  return renderResult(answer, api, key)
+}
+
+/** Who can be given a task need not wait. */
+function waiting({ credentials, capabilities, progress }: ToolCall): Credentials {
+  const given = { ...credentials, withdrawn: credentials.signal }
+  if (declaresTasks(capabilities)) return { ...given, waitSeconds: 0 }
+  return { ...given, waitSeconds: WAIT_SECONDS, ...(progress && { watch: watchStages(progress) }) }
+}
+
+function readKey(given: unknown): PurchaseKey | null {
+  if (given === undefined) return null
+  if (typeof given !== 'string') throw new AppError('invalid_idempotency_key', `${META.key} must be a string.`)
+  return { idempotencyKey: given }
+}
+
+/** An object; JSON text of it, from clients whose metadata is text; or what PAYMENT-SIGNATURE would hold. */
+function readPayment(given: unknown): unknown {
+  if (typeof given !== 'string' || !given.trimStart().startsWith('{')) return given ?? undefined
+  try {
+    return JSON.parse(given)
+  } catch {
+    return given
+  }
+}

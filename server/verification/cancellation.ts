@@ -1,0 +1,12 @@
+// A paid request taken back by its caller, for as long as nothing has been spent on it (see cancelRequest).
+import type { Api } from '../context.ts'
+import { transact } from '../db/pool.ts'
+import { cancelRequest } from './request.ts'
+
+/** Whoever calls this has seen the request's recovery token. Does nothing to a request that has come too far. */
+export async function withdrawRequest(id: string, api: Api): Promise<void> {
+  if (!(await transact(api.db, (tx) => cancelRequest(tx, id)))) return
+  api.metrics.moves.inc({ state: 'failed' })
+  api.metrics.failures.inc({ code: 'cancelled' })
+  api.log.info({ event: 'verification_failed', request_id: id, code: 'cancelled' })
+}

@@ -1,0 +1,152 @@
+// Calls of the paid tool as they are on the wire, and the one thing that x402's own MCP client does with their answers.
+import { isPaymentRequired, parsePaymentRequired } from '@x402/core/schemas'
+import type { PaymentPayload, PaymentRequired, SettleResponse } from '@x402/core/types'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { x402Client } from '@x402/fetch'
+import type { Test } from 'tap'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { checkNonCompleted, checkResult, type NonCompleted, type Result } from '../interface.schema.ts'
+import { envelope } from './caller.ts'
+
+export const TOOL = 'service_verify_source'
+
+export interface ToolResult {
+  content: { type: string; text: string }[]
+  structuredContent?: unknown
+  isError?: boolean
+  _meta?: Record<string, unknown>
+  [other: string]: unknown
+}
+
+export interface Message {
+  jsonrpc: '2.0'
+  id?: number | string
+  method?: string
+  params?: Record<string, unknown>
+  result?: ToolResult
+  error?: { code: number; message: string; data?: unknown }
+}
+
+/** How a message is sent: in which era of the protocol, and what the caller can do. */
+export interface Manner {
+  modern?: boolean
+  capabilities?: Record<string, unknown>
+  signal?: AbortSignal
+}
+
+/** POSTs one request to an address and answers the HTTP response, whatever it is. */
+export function post(url: string, method: string, params: Record<string, unknown>, manner: Manner = {}) {
+  const { _meta, ...rest } = params
+  const own = manner.capabilities && { 'io.modelcontextprotocol/clientCapabilities': manner.capabilities }
+  const meta = { ...(_meta as object), ...(manner.modern && own) }
+  const { body, headers } = envelope(method, rest, { era: manner.modern ? 'modern' : 'legacy', meta })
+  return fetch(new URL('/mcp', url), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+    body: JSON.stringify(body),
+    signal: manner.signal,
+  })
+}
+
+/** What was answered, whether as JSON or at the end of a stream. */
+export async function readAnswer(response: Response): Promise<Message> {
+  let last: Message | undefined
+  for await (const message of messagesOf(response)) last = message
+  if (!last) throw new Error(`status ${response.status} without an answer`)
+  return last
+}
+
+/** The messages of an answer as they come. */
+export async function* messagesOf(response: Response): AsyncGenerator<Message> {
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    yield (await response.json()) as Message
+    return
+  }
+  let text = ''
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk
+    const events = text.split(/\r?\n\r?\n/)
+    text = events.pop() ?? ''
+    for (const event of events) {
+      const data = event.match(/^data: ?(.*)$/m)?.[1]
+      if (data) yield JSON.parse(data) as Message
+    }
+  }
+}
+
+export interface CallOptions extends Manner {
+  args: Record<string, unknown>
+  meta?: Record<string, unknown>
+}
+
+/** One call of the tool, answered with its result. Throws what the protocol answers in place of one. */
+export async function callTool(url: string, { args, meta, ...manner }: CallOptions): Promise<ToolResult> {
+  const response = await post(url, 'tools/call', { name: TOOL, arguments: args, ...(meta && { _meta: meta }) }, manner)
+  const { result, error } = await readAnswer(response)
+  if (result) return result
+  throw Object.assign(new Error(error?.message), { code: error?.code, data: error?.data, status: response.status })
+}
+
+/** A wallet of its own, with x402's client around it. */
+export function openWallet(): x402Client {
+  return new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
+}
+
+/** The terms of an unpaid answer. Throws for any other. */
+export function termsOf({ structuredContent, content, isError }: ToolResult): PaymentRequired {
+  const terms = structuredContent ?? JSON.parse(content[0]?.text ?? '')
+  const parsed = parsePaymentRequired(terms)
+  if (!isError || !parsed.success) throw new Error(`no terms: ${content[0]?.text.slice(0, 300)}`)
+  return terms as PaymentRequired
+}
+
+/** Asks for the terms and signs them. */
+export async function sign(url: string, call: CallOptions, wallet = openWallet()) {
+  const asked = await callTool(url, call)
+  const payment: PaymentPayload = await wallet.createPaymentPayload(termsOf(asked))
+  return { asked, payment, key: asked._meta?.['service/idempotency-key'] as string }
+}
+
+export interface CallableTool {
+  name: string
+  arguments: Record<string, unknown>
+  _meta?: Record<string, unknown>
+}
+
+/** As x402's MCP client does it: call, and where the answer names its price, sign, and call again with the payment alone. */
+export async function payByClient<R>(
+  call: (params: CallableTool) => Promise<R>,
+  args: Record<string, unknown>,
+  wallet = openWallet(),
+): Promise<R> {
+  const asked = await call({ name: TOOL, arguments: args })
+  const { isError, structuredContent, content } = asked as ToolResult
+  const terms = structuredContent ?? JSON.parse(content[0]?.text ?? '')
+  if (!isError || !isPaymentRequired(terms)) return asked
+  const payment = await wallet.createPaymentPayload(terms as PaymentRequired)
+  return call({ name: TOOL, arguments: args, _meta: { 'x402/payment': payment } })
+}
+
+/** A completed result, held against the interface; answers it with its bytes. */
+export function expectCompleted(t: Test, answer: ToolResult) {
+  const bytes = answer.content[0]?.text ?? ''
+  t.notOk(answer.isError, bytes.slice(0, 500))
+  t.equal(answer.content.length, 1)
+  const result = JSON.parse(bytes) as Result
+  t.same(answer.structuredContent, result, 'the text says the same')
+  t.same(checkResult(result), [])
+  t.match(answer._meta?.['x402/payment-response'], { success: true } as Partial<SettleResponse>)
+  t.match(answer._meta?.['service/recovery-token'], /^crt_/)
+  return { result, bytes, token: answer._meta?.['service/recovery-token'] as string }
+}
+
+/** A body of the interface that is no result. */
+export function expectNonCompleted(t: Test, answer: ToolResult, status: NonCompleted['status'], code?: string) {
+  const body = answer.structuredContent as NonCompleted
+  t.equal(Boolean(answer.isError), status !== 'pending', answer.content[0]?.text ?? '')
+  t.equal(answer.content[0]?.text, JSON.stringify(body), 'the text says the same')
+  t.same(checkNonCompleted(body), [])
+  t.equal(body.status, status)
+  if (code) t.equal(body.error.code, code)
+  return body
+}

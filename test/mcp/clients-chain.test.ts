@@ -1,0 +1,111 @@
+// Purchases over MCP with payments that move: on a local EVM chain and a local Solana ledger, through real facilitators.
+import { randomUUID } from 'node:crypto'
+import { generateKeyPairSigner } from '@solana/kit'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { x402Client } from '@x402/fetch'
+import { ExactSvmScheme } from '@x402/svm/exact/client'
+import t from 'tap'
+import { SOLANA_DEVNET } from '../../server/verification/result.ts'
+import { deeds } from '../payments/evm-facilitator.ts'
+import { openMarket, PRICE } from '../payments/market.ts'
+import { openSolanaMarket } from '../payments/solana-market.ts'
+import { harbourClaim, PAGE, type System } from '../system.ts'
+import { callTool, expectCompleted, type Manner, payByClient, post, readAnswer, termsOf } from './buyer.ts'
+import { CLIENTS } from './clients.ts'
+
+const PAYMENT = 'x402/payment'
+const KEY = 'service/idempotency-key'
+const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
+
+function newArgs({ site }: System) {
+  const path = `/${randomUUID()}`
+  site.pages.set(path, { body: PAGE })
+  return { ...harbourClaim(site), source_url: site.url(path) }
+}
+
+t.test('on an EVM chain', async (t) => {
+  await using market = await openMarket()
+  const url = market.system.url('/')
+  const openPurse = async () => {
+    const account = await market.chain.openAccount()
+    await market.chain.mint(account.address, 10n * PRICE)
+    const wallet = new x402Client().register(market.chain.network, new ExactEvmScheme(account))
+    return { wallet, spent: async () => 10n * PRICE - (await market.chain.balanceOf(account.address)) }
+  }
+
+  for (const [name, open] of Object.entries(CLIENTS)) {
+    const { wallet, spent } = await openPurse()
+    await using client = await open(url)
+    const args = newArgs(market.system)
+    const answer = await payByClient((params) => client.call(params), args, wallet)
+    const { result } = expectCompleted(t, answer)
+    t.match(result.payment, { network: market.chain.network, mode: 'testnet', simulated: false })
+    t.match(answer._meta?.['x402/payment-response'], { success: true, transaction: result.payment.transaction })
+    t.equal(await spent(), PRICE, name)
+  }
+
+  const { wallet, spent } = await openPurse()
+  const args = newArgs(market.system)
+  const meta = { [KEY]: randomUUID() }
+  const payment = await wallet.createPaymentPayload(termsOf(await callTool(url, { args, meta })))
+  const paid = { args, meta: { ...meta, [PAYMENT]: payment }, ...TASKS }
+  // The facilitator settles and does not say so, and the chain cannot be asked.
+  market.facilitator.script.push(deeds.lostAfter)
+  market.rpc.shut = true
+  const task = await callTool(url, paid)
+  t.equal(task.resultType, 'task')
+  await market.book.next('settlement', { outcome: 'unknown' })
+  for (const again of [paid, { ...paid, meta }, { ...paid, meta: { ...meta, [PAYMENT]: await otherPayment() } }])
+    t.equal((await callTool(url, again)).taskId, task.taskId, 'nobody is asked to pay again')
+  market.rpc.shut = false
+  await market.hurry()
+  expectCompleted(t, await callTool(url, { args, meta }))
+  const done = await readAnswer(await post(url, 'tasks/get', { taskId: task.taskId as string }, TASKS))
+  t.equal(done.result?.status, 'completed')
+  t.equal(await spent(), PRICE, 'charged once')
+
+  async function otherPayment() {
+    const { wallet: other } = await openPurse()
+    return other.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system) })))
+  }
+})
+
+t.test('on a Solana ledger, where the terms name their order', async (t) => {
+  await using market = await openSolanaMarket()
+  const url = market.system.url('/')
+  const openPurse = async () => {
+    const signer = await generateKeyPairSigner()
+    await market.ledger.fund(signer.address, 10n * PRICE)
+    const scheme = new ExactSvmScheme(signer, { rpcUrl: market.ledger.url })
+    const wallet = new x402Client().register(SOLANA_DEVNET, scheme)
+    return { wallet, spent: async () => 10n * PRICE - (await market.ledger.balanceOf(signer.address)) }
+  }
+
+  for (const [name, open] of Object.entries(CLIENTS)) {
+    const { wallet, spent } = await openPurse()
+    await using client = await open(url)
+    const answer = await payByClient((params) => client.call(params), newArgs(market.system), wallet)
+    t.match(expectCompleted(t, answer).result.payment, { network: SOLANA_DEVNET, simulated: false })
+    t.equal(await spent(), PRICE, name)
+  }
+
+  const { wallet, spent } = await openPurse()
+  const args = newArgs(market.system)
+  const asked = await callTool(url, { args })
+  const payment = await wallet.createPaymentPayload(termsOf(asked))
+  const paid = { args, meta: { [PAYMENT]: payment } }
+  const answers = await Promise.all([callTool(url, paid), callTool(url, paid)])
+  const [first, second] = answers.map((answer) => expectCompleted(t, answer).bytes)
+  t.equal(first, second, 'the same payment twice is one purchase')
+  const byKey = await callTool(url, { args, meta: { [KEY]: asked._meta?.[KEY] } })
+  t.equal(expectCompleted(t, byKey).bytes, first, 'under the key that came with its terms')
+  t.equal(await spent(), PRICE)
+
+  // For terms that were named to a key, and brought without it: they cannot be found again, so new ones are named.
+  const { wallet: later } = await openPurse()
+  const keyed = await callTool(url, { args, meta: { [KEY]: randomUUID() } })
+  const astray = await later.createPaymentPayload(termsOf(keyed))
+  const again = await callTool(url, { args, meta: { [PAYMENT]: astray } })
+  const retried = await later.createPaymentPayload(termsOf(again))
+  expectCompleted(t, await callTool(url, { args, meta: { [PAYMENT]: retried } }))
+})

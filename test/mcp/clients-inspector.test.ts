@@ -1,0 +1,66 @@
+// A purchase by hand, with the inspector's command line, in both eras of the protocol.
+import { randomUUID } from 'node:crypto'
+import { subscribe } from 'node:diagnostics_channel'
+import type { IncomingMessage } from 'node:http'
+import t from 'tap'
+import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { expectCompleted, openWallet, TOOL, type ToolResult, termsOf } from './buyer.ts'
+import { openInspector } from './inspector.ts'
+
+const till = openTill()
+const system = await startSystem({ overrides: { facilitator: till } })
+t.teardown(() => system[Symbol.asyncDispose]())
+
+/** Methods that were asked for, where the protocol has them in a header. */
+const asks: unknown[] = []
+subscribe('http.server.request.start', (message) => {
+  asks.push((message as { request: IncomingMessage }).request.headers['mcp-method'])
+})
+
+for (const era of ['legacy', 'modern']) {
+  t.test(era, async (t) => {
+    await using inspector = await openInspector(system.url('/'))
+    const run = (method: string, ...more: string[]) => inspector.run('--protocol-era', era, '--method', method, ...more)
+
+    const strict = await run('tools/list', '--strict')
+    t.equal(strict.code, 0, strict.errors)
+    const listed = await run('tools/list')
+    t.equal(listed.code, 0, listed.errors)
+    t.equal(listed.printed?.result?.tools?.length, 26)
+
+    const path = `/${randomUUID()}`
+    system.site.pages.set(path, { body: PAGE })
+    const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
+    const key = `service/idempotency-key="${randomUUID()}"`
+    const call = (...metadata: string[]) =>
+      run(
+        'tools/call',
+        '--tool-name',
+        TOOL,
+        '--tool-args-json',
+        JSON.stringify(args),
+        '--tool-metadata',
+        key,
+        ...metadata,
+      )
+    const asked = await call()
+    t.equal(asked.code, 5, 'the tool answered with an error')
+    const terms = termsOf(asked.printed?.result as ToolResult)
+
+    asks.length = 0
+    const payment = await openWallet().createPaymentPayload(terms)
+    const before = till.settled.length
+    const bought = await call(`x402/payment=${JSON.stringify(payment)}`)
+    t.equal(bought.code, 0, bought.errors)
+    t.equal(
+      asks.includes('tasks/get'),
+      era === 'modern',
+      `it waits ${era === 'modern' ? 'for its task' : 'in its call'}`,
+    )
+    const { bytes } = expectCompleted(t, bought.printed?.result as ToolResult)
+    const again = await call()
+    t.equal(again.code, 0, again.errors)
+    t.equal(expectCompleted(t, again.printed?.result as ToolResult).bytes, bytes)
+    t.equal(till.settled.length, before + 1)
+  })
+}

@@ -1,0 +1,44 @@
+// The inspector's command line, with a home of its own.
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { ToolResult } from './buyer.ts'
+
+const MANIFEST = createRequire(import.meta.url).resolve('@modelcontextprotocol/inspector/package.json')
+
+export interface Inspection {
+  /** 0: fine; 5: the tool answered with an error; 6: --strict found a schema that some models refuse. */
+  code: number
+  /** What it printed as JSON; undefined where that was nothing. */
+  printed?: { result?: ToolResult & { tools?: Record<string, unknown>[] } }
+  errors: string
+}
+
+export interface Inspector extends AsyncDisposable {
+  run(...args: string[]): Promise<Inspection>
+}
+
+export async function openInspector(url: string): Promise<Inspector> {
+  const home = await mkdtemp(join(tmpdir(), 'countersign-inspector-'))
+  const { bin } = createRequire(import.meta.url)(MANIFEST) as { bin: Record<string, string> }
+  const program = join(dirname(MANIFEST), bin['mcp-inspector'] ?? '')
+  const fixed = ['--cli', new URL('/mcp', url).href, '--transport', 'http', '--format', 'json']
+  return {
+    run: (...args) =>
+      new Promise((resolve) => {
+        const env = { ...process.env, HOME: home, NODE_OPTIONS: '' }
+        execFile(
+          process.execPath,
+          [program, ...fixed, ...args],
+          { env, maxBuffer: 1 << 24 },
+          (error, stdout, errors) => {
+            const code = error ? Number(error.code ?? -1) : 0
+            resolve({ code, errors, ...(stdout.trim() && { printed: JSON.parse(stdout) }) })
+          },
+        )
+      }),
+    [Symbol.asyncDispose]: () => rm(home, { recursive: true, force: true }),
+  }
+}

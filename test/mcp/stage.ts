@@ -1,0 +1,29 @@
+// The endpoint alone, with features of a test's own, on an API that is open already.
+import Fastify from 'fastify'
+import type { Api } from '../../server/context.ts'
+import { mountMcp } from '../../server/http/mcp/endpoint.ts'
+import type { Feature } from '../../server/http/mcp/server.ts'
+import type { Tool } from '../../server/http/mcp/tool.ts'
+
+export interface Stage extends AsyncDisposable {
+  url: string
+}
+
+export async function openStage(api: Api, features: readonly Feature[]): Promise<Stage> {
+  const app = Fastify({ forceCloseConnections: true })
+  await mountMcp(app, api, features)
+  const address = await app.listen({ host: '127.0.0.1', port: 0 })
+  return { url: `${address}/mcp`, [Symbol.asyncDispose]: () => app.close() }
+}
+
+/** A tool that does what a test wants. */
+export function makeTool(name: string, call: Tool['call']): Tool {
+  const annotations = {
+    title: name,
+    readOnlyHint: true,
+    destructiveHint: false,
+    idempotentHint: true,
+    openWorldHint: false,
+  }
+  return { descriptor: { name, title: name, description: name, inputSchema: { type: 'object' }, annotations }, call }
+}

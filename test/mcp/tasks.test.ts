@@ -1,0 +1,261 @@
+// Tasks on the paid tool: what a client that declares the extension is given in place of waiting.
+import { randomUUID } from 'node:crypto'
+import {
+  CancelTaskResultV2Schema,
+  CreateTaskResultV2Schema,
+  GetTaskResultV2Schema,
+  UpdateTaskResultV2Schema,
+} from '@modelcontextprotocol/ext-tasks/core/v2'
+import t, { type Test } from 'tap'
+import { holdPage } from '../site.ts'
+import { harbourClaim, type Outcome, openTill, PAGE, startSystem } from '../system.ts'
+import {
+  callTool,
+  expectCompleted,
+  expectNonCompleted,
+  type Manner,
+  post,
+  readAnswer,
+  sign,
+  type ToolResult,
+  termsOf,
+} from './buyer.ts'
+
+const KEY = 'service/idempotency-key'
+const PAYMENT = 'x402/payment'
+const EXTENSION = 'io.modelcontextprotocol/tasks'
+const TASKS: Manner = { modern: true, capabilities: { extensions: { [EXTENSION]: {} } } }
+
+const till = openTill()
+const system = await startSystem({ overrides: { facilitator: till } })
+t.teardown(() => system[Symbol.asyncDispose]())
+const twinTill = openTill()
+const twin = await system.openTwin({ facilitator: twinTill })
+t.teardown(() => twin[Symbol.asyncDispose]())
+const url = system.url('/')
+
+interface Schema {
+  safeParse(value: unknown): { error?: Error }
+}
+
+/** As the extension's own clients read it. */
+function expectShape(t: Test, schema: Schema, value: unknown) {
+  t.equal(schema.safeParse(value).error?.message, undefined, 'has the shape of the extension')
+}
+
+/** What the next settlement comes to, whichever worker asks for it. */
+function nextSettlement(outcome: Outcome) {
+  const once: Outcome = () => {
+    till.outcomes.length = twinTill.outcomes.length = 0
+    return outcome()
+  }
+  till.outcomes.push(once)
+  twinTill.outcomes.push(once)
+}
+
+/** The next settlement is made when it is released, and says when it was asked for. */
+function holdSettlement() {
+  const reached = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<undefined>()
+  nextSettlement(() => {
+    reached.resolve()
+    return released.promise
+  })
+  return { reached: reached.promise, release: () => released.resolve(undefined) }
+}
+
+interface Task extends ToolResult {
+  taskId: string
+  status: string
+  statusMessage?: string
+  createdAt: string
+  lastUpdatedAt: string
+  ttlMs: number | null
+  pollIntervalMs?: number
+  result?: ToolResult
+}
+
+/** A signed order of a page that is held back. */
+async function order(page: { status?: number; body: string } = { body: PAGE }) {
+  const path = `/${randomUUID()}`
+  const held = holdPage(page)
+  system.site.pages.set(path, held.page)
+  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
+  const key = randomUUID()
+  const { payment } = await sign(url, { args, meta: { [KEY]: key } })
+  const paid = { args, meta: { [KEY]: key, [PAYMENT]: payment } }
+  return { args, key, held, path, payment, paid, unpaid: { args, meta: { [KEY]: key } } }
+}
+
+async function openTask(t: Test, page?: { status?: number; body: string }) {
+  const ordered = await order(page)
+  const task = (await callTool(url, { ...ordered.paid, ...TASKS })) as Task
+  expectShape(t, CreateTaskResultV2Schema, task)
+  await ordered.held.reached
+  return { ...ordered, task }
+}
+
+async function ask(method: string, taskId: string, { at = url, manner = TASKS } = {}) {
+  return readAnswer(await post(at, method, { taskId }, manner))
+}
+
+async function getTask(t: Test, taskId: string, at = url): Promise<Task> {
+  const { result } = await ask('tasks/get', taskId, { at })
+  expectShape(t, GetTaskResultV2Schema, result)
+  t.equal(result?.taskId, taskId)
+  return result as Task
+}
+
+t.test('a paid call becomes a task, which any process answers for', async (t) => {
+  const { task, held, paid, unpaid } = await openTask(t)
+  t.match(task, { resultType: 'task', status: 'working', ttlMs: null })
+  t.equal(task.taskId, task._meta?.['service/recovery-token'], 'its id is the credential of its request')
+  t.equal(task._meta?.[KEY], unpaid.meta[KEY])
+  t.ok((task.pollIntervalMs ?? 0) >= 1000)
+  for (const at of [url, twin.address]) {
+    const working = await getTask(t, task.taskId, at)
+    t.match(working, { status: 'working', createdAt: task.createdAt, ttlMs: null, statusMessage: /source/ })
+    t.notOk(working.result)
+  }
+  const again = (await callTool(twin.address, { ...unpaid, ...TASKS })) as Task
+  t.equal(again.taskId, task.taskId, 'the same call, the same task')
+
+  held.release()
+  const patient = await callTool(url, paid)
+  const { bytes } = expectCompleted(t, patient)
+  for (const at of [url, twin.address]) {
+    const done = await getTask(t, task.taskId, at)
+    t.equal(done.status, 'completed')
+    t.equal(done.result?.resultType, 'complete')
+    t.equal(expectCompleted(t, done.result as ToolResult).bytes, bytes)
+    t.ok(Number(done.ttlMs) > 86_000_000)
+  }
+  expectCompleted(t, await callTool(url, { ...unpaid, ...TASKS }))
+})
+
+t.test('what is known at once is no task: a price, a refusal, a result', async (t) => {
+  const { held, paid, args } = await order()
+  t.ok(termsOf(await callTool(url, { args, ...TASKS })))
+  const refused = await callTool(url, { args: { ...args, source_url: 'https://localhost/' }, ...TASKS })
+  expectNonCompleted(t, refused, 'failed', 'source_blocked')
+  held.release()
+  const { bytes } = expectCompleted(t, await callTool(url, paid))
+  t.equal(expectCompleted(t, await callTool(url, { ...paid, ...TASKS })).bytes, bytes)
+})
+
+t.test('the stages of the work are told', async (t) => {
+  const settlement = holdSettlement()
+  const { task, held, paid } = await openTask(t)
+  held.release()
+  await settlement.reached
+  t.match(await getTask(t, task.taskId), { status: 'working', statusMessage: /being settled/, pollIntervalMs: 3000 })
+  settlement.release()
+  expectCompleted(t, await callTool(url, paid))
+})
+
+t.test('a payment that provably did not settle ends the task with the terms', async (t) => {
+  nextSettlement(() => ({ kind: 'unpaid', reason: 'insufficient_funds' }))
+  const { task, held, unpaid: repeated } = await openTask(t)
+  held.release()
+  t.ok(termsOf(await callTool(url, repeated)))
+  const done = await getTask(t, task.taskId)
+  t.equal(done.status, 'completed')
+  t.ok(termsOf(done.result as ToolResult))
+})
+
+t.test('a verification that failed is a task that is completed, by an error', async (t) => {
+  const { task, held, paid } = await openTask(t, { status: 404, body: 'no' })
+  held.release()
+  await callTool(url, paid)
+  const done = await getTask(t, task.taskId)
+  t.equal(done.status, 'completed')
+  expectNonCompleted(t, done.result as ToolResult, 'failed', 'source_http_status')
+})
+
+t.test('cancelled before its source is read: nothing is charged, and the payment is free again', async (t) => {
+  const before = till.settled.length
+  const { task, held, paid, args, payment, unpaid } = await openTask(t)
+  const { result } = await ask('tasks/cancel', task.taskId, { at: twin.address })
+  expectShape(t, CancelTaskResultV2Schema, result)
+  t.match(await getTask(t, task.taskId), { status: 'cancelled', result: undefined })
+  expectNonCompleted(t, await callTool(url, unpaid), 'failed', 'cancelled')
+  t.notOk((await ask('tasks/cancel', task.taskId)).error, 'once more')
+
+  // The worker that is at it comes back with the page, and can do nothing with it.
+  held.release()
+  const anew = { args, meta: { [KEY]: randomUUID(), [PAYMENT]: payment } }
+  expectCompleted(t, await callTool(url, anew))
+  t.match(await getTask(t, task.taskId), { status: 'cancelled' })
+  expectNonCompleted(t, await callTool(url, paid), 'failed', 'cancelled')
+  t.ok(till.settled.length <= before + 1)
+  const rows = await system.sql(
+    `select l.outcome, l.reason from payment_ledger l join verification_requests r on r.id = l.request_id
+     where r.key_hash = sha256(convert_to($1, 'UTF8'))`,
+    [unpaid.meta[KEY]],
+  )
+  t.same(rows, [{ outcome: 'failed', reason: 'cancelled' }])
+})
+
+t.test('cancelled too late: it is acknowledged, and the work is done and paid', async (t) => {
+  const { task, held, paid } = await openTask(t)
+  await system.sql(`create function wait_for_cancel() returns trigger language plpgsql as $$ begin return new; end $$`)
+  held.release()
+  expectCompleted(t, await callTool(url, paid))
+  const { result } = await ask('tasks/cancel', task.taskId)
+  expectShape(t, CancelTaskResultV2Schema, result)
+  t.match(await getTask(t, task.taskId), { status: 'completed' })
+  expectCompleted(t, await callTool(url, paid))
+})
+
+t.test('an update is acknowledged and changes nothing', async (t) => {
+  const { task, held, paid } = await openTask(t)
+  const sent = await post(
+    url,
+    'tasks/update',
+    { taskId: task.taskId, inputResponses: { x: { action: 'accept' } } },
+    TASKS,
+  )
+  expectShape(t, UpdateTaskResultV2Schema, (await readAnswer(sent)).result)
+  t.match(await getTask(t, task.taskId), { status: 'working' })
+  held.release()
+  expectCompleted(t, await callTool(url, paid))
+})
+
+t.test('no client that does not declare them hears of tasks', async (t) => {
+  const { task, held, paid } = await openTask(t)
+  for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
+    const response = await post(url, method, { taskId: task.taskId }, { modern: true })
+    t.match(await readAnswer(response), {
+      error: { code: -32021, data: { requiredCapabilities: { extensions: { [EXTENSION]: {} } } } },
+    })
+    t.ok((await ask(method, task.taskId, { manner: {} })).error, `${method} before 2026-07-28`)
+  }
+  t.match(await getTask(t, task.taskId), { status: 'working' }, 'and nothing was cancelled')
+  held.release()
+  expectCompleted(t, await callTool(url, { ...paid, modern: true }))
+})
+
+t.test('an id that is not a task', async (t) => {
+  const { task, held } = await openTask(t)
+  const wrong = [`${task.taskId}x`, task.taskId.replace(/.$/, (c) => (c === 'A' ? 'B' : 'A')), randomUUID(), 'x', '']
+  for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel'])
+    for (const taskId of wrong) t.match(await ask(method, taskId), { error: { code: -32602 } }, `${method} ${taskId}`)
+  t.match(await getTask(t, task.taskId), { status: 'working' })
+  held.release()
+})
+
+t.test('a task past its retention', async (t) => {
+  const { task, held, paid } = await openTask(t)
+  held.release()
+  const { result } = expectCompleted(t, await callTool(url, paid))
+  await system.sql(`update verification_requests set changed_at = now() - interval '2 days' where id = $1`, [
+    result.request_id,
+  ])
+  await using late = await system.openTwin()
+  t.match(await ask('tasks/get', task.taskId, { at: late.address }), { error: { code: -32602, message: /expired/ } })
+})
+
+t.test('the extension is declared', async (t) => {
+  const { result } = await readAnswer(await post(url, 'server/discover', {}, { modern: true }))
+  t.match(result?.capabilities, { extensions: { [EXTENSION]: {} } })
+})

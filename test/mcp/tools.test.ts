@@ -1,0 +1,206 @@
+// How tools are described, and what becomes of what they do: results, reports of progress, failures.
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import t from 'tap'
+import { AppError } from '../../server/errors.ts'
+import { resultOf, type Tool, type ToolDescriptor } from '../../server/http/mcp/tool.ts'
+import { toolsFeature } from '../../server/http/mcp/tools.ts'
+import { openOffice } from '../control/office.ts'
+import { ERAS, envelope, openCaller } from './caller.ts'
+import { makeTool, openStage } from './stage.ts'
+
+const office = await openOffice()
+t.teardown(() => office[Symbol.asyncDispose]())
+const url = new URL('/mcp', office.api.baseUrl).href
+
+async function stageOf(t: import('tap').Test, tools: Tool[]) {
+  const stage = await openStage(office.api, [toolsFeature(tools)])
+  t.teardown(() => stage[Symbol.asyncDispose]())
+  return { url: stage.url, ...openCaller(stage.url) }
+}
+
+t.test('the list', async (t) => {
+  const { ask } = openCaller(url)
+  const { tools } = (await ask('tools/list')).body.result as { tools: ToolDescriptor[] }
+  t.same((await ask('tools/list', {}, { era: 'legacy' })).body.result.tools, tools, 'is the same in both eras')
+  t.equal(tools.length, 26)
+  t.equal(new Set(tools.map(({ name }) => name)).size, 26)
+  const ajv = new Ajv2020({ strict: true, strictTypes: false })
+  addFormats.default(ajv)
+  for (const { name, title, description, inputSchema, outputSchema, annotations } of tools) {
+    t.match(name, /^service_[a-z_]{1,24}$/)
+    t.ok(title)
+    t.match(description, /^[\x20-\x7e\n]{40,1200}$/, `${name} is described`)
+    t.equal(inputSchema.type, 'object')
+    t.equal(inputSchema.additionalProperties, false, `${name} takes nothing else`)
+    for (const keyword of ['anyOf', 'oneOf', 'allOf', '$ref']) t.notOk(keyword in inputSchema, `${name}: ${keyword}`)
+    t.equal(outputSchema, undefined, `${name}: an error would not meet it`)
+    t.doesNotThrow(() => ajv.compile(inputSchema), name)
+    t.notMatch(JSON.stringify(inputSchema), /"type":\[/, `${name}: no lists of types`)
+    const hints = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+    for (const hint of hints) t.equal(typeof annotations?.[hint], 'boolean', `${name}: ${hint}`)
+    t.notOk(annotations?.readOnlyHint && annotations.destructiveHint, name)
+    for (const [argument, schema] of Object.entries(inputSchema.properties ?? {}))
+      t.ok(JSON.stringify(schema).includes('"description"'), `${name}.${argument} is described`)
+    t.notOk(inputSchema.required?.includes('service_key'), `${name}: the key may come in Authorization`)
+  }
+  const keyed = tools.filter(({ inputSchema }) => inputSchema.properties?.service_key).map(({ name }) => name)
+  const keyless = ['service_register', 'service_receipt_verify', 'service_verify_source']
+  t.same(
+    tools
+      .map(({ name }) => name)
+      .filter((name) => !keyed.includes(name))
+      .sort(),
+    keyless.sort(),
+  )
+})
+
+t.test('arguments that the schema refuses, the tool refuses', async (t) => {
+  const { ask, call } = openCaller(url)
+  const { tools } = (await ask('tools/list')).body.result as { tools: ToolDescriptor[] }
+  for (const { name, inputSchema } of tools.filter(({ name }) => name !== 'service_verify_source')) {
+    const key = inputSchema.properties?.service_key ? { service_key: (await office.register()).key } : {}
+    for (const required of inputSchema.required ?? []) {
+      const { type } = (inputSchema.properties?.[required] ?? {}) as { type?: string }
+      const { structuredContent, isError } = await call(name, { ...key, [required]: type === 'object' ? 'x' : {} })
+      t.equal(isError, true, `${name}.${required}`)
+      t.match(structuredContent, { error: { code: /^(invalid_request|not_found)$/, retryable: false } }, name)
+    }
+    const unknown = await call(name, { ...key, surprise: 1 })
+    t.equal(unknown.structuredContent.error.code, 'invalid_request', name)
+  }
+})
+
+t.test('without the paid tool', async (t) => {
+  const desk = await office.openDesk({ MCP_VERIFICATION_ENABLED: 'false' })
+  t.teardown(() => desk[Symbol.asyncDispose]())
+  const { ask } = openCaller(new URL('/mcp', desk.api.baseUrl).href)
+  for (const era of ERAS) {
+    const { tools } = (await ask('tools/list', {}, { era })).body.result
+    t.equal(tools.length, 25)
+    t.notOk(tools.some(({ name }: ToolDescriptor) => name === 'service_verify_source'))
+    const called = await ask('tools/call', { name: 'service_verify_source', arguments: {} }, { era })
+    t.equal(called.body.error.code, -32_602)
+  }
+})
+
+for (const era of ERAS) {
+  t.test(`${era}: an unknown tool, or arguments that are no object`, async (t) => {
+    const { ask } = openCaller(url)
+    for (const params of [
+      { name: 'nope' },
+      { name: '' },
+      {},
+      { name: 5 },
+      { name: 'service_usage_get', arguments: 'x' },
+    ]) {
+      const answer = await ask('tools/call', params, { era, headers: { 'mcp-name': String(params.name ?? '') } })
+      t.ok([-32_602, -32_020].includes(answer.body.error.code), JSON.stringify(params))
+    }
+    t.equal((await ask('tools/call', { name: 'nope' }, { era })).body.error.code, -32_602)
+  })
+
+  t.test(`${era}: what a tool throws`, async (t) => {
+    const tools = [
+      makeTool('fault', async () => {
+        throw new Error('the password is hunter2')
+      }),
+      makeTool('refusal', async () => {
+        throw new AppError('daily_limit', 'No more today.', { headers: { 'retry-after': '60' } })
+      }),
+      makeTool('nothing', async () => Promise.reject(undefined)),
+    ]
+    const { call } = await stageOf(t, tools)
+    for (const name of ['fault', 'nothing']) {
+      const fault = await call(name, {}, { era })
+      t.equal(fault.isError, true)
+      t.match(fault.structuredContent, { error: { code: 'internal_error', retryable: true } })
+      t.notMatch(JSON.stringify(fault), /hunter2|at .*\.ts/)
+    }
+    const refusal = await call('refusal', {}, { era })
+    const body = { error: { code: 'daily_limit', message: 'No more today.', retryable: true } }
+    t.same(refusal.structuredContent, body)
+    t.same(refusal.content, [{ type: 'text', text: JSON.stringify(body) }])
+    t.equal(refusal._meta['service/retry-after-seconds'], 60)
+  })
+
+  t.test(`${era}: what any other method throws`, async (t) => {
+    const stage = await openStage(office.api, [
+      {
+        capabilities: { prompts: {} },
+        install(server) {
+          server.setRequestHandler('prompts/get', () => {
+            throw Object.assign(new Error('the password is hunter2'), { code: 7, data: { password: 'hunter2' } })
+          })
+        },
+      },
+    ])
+    t.teardown(() => stage[Symbol.asyncDispose]())
+    const { status, text, body } = await openCaller(stage.url).ask('prompts/get', { name: 'x' }, { era })
+    t.equal(status, 200)
+    t.equal(body.error.code, -32_603)
+    t.notMatch(text, /hunter2/)
+  })
+
+  t.test(`${era}: progress is streamed to whoever asked for it and can read it`, async (t) => {
+    const reporting = makeTool('work', async (_args, { progress }) => {
+      progress?.(1, 3, 'one')
+      progress?.(1, 3, 'not further')
+      progress?.(3, 3, 'three')
+      return resultOf({ done: true })
+    })
+    const { url, post } = await stageOf(t, [reporting])
+    const { body, headers } = envelope('tools/call', { name: 'work' }, { era, meta: { progressToken: 'token' } })
+    const streamed = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+      body: JSON.stringify(body),
+    })
+    t.equal(streamed.headers.get('content-type'), 'text/event-stream')
+    const messages = [...(await streamed.text()).matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
+    const report = (progress: number, message: string) => ({
+      method: 'notifications/progress',
+      params: { progressToken: 'token', progress, total: 3, message },
+    })
+    t.match(messages, [report(1, 'one'), report(3, 'three'), { id: 1, result: { structuredContent: { done: true } } }])
+    t.equal(messages.length, 3)
+    const quiet = [
+      envelope('tools/call', { name: 'work' }, { era }),
+      envelope(
+        'tools/call',
+        { name: 'work' },
+        { era, meta: { progressToken: 1 }, headers: { accept: 'application/json' } },
+      ),
+    ]
+    for (const { body, headers } of quiet) {
+      const answer = await post(body, headers)
+      t.match(answer.headers.get('content-type'), /^application\/json/)
+      t.match(answer.body.result.structuredContent, { done: true })
+    }
+  })
+
+  t.test(`${era}: a tool learns that its caller is gone`, async (t) => {
+    const started = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<void>()
+    const waiting = makeTool('wait', async (_args, { credentials: { signal } }) => {
+      signal.addEventListener('abort', () => ended.resolve(), { once: true })
+      started.resolve()
+      await ended.promise
+      return resultOf({})
+    })
+    const { url } = await stageOf(t, [waiting])
+    const { body, headers } = envelope('tools/call', { name: 'wait' }, { era })
+    const leaving = new AbortController()
+    const asked = fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: '*/*', ...headers },
+      body: JSON.stringify(body),
+      signal: leaving.signal,
+    })
+    await started.promise
+    leaving.abort()
+    await t.rejects(asked)
+    await ended.promise
+    t.pass('the signal came')
+  })
+}

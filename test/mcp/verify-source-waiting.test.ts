@@ -1,0 +1,174 @@
+// What a caller of the paid tool hears while it waits, and what becomes of the work when it stops waiting.
+import { randomUUID } from 'node:crypto'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import t from 'tap'
+import { holdPage } from '../site.ts'
+import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import {
+  callTool,
+  expectCompleted,
+  expectNonCompleted,
+  type Manner,
+  type Message,
+  messagesOf,
+  post,
+  sign,
+  TOOL,
+  type ToolResult,
+} from './buyer.ts'
+
+const KEY = 'service/idempotency-key'
+const PAYMENT = 'x402/payment'
+
+const till = openTill()
+/** What verification of a payment waits for, one entry for each. */
+const gates: (() => Promise<void>)[] = []
+const verify = async (...given: Parameters<typeof till.verify>) => {
+  await gates.shift()?.()
+  return till.verify(...given)
+}
+const system = await startSystem({ overrides: { facilitator: { ...till, verify } } })
+t.teardown(() => system[Symbol.asyncDispose]())
+const url = system.url('/')
+
+async function order(page: { status?: number; body: string } = { body: PAGE }) {
+  const path = `/${randomUUID()}`
+  const held = holdPage(page)
+  system.site.pages.set(path, held.page)
+  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
+  const key = randomUUID()
+  const { payment } = await sign(url, { args, meta: { [KEY]: key } })
+  return { args, key, held, unpaid: { args, meta: { [KEY]: key } }, meta: { [KEY]: key, [PAYMENT]: payment } }
+}
+
+/** A call whose messages are read one by one. */
+async function listen(args: object, meta: object, manner: Manner) {
+  const response = await post(url, 'tools/call', { name: TOOL, arguments: args, _meta: meta }, manner)
+  const messages = messagesOf(response)
+  const next = async () => {
+    const { value } = await messages.next()
+    return value as Message | undefined
+  }
+  return { response, next }
+}
+
+/** The next response this process begins, as its server sees it. */
+function nextResponse(): Promise<ServerResponse> {
+  const { promise, resolve } = Promise.withResolvers<ServerResponse>()
+  const hear = (message: unknown) => {
+    const { request, response } = message as { request: { url?: string }; response: ServerResponse }
+    if (request.url !== '/mcp') return
+    unsubscribe('http.server.request.start', hear)
+    resolve(response)
+  }
+  subscribe('http.server.request.start', hear)
+  return promise
+}
+
+for (const modern of [false, true]) {
+  t.test(`stages are reported as they are reached, ${modern ? '2026-07-28' : 'before 2026-07-28'}`, async (t) => {
+    const { args, held, meta } = await order()
+    const settling = Promise.withResolvers<undefined>()
+    till.outcomes.push(() => settling.promise)
+    const call = await listen(args, { ...meta, progressToken: 'a-token' }, { modern })
+    t.match(call.response.headers.get('content-type'), /^text\/event-stream/)
+    const told: number[] = []
+    const hear = async () => {
+      const message = await call.next()
+      const params = message?.params as { progress: number; total: number; progressToken: string; message: string }
+      t.match(message, { method: 'notifications/progress', params: { progressToken: 'a-token', total: 5 } })
+      t.match(params.message, /\w/)
+      told.push(params.progress)
+    }
+    await hear()
+    t.same(told, [1], 'paid, while the source is not even read')
+    held.release()
+    await hear()
+    await hear()
+    t.same(told, [1, 2, 3], 'read and assessed, while the payment is not settled')
+    settling.resolve(undefined)
+    await hear()
+    await hear()
+    t.same(told, [1, 2, 3, 4, 5])
+    const last = await call.next()
+    expectCompleted(t, last?.result as ToolResult)
+    t.equal(await call.next(), undefined, 'and nothing after the result')
+  })
+}
+
+t.test('who asks for no progress is answered in JSON, and so is who has nothing to wait for', async (t) => {
+  const { args, held, meta, unpaid } = await order()
+  held.release()
+  const asked = await listen(args, { ...unpaid.meta, progressToken: 1 }, {})
+  t.match(asked.response.headers.get('content-type'), /^application\/json/, 'the price')
+  const silent = await listen(args, meta, {})
+  t.match(silent.response.headers.get('content-type'), /^application\/json/)
+  expectCompleted(t, (await silent.next())?.result as ToolResult)
+  const replay = await listen(args, { ...meta, progressToken: 1 }, {})
+  t.match(replay.response.headers.get('content-type'), /^application\/json/, 'a replay')
+})
+
+t.test('a failure ends the reports', async (t) => {
+  const { args, held, meta } = await order({ status: 500, body: 'no' })
+  held.release()
+  const call = await listen(args, { ...meta, progressToken: 7 }, {})
+  const heard: Message[] = []
+  for (let message = await call.next(); message; message = await call.next()) heard.push(message)
+  const last = heard.pop()
+  t.same(
+    heard.map(({ params }) => params?.progress),
+    [1],
+  )
+  expectNonCompleted(t, last?.result as ToolResult, 'failed', 'source_http_status')
+})
+
+for (const modern of [false, true]) {
+  const era = modern ? '2026-07-28' : 'before 2026-07-28'
+  t.test(`gone after the payment was taken: the work goes on, ${era}`, async (t) => {
+    const { args, held, meta, unpaid } = await order()
+    const leaving = new AbortController()
+    const call = await listen(args, { ...meta, progressToken: 1 }, { modern, signal: leaving.signal })
+    t.match(await call.next(), { params: { progress: 1 } })
+    leaving.abort()
+    held.release()
+    expectCompleted(t, await callTool(url, unpaid))
+    t.equal(till.settled.filter(({ bound }) => samePayer(bound.identity.payer, meta[PAYMENT])).length, 1)
+  })
+
+  t.test(`gone before the payment was taken: nothing is bound, ${era}`, async (t) => {
+    const { args, held, meta, unpaid, key } = await order()
+    held.release()
+    const [verifying, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    gates.push(async () => {
+      verifying.resolve()
+      await released.promise
+    })
+    const leaving = new AbortController()
+    const seen = nextResponse()
+    const call = listen(args, meta, { modern, signal: leaving.signal })
+    await verifying.promise
+    const closed = once(await seen, 'close')
+    leaving.abort()
+    await t.rejects(call)
+    await closed
+    released.resolve()
+    // By the end of a purchase that came later, the one that was left has come as far as it ever will.
+    const later = await order()
+    later.held.release()
+    expectCompleted(t, await callTool(url, { args: later.args, meta: later.meta }))
+    const rows = await system.sql(
+      `select state, payment from verification_requests where key_hash = sha256(convert_to($1, 'UTF8'))`,
+      [key],
+    )
+    t.same(rows, [{ state: 'quoted', payment: null }])
+    t.equal(till.settled.filter(({ bound }) => samePayer(bound.identity.payer, meta[PAYMENT])).length, 0)
+    expectCompleted(t, await callTool(url, { ...unpaid, meta }))
+  })
+}
+
+function samePayer(payer: string, payment: unknown): boolean {
+  const { payload } = payment as { payload: { authorization: { from: string } } }
+  return payload.authorization.from.toLowerCase() === payer
+}
