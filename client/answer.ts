@@ -1,5 +1,5 @@
 // What the service can say to a purchase or its recovery, read from one HTTP response.
-import { decodeBase64Json } from './bytes.ts'
+import { decodeBase64Json, readBody } from './bytes.ts'
 import type { Failure, PaymentRequired } from './error.ts'
 import type { VerificationResult } from './result.ts'
 
@@ -40,7 +40,7 @@ export type Answer = Completed | Pending | Refused
 
 /** Reads the body to its end; throws what the connection throws. `now` is for a Retry-After given as a date. */
 export async function readAnswer(response: Response, now: number): Promise<Answer> {
-  const bytes = new Uint8Array(await response.arrayBuffer())
+  const bytes = await readBody(response, MAX_ANSWER)
   const body = parseObject(bytes)
   if (response.status === 200) return readCompleted(response, bytes, body)
   if (response.status === 202) return readPending(response, body, now)
@@ -127,6 +127,9 @@ function asObject(value: unknown): Record<string, unknown> | null {
     ? (value as Record<string, unknown>)
     : null
 }
+
+/** Several times the largest result or page of the chain there is. In bytes. */
+export const MAX_ANSWER = 16 * 1024 * 1024
 
 // Busy, or broken between here and there. A 422 is retryable too, but as another purchase.
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])

@@ -2,6 +2,7 @@
 import type { ChainPoint } from './chain.ts'
 import { readVerifierKey } from './checkpoint.ts'
 import { buildKeyRing, type PinnedKey } from './keys.ts'
+import type { TreeHead } from './merkle.ts'
 
 /** The command was called wrongly. */
 export class UsageError extends Error {}
@@ -13,10 +14,22 @@ export function readPin(pin: string): PinnedKey {
   return { key_id: Number(id), pubkey_hex: hex }
 }
 
-export function readPoint(option: string, point: string): ChainPoint {
-  const [, serial, hash] = /^(\d+):([0-9a-f]{64})$/.exec(point) ?? []
-  if (serial === undefined || hash === undefined) throw new UsageError(`${option} ${point} is not SERIAL:HASH.`)
-  return { serial: Number(serial), receipt_hash: hash }
+export function readPoint(option: string, point: string, least = 1): ChainPoint {
+  const [serial, hash] = readNumbered(point)
+  if (!(serial >= least)) throw new UsageError(`${option} ${point} is not SERIAL:HASH.`)
+  return { serial, receipt_hash: hash }
+}
+
+export function readTree(option: string, tree: string): TreeHead {
+  const [size, root] = readNumbered(tree)
+  if (!(size >= 1)) throw new UsageError(`${option} ${tree} is not SIZE:ROOT.`)
+  return { tree_size: size, root_hash: root }
+}
+
+/** NaN for what is not a number and 64 hex characters, or a number that cannot be told from its neighbours. */
+function readNumbered(text: string): [number: number, hex: string] {
+  const [, number = '', hex = ''] = /^(\d+):([0-9a-f]{64})$/.exec(text) ?? []
+  return [number !== '' && Number.isSafeInteger(Number(number)) ? Number(number) : Number.NaN, hex]
 }
 
 export function readUrl(url: string): string {

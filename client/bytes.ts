@@ -7,6 +7,33 @@ export function sha256Hex(data: Uint8Array | string): string {
   return bytesToHex(sha256(typeof data === 'string' ? utf8ToBytes(data) : data))
 }
 
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    joined.set(part, at)
+    at += part.length
+  }
+  return joined
+}
+
+/** The body of an answer. Throws a RangeError for one of more than `most` bytes, and what the connection throws. */
+export async function readBody(response: Response, most: number): Promise<Uint8Array> {
+  const reader = response.body?.getReader()
+  const parts: Uint8Array[] = []
+  for (let length = 0; reader; ) {
+    const { value, done } = await reader.read()
+    if (done) break
+    length += value.length
+    if (length > most) {
+      await reader.cancel()
+      throw new RangeError(`The answer is longer than ${most} bytes`)
+    }
+    parts.push(value)
+  }
+  return joinBytes(parts)
+}
+
 /** The bytes of standard base64, or null for anything else: whitespace, URL alphabet, stray bits, missing padding. */
 export function decodeBase64(text: string): Uint8Array | null {
   try {

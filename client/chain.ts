@@ -9,10 +9,10 @@ import {
   receiptHashFault,
   signatureFault,
 } from './attestation.ts'
-import { noteFault, readCheckpoint, readVerifierKey, type VerifierKey } from './checkpoint.ts'
+import { noteFault, readCheckpoint, readVerifierKeys, type VerifierKey } from './checkpoint.ts'
 import { type Check, Note, type Verification } from './checks.ts'
 import { describe, jsonFaults } from './json.ts'
-import { buildKeyRing, type KeyRing, type PinnedKey } from './keys.ts'
+import { buildKeyRing, type KeyRing, type PinnedKey, receiptKeys } from './keys.ts'
 import { TreeGrowth } from './merkle.ts'
 import { introductionSubject, isHandover } from './rotation.ts'
 import type { SignatureCheck } from './signature.ts'
@@ -28,9 +28,14 @@ export interface ChainOptions {
   keys: readonly PinnedKey[]
   /** The receipt just before the first one given; without it, a range that starts after serial 1 hangs in the air. */
   from?: ChainPoint
+  /** Receipts that were pinned before: the range must lead through each of them. */
+  through?: readonly ChainPoint[]
   /** The head that was pinned: the range must end there. */
   head?: ChainPoint
-  /** The signed head of the tree over the chain, and the verifier key that was pinned for it. */
+  /**
+   * The signed head of the tree over the chain, and the verifier key that was pinned for it. Keys of use `checkpoint`
+   * among `keys` count beside it. A verifier key without anything that it signed is a fault.
+   */
   checkpoint?: string
   vkey?: string
   /**
@@ -63,6 +68,7 @@ const CHECKS = [
   'receipt_hashes',
   'attested_times',
   'signatures',
+  'through',
   'head',
   'checkpoint',
 ] as const
@@ -76,7 +82,9 @@ export class ChainVerifier {
   readonly #tree = new TreeGrowth()
   /** Of the keys that are pinned or were introduced. */
   readonly #keyIds: Set<number>
-  readonly #verifierKey: VerifierKey | undefined
+  readonly #verifierKeys: VerifierKey[] | undefined
+  /** Those of `through` that have not come yet. */
+  #awaited: readonly ChainPoint[]
   #keyRing: KeyRing
   #count = 0
   #last: Attestation | undefined
@@ -84,10 +92,11 @@ export class ChainVerifier {
 
   constructor(options: ChainOptions) {
     this.#options = options
-    const ours = options.keys.filter(({ use }) => use === undefined || use === 'receipt')
+    const ours = receiptKeys(options.keys)
     this.#keyIds = new Set(ours.map((key) => key.key_id))
     this.#keyRing = buildKeyRing(ours)
-    this.#verifierKey = options.vkey === undefined ? undefined : readVerifierKey(options.vkey)
+    this.#verifierKeys = options.vkey === undefined ? undefined : readVerifierKeys(options.vkey, options.keys)
+    this.#awaited = options.through ?? []
   }
 
   add(value: unknown): void {
@@ -131,6 +140,10 @@ export class ChainVerifier {
     this.#lastIsSigned = false
     // A key is handed on by a signature, so that one is never left to the links.
     if ((this.#options.signatures ?? 'every') === 'every' || isHandover(next)) this.#checkSignature(next)
+    const met = this.#awaited.filter(({ serial }) => serial === next.serial)
+    const other = met.some(({ receipt_hash }) => receipt_hash !== next.receipt_hash)
+    this.#note('through', other ? at('is another receipt than the one that was pinned') : null)
+    this.#awaited = this.#awaited.filter((point) => !met.includes(point))
     this.#tree.append(next.receipt_hash)
     this.#last = next
   }
@@ -176,6 +189,8 @@ export class ChainVerifier {
       this.#checkSignature(last)
       this.#note('signatures', new Note('only the last signature and those that introduce keys were checked'))
     }
+    const missing = this.#awaited[0]
+    this.#note('through', missing ? `serial ${missing.serial}, which was pinned, is not among these` : null)
     this.#note('head', headFault(last, this.#options.head))
     this.#note('checkpoint', this.#checkpointFault(last))
   }
@@ -192,18 +207,19 @@ export class ChainVerifier {
 
   #checkpointFault(last: Attestation): string | Note | null {
     const { checkpoint: note, signatureCheck } = this.#options
-    const key = this.#verifierKey
-    if (note === undefined) return new Note('no checkpoint was given to compare with')
+    const keys = this.#verifierKeys
+    if (note === undefined)
+      return keys ? 'there is none to check with the verifier key' : new Note('no checkpoint was given to compare with')
     const checkpoint = readCheckpoint(note)
     if (!checkpoint) return 'what was given is not a checkpoint'
-    const fault = key && noteFault(note, key, signatureCheck)
+    const fault = keys && noteFault(note, keys, signatureCheck)
     if (fault) return `it ${fault}`
     if (checkpoint.tree_size !== last.serial)
       return `is of ${checkpoint.tree_size} receipts, and these end at ${last.serial}`
     const { tree_size, root_hash } = this.#tree.head()
     if (tree_size !== last.serial) return new Note('the tree was not recomputed: that takes the chain from serial 1')
     if (root_hash !== checkpoint.root_hash) return 'its root is not that of the tree over these receipts'
-    return key === undefined ? new Note('its signature was not checked: no verifier key was given') : null
+    return keys ? null : new Note('its signature was not checked: no verifier key was given')
   }
 
   /** The first of each name stays; a fault takes the place of a note. */

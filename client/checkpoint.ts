@@ -2,7 +2,7 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { decodeBase64 } from './bytes.ts'
-import { readPublicKey } from './keys.ts'
+import { type PinnedKey, readPublicKey } from './keys.ts'
 import type { TreeHead } from './merkle.ts'
 import { isSigned, type SignatureCheck } from './signature.ts'
 
@@ -12,6 +12,8 @@ export interface Checkpoint extends TreeHead {
 }
 
 const ED25519 = 1
+/** As many as the reference implementation of signed notes takes. */
+const MAX_SIGNATURES = 100
 
 /** What a checkpoint says, whoever signed it; null for what is none. */
 export function readCheckpoint(note: string): Checkpoint | null {
@@ -29,7 +31,7 @@ export function readCheckpoint(note: string): Checkpoint | null {
  * malformed pin.
  */
 export function checkpointFault(note: string, vkey: string, check?: SignatureCheck): string | null {
-  return noteFault(note, readVerifierKey(vkey), check)
+  return noteFault(note, [readVerifierKey(vkey)], check)
 }
 
 export interface VerifierKey {
@@ -38,10 +40,12 @@ export interface VerifierKey {
   publicKey: Uint8Array
 }
 
-export function noteFault(note: string, key: VerifierKey, check: SignatureCheck = isSigned): string | null {
+/** As `checkpointFault`, for several keys of one log: one of them must have signed, and none of them wrongly. */
+export function noteFault(note: string, keys: readonly VerifierKey[], check: SignatureCheck = isSigned): string | null {
   const checkpoint = readCheckpoint(note)
   if (!checkpoint) return 'is not a checkpoint'
-  if (checkpoint.origin !== key.name) return `is of the log ${checkpoint.origin}, not of ${key.name}`
+  const stranger = keys.find(({ name }) => name !== checkpoint.origin)
+  if (stranger) return `is of the log ${checkpoint.origin}, not of ${stranger.name}`
   const end = note.lastIndexOf('\n\n')
   if (!note.endsWith('\n')) return 'does not end with a newline'
   const lines = note
@@ -49,11 +53,15 @@ export function noteFault(note: string, key: VerifierKey, check: SignatureCheck 
     .split('\n')
     .map(readSignatureLine)
   if (lines.includes(null)) return 'has a signature line that cannot be read'
-  const ours = lines.filter((line) => line?.name === key.name && line.keyId === key.keyId)
-  if (ours.length === 0) return 'is not signed by the pinned key'
+  if (lines.length > MAX_SIGNATURES) return `has more than ${MAX_SIGNATURES} signature lines`
   const text = utf8ToBytes(note.slice(0, end + 1))
-  const good = ours.every((line) => line!.signature.length === 64 && check(text, line!.signature, key.publicKey))
-  return good ? null : 'has a wrong signature by the pinned key'
+  const verdicts = keys.flatMap((key) =>
+    lines
+      .filter((line) => line?.name === key.name && line.keyId === key.keyId)
+      .map((line) => line!.signature.length === 64 && check(text, line!.signature, key.publicKey)),
+  )
+  if (verdicts.length === 0) return 'is not signed by the pinned key'
+  return verdicts.every(Boolean) ? null : 'has a wrong signature by the pinned key'
 }
 
 function readSignatureLine(line: string) {
@@ -63,13 +71,35 @@ function readSignatureLine(line: string) {
   return { name, keyId: bytesToHex(bytes.subarray(0, 4)), signature: bytes.subarray(4) }
 }
 
+/**
+ * The pinned verifier key, and beside it the log's other checkpoint keys that are trusted: after a change of keys a
+ * checkpoint has the signature of the new one. Throws a TypeError for a malformed pin.
+ */
+export function readVerifierKeys(vkey: string, trusted: readonly PinnedKey[]): VerifierKey[] {
+  const pinned = readVerifierKey(vkey)
+  const ours = trusted.filter(({ use }) => use === 'checkpoint')
+  const hex = bytesToHex(pinned.publicKey)
+  const disowned = ours.some(({ pubkey_hex, status }) => status === 'compromised' && pubkey_hex.toLowerCase() === hex)
+  const others = ours.filter(({ pubkey_hex, status }) => status !== 'compromised' && pubkey_hex.toLowerCase() !== hex)
+  return [...(disowned ? [] : [pinned]), ...others.map((key) => verifierKeyOf(pinned.name, readPublicKey(key)))]
+}
+
+/** The key of a log under its name. */
+function verifierKeyOf(name: string, publicKey: Uint8Array): VerifierKey {
+  return { name, keyId: noteKeyId(name, publicKey), publicKey }
+}
+
+function noteKeyId(name: string, publicKey: Uint8Array): string {
+  return bytesToHex(sha256(concatBytes(utf8ToBytes(`${name}\n`), Uint8Array.of(ED25519), publicKey)).subarray(0, 4))
+}
+
 /** Throws a TypeError for anything but the verifier key of an Ed25519 key. */
 export function readVerifierKey(vkey: string): VerifierKey {
   const [, name = '', keyId = '', base64 = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+(\S+)$/.exec(vkey) ?? []
   const bytes = decodeBase64(base64)
   if (bytes?.length !== 33 || bytes[0] !== ED25519)
     throw new TypeError(`${vkey || 'The verifier key'} is not of the form name+hash+base64, for Ed25519`)
-  if (bytesToHex(sha256(concatBytes(utf8ToBytes(`${name}\n`), bytes)).subarray(0, 4)) !== keyId)
+  if (noteKeyId(name, bytes.subarray(1)) !== keyId)
     throw new TypeError(`The verifier key of ${name} does not have its own key id`)
-  return { name, keyId, publicKey: readPublicKey({ key_id: 0, pubkey_hex: bytesToHex(bytes.subarray(1)) }) }
+  return verifierKeyOf(name, readPublicKey({ key_id: 0, pubkey_hex: bytesToHex(bytes.subarray(1)) }))
 }

@@ -13,25 +13,15 @@ import {
   readPin,
   readPoint,
   readSeconds,
+  readTree,
   readUrl,
   UsageError,
   visible,
 } from './arguments.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from './client.ts'
+import { verifyDocument } from './document.ts'
 import { download } from './download.ts'
-import { EXPORT_MARK, verifyExport } from './export.ts'
-import {
-  type ChainOptions,
-  type PinnedKey,
-  parseJson,
-  type SignatureCheck,
-  trustIntroduced,
-  type Verification,
-  verifyAttestation,
-  verifyChain,
-  verifyReceipt,
-  verifyResult,
-} from './verification.ts'
+import { type PinnedKey, parseJson, type SignatureCheck, trustIntroduced } from './verification.ts'
 import { ALARMS, lookAndKeep, type PinStore } from './watch.ts'
 
 const HELP = `countersign: check what a source verification service has signed
@@ -48,10 +38,12 @@ page of /v1/chain), prints one line per check, and needs the signing key from a 
   --keys FILE          trusted keys as /v1/keys lists them
   --pin KEYID:HEX      one trusted key; may be repeated
   --introduced FILE    keys as /v1/keys lists them, trusted only where a trusted key introduces them
-  --vkey VKEY          receipt, export, chain: the trusted verifier key of the log's checkpoints
-  --from SERIAL:HASH   chain only: the receipt before the first one
-  --head SERIAL:HASH   export, chain: the receipt it must end with
-  --last-signature     export, chain: check the last signature, which covers the rest through the links
+  --vkey VKEY          receipt, export: the trusted verifier key of the log's checkpoints
+  --tree SIZE:ROOT     receipt: a tree that was pinned before, as a checkpoint names it; the root in hex
+  --from SERIAL:HASH   attestations: the receipt before the first one
+  --through SERIAL:HASH  export, attestations: a receipt that was pinned before; may be repeated
+  --head SERIAL:HASH   export, attestations: the receipt it must end with
+  --last-signature     export, attestations: check the last signature, which covers the rest through the links
 
 export pins the head it begins with, and goes on where a file stops:
 
@@ -59,7 +51,8 @@ export pins the head it begins with, and goes on where a file stops:
 
 watch:
 
-  --vkey VKEY          at the first run: the verifier key, from a source you trust; else the service's word is taken
+  --vkey VKEY          the verifier key, from a source you trust, at the first run or in place of the one that is kept;
+                       without it the first run takes the service's word
   --once               look once and exit
   --interval SECONDS   between two looks; 60
 
@@ -80,6 +73,8 @@ const OPTIONS = {
   introduced: { type: 'string', multiple: true },
   vkey: { type: 'string' },
   from: { type: 'string' },
+  through: { type: 'string', multiple: true },
+  tree: { type: 'string' },
   head: { type: 'string' },
   'last-signature': { type: 'boolean', default: false },
   once: { type: 'boolean', default: false },
@@ -146,36 +141,26 @@ async function verify(file: string, options: Options): Promise<number> {
   checkKeys(pinned)
   checkVerifierKey(options.vkey)
   const introduced = (await Promise.all((options.introduced ?? []).map(readKeys))).flat()
-  const given: Given = {
+  const { ok, checks } = await verifyDocument(bytesOf(file), {
     keys: trustIntroduced(introduced, pinned, { signatureCheck }),
     vkey: options.vkey,
-    from: options.from === undefined ? undefined : readPoint('--from', options.from),
+    from: options.from === undefined ? undefined : readPoint('--from', options.from, 0),
+    through: options.through?.map((point) => readPoint('--through', point)),
     head: options.head === undefined ? undefined : readPoint('--head', options.head),
+    tree: options.tree === undefined ? undefined : readTree('--tree', options.tree),
     signatures: options['last-signature'] ? 'last' : 'every',
     signatureCheck,
-  }
-  const { ok, checks } = await verifyFile(file, given)
+  })
   for (const { name, ok, detail } of checks)
     print(`${ok ? 'ok  ' : 'FAIL'} ${name}${detail ? `: ${visible(detail)}` : ''}\n`)
   print(ok ? 'good\n' : 'BAD\n')
   return ok ? 0 : 1
 }
 
-type Given = ChainOptions
-
-/** An export may be longer than memory, so it is told from its first bytes and read as it comes. */
-async function verifyFile(file: string, given: Given): Promise<Verification> {
-  const source = (file === '-' ? process.stdin : createReadStream(file)) as AsyncIterable<Buffer>
-  const chunks = source[Symbol.asyncIterator]()
+async function* bytesOf(file: string): AsyncGenerator<Uint8Array> {
+  const chunks = (file === '-' ? process.stdin : createReadStream(file))[Symbol.asyncIterator]()
   const next = () => readable(file, () => chunks.next())
-  const first = await next()
-  async function* all() {
-    for (let chunk = first; !chunk.done; chunk = await next()) yield chunk.value
-  }
-  if (first.done || !first.value.toString('latin1').startsWith(EXPORT_MARK))
-    return verifyBytes(await buffer(all()), given)
-  if (given.from) throw new UsageError('--from is for a part of a chain, and an export is the whole.')
-  return verifyExport(all(), given)
+  for (let chunk = await next(); !chunk.done; chunk = await next()) yield chunk.value as Buffer
 }
 
 /** A file that cannot be read, or holds something else, is a mistake of the caller's. */
@@ -187,30 +172,6 @@ async function readable<T>(file: string, read: () => Promise<T>): Promise<T> {
     if (ofFile) throw new UsageError(`Cannot use ${file}: ${(cause as Error).message}`, { cause })
     throw cause
   }
-}
-
-function verifyBytes(bytes: Uint8Array, given: Given): Verification {
-  let value: unknown
-  try {
-    value = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch (error) {
-    // Not UTF-8, not JSON, or JSON that two readers may read differently.
-    return { ok: false, checks: [{ name: 'json', ok: false, detail: (error as Error).message }] }
-  }
-  const { ok, checks } = verifyValue(value, given)
-  return { ok, checks: [{ name: 'json', ok: true }, ...checks] }
-}
-
-function verifyValue(value: unknown, given: Given): Verification {
-  const members = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  const chain = Array.isArray(value) ? value : members.attestations
-  if (chain !== undefined) return verifyChain(chain, given)
-  if (given.from || given.head || given.signatures === 'last')
-    throw new UsageError('--from, --head and --last-signature are for a chain, and this is none.')
-  if (Object.hasOwn(members, 'receipt')) return verifyResult(value, given)
-  return Object.hasOwn(members, 'inclusion')
-    ? verifyReceipt(value, given)
-    : verifyAttestation(members.attestation ?? value, given)
 }
 
 async function exportTo(baseUrl: string, file: string, options: Options): Promise<number> {

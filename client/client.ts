@@ -1,6 +1,7 @@
 // Buys verifications. Holds no wallet: payment is whatever the given fetch does at a 402.
-import { type Answer, parseObject, type Refused, readFailure, type Settlement } from './answer.ts'
+import { type Answer, MAX_ANSWER, parseObject, type Refused, readFailure, type Settlement } from './answer.ts'
 import { hex256 } from './attestation.ts'
+import { readBody } from './bytes.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { CountersignError } from './error.ts'
 import { clientFailure, Exchange, type Fetch, type WaitOptions } from './exchange.ts'
@@ -74,6 +75,8 @@ const headShape = object({
 })
 /** Twice the height of any tree there will be. */
 const MAX_PROOF = 128
+/** For one answer that takes no waiting, its body included: a service that never ends one is not there. */
+const READ_MS = 60_000
 
 export class Countersign {
   readonly #base: string
@@ -180,9 +183,11 @@ export class Countersign {
   }
 
   async #read(path: string, signal: AbortSignal | undefined): Promise<Record<string, unknown>> {
+    const deadline = this.#clock.deadline(READ_MS)
     try {
-      const response = await this.#plain(`${this.#base}${path}`, signal ? { signal } : {})
-      const body = parseObject(new Uint8Array(await response.arrayBuffer()))
+      const init = { signal: signal ? AbortSignal.any([signal, deadline]) : deadline }
+      const response = await this.#plain(`${this.#base}${path}`, init)
+      const body = parseObject(await readBody(response, MAX_ANSWER))
       if (response.status === 200 && body) return body
       throw new CountersignError(readFailure(response, body))
     } catch (cause) {
@@ -199,8 +204,9 @@ function shaped(shape: Shape, value: unknown): unknown {
   return value
 }
 
+/** Asking again would bring the same: it is the service's own answer that is wrong. */
 function unexpected(message: string): CountersignError {
-  return new CountersignError(clientFailure('unexpected_response', message))
+  return new CountersignError({ ...clientFailure('unexpected_response', message), retryable: false })
 }
 
 /** Unpredictable, since whoever guesses a key can stand in its way. */

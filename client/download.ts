@@ -1,10 +1,20 @@
 // Fetches a whole chain, page by page, up to a head that was pinned before the first one; goes on where it was stopped.
-import { type Attestation, attestationShape } from './attestation.ts'
+import { type Attestation, attestationShape, receiptHashFault } from './attestation.ts'
 import type { ChainPoint } from './chain.ts'
 import type { Countersign } from './client.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { CountersignError } from './error.ts'
-import { BEFORE_ALL, CutShort, EXPORT_MARK, type ExportHeader, exportLine, readHeader, readLines } from './export.ts'
+import {
+  BEFORE_ALL,
+  CutShort,
+  EXPORT_MARK,
+  type ExportHeader,
+  exportLine,
+  readHeader,
+  readLine,
+  readLines,
+} from './export.ts'
+import { describe, jsonFaults } from './json.ts'
 
 /** What came does not continue what came before it, or does not lead to the pinned head. */
 export class BrokenChain extends Error {
@@ -27,8 +37,8 @@ export interface DownloadOptions {
 }
 
 /**
- * Completes the export in a file, or begins one. Answers the head that the file is an export up to. Throws BrokenChain,
- * CountersignError, and a SyntaxError for a file that holds something else.
+ * Completes the export in a file, or begins one. Answers the head that the file is an export up to. Throws CountersignError,
+ * BrokenChain for what came or what the file holds already, and a SyntaxError for a file that holds something else.
  */
 export async function download(
   service: Countersign,
@@ -38,6 +48,7 @@ export async function download(
   const begun = await findExport(file)
   const header = begun?.header ?? (await beginExport(service, options.head))
   const { head } = header
+  if (head.serial < 1) throw new SyntaxError('an export ends at serial 1 or later')
   if (options.head && (options.head.serial !== head.serial || options.head.receipt_hash !== head.receipt_hash))
     throw new SyntaxError(`it is an export up to another head, serial ${head.serial}`)
   // A line that was cut off by whatever ended the last run is written again.
@@ -63,14 +74,15 @@ async function findExport(file: ExportFile): Promise<Begun | null> {
   let begun: Begun | null = null
   try {
     for await (const line of readLines(file.read())) {
+      if (begun) begun.last = follow(readLine(line), begun.last)
       begun ??= { header: readHeader(line), last: BEFORE_ALL, bytes: 0 }
-      if (begun.bytes > 0) begun.last = JSON.parse(line) as Attestation
       begun.bytes += new TextEncoder().encode(line).length + 1
     }
   } catch (error) {
     // Text that ends in the middle of a line was cut off; anything else was never an export.
     if (!(error instanceof CutShort)) throw error
-    if (!begun && !EXPORT_MARK.startsWith(error.rest.slice(0, EXPORT_MARK.length))) throw error
+    const text = new TextDecoder().decode(error.rest)
+    if (!begun && !EXPORT_MARK.startsWith(text.slice(0, EXPORT_MARK.length))) throw error
   }
   return begun
 }
@@ -84,8 +96,8 @@ export async function beginExport(service: Countersign, head?: ChainPoint): Prom
 }
 
 /**
- * The receipts after `last` up to the head, a page at a time, and nothing that does not link. Signatures are left to
- * `verifyExport`. Throws BrokenChain, and CountersignError when the service does not answer several times in a row.
+ * The receipts after `last` up to the head, a page at a time, and nothing that does not link. What the fields of a receipt
+ * say is covered by its hash and so by the head; signatures are left to `verifyExport`. Throws BrokenChain, and CountersignError when the service does not answer several times in a row.
  */
 export async function* exportPages(
   service: Countersign,
@@ -108,11 +120,14 @@ export async function* exportPages(
 }
 
 function follow(attestation: unknown, last: ChainPoint): ChainPoint {
-  const wrong = attestationShape(attestation, '')
-  if (wrong) throw new BrokenChain(`What came after serial ${last.serial} is no attestation: ${wrong}.`)
+  const fault = jsonFaults(attestation)[0]
+  const wrong = fault ? describe(fault) : attestationShape(attestation, '')
+  if (wrong) throw new BrokenChain(`What comes after serial ${last.serial} is no attestation: ${wrong}.`)
   const { serial, prev_hash, receipt_hash } = attestation as Attestation
   if (serial !== last.serial + 1 || prev_hash !== last.receipt_hash)
     throw new BrokenChain(`Serial ${serial} does not continue serial ${last.serial}.`)
+  const changed = receiptHashFault(attestation as Attestation)
+  if (changed) throw new BrokenChain(`Serial ${serial}: ${changed}.`)
   return { serial, receipt_hash }
 }
 

@@ -1,6 +1,7 @@
 // A whole chain in one file: JSON lines, the first naming the head that was pinned when the export began, then one
 // attestation a line. Every byte of it is accounted for, so a file that was changed anywhere is not a good one.
 import { type Attestation, GENESIS_HASH, hex256 } from './attestation.ts'
+import { joinBytes } from './bytes.ts'
 import { type ChainOptions, type ChainPoint, ChainVerifier } from './chain.ts'
 import type { Check, Verification } from './checks.ts'
 import { parseJson } from './json.ts'
@@ -25,9 +26,16 @@ export const BEFORE_ALL: ChainPoint = { serial: 0, receipt_hash: GENESIS_HASH }
 /** How every export begins. */
 export const EXPORT_MARK = '{"countersign_export"'
 
+/** In which order a line has its members: first those of the header. */
+const MEMBERS = [
+  ...['countersign_export', 'head', 'checkpoint'],
+  ...['v', 'serial', 'subject_sha256', 'label', 'requested_by', 'key_id', 'ts_ms', 'ts_utc', 'prev_hash'],
+  ...['pubkey_hex', 'receipt_hash', 'sig_ed25519_hex'],
+]
+
 /** The text of one line, its newline included. */
 export function exportLine(value: ExportHeader | Attestation): string {
-  return `${JSON.stringify(value)}\n`
+  return `${JSON.stringify(value, MEMBERS)}\n`
 }
 
 /**
@@ -63,17 +71,18 @@ export function readHeader(line: string): ExportHeader {
 }
 
 /** Of the many ways to write a value only one is taken: what may be written differently may be changed unseen. */
-function readLine(line: string): unknown {
+export function readLine(line: string): unknown {
   const value = parseJson(line)
-  if (JSON.stringify(value) !== line) throw new SyntaxError('a line is not written as an export writes it')
+  if (exportLine(value as Attestation) !== `${line}\n`)
+    throw new SyntaxError('a line is not written as an export writes it')
   return value
 }
 
 /** The text ends in the middle of a line. */
 export class CutShort extends SyntaxError {
-  readonly rest: string
+  readonly rest: Uint8Array
 
-  constructor(rest: string) {
+  constructor(rest: Uint8Array) {
     super('the last line is cut short')
     this.rest = rest
   }
@@ -81,20 +90,33 @@ export class CutShort extends SyntaxError {
 
 /** Lines of UTF-8 text. Throws a SyntaxError for other bytes, and CutShort for a last line without a newline. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  const decode = (chunk?: Uint8Array) => {
-    try {
-      return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
-    } catch (cause) {
-      throw new SyntaxError('it is not text in UTF-8', { cause })
-    }
-  }
-  let rest = ''
+  let rest: Uint8Array = new Uint8Array()
   for await (const chunk of chunks) {
-    const lines = (rest + decode(chunk)).split('\n')
-    rest = lines.pop()!
-    yield* lines
+    let from = 0
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      yield decode(join(rest, chunk.subarray(from, end)))
+      rest = new Uint8Array()
+      from = end + 1
+    }
+    rest = join(rest, chunk.subarray(from))
   }
-  rest += decode()
-  if (rest !== '') throw new CutShort(rest)
+  if (rest.length > 0) throw new CutShort(rest)
 }
+
+function join(rest: Uint8Array, more: Uint8Array) {
+  if (rest.length + more.length > MAX_LINE) throw new SyntaxError(`a line is longer than ${MAX_LINE} bytes`)
+  return joinBytes([rest, more])
+}
+
+function decode(line: Uint8Array): string {
+  try {
+    return utf8.decode(line)
+  } catch (cause) {
+    throw new SyntaxError('it is not text in UTF-8', { cause })
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const NEWLINE = 0x0a
+/** Many times what a line may need: it is the first one that has a checkpoint, with a line for each witness. */
+const MAX_LINE = 65_536

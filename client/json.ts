@@ -25,7 +25,7 @@ export function canonicalJson(value: unknown): string {
 
 /**
  * JSON.parse that refuses a member name given twice: of two values, a reader of the text may see the one that was
- * never signed. Throws a SyntaxError.
+ * never signed. Throws a SyntaxError, for data that is nested too deep as well.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
@@ -81,11 +81,13 @@ function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-function memberCount(value: unknown): number {
+function memberCount(value: unknown, depth = 0): number {
   if (value === null || typeof value !== 'object') return 0
+  // JSON.parse takes any depth, and what walks over the value afterwards would run out of stack.
+  if (depth === MAX_DEPTH) throw new SyntaxError(`It is nested more than ${MAX_DEPTH} deep`)
   const members = Object.values(value)
   const own = Array.isArray(value) ? 0 : members.length
-  return members.reduce<number>((count, member) => count + memberCount(member), own)
+  return members.reduce<number>((count, member) => count + memberCount(member, depth + 1), own)
 }
 
 const MAX_DEPTH = 64

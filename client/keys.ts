@@ -2,6 +2,7 @@
 import { Point } from '@noble/ed25519'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import type { Attestation } from './attestation.ts'
+import { either, integer, literal, object, type Shape, text } from './shape.ts'
 
 /**
  * A signing key pinned through a trusted channel. Entries of `GET /v1/keys` have this form, but a key that came over
@@ -13,9 +14,10 @@ export interface PinnedKey {
   pubkey_hex: string
   /** Where it is given, only a `receipt` key is taken for receipts, and only a `lease` key for leases. */
   use?: string
+  /** `active` where nothing is said; `retired` keys are good up to `last_serial`, all others for nothing. */
   status?: string
   first_serial?: number | null
-  /** Counts only for a key that is no longer `active`: a retired key signs nothing new. */
+  /** Counts only for a retired key. */
   last_serial?: number | null
 }
 
@@ -24,8 +26,7 @@ export type KeyRing = (attestation: Attestation) => { publicKey: Uint8Array } | 
 
 /** Throws a TypeError for a pin that is no Ed25519 key: that is a mistake of the caller, not of the receipt. */
 export function buildKeyRing(pinned: readonly PinnedKey[]): KeyRing {
-  const ours = pinned.filter(({ use }) => use === undefined || use === 'receipt')
-  const keys = ours.map((key) => ({ ...key, publicKey: readPublicKey(key) }))
+  const keys = receiptKeys(pinned).map((key) => ({ ...key, publicKey: readPublicKey(key) }))
   return ({ key_id, pubkey_hex, serial }) => {
     const named = keys.filter((key) => key.key_id === key_id)
     if (named.length === 0) return { distrust: `key_id ${key_id} is not pinned as a receipt key` }
@@ -37,21 +38,51 @@ export function buildKeyRing(pinned: readonly PinnedKey[]): KeyRing {
   }
 }
 
+/** The pins that count for receipts. Throws a TypeError for one that is malformed. */
+export function receiptKeys(pinned: readonly PinnedKey[]): PinnedKey[] {
+  const wrong = pinned.map((key, index) => pinFault(key, `/${index}`)).find(Boolean)
+  if (wrong) throw new TypeError(`The pinned keys: ${wrong}`)
+  return pinned.filter(({ use }) => use === undefined || use === 'receipt')
+}
+
+const required = object({ key_id: integer(0), pubkey_hex: text() })
+const serial = either(integer(0), literal(null))
+const optional: Readonly<Record<string, Shape>> = {
+  use: text(),
+  status: text(),
+  first_serial: serial,
+  last_serial: serial,
+}
+
+function pinFault(key: PinnedKey, path: string): string | null {
+  const fault = required(key, path)
+  if (fault) return fault
+  const given = Object.entries(optional).filter(([name]) => key[name as keyof PinnedKey] !== undefined)
+  return object(Object.fromEntries(given))(key, path)
+}
+
+/** Those that were found good before: it takes a millisecond, and gateways come with the same pins again and again. */
+const known = new Map<string, Uint8Array>()
+
 /** Throws a TypeError for a pin that is no Ed25519 key. */
 export function readPublicKey({ key_id, pubkey_hex }: PinnedKey): Uint8Array {
+  const before = known.get(pubkey_hex)
+  if (before && Number.isSafeInteger(key_id)) return before
   try {
     if (!Number.isSafeInteger(key_id)) throw new TypeError('key_id is not an integer')
     const bytes = hexToBytes(pubkey_hex.toLowerCase())
     const point = Point.fromBytes(bytes)
     // No honest key lies outside the prime-order group, and with one that does a signature may fit many messages.
     if (point.isSmallOrder() || !point.isTorsionFree()) throw new TypeError('not in the prime-order group')
+    known.set(pubkey_hex, bytes)
     return bytes
   } catch (cause) {
     throw new TypeError(`The pinned key ${key_id}:${pubkey_hex} is not an Ed25519 public key`, { cause })
   }
 }
 
-function inForce({ status, first_serial, last_serial }: PinnedKey, serial: number): boolean {
-  const ended = status !== undefined && status !== 'active'
-  return serial >= (first_serial ?? 0) && !(ended && serial > (last_serial ?? Number.POSITIVE_INFINITY))
+/** A key whose end is not known, or whose status nobody knows, is in force for nothing. */
+function inForce({ status = 'active', first_serial, last_serial }: PinnedKey, serial: number): boolean {
+  if (serial < (first_serial ?? 0)) return false
+  return status === 'active' || (status === 'retired' && serial <= (last_serial ?? -1))
 }

@@ -51,7 +51,7 @@ function climb(at: number, last: number): [at: number, last: number] {
   return climb(at / 2, Math.floor(last / 2))
 }
 
-/** Whether the receipt is in the tree of that head. */
+/** Whether the receipt is in the tree of that head, at `leaf_index`: its serial must be the next number. */
 export function isIncluded(receiptHash: string, proof: Inclusion, head: TreeHead): boolean {
   return proof.tree_size === head.tree_size && rootOfInclusion(receiptHash, proof) === head.root_hash
 }
@@ -61,14 +61,14 @@ export function isContinued(from: TreeHead, to: TreeHead, hashes: readonly strin
   if (from.tree_size === to.tree_size) return hashes.length === 0 && from.root_hash === to.root_hash
   if (from.tree_size === 0) return hashes.length === 0
   if (from.tree_size > to.tree_size) return false
-  const path = hashes.map(hexToBytes)
-  // A tree of 2^n leaves is a node of every later one: the proof need not repeat its root.
-  if (Number.isInteger(Math.log2(from.tree_size))) path.unshift(hexToBytes(from.root_hash))
-  const [first, ...rest] = path
-  if (!first) return false
   let at = from.tree_size - 1
   let last = to.tree_size - 1
   while (at % 2 === 1) [at, last] = [(at - 1) / 2, Math.floor(last / 2)]
+  const path = hashes.map(hexToBytes)
+  // A tree of 2^n leaves is a node of every later one: the proof need not repeat its root.
+  if (at === 0) path.unshift(hexToBytes(from.root_hash))
+  const [first, ...rest] = path
+  if (!first) return false
   let before: Uint8Array = first
   let after: Uint8Array = first
   for (const hash of rest) {

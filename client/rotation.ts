@@ -1,14 +1,23 @@
 // Keys change: the receipt key in force signs a receipt that introduces the next key. Whoever pinned one key can follow.
-import { type Attestation, type AttestationOptions, attestationShape, verifyAttestation } from './attestation.ts'
+import {
+  type Attestation,
+  type AttestationOptions,
+  attestationShape,
+  hex256,
+  verifyAttestation,
+} from './attestation.ts'
 import { sha256Hex } from './bytes.ts'
 import { canonicalJson } from './json.ts'
-import type { PinnedKey } from './keys.ts'
+import { type PinnedKey, readPublicKey } from './keys.ts'
+import { integer, object, text } from './shape.ts'
 
-/** A key as `GET /v1/keys` lists it, with the receipt that introduced it. */
-export interface IntroducedKey extends PinnedKey {
+/** A key as `GET /v1/keys` lists it; all but the first of each use have the receipt that introduced them. */
+export interface ListedKey extends PinnedKey {
   use: string
   introduction?: Attestation | null
 }
+
+export type IntroducedKey = ListedKey & { introduction: Attestation }
 
 /** Whether the receipt after this one must be signed with another key. Only the service makes receipts of this name. */
 export function isHandover({ requested_by, label }: Attestation): boolean {
@@ -25,42 +34,77 @@ export function introductionSubject(
   )
 }
 
+/** Those of published keys that come with an introduction of their own, whoever signed it. */
+export function readIntroduced(published: unknown): IntroducedKey[] {
+  return readPublished(published).filter(isIntroduced)
+}
+
 /**
  * Of published keys those that can be trusted because a trusted key introduced them, beside the pinned ones; all with the
- * serials that the introductions give them. A key that nothing trusted introduces is left out. Throws a TypeError for a
- * malformed pin, never for a bad list.
+ * serials that the introductions give them. A key that nothing trusted introduces is left out. That a key is compromised
+ * is believed without proof: it takes trust away and gives none. Throws a TypeError for a malformed pin, never for a bad
+ * list.
  */
 export function trustIntroduced(
   published: unknown,
   pinned: readonly PinnedKey[],
   options: Omit<AttestationOptions, 'keys'> = {},
 ) {
-  const trusted: PinnedKey[] = pinned.map((key) => ({ ...key }))
-  const offered = Array.isArray(published) ? published.filter(isIntroduced) : []
-  for (const key of offered.sort((a, b) => a.introduction.serial - b.introduction.serial)) {
+  const disowned = readPublished(published).filter(({ status }) => status === 'compromised')
+  const judged = (key: PinnedKey) => (disowned.some(same(key)) ? { ...key, status: 'compromised' } : { ...key })
+  const trusted: PinnedKey[] = pinned.map(judged)
+  for (const key of readIntroduced(published).sort((a, b) => a.introduction.serial - b.introduction.serial)) {
     const { introduction, use, key_id, pubkey_hex } = key
-    const first_serial = use === 'receipt' ? introduction.serial + 1 : null
-    const named = introduction.requested_by === 'key-rotation' && introduction.label === `${use}-key`
-    if (!named || introduction.subject_sha256 !== introductionSubject({ key_id, use, pubkey_hex, first_serial }))
-      continue
-    if (!verifyAttestation(introduction, { ...options, keys: trusted }).ok) continue
+    const first_serial = firstSerial(key)
+    if (!verifyAttestation(introduction, { ...options, keys: trusted }).ok || !isSound(key)) continue
     if (use === 'receipt') endKey(trusted, introduction)
-    const known = trusted.find((one) => one.key_id === key_id && one.pubkey_hex === pubkey_hex)
+    const known = trusted.find(same(key))
     if (known) known.first_serial ??= first_serial
-    else trusted.push({ key_id, pubkey_hex, use, status: 'active', first_serial, last_serial: null })
+    else trusted.push(judged({ key_id, pubkey_hex, use, status: 'active', first_serial, last_serial: null }))
   }
   return trusted
 }
 
-/** The introducer signs nothing after the introduction. */
-function endKey(trusted: PinnedKey[], { key_id, serial }: Attestation) {
-  const key = trusted.find((one) => one.key_id === key_id && (one.use ?? 'receipt') === 'receipt')
-  if (key && key.status !== 'compromised') Object.assign(key, { status: 'retired', last_serial: serial })
+function same({ key_id, pubkey_hex }: PinnedKey) {
+  const hex = pubkey_hex.toLowerCase()
+  return (one: PinnedKey) => one.key_id === key_id && one.pubkey_hex.toLowerCase() === hex
 }
 
-function isIntroduced(value: unknown): value is IntroducedKey & { introduction: Attestation } {
-  if (typeof value !== 'object' || value === null) return false
-  const { key_id, pubkey_hex, use, introduction } = value as Record<string, unknown>
-  const named = Number.isSafeInteger(key_id) && /^[0-9a-f]{64}$/.test(String(pubkey_hex)) && typeof use === 'string'
-  return named && attestationShape(introduction, '') === null
+/** The introducer signs nothing after the introduction. */
+function endKey(trusted: PinnedKey[], introduction: Attestation) {
+  for (const key of trusted.filter(same(introduction)))
+    if ((key.use ?? 'receipt') === 'receipt' && key.status !== 'compromised')
+      Object.assign(key, { status: 'retired', last_serial: introduction.serial })
+}
+
+const keyShape = object({ key_id: integer(0), pubkey_hex: hex256, use: text(/^[a-z]{1,32}$/) })
+
+function readPublished(published: unknown): ListedKey[] {
+  return Array.isArray(published) ? published.filter(isKey) : []
+}
+
+function isKey(value: unknown): value is ListedKey {
+  return keyShape(value, '') === null
+}
+
+/** Whether a signature can be good under it at all. */
+function isSound(key: PinnedKey): boolean {
+  try {
+    return readPublicKey(key).length > 0
+  } catch {
+    return false
+  }
+}
+
+function isIntroduced(key: ListedKey): key is IntroducedKey {
+  if (attestationShape(key.introduction, '') !== null) return false
+  const { introduction, ...record } = key as IntroducedKey
+  const { requested_by, label, subject_sha256 } = introduction
+  if (requested_by !== 'key-rotation' || label !== `${key.use}-key`) return false
+  return subject_sha256 === introductionSubject({ ...record, first_serial: firstSerial(key as IntroducedKey) })
+}
+
+/** A receipt key signs from the receipt after its introduction on. */
+function firstSerial({ use, introduction }: IntroducedKey): number | null {
+  return use === 'receipt' ? introduction.serial + 1 : null
 }

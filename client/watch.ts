@@ -1,12 +1,13 @@
 // Keeps an eye on a log: the head that was pinned last, and whether the one of now continues it.
 import { hex256 } from './attestation.ts'
-import { checkpointFault, readCheckpoint } from './checkpoint.ts'
+import { checkpointFault, readCheckpoint, readVerifierKey } from './checkpoint.ts'
 import type { ChainHead, Countersign } from './client.ts'
 import { CountersignError } from './error.ts'
 import { parseJson } from './json.ts'
 import { isContinued, isIncluded } from './merkle.ts'
 import { closed, integer, text } from './shape.ts'
 import type { SignatureCheck } from './signature.ts'
+import { findSuccession } from './succession.ts'
 
 /** What is kept between two looks. */
 export interface Pinned {
@@ -45,10 +46,11 @@ export const ALARMS: ReadonlySet<Verdict> = new Set(['rollback', 'fork', 'invali
 
 /**
  * Looks once. Throws CountersignError when the service cannot be asked, which says nothing about the log, and a TypeError
- * for a malformed verifier key.
+ * for a malformed verifier key of the caller's.
  *
  * @param before what was pinned; null at the first look, which has nothing to compare with
- * @param options `vkey` for the first look, from a source independent of the service; without it, the service's word
+ * @param options `vkey` from a source independent of the service, for the first look or in place of the pinned one;
+ *   without it, the first look takes the service's word
  */
 export async function look(
   service: Countersign,
@@ -57,12 +59,18 @@ export async function look(
 ): Promise<Sighting> {
   const head = await service.chainHead()
   const { serial, receipt_hash, root_hash, checkpoint } = head
-  const vkey = before?.vkey ?? options.vkey ?? head.vkey
+  const trusted = options.vkey ?? before?.vkey
+  if (trusted !== undefined) readVerifierKey(trusted)
+  const vkey = trusted ?? head.vkey
   const seen: Pinned = { vkey, serial, receipt_hash, root_hash, checkpoint }
   const invalid = await headFault(service, head, vkey, options.signatureCheck)
   if (invalid) return { verdict: 'invalid', detail: invalid, seen }
   if (!before) return { verdict: 'pinned', detail: `serial ${serial}`, seen }
-  return { ...(await compare(service, before, seen)), seen }
+  const { verdict, detail } = await compare(service, before, seen)
+  const succession = ALARMS.has(verdict) ? null : await findSuccession(service, head, vkey, options.signatureCheck)
+  if (!succession) return { verdict, detail, seen }
+  const followed = `${detail}; the key has changed, as serial ${succession.serial} says: ${succession.vkey} is pinned`
+  return { verdict, detail: followed, seen: { ...seen, vkey: succession.vkey } }
 }
 
 /** Where the pin is kept. */
@@ -82,13 +90,15 @@ export async function lookAndKeep(
   options: Parameters<typeof look>[2] = {},
 ): Promise<Sighting> {
   const before = readPinned(await store.load())
-  if (before && options.vkey !== undefined && options.vkey !== before.vkey)
-    throw new SyntaxError('it is of a log with another verifier key')
+  if (before && options.vkey !== undefined && nameOf(options.vkey) !== nameOf(before.vkey))
+    throw new SyntaxError(`it is of the log ${nameOf(before.vkey)}, and the verifier key of another`)
   const sighting = await look(service, before, options)
   if (ALARMS.has(sighting.verdict)) await store.keepEvidence(pretty({ before, ...sighting }))
   else await store.save(pretty(sighting.seen))
   return sighting
 }
+
+const nameOf = (vkey: string) => readVerifierKey(vkey).name
 
 function readPinned(text: string | null): Pinned | null {
   if (text === null) return null
@@ -110,13 +120,22 @@ async function headFault(
   const { serial, tree_size, root_hash, receipt_hash, checkpoint } = head
   if (tree_size !== serial) return `the tree covers ${tree_size} receipts of ${serial}`
   if (serial === 0) return checkpoint === '' ? null : 'there is a checkpoint and no receipt'
-  const fault = checkpointFault(checkpoint, vkey, check)
+  const fault = isVerifierKey(vkey) ? checkpointFault(checkpoint, vkey, check) : 'comes without a verifier key'
   if (fault) return `the checkpoint ${fault}`
   const signed = readCheckpoint(checkpoint)
   if (signed?.tree_size !== serial || signed.root_hash !== root_hash) return 'the checkpoint is of another head'
   const inclusion = await provable(() => service.inclusion(serial, serial))
   if (typeof inclusion === 'string') return inclusion
-  return isIncluded(receipt_hash, inclusion, { tree_size, root_hash }) ? null : 'the last receipt is not in the tree'
+  const last = inclusion.leaf_index === serial - 1 && isIncluded(receipt_hash, inclusion, { tree_size, root_hash })
+  return last ? null : 'the last receipt of the tree is another'
+}
+
+function isVerifierKey(vkey: string): boolean {
+  try {
+    return readVerifierKey(vkey).name !== ''
+  } catch {
+    return false
+  }
 }
 
 async function compare(service: Countersign, before: Pinned, now: Pinned): Promise<Omit<Sighting, 'seen'>> {

@@ -1,31 +1,39 @@
 #!/usr/bin/env python3
 """Verifies an export of the receipt chain without any of this project's code.
 
-    python3 test/auditor.py EXPORT --pin KEYID:HEX [--vkey VKEY]
+    python3 test/auditor.py EXPORT --pin KEYID:HEX [--vkey VKEY] [--keys FILE]
+                                   [--head SERIAL:HASH] [--through SERIAL:HASH]... [--command-only]
+
+Of every receipt it checks form, serial, link, time order, hash and signature, and that its key is the pinned first one or was
+introduced by the receipt before; of the whole, the pinned head, the Merkle root (RFC 6962) and the checkpoint's signature.
 
 Python's standard library parses and hashes; OpenSSL checks the Ed25519 signatures: all of them through libcrypto, and those
 that matter most (the last receipt of each key, and the checkpoint) once more with the openssl command. Where libcrypto is not
-found, the command does it all, at some five milliseconds each. Exit 0 when everything holds, 1 with the first thing that does
-not.
+found, or with --command-only, the command checks every one, at some five milliseconds each and as many at a time as there are
+processors. The last line says how many were checked by what. Exit 0 when everything holds, 1 with the first thing that does not.
 
 An attestation is signed over its RFC 8785 JSON without receipt_hash and sig_ed25519_hex. Its members have ASCII names and hold
 integers, strings and null, for which sorted keys and no blanks are all that RFC 8785 asks.
 """
 import argparse
 import base64
+import binascii
+import concurrent.futures
 import ctypes
 import ctypes.util
 import datetime
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 
-FIELDS = {"v", "serial", "subject_sha256", "label", "requested_by", "key_id", "ts_ms", "ts_utc", "prev_hash", "pubkey_hex",
-          "receipt_hash", "sig_ed25519_hex"}
+FIELDS = ["v", "serial", "subject_sha256", "label", "requested_by", "key_id", "ts_ms", "ts_utc", "prev_hash", "pubkey_hex",
+          "receipt_hash", "sig_ed25519_hex"]
 SPKI_ED25519 = bytes.fromhex("302a300506032b6570032100")
+TIMESTAMP = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z"
 
 
 def check(holds, what):
@@ -33,30 +41,88 @@ def check(holds, what):
         sys.exit(f"BAD {what}")
 
 
-def canonical(value):
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
 def sha256(data):
     return hashlib.sha256(data).digest()
 
 
+# JSON ------------------------------------------------------------------------------------------------------------------------
+
+def canonical(value):
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def unique(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is given twice")
+    return members
+
+
+def refuse(constant):
+    raise ValueError(f"{constant} is not JSON")
+
+
+def read_json(text, at):
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        return sys.exit(f"BAD {at}: format: {error}")
+
+
+def read_line(raw, members, at):
+    """A line as an export writes it: one object, these members in this order, no blanks, a newline."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return sys.exit(f"BAD {at}: format: not UTF-8")
+    check(text.endswith("\n"), f"{at}: format: cut short")
+    value = read_json(text, at)
+    check(isinstance(value, dict) and set(value) == set(members), f"{at}: shape: not the members of such a line")
+    try:
+        written = json.dumps({name: value[name] for name in members}, separators=(",", ":"), ensure_ascii=False) + "\n"
+        check(written.encode() == raw, f"{at}: format: not written as an export writes it")
+    except UnicodeEncodeError:
+        check(False, f"{at}: format: not well-formed Unicode")
+    return value
+
+
+def is_integer(value, least=0):
+    return type(value) is int and least <= value < 2 ** 53
+
+
+def is_text(value, pattern):
+    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+# Signatures ------------------------------------------------------------------------------------------------------------------
+
+def temporary(folder, content):
+    handle, path = tempfile.mkstemp(dir=folder)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    return path
+
+
 def command_verifies(message, signature, public_key):
-    with tempfile.NamedTemporaryFile() as data, tempfile.NamedTemporaryFile() as sig, tempfile.NamedTemporaryFile() as key:
-        for file, content in ((data, message), (sig, signature), (key, SPKI_ED25519 + public_key)):
-            file.write(content)
-            file.flush()
-        run = subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-keyform", "DER", "-inkey", key.name, "-rawin",
-                              "-in", data.name, "-sigfile", sig.name], capture_output=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        data, sig, key = (temporary(folder, content) for content in (message, signature, SPKI_ED25519 + public_key))
+        run = subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-keyform", "DER", "-inkey", key, "-rawin", "-in", data,
+                              "-sigfile", sig], capture_output=True, check=False)
         return run.returncode == 0
+
+
+def open_library():
+    try:
+        # By name first: to search takes longer than all the rest of a short export.
+        return ctypes.CDLL("libcrypto.so.3")
+    except OSError:
+        found = ctypes.util.find_library("crypto")
+        return ctypes.CDLL(found) if found else None
 
 
 def library_verifier():
     """A function like command_verifies on libcrypto, or None where there is none that can."""
-    name = ctypes.util.find_library("crypto")
-    if not name:
-        return None
-    crypto = ctypes.CDLL(name)
+    crypto = open_library()
     if not hasattr(crypto, "EVP_DigestVerify"):
         return None
     pointer, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
@@ -74,16 +140,26 @@ def library_verifier():
     keys = {}
 
     def verifies(message, signature, public_key):
-        key = keys.setdefault(public_key, crypto.EVP_PKEY_new_raw_public_key(ed25519, None, public_key, 32))
+        if public_key not in keys:
+            keys[public_key] = crypto.EVP_PKEY_new_raw_public_key(ed25519, None, public_key, 32)
         context = crypto.EVP_MD_CTX_new()
         try:
-            return (crypto.EVP_DigestVerifyInit(context, None, None, None, key) == 1
+            return (crypto.EVP_DigestVerifyInit(context, None, None, None, keys[public_key]) == 1
                     and crypto.EVP_DigestVerify(context, signature, len(signature), message, len(message)) == 1)
         finally:
             crypto.EVP_MD_CTX_free(context)
 
     return verifies
 
+
+def check_by_command(signed, what):
+    """signed: (serial, what command_verifies takes); as many at once as there are processors."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for (serial, _), good in zip(signed, pool.map(lambda one: command_verifies(*one[1]), signed)):
+            check(good, f"serial {serial}: {what}")
+
+
+# The tree --------------------------------------------------------------------------------------------------------------------
 
 class Tree:
     """RFC 6962, grown leaf by leaf: the roots of the complete subtrees, largest first."""
@@ -108,96 +184,205 @@ class Tree:
         return root or sha256(b"")
 
 
-def introduced_subject(receipt):
-    """What the receipt before must attest if it handed over to this one's key."""
-    return sha256(canonical({"type": "service.signing-key", "version": 1, "key_id": receipt["key_id"], "use": "receipt",
-                             "alg": "Ed25519", "pubkey_hex": receipt["pubkey_hex"],
-                             "first_serial": receipt["serial"]})).hex()
+# The chain -------------------------------------------------------------------------------------------------------------------
+
+def introduced_subject(key_id, use, pubkey_hex, first_serial):
+    """What a receipt must attest that introduces this key."""
+    return sha256(canonical({"type": "service.signing-key", "version": 1, "key_id": key_id, "use": use, "alg": "Ed25519",
+                             "pubkey_hex": pubkey_hex, "first_serial": first_serial})).hex()
+
+
+def introduces(receipt, use):
+    """Only the service makes receipts of this name: no account can have it."""
+    return receipt["requested_by"] == "key-rotation" and receipt["label"] == f"{use}-key"
 
 
 def check_form(receipt, at):
-    check(isinstance(receipt, dict) and set(receipt) == FIELDS, f"{at}: not the fields of an attestation")
-    check(type(receipt["v"]) is int and receipt["v"] == 1, f"{at}: v")
-    for name in ("serial", "key_id", "ts_ms"):
-        check(type(receipt[name]) is int and receipt[name] >= 0, f"{at}: {name}")
+    check(type(receipt["v"]) is int and receipt["v"] == 1, f"{at}: shape: v")
+    check(all(is_integer(receipt[name], least) for name, least in (("serial", 1), ("key_id", 0), ("ts_ms", 0))),
+          f"{at}: shape: serial, key_id or ts_ms")
     for name in ("subject_sha256", "prev_hash", "pubkey_hex", "receipt_hash"):
-        check(re.fullmatch("[0-9a-f]{64}", str(receipt[name])), f"{at}: {name}")
-    check(re.fullmatch("[0-9a-f]{128}", str(receipt["sig_ed25519_hex"])), f"{at}: sig_ed25519_hex")
+        check(is_text(receipt[name], "[0-9a-f]{64}"), f"{at}: shape: {name}")
+    check(is_text(receipt["sig_ed25519_hex"], "[0-9a-f]{128}"), f"{at}: shape: sig_ed25519_hex")
+    check(is_text(receipt["ts_utc"], TIMESTAMP), f"{at}: shape: ts_utc")
+    check(is_text(receipt["requested_by"], "(?s).+"), f"{at}: shape: requested_by")
+    check(receipt["label"] is None or isinstance(receipt["label"], str), f"{at}: shape: label")
 
 
-def check_receipt(receipt, last, trusted, verifies, at):
-    """trusted: the one (key_id, public key) in force. Answers the one in force for this receipt."""
+def milliseconds(ts_utc):
+    """In whole numbers; None for a day or an hour that there is not."""
+    head, _, fraction = ts_utc[:-1].partition(".")
+    try:
+        whole = datetime.datetime.fromisoformat(f"{head}+00:00")
+    except ValueError:
+        return None
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return (whole - epoch) // datetime.timedelta(milliseconds=1) + int(fraction.ljust(3, "0")[:3] or 0)
+
+
+def check_receipt(receipt, last, trusted, at):
+    """trusted: the one (key_id, public key) in force. Answers the one in force for this receipt, and what it has signed."""
     check_form(receipt, at)
     check(receipt["serial"] == (last["serial"] if last else 0) + 1, f"{at}: serials")
     check(receipt["prev_hash"] == (last["receipt_hash"] if last else "0" * 64), f"{at}: links")
     check(not last or receipt["ts_ms"] >= last["ts_ms"], f"{at}: times")
     key = (receipt["key_id"], receipt["pubkey_hex"])
-    if last and last["requested_by"] == "key-rotation" and last["label"] == "receipt-key":
-        check(key != trusted and last["subject_sha256"] == introduced_subject(receipt), f"{at}: key_changes")
+    if last and introduces(last, "receipt"):
+        subject = introduced_subject(key[0], "receipt", key[1], receipt["serial"])
+        check(key != trusted and last["subject_sha256"] == subject, f"{at}: key_changes")
         trusted = key
     check(key == trusted, f"{at}: trusted_keys")
     signed = canonical({name: value for name, value in receipt.items() if name not in ("receipt_hash", "sig_ed25519_hex")})
     check(sha256(signed).hex() == receipt["receipt_hash"], f"{at}: receipt_hashes")
-    stated = datetime.datetime.fromisoformat(receipt["ts_utc"].replace("Z", "+00:00")).timestamp() * 1000
-    check(abs(stated - receipt["ts_ms"]) < 1000, f"{at}: attested_times")
-    signature, public_key = bytes.fromhex(receipt["sig_ed25519_hex"]), bytes.fromhex(receipt["pubkey_hex"])
-    check(verifies(signed, signature, public_key), f"{at}: signatures")
-    return trusted, (signed, signature, public_key)
+    stated = milliseconds(receipt["ts_utc"])
+    check(stated is not None and abs(stated - receipt["ts_ms"]) < 1000, f"{at}: attested_times")
+    return trusted, (signed, bytes.fromhex(receipt["sig_ed25519_hex"]), bytes.fromhex(receipt["pubkey_hex"]))
 
 
-def check_checkpoint(note, tree, vkey):
-    text, _, lines = note.rpartition("\n\n")
-    text += "\n"
-    origin, size, root, rest = text.split("\n", 3)
-    check(rest == "" and int(size) == tree.size and base64.b64decode(root) == tree.root(), "checkpoint: not of this tree")
+def check_header(header):
+    head, note = header["head"], header["checkpoint"]
+    check(is_integer(header["countersign_export"]) and header["countersign_export"] == 1, "header: shape: another version")
+    check(isinstance(head, dict) and list(head) == ["serial", "receipt_hash"] and is_integer(head["serial"], 1)
+          and is_text(head["receipt_hash"], "[0-9a-f]{64}"), "header: shape: head")
+    check(note is None or isinstance(note, str), "header: shape: checkpoint")
+    return (head["serial"], head["receipt_hash"]), note
+
+
+# The checkpoint --------------------------------------------------------------------------------------------------------------
+
+def decode(text, what):
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    check(data and base64.b64encode(data).decode() == text, f"checkpoint: {what} is not base64")
+    return data
+
+
+def note_key_id(name, public_key):
+    return sha256(name.encode() + b"\n\1" + public_key)[:4]
+
+
+def read_vkey(vkey):
+    name, _, rest = vkey.partition("+")
+    key_hash, _, encoded = rest.partition("+")
+    key = decode(encoded, "the verifier key")
+    check(len(key) == 33 and key[0] == 1 and note_key_id(name, key[1:]).hex() == key_hash, "checkpoint: the verifier key")
+    return name, key[1:]
+
+
+def check_checkpoint(note, tree, vkey, successors):
+    """successors: public keys that the chain itself introduces. Answers how many signatures were checked."""
+    text, gap, lines = note.rpartition("\n\n")
+    parts = text.split("\n")
+    check(gap and len(parts) == 3 and lines.endswith("\n"), "checkpoint: not of the right form")
+    origin, size, root = parts
+    check(size == str(tree.size) and decode(root, "the root") == tree.root(), "checkpoint: not of this tree")
     if not vkey:
         return 0
-    name, key_hash, encoded = vkey.split("+", 2)
-    key = base64.b64decode(encoded)
-    check(key[0] == 1 and sha256(name.encode() + b"\n" + key)[:4].hex() == key_hash, "checkpoint: the verifier key")
+    name, pinned = read_vkey(vkey)
     check(origin == name, "checkpoint: of another log")
-    for line in lines.splitlines():
-        dash, signer, blob = line.split(" ")
-        signature = base64.b64decode(blob)
-        if (dash, signer, signature[:4].hex()) == ("\u2014", name, key_hash):
-            check(command_verifies(text.encode(), signature[4:], key[1:]), "checkpoint: signatures")
-            return 1
-    sys.exit("BAD checkpoint: not signed by the pinned key")
+    keys = {note_key_id(name, key): key for key in (pinned, *successors)}
+    good = 0
+    for line in lines[:-1].split("\n"):
+        words = line.split(" ")
+        check(len(words) == 3 and words[0] == "\u2014", "checkpoint: a signature line of another form")
+        blob = decode(words[2], "a signature")
+        if words[1] == name and blob[:4] in keys:
+            check(command_verifies(f"{text}\n".encode(), blob[4:], keys[blob[:4]]), "checkpoint: signatures")
+            good += 1
+    check(good, "checkpoint: not signed by the pinned key")
+    return good
+
+
+# Keys as /v1/keys lists them ---------------------------------------------------------------------------------------------------
+
+def check_listing(path, ranges, introductions, head_serial):
+    """Holds the list against the chain. Answers the checkpoint keys that receipts of the chain introduce."""
+    with open(path, encoding="utf-8") as file:
+        listed = read_json(file.read(), "keys")["keys"]
+    seen = {(key["key_id"], key["pubkey_hex"]): key for key in listed if key["use"] == "receipt"}
+    for (key, first, last) in ranges:
+        check(key in seen, f"keys: key {key[0]}, which signed serial {first}, is not listed")
+        one = seen.pop(key)
+        check(one["first_serial"] == first, f"keys: key {key[0]} is listed from serial {one['first_serial']}, not {first}")
+        check(one["introduced_by"] == (first - 1 or None), f"keys: key {key[0]} was introduced elsewhere")
+        ended = one["last_serial"]
+        check(ended == last or (last == head_serial and (ended is None or ended > last)),
+              f"keys: key {key[0]} is listed up to serial {ended}, not {last}")
+    for key, one in seen.items():
+        check((one["first_serial"] or 0) > head_serial, f"keys: key {key[0]} is listed and signed nothing")
+    subjects = [receipt["subject_sha256"] for receipt in introductions]
+    return [bytes.fromhex(key["pubkey_hex"]) for key in listed if key["use"] == "checkpoint"
+            and introduced_subject(key["key_id"], "checkpoint", key["pubkey_hex"], None) in subjects]
+
+
+def point(text):
+    serial, _, receipt_hash = text.partition(":")
+    if not re.fullmatch(r"[1-9]\d{0,15}", serial) or not re.fullmatch("[0-9a-f]{64}", receipt_hash):
+        raise argparse.ArgumentTypeError(f"{text} is not SERIAL:HASH")
+    return int(serial), receipt_hash
+
+
+def pin(text):
+    key_id, _, public_key = text.partition(":")
+    if not re.fullmatch(r"\d{1,15}", key_id) or not re.fullmatch("[0-9a-fA-F]{64}", public_key):
+        raise argparse.ArgumentTypeError(f"{text} is not KEYID:HEX")
+    return int(key_id), public_key.lower()
 
 
 def main():
     parser = argparse.ArgumentParser(description="Verify an export of the receipt chain.")
     parser.add_argument("export")
-    parser.add_argument("--pin", required=True, help="KEYID:HEX of the first key")
+    parser.add_argument("--pin", required=True, type=pin, help="KEYID:HEX of the first key")
     parser.add_argument("--vkey", help="verifier key of the checkpoint")
+    parser.add_argument("--keys", help="the answer of /v1/keys, to be held against the chain")
+    parser.add_argument("--head", type=point, help="SERIAL:HASH that the chain must end with")
+    parser.add_argument("--through", type=point, action="append", default=[], help="SERIAL:HASH that was pinned before")
+    parser.add_argument("--command-only", action="store_true", help="check every signature with the openssl command")
     options = parser.parse_args()
-    key_id, public_key = options.pin.split(":")
-    trusted = (int(key_id), public_key)
-    verifies = library_verifier() or command_verifies
-    tree, last, ends, keys = Tree(), None, [], {trusted}
-    with open(options.export, encoding="utf-8", newline="\n") as lines:
-        header = json.loads(next(lines))
-        check(header["countersign_export"] == 1, "format")
-        before = None
-        for line in lines:
-            receipt = json.loads(line)
-            in_force, signed = check_receipt(receipt, last, trusted, verifies, f"serial {tree.size + 1}")
-            if in_force != trusted:
-                ends.append(before)
-                keys.add(in_force)
-            trusted, before, last = in_force, signed, receipt
+    trusted = options.pin
+    verifies = None if options.command_only else library_verifier()
+    tree, last, introductions, waiting = Tree(), None, [], []
+    ranges = []  # [key, first serial, last serial, what was signed last]
+    with open(options.export, "rb") as lines:
+        head, note = check_header(read_line(next(lines, b""), ["countersign_export", "head", "checkpoint"], "header"))
+        for raw in lines:
+            at = f"serial {tree.size + 1}"
+            receipt = read_line(raw, FIELDS, at)
+            trusted, signed = check_receipt(receipt, last, trusted, at)
+            if verifies:
+                check(verifies(*signed), f"{at}: signatures")
+            else:
+                waiting.append((receipt["serial"], signed))
+            if not ranges or ranges[-1][0] != trusted:
+                ranges.append([trusted, receipt["serial"], 0, b""])
+            ranges[-1][2:] = [receipt["serial"], signed]
+            if introduces(receipt, "checkpoint"):
+                introductions.append(receipt)
+            for serial, receipt_hash in options.through:
+                check(serial != receipt["serial"] or receipt_hash == receipt["receipt_hash"], f"{at}: through")
+            last = receipt
             tree.append(bytes.fromhex(receipt["receipt_hash"]))
-    check(last is not None, "format: no receipts")
-    ends.append(before)
-    head = header["head"]
-    check((last["serial"], last["receipt_hash"]) == (head["serial"], head["receipt_hash"]), "head")
-    for end in ends:
-        check(command_verifies(*end), "signatures, by the openssl command")
-    noted = check_checkpoint(header["checkpoint"], tree, options.vkey) if header["checkpoint"] else 0
-    how = "libcrypto" if verifies is not command_verifies else "the openssl command"
-    print(f"good: {tree.size} receipts, {len(keys)} keys; {tree.size} signatures by {how}, "
-          f"{len(ends) + noted} by the openssl command; root {tree.root().hex()}")
+    check(last is not None, "shape: no receipts")
+    end = (last["serial"], last["receipt_hash"])
+    check(end == head, f"head: ends at serial {end[0]}")
+    check(options.head in (None, head), "head: not the one that was given")
+    check(all(serial <= end[0] for serial, _ in options.through), "through: ends before a receipt that was pinned")
+    check_by_command(waiting, "signatures")
+    ends = [(last_serial, signed) for _, _, last_serial, signed in ranges] if verifies else []
+    check_by_command(ends, "signatures, by the openssl command")
+    spans = [(key, first, last_serial) for key, first, last_serial, _ in ranges]
+    successors = check_listing(options.keys, spans, introductions, end[0]) if options.keys else []
+    check(note or not options.vkey, "checkpoint: there is none to check with the verifier key")
+    noted = check_checkpoint(note, tree, options.vkey, successors) if note else 0
+    by_library = f"{tree.size} signatures by libcrypto, " if verifies else ""
+    print(f"good: {tree.size} receipts, {len(ranges)} keys; {by_library}{len(waiting) + len(ends) + noted} by the openssl command; "
+          f"root {tree.root().hex()}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        sys.exit(f"BAD {type(error).__name__}: {error}")

@@ -7,6 +7,7 @@ import {
   verifyChain,
 } from '../../client/verification.ts'
 import { attest, issueChain, issueResult, keys, sha256 } from './issuer.ts'
+import { VKEY } from './log-issuer.ts'
 
 const NAMES = [
   'plain_json',
@@ -21,6 +22,7 @@ const NAMES = [
   'receipt_hashes',
   'attested_times',
   'signatures',
+  'through',
   'head',
   'checkpoint',
 ]
@@ -80,6 +82,24 @@ t.test('the pinned head must be where the range ends', async (t) => {
   t.same(verdict(chain, { head: point(chain[2]!) }), ['head'])
   t.same(verdict(chain, { head: { serial: 4, receipt_hash: sha256('another') } }), ['head'])
   t.same(verdict(chain.slice(0, 3), { head: point(chain[3]!) }), ['head'], 'cut short')
+})
+
+t.test('a receipt that was pinned before must be on the way', async (t) => {
+  const chain = issueChain(4)
+  const points = chain.map(point)
+  t.same(verdict(chain, { through: points }), [])
+  t.same(verdict(chain, { through: [] }), [])
+  const other = { serial: 2, receipt_hash: sha256('another history') }
+  t.same(verdict(chain, { through: [other] }), ['through'])
+  t.same(verdict(chain, { through: [points[1]!, other] }), ['through'], 'two pins that contradict each other')
+  t.same(verdict(chain.slice(0, 2), { through: [points[2]!] }), ['through'], 'not reached')
+  t.same(verdict(chain.slice(2), { through: [points[1]!] }), ['through'], 'passed before it begins')
+  const missing = verifyChain(chain.slice(0, 2), { keys, through: points })
+  t.equal(detail(missing, 'through'), 'serial 3, which was pinned, is not among these')
+})
+
+t.test('a verifier key that nothing was checked with is a fault', async (t) => {
+  t.same(verdict(issueChain(2), { vkey: VKEY }), ['checkpoint'])
 })
 
 t.test('a chain that was properly signed and is wrong', async (t) => {

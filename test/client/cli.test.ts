@@ -30,7 +30,7 @@ t.test('verify prints a line per check and says good', async (t) => {
     t.equal(code, 0)
     t.equal(stderr, '')
     t.equal(lines.at(-1), 'good')
-    t.equal(lines[0], 'ok   json')
+    t.equal(lines[0], 'ok   json: a completed result')
     t.ok(lines.includes('ok   signature'))
     t.equal(lines.length, 24)
   }

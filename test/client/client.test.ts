@@ -20,6 +20,7 @@ import {
   type Received,
   refuse,
   SETTLEMENT,
+  type Step,
   TERMS,
   TOKEN,
 } from './counterpart.ts'
@@ -433,6 +434,19 @@ t.test('discovery', async (t) => {
     received.map(({ url }) => url),
     paths,
   )
+})
+
+t.test('an answer that is too long, or never ends, is no answer', async (t) => {
+  const clock = buildClock()
+  const dripping: Step = (response) => {
+    response.writeHead(200)
+    response.write('{"serial":', clock.expire)
+  }
+  const { baseUrl } = await play(t, answerWith(200, `{"keys":["${'x'.repeat(17 * 1024 * 1024)}"]}`), dripping)
+  const service = new Countersign({ baseUrl, clock })
+  const tooLong = await failure(service.keys())
+  t.match(tooLong, { code: 'network_error', cause: { message: /longer than 16777216 bytes/ } })
+  t.match(await failure(service.chainHead()), { code: 'network_error', retryable: true })
 })
 
 t.test('a base URL may have a path', async (t) => {

@@ -1,28 +1,15 @@
 // An export of a small chain, and everything that may be done to it: each change is enumerated, found, and named.
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import t from 'tap'
 import { attestationShape } from '../../client/attestation.ts'
-import { type Attestation, type ChainOptions, type SignatureCheck, verifyExport } from '../../client/verification.ts'
+import { verifyDocument } from '../../client/document.ts'
+import { type Attestation, type ChainOptions, verifyExport } from '../../client/verification.ts'
 import { sha256 } from './issuer.ts'
 import { issueCheckpoint, issueExport, issueLog, issueReceipt, issuerKey, VKEY } from './log-issuer.ts'
-
-/** OpenSSL in place of the client's own: what is tried here is not the signature, and there is much of it. */
-const openssl: SignatureCheck = (message, signature, publicKey) => {
-  const x = Buffer.from(publicKey).toString('base64url')
-  const key = opensslKeys.get(x) ?? createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
-  opensslKeys.set(x, key)
-  return verify(null, message, key, signature)
-}
-const opensslKeys = new Map<string, KeyObject>()
+import { byteChanges, chunks, openssl } from './tampering.ts'
 
 const { chain, keys } = issueLog([2, 1, 1], [null, 'caf\u00e9 "quoted" \\ \u{1F600}\u2028'])
 const pins = [{ key_id: keys[0]!.key_id, pubkey_hex: keys[0]!.pubkey_hex }]
 const good = issueExport(chain)
-
-async function* chunks(text: string | Uint8Array, size = Number.POSITIVE_INFINITY) {
-  const bytes = Buffer.from(text)
-  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, Math.min(at + size, bytes.length))
-}
 
 async function failed(text: string | Uint8Array, options: Partial<ChainOptions> = {}): Promise<string[]> {
   const { ok, checks } = await verifyExport(chunks(text), {
@@ -50,6 +37,7 @@ const NAMES = [
   'receipt_hashes',
   'attested_times',
   'signatures',
+  'through',
   'head',
   'checkpoint',
 ]
@@ -78,35 +66,30 @@ t.test('what is not given is said', async (t) => {
 const small = issueLog([1, 1], ['caf\u00e9 "quoted" \\ \u{1F600}\u2028'])
 const bytes = Buffer.from(issueExport(small.chain))
 
-/** Every change of every byte takes minutes; of each byte one, and its absence, are enough to see that it counts. */
-const all = process.env.TAMPER === 'all'
+/** Which checks may name a change there, beside those of anything that is no longer written as an export writes it. */
+function concerned(at: number): string[] {
+  const line = bytes.subarray(0, at).filter((byte) => byte === 0x0a).length
+  if (line === 0) return ['head', 'checkpoint']
+  const start = bytes.lastIndexOf(0x0a, at - 1) + 1
+  return at >= bytes.indexOf('"sig_ed25519_hex"', start) ? ['signatures'] : ['receipt_hashes', 'serials']
+}
 
-t.test('every byte of the file counts', async (t) => {
-  t.same(await failed(bytes), [])
-  const headerEnds = bytes.indexOf('\n')
-  const unseen: string[] = []
-  for (const at of bytes.keys()) {
-    const without = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)])
-    const twice = Buffer.concat([bytes.subarray(0, at + 1), bytes.subarray(at)])
-    const flipped = (all ? [1, 2, 4, 8, 16, 32, 64, 128] : [1]).map((bit) =>
-      bytes.map((byte, n) => (n === at ? byte ^ bit : byte)),
-    )
-    for (const changed of [...flipped, without, ...(all ? [twice] : [])]) {
-      // The verifier key is for the checkpoint, which stands in the first line.
-      const names = await failed(changed, at > headerEnds && !all ? { vkey: undefined } : {})
-      if (names.length === 0) unseen.push(`byte ${at}`)
-    }
+t.test('every byte of the file counts, and what depends on it is named', async (t) => {
+  const names = async (changed: Uint8Array, vkey?: string) => {
+    const { ok, checks } = await verifyDocument(chunks(changed), { keys: pins, vkey, signatureCheck: openssl })
+    return ok ? [] : checks.filter((check) => !check.ok).map(({ name }) => name)
   }
-  t.same(unseen, [])
-})
-
-t.test('a letter in the other case is another letter', async (t) => {
-  const unseen: string[] = []
-  const text = bytes.toString('latin1')
-  for (const { index } of text.matchAll(/(?<=[0-9a-f])[a-f](?=[0-9a-f]{3,}")/g))
-    if ((await failed(bytes.map((byte, n) => (n === index ? byte ^ 32 : byte)))).length === 0)
-      unseen.push(`byte ${index}`)
-  t.same(unseen, [])
+  t.same(await names(bytes, VKEY), [])
+  const headerEnds = bytes.indexOf('\n')
+  let tried = 0
+  for (const { at, what, changed } of byteChanges(bytes)) {
+    // The verifier key is for the checkpoint, which stands in the first line.
+    const found = await names(changed, at <= headerEnds ? VKEY : undefined)
+    const named = ['json', 'format', 'shape', ...concerned(at)].some((name) => found.includes(name))
+    if (!named) t.fail(`${what}: ${found}`)
+    tried++
+  }
+  t.ok(tried > 2 * bytes.length, `${tried} changes`)
 })
 
 /** Each field's other values, and the checks that must name the change. Those that follow from it are not listed. */
@@ -153,7 +136,7 @@ t.test('every field of every receipt, by other values, by none, and by those of 
       }
       const { [field]: _gone, ...rest } = receipt
       if (!(await changed(at, rest)).includes('shape')) t.fail(`serial ${at + 1} without ${field}`)
-      if (!(await changed(at, { ...receipt, more: 1 })).includes('shape')) t.fail(`serial ${at + 1} with more`)
+      if (!(await changed(at, { ...receipt, more: 1 })).includes('format')) t.fail(`serial ${at + 1} with more`)
     }
   t.ok(tried > 250, `${tried} changes`)
 })
@@ -209,6 +192,54 @@ t.test('a header that says otherwise', async (t) => {
   ]
   for (const [header, named] of headers)
     t.ok((await failed(`${JSON.stringify(header)}\n${body}`)).includes(named), JSON.stringify(header))
+})
+
+t.test('of a line there is one spelling', async (t) => {
+  const lines = good.trimEnd().split('\n')
+  const respelt = (spell: (line: string) => string) =>
+    Promise.all(lines.map((_, at) => failed(`${lines.with(at, spell(lines[at]!)).join('\n')}\n`)))
+  const spellings: [why: string, spell: (line: string) => string][] = [
+    ['blanks', (line) => line.replace(',', ', ')],
+    ['a blank at the end', (line) => `${line} `],
+    ['a carriage return', (line) => `${line}\r`],
+    [
+      'another order of members',
+      (line) => JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(line)).reverse())),
+    ],
+    ['an escape where none is needed', (line) => line.replace('"head"', '"\\u0068ead"').replace('"v"', '"\\u0076"')],
+    ['a number in another form', (line) => line.replace('":1,', '":1.0,')],
+    ['a member twice', (line) => line.replace('{', '{"v":1,')],
+  ]
+  for (const [why, spell] of spellings)
+    for (const names of await respelt(spell)) t.ok(names.includes('format'), `${why}: ${names}`)
+  t.same(await failed(`\ufeff${good}`), await failed('\ufeff'), 'a byte order mark')
+  t.ok((await failed(`${good}\n`)).includes('format'), 'an empty line at the end')
+})
+
+t.test('lines without end and data without bottom are refused', async (t) => {
+  const header = `${good.split('\n')[0]}\n`
+  const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
+  for (const more of ['x'.repeat(70_000), `${deep}\n`, `"${'x'.repeat(70_000)}"\n`, 'null\n', '7\n', '[]\n'])
+    t.not((await failed(header + more)).length, 0, more.slice(0, 10))
+  async function* endless() {
+    yield Buffer.from(header)
+    for (;;) yield Buffer.alloc(10_000, 'x')
+  }
+  const { checks } = await verifyExport(endless(), { keys: pins })
+  t.match(checks[0], { name: 'format', ok: false, detail: /longer than 65536 bytes/ })
+})
+
+t.test('a checkpoint that was taken out is missed by who has the verifier key', async (t) => {
+  const bare = issueExport(chain, null)
+  t.same(await failed(bare), ['checkpoint'])
+  t.same(await failed(bare, { vkey: undefined }), [])
+})
+
+t.test('a receipt that was pinned before must be on the way', async (t) => {
+  const points = chain.map(({ serial, receipt_hash }) => ({ serial, receipt_hash }))
+  t.same(await failed(good, { through: points }), [])
+  t.same(await failed(good, { through: [{ ...points[2]!, receipt_hash: sha256('x') }] }), ['through'])
+  t.same(await failed(good, { through: [{ serial: 99, receipt_hash: sha256('x') }] }), ['through'])
 })
 
 t.test('the head that was pinned elsewhere must be the one of the file', async (t) => {

@@ -93,6 +93,13 @@ t.test('a member given twice is refused, whatever the spelling', async (t) => {
   t.throws(() => parseJson('{"a":1,}'), SyntaxError)
 })
 
+t.test('nesting without end is refused, not followed', async (t) => {
+  const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+  t.doesNotThrow(() => parseJson(nested(64)))
+  for (const text of [nested(65), nested(200_000), `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`])
+    t.throws(() => parseJson(text), { name: 'SyntaxError', message: /nested more than 64 deep/ })
+})
+
 t.test('a long string is read without recursion', async (t) => {
   const text = JSON.stringify({ a: '\\"x'.repeat(500_000) })
   t.equal((parseJson(text) as { a: string }).a.length, 1_500_000)

@@ -8,7 +8,9 @@ import { jcs, sha256 } from './issuer.ts'
 export interface IssuerKey {
   key_id: number
   pubkey_hex: string
-  sign(message: string): Buffer
+  /** The secret key as RFC 8032 has it: 32 bytes. */
+  seed: Buffer
+  sign(message: string | Uint8Array): Buffer
 }
 
 /** Keys that are the same in every run. */
@@ -17,41 +19,43 @@ export function issuerKey(key_id: number): IssuerKey {
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
   const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
   const pubkey_hex = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex')
-  return { key_id, pubkey_hex, sign: (message) => sign(null, Buffer.from(message), privateKey) }
+  return { key_id, pubkey_hex, seed, sign: (message) => sign(null, Buffer.from(message), privateKey) }
 }
 
 export const LOG_NAME = 'log.test/receipts'
 export const CHECKPOINT_KEY = issuerKey(2)
 export const VKEY = verifierKey(CHECKPOINT_KEY)
 
-function noteKeyId({ pubkey_hex }: IssuerKey): Buffer {
-  const bytes = Buffer.concat([Buffer.from(`${LOG_NAME}\n\u0001`), Buffer.from(pubkey_hex, 'hex')])
+function noteKeyId({ pubkey_hex }: IssuerKey, name: string): Buffer {
+  const bytes = Buffer.concat([Buffer.from(`${name}\n\u0001`), Buffer.from(pubkey_hex, 'hex')])
   return Buffer.from(sha256(bytes), 'hex').subarray(0, 4)
 }
 
-export function verifierKey(key: IssuerKey): string {
+export function verifierKey(key: IssuerKey, name = LOG_NAME): string {
   const encoded = Buffer.concat([Buffer.of(1), Buffer.from(key.pubkey_hex, 'hex')]).toString('base64')
-  return `${LOG_NAME}+${noteKeyId(key).toString('hex')}+${encoded}`
+  return `${name}+${noteKeyId(key, name).toString('hex')}+${encoded}`
 }
 
 /** One receipt after another, signed as it should be or as a test wants it. */
 export function issueReceipt(fields: Partial<Attestation>, key: IssuerKey): Attestation {
   const { receipt_hash: _hash, sig_ed25519_hex: _signature, ...given } = fields
+  const { serial = 1, ts_ms = 1_795_000_000_000 + serial * 1000 } = given
+  // In the order in which the service lists them.
   const signed = {
     v: 1 as const,
-    serial: 1,
-    subject_sha256: sha256(`subject ${given.serial}`),
+    serial,
+    subject_sha256: sha256(`subject ${serial}`),
     label: null,
     requested_by: 'someone',
-    ts_ms: 1_795_000_000_000 + (given.serial ?? 1) * 1000,
+    key_id: key.key_id,
+    ts_ms,
+    ts_utc: new Date(ts_ms).toISOString(),
     prev_hash: '0'.repeat(64),
+    pubkey_hex: key.pubkey_hex,
     ...given,
-    key_id: given.key_id ?? key.key_id,
-    pubkey_hex: given.pubkey_hex ?? key.pubkey_hex,
   }
-  const complete = { ts_utc: new Date(signed.ts_ms).toISOString(), ...signed }
-  const text = jcs(complete)
-  return { ...complete, receipt_hash: sha256(text), sig_ed25519_hex: key.sign(text).toString('hex') }
+  const text = jcs(signed)
+  return { ...signed, receipt_hash: sha256(text), sig_ed25519_hex: key.sign(text).toString('hex') }
 }
 
 export function keyRecord(key: IssuerKey, first_serial: number | null, use = 'receipt') {
@@ -97,7 +101,7 @@ export function issueCheckpoint(
   const tree = referenceTree(chain.map((one) => Buffer.from(one.receipt_hash, 'hex')))
   const text = `${LOG_NAME}\n${size}\n${tree.root(size).toString('base64')}\n`
   const lines = signers.map((key) => {
-    const signature = Buffer.concat([noteKeyId(key), key.sign(text)]).toString('base64')
+    const signature = Buffer.concat([noteKeyId(key, LOG_NAME), key.sign(text)]).toString('base64')
     return `\u2014 ${LOG_NAME} ${signature}\n`
   })
   return `${text}\n${lines.join('')}`

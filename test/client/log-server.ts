@@ -10,8 +10,12 @@ export interface Shown {
   chain: readonly Attestation[]
   /** Members of the head that are not as they should be. */
   head?: Record<string, unknown>
+  /** As `/v1/keys` lists them. */
+  keys?: readonly unknown[]
   /** Status, in place of every answer to this path. */
   refuse?: Record<string, number>
+  /** Another body, in place of the honest one. */
+  answers?: Record<string, unknown>
 }
 
 export async function openLogServer(t: Test, shown: Shown) {
@@ -34,11 +38,17 @@ export async function openLogServer(t: Test, shown: Shown) {
   }
 }
 
-function answer({ chain, head, refuse }: Shown, { pathname, searchParams }: URL): { status: number; body: unknown } {
+function answer(
+  { chain, head, keys = [], refuse, answers }: Shown,
+  { pathname, searchParams }: URL,
+): { status: number; body: unknown } {
   const tree = referenceTree(chain.map((one) => Buffer.from(one.receipt_hash, 'hex')))
   const hex = (hashes: Buffer[]) => hashes.map((hash) => hash.toString('hex'))
   const refused = Object.entries(refuse ?? {}).find(([path]) => pathname.startsWith(path))
   if (refused) return failure(refused[1])
+  const replaced = Object.entries(answers ?? {}).find(([path]) => pathname.startsWith(path))
+  if (replaced) return { status: 200, body: replaced[1] }
+  if (pathname === '/v1/keys') return { status: 200, body: { keys } }
   if (pathname === '/v1/chain-head') return { status: 200, body: { ...headOf(chain, tree), ...head } }
   if (pathname === '/v1/consistency') {
     const [from, to] = [Number(searchParams.get('from')), Number(searchParams.get('to'))]

@@ -1,11 +1,13 @@
 // Keys that are trusted because a trusted key introduced them, and those that are not.
 import t from 'tap'
-import type { IntroducedKey } from '../../client/rotation.ts'
+import { noteFault, readVerifierKeys } from '../../client/checkpoint.ts'
+import type { ListedKey } from '../../client/rotation.ts'
 import { type PinnedKey, trustIntroduced, verifyAttestation, verifyReceipt } from '../../client/verification.ts'
 import { referenceTree } from '../receipts/rfc6962.ts'
 import { jcs, sha256 } from './issuer.ts'
 import {
   CHECKPOINT_KEY,
+  type IssuerKey,
   issueCheckpoint,
   issueLog,
   issueReceipt,
@@ -14,11 +16,12 @@ import {
   VKEY,
   verifierKey,
 } from './log-issuer.ts'
+import { smallOrderKey } from './signatures.ts'
 
 const { chain, keys, introductions } = issueLog([3, 2, 2])
 const pin = (index: number): PinnedKey => ({ key_id: keys[index]!.key_id, pubkey_hex: keys[index]!.pubkey_hex })
 /** As the service lists them. */
-const published: IntroducedKey[] = keys.map(({ key_id, pubkey_hex }, index) => ({
+const published: ListedKey[] = keys.map(({ key_id, pubkey_hex }, index) => ({
   key_id,
   pubkey_hex,
   use: 'receipt',
@@ -62,8 +65,72 @@ t.test('later pins lead on, never back', async (t) => {
   t.same(idsOf(trustIntroduced([], [pin(0)])), [1])
 })
 
+t.test('the spelling of a pin makes no difference', async (t) => {
+  const upper = { ...pin(0), pubkey_hex: pin(0).pubkey_hex.toUpperCase() }
+  const trusted = trustIntroduced(published, [upper, pin(0)])
+  t.same(
+    trusted.map(({ key_id, last_serial }) => [key_id, last_serial]),
+    [
+      [1, 4],
+      [1, 4],
+      [3, 7],
+      [4, null],
+    ],
+    'each spelling ends where the key ends',
+  )
+  const next = { ...pin(1), pubkey_hex: pin(1).pubkey_hex.toUpperCase() }
+  t.match(trustIntroduced(published, [pin(0), next])[1], { key_id: 3, first_serial: 5, last_serial: 7 })
+  const elsewhere = { key_id: 1, pubkey_hex: issuerKey(9).pubkey_hex }
+  t.match(trustIntroduced(published, [elsewhere, pin(0)]), [{ status: undefined }, { status: 'retired' }])
+})
+
+t.test('a key that the service calls compromised is not trusted, nor what it introduced', async (t) => {
+  const good = (serial: number, trusted: PinnedKey[]) => verifyAttestation(chain[serial - 1]!, { keys: trusted }).ok
+  const calling = (index: number) =>
+    published.map((key, at) => (at === index ? { ...key, status: 'compromised' } : key))
+  const second = trustIntroduced(calling(1), [pin(0)])
+  t.same([good(1, second), good(5, second), good(8, second)], [true, false, false])
+  t.same(good(1, trustIntroduced(calling(0), [pin(0)])), false)
+})
+
+t.test('a hostile list takes nothing down', async (t) => {
+  const introduction = published[1]!.introduction!
+  const lists = [
+    [{ key_id: 9, pubkey_hex: smallOrderKey, use: 'receipt', introduction }],
+    [{ ...published[1], use: '\ud800', introduction: { ...introduction, label: '\ud800-key' } }],
+    [{ ...published[1], introduction: { ...introduction, label: '\ud800' } }],
+    [{ ...published[1], status: {} }],
+  ]
+  for (const list of lists) t.doesNotThrow(() => trustIntroduced(list, [pin(0)]))
+  // Introduced as it should be, and yet no key that a signature could be good under.
+  const subject_sha256 = sha256(jcs(keyRecord({ ...issuerKey(9), pubkey_hex: smallOrderKey }, 5)))
+  const weak = issueReceipt({ ...introduction, subject_sha256 }, keys[0]!)
+  const list = [{ key_id: 9, pubkey_hex: smallOrderKey, use: 'receipt', introduction: weak }]
+  t.same(idsOf(trustIntroduced(list, [pin(0)])), [1])
+})
+
+t.test('a checkpoint key that is trusted signs beside the pinned verifier key', async (t) => {
+  const next = issuerKey(9)
+  const trusted = { key_id: 9, pubkey_hex: next.pubkey_hex, use: 'checkpoint' }
+  const fault = (signers: IssuerKey[], beside: PinnedKey[]) =>
+    noteFault(issueCheckpoint(chain, signers), readVerifierKeys(VKEY, beside))
+  t.equal(fault([CHECKPOINT_KEY], []), null)
+  t.equal(fault([next], [trusted]), null)
+  t.equal(fault([next, CHECKPOINT_KEY], [trusted]), null)
+  t.match(fault([next], []), /not signed by the pinned key/)
+  t.match(fault([next], [{ ...trusted, use: 'receipt' }]), /not signed/)
+  t.match(fault([next], [{ ...trusted, status: 'compromised' }]), /not signed/)
+  const disowned = { key_id: 2, pubkey_hex: CHECKPOINT_KEY.pubkey_hex, use: 'checkpoint', status: 'compromised' }
+  t.match(fault([CHECKPOINT_KEY], [disowned]), /not signed/)
+  const wrong = issueCheckpoint(chain, [next]).split('\n\n')[1]!
+  const other = issueCheckpoint(chain, [CHECKPOINT_KEY], 3)
+  t.match(noteFault(other + wrong, readVerifierKeys(VKEY, [trusted])), /wrong signature/, 'one of the two is not good')
+  const crowded = issueCheckpoint(chain) + `\u2014 someone ${Buffer.alloc(68).toString('base64')}\n`.repeat(100)
+  t.match(noteFault(crowded, readVerifierKeys(VKEY, [])), /more than 100 signature lines/)
+})
+
 t.test('what nothing trusted introduces is not trusted', async (t) => {
-  const [first, second, third] = published as [IntroducedKey, IntroducedKey, IntroducedKey]
+  const [first, second, third] = published as [ListedKey, ListedKey, ListedKey]
   const other = issuerKey(9)
   const introduction = second.introduction!
   const subject_sha256 = sha256(jcs(keyRecord(other, 5)))
@@ -138,10 +205,17 @@ t.test('a receipt with its proof', async (t) => {
     return checks.filter((check) => !check.ok).map(({ name }) => name)
   }
   for (const { serial } of chain) t.same(failed(receipt(serial)), [], `serial ${serial}`)
-  const details = verifyReceipt(receipt(2, 5), { keys: trusted })
-    .checks.map(({ detail }) => detail)
-    .filter(Boolean)
-  t.match(details, [/leads to the tree of 5/, /signature was not checked/, /no tree was given/])
+  const details = (value: unknown, options = {}) =>
+    verifyReceipt(value, { keys: trusted, ...options })
+      .checks.map(({ detail }) => detail)
+      .filter(Boolean)
+  t.match(details(receipt(2)), [/signature was not checked/, /no tree was given/])
+  const older = { tree_size: 5, root_hash: tree.root(5).toString('hex') }
+  t.same(failed(receipt(2, 5), { tree: older }), [], 'into a tree that was pinned before')
+  t.match(details(receipt(2, 5), { tree: older, vkey: VKEY }), [/leads to the tree of 5.*, but to the given one$/])
+  // Without that tree, whatever hashes somebody makes up lead there too.
+  const madeUp = { ...receipt(2), inclusion: { leaf_index: 1, tree_size: 2, hashes: [sha256('made up')] } }
+  for (const value of [receipt(2, 5), madeUp]) t.same(failed(value, { tree: undefined }), ['inclusion'])
   const good = receipt(4)
   const bad: [string[], unknown, object?][] = [
     [
@@ -156,13 +230,14 @@ t.test('a receipt with its proof', async (t) => {
     [['checkpoint'], { ...good, checkpoint: issueCheckpoint(chain, [issuerKey(55)]) }],
     [['checkpoint'], good, { vkey: verifierKey(issuerKey(55)) }],
     [['pinned_tree'], good, { tree: { ...head, root_hash: '0'.repeat(64) } }],
-    [['pinned_tree'], receipt(4, 6)],
+    [['inclusion', 'pinned_tree'], receipt(4, 6)],
     [
       ['signature', 'receipt_hash', 'inclusion', 'pinned_tree'].slice(0, 2),
       { ...good, attestation: { ...good.attestation, label: 'x' } },
     ],
   ]
   for (const [names, value, options] of bad) t.same(failed(value, options), names)
+  t.ok(failed({ ...good, more: 1 }).includes('shape'), 'with something beside it that nothing proves')
   t.ok(failed({ ...good, inclusion: { ...good.inclusion, hashes: ['x'] } }).includes('shape'))
   t.throws(() => verifyReceipt(good, { keys: trusted, vkey: 'nonsense' }), TypeError)
   t.equal(verifierKey(CHECKPOINT_KEY), VKEY)

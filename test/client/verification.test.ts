@@ -4,6 +4,7 @@ import { type Verification, type VerificationResult, verifyResult } from '../../
 import type { CompletedResult } from '../../server/verification/result.ts'
 import { attest, type Forgery, issueResult, jcs, keys, pubkeyHex, publicKey, SEED, sha256 } from './issuer.ts'
 import { smallOrderKey, torsionSignature, zip215Signature } from './signatures.ts'
+import { change, drop, leaves, members, other } from './tampering.ts'
 
 // What the service may send is exactly what the client says it gets; a difference does not compile.
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : never) : never
@@ -290,6 +291,16 @@ t.test('keys', async (t) => {
   t.same(attempt([{ ...key, status: 'retired', last_serial: 41 }]), ['trusted_key', 'signature'], 'no longer in force')
   t.same(attempt([{ ...key, status: 'retired', last_serial: 42 }]), [], 'still in force')
   t.same(attempt([{ ...key, status: 'compromised', last_serial: 50 }]), ['trusted_key', 'signature'], 'compromised')
+  t.same(
+    attempt([{ ...key, status: 'retired', last_serial: null }]),
+    ['trusted_key', 'signature'],
+    'ended who knows when',
+  )
+  for (const status of ['', 'next', 'constructor', '__proto__'])
+    t.same(attempt([{ ...key, status, last_serial: 50 }]), ['trusted_key', 'signature'], `of the status ${status}`)
+  const typed = [{ key_id: '7' }, { first_serial: '1' }, { last_serial: {} }, { status: 1 }, { use: [] }]
+  for (const malformed of [null, 7, {}, ...typed.map((members) => ({ ...key, ...members }))])
+    t.throws(() => attempt([key, malformed as never]), { name: 'TypeError', message: /^The pinned keys: \/1/ })
   for (const pubkey_hex of ['', 'ab', `${pubkeyHex}00`, 'zz'.repeat(32), smallOrderKey])
     t.throws(() => attempt([{ key_id: 7, pubkey_hex }]), TypeError, `pinning ${pubkey_hex}`)
 })
@@ -306,39 +317,6 @@ t.test('a crafted signature that others refuse is refused', async (t) => {
     t.same(verdict(result), ['signature'], name)
   }
 })
-
-type Path = string[]
-
-function leaves(value: unknown, path: Path = []): Path[] {
-  if (typeof value !== 'object' || value === null) return [path]
-  return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]))
-}
-
-function members(value: unknown, path: Path = []): Path[] {
-  if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, member]) => [[...path, name], ...members(member, [...path, name])])
-}
-
-function change(root: object, path: Path, to: (was: unknown) => unknown): void {
-  const at = path.slice(0, -1).reduce<Record<string, unknown>>((o, name) => o[name] as never, root as never)
-  const name = path.at(-1)!
-  at[name] = to(at[name])
-}
-
-function drop(root: object, path: Path): void {
-  const at = path.slice(0, -1).reduce<Record<string, unknown>>((o, name) => o[name] as never, root as never)
-  if (Array.isArray(at)) at.splice(Number(path.at(-1)), 1)
-  else delete at[path.at(-1)!]
-}
-
-/** Another value as like the first as can be: one hex digit, one letter, one unit. */
-function other(value: unknown): unknown {
-  if (typeof value === 'number') return value + 1
-  if (typeof value === 'boolean') return !value
-  if (typeof value !== 'string') return 'x'
-  const last = value.at(-1) ?? ''
-  return value.slice(0, value.length - last.length) + (last === '0' ? '1' : '0')
-}
 
 function moveAll(evidence: VerificationResult['evidence'], by: number): void {
   for (const item of evidence) {

@@ -7,7 +7,19 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { Countersign } from '../../client/client.ts'
 import { look, type Pinned } from '../../client/watch.ts'
-import { CHECKPOINT_KEY, issueCheckpoint, issueLog, issueReceipt, issuerKey, VKEY, verifierKey } from './log-issuer.ts'
+import { referenceTree } from '../receipts/rfc6962.ts'
+import { jcs, sha256 } from './issuer.ts'
+import {
+  CHECKPOINT_KEY,
+  type IssuerKey,
+  issueCheckpoint,
+  issueLog,
+  issueReceipt,
+  issuerKey,
+  keyRecord,
+  VKEY,
+  verifierKey,
+} from './log-issuer.ts'
 import { openLogServer, type Shown } from './log-server.ts'
 
 const { chain, keys } = issueLog([20])
@@ -92,7 +104,7 @@ t.test('a head that does not hold together', async (t) => {
   const shown: [Shown, RegExp][] = [
     [head({ tree_size: 14 }), /covers 14 receipts of 15/],
     [head({ root_hash }), /of another head/],
-    [head({ receipt_hash: chain[13]!.receipt_hash }), /not in the tree/],
+    [head({ receipt_hash: chain[13]!.receipt_hash }), /the last receipt of the tree is another/],
     [head({ checkpoint: issueCheckpoint(chain.slice(0, 14)) }), /of another head/],
     [head({ checkpoint: issueCheckpoint(chain.slice(0, 15), [other]) }), /not signed by the pinned key/],
     [head({ checkpoint: issueCheckpoint(chain.slice(0, 15)).replace(/.{6}\n$/, 'AAAA=\n') }), /signature/],
@@ -117,6 +129,94 @@ t.test('a log that changes its key goes on for those who pinned the old one, as 
     head: { checkpoint: issueCheckpoint(chain.slice(0, 16), [next, CHECKPOINT_KEY]), vkey: verifierKey(next) },
   }
   t.same(await sightings(t, [upTo(15), both]), ['pinned', 'advanced'])
+})
+
+t.test('the pin follows a key that the tree introduces, and no other', async (t) => {
+  const next = issuerKey(55)
+  const record = keyRecord(next, null, 'checkpoint')
+  const introduction = issueReceipt(
+    {
+      serial: 16,
+      prev_hash: chain[14]!.receipt_hash,
+      subject_sha256: sha256(jcs(record)),
+      requested_by: 'key-rotation',
+      label: 'checkpoint-key',
+    },
+    keys[0]!,
+  )
+  const rotated = [...chain.slice(0, 15), introduction]
+  while (rotated.length < 18)
+    rotated.push(issueReceipt({ serial: rotated.length + 1, prev_hash: rotated.at(-1)!.receipt_hash }, keys[0]!))
+  const key = { key_id: 55, use: 'checkpoint', pubkey_hex: next.pubkey_hex, status: 'active', introduction }
+  const signed = (length: number, signers: IssuerKey[]) => issueCheckpoint(rotated.slice(0, length), signers)
+  const at = (length: number, signers: IssuerKey[], shown: Partial<Shown> = {}): Shown => ({
+    chain: rotated.slice(0, length),
+    keys: [key],
+    ...shown,
+    head: { vkey: verifierKey(next), checkpoint: signed(length, signers), ...shown.head },
+  })
+  const { baseUrl, show } = await openLogServer(t, upTo(15))
+  const service = new Countersign({ baseUrl })
+  const { seen: pinned } = await look(service, null, { vkey: VKEY })
+  const seeing = async (shown: Shown, before = pinned, options = {}) => {
+    show(shown)
+    return look(service, before, options)
+  }
+
+  const followed = await seeing(at(17, [next, CHECKPOINT_KEY]))
+  t.match(followed, { verdict: 'advanced', detail: /^serial 15 to 17; the key has changed, as serial 16 says/ })
+  t.equal(followed.seen.vkey, verifierKey(next))
+  t.match(await seeing(at(18, [next]), followed.seen), { verdict: 'advanced', detail: 'serial 17 to 18' })
+  t.match(await seeing(at(18, [CHECKPOINT_KEY]), followed.seen), { verdict: 'invalid', detail: /not signed/ })
+
+  const missed = await seeing(at(18, [next]))
+  t.match(missed, { verdict: 'invalid', detail: /not signed by the pinned key/ }, 'the old key has stopped signing')
+  const given = await seeing(at(18, [next]), pinned, { vkey: verifierKey(next) })
+  t.match(given, { verdict: 'advanced', seen: { vkey: verifierKey(next) } }, 'and then the new one must be given')
+
+  const both = [next, CHECKPOINT_KEY]
+  const forged = issueReceipt({ ...introduction, requested_by: 'mallory' }, keys[0]!)
+  const unfollowed: [why: string, shown: Shown][] = [
+    ['the new key does not sign yet', at(16, [CHECKPOINT_KEY])],
+    ['it is not listed', at(17, both, { keys: [] })],
+    ['nothing introduces it', at(17, both, { keys: [{ ...key, introduction: null }] })],
+    ['for another use', at(17, both, { keys: [{ ...key, use: 'lease' }] })],
+    ['made for an account', at(17, both, { keys: [{ ...key, introduction: forged }] })],
+    ['not in the tree', at(17, both, { keys: [{ ...key, introduction: { ...introduction, serial: 15 } }] })],
+    ['a receipt of another key', at(17, both, { keys: [{ ...key, key_id: 54 }] })],
+    ['the list is withheld', at(17, both, { refuse: { '/v1/keys': 503 } })],
+    ['of another log', at(17, both, { head: { vkey: verifierKey(next, 'elsewhere.test') } })],
+    ['no verifier key at all', at(17, both, { head: { vkey: 'nonsense' } })],
+  ]
+  for (const [why, shown] of unfollowed) {
+    const { verdict, detail, seen } = await seeing(shown)
+    t.same([verdict, detail.includes('key'), seen.vkey], ['advanced', false, VKEY], why)
+  }
+})
+
+t.test('a head that names another receipt than the last', async (t) => {
+  const third = chain[2]!
+  const tree = referenceTree(chain.slice(0, 15).map((one) => Buffer.from(one.receipt_hash, 'hex')))
+  const hashes = tree.path(2, 15).map((hash) => hash.toString('hex'))
+  const shown: Shown = {
+    ...upTo(15),
+    head: { receipt_hash: third.receipt_hash },
+    // Any receipt of the tree can be proved: what counts is the place.
+    answers: { '/v1/receipt': { inclusion: { leaf_index: 2, tree_size: 15, hashes } } },
+  }
+  t.match(await sightings(t, [shown], { vkey: VKEY }), [/^invalid: the last receipt of the tree is another/])
+})
+
+t.test('a proof of the wrong shape is an alarm, not an excuse', async (t) => {
+  for (const answer of [{}, { inclusion: null }, { inclusion: { leaf_index: 14, tree_size: 15, hashes: ['x'] } }])
+    t.match(await sightings(t, [{ ...upTo(15), answers: { '/v1/receipt': answer } }]), [/^invalid: .*does not prove/])
+  const refused = { ...upTo(16), answers: { '/v1/consistency': { hashes: 'none' } } }
+  t.match(await sightings(t, [upTo(15), refused]), ['pinned', /^invalid: .*does not prove/])
+})
+
+t.test('a first look at a log whose verifier key is none', async (t) => {
+  t.match(await sightings(t, [{ ...upTo(15), head: { vkey: 'nonsense' } }]), [/^invalid: .*without a verifier key/])
+  await t.rejects(sightings(t, [upTo(15)], { vkey: 'nonsense' }), TypeError, 'but one that we give is our mistake')
 })
 
 t.test('a service that cannot be asked is no alarm', async (t) => {
@@ -162,7 +262,8 @@ t.test('the command line pins, reports and keeps the evidence', async (t) => {
   t.match(first, { verdict: 'fork', before: { serial: 17 }, seen: { serial: 20, checkpoint: /^log\.test/ } })
   show({ ...upTo(17), refuse: { '/v1/chain-head': 503 } })
   t.match(await watch(), { code: 3, stderr: 'internal_error: refused\n' })
-  t.match(await watch('--vkey', verifierKey(issuerKey(55))), { code: 2, stderr: /another verifier key/ })
+  const elsewhere = verifierKey(issuerKey(55), 'elsewhere.test')
+  t.match(await watch('--vkey', elsewhere), { code: 2, stderr: /of the log log.test.*verifier key of another/ })
   t.match(await watch('--vkey', 'nonsense'), { code: 2, stderr: /name\+hash\+base64/ })
   t.match(await watch('--interval', '0'), { code: 2 })
   writeFileSync(file, '{}')

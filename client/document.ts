@@ -1,0 +1,133 @@
+// A file to be verified, whatever it holds. It is told by its form, the answer says what it was taken for, and a pin that says
+// nothing about such a thing is refused: whoever gave it would think that it had been checked.
+import { UsageError } from './arguments.ts'
+import { type Attestation, verifyAttestation } from './attestation.ts'
+import { joinBytes } from './bytes.ts'
+import { type ChainOptions, verifyChain } from './chain.ts'
+import type { Check, Verification } from './checks.ts'
+import { EXPORT_MARK, verifyExport } from './export.ts'
+import { parseJson } from './json.ts'
+import { type ReceiptOptions, verifyReceipt } from './receipt.ts'
+import { anything, closed, integer } from './shape.ts'
+import { verifyResult } from './verification.ts'
+
+export type DocumentOptions = Omit<ChainOptions, 'checkpoint'> & Pick<ReceiptOptions, 'tree'>
+
+interface Kind {
+  name: string
+  /** The pins it can be held against, beside the keys. */
+  pins: readonly (keyof DocumentOptions)[]
+  verify(value: unknown, options: DocumentOptions): Verification
+}
+
+const CHAIN_PINS = ['from', 'through', 'head', 'signatures'] as const
+
+const RESULT: Kind = { name: 'a completed result', pins: [], verify: verifyResult }
+const RECEIPT: Kind = { name: 'a receipt', pins: ['vkey', 'tree'], verify: verifyReceipt }
+const ATTESTATION: Kind = { name: 'an attestation', pins: [], verify: verifyAttestation }
+const WRAPPED: Kind = { ...ATTESTATION, verify: (value, options) => verifyAttestation(attestationIn(value), options) }
+const CHAIN: Kind = { name: 'consecutive attestations', pins: CHAIN_PINS, verify: verifyChain }
+const PAGE: Kind = { name: 'a page of the chain', pins: CHAIN_PINS, verify: verifyPage }
+const EXPORT: Omit<Kind, 'verify'> = { name: 'an export', pins: ['through', 'head', 'vkey', 'signatures'] }
+
+/**
+ * Verifies a completed result, a receipt, an attestation, attestations in a row, or an export, which may be longer than
+ * memory. Throws a TypeError for a malformed pin, a UsageError for one that does not apply, never for a bad file.
+ */
+export async function verifyDocument(
+  chunks: AsyncIterable<Uint8Array>,
+  options: DocumentOptions,
+): Promise<Verification> {
+  const source = chunks[Symbol.asyncIterator]()
+  const begun: Uint8Array[] = []
+  for (let length = 0; length < EXPORT_MARK.length; ) {
+    const { value, done } = await source.next()
+    if (done) break
+    begun.push(value)
+    length += value.length
+  }
+  async function* all() {
+    try {
+      yield* begun
+      for (let next = await source.next(); !next.done; next = await source.next()) yield next.value
+    } finally {
+      await source.return?.()
+    }
+  }
+  if (!new TextDecoder().decode(joinBytes(begun)).startsWith(EXPORT_MARK))
+    return verifyJson(await collect(all()), options)
+  refuseMisfits(EXPORT, options)
+  return verifyExport(all(), options)
+}
+
+function verifyJson(bytes: Uint8Array, options: DocumentOptions): Verification {
+  let value: unknown
+  try {
+    value = parseJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
+  } catch (error) {
+    // Not UTF-8, not JSON, or JSON that two readers may read differently.
+    return { ok: false, checks: [{ name: 'json', ok: false, detail: (error as Error).message }] }
+  }
+  const kind = kindOf(value)
+  refuseMisfits(kind, options)
+  const { ok, checks } = kind.verify(value, options)
+  return { ok, checks: [{ name: 'json', ok: true, detail: kind.name }, ...checks] }
+}
+
+/** By the member that everything else in it hangs on, so that what stands beside that one is always checked. */
+function kindOf(value: unknown): Kind {
+  if (Array.isArray(value)) return CHAIN
+  if (typeof value !== 'object' || value === null) return ATTESTATION
+  if (Object.hasOwn(value, 'receipt')) return RESULT
+  if (Object.hasOwn(value, 'attestations')) return PAGE
+  if (!Object.hasOwn(value, 'attestation')) return ATTESTATION
+  return Object.keys(value).length === 1 ? WRAPPED : RECEIPT
+}
+
+const attestationIn = (value: unknown) => (value as { attestation: unknown }).attestation
+
+function refuseMisfits(kind: Omit<Kind, 'verify'>, { signatures, ...options }: DocumentOptions): void {
+  const given = { ...options, signatures: signatures === 'last' ? signatures : undefined }
+  const flags = (Object.keys(FLAGS) as (keyof typeof FLAGS)[]).filter((name) => given[name] !== undefined)
+  const misfit = flags.find((name) => !kind.pins.includes(name))
+  if (misfit) throw new UsageError(`${FLAGS[misfit]} says nothing about ${kind.name}, and that is what the file holds.`)
+}
+
+const FLAGS = {
+  from: '--from',
+  through: '--through',
+  head: '--head',
+  vkey: '--vkey',
+  tree: '--tree',
+  signatures: '--last-signature',
+} as const
+
+const pageShape = closed({ from: integer(1), to: integer(0), head_serial: integer(0), attestations: anything })
+
+interface Page {
+  from: number
+  to: number
+  head_serial: number
+  attestations: Attestation[]
+}
+
+function verifyPage(value: unknown, options: DocumentOptions): Verification {
+  const page = value as Page
+  const { checks } = verifyChain(page.attestations, options)
+  const fault = pageShape(value, '') ?? rangeFault(page)
+  const first: Check = fault === null ? { name: 'page', ok: true } : { name: 'page', ok: false, detail: fault }
+  return { ok: [first, ...checks].every(({ ok }) => ok), checks: [first, ...checks] }
+}
+
+/** `head_serial` is the head of when the page was made, and nothing in the page can prove it. */
+function rangeFault({ from, to, head_serial, attestations }: Page): string | null {
+  if (!Array.isArray(attestations) || attestations[0]?.serial !== from || attestations.at(-1)?.serial !== to)
+    return `these are not the receipts from ${from} to ${to}`
+  return to <= head_serial ? null : `it ends after its head, serial ${head_serial}`
+}
+
+async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  for await (const chunk of chunks) parts.push(chunk)
+  return joinBytes(parts)
+}

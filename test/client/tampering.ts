@@ -1,0 +1,90 @@
+// What may be done to a file or a value, enumerated: every byte, every leaf, every member. And the ways to write the same
+// value differently.
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import type { SignatureCheck } from '../../client/verification.ts'
+
+export type Path = string[]
+
+export function leaves(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return [path]
+  return Object.entries(value).flatMap(([name, member]) => leaves(member, [...path, name]))
+}
+
+export function members(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, member]) => [[...path, name], ...members(member, [...path, name])])
+}
+
+export function change(root: object, path: Path, to: (was: unknown) => unknown): void {
+  const at = path.slice(0, -1).reduce<Record<string, unknown>>((o, name) => o[name] as never, root as never)
+  const name = path.at(-1)!
+  at[name] = to(at[name])
+}
+
+export function drop(root: object, path: Path): void {
+  const at = path.slice(0, -1).reduce<Record<string, unknown>>((o, name) => o[name] as never, root as never)
+  if (Array.isArray(at)) at.splice(Number(path.at(-1)), 1)
+  else delete at[path.at(-1)!]
+}
+
+/** Another value as like the first as can be: one hex digit, one letter, one unit. */
+export function other(value: unknown): unknown {
+  if (typeof value === 'number') return value + 1
+  if (typeof value === 'boolean') return !value
+  if (typeof value !== 'string') return 'x'
+  const last = value.at(-1) ?? ''
+  return value.slice(0, value.length - last.length) + (last === '0' ? '1' : '0')
+}
+
+/** Every change of every byte takes minutes; a few of each are enough to see that it counts. */
+const ALL = process.env.TAMPER === 'all'
+
+/** Of each byte: another one, the same letter in the other case, none, and (TAMPER=all) every bit and the byte twice. */
+export function* byteChanges(bytes: Buffer): Generator<{ at: number; what: string; changed: Buffer }> {
+  for (const at of bytes.keys()) {
+    const isLetter = /[a-z]/i.test(String.fromCharCode(bytes[at]!))
+    for (const bit of ALL ? [1, 2, 4, 8, 16, 32, 64, 128] : isLetter ? [1, 32] : [1]) {
+      const changed = Buffer.from(bytes)
+      changed[at] = bytes[at]! ^ bit
+      yield { at, what: `byte ${at} with bit ${bit} flipped`, changed }
+    }
+    const without = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)])
+    yield { at, what: `without byte ${at}`, changed: without }
+    const twice = Buffer.concat([bytes.subarray(0, at + 1), bytes.subarray(at)])
+    if (ALL) yield { at, what: `byte ${at} twice`, changed: twice }
+  }
+}
+
+/** The same value in other words: what JSON allows, and no reader of the value can see. */
+export const RESPELLINGS: readonly [what: string, respell: (text: string) => string][] = [
+  ['indented', (text) => JSON.stringify(JSON.parse(text), null, 2)],
+  ['a newline at the end', (text) => `${text}\n`],
+  ['blanks at both ends', (text) => ` \t${text}\r\n`],
+  ['members in another order', (text) => JSON.stringify(reversed(JSON.parse(text)))],
+  ['letters as escapes', (text) => text.replaceAll('"s', '"\\u0073')],
+  ['numbers with a fraction', (text) => text.replace(/(?<=":)(\d+)(?=[,}])/g, '$1.0')],
+]
+
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([name, member]) => [name, reversed(member)]),
+  )
+}
+
+/** OpenSSL in place of the client's own: what is tried here is not the signature, and there is much of it. */
+export const openssl: SignatureCheck = (message, signature, publicKey) => {
+  const x = Buffer.from(publicKey).toString('base64url')
+  const key = opensslKeys.get(x) ?? createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
+  opensslKeys.set(x, key)
+  return verify(null, message, key, signature)
+}
+const opensslKeys = new Map<string, KeyObject>()
+
+export async function* chunks(text: string | Uint8Array, size = Number.POSITIVE_INFINITY) {
+  const bytes = Buffer.from(text)
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, Math.min(at + size, bytes.length))
+}
