@@ -6,10 +6,12 @@
 // terminate backends).
 import { parseArgs } from 'node:util'
 import { chaosReceipts } from './chaos-receipts.ts'
+import { chaosWatchdogs } from './chaos-watchdogs.ts'
 import { type Lab, openLab } from './lab.ts'
 
 const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
   receipts: chaosReceipts,
+  watchdogs: chaosWatchdogs,
 }
 
 const { values, positionals } = parseArgs({

@@ -27,6 +27,8 @@ export interface Lab extends AsyncDisposable {
 export interface LabOptions {
   quick: boolean
   profile: string | undefined
+  /** In place of what is configured: a server on which databases can be made. */
+  databaseUrl?: string
 }
 
 /** On DATABASE_URL, or on an embedded Postgres that commits as durably as one in production. */
@@ -36,7 +38,7 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   opened.defer(() => rm(folder, { recursive: true, force: true }))
   // Under root, Postgres runs as another user, who must get into the folder.
   await chmod(folder, 0o711)
-  const url = readConfig().databaseUrl ?? (await openOwnPostgres(folder, opened))
+  const url = options.databaseUrl ?? readConfig().databaseUrl ?? (await openOwnPostgres(folder, opened))
   const admin = await openClient(url, opened)
   const children = new Set<ChildProcess>()
   const killChildren = () => {

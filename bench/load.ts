@@ -6,6 +6,8 @@ import { closedLoop } from './rounds.ts'
 export interface Load {
   origin: string
   path: string
+  /** In place of `path`, one after the other. */
+  paths?: string[]
   method: 'GET' | 'POST'
   /** As many requests as these, one each; or, if `milliseconds` is set, the first again and again. */
   requests: { headers: Record<string, string>; body?: string }[]
@@ -29,10 +31,12 @@ console.log(JSON.stringify({ event: 'load_ready' }))
 async function run(load: Load): Promise<number> {
   const pool = new Pool(load.origin, { connections: load.connections, pipelining: 1 })
   let sent = 0
+  let turn = 0
+  const nextPath = () => load.paths?.[turn++ % load.paths.length] ?? load.path
   const next = () => (load.milliseconds ? load.requests[0] : load.requests[sent++])
   try {
     return await closedLoop({ callers: load.connections, milliseconds: load.milliseconds }, next, async (request) => {
-      const answer = await pool.request({ path: load.path, method: load.method, ...request })
+      const answer = await pool.request({ path: nextPath(), method: load.method, ...request })
       const text =
         answer.statusCode === load.status ? await answer.body.dump({ limit: MAX_BYTES }) : await answer.body.text()
       if (answer.statusCode !== load.status) throw new Error(`${answer.statusCode} in place of ${load.status}: ${text}`)

@@ -7,11 +7,14 @@ import { parseArgs } from 'node:util'
 import { benchAdmission } from './admission.ts'
 import { benchCompletion } from './completion.ts'
 import { type Lab, openLab } from './lab.ts'
+import { benchMcp } from './mcp.ts'
+import { benchReceipts } from './receipts.ts'
 import { benchRecovery } from './recovery.ts'
 import { benchRetrieval } from './retrieval.ts'
 import { benchStages } from './stages.ts'
 import { benchSubmission } from './submission.ts'
 import { benchText } from './text.ts'
+import { benchWatchdogs } from './watchdogs.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -21,6 +24,9 @@ const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
   admission: benchAdmission,
   submission: benchSubmission,
   completion: benchCompletion,
+  receipts: benchReceipts,
+  mcp: benchMcp,
+  watchdogs: benchWatchdogs,
   recovery: benchRecovery,
   stages: benchStages,
   retrieval: benchRetrieval,

@@ -1,6 +1,6 @@
 // Who is calling: API keys and what each may do. Only a key's hash is stored; a key that was typed wrong is refused by its
 // checksum before the database is asked.
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
@@ -53,7 +53,7 @@ export function makeApiKey(): string {
 
 /** What is stored of a key. A 256-bit random secret needs no slow hash: there is no dictionary to try. */
 export function hashApiKey(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
+  return hash('sha256', key, 'buffer')
 }
 
 function checksum(secret: string): string {
@@ -85,14 +85,15 @@ export async function authenticate(
   api: { db: Database; callers: CallerCache },
   key: string | undefined,
 ): Promise<Caller> {
-  const [, secret = '', sum] = key?.match(KEY_FORM) ?? []
-  if (!key || checksum(secret) !== sum) throw refusal()
-  const hash = hashApiKey(key)
-  const cached = api.callers.get(hash.toString('base64'))
+  if (!key) throw refusal()
+  const digest = hash('sha256', key, 'base64')
+  const cached = api.callers.get(digest)
   if (cached) return cached
-  const found = await findCaller(api.db, hash)
+  const [, secret = '', sum] = key.match(KEY_FORM) ?? []
+  if (checksum(secret) !== sum) throw refusal()
+  const found = await findCaller(api.db, hashApiKey(key))
   if (!found) throw refusal()
-  api.callers.set(hash.toString('base64'), found)
+  api.callers.set(digest, found)
   return found
 }
 
@@ -109,12 +110,12 @@ const callerRow = z.object({
   stale: z.boolean(),
 })
 
-async function findCaller(db: Database, hash: Buffer): Promise<Caller | null> {
+async function findCaller(db: Database, keyHash: Buffer): Promise<Caller | null> {
   const row = await db.maybeOne(sql.prepared('find_caller', callerRow)`
     select k.account_id, a.handle, a.tier, k.id, k.kind,
            coalesce(k.last_used_at < now() - interval '1 hour', true) stale
     from api_keys k join accounts a on a.id = k.account_id
-    where k.key_hash = ${sql.binary(hash)} and (k.expires_at is null or k.expires_at > now())`)
+    where k.key_hash = ${sql.binary(keyHash)} and (k.expires_at is null or k.expires_at > now())`)
   if (!row) return null
   if (row.stale) await db.query(sql.type(nothing)`update api_keys set last_used_at = now() where id = ${row.id}`)
   return { accountId: row.account_id, handle: row.handle, tier: row.tier, apiKeyId: row.id, kind: row.kind }

@@ -1,11 +1,31 @@
 // Every operation there is, in the order the documentation shows them.
+import { citationAlerts, watchdogAlerts } from './alerts/operations.ts'
+import { createCheckout, openBillingPortal } from './billing/operations.ts'
+import {
+  checkCitationWatch,
+  deleteCitationWatch,
+  getCitationWatch,
+  listCitationWatches,
+  putCitationWatch,
+  testCitationWatch,
+} from './citations/operations.ts'
 import { getSlot, getSlots, putSlot, removeSlot } from './control/journal-operations.ts'
-import { getLease, getLeases, grant, renew, revoke } from './control/lease-operations.ts'
+import { getLease, getLeases, grant, renew, revoke, verify } from './control/lease-operations.ts'
 import { createKey, getUsage, listKeysOperation, register, revokeKey } from './control/operations.ts'
+import {
+  getWatchdog,
+  getWatchdogs,
+  pause,
+  putWatchdog,
+  removeWatchdog,
+  sendHeartbeat,
+  testWatchdog,
+} from './control/watchdog-operations.ts'
 import type { Operation } from './operation.ts'
 import { findPayment, getPayment } from './payments/fate.ts'
 import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
-import { createReceipt, getReceipt } from './receipts/operations.ts'
+import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
+import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
 import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
 
 export const catalog: readonly Operation[] = [
@@ -20,16 +40,41 @@ export const catalog: readonly Operation[] = [
   createKey,
   revokeKey,
   getUsage,
+  createCheckout,
+  openBillingPortal,
   grant,
   renew,
   revoke,
   getLease,
   getLeases,
+  verify,
   createReceipt,
   getReceipt,
+  listReceipts,
+  verifyReceipt,
   getChainHead,
   getChain,
   getConsistency,
+  verifyChain,
+  putCitationWatch,
+  getCitationWatch,
+  listCitationWatches,
+  deleteCitationWatch,
+  checkCitationWatch,
+  testCitationWatch,
+  citationAlerts.list,
+  citationAlerts.redeliver,
+  citationAlerts.rotate,
+  putWatchdog,
+  sendHeartbeat,
+  getWatchdog,
+  getWatchdogs,
+  pause,
+  testWatchdog,
+  removeWatchdog,
+  watchdogAlerts.list,
+  watchdogAlerts.redeliver,
+  watchdogAlerts.rotate,
   putSlot,
   getSlot,
   removeSlot,

@@ -3,7 +3,12 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { buildCallerCache, type CallerCache } from './auth.ts'
+import { openBillingProvider } from './billing/choice.ts'
+import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
+import { openAttendance } from './control/attendance.ts'
+import { type Heartbeats, openHeartbeats } from './control/heartbeats.ts'
+import { openSlotReads, type SlotReads } from './control/journal.ts'
 import { openWaiting, type Waiting } from './db/announcements.ts'
 import type { Batcher } from './db/batch.ts'
 import { type Database, openDatabase } from './db/pool.ts'
@@ -13,9 +18,10 @@ import { buildRateLimit, type RateLimit } from './rate-limit.ts'
 import { checkTail } from './receipts/audit.ts'
 import { type Chain, openChain } from './receipts/chain.ts'
 import { logOrigin } from './receipts/checkpoint.ts'
-import type { SigningKey } from './receipts/format.ts'
-import { deriveSecret, keptSeed, openSigningKey } from './receipts/keys.ts'
-import { openSigner } from './receipts/signer.ts'
+import { deriveSecret, keptSeed } from './receipts/keys.ts'
+import { openReader, type Reader } from './receipts/reader.ts'
+import { type HeldKeys, openSigner } from './receipts/signer.ts'
+import { openVerifier, type Verifier } from './receipts/verifier.ts'
 import { openWitnessing } from './receipts/witness.ts'
 import { type Logger, type Metrics, openLog, openMetrics } from './telemetry.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
@@ -31,12 +37,11 @@ export interface Core extends AsyncDisposable {
   /** Milliseconds since the epoch. */
   now: () => number
   chain: Chain
-  keys: {
-    lease: SigningKey
-    /** Of alerts: `v1a`. */
-    webhook: SigningKey
-  }
+  /** To be looked up at each use: a rotation changes them. */
+  keys: HeldKeys
   facilitator: Facilitator
+  /** Who bills subscriptions; undefined where nobody does. */
+  billing: BillingProvider | undefined
   /** Shared counts and observations; undefined when none is configured. */
   redis: Redis | undefined
   secrets: {
@@ -72,12 +77,15 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   db.on('error', (error) => log.error({ event: 'database_error', err: error }))
   const signer = await openSigner(db, seed)
   await checkTail(db)
-  const keys = {
-    lease: await openSigningKey(db, seed, 'lease'),
-    webhook: await openSigningKey(db, seed, 'webhook'),
-  }
   const chain = opened.use(openChain(db, signer, { origin: logOrigin(config.baseUrl), now }))
   const facilitator = opened.use(overrides.facilitator ?? (await openFacilitator(config, log)))
+  const billing = await openBillingProvider({
+    config,
+    db,
+    log,
+    now,
+    secret: deriveSecret(seed, 'simulated checkout'),
+  })
   const redis = config.redisUrl ? openRedis(config.redisUrl, log) : undefined
   if (redis) opened.defer(() => redis.disconnect())
   const closing = opened.move()
@@ -89,8 +97,9 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     db,
     now,
     chain,
-    keys,
+    keys: signer.held,
     facilitator,
+    billing,
     redis,
     secrets: {
       // Made once: from raw bytes every use would make them anew, at ten times the cost.
@@ -124,6 +133,11 @@ export interface Api extends Core {
   /** API keys seen a moment ago. */
   callers: CallerCache
   admissions: Batcher<Admission, Admitted>
+  heartbeats: Heartbeats
+  /** The chain as callers read it. */
+  reader: Reader
+  verifier: Verifier
+  slots: SlotReads
   waiting: Waiting
   /** Whether any worker can assess. */
   assessors: Assessors
@@ -141,6 +155,11 @@ const RESULT_CACHE_BYTES = 64 * 1024 * 1024
 export async function openApi(core: Core): Promise<Api> {
   await using opened = new AsyncDisposableStack()
   const admissions = opened.use(openAdmissions(core.db))
+  const heartbeats = opened.use(openHeartbeats(core.db))
+  opened.use(await openAttendance(core.db, core.log))
+  const reader = opened.use(openReader(core.db))
+  const verifier = opened.use(openVerifier())
+  const slots = opened.use(openSlotReads(core.db))
   const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const draining = new AbortController()
@@ -150,6 +169,10 @@ export async function openApi(core: Core): Promise<Api> {
     limits: buildRateLimit(core.config.rateLimitPerMinute, core.redis),
     callers: buildCallerCache(),
     admissions,
+    heartbeats,
+    reader,
+    verifier,
+    slots,
     waiting,
     assessors: buildAssessors(core.db, core.now),
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),

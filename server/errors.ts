@@ -31,6 +31,16 @@ const table = {
   not_found: { status: 404, retryable: false, about: 'There is nothing here for this caller.' },
   tier_limit: { status: 403, retryable: false, about: 'The tier of this account allows no more of these.' },
   handle_taken: { status: 409, retryable: false, about: 'Another account has this handle.' },
+  already_subscribed: {
+    status: 409,
+    retryable: false,
+    about: 'The account has this tier already, or a subscription that has to be settled first.',
+  },
+  checkout_superseded: {
+    status: 409,
+    retryable: true,
+    about: 'Another call for the same account began or completed a checkout at the same moment.',
+  },
   lease_ended: { status: 409, retryable: false, about: 'The lease is revoked or expired.' },
   precondition_failed: { status: 412, retryable: false, about: 'If-Match or If-None-Match does not hold.' },
   idempotency_conflict: {
@@ -88,6 +98,7 @@ const table = {
   },
   source_needs_script: { status: 422, retryable: false, about: 'The source shows its text only where scripts run.' },
   assessment_failed: { status: 422, retryable: true, about: 'The assessment did not come to a valid end.' },
+  cancelled: { status: 422, retryable: true, about: 'The caller took the request back. Nothing was charged.' },
   execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
   daily_limit: { status: 429, retryable: true, about: 'The tier allows no more of these until the next UTC midnight.' },
   rate_limited: { status: 429, retryable: true, about: 'Too many requests from this address or account.' },

@@ -18,10 +18,14 @@ const SECRET_FIELDS = [
   'service_key',
   'api_key',
   'recovery_token',
+  'webhook_secret',
   'signature',
   'payload',
   'payment_sealed',
   'x402/payment',
+  'service/idempotency-key',
+  'service/recovery-token',
+  'taskId',
 ]
 
 /** JSON lines on stdout (or `stream`), with every secret field redacted at the top and one and two levels down. */
@@ -157,6 +161,29 @@ export function openMetrics(options: { process?: boolean } = {}) {
     assessorPaused: new Gauge({
       name: 'countersign_assessor_paused',
       help: '1 while the assessing model is not asked, because it did not answer',
+      registers,
+    }),
+    alertAttempts: new Counter({
+      name: 'countersign_alert_attempts_total',
+      help: 'Attempts to deliver an alert by what they came to: delivered, retry, given_up, unwanted',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+    watchdogAlerts: new Counter({
+      name: 'countersign_watchdog_alerts_total',
+      help: 'Alerts of watchdogs that the scan told, by type',
+      labelNames: ['type'] as const,
+      registers,
+    }),
+    watchdogDelaySeconds: new Histogram({
+      name: 'countersign_watchdog_delay_seconds',
+      help: 'Time from the deadline of a watchdog to its detection',
+      buckets: [0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 30, 60],
+      registers,
+    }),
+    watchdogScanAge: new Gauge({
+      name: 'countersign_watchdog_scan_age_seconds',
+      help: 'Time since deadlines were last judged; grows while no worker scans or no heartbeat can be taken',
       registers,
     }),
     chainSerial: new Gauge({ name: 'countersign_chain_serial', help: 'Serial of the last receipt', registers }),

@@ -1,11 +1,15 @@
 // The queue worked by hand: one pass does every job that is there, as if all the time had gone by that any of them waits.
 import { Logger, runOnce } from 'graphile-worker'
 import { openQueuePool } from '../server/db/queue.ts'
+import { openCourier } from '../workers/alerts/courier.ts'
 import type { Work } from '../workers/context.ts'
 import { buildTasks } from '../workers/tasks.ts'
 
 export interface Queue extends AsyncDisposable {
-  /** Answers how many jobs there were. One that fails, or puts itself off, waits for the next pass. */
+  /**
+   * Answers how many jobs there were. One that fails, or puts itself off, waits for the next pass. Alerts that are due are
+   * sent, whether a job woke their courier or not; retries of alerts come when the outbox says so.
+   */
   pass(): Promise<number>
   /** Passes until no job is left that would still be tried. */
   drain(): Promise<void>
@@ -15,12 +19,15 @@ const CONCURRENCY = 4
 
 export function openQueue(work: Work): Queue {
   const pool = openQueuePool(work.databaseUrl, CONCURRENCY + 2, () => {})
-  const taskList = buildTasks(work)
+  const courier = openCourier(work)
+  const taskList = buildTasks(work, courier)
   const logger = new Logger(() => () => {})
   const pass = async () => {
     const { rowCount } = await pool.query(`
       update graphile_worker._private_jobs set run_at = now() where locked_at is null and attempts < max_attempts`)
     if (rowCount) await runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
+    courier.wake()
+    await courier.idle()
     return rowCount ?? 0
   }
   return {
@@ -28,6 +35,9 @@ export function openQueue(work: Work): Queue {
     async drain() {
       while (await pass());
     },
-    [Symbol.asyncDispose]: () => pool.end(),
+    async [Symbol.asyncDispose]() {
+      await courier[Symbol.asyncDispose]()
+      await pool.end()
+    },
   }
 }

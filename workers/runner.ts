@@ -1,17 +1,19 @@
-// Runs the queue in this process: graphile-worker with our tasks, a beat, the rescue of others, and a watch on the queue's
-// own health. A pool that died while its process lives is worse than a crash, because nothing restarts it; so its death
+// Runs the queue in this process: graphile-worker with our tasks, a beat, the rescue of others, the scan of watchdogs, and a
+// watch on the queue's own health. A pool that died while its process lives is worse than a crash, because nothing restarts it; so its death
 // is reported by `died`, and the process is expected to exit.
 import { EventEmitter } from 'node:events'
 import { setInterval as every } from 'node:timers/promises'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
 import { openQueuePool } from '../server/db/queue.ts'
 import type { Logger } from '../server/telemetry.ts'
+import { openCourier, openRounds } from './alerts/courier.ts'
+import { openScanner } from './alerts/scan.ts'
 import { BEAT_SECONDS, beat, endBeat, rescue } from './beat.ts'
 import type { Work } from './context.ts'
 import { buildTasks, crontab } from './tasks.ts'
 
 export interface Runner extends AsyncDisposable {
-  /** Rejects when the queue stopped working without having been asked to. */
+  /** Rejects when the queue, or the scan, stopped without having been asked to. */
   died: Promise<never>
 }
 
@@ -30,11 +32,12 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   opened.defer(() => pool.end())
   const events: WorkerEvents = new EventEmitter()
   const poolId = Promise.withResolvers<string>()
+  const courier = opened.use(openCourier(work))
   events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
   const runner = await run({
     pgPool: pool,
     events,
-    taskList: buildTasks(work),
+    taskList: buildTasks(work, courier),
     parsedCronItems: crontab(),
     noHandleSignals: true,
     logger: queueLogger(work.log),
@@ -52,16 +55,21 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   await beat(work, id)
   opened.defer(() => endBeat(work, id))
   opened.use(openPulse(work, id))
+  opened.use(openRounds(courier))
   let stopping = false
-  const died = runner.promise.then(
+  const queueDied = runner.promise.then(
     () => (stopping ? new Promise<never>(() => {}) : Promise.reject(new Error('the queue stopped by itself'))),
     (error) => (stopping ? new Promise<never>(() => {}) : Promise.reject(error)),
   )
-  died.catch(() => {})
+  queueDied.catch(() => {})
   opened.defer(async () => {
     stopping = true
-    await drain(runner, work.log)
+    // Side by side: each may take as long as the process has left.
+    await Promise.all([drain(runner, work.log), courier[Symbol.asyncDispose]()])
   })
+  const scanner = opened.use(openScanner(work))
+  const died = Promise.race([queueDied, scanner.died])
+  died.catch(() => {})
   const closing = opened.move()
   return { died, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }

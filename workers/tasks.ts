@@ -1,8 +1,13 @@
 // A function for each job of db/jobs.ts, and when the recurring ones run. A job without a function does not compile.
 import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
+import { pruneAlerts, recallAlerts } from '../server/alerts/outbox.ts'
+import { reconcile } from '../server/billing/reconciliation.ts'
+import { wakeDueWatches } from '../server/citations/watch.ts'
 import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
+import { transact } from '../server/db/pool.ts'
 import { pruneRequests } from '../server/verification/request.ts'
-import { deliverAlerts } from './alerts/deliver.ts'
+import type { Courier } from './alerts/courier.ts'
+import { checkCitation } from './citations/check.ts'
 import type { Work } from './context.ts'
 import { KEEP_SECONDS } from './retrieval/cache.ts'
 import { forgetObservations } from './retrieval/observation-store-postgres.ts'
@@ -12,19 +17,27 @@ import { verifyRequest } from './verify.ts'
 
 type Task<N extends JobName> = (payload: Payload<N>, helpers: JobHelpers) => Promise<void>
 
-export function buildTasks(work: Work): TaskList {
+export function buildTasks(work: Work, courier: Courier): TaskList {
   const tasks: { [N in JobName]: Task<N> } = {
     verify_request: (payload, { job, abortSignal }) =>
       verifyRequest(payload, work, {
         signal: abortSignal ?? new AbortController().signal,
         last: job.attempts >= job.max_attempts,
       }),
-    deliver_alerts: (payload) => deliverAlerts(payload, work),
+    deliver_alerts: async () => courier.wake(),
+    check_citation: (payload, { abortSignal }) =>
+      checkCitation(payload, work, abortSignal ?? new AbortController().signal),
+    wake_citations: () => transact(work.db, wakeDueWatches),
+    reconcile_billing: async (_payload, { abortSignal }) => {
+      if (work.billing?.name === 'stripe') await reconcile(work, work.billing, abortSignal)
+    },
     sweep_requests: async () => {
       await sweepRequests(work)
+      await recallAlerts(work.db)
     },
     prune_requests: async () => {
       const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds)
+      await pruneAlerts(work.db)
       await forgetOrigins(work.db)
       await forgetObservations(work.db, KEEP_SECONDS)
       if (pruned > 0) work.log.info({ event: 'pruned', requests: pruned })
@@ -42,6 +55,14 @@ export function buildTasks(work: Work): TaskList {
 export function crontab() {
   return parseCronItems([
     { task: 'sweep_requests', match: '* * * * *', identifier: 'sweep_requests', options: { maxAttempts: 1 } },
+    { task: 'wake_citations', match: '* * * * *', identifier: 'wake_citations', options: { maxAttempts: 1 } },
     { task: 'prune_requests', match: '* * * * *', identifier: 'prune_requests', options: { maxAttempts: 1 } },
+    // One at a time: a long one would meet the next. Off the hour, when everybody asks Stripe.
+    {
+      task: 'reconcile_billing',
+      match: '23 * * * *',
+      identifier: 'reconcile_billing',
+      options: { maxAttempts: 1, queueName: 'billing' },
+    },
   ])
 }

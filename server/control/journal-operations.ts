@@ -1,7 +1,7 @@
 // What may be asked of the journal.
 import { z } from 'zod'
-import { defineAccountOperation, Reply } from '../operation.ts'
-import { deleteSlot, etagOf, findSlot, listSlots, MAX_SLOT_BYTES, slotName, slotRow, writeSlot } from './journal.ts'
+import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
+import { deleteSlot, etagOf, listSlots, MAX_SLOT_BYTES, readSlot, slotName, slotRow, writeSlot } from './journal.ts'
 import { isNotModified, requirePreconditions } from './preconditions.ts'
 import { LIMITS, tierLimit } from './tiers.ts'
 
@@ -39,7 +39,7 @@ export const putSlot = defineAccountOperation({
   },
 })
 
-export const getSlot = defineAccountOperation({
+export const getSlot = defineAccountExchange({
   name: 'get_journal_slot',
   summary: 'The exact bytes of a slot',
   method: 'GET',
@@ -51,11 +51,11 @@ export const getSlot = defineAccountOperation({
   conditional: true,
   statuses: [200, 304],
   errors: ['not_found', 'precondition_failed'],
-  kind: 'transaction',
+  kind: 'exchange',
   input: z.strictObject({ slot: slotName }),
   output: bytes,
-  async run({ slot }, { tx, caller, credentials }) {
-    const found = await findSlot(tx, caller.accountId, slot)
+  async run({ slot }, { api, caller, credentials }) {
+    const found = await readSlot(api.slots, caller.accountId, slot)
     const etag = etagOf(found)
     const headers = { etag, 'cache-control': 'private, no-cache' }
     if (isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })

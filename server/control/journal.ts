@@ -2,7 +2,8 @@
 // out that went in, whether or not they were encrypted.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { nothing, sql, type Tx } from '../db/pool.ts'
+import { type Batcher, openBatcher } from '../db/batch.ts'
+import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 
 export const MAX_SLOT_BYTES = 65_536
@@ -27,11 +28,38 @@ export function etagOf({ sha256 }: Pick<Slot, 'sha256'>): string {
   return `"${sha256}"`
 }
 
+export type StoredSlot = Slot & { content: Buffer }
+
+/** Reads of slots; null where there is none. Whatever is asked for while one query runs is the next one. */
+export type SlotReads = Batcher<SlotName, StoredSlot | null>
+
+export interface SlotName {
+  accountId: string
+  slot: string
+}
+
+/** Of full slots, what a query may bring at once: 2 MiB. */
+const MAX_READS = 32
+
+export function openSlotReads(db: Database): SlotReads {
+  return openBatcher((names: SlotName[]) => findSlots(db, names), { batch: MAX_READS, queue: Number.POSITIVE_INFINITY })
+}
+
+const foundRow = slotRow.extend({ n: z.int(), content: z.instanceof(Buffer) })
+
+async function findSlots(db: Database, names: SlotName[]): Promise<(StoredSlot | null)[]> {
+  const rows = await db.any(sql.prepared('find_slots', foundRow)`
+    select t.n, ${slotColumns}, content
+    from unnest(${column(names, 'uuid', (name) => name.accountId)}, ${column(names, 'text', (name) => name.slot)})
+         with ordinality as t (account, name, n)
+    join journal_slots s on s.account_id = t.account and s.slot = t.name`)
+  const found = new Map(rows.map(({ n, ...slot }) => [n, slot]))
+  return names.map((_, index) => found.get(index + 1) ?? null)
+}
+
 /** Throws AppError `not_found`. */
-export async function findSlot(tx: Tx, accountId: string, slot: string) {
-  const found = await tx.maybeOne(sql.prepared('find_slot', slotRow.extend({ content: z.instanceof(Buffer) }))`
-    select ${slotColumns}, content from journal_slots where account_id = ${accountId} and slot = ${slot}`)
-  return found ?? missing()
+export async function readSlot(reads: SlotReads, accountId: string, slot: string): Promise<StoredSlot> {
+  return (await reads.add({ accountId, slot })) ?? missing()
 }
 
 function missing(): never {

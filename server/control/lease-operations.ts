@@ -7,6 +7,7 @@ import { AppError } from '../errors.ts'
 import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
 import { findAttestation } from '../receipts/archive.ts'
 import { type Appended, Refused } from '../receipts/chain.ts'
+import type { SigningKey } from '../receipts/format.ts'
 import { type Attestation, attestation } from '../verification/result.ts'
 import {
   grantLease,
@@ -27,11 +28,14 @@ const base64 = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/)
 const signature = z.string().regex(/^[0-9a-f]{128}$/)
 const serial = z.int().min(1)
 
+const state = z.enum(['active', 'expired', 'revoked'])
+type State = z.output<typeof state>
+
 const leaseOutput = z.strictObject({
   lease,
   canonical_lease_base64: base64.describe('The signed bytes: RFC 8785 JSON of lease.'),
   sig_ed25519_hex: signature,
-  state: z.enum(['active', 'expired', 'revoked']),
+  state,
   revoked_ms: z.int().nullable(),
   receipts: z
     .strictObject({ granted: serial, renewed: serial.nullable(), revoked: serial.nullable() })
@@ -71,17 +75,11 @@ export const grant = defineAccountExchange({
   output: leaseActOutput,
   async run(terms, { api, caller }) {
     const limit = LIMITS[caller.tier].active_leases
-    const sealed = grantLease(caller.handle, terms, api.now(), api.keys.lease)
-    const { lease_id, granted_ms } = sealed.document
-    const act = {
-      act: 'grant',
-      accountId: caller.accountId,
-      leaseId: lease_id,
-      atMs: granted_ms,
-      sealed,
-      limit,
-    } as const
-    const appended = await append(api, 'lease.granted', act)
+    const { sealed, appended } = await append(api, 'lease.granted', (key) => {
+      const sealed = grantLease(caller.handle, terms, api.now(), key)
+      const { lease_id, granted_ms } = sealed.document
+      return { act: 'grant', accountId: caller.accountId, leaseId: lease_id, atMs: granted_ms, sealed, limit }
+    })
     if (appended instanceof Refused) throw tierLimit('active_leases', caller.tier)
     const signed = {
       lease: sealed.text,
@@ -116,10 +114,12 @@ export const renew = defineAccountExchange({
   async run({ lease_id }, { api, caller }) {
     const { accountId } = caller
     const record = await findLease(api.db, accountId, lease_id)
-    const sealed = renewLease(JSON.parse(record.lease) as Lease, api.now(), api.keys.lease)
-    if (!sealed || record.revoked_ms !== null) throw ended()
-    const atMs = sealed.document.issued_ms
-    const appended = await append(api, 'lease.renewed', { act: 'renew', accountId, leaseId: lease_id, atMs, sealed })
+    if (record.revoked_ms !== null) throw ended()
+    const { sealed, appended } = await append(api, 'lease.renewed', (key) => {
+      const sealed = renewLease(JSON.parse(record.lease) as Lease, api.now(), key)
+      if (!sealed) throw ended()
+      return { act: 'renew', accountId, leaseId: lease_id, atMs: sealed.document.issued_ms, sealed }
+    })
     if (appended instanceof Refused) throw ended()
     const signed = { lease: sealed.text, sig_hex: sealed.signature.toString('hex') }
     const renewed = { ...record, ...signed, renew_serial: appended.attestation.serial }
@@ -150,9 +150,10 @@ export const revoke = defineAccountExchange({
     const { accountId } = caller
     const record = await findLease(api.db, accountId, lease_id)
     if (record.revoked_ms !== null) return describeRevocation(record, await readAttestation(api, record))
-    const sealed = revokeLease(JSON.parse(record.lease) as Lease, api.now(), api.keys.lease)
-    const atMs = sealed.document.revoked_ms
-    const appended = await append(api, 'lease.revoked', { act: 'revoke', accountId, leaseId: lease_id, atMs, sealed })
+    const { appended } = await append(api, 'lease.revoked', (key) => {
+      const sealed = revokeLease(JSON.parse(record.lease) as Lease, api.now(), key)
+      return { act: 'revoke', accountId, leaseId: lease_id, atMs: sealed.document.revoked_ms, sealed }
+    })
     const revoked = await findLease(api.db, accountId, lease_id)
     // Somebody else revoked it in the meantime: theirs is the revocation.
     if (appended instanceof Refused) return describeRevocation(revoked, await readAttestation(api, revoked))
@@ -175,6 +176,58 @@ export const getLease = defineAccountOperation({
   run: async ({ lease_id }, { tx, caller, api }) =>
     new Reply(describe(await findLease(tx, caller.accountId, lease_id), api.now()), { headers: FRESH }),
 })
+
+const asked = (name: string) =>
+  z.string().optional().describe(`The ${name} that the lease must be for; not compared without.`)
+const REASONS = ['wrong_agent', 'wrong_action', 'revoked', 'expired', 'recheck_passed'] as const
+
+export const verify = defineAccountExchange({
+  name: 'verify_lease',
+  summary: 'Whether a lease authorizes at this moment',
+  description:
+    'The verdict of the service on the lease as it was signed last. `recheck_passed`: renew it, then it authorizes again. A ' +
+    'gateway should not need this: it verifies the signed lease offline, with `verifyLease` of the client and pinned keys, ' +
+    'and goes on doing so when the service cannot be reached. `lim` is for the gateway to enforce either way.',
+  method: 'POST',
+  path: '/v1/lease/{lease_id}/verify',
+  family: 'control',
+  access: 'account',
+  scope: 'lease:read',
+  errors: ['not_found'],
+  kind: 'exchange',
+  input: byId.extend({ agent: asked('agent'), action: asked('action') }),
+  output: z.strictObject({
+    lease_id: leaseId,
+    valid: z.boolean(),
+    reason: z.enum(REASONS).nullable().describe('Why not; null for a valid one.'),
+    state,
+    agent: z.string(),
+    action: z.string(),
+    lim: z.string(),
+    recheck_by_ms: z.int(),
+    expires_ms: z.int(),
+    server_now_ms: z.int(),
+  }),
+  async run({ lease_id, ...wanted }, { api, caller }) {
+    const { lease, state, server_now_ms } = describe(await findLease(api.db, caller.accountId, lease_id), api.now())
+    const reason = refusalOf(lease, state, server_now_ms, wanted)
+    const { agent, action, lim, recheck_by_ms, expires_ms } = lease
+    const verdict = { lease_id, valid: reason === null, reason, state, agent, action, lim }
+    return new Reply({ ...verdict, recheck_by_ms, expires_ms, server_now_ms }, { headers: FRESH })
+  },
+})
+
+function refusalOf(
+  lease: Lease,
+  state: State,
+  nowMs: number,
+  wanted: { agent?: string; action?: string },
+): (typeof REASONS)[number] | null {
+  if (wanted.agent !== undefined && wanted.agent !== lease.agent) return 'wrong_agent'
+  if (wanted.action !== undefined && wanted.action !== lease.action) return 'wrong_action'
+  if (state !== 'active') return state
+  return nowMs < lease.recheck_by_ms ? null : 'recheck_passed'
+}
 
 const MAX_PAGE = 1000
 
@@ -203,7 +256,22 @@ export const getLeases = defineAccountOperation({
   },
 })
 
-async function append(api: Api, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
+/**
+ * Signs and appends; signs anew when the key was rotated in between, which the batch itself found out: what stands in the
+ * chain after a rotation is signed with the key that it put in force.
+ */
+async function append<Act extends Unkeyed<LeaseAct>>(api: Api, label: string, sign: (key: SigningKey) => Act) {
+  for (;;) {
+    const act = sign(api.keys.lease)
+    const appended = await appendAct(api, label, { ...act, keys: api.keys })
+    if (appended instanceof Refused && appended.reason === 'stale_key') continue
+    return { sealed: act.sealed as Act['sealed'], appended }
+  }
+}
+
+type Unkeyed<Act> = Act extends unknown ? Omit<Act, 'keys'> : never
+
+async function appendAct(api: Api, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
   const subjectSha256 = subjectOf(act.sealed)
   try {
     return await api.chain.append({

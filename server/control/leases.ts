@@ -5,18 +5,25 @@ import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type Companion, Refused } from '../receipts/chain.ts'
-import type { Lease, Revocation, Sealed } from './lease-format.ts'
+import type { HeldKeys } from '../receipts/signer.ts'
+import { type Lease, leaseId, type Revocation, type Sealed } from './lease-format.ts'
 
 /** What is to be done to a lease, already signed: whether it may be is decided where the order is. */
-export type LeaseAct = { accountId: string; leaseId: string; atMs: number } & (
+export type LeaseAct = {
+  accountId: string
+  leaseId: string
+  atMs: number
+  /** What this process signs with: under the lock, the key in force. */
+  keys: Pick<HeldKeys, 'lease'>
+} & (
   | { act: 'grant'; sealed: Sealed<Lease>; limit: number }
   | { act: 'renew'; sealed: Sealed<Lease> }
   | { act: 'revoke'; sealed: Sealed<Revocation> }
 )
 type Done<Name extends LeaseAct['act']> = Extract<LeaseAct, { act: Name }> & { serial: number }
 
-/** `limit`: the tier has no lease left. `ended`: revoked or expired. `repeat`: revoked before. */
-export type LeaseRefusal = 'limit' | 'ended' | 'repeat'
+/** `limit`: the tier has no lease left. `ended`: revoked or expired. `repeat`: revoked before. `stale_key`: sign it anew. */
+export type LeaseRefusal = 'limit' | 'ended' | 'repeat' | 'stale_key'
 
 interface Standing {
   /** Active leases by account. */
@@ -52,6 +59,8 @@ export const leaseActs: Companion<LeaseAct, LeaseRefusal> = {
 
 /** Acts of one batch see what those before them will have done. */
 function admitOne(act: LeaseAct, { active, leases, nowMs }: Standing): null | Refused<LeaseRefusal> {
+  // Signed before a rotation that this batch comes after.
+  if (act.sealed.document.key_id !== act.keys.lease.keyId) return new Refused('stale_key')
   const count = active.get(act.accountId) ?? 0
   if (act.act === 'grant') {
     if (count >= act.limit) return new Refused('limit')
@@ -145,17 +154,21 @@ const leaseColumns = sql.fragment`lease, encode(sig_ed25519, 'hex') sig_hex, exp
 
 /** Throws AppError `not_found`, the same for a lease of another account as for none. */
 export async function findLease(db: Tx | Database, accountId: string, id: string): Promise<LeaseRecord> {
-  const found = await db.maybeOne(sql.prepared('find_lease', leaseRow)`
-    select ${leaseColumns} from leases where account_id = ${accountId} and id = ${id}`)
+  const known = leaseId.safeParse(id).success
+  const found = known
+    ? await db.maybeOne(sql.prepared('find_lease', leaseRow)`
+        select ${leaseColumns} from leases where account_id = ${accountId} and id = ${id}`)
+    : null
   if (!found) throw new AppError('not_found', 'This account has no such lease.')
   return found
 }
 
 /** Newest first. @param before id of the lease after which to go on; one that does not exist ends the list */
-export function listLeases(
+export async function listLeases(
   tx: Tx,
   { accountId, activeAt, before, limit }: { accountId: string; activeAt?: number; before?: string; limit: number },
-) {
+): Promise<readonly LeaseRecord[]> {
+  if (before && !leaseId.safeParse(before).success) return []
   const older = before
     ? sql.fragment`and (granted_ms, id) < (select granted_ms, id from leases
                                            where account_id = ${accountId} and id = ${before})`

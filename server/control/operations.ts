@@ -1,5 +1,7 @@
 // What an account may ask about itself.
 import { z } from 'zod'
+import { PROVIDERS } from '../billing/provider.ts'
+import { findStanding, type Subscription } from '../billing/subscriptions.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountOperation, defineOperation, Reply } from '../operation.ts'
 import { apiKeyRow, endApiKey, insertAccount, insertApiKey, listApiKeys } from './accounts.ts'
@@ -14,6 +16,7 @@ const limits = z.strictObject({
   active_leases: z.int(),
   receipts_per_day: z.int(),
   watchdogs: z.int(),
+  citation_watches: z.int(),
   journal_slots: z.int(),
 })
 export const tierOutput = z.enum(TIERS)
@@ -108,6 +111,15 @@ export const revokeKey = defineAccountOperation({
   },
 })
 
+const subscriptionOutput = z.strictObject({
+  status: z.string().describe('As Stripe names it: active, past_due, unpaid, ...'),
+  tier: tierOutput.describe('Of its price. What it gives may be less: see status and payment.'),
+  payment: z.enum(['kept', 'refunded', 'disputed']).describe('What became of what was paid last.'),
+  current_period_end: z.string().nullable(),
+  cancel_at_period_end: z.boolean().describe('It ends by itself.'),
+  provider: z.enum(PROVIDERS),
+})
+
 export const getUsage = defineAccountOperation({
   name: 'get_usage',
   summary: 'The tier, its limits, and how much of them is used',
@@ -128,16 +140,32 @@ export const getUsage = defineAccountOperation({
       active_leases: z.int(),
       receipts_today: z.int(),
       watchdogs: z.int(),
+      citation_watches: z.int(),
       journal_slots: z.int(),
     }),
     resets_at: z.string().describe('The next UTC midnight.'),
+    subscription: subscriptionOutput.nullable().describe('The one that has not ended, if there is one.'),
   }),
   async run(_input, { tx, caller, api }) {
-    const { handle, tier } = caller
     const { resets_at, ...used } = await findUsage(tx, caller.accountId, api.now())
+    // Read here and not taken from the caller: the tier is to agree with the subscription beside it.
+    const { handle, tier, subscription } = await findStanding(tx, api.billing?.name, caller.accountId, api.now())
+    const body = { handle, tier, limits: LIMITS[tier], used, resets_at }
     return new Reply(
-      { handle, tier, limits: LIMITS[tier], used, resets_at },
+      { ...body, subscription: subscription && describeSubscription(subscription) },
       { headers: { 'cache-control': 'no-store' } },
     )
   },
 })
+
+function describeSubscription(subscription: Subscription): z.output<typeof subscriptionOutput> {
+  const { status, tier, payment, current_period_end, cancel_at_period_end, provider } = subscription
+  return {
+    status,
+    tier,
+    payment,
+    current_period_end: current_period_end?.toISOString() ?? null,
+    cancel_at_period_end,
+    provider,
+  }
+}

@@ -10,13 +10,20 @@ export interface TierLimits {
   /** From one UTC midnight to the next; receipts the service makes by itself do not count. */
   receipts_per_day: number
   watchdogs: number
+  citation_watches: number
   journal_slots: number
 }
 
 export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
-  free: { active_leases: 1, receipts_per_day: 10, watchdogs: 1, journal_slots: 4 },
-  dev: { active_leases: 50, receipts_per_day: 10_000, watchdogs: 50, journal_slots: 200 },
-  pro: { active_leases: 1000, receipts_per_day: 1_000_000, watchdogs: 1000, journal_slots: 5000 },
+  free: { active_leases: 1, receipts_per_day: 10, watchdogs: 1, citation_watches: 1, journal_slots: 4 },
+  dev: { active_leases: 50, receipts_per_day: 10_000, watchdogs: 50, citation_watches: 50, journal_slots: 200 },
+  pro: {
+    active_leases: 1000,
+    receipts_per_day: 1_000_000,
+    watchdogs: 1000,
+    citation_watches: 1000,
+    journal_slots: 5000,
+  },
 }
 
 /** USD per month. */

@@ -6,6 +6,7 @@ const usageRow = z.object({
   active_leases: z.int(),
   receipts_today: z.int(),
   watchdogs: z.int(),
+  citation_watches: z.int(),
   journal_slots: z.int(),
   resets_at: z.string(),
 })
@@ -18,7 +19,8 @@ export function findUsage(tx: Tx, accountId: string, nowMs: number) {
        where account_id = ${accountId} and revoked_ms is null and expires_ms > ${nowMs}) active_leases,
       coalesce((select receipts from receipt_days
                 where account_id = ${accountId} and day = (now() at time zone 'utc')::date), 0) receipts_today,
-      0 watchdogs,
+      (select count(*) from watchdogs where account_id = ${accountId}) watchdogs,
+      (select count(*) from citation_watches where account_id = ${accountId}) citation_watches,
       (select count(*) from journal_slots where account_id = ${accountId}) journal_slots,
       to_char(date_trunc('day', now() at time zone 'utc') + interval '1 day', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') resets_at`)
 }

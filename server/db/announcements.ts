@@ -14,8 +14,8 @@ const RECONNECT_MS = 1000
 const IDS_PER_MESSAGE = 200
 
 export interface Waiting extends AsyncDisposable {
-  /** Resolves when the id was announced, after a second, or when the signal aborts; look at the row then. */
-  nextSign(id: string, signal: AbortSignal): Promise<void>
+  /** Resolves when the id was announced, after a second (or `ms`), or when the signal aborts; look at the row then. */
+  nextSign(id: string, signal: AbortSignal, ms?: number): Promise<void>
 }
 
 /** Opens the one listening connection of an API process; it comes back by itself when it breaks. */
@@ -26,13 +26,13 @@ export function openWaiting(url: string, log: Logger): Waiting {
     for (const id of ids) for (const wake of waiters.get(id) ?? []) wake()
   })
   return {
-    async nextSign(id, signal) {
+    async nextSign(id, signal, ms = FALLBACK_MS) {
       const sign = new AbortController()
       const wake = () => sign.abort()
       const group = waiters.get(id) ?? new Set()
       waiters.set(id, group.add(wake))
       try {
-        await pause(FALLBACK_MS, undefined, { signal: AbortSignal.any([sign.signal, signal, closing.signal]) })
+        await pause(ms, undefined, { signal: AbortSignal.any([sign.signal, signal, closing.signal]) })
       } catch {
         // Woken, or told to stop waiting: the caller looks either way.
       } finally {

@@ -12,6 +12,12 @@ export const jobs = {
   sweep_requests: z.object({}),
   /** Sends what waits at one webhook, in order. The outbox says what is due; the job is only what wakes it. */
   deliver_alerts: z.object({ webhook_id: z.uuid() }),
+  /** Looks whether a watched quote still stands on its page. */
+  check_citation: z.object({ watch_id: z.uuid() }),
+  /** Gives the citation watches that are due their jobs. */
+  wake_citations: z.object({}),
+  /** Looks at every subscription at Stripe once more. */
+  reconcile_billing: z.object({}),
 } as const
 
 export type JobName = keyof typeof jobs
@@ -24,6 +30,8 @@ export interface JobSpec<N extends JobName = JobName> {
   key?: string
   runAt?: Date
   maxAttempts?: number
+  /** Lower ones go first; 0 without. */
+  priority?: number
 }
 
 /** Stores jobs in the caller's transaction. Specs of one call must differ in their keys. */
@@ -35,6 +43,7 @@ export async function enqueue<N extends JobName>(tx: Tx, specs: readonly JobSpec
     job_key: spec.key,
     run_at: spec.runAt?.toISOString(),
     max_attempts: spec.maxAttempts,
+    priority: spec.priority,
   }))
   await tx.query(sql.type(z.object({ added: z.number() }))`
     select count(*) added from graphile_worker.add_jobs(

@@ -1,6 +1,6 @@
 // Reading the chain back: receipts by serial, ranges as the text that is sent, proofs for old receipts, tiles.
 import { z } from 'zod'
-import { column, sql, type Tx } from '../db/pool.ts'
+import { column, type Database, sql, type Tx } from '../db/pool.ts'
 import type { Attestation } from '../verification/result.ts'
 import type { Head, Inclusion } from './chain.ts'
 import {
@@ -11,6 +11,7 @@ import {
   leafHash,
   type NodeSource,
   nodeHash,
+  rootHash,
   type Subtree,
   subtreesOf,
   TILE_HEIGHT,
@@ -20,50 +21,81 @@ export const TILE_WIDTH = 2 ** TILE_HEIGHT
 
 /**
  * An attestation as JSON text, made by the database: a page of a thousand costs this process a third of what parsing and
- * serialising rows would. A test holds the text to the attestations that were signed.
+ * serialising rows would, and in pieces two thirds of json_build_object. A test holds the text to what was signed.
  */
 const attestationJson = sql.fragment`
-  json_build_object('v', 1, 'serial', r.serial, 'subject_sha256', encode(r.subject_sha256, 'hex'), 'label', r.label,
-    'requested_by', r.requested_by, 'key_id', r.key_id, 'ts_ms', r.ts_ms,
-    'ts_utc', to_char(timestamp 'epoch' + r.ts_ms * interval '1 millisecond', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-    'prev_hash', encode(r.prev_hash, 'hex'), 'pubkey_hex', encode(k.pubkey, 'hex'),
-    'receipt_hash', encode(r.receipt_hash, 'hex'), 'sig_ed25519_hex', encode(r.sig_ed25519, 'hex'))::text`
+  '{"v":1,"serial":' || r.serial || ',"subject_sha256":"' || encode(r.subject_sha256, 'hex')
+  || '","label":' || coalesce(to_json(r.label)::text, 'null') || ',"requested_by":' || to_json(r.requested_by)::text
+  || ',"key_id":' || r.key_id || ',"ts_ms":' || r.ts_ms
+  || ',"ts_utc":"' || to_char(timestamp 'epoch' + r.ts_ms * interval '1 millisecond', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+  || '","prev_hash":"' || encode(r.prev_hash, 'hex') || '","pubkey_hex":"' || encode(k.pubkey, 'hex')
+  || '","receipt_hash":"' || encode(r.receipt_hash, 'hex')
+  || '","sig_ed25519_hex":"' || encode(r.sig_ed25519, 'hex') || '"}'`
 
 /** JSON array of the attestations with serials from `from` to `to`. */
-export async function exportRange(tx: Tx, from: number, to: number): Promise<string> {
+export async function exportRange(tx: Tx | Database, from: number, to: number): Promise<string> {
   return tx.oneFirst(sql.prepared('export_range', z.object({ text: z.string() }))`
     select '[' || coalesce(string_agg(${attestationJson}, ',' order by r.serial), '') || ']' text
     from receipts r join signing_keys k using (key_id) where r.serial between ${from} and ${to}`)
 }
 
-export async function findAttestation(tx: Tx, serial: number): Promise<Attestation | null> {
-  const [found] = JSON.parse(await exportRange(tx, serial, serial)) as Attestation[]
+export async function findAttestation(tx: Tx | Database, serial: number): Promise<Attestation | null> {
+  const [found] = await findAttestations(tx, [serial])
   return found ?? null
 }
 
+/** One for each serial, in their order; null where there is none. */
+export async function findAttestations(db: Tx | Database, serials: readonly number[]): Promise<(Attestation | null)[]> {
+  const rows = await db.any(sql.prepared('find_attestations', z.object({ serial: z.number(), text: z.string() }))`
+    select r.serial, ${attestationJson} text
+    from receipts r join signing_keys k using (key_id) where r.serial = any(${sql.array(serials, 'int8')})`)
+  const found = new Map(rows.map(({ serial, text }) => [serial, JSON.parse(text) as Attestation]))
+  return serials.map((serial) => found.get(serial) ?? null)
+}
+
+/** As JSON text, newest first. */
+export function listAttestations(
+  tx: Tx,
+  { requestedBy, before, limit }: { requestedBy: string; before?: number; limit: number },
+) {
+  return tx.any(sql.prepared('list_attestations', z.object({ serial: z.number(), text: z.string() }))`
+    select r.serial, ${attestationJson} text
+    from receipts r join signing_keys k using (key_id)
+    where r.requested_by = ${requestedBy} and r.serial < ${before ?? Number.MAX_SAFE_INTEGER}
+    order by r.serial desc limit ${limit}`)
+}
+
 /** `receipt_hash` of a receipt that exists. */
-export function findHash(tx: Tx, serial: number): Promise<string> {
-  return tx.oneFirst(sql.prepared('find_receipt_hash', z.object({ hash: z.string() }))`
+export function findHash(db: Tx | Database, serial: number): Promise<string> {
+  return db.oneFirst(sql.prepared('find_receipt_hash', z.object({ hash: z.string() }))`
     select encode(receipt_hash, 'hex') hash from receipts where serial = ${serial}`)
 }
 
+/** Loads complete subtrees of a tree that is there. */
+export type NodeLoader = (subtrees: readonly Subtree[]) => Promise<NodeSource>
+
 /** Proof that the receipt is in the tree of `size` leaves; `size` is at most the head's. */
-export async function proveReceipt(tx: Tx, serial: number, size: number): Promise<Inclusion> {
+export async function proveReceipt(load: NodeLoader, serial: number, size: number): Promise<Inclusion> {
   const ranges = inclusionRanges(serial - 1, size)
-  const hashes = hashesOf(ranges, await loadNodes(tx, subtreesOf(ranges)))
+  const hashes = hashesOf(ranges, await load(subtreesOf(ranges)))
   return { leaf_index: serial - 1, tree_size: size, hashes: hashes.map((hash) => hash.toString('hex')) }
 }
 
 /** Proof that the tree of `to` leaves continues the one of `from`. */
-export async function proveConsistency(tx: Tx, from: number, to: number): Promise<string[]> {
+export async function proveConsistency(load: NodeLoader, from: number, to: number): Promise<string[]> {
   const ranges = consistencyRanges(from, to)
-  return hashesOf(ranges, await loadNodes(tx, subtreesOf(ranges))).map((hash) => hash.toString('hex'))
+  return hashesOf(ranges, await load(subtreesOf(ranges))).map((hash) => hash.toString('hex'))
+}
+
+/** Root of the tree of `size` leaves; `size` is at most the head's. */
+export async function findRoot(load: NodeLoader, size: number): Promise<Buffer> {
+  return rootHash(size, await load(frontierOf(size)))
 }
 
 /** Hashes of the complete subtrees of a tree of `size` leaves, as `Growth.frontier` gives them. */
 export async function loadFrontier(tx: Tx, size: number): Promise<Buffer> {
   const subtrees = frontierOf(size)
-  return Buffer.concat(subtrees.map(await loadNodes(tx, subtrees)))
+  return Buffer.concat(subtrees.map(await storedNodes(tx)(subtrees)))
 }
 
 /** A stretch of kept hashes: receipts' leaves at level 0, rows of tree_nodes above. */
@@ -80,49 +112,59 @@ function stretchOf({ level, index }: Subtree): Stretch {
   return { level: kept, from: index * width, to: (index + 1) * width }
 }
 
-async function loadNodes(tx: Tx, subtrees: Subtree[]): Promise<NodeSource> {
-  const kept = await loadStretches(tx, subtrees.map(stretchOf))
-  return (node) => {
-    const { level, from, to } = stretchOf(node)
-    let row = Array.from({ length: to - from }, (_, n) => kept.get(`${level}/${from + n}`))
-    while (row.length > 1) row = Array.from({ length: row.length / 2 }, (_, n) => join(row[2 * n], row[2 * n + 1]))
-    return join(row[0])
+const nameOf = ({ level, from, to }: Stretch) => `${level}/${from}-${to}`
+
+/** From the rows. Throws when one is missing. */
+export function storedNodes(db: Tx | Database): NodeLoader {
+  return async (subtrees) => {
+    const stretches = subtrees.map(stretchOf)
+    const loaded = await loadStretches(db, stretches)
+    const kept = new Map(stretches.map((stretch, n) => [nameOf(stretch), loaded[n]!]))
+    return (node) => {
+      let row = kept.get(nameOf(stretchOf(node)))
+      if (!row) throw new Error(`subtree ${node.level}/${node.index} was not loaded`)
+      while (row.length > 1)
+        row = Array.from({ length: row.length / 2 }, (_, n) => nodeHash(row![2 * n]!, row![2 * n + 1]!))
+      return row[0]!
+    }
   }
 }
 
-function join(left: Buffer | undefined, right?: Buffer): Buffer {
-  if (!left) throw new Error('the tree over the receipts has a hole')
-  return right ? nodeHash(left, right) : left
-}
+const HASH_BYTES = 32
+const stretchRow = z.object({ hashes: z.instanceof(Buffer).nullable() })
 
-const hashRow = z.object({ level: z.number(), index: z.number(), hash: z.instanceof(Buffer) })
-
-async function loadStretches(tx: Tx, stretches: Stretch[]): Promise<Map<string, Buffer>> {
-  const rows = await tx.any(sql.prepared('load_stretches', hashRow)`
-    with wanted as (
-      select level, first, past from unnest(${column(stretches, 'int2', (s) => s.level)},
-                ${column(stretches, 'int8', (s) => s.from)},
-                ${column(stretches, 'int8', (s) => s.to)}) as t (level, first, past))
-    select 0::int2 level, r.serial - 1 index, r.receipt_hash hash
-    from wanted w join receipts r on w.level = 0 and r.serial > w.first and r.serial <= w.past
-    union all
-    select n.level, n.index, n.hash
-    from wanted w join tree_nodes n on w.level > 0 and n.level = w.level and n.index >= w.first and n.index < w.past`)
-  return new Map(rows.map(({ level, index, hash }) => [`${level}/${index}`, level === 0 ? leafHash(hash) : hash]))
+/** One row for each stretch, its hashes in one piece: a row for each hash would cost ten times as much. */
+async function loadStretches(db: Tx | Database, stretches: readonly Stretch[]): Promise<Buffer[][]> {
+  const rows = await db.any(sql.prepared('load_stretches', stretchRow)`
+    select case when level = 0
+             then (select string_agg(r.receipt_hash, ''::bytea order by r.serial) from receipts r
+                   where r.serial > first and r.serial <= past)
+             else (select string_agg(n.hash, ''::bytea order by n.index) from tree_nodes n
+                   where n.level = t.level and n.index >= first and n.index < past) end hashes
+    from unnest(${column(stretches, 'int2', (s) => s.level)}, ${column(stretches, 'int8', (s) => s.from)},
+                ${column(stretches, 'int8', (s) => s.to)}) with ordinality as t (level, first, past, n)
+    order by t.n`)
+  return stretches.map(({ level, from, to }, n) => {
+    const hashes = rows[n]?.hashes
+    if (hashes?.length !== (to - from) * HASH_BYTES) throw new Error('the tree over the receipts has a hole')
+    return Array.from({ length: to - from }, (_, at) => {
+      const hash = hashes.subarray(at * HASH_BYTES, (at + 1) * HASH_BYTES)
+      return level === 0 ? leafHash(hash) : hash
+    })
+  })
 }
 
 /** Hashes of a tile (C2SP tlog-tiles), or null when the tree does not reach that far. `width` 256 for a full tile. */
 export async function findTile(
-  tx: Tx,
+  db: Tx | Database,
   head: Pick<Head, 'serial'>,
   tile: { level: number; index: number; width: number },
 ): Promise<Buffer | null> {
   const from = tile.index * TILE_WIDTH
   const complete = Math.floor(head.serial / 2 ** (tile.level * TILE_HEIGHT))
   if (from + tile.width > complete) return null
-  const level = tile.level * TILE_HEIGHT
-  const kept = await loadStretches(tx, [{ level, from, to: from + tile.width }])
-  return Buffer.concat(Array.from({ length: tile.width }, (_, n) => join(kept.get(`${level}/${from + n}`))))
+  const [hashes] = await loadStretches(db, [{ level: tile.level * TILE_HEIGHT, from, to: from + tile.width }])
+  return Buffer.concat(hashes!)
 }
 
 /** Entry bundle of a tile: each receipt_hash behind its length in two bytes. */

@@ -7,8 +7,8 @@ import { loadFrontier } from './archive.ts'
 import { publicKeyOf } from './checkpoint.ts'
 import { GENESIS } from './format.ts'
 import { findHead, type Head } from './head.ts'
-import { type Faults, type Inspected, inspectHead, inspectReceipt, type KnownKey, type Walk } from './inspection.ts'
-import { growTree, TILE_HEIGHT } from './tree.ts'
+import { type Inspected, inspectHead, inspectReceipt, isSigned, type KnownKey, type Walk } from './inspection.ts'
+import { type Growth, growTree, TILE_HEIGHT } from './tree.ts'
 
 /** `every`: each one. `ends`: the last of each key and the last of all, which vouch for the rest through the links. */
 export type SignatureMode = 'every' | 'ends'
@@ -19,7 +19,7 @@ export interface Audit {
   to: number
   signatures: number
   /** What is wrong, the first of each kind by name; empty for a sound chain. */
-  faults: Faults
+  faults: Map<string, string>
 }
 
 export interface AuditOptions {
@@ -55,22 +55,26 @@ export async function auditChain(db: Database, options: AuditOptions): Promise<A
 async function auditFrom(db: Database, head: Head, from: number, options: AuditOptions): Promise<Audit> {
   const keys = await loadKnownKeys(db)
   const walk = await startAt(db, from - 1)
-  const faults: Faults = new Map()
+  const faults: Audit['faults'] = new Map()
+  const report = (name: string, text: string) => void (faults.has(name) || faults.set(name, text))
+  const reportReceipt = (name: string, serial: number, text: string) => report(name, `serial ${serial} ${text}`)
+  let signatures = 0
   for (let first = from; first <= head.serial && !faults.has('serials'); first += PAGE) {
     const last = Math.min(first + PAGE - 1, head.serial)
-    for (const receipt of await loadReceipts(db, first, last))
-      inspectReceipt(receipt, walk, keys, faults, options.signatures === 'every' || receipt.serial === head.serial)
-    if (!(await areStored(db, walk.tree.made()))) note(faults, 'tree', `a node over the serials to ${last} is wrong`)
+    for (const receipt of await loadReceipts(db, first, last)) {
+      const signed = inspectReceipt(receipt, walk, keys, reportReceipt)
+      const ends = receipt.serial === head.serial || receipt.serial === signed?.key.last_serial
+      if (!signed || (options.signatures === 'ends' && !ends)) continue
+      signatures++
+      if (!isSigned(signed)) reportReceipt('signatures', receipt.serial, 'is not signed by its key')
+    }
+    if (!(await areStored(db, walk.tree.made()))) report('tree', `a node over the serials to ${last} is wrong`)
     // Only the edge is needed to go on; all nodes of a long chain would not fit into memory.
     walk.tree = growTree(walk.tree.size, walk.tree.frontier())
     options.onProgress?.(last, head.serial)
   }
-  inspectHead(head, walk, keys, faults)
-  return { from, to: head.serial, signatures: walk.signatures, faults }
-}
-
-function note(faults: Faults, name: string, text: string) {
-  if (!faults.has(name)) faults.set(name, text)
+  inspectHead(head, walk, keys, report)
+  return { from, to: head.serial, signatures, faults }
 }
 
 const keyRow = z.object({
@@ -82,19 +86,19 @@ const keyRow = z.object({
   introduced_by: z.number().nullable(),
 })
 
-async function loadKnownKeys(db: Database): Promise<KnownKey[]> {
+export async function loadKnownKeys(db: Database): Promise<KnownKey[]> {
   const rows = await db.any(sql.type(keyRow)`
     select key_id, use, encode(pubkey, 'hex') pubkey_hex, first_serial, last_serial, introduced_by from signing_keys`)
   return rows.map((row) => ({ ...row, publicKey: publicKeyOf(Buffer.from(row.pubkey_hex, 'hex')) }))
 }
 
 /** The state after `size` receipts, as it is stored. */
-async function startAt(db: Database, size: number): Promise<Walk> {
-  if (size === 0) return { tree: growTree(0, Buffer.alloc(0)), prevHash: GENESIS, tsMs: 0, signatures: 0 }
+async function startAt(db: Database, size: number): Promise<Walk & { tree: Growth }> {
+  if (size === 0) return { serial: 0, prevHash: GENESIS, tsMs: 0, tree: growTree(0, Buffer.alloc(0)) }
   const before = await db.one(sql.type(z.object({ prevHash: z.string(), tsMs: z.number() }))`
     select encode(receipt_hash, 'hex') "prevHash", ts_ms "tsMs" from receipts where serial = ${size}`)
   const frontier = await transact(db, (tx) => loadFrontier(tx, size), { readOnly: true })
-  return { ...before, tree: growTree(size, frontier), signatures: 0 }
+  return { serial: size, ...before, tree: growTree(size, frontier) }
 }
 
 const receiptRow = z.object({
@@ -109,7 +113,8 @@ const receiptRow = z.object({
   signature: z.instanceof(Buffer),
 }) satisfies z.ZodType<Inspected>
 
-function loadReceipts(db: Database, from: number, to: number) {
+/** Of those there are. */
+export function loadReceipts(db: Database, from: number, to: number) {
   return db.any(sql.prepared('audit_receipts', receiptRow)`
     select serial, encode(subject_sha256, 'hex') subject_sha256, label, requested_by, key_id, ts_ms,
            encode(prev_hash, 'hex') prev_hash, encode(receipt_hash, 'hex') receipt_hash, sig_ed25519 signature

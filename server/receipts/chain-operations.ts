@@ -1,15 +1,15 @@
 // What may be asked of the chain as a whole: its head, its receipts, proof that one head continues another, its keys.
 import { z } from 'zod'
 import { isNotModified } from '../control/preconditions.ts'
-import type { Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { defineOperation, Reply } from '../operation.ts'
+import { defineExchange, defineOperation, Reply } from '../operation.ts'
 import { attestation, sha256Hex } from '../verification/result.ts'
-import { exportRange, findAttestation, findHash, proveConsistency } from './archive.ts'
-import { findHead } from './chain.ts'
-import { originOf, verifierKey } from './checkpoint.ts'
+import { findAttestation, findAttestations, proveConsistency } from './archive.ts'
+import { findHead, type Head } from './chain.ts'
+import { NOTE_ED25519, noteKeyId, originOf, readNote, verifierKey } from './checkpoint.ts'
 import { listKeys, publicKey } from './keys.ts'
 import { serial } from './operations.ts'
+import type { Page, Range } from './reader.ts'
 import { rootOfFrontier } from './tree.ts'
 
 export const getChainHead = defineOperation({
@@ -36,8 +36,7 @@ export const getChainHead = defineOperation({
   async run(_input, { tx, api }) {
     const head = await findHead(tx)
     const last = head.serial === 0 ? null : await findAttestation(tx, head.serial)
-    const keys = await listKeys(tx)
-    const signer = keys.find((key) => key.use === 'checkpoint' && key.status === 'active')
+    const vkeys = (await listKeys(tx)).filter(isCheckpointKey).map(({ pubkey_hex }) => pubkey_hex)
     return new Reply(
       {
         serial: head.serial,
@@ -47,24 +46,51 @@ export const getChainHead = defineOperation({
         tree_size: head.serial,
         root_hash: rootOfFrontier(head.frontier).toString('hex'),
         checkpoint: head.checkpoint,
-        vkey: verifierKey(originOf(head.checkpoint) ?? api.chain.origin, signer?.pubkey_hex ?? ''),
+        vkey: vkeyOf(head.checkpoint, vkeys.reverse(), api.chain.origin),
       },
       { headers: { 'cache-control': 'no-store' } },
     )
   },
 })
 
+const isCheckpointKey = ({ use }: { use: string }) => use === 'checkpoint'
+
+/**
+ * The newest key that signed this checkpoint: one that was introduced a moment ago has not signed yet.
+ * @param pubkeys newest first
+ */
+function vkeyOf(checkpoint: string, pubkeys: string[], origin: string): string {
+  const name = originOf(checkpoint) ?? origin
+  const signatures = readNote(checkpoint)?.signatures ?? []
+  const signer = pubkeys.find((hex) => {
+    const keyId = noteKeyId(name, NOTE_ED25519, Buffer.from(hex, 'hex'))
+    return signatures.some((line) => line.name === name && line.keyId.equals(keyId))
+  })
+  return verifierKey(name, signer ?? pubkeys[0] ?? '')
+}
+
 const MAX_EXPORT = 1000
 
 /** Receipts never change, so a page that ends at or before the head never does either. */
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
-export const getChain = defineOperation({
+export const rangeInput = z.strictObject({ from: serial.optional(), to: serial.optional() })
+
+/** Which receipts are meant; `to` is not beyond the head, so a range may be empty. Throws AppError `invalid_request`. */
+export function resolveRange(input: z.output<typeof rangeInput>, head: Head): Range {
+  const from = input.from ?? 1
+  const asked = input.to ?? Math.min(from + MAX_EXPORT - 1, Math.max(from, head.serial))
+  if (from > asked) throw new AppError('invalid_request', 'from must not be above to.')
+  if (asked - from >= MAX_EXPORT) throw new AppError('invalid_request', `At most ${MAX_EXPORT} receipts at a time.`)
+  return { from, to: Math.min(asked, head.serial) }
+}
+
+export const getChain = defineExchange({
   name: 'get_chain',
   summary: 'Export a range of receipts, at most 1000',
   description:
-    'With both `from` and `to` given, and `to` not beyond the head, the answer is immutable: caches may keep it. ' +
-    'Its `head_serial` is then the head of when it was made.',
+    'With both `from` and `to` given, and `to` not beyond the head, the receipts never change: caches may keep the ' +
+    'answer for ever, and `head_serial` is then the head of when it was made.',
   method: 'GET',
   path: '/v1/chain',
   family: 'control',
@@ -72,54 +98,53 @@ export const getChain = defineOperation({
   conditional: true,
   statuses: [200, 304],
   errors: ['precondition_failed'],
-  kind: 'transaction',
-  input: z.strictObject({ from: serial.optional(), to: serial.optional() }),
+  kind: 'exchange',
+  input: rangeInput,
   output: z.strictObject({
     from: z.int(),
     to: z.int(),
     head_serial: z.int(),
     attestations: z.array(attestation).max(MAX_EXPORT),
   }),
-  async run(input, { tx, credentials }) {
-    const head = await findHead(tx)
-    const from = input.from ?? 1
-    const asked = input.to ?? Math.min(from + MAX_EXPORT - 1, Math.max(from, head.serial))
-    if (from > asked) throw new AppError('invalid_request', 'from must not be above to.')
-    if (asked - from >= MAX_EXPORT) throw new AppError('invalid_request', `At most ${MAX_EXPORT} receipts at a time.`)
-    const to = Math.min(asked, head.serial)
-    const etag = await pageTag(tx, from, to)
+  async run(input, { api, credentials }) {
+    const head = await api.reader.head()
+    const range = resolveRange(input, head)
+    const page = range.from > range.to ? null : await api.reader.page(range)
     const fixed = input.from !== undefined && input.to !== undefined && input.to <= head.serial
+    const etag = page && pageTag(range, page)
     const headers = { 'cache-control': fixed ? FOR_EVER : 'public, no-cache', ...(etag && { etag: `W/${etag}` }) }
-    if (etag && isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0) as never, { status: 304, headers })
-    const attestations = await exportRange(tx, from, to)
-    return Reply.json(
-      `{"from":${from},"to":${to},"head_serial":${head.serial},"attestations":${attestations}}`,
-      headers,
-    )
+    if (etag && isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
+    const start = `{"from":${range.from},"to":${range.to},"head_serial":${head.serial},"attestations":`
+    const body = Buffer.concat([Buffer.from(start), page?.attestations ?? NONE, END])
+    return new Reply(body, { headers: { 'content-type': 'application/json; charset=utf-8', ...headers } })
   },
 })
 
-/** The last hash stands for all receipts before it. Weak, because `head_serial` may differ; null for an empty page. */
-async function pageTag(tx: Tx, from: number, to: number): Promise<string | null> {
-  return from > to ? null : `"${from}-${to}-${await findHash(tx, to)}"`
+const NONE = Buffer.from('[]')
+const END = Buffer.from('}')
+
+/** Weak, because `head_serial` may differ. */
+function pageTag({ from, to }: Range, { receiptHash }: Page): string {
+  return `"${from}-${to}-${receiptHash}"`
 }
 
-export const getConsistency = defineOperation({
+export const getConsistency = defineExchange({
   name: 'get_consistency',
   summary: 'Proof that one head continues an older one',
   method: 'GET',
   path: '/v1/consistency',
   family: 'control',
   access: 'public',
-  kind: 'transaction',
+  kind: 'exchange',
   input: z.strictObject({ from: serial, to: serial.optional() }),
   output: z.strictObject({ from: z.int(), to: z.int(), hashes: z.array(sha256Hex), checkpoint: z.string() }),
-  async run(input, { tx }) {
-    const head = await findHead(tx)
+  async run(input, { api }) {
+    const head = await api.reader.head()
     const to = input.to ?? head.serial
     if (to > head.serial) throw new AppError('invalid_request', `to is beyond the head, which is ${head.serial}.`)
     if (input.from > to) throw new AppError('invalid_request', 'from must not be above to.')
-    return { from: input.from, to, hashes: await proveConsistency(tx, input.from, to), checkpoint: head.checkpoint }
+    const hashes = await proveConsistency(api.reader.nodes(head), input.from, to)
+    return { from: input.from, to, hashes, checkpoint: head.checkpoint }
   },
 })
 
@@ -148,12 +173,14 @@ export const getKeys = defineOperation({
   output: z.strictObject({ keys: z.array(publishedKey) }),
   async run(_input, { tx, api }) {
     const origin = originOf((await findHead(tx)).checkpoint) ?? api.chain.origin
-    const keys: z.output<typeof publishedKey>[] = []
-    for (const key of await listKeys(tx)) {
-      const vkey = key.use === 'checkpoint' ? verifierKey(origin, key.pubkey_hex) : null
-      const introduction = key.introduced_by === null ? null : await findAttestation(tx, key.introduced_by)
-      keys.push({ ...key, vkey, introduction })
-    }
+    const listed = await listKeys(tx)
+    const introduced = listed.flatMap(({ introduced_by }) => introduced_by ?? [])
+    const introductions = new Map((await findAttestations(tx, introduced)).map((one) => [one?.serial, one]))
+    const keys = listed.map((key) => ({
+      ...key,
+      vkey: isCheckpointKey(key) ? verifierKey(origin, key.pubkey_hex) : null,
+      introduction: introductions.get(key.introduced_by ?? undefined) ?? null,
+    }))
     return { keys }
   },
 })

@@ -7,14 +7,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionError } from 'slonik'
 import { z } from 'zod'
-import { openBatcher } from '../db/batch.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import type { Attestation } from '../verification/result.ts'
 import { type Append, admitEntries, Refused, writeCompanions } from './companions.ts'
 import { advanceHead, type Head, lockHead } from './head.ts'
 import { linkReceipts } from './links.ts'
 import type { Signer } from './signer.ts'
+import { openSigning, type Sign } from './signing.ts'
 import { type Growth, hashesOf, inclusionRanges } from './tree.ts'
+import { openTurns } from './turns.ts'
 
 export { type Append, type Companion, Refused } from './companions.ts'
 export { findHead, type Head } from './head.ts'
@@ -58,8 +59,9 @@ interface Options {
 
 export function openChain(db: Database, signer: Signer, options: Options): Chain {
   const { origin, now = Date.now, maxQueue = MAX_QUEUE } = options
-  const writer = { db, signer, origin, now }
-  const batcher = openBatcher((entries: Append[]) => appendDurably(writer, entries), {
+  const signing = openSigning()
+  const writer = { db, signer, origin, now, sign: signing.sign }
+  const batcher = openTurns((take: () => Append[]) => appendDurably(writer, take), {
     batch: MAX_BATCH,
     queue: maxQueue,
   })
@@ -67,7 +69,10 @@ export function openChain(db: Database, signer: Signer, options: Options): Chain
     origin,
     append: <Item, Refusal>(entry: Append<Item, Refusal>) =>
       batcher.add(entry as unknown as Append) as Promise<Appended | Refused<Refusal>>,
-    [Symbol.asyncDispose]: () => batcher[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await batcher[Symbol.asyncDispose]()
+      await signing[Symbol.asyncDispose]()
+    },
   }
 }
 
@@ -76,10 +81,11 @@ interface Writer {
   signer: Signer
   origin: string
   now: () => number
+  sign: Sign
 }
 type Outcome = (Appended | Refused<unknown>)[]
 
-async function appendDurably(writer: Writer, entries: Append[]): Promise<Outcome> {
+async function appendDurably(writer: Writer, take: () => Append[]): Promise<Outcome> {
   let tried: Outcome | null = null
   for (let attempt = 1; ; attempt++) {
     try {
@@ -87,7 +93,7 @@ async function appendDurably(writer: Writer, entries: Append[]): Promise<Outcome
         const head = await lockHead(tx)
         // Only under the lock: before it, a commit that nobody waits for any more may still be on its way.
         if (tried && (await didLand(tx, tried))) return tried
-        tried = await appendBatch(tx, head, writer, entries)
+        tried = await appendBatch(tx, head, writer, take())
         return tried
       })
     } catch (error) {
@@ -102,7 +108,7 @@ async function appendBatch(tx: Tx, head: Head, writer: Writer, entries: Append[]
   const keys = await writer.signer.keysAt(tx, head.key_changes)
   const refusals = await admitEntries(tx, entries)
   const admitted = entries.filter((_, index) => refusals[index] === null)
-  const links = linkReceipts(head, keys, admitted, writer)
+  const links = await linkReceipts(head, keys, admitted, writer)
   const linked = links.attestations.values()
   const attested = refusals.map((refusal) => refusal ?? linked.next().value!)
   if (admitted.length > 0) {

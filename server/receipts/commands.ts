@@ -2,21 +2,21 @@
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { auditChain } from './audit.ts'
-import { keptSeed } from './keys.ts'
-import { ROTATED_USES, type RotatedUse, rotateKey } from './rotation.ts'
+import { KEY_USES, type KeyUse, keptSeed } from './keys.ts'
+import { rotateKey } from './rotation.ts'
 
 export async function rotate(db: Database, config: Config, origin: string, use: string): Promise<number> {
-  if (!(ROTATED_USES as readonly string[]).includes(use)) {
-    console.error(`"${use}" is not one of ${ROTATED_USES.join(', ')}.`)
+  if (!(KEY_USES as readonly string[]).includes(use)) {
+    console.error(`"${use}" is not one of ${KEY_USES.join(', ')}.`)
     return 2
   }
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
-  const { retired, record, introduction } = await rotateKey(db, seed, use as RotatedUse, { origin, now: Date.now })
+  const { retired, record, introduction } = await rotateKey(db, seed, use as KeyUse, { origin, now: Date.now })
   console.log(
     `key ${retired} is retired; key ${record.key_id} takes its place, introduced by receipt ${introduction.serial}`,
   )
   console.log(`${record.key_id}:${record.pubkey_hex}`)
-  console.log('Running processes sign with it from their next receipt on. Tell those who pin keys.')
+  console.log('Running processes take it up with the next receipt they make. Tell those who pin keys.')
   return 0
 }
 

@@ -39,9 +39,15 @@ export interface ChainEntry {
   tsMs: number
 }
 
-/** Links and signs one receipt: the hash covers all fields but itself and the signature; so does the signature. */
-export function attest(entry: ChainEntry, key: SigningKey): Attestation {
-  const unsigned = {
+/** A receipt in its place, and the canonical text that is still to be signed. */
+export interface Linked {
+  unsigned: Omit<Attestation, 'sig_ed25519_hex'>
+  preimage: string
+}
+
+/** Links one receipt: the hash covers all fields but itself and the signature; so will the signature. */
+export function linkEntry(entry: ChainEntry, key: SigningKey): Linked {
+  const hashed = {
     v: 1 as const,
     serial: entry.serial,
     subject_sha256: entry.subjectSha256,
@@ -53,12 +59,19 @@ export function attest(entry: ChainEntry, key: SigningKey): Attestation {
     prev_hash: entry.prevHash,
     pubkey_hex: key.publicKeyHex,
   }
-  const preimage = attestationPreimage(unsigned)
-  return {
-    ...unsigned,
-    receipt_hash: sha256(preimage),
-    sig_ed25519_hex: sign(null, Buffer.from(preimage), key.privateKey).toString('hex'),
-  }
+  const preimage = attestationPreimage(hashed)
+  return { unsigned: { ...hashed, receipt_hash: sha256(preimage) }, preimage }
+}
+
+/** Ed25519 over the text in UTF-8, in hex. */
+export function signText(text: string, key: KeyObject): string {
+  return sign(null, Buffer.from(text), key).toString('hex')
+}
+
+/** Links and signs one receipt. */
+export function attest(entry: ChainEntry, key: SigningKey): Attestation {
+  const { unsigned, preimage } = linkEntry(entry, key)
+  return { ...unsigned, sig_ed25519_hex: signText(preimage, key.privateKey) }
 }
 
 /**

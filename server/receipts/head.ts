@@ -31,20 +31,14 @@ export async function advanceHead(tx: Tx, { attestations, tree, checkpoint }: Li
   const last = attestations.at(-1)
   if (!last) return
   const made = tree.made()
-  const hex = (field: 'subject_sha256' | 'prev_hash' | 'receipt_hash' | 'sig_ed25519_hex') =>
-    column(attestations, 'text', (a) => a[field])
   await tx.query(sql.prepared('advance_chain_head', nothing)`
     with added as (
       insert into receipts
         (serial, ts_ms, subject_sha256, label, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)
-      select serial, ts_ms, decode(subject, 'hex'), label, requested_by, key_id,
-             decode(prev, 'hex'), decode(receipt_hash, 'hex'), decode(sig, 'hex')
-      from unnest(
-        ${column(attestations, 'int8', (a) => a.serial)}, ${column(attestations, 'int8', (a) => a.ts_ms)},
-        ${hex('subject_sha256')}, ${column(attestations, 'text', (a) => a.label)},
-        ${column(attestations, 'text', (a) => a.requested_by)}, ${column(attestations, 'int4', (a) => a.key_id)},
-        ${hex('prev_hash')}, ${hex('receipt_hash')}, ${hex('sig_ed25519_hex')}
-      ) as t (serial, ts_ms, subject, label, requested_by, key_id, prev, receipt_hash, sig)
+      select serial, ts_ms, decode(subject_sha256, 'hex'), label, requested_by, key_id,
+             decode(prev_hash, 'hex'), decode(receipt_hash, 'hex'), decode(sig_ed25519_hex, 'hex')
+      from json_to_recordset(${JSON.stringify(attestations)}::json) as t (serial int8, ts_ms int8, subject_sha256 text,
+        label text, requested_by text, key_id int4, prev_hash text, receipt_hash text, sig_ed25519_hex text)
     ), grown as (
       insert into tree_nodes (level, index, hash)
       select level, index, hash

@@ -2,7 +2,7 @@
 // be read as another. The database knows every public key that ever signed; the seed and the private keys are nowhere but
 // in memory.
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
@@ -32,19 +32,28 @@ function publicKeyHexOf(privateKey: KeyObject): string {
 
 /**
  * The seed kept in `folder`, made on first use (mode 0600). Several processes may start at once: the first one's file
- * wins and the others read it.
+ * wins and the others read it. It is whole and on the disk before it has its name, because all that is ever signed
+ * hangs on it.
  */
 export function keptSeed(folder: string): Buffer {
   const path = join(folder, 'signing-seed')
   mkdirSync(folder, { recursive: true })
-  try {
-    writeFileSync(path, `${randomBytes(32).toString('hex')}\n`, { flag: 'wx', mode: 0o600 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
+  if (!existsSync(path)) keepSeed(path, randomBytes(32))
   const text = readFileSync(path, 'utf8').trim()
   if (!/^[0-9a-f]{64}$/i.test(text)) throw new Error(`${path} does not hold a signing seed`)
   return Buffer.from(text, 'hex')
+}
+
+function keepSeed(path: string, seed: Buffer) {
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
+  writeFileSync(draft, `${seed.toString('hex')}\n`, { flag: 'wx', mode: 0o600, flush: true })
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    unlinkSync(draft)
+  }
 }
 
 /** Whether this seed makes the active key of the use; null when there is none yet. Reads only. */

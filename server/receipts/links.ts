@@ -1,9 +1,10 @@
 // A batch of receipts, linked to the head, signed, and covered by a signed checkpoint. Pure: nothing is written here.
 import type { Attestation } from '../verification/result.ts'
 import { originOf, signCheckpoint } from './checkpoint.ts'
-import { attest } from './format.ts'
+import { linkEntry } from './format.ts'
 import type { Head } from './head.ts'
 import type { ChainKeys } from './signer.ts'
+import { type Sign, signHere } from './signing.ts'
 import { type Growth, growTree, rootHash } from './tree.ts'
 
 export interface Subject {
@@ -20,23 +21,33 @@ export interface Links {
   checkpoint: string
 }
 
-/** @param options `origin` counts for an empty log only: a log keeps the name it has; `now` in milliseconds */
-export function linkReceipts(
+export interface LinkOptions {
+  /** Counts for an empty log only: a log keeps the name it has. */
+  origin: string
+  /** Milliseconds since the epoch. */
+  now: () => number
+  sign?: Sign
+}
+
+export async function linkReceipts(
   head: Head,
   keys: ChainKeys,
   subjects: readonly Subject[],
-  options: { origin: string; now: () => number },
-): Links {
-  const tsMs = Math.max(options.now(), head.ts_ms)
+  { origin, now, sign = signHere }: LinkOptions,
+): Promise<Links> {
+  const tsMs = Math.max(now(), head.ts_ms)
   const tree = growTree(head.serial, head.frontier)
   let prevHash = head.receipt_hash
-  const attestations = subjects.map((subject) => {
-    const attestation = attest({ ...subject, serial: tree.size + 1, prevHash, tsMs }, keys.receipt)
-    prevHash = attestation.receipt_hash
+  const linked = subjects.map((subject) => {
+    const made = linkEntry({ ...subject, serial: tree.size + 1, prevHash, tsMs }, keys.receipt)
+    prevHash = made.unsigned.receipt_hash
     tree.append(Buffer.from(prevHash, 'hex'))
-    return attestation
+    return made
   })
-  const origin = originOf(head.checkpoint) ?? options.origin
-  const checkpoint = signCheckpoint(origin, tree.size, rootHash(tree.size, tree.nodeAt), keys.checkpoint)
+  const texts = linked.map(({ preimage }) => preimage)
+  const signatures = await sign(texts, keys.receipt.privateKey)
+  const attestations = linked.map(({ unsigned }, n) => ({ ...unsigned, sig_ed25519_hex: signatures[n]! }))
+  const name = originOf(head.checkpoint) ?? origin
+  const checkpoint = signCheckpoint(name, tree.size, rootHash(tree.size, tree.nodeAt), keys.checkpoint)
   return { attestations, tree, checkpoint }
 }

@@ -3,12 +3,12 @@ import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import { LIMITS, secondsToMidnightUtc } from '../control/tiers.ts'
 import { BatchOverflow } from '../db/batch.ts'
-import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type AccountCall, defineAccountExchange, defineOperation, Reply } from '../operation.ts'
+import { type AccountCall, defineAccountExchange, defineAccountOperation, defineExchange, Reply } from '../operation.ts'
 import { attestation, codePoints, sha256Hex } from '../verification/result.ts'
-import { findAttestation, proveReceipt } from './archive.ts'
-import { type Append, type Appended, type Chain, findHead, type Head, Refused } from './chain.ts'
+import { listAttestations, proveReceipt } from './archive.ts'
+import { type Append, type Appended, type Chain, type Head, Refused } from './chain.ts'
+import type { Reader } from './reader.ts'
 import { findByKey, type Submission, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
 
 export const serial = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
@@ -104,24 +104,19 @@ async function answerRefused(
     throw new AppError('daily_limit', `The ${caller.tier} tier has ${dailyLimit} receipts a day (UTC).`, {
       headers: { 'retry-after': String(secondsToMidnightUtc(new Date())) },
     })
-  return transact(
-    api.db,
-    async (tx) => {
-      const number = await findByKey(tx, caller.accountId, keyHash ?? '')
-      if (number === null) throw new Error('a receipt was repeated that is not there')
-      return describeReceipt(tx, number, await findHead(tx))
-    },
-    { readOnly: true },
-  )
+  const number = await findByKey(api.db, caller.accountId, keyHash ?? '')
+  if (number === null) throw new Error('a receipt was repeated that is not there')
+  return describeReceipt(api.reader, number, await api.reader.head())
 }
 
-async function describeReceipt(tx: Tx, number: number, head: Head, size = head.serial) {
-  const found = await findAttestation(tx, number)
-  if (!found || number > size) throw new AppError('not_found', `There is no receipt ${number} in a tree of ${size}.`)
-  return { attestation: found, inclusion: await proveReceipt(tx, number, size), checkpoint: head.checkpoint }
+async function describeReceipt(reader: Reader, number: number, head: Head, size = head.serial) {
+  const found = number <= size ? await reader.attestation(number) : null
+  if (!found) throw new AppError('not_found', `There is no receipt ${number} in a tree of ${size}.`)
+  const proved = await proveReceipt(reader.nodes(head), number, size)
+  return { attestation: found, inclusion: proved, checkpoint: head.checkpoint }
 }
 
-export const getReceipt = defineOperation({
+export const getReceipt = defineExchange({
   name: 'get_receipt',
   summary: 'One receipt, with a proof against the head or an older tree',
   method: 'GET',
@@ -129,13 +124,43 @@ export const getReceipt = defineOperation({
   family: 'control',
   access: 'public',
   errors: ['not_found'],
-  kind: 'transaction',
+  kind: 'exchange',
   input: z.strictObject({ serial, tree_size: serial.optional() }),
   output: receiptOutput,
-  async run(input, { tx }) {
-    const head = await findHead(tx)
+  async run(input, { api }) {
+    const head = await api.reader.head()
     if ((input.tree_size ?? 0) > head.serial)
       throw new AppError('invalid_request', `tree_size is beyond the head, which is ${head.serial}.`)
-    return describeReceipt(tx, input.serial, head, input.tree_size ?? head.serial)
+    return describeReceipt(api.reader, input.serial, head, input.tree_size ?? head.serial)
+  },
+})
+
+const MAX_LIST = 1000
+
+export const listReceipts = defineAccountOperation({
+  name: 'list_receipts',
+  summary: "The account's own receipts, newest first",
+  description: 'Those it asked for itself; receipts of its leases and alerts are made by the service.',
+  method: 'GET',
+  path: '/v1/receipt',
+  family: 'control',
+  access: 'account',
+  scope: 'account:read',
+  kind: 'transaction',
+  input: z.strictObject({
+    limit: z.coerce.number().int().min(1).max(MAX_LIST).default(100),
+    before: serial.optional().describe('`next` of the page before.'),
+  }),
+  output: z.strictObject({
+    receipts: z.array(attestation).max(MAX_LIST),
+    next: z.int().nullable().describe('To be given as `before`; null at the end.'),
+  }),
+  async run({ limit, before }, { tx, caller }) {
+    const found = await listAttestations(tx, { requestedBy: caller.handle, before, limit: limit + 1 })
+    const shown = found.slice(0, limit)
+    const next = found.length > limit ? (shown.at(-1)?.serial ?? null) : null
+    return Reply.json(`{"receipts":[${shown.map(({ text }) => text).join(',')}],"next":${next}}`, {
+      'cache-control': 'private, no-cache',
+    })
   },
 })

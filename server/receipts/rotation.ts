@@ -7,15 +7,11 @@ import type { Attestation } from '../verification/result.ts'
 import { canonicalJson, sha256 } from './format.ts'
 import { advanceHead, type Head, lockHead } from './head.ts'
 import { deriveKey, findSigningKey, type KeyUse } from './keys.ts'
-import { linkReceipts } from './links.ts'
+import { type LinkOptions, linkReceipts } from './links.ts'
 import { type ChainKeys, loadKeys } from './signer.ts'
 
 /** Whose receipts introductions are; no account can have this name. */
 export const ROTATION_REQUESTER = 'key-rotation'
-
-/** The uses whose running processes take up a new key by themselves. */
-export const ROTATED_USES = ['receipt', 'checkpoint'] as const satisfies readonly KeyUse[]
-export type RotatedUse = (typeof ROTATED_USES)[number]
 
 /** What an introduction attests: `subject_sha256` is the SHA-256 of this object's canonical JSON. */
 export interface KeyRecord {
@@ -51,7 +47,7 @@ export interface Rotation {
 export async function rotateKey(
   db: Database,
   seed: Buffer,
-  use: RotatedUse,
+  use: KeyUse,
   options: { origin: string; now: () => number },
 ): Promise<Rotation> {
   return transact(db, async (tx) => {
@@ -69,19 +65,13 @@ export async function rotateKey(
   })
 }
 
-async function introduce(
-  tx: Tx,
-  head: Head,
-  keys: ChainKeys,
-  record: KeyRecord,
-  options: Parameters<typeof linkReceipts>[3],
-) {
+async function introduce(tx: Tx, head: Head, keys: ChainKeys, record: KeyRecord, options: LinkOptions) {
   const subject = {
     subjectSha256: subjectOfRecord(record),
     label: introductionLabel(record.use),
     requestedBy: ROTATION_REQUESTER,
   }
-  const links = linkReceipts(head, keys, [subject], options)
+  const links = await linkReceipts(head, keys, [subject], options)
   await advanceHead(tx, links)
   return links.attestations[0]!
 }

@@ -1,10 +1,11 @@
-// The keys that receipts and checkpoints are signed with, as this process holds them. They are looked up again whenever the
-// head says that keys have changed, so a rotation reaches every process with the next batch, without a restart; a batch that
-// was signed with a retired key all the same does not commit (sql/0001_initial.sql, refuse_key_out_of_turn).
+// The keys this process signs with. They are looked up again whenever the head says that keys have changed, so a rotation
+// reaches every process with its next batch, without a restart; a batch that was signed with a retired key all the same does
+// not commit (sql/0001_initial.sql, refuse_key_out_of_turn).
 import { z } from 'zod'
-import { type Database, sql, type Tx } from '../db/pool.ts'
+import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import type { SigningKey } from './format.ts'
-import { deriveKey, findSigningKey, openSigningKey } from './keys.ts'
+import { findHead } from './head.ts'
+import { deriveKey, findSigningKey, type KEY_USES, openSigningKey } from './keys.ts'
 
 export interface ChainKeys {
   receipt: SigningKey
@@ -13,32 +14,54 @@ export interface ChainKeys {
    * Signed-note verifiers pass over signatures of keys they do not know.
    */
   checkpoint: SigningKey[]
+  lease: SigningKey
+  /** Of alerts: `v1a`. */
+  webhook: SigningKey
 }
+
+/** Keys for what is signed before it comes to the chain, as they were at the last head this process wrote after. */
+export type HeldKeys = Readonly<Pick<ChainKeys, 'lease' | 'webhook'>>
 
 export interface Signer {
   /** The keys in force. @param keyChanges as the head has it, under its lock */
   keysAt(tx: Tx, keyChanges: number): Promise<ChainKeys>
+  held: HeldKeys
 }
 
 /** Registers the first keys of an empty database. Throws when the active keys are not of this seed. */
 export async function openSigner(db: Database, seed: Buffer): Promise<Signer> {
-  await openSigningKey(db, seed, 'receipt')
-  await openSigningKey(db, seed, 'checkpoint')
-  let held: { keyChanges: number; keys: ChainKeys } | undefined
+  for (const use of FIRST_TO_LAST) await openSigningKey(db, seed, use)
+  const load = async (tx: Tx, keyChanges: number) => ({ keyChanges, keys: await loadKeys(tx, seed) })
+  let known = await transact(db, async (tx) => load(tx, (await findHead(tx)).key_changes), { readOnly: true })
   return {
     async keysAt(tx, keyChanges) {
-      if (held?.keyChanges !== keyChanges) held = { keyChanges, keys: await loadKeys(tx, seed) }
-      return held.keys
+      if (known.keyChanges !== keyChanges) known = await load(tx, keyChanges)
+      return known.keys
+    },
+    held: {
+      get lease() {
+        return known.keys.lease
+      },
+      get webhook() {
+        return known.keys.webhook
+      },
     },
   }
 }
 
+/** The order in which an empty database gets its keys, and so their ids. */
+const FIRST_TO_LAST = ['receipt', 'checkpoint', 'lease', 'webhook'] as const satisfies (typeof KEY_USES)[number][]
+
 export async function loadKeys(tx: Tx, seed: Buffer): Promise<ChainKeys> {
-  const receipt = await findSigningKey(tx, seed, 'receipt')
   const active = await findSigningKey(tx, seed, 'checkpoint')
   const before = await tx.maybeOne(sql.type(z.object({ key_id: z.number(), generation: z.number() }))`
     select key_id, generation from signing_keys
     where use = 'checkpoint' and status = 'retired' order by generation desc limit 1`)
   const retired = before && { ...deriveKey(seed, 'checkpoint', before.generation), keyId: before.key_id }
-  return { receipt, checkpoint: retired ? [active, retired] : [active] }
+  return {
+    receipt: await findSigningKey(tx, seed, 'receipt'),
+    checkpoint: retired ? [active, retired] : [active],
+    lease: await findSigningKey(tx, seed, 'lease'),
+    webhook: await findSigningKey(tx, seed, 'webhook'),
+  }
 }

@@ -4,9 +4,9 @@
 import { verify } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Database, nothing, sql, transact } from '../db/pool.ts'
+import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
-import { proveConsistency } from './archive.ts'
+import { proveConsistency, storedNodes } from './archive.ts'
 import { publicKeyOf, readNote, readSignatureLine, signatureLine } from './checkpoint.ts'
 import type { Witness } from './witnesses.ts'
 
@@ -119,17 +119,17 @@ async function cosign(witness: Witness, round: Round, known: number): Promise<{ 
   let answer = await submit(witness, round, Math.min(known, round.size))
   if (answer.status === 409) {
     // It has signed another size than we knew of: it says which, and is asked once more.
-    const size = Number((await answer.text()).match(/^(\d{1,15})\n$/)?.[1] ?? Number.NaN)
+    const size = Number((await readShort(answer)).match(/^(\d{1,15})\n$/)?.[1] ?? Number.NaN)
     if (!(size <= round.size)) throw new Error(`it has signed ${size}, which is beyond ${round.size}`)
     answer = await submit(witness, round, size)
   }
-  const body = await answer.text()
+  const body = await readShort(answer)
   if (answer.status !== 200) throw new Error(`it answered ${answer.status}: ${body.slice(0, 200)}`)
   return { line: findCosignature(witness, round.note, body), size: round.size }
 }
 
 async function submit(witness: Witness, { size, note, db }: Round, old: number): Promise<Response> {
-  const hashes = old === 0 ? [] : await transact(db, (tx) => proveConsistency(tx, old, size), { readOnly: true })
+  const hashes = old === 0 ? [] : await proveConsistency(storedNodes(db), old, size)
   const proof = hashes.map((hash) => `${Buffer.from(hash, 'hex').toString('base64')}\n`)
   return fetch(`${witness.url}/add-checkpoint`, {
     method: 'POST',
@@ -137,6 +137,21 @@ async function submit(witness: Witness, { size, note, db }: Round, old: number):
     redirect: 'error',
     signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   })
+}
+
+/** Far more than the cosignatures of any witness. */
+const MAX_ANSWER_BYTES = 16_384
+
+/** Throws when there is more of it than any witness has to say. */
+async function readShort(answer: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of answer.body ?? []) {
+    bytes += chunk.length
+    if (bytes > MAX_ANSWER_BYTES) throw new Error(`its answer is longer than ${MAX_ANSWER_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** Of all lines of the answer the one by the key that is configured; others are nobody's we know. */

@@ -6,7 +6,7 @@ import { type Answer, openOffice } from './office.ts'
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 
-const FREE = { active_leases: 1, receipts_per_day: 10, watchdogs: 1, journal_slots: 4 }
+const FREE = { active_leases: 1, receipts_per_day: 10, watchdogs: 1, citation_watches: 1, journal_slots: 4 }
 const subject = (n: number) => createHash('sha256').update(`${n}`).digest('hex')
 
 t.test('registration: a handle, a key that is shown once, the tier and its limits', async (t) => {
@@ -74,18 +74,31 @@ t.test('usage: what the limits count, and when the day is over', async (t) => {
     handle: account.handle,
     tier: 'free',
     limits: FREE,
-    used: { active_leases: 0, receipts_today: 0, watchdogs: 0, journal_slots: 0 },
+    used: { active_leases: 0, receipts_today: 0, watchdogs: 0, citation_watches: 0, journal_slots: 0 },
     resets_at: midnight.toISOString().replace('.000Z', 'Z'),
+    subscription: null,
   })
   const terms = { agent: 'a', action: 'b', ttl_s: 60, lim: '' }
   const { lease } = (await account.call('POST', '/v1/lease', { body: terms })).body
   await account.call('POST', `/v1/lease/${lease.lease_id}/renew`)
   await account.call('POST', '/v1/receipt', { body: { subject_sha256: subject(0) } })
   await account.call('PUT', '/v1/journal/a', { body: Buffer.from('x') })
-  t.same((await usage()).used, { active_leases: 1, receipts_today: 1, watchdogs: 0, journal_slots: 1 })
+  t.same((await usage()).used, {
+    active_leases: 1,
+    receipts_today: 1,
+    watchdogs: 0,
+    citation_watches: 0,
+    journal_slots: 1,
+  })
   await account.call('POST', `/v1/lease/${lease.lease_id}/revoke`)
   await account.call('DELETE', '/v1/journal/a')
-  t.same((await usage()).used, { active_leases: 0, receipts_today: 1, watchdogs: 0, journal_slots: 0 })
+  t.same((await usage()).used, {
+    active_leases: 0,
+    receipts_today: 1,
+    watchdogs: 0,
+    citation_watches: 0,
+    journal_slots: 0,
+  })
 })
 
 t.test('ten receipts a UTC day on the free tier; the service signs its own beside them', async (t) => {

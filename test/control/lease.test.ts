@@ -1,11 +1,14 @@
 // Leases over HTTP: what is signed, who is refused, what the chain says of it, and what happens at the same time.
-import { createHash, createPublicKey, verify } from 'node:crypto'
+import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import t from 'tap'
 import { verifyLease } from '../../client/lease.ts'
-import { verifyChain } from '../../client/verification.ts'
+import type { IntroducedKey } from '../../client/rotation.ts'
+import { trustIntroduced, verifyChain } from '../../client/verification.ts'
 import { grantLease, type Lease, renewLease, revokeLease, type Sealed } from '../../server/control/lease-format.ts'
+import { verify as verifyOperation } from '../../server/control/lease-operations.ts'
 import { leaseActs } from '../../server/control/leases.ts'
 import { transact } from '../../server/db/pool.ts'
+import { rotateKey } from '../../server/receipts/rotation.ts'
 import { jcs } from '../client/issuer.ts'
 import { type Answer, openOffice } from './office.ts'
 
@@ -277,12 +280,95 @@ t.test('renewals and a revocation at once: no renewal has a place in the chain a
   }
 })
 
+t.test('the verdict of the service on a lease', async (t) => {
+  const account = await office.register({ tier: 'pro' })
+  const { lease } = (await account.call('POST', '/v1/lease', { body: { ...TERMS, ttl_s: 40 } })).body as {
+    lease: Lease
+  }
+  const path = `/v1/lease/${lease.lease_id}`
+  const ask = async (body?: object) => {
+    const answer = await account.call('POST', `${path}/verify`, { body })
+    t.equal(answer.status, 200)
+    t.equal(answer.headers.get('cache-control'), 'no-store')
+    return verifyOperation.output.parse(answer.body)
+  }
+  const facts = {
+    lease_id: lease.lease_id,
+    agent: 'agent-7',
+    action: 'pay',
+    lim: TERMS.lim,
+    expires_ms: lease.expires_ms,
+  }
+  const { recheck_by_ms } = lease
+  const good = { ...facts, valid: true, reason: null, state: 'active', recheck_by_ms, server_now_ms: clock.now }
+  t.same(await ask(), good)
+  t.same(await ask({ agent: 'agent-7', action: 'pay' }), good)
+  t.match(await ask({ agent: 'agent-8' }), { valid: false, reason: 'wrong_agent', state: 'active' })
+  t.match(await ask({ agent: 'agent-7', action: '' }), { valid: false, reason: 'wrong_action' })
+  clock.now = recheck_by_ms - 1
+  t.match(await ask(), { valid: true })
+  clock.now = recheck_by_ms
+  t.match(await ask(), { valid: false, reason: 'recheck_passed', state: 'active' })
+  await account.call('POST', `${path}/renew`)
+  t.match(await ask(), { valid: true, recheck_by_ms: lease.expires_ms })
+  clock.now = lease.expires_ms
+  t.match(await ask(), { valid: false, reason: 'expired', state: 'expired' })
+  t.match(await ask({ action: 'sell' }), { reason: 'wrong_action' }, 'what it is not for comes first')
+
+  const second = (await account.call('POST', '/v1/lease', { body: TERMS })).body.lease as Lease
+  await account.call('POST', `/v1/lease/${second.lease_id}/revoke`)
+  const revoked = await account.call('POST', `/v1/lease/${second.lease_id}/verify`)
+  t.match(revoked.body, { valid: false, reason: 'revoked', state: 'revoked' })
+  for (const id of ['ls_00000000000000000000000000000000', 'x'])
+    t.equal((await account.call('POST', `/v1/lease/${id}/verify`)).status, 404)
+  t.equal((await account.call('POST', `${path}/verify`, { body: { agent: 7 } })).status, 400)
+})
+
+t.test('a rotation of the lease key reaches processes that are running, and old leases keep verifying', async (t) => {
+  const seed = randomBytes(32)
+  await using branch = await openOffice({ SIGNING_SEED: seed.toString('hex') })
+  await using idle = await branch.openDesk()
+  const { chain, db } = branch.api
+  const account = await branch.register({ tier: 'pro', handle: 'kelby' })
+  const grant = async (desk: { call: typeof idle.call }) =>
+    (await desk.call('POST', '/v1/lease', { key: account.key, body: TERMS })).body
+  const published = async () => (await branch.call('GET', '/v1/keys')).body.keys as IntroducedKey[]
+  const old = await grant(branch)
+  const pinned = await published()
+  const { retired, record } = await rotateKey(db, seed, 'lease', { origin: chain.origin, now: Date.now })
+  t.equal(retired, old.lease.key_id)
+
+  // The first act of each process after it: signed anew, because the batch itself finds the key changed.
+  const acts = await Promise.all([grant(idle), grant(branch), grant(branch)])
+  for (const { lease } of acts) t.equal(lease.key_id, record.key_id)
+  const renewed = (await idle.call('POST', `/v1/lease/${old.lease.lease_id}/renew`, { key: account.key })).body
+  t.equal(renewed.lease.key_id, record.key_id, 'and a renewal is by the new key')
+  const revoked = (await branch.call('POST', `/v1/lease/${acts[0].lease.lease_id}/revoke`, { key: account.key })).body
+  t.equal(revoked.revocation.key_id, record.key_id)
+
+  const receiptKey = pinned.filter((key) => key.use === 'receipt')
+  const leaseKeys = pinned.filter((key) => key.use === 'lease')
+  const gateway = { account: 'kelby', agent: 'agent-7', action: 'pay', now: branch.clock.now }
+  t.match(verifyLease(old, { ...gateway, keys: leaseKeys }), { ok: true }, 'signed before, and still good')
+  t.match(verifyLease(renewed, { ...gateway, keys: leaseKeys }), { ok: false, reason: 'untrusted_key' })
+  const followed = trustIntroduced(await published(), [...receiptKey, ...leaseKeys])
+  for (const lease of [old, renewed, acts[1]]) t.match(verifyLease(lease, { ...gateway, keys: followed }), { ok: true })
+  t.match(
+    (await published()).filter((key) => key.use === 'lease'),
+    [
+      { status: 'retired', introduction: null },
+      { status: 'active', introduction: { label: 'lease-key', requested_by: 'key-rotation' } },
+    ],
+  )
+})
+
 t.test('acts of one batch see those before them', async (t) => {
   const account = await office.register()
   const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body as { lease: Lease }
   const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
-  const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now }
-  const key = office.api.keys.lease
+  const { keys } = office.api
+  const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys }
+  const key = keys.lease
   const grant = { ...about, act: 'grant', sealed: grantLease(account.handle, TERMS, clock.now, key), limit: 1 } as const
   const renew = { ...about, act: 'renew', sealed: renewLease(lease, clock.now, key) as Sealed<Lease> } as const
   const revoke = { ...about, act: 'revoke', sealed: revokeLease(lease, clock.now, key) } as const

@@ -35,6 +35,37 @@ async function stored(owner: Account) {
   return { path, absent: `/v1/journal/${randomUUID()}` }
 }
 
+/** A citation watch as it lies in the database; making one takes a verification. */
+async function watched(owner: Account, verb = '') {
+  const name = randomUUID()
+  await office.tables.query(
+    `with hook as (insert into webhooks (id, account_id, url)
+       select gen_random_uuid(), id, 'https://example.com/hook' from accounts where handle = $1 returning id, account_id)
+     insert into citation_watches (id, account_id, name, webhook_id, request_id, evidence_id, source_url, quote,
+                                   every_hours, last_seen, check_at)
+     select gen_random_uuid(), account_id, $2, id, gen_random_uuid(), 'e1', 'https://example.com/', 'quote', 24, $3, now()
+     from hook`,
+    [owner.handle, name, { checked_at: '2026-01-01T00:00:00Z', ...DIGESTS, start: 0, end: 5 }],
+  )
+  return { path: `/v1/citation-watch/${name}${verb}`, absent: `/v1/citation-watch/${randomUUID()}${verb}` }
+}
+const DIGESTS = { content_sha256: '00'.repeat(32), text_sha256: '00'.repeat(32) }
+
+const TERMS_OF_WATCHDOG = { interval_s: 60, webhook_url: 'https://example.com/hook' }
+
+async function guarded(owner: Account, verb = '') {
+  const name = randomUUID()
+  await owner.call('PUT', `/v1/watchdog/${name}`, { body: TERMS_OF_WATCHDOG })
+  return { path: `/v1/watchdog/${name}${verb}`, absent: `/v1/watchdog/${randomUUID()}${verb}` }
+}
+
+/** An alert of the thing, by the operation that only tries its webhook. */
+async function alerted(owner: Account, { path, absent }: { path: string; absent: string }) {
+  await owner.call('POST', `${path}/test`)
+  const [{ id }] = (await owner.call('GET', `${path}/alerts`)).body.alerts
+  return { path: `${path}/alerts/${id}/redeliver`, absent: `${absent}/alerts/${id}/redeliver` }
+}
+
 /** A call that succeeds for the owner, with whatever it needs made before. */
 const examples: Record<string, (owner: Account) => Promise<Example>> = {
   list_api_keys: async () => ({ path: '/v1/api-keys' }),
@@ -44,12 +75,45 @@ const examples: Record<string, (owner: Account) => Promise<Example>> = {
     return { path: `/v1/api-keys/${id}/revoke`, absent: `/v1/api-keys/${randomUUID()}/revoke` }
   },
   get_usage: async () => ({ path: '/v1/usage' }),
+  create_checkout: async () => ({ path: '/v1/checkout', body: { tier: 'dev' } }),
+  async open_billing_portal(owner) {
+    await owner.call('POST', '/v1/checkout', { body: { tier: 'dev' } })
+    return { path: '/v1/billing-portal' }
+  },
   grant_lease: async () => ({ path: '/v1/lease', body: TERMS }),
   renew_lease: (owner) => leased(owner, '/renew'),
   revoke_lease: (owner) => leased(owner, '/revoke'),
   get_lease: (owner) => leased(owner),
   list_leases: async () => ({ path: '/v1/lease' }),
+  verify_lease: (owner) => leased(owner, '/verify'),
   create_receipt: async () => ({ path: '/v1/receipt', body: { subject_sha256: '00'.repeat(32) } }),
+  list_receipts: async () => ({ path: '/v1/receipt' }),
+  async put_citation_watch(owner) {
+    const { path } = await watched(owner)
+    return { path, body: { webhook_url: 'https://example.com/other' } }
+  },
+  get_citation_watch: (owner) => watched(owner),
+  list_citation_watches: async () => ({ path: '/v1/citation-watch' }),
+  delete_citation_watch: (owner) => watched(owner),
+  check_citation_watch: (owner) => watched(owner, '/check'),
+  test_citation_watch: (owner) => watched(owner, '/test'),
+  list_citation_alerts: (owner) => watched(owner, '/alerts'),
+  redeliver_citation_alert: async (owner) => alerted(owner, await watched(owner)),
+  rotate_citation_webhook_secret: (owner) => watched(owner, '/secret'),
+  put_watchdog: async () => ({ path: `/v1/watchdog/${randomUUID()}`, body: TERMS_OF_WATCHDOG }),
+  async send_heartbeat(owner) {
+    const { path, absent } = await guarded(owner)
+    const beat = (path: string) => path.replace('watchdog', 'heartbeat')
+    return { path: beat(path), absent: beat(absent) }
+  },
+  get_watchdog: (owner) => guarded(owner),
+  list_watchdogs: async () => ({ path: '/v1/watchdog' }),
+  pause_watchdog: async (owner) => ({ ...(await guarded(owner, '/pause')), body: { paused: true } }),
+  test_watchdog: (owner) => guarded(owner, '/test'),
+  delete_watchdog: (owner) => guarded(owner),
+  list_alerts: (owner) => guarded(owner, '/alerts'),
+  redeliver_alert: async (owner) => alerted(owner, await guarded(owner)),
+  rotate_webhook_secret: (owner) => guarded(owner, '/secret'),
   put_journal_slot: async () => ({ path: `/v1/journal/${randomUUID()}`, body: Buffer.from('x') }),
   get_journal_slot: stored,
   delete_journal_slot: stored,
@@ -57,8 +121,23 @@ const examples: Record<string, (owner: Account) => Promise<Example>> = {
 }
 
 /** What a read-only key may do, and a heartbeat key. */
-const READS = ['list_api_keys', 'get_usage', 'get_lease', 'list_leases', 'get_journal_slot', 'list_journal_slots']
-const BEATS: string[] = []
+const READS = [
+  'list_api_keys',
+  'get_usage',
+  'get_lease',
+  'list_leases',
+  'verify_lease',
+  'list_receipts',
+  'get_citation_watch',
+  'list_citation_watches',
+  'get_watchdog',
+  'list_watchdogs',
+  'list_alerts',
+  'list_citation_alerts',
+  'get_journal_slot',
+  'list_journal_slots',
+]
+const BEATS = ['send_heartbeat']
 
 const operations = catalog.filter((operation) => operation.access === 'account')
 const documented = buildDocument({ config: office.api.config }).paths as Record<

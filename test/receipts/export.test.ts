@@ -88,8 +88,24 @@ t.test('an export of ten thousand receipts with two rotations', async (t) => {
   })
 
   await t.test('is verified by Python and OpenSSL', { skip: !hasPython || !hasOpenssl }, async (t) => {
-    const good = await python(file, '--pin', pin, '--vkey', vkey)
+    const listed = join(folder, 'keys.json')
+    await writeFile(listed, JSON.stringify({ keys }))
+    const good = await python(file, '--pin', pin, '--vkey', vkey, '--keys', listed, '--head', exported.stdout.trim())
     t.match(good, { code: 0, stdout: /^good: 10000 receipts, 3 keys; 10000 signatures by / }, good.stdout + good.stderr)
+  })
+
+  await t.test('is bad for both when one byte of it is another', { skip: !hasPython || !hasOpenssl }, async (t) => {
+    const at = whole.indexOf('"sig_ed25519_hex":"', whole.indexOf('{"v":1,"serial":9000,')) + 20
+    const changed = Buffer.from(whole)
+    changed[at] = changed[at] === 0x31 ? 0x32 : 0x31
+    const part = join(folder, 'changed.jsonl')
+    await writeFile(part, changed)
+    const [ours, theirs] = await Promise.all([
+      countersign('verify', part, '--pin', pin, '--vkey', vkey),
+      python(part, '--pin', pin, '--vkey', vkey),
+    ])
+    t.match(ours, { code: 1, stdout: /^FAIL signatures: serial 9000: /m }, ours.stdout)
+    t.match(theirs, { code: 1, stderr: 'BAD serial 9000: signatures\n' }, theirs.stderr)
   })
 
   await t.test('wants a file of its own', async (t) => {

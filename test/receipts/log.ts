@@ -5,7 +5,8 @@ import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
 import { exportRange } from '../../server/receipts/archive.ts'
 import { type Appended, type Chain, findHead, openChain } from '../../server/receipts/chain.ts'
 import { sha256 } from '../../server/receipts/format.ts'
-import { type RotatedUse, type Rotation, rotateKey } from '../../server/receipts/rotation.ts'
+import type { KeyUse } from '../../server/receipts/keys.ts'
+import { type Rotation, rotateKey } from '../../server/receipts/rotation.ts'
 import { openSigner, type Signer } from '../../server/receipts/signer.ts'
 import type { Attestation } from '../../server/verification/result.ts'
 import { openTestDatabase } from '../database.ts'
@@ -18,7 +19,7 @@ export interface TestLog extends AsyncDisposable {
   db: Database
   /** Appends receipts over all processes at once; the attestations by serial. */
   append(count: number): Promise<Attestation[]>
-  rotate(use?: RotatedUse): Promise<Rotation>
+  rotate(use?: KeyUse): Promise<Rotation>
   /** Every attestation, as the export gives them. */
   read(): Promise<Attestation[]>
   /** The head as it is pinned. */

@@ -1,6 +1,12 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import pg from 'pg'
 import t from 'tap'
+import { trustIntroduced, verifyAttestation, verifyReceipt } from '../../client/verification.ts'
+import { getChain, getChainHead, getKeys } from '../../server/receipts/chain-operations.ts'
+import { getReceipt } from '../../server/receipts/operations.ts'
+import { rotateKey } from '../../server/receipts/rotation.ts'
 import { startSystem } from '../system.ts'
+import { entry } from './log.ts'
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex')
 
@@ -54,4 +60,132 @@ t.test('an account signs digests into the chain and reads them back', async (t) 
     status: 200,
     body: { inclusion: { leaf_index: 2, tree_size: 7 } },
   })
+})
+
+t.test('pages that cannot change any more may be kept for ever, all others are asked for again', async (t) => {
+  await using system = await startSystem()
+  const { chain } = system.service.api
+  const append = (count: number) => Promise.all(Array.from({ length: count }, (_, n) => chain.append(entry(n))))
+  const get = (path: string, headers: Record<string, string> = {}) => fetch(system.url(path), { headers })
+  await append(12)
+  const page = await get('/v1/chain?from=3&to=12')
+  t.match(page.headers.get('cache-control'), /immutable/)
+  const etag = page.headers.get('etag') ?? ''
+  t.match(etag, /^W\/"3-12-[0-9a-f]{64}"$/)
+  const { head_serial, ...fixed } = getChain.output.parse(await page.json())
+  t.equal(head_serial, 12)
+
+  for (const path of [
+    '/v1/chain',
+    '/v1/chain?from=3',
+    '/v1/chain?to=12',
+    '/v1/chain?from=3&to=13',
+    '/v1/chain?from=13&to=13',
+  ]) {
+    const open = await get(path)
+    t.notMatch(open.headers.get('cache-control'), /immutable/, path)
+    t.equal(open.status, 200)
+  }
+  const grown = (await get('/v1/chain?from=3')).headers.get('etag') ?? ''
+  t.equal(grown, etag, 'the same range in other words')
+  await append(5)
+  t.same(await (await get('/v1/chain?from=3&to=12')).json(), { ...fixed, head_serial: 17 }, 'but for the head of now')
+  t.not((await get('/v1/chain?from=3')).headers.get('etag'), etag, 'and it has grown')
+
+  for (const condition of [etag, `"x", ${etag}`, etag.slice(2), '*']) {
+    const kept = await get('/v1/chain?from=3&to=12', { 'if-none-match': condition })
+    t.equal(kept.status, 304, condition)
+    t.equal(kept.headers.get('etag'), etag)
+    t.equal(await kept.text(), '')
+  }
+  t.equal((await get('/v1/chain?from=3&to=12', { 'if-none-match': '"x"' })).status, 200)
+  t.equal((await get('/v1/chain?from=4&to=12', { 'if-none-match': etag })).status, 200)
+})
+
+t.test('when too much is waiting, callers are told to come back', async (t) => {
+  await using system = await startSystem()
+  const registered = await fetch(system.url('/v1/register'), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ handle: 'kelby' }),
+  })
+  const { api_key } = (await registered.json()) as { api_key: string }
+  const post = () =>
+    fetch(system.url('/v1/receipt'), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${api_key}` },
+      body: JSON.stringify({ subject_sha256: digest('x') }),
+    })
+  // Whoever holds the head holds everybody up.
+  const holder = new pg.Client({ connectionString: system.databaseUrl })
+  await holder.connect()
+  await holder.query('begin')
+  await holder.query('select serial from chain_head for update')
+  const waiting = Array.from({ length: 4096 }, (_, n) => system.service.api.chain.append(entry(n)))
+  const refused = await post()
+  t.equal(refused.status, 503)
+  t.match(refused.headers.get('retry-after'), /^[1-4]$/)
+  t.match(await refused.json(), { error: { code: 'capacity_exceeded', retryable: true } })
+  await holder.query('commit')
+  await holder.end()
+  await Promise.all(waiting)
+  t.equal((await post()).status, 201, 'and then there is room again')
+  t.match(await (await fetch(system.url('/v1/chain-head'))).json(), { serial: 4097 })
+})
+
+t.test('the head names a key that signed its checkpoint, also right after a rotation', async (t) => {
+  const seed = randomBytes(32)
+  await using system = await startSystem({ env: { SIGNING_SEED: seed.toString('hex') } })
+  const { chain, db } = system.service.api
+  const get = async () => getChainHead.output.parse(await (await fetch(system.url('/v1/chain-head'))).json())
+  const isSigned = async () => {
+    const { vkey, checkpoint, serial } = await get()
+    const { attestation, inclusion } = getReceipt.output.parse(
+      await (await fetch(system.url(`/v1/receipt/${serial}`))).json(),
+    )
+    const keys = [{ key_id: attestation.key_id, pubkey_hex: attestation.pubkey_hex }]
+    return verifyReceipt({ attestation, inclusion, checkpoint }, { keys, vkey }).ok && vkey
+  }
+  await chain.append(entry(1))
+  const first = await isSigned()
+  t.ok(first)
+  await rotateKey(db, seed, 'checkpoint', { origin: chain.origin, now: Date.now })
+  t.equal(await isSigned(), first, 'the new key is introduced under the old one')
+  await chain.append(entry(2))
+  t.not(await isSigned(), first)
+  t.ok(await isSigned())
+})
+
+t.test('keys are listed with their serials and with what introduced them', async (t) => {
+  const seed = randomBytes(32)
+  await using system = await startSystem({ env: { SIGNING_SEED: seed.toString('hex') } })
+  const { chain, db } = system.service.api
+  await chain.append(entry(1))
+  for (const use of ['receipt', 'checkpoint', 'receipt'] as const)
+    await rotateKey(db, seed, use, { origin: chain.origin, now: Date.now })
+  await chain.append(entry(2))
+  const { keys } = getKeys.output.parse(await (await fetch(system.url('/v1/keys'))).json())
+  t.match(
+    keys.filter((key) => key.use === 'receipt'),
+    [
+      { status: 'retired', first_serial: 1, last_serial: 2, introduced_by: null, introduction: null },
+      { status: 'retired', first_serial: 3, last_serial: 4, introduced_by: 2, introduction: { serial: 2 } },
+      { status: 'active', first_serial: 5, last_serial: null, introduced_by: 4, introduction: { serial: 4 } },
+    ],
+  )
+  const [first] = keys.filter((key) => key.use === 'receipt')
+  const trusted = trustIntroduced(keys, [{ key_id: first!.key_id, pubkey_hex: first!.pubkey_hex }])
+  t.same(trusted.map((key) => key.use ?? 'receipt').sort(), ['checkpoint', 'receipt', 'receipt', 'receipt'])
+  const page = getChain.output.parse(await (await fetch(system.url('/v1/chain'))).json())
+  for (const attestation of page.attestations)
+    t.ok(verifyAttestation(attestation, { keys: trusted }).ok, `serial ${attestation.serial}`)
+  const head = getChainHead.output.parse(await (await fetch(system.url('/v1/chain-head'))).json())
+  t.match(head, { serial: 5, key_id: page.attestations[4]!.key_id, ts_ms: page.attestations[4]!.ts_ms })
+  const { vkey } = keys.find((key) => key.use === 'checkpoint' && key.status === 'active')!
+  t.equal(head.vkey, vkey)
+  for (const { serial } of page.attestations) {
+    const receipt = getReceipt.output.parse(await (await fetch(system.url(`/v1/receipt/${serial}`))).json())
+    const { ok, checks } = verifyReceipt(receipt, { keys: trusted, vkey: vkey!, tree: head })
+    t.ok(ok, JSON.stringify(checks.filter((check) => !check.ok)))
+  }
 })

@@ -30,6 +30,25 @@ t.test('a rotation reaches every process with its next receipt', async (t) => {
   t.match(next, { key_id: record.key_id, status: 'active', first_serial: 12, last_serial: null, introduced_by: 11 })
 })
 
+t.test('so does one of the keys that sign other things, which stay as they are otherwise', async (t) => {
+  await using log = await openTestLog({ processes: 2 })
+  await log.append(2)
+  const held = () => log.processes.map(({ signer }) => [signer.held.lease.keyId, signer.held.webhook.keyId])
+  const [before] = held()
+  const [lease, webhook] = before!
+  t.same(held(), [before, before])
+  const { record, introduction } = await log.rotate('webhook')
+  t.match(introduction, { label: 'webhook-key', subject_sha256: sha256(canonicalJson(record)) })
+  t.match(record, { use: 'webhook', first_serial: null })
+  t.same(held(), [before, before], 'until they write again')
+  await log.append(2)
+  t.same(held(), [
+    [lease, record.key_id],
+    [lease, record.key_id],
+  ])
+  t.not(record.key_id, webhook)
+})
+
 t.test('processes that start later know the key in force', async (t) => {
   await using log = await openTestLog()
   await log.rotate()
@@ -81,7 +100,7 @@ t.test('a batch signed with a retired key does not commit', async (t) => {
   await log.rotate()
   const head = await log.head()
   const write = transact(log.db, async (tx) =>
-    advanceHead(tx, linkReceipts(await lockHead(tx), stale, [entry(1)], { origin: ORIGIN, now: Date.now })),
+    advanceHead(tx, await linkReceipts(await lockHead(tx), stale, [entry(1)], { origin: ORIGIN, now: Date.now })),
   )
   await t.rejects(write, /not in force/)
   t.same(await log.head(), head)
@@ -93,7 +112,7 @@ t.test('nor one signed with a key that never was', async (t) => {
   const known = await transact(log.db, (tx) => loadKeys(tx, log.seed), { readOnly: true })
   const lease = { ...deriveKey(log.seed, 'lease', 1), keyId: known.checkpoint[0]!.keyId }
   const write = transact(log.db, async (tx) => {
-    const links = linkReceipts(await lockHead(tx), { ...known, receipt: lease }, [entry(1)], {
+    const links = await linkReceipts(await lockHead(tx), { ...known, receipt: lease }, [entry(1)], {
       origin: ORIGIN,
       now: Date.now,
     })

@@ -112,6 +112,7 @@ t.test('a witness that fails is missing, and stops nothing', async (t) => {
     () => ({ status: 409, body: '99999\n' }),
     () => ({ status: 409, body: 'nonsense\n' }),
     () => ({ status: 302, body: '' }),
+    (honest) => ({ status: 200, body: `${honest}${'\u2014 padding of a megabyte\n'.repeat(40_000)}` }),
     (honest) => {
       // Another signature by another time: valid base64, right key id, wrong signature.
       const [dash, name, base64 = ''] = honest.trimEnd().split(' ')

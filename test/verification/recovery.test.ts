@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openPayload, sealPayload } from '../../server/payments/seal.ts'
 import type { PaymentPayload } from '../../server/payments/x402.ts'
-import { isRecoveryToken, recoveryToken } from '../../server/verification/recovery.ts'
+import { isRecoveryToken, recoveryToken, requestNamedBy } from '../../server/verification/recovery.ts'
 
 const payload = {
   x402Version: 2,
@@ -39,8 +39,13 @@ t.test('a recovery token is the same each time, and good for one request of one 
   const [secret, id] = [randomBytes(32), randomUUID()]
   const token = recoveryToken(secret, id)
   t.equal(recoveryToken(secret, id), token)
-  t.match(token, /^crt_[A-Za-z0-9_-]{43}$/)
+  t.match(token, /^crt_[A-Za-z0-9_-]{65}$/)
+  t.equal(requestNamedBy(token), id)
+  for (const other of ['', 'crt_', token.slice(1), `${token}A`, token.slice(0, -1)])
+    t.equal(requestNamedBy(other), null)
   t.ok(isRecoveryToken(secret, id, token))
+  t.ok(isRecoveryToken(secret, id, `crt_${token.slice(-43)}`), 'the short form')
+  t.notOk(isRecoveryToken(secret, randomUUID(), `crt_${token.slice(-43)}`), 'the short form of another request')
   t.notOk(isRecoveryToken(secret, randomUUID(), token), 'another request')
   t.notOk(isRecoveryToken(randomBytes(32), id, token), 'another service')
   for (const wrong of ['', 'crt_', token.slice(0, -1), `${token}A`, token.toLowerCase(), `${token.slice(0, -1)}é`])

@@ -67,7 +67,7 @@ export class RetryLater extends AppError {
 }
 
 /** Retry-After in seconds or as a date; null when there is none that can be read. */
-function retryAfterOf(value: string | string[] | undefined, nowMs: number): number | null {
+export function retryAfterOf(value: string | string[] | undefined, nowMs: number): number | null {
   if (typeof value !== 'string') return null
   if (/^\d{1,9}$/.test(value.trim())) return Math.max(1, Number(value))
   const date = Date.parse(value)

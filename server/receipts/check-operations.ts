@@ -1,0 +1,85 @@
+// What may be asked when in doubt: whether a receipt is ours, and whether the chain holds together.
+import { z } from 'zod'
+import { defineExchange } from '../operation.ts'
+import { rangeInput, resolveRange } from './chain-operations.ts'
+import { checkRange } from './range-check.ts'
+import { checkReceipt } from './receipt-check.ts'
+
+const check = z.strictObject({
+  name: z.string(),
+  ok: z.boolean(),
+  detail: z.string().optional().describe('Why it failed.'),
+})
+const anyObject = z.looseObject({})
+
+export const verifyReceipt = defineExchange({
+  name: 'verify_receipt',
+  summary: 'Whether a receipt is one of ours, check by check',
+  description:
+    'Takes what the service hands out: `attestation` alone, with `inclusion` and `checkpoint`, or the whole `receipt` of a ' +
+    'purchase. A wrong receipt is an answer with `valid: false`, not an error. Asking the issuer is a convenience: the ' +
+    "proof is to verify offline, with the client's verifier and keys that were pinned before.",
+  method: 'POST',
+  path: '/v1/receipt/verify',
+  family: 'control',
+  access: 'public',
+  kind: 'exchange',
+  input: z.strictObject({
+    attestation: anyObject,
+    inclusion: anyObject.optional(),
+    checkpoint: z.string().optional(),
+    envelope: anyObject.optional(),
+    canonical_envelope_base64: z.string().optional(),
+    verification: z.string().optional().describe('Of a purchase; not looked at.'),
+  }),
+  output: z.strictObject({
+    valid: z.boolean(),
+    checks: z
+      .array(check)
+      .describe(
+        'form, receipt_hash, key, signature, chain; envelope, envelope_digest, inclusion, checkpoint where given.',
+      ),
+  }),
+  async run(given, { api }) {
+    const checks = await checkReceipt(api, given)
+    return { valid: checks.every(({ ok }) => ok), checks }
+  },
+})
+
+export const verifyChain = defineExchange({
+  name: 'verify_chain',
+  summary: 'Whether a range of the chain holds together, at most 1000 receipts',
+  description:
+    'Recomputes every hash of the range, follows every link, the one to the receipt before it included, and checks every ' +
+    'signature, time and key; where the range ends at the head, the head too. `receipts` is 0 beyond the head. The service ' +
+    'that is asked is the one in doubt: to prove it, export the range and verify it with the client, from a pinned head.',
+  method: 'GET',
+  path: '/v1/chain/verify',
+  family: 'control',
+  access: 'public',
+  errors: ['capacity_exceeded'],
+  kind: 'exchange',
+  input: rangeInput,
+  output: z.strictObject({
+    from: z.int(),
+    to: z.int(),
+    head_serial: z.int(),
+    valid: z.boolean(),
+    receipts: z.int(),
+    signatures_checked: z.int(),
+    first_fault: z.strictObject({ serial: z.int(), check: z.string(), detail: z.string() }).nullable(),
+  }),
+  async run(input, { api }) {
+    const head = await api.reader.head()
+    const range = resolveRange(input, head)
+    const { receipts, signatures, fault } = await checkRange(api, range, head)
+    return {
+      ...range,
+      head_serial: head.serial,
+      valid: fault === null,
+      receipts,
+      signatures_checked: signatures,
+      first_fault: fault,
+    }
+  },
+})

@@ -1,0 +1,71 @@
+// Reading the chain for many callers at once. What never changes is kept in memory; what does, the head, is read for all who
+// ask at the same time by one query that began after the last of them asked, so nobody is shown an older head than was
+// there when he came.
+import { LRUCache } from 'lru-cache'
+import { openBatcher } from '../db/batch.ts'
+import type { Database } from '../db/pool.ts'
+import type { Attestation } from '../verification/result.ts'
+import { exportRange, findAttestations, findHash, type NodeLoader } from './archive.ts'
+import { findHead, type Head } from './head.ts'
+import { buildTiles } from './tiles.ts'
+
+export interface Reader extends AsyncDisposable {
+  head(): Promise<Head>
+  /** Null when there is none. */
+  attestation(serial: number): Promise<Attestation | null>
+  /** Receipts that a head covers. */
+  page(range: Range): Promise<Page>
+  /** Loads nodes of the tree that this head is of, or of an older one. */
+  nodes(head: Head): NodeLoader
+}
+
+export interface Range {
+  from: number
+  to: number
+}
+
+export interface Page {
+  /** JSON array. */
+  attestations: Buffer
+  /** The last one's: stands for all receipts before it. */
+  receiptHash: string
+}
+
+const MAX_PAGE_BYTES = 64 * 1024 * 1024
+/** Serials of one query. */
+const MAX_GROUP = 256
+
+export function openReader(db: Database): Reader {
+  const heads = openBatcher<null, Head>(
+    async (asking) => {
+      const head = await findHead(db)
+      return asking.map(() => head)
+    },
+    { batch: Number.POSITIVE_INFINITY, queue: Number.POSITIVE_INFINITY },
+  )
+  const attestations = openBatcher<number, Attestation | null>((serials) => findAttestations(db, serials), {
+    batch: MAX_GROUP,
+    queue: Number.POSITIVE_INFINITY,
+  })
+  const pages = new LRUCache<string, Page, Range>({
+    maxSize: MAX_PAGE_BYTES,
+    sizeCalculation: (page) => page.attestations.length + 200,
+    fetchMethod: (_name, _stale, { context }) => loadPage(db, context),
+  })
+  const tiles = buildTiles(db)
+  return {
+    head: () => heads.add(null),
+    attestation: (serial) => attestations.add(serial),
+    page: (range) => pages.forceFetch(`${range.from}-${range.to}`, { context: range }),
+    nodes: tiles.under,
+    async [Symbol.asyncDispose]() {
+      await heads[Symbol.asyncDispose]()
+      await attestations[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function loadPage(db: Database, { from, to }: Range): Promise<Page> {
+  const [text, receiptHash] = await Promise.all([exportRange(db, from, to), findHash(db, to)])
+  return { attestations: Buffer.from(text), receiptHash }
+}

@@ -1,0 +1,146 @@
+// Whether a receipt that somebody holds is one of ours: what it says of itself, the key it names, the chain it should stand
+// in, and what came with it. Nothing of it is believed; keys and chain are those of the database.
+import type { Database } from '../db/pool.ts'
+import { type Attestation, attestation } from '../verification/result.ts'
+import { findRoot, proveReceipt } from './archive.ts'
+import { loadKnownKeys } from './audit.ts'
+import { readNote } from './checkpoint.ts'
+import { attestationPreimage, canonicalJson, sha256 } from './format.ts'
+import { checkpointFault, isInForce, isSigned, type KnownKey } from './inspection.ts'
+import type { Reader } from './reader.ts'
+
+/** An attestation alone, or with what the service hands out beside one. */
+export interface GivenReceipt {
+  attestation: object
+  inclusion?: object
+  checkpoint?: string
+  envelope?: object
+  canonical_envelope_base64?: string
+}
+
+export interface Check {
+  name: string
+  ok: boolean
+  /** Why it failed. */
+  detail?: string
+}
+
+/** Every check there is to make of what was given, in a fixed order. What could not be checked is not ok. */
+export async function checkReceipt(
+  { db, reader }: { db: Database; reader: Reader },
+  given: GivenReceipt,
+): Promise<Check[]> {
+  const parsed = attestation.safeParse(given.attestation)
+  const form = parsed.success ? null : describe(parsed.error.issues[0])
+  const verdicts = parsed.success ? await judge({ db, reader }, parsed.data, given) : unchecked(given)
+  return [['form', form] as const, ...verdicts].map(([name, fault]) =>
+    fault === null ? { name, ok: true } : { name, ok: false, detail: fault },
+  )
+}
+
+/** Null for what is good. */
+type Verdict = readonly [name: string, fault: string | null]
+
+const NAMES = ['receipt_hash', 'key', 'signature', 'chain'] as const
+/** The members that are checked only where they are given. */
+const OPTIONAL = [
+  ['envelope', 'canonical_envelope_base64'],
+  ['envelope_digest', 'canonical_envelope_base64'],
+  ['inclusion', 'inclusion'],
+  ['checkpoint', 'checkpoint'],
+] as const
+
+function unchecked(given: GivenReceipt): Verdict[] {
+  const optional = OPTIONAL.filter(([, member]) => given[member] !== undefined).map(([name]) => name)
+  return [...NAMES, ...optional].map((name) => [name, 'not checked: the form is wrong'])
+}
+
+function describe(issue: { path: PropertyKey[]; message: string } | undefined): string {
+  return `attestation${issue?.path.map((step) => `.${String(step)}`).join('') ?? ''}: ${issue?.message}`
+    .toWellFormed()
+    .slice(0, 300)
+}
+
+async function judge(
+  { db, reader }: { db: Database; reader: Reader },
+  a: Attestation,
+  given: GivenReceipt,
+): Promise<Verdict[]> {
+  const keys = await loadKnownKeys(db)
+  const head = await reader.head()
+  const nodes = reader.nodes(head)
+  const ours = a.serial <= head.serial ? await reader.attestation(a.serial) : null
+  const key = keys.find(({ key_id, use }) => use === 'receipt' && key_id === a.key_id)
+  const text = attestationPreimage(a)
+  const verdicts: Verdict[] = [
+    ['receipt_hash', sha256(text) === a.receipt_hash ? null : 'is not the SHA-256 of the other fields'],
+    ['key', keyFault(a, key)],
+    ['signature', signatureFault(a, text, key)],
+    ['chain', standingFault(a, ours, head.serial)],
+  ]
+  if (given.canonical_envelope_base64 !== undefined) verdicts.push(...judgeEnvelope(a, given))
+  if (given.inclusion !== undefined) verdicts.push(['inclusion', await inclusionFault(a)])
+  if (given.checkpoint !== undefined) verdicts.push(['checkpoint', await headFault(given.checkpoint)])
+  return verdicts
+
+  /** There is one proof for a leaf in a tree, so it is good if it is ours. */
+  async function inclusionFault({ serial }: Attestation): Promise<string | null> {
+    const { tree_size: size } = given.inclusion as { tree_size?: unknown }
+    if (!isSize(size) || size < serial || size > head.serial) return 'tree_size is not that of a tree that holds it'
+    const proof = await proveReceipt(nodes, serial, size)
+    return isSame(given.inclusion, proof) ? null : `is not the proof for serial ${serial} in the tree of ${size}`
+  }
+
+  async function headFault(checkpoint: string): Promise<string | null> {
+    const size = Number(readNote(checkpoint)?.text.split('\n')[1])
+    if (!isSize(size) || size > head.serial) return 'is not a checkpoint of this log'
+    return checkpointFault(checkpoint, size, await findRoot(nodes, size), keys)
+  }
+}
+
+function isSize(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 1
+}
+
+function keyFault(a: Attestation, key: KnownKey | undefined): string | null {
+  if (!key) return `key ${a.key_id} is no receipt key of this service`
+  if (key.pubkey_hex !== a.pubkey_hex) return `pubkey_hex is not that of key ${a.key_id}`
+  return isInForce(key, a.serial) ? null : `key ${a.key_id} was not in force for serial ${a.serial}`
+}
+
+function signatureFault(a: Attestation, text: string, key: KnownKey | undefined): string | null {
+  if (!key) return 'not checked: the key is not known'
+  return isSigned({ text, key, signature: Buffer.from(a.sig_ed25519_hex, 'hex') }) ? null : 'is not by that key'
+}
+
+function standingFault(a: Attestation, ours: Attestation | null, head: number): string | null {
+  if (!ours) return `there is no receipt ${a.serial}; the head is ${head}`
+  return isSame(a, ours) ? null : `is not receipt ${a.serial} of the chain`
+}
+
+function judgeEnvelope(a: Attestation, { envelope, canonical_envelope_base64: given = '' }: GivenReceipt): Verdict[] {
+  const bytes = Buffer.from(given, 'base64')
+  const digest =
+    bytes.toString('base64') !== given
+      ? 'canonical_envelope_base64 is not standard base64'
+      : sha256(bytes) === a.subject_sha256
+        ? null
+        : 'the SHA-256 of canonical_envelope_base64 is not subject_sha256'
+  const verdict: Verdict = ['envelope_digest', digest]
+  if (envelope === undefined) return [verdict]
+  const same = canonical(envelope) === bytes.toString('utf8')
+  return [['envelope', same ? null : 'is not what canonical_envelope_base64 holds'], verdict]
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return canonical(one) === canonicalJson(other)
+}
+
+/** Null for what has no canonical form. */
+function canonical(value: unknown): string | null {
+  try {
+    return canonicalJson(value)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,127 @@
+// The chain as many callers read it at once: proofs from tiles in memory, pages in memory, and a head that is never older
+// than the question.
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { proveConsistency, proveReceipt, storedNodes } from '../../server/receipts/archive.ts'
+import { findHead } from '../../server/receipts/head.ts'
+import { openReader } from '../../server/receipts/reader.ts'
+import { growTree } from '../../server/receipts/tree.ts'
+import { openTestLog, type TestLog } from './log.ts'
+import { referenceTree } from './rfc6962.ts'
+
+const leafOf = (serial: number) => createHash('sha256').update(`leaf ${serial}`).digest()
+const hex = (hashes: Buffer[]) => hashes.map((hash) => hash.toString('hex'))
+
+/** A tree over receipts that are nothing but their hashes. */
+async function plant(log: TestLog, size: number) {
+  const tree = growTree(0, Buffer.alloc(0))
+  for (let serial = 1; serial <= size; serial++) tree.append(leafOf(serial))
+  const nodes = tree
+    .made()
+    .map(({ level, index, hash }) => `(${level}, ${index}, decode('${hash.toString('hex')}', 'hex'))`)
+  await log.damage(
+    `insert into receipts (serial, ts_ms, subject_sha256, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)
+     select n, 1, sha256(''), 'tester', 1, sha256(('before ' || n)::bytea), sha256(('leaf ' || n)::bytea),
+            decode(repeat('00', 64), 'hex') from generate_series(1, ${size}) n`,
+    `insert into tree_nodes (level, index, hash) values ${nodes.join(', ')}`,
+    `update chain_head set serial = ${size}, receipt_hash = sha256('leaf ${size}'),
+       frontier = decode('${tree.frontier().toString('hex')}', 'hex'), checkpoint = 'x'`,
+  )
+}
+
+t.test('proofs of a tree with full tiles of two levels', async (t) => {
+  const SIZE = 65_536 + 700
+  await using log = await openTestLog()
+  await plant(log, SIZE)
+  await using reader = openReader(log.db)
+  const head = await reader.head()
+  t.equal(head.serial, SIZE)
+  const reference = referenceTree(Array.from({ length: SIZE }, (_, n) => leafOf(n + 1)))
+  const edges = [
+    1,
+    2,
+    255,
+    256,
+    257,
+    511,
+    512,
+    513,
+    32_768,
+    65_535,
+    65_536,
+    65_537,
+    65_792,
+    66_047,
+    66_048,
+    66_049,
+    SIZE,
+  ]
+  for (const size of edges.filter((size) => size > 250)) {
+    for (const serial of edges.filter((serial) => serial <= size)) {
+      const { hashes } = await proveReceipt(reader.nodes(head), serial, size)
+      t.same(hashes, hex(reference.path(serial - 1, size)), `serial ${serial} in ${size}`)
+    }
+    const old = edges.find((one) => one * 3 > size)!
+    const expected = hex(reference.proof(old, size))
+    t.same(await proveConsistency(reader.nodes(head), old, size), expected, `${old} to ${size}`)
+    t.same(await proveConsistency(storedNodes(log.db), old, size), expected)
+  }
+})
+
+t.test('a tile that is not full yet is not kept', async (t) => {
+  await using log = await openTestLog()
+  await using reader = openReader(log.db)
+  for (const count of [200, 50, 10, 300]) {
+    await log.append(count)
+    const head = await reader.head()
+    const leaves = (await log.read()).map((one) => Buffer.from(one.receipt_hash, 'hex'))
+    const reference = referenceTree(leaves)
+    for (const serial of [1, 100, 256, head.serial].filter((serial) => serial <= head.serial))
+      t.same(
+        (await proveReceipt(reader.nodes(head), serial, head.serial)).hashes,
+        hex(reference.path(serial - 1, head.serial)),
+        `serial ${serial} of ${head.serial}`,
+      )
+  }
+})
+
+t.test('a hole in the rows is a fault, and is not remembered', async (t) => {
+  await using log = await openTestLog()
+  const chain = await log.append(300)
+  await using reader = openReader(log.db)
+  const head = await reader.head()
+  const prove = () => proveReceipt(reader.nodes(head), 7, 300)
+  await log.damage(
+    'create table kept as select * from receipts where serial = 9',
+    'delete from receipts where serial = 9',
+  )
+  await t.rejects(prove(), /has a hole/)
+  await log.damage('insert into receipts select * from kept')
+  const reference = referenceTree(chain.map((one) => Buffer.from(one.receipt_hash, 'hex')))
+  t.same((await prove()).hashes, hex(reference.path(6, 300)))
+})
+
+t.test(
+  'one query serves all who ask at the same time, and none of them with an older head than there was',
+  async (t) => {
+    await using log = await openTestLog()
+    await using reader = openReader(log.db)
+    const [appended] = await log.append(1)
+    const all = await Promise.all(Array.from({ length: 50 }, () => reader.head()))
+    t.equal(new Set(all).size, 1)
+    t.equal(all[0]?.receipt_hash, appended!.receipt_hash)
+    for (let n = 0; n < 30; n++) {
+      const under = reader.head()
+      await log.append(1)
+      t.ok((await reader.head()).serial >= (await findHead(log.db)).serial)
+      await under
+    }
+    const serials = [3, 1, 99, 3, 31]
+    const found = await Promise.all(serials.map((serial) => reader.attestation(serial)))
+    const stored = await log.read()
+    t.same(
+      found,
+      serials.map((serial) => stored[serial - 1] ?? null),
+    )
+  },
+)
