@@ -2,11 +2,26 @@
 import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import { type Fixtures, parsePublicUrl } from '../outbound/url-policy.ts'
 import { wakeDelivery } from './outbox.ts'
 
 export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
 
-/** @param url one that the gate for sources let through. Answers the webhook's id. */
+/**
+ * The address of a webhook, through the gate for sources; what its name leads to is judged at every delivery. Throws
+ * AppError `invalid_request`: to a caller it is one wrong member of a body.
+ */
+export function readWebhookUrl(url: string, fixtures: Fixtures): string {
+  try {
+    return parsePublicUrl(url, fixtures).href
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    throw new AppError('invalid_request', `webhook_url: ${error.message}`, { cause: error })
+  }
+}
+
+/** @param url as `readWebhookUrl` gave it. Answers the webhook's id. */
 export async function insertWebhook(tx: Tx, accountId: string, url: string): Promise<string> {
   const id = randomUUID()
   await tx.query(sql.type(nothing)`insert into webhooks (id, account_id, url) values (${id}, ${accountId}, ${url})`)

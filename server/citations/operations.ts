@@ -1,14 +1,13 @@
 // What may be asked of citation watches: a quote that was paid for is looked at again, and whoever cites it is told when it
 // no longer stands where it stood.
 import { z } from 'zod'
-import { deleteWebhook, insertWebhook, updateWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
+import { deleteWebhook, insertWebhook, readWebhookUrl, updateWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
 import { LIMITS, tierLimit } from '../control/tiers.ts'
 import { BatchOverflow } from '../db/batch.ts'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
-import { parsePublicUrl } from '../outbound/url-policy.ts'
 import { Refused } from '../receipts/chain.ts'
 import { sha256 } from '../receipts/format.ts'
 import { isRecoveryToken } from '../verification/recovery.ts'
@@ -69,7 +68,7 @@ export const putCitationWatch = defineAccountOperation({
   access: 'account',
   scope: 'watchdog:write',
   statuses: [200, 201],
-  errors: ['tier_limit', 'not_found', 'result_expired', 'source_blocked'],
+  errors: ['tier_limit', 'not_found', 'result_expired'],
   kind: 'transaction',
   input: z.strictObject({
     name: watchName,
@@ -82,7 +81,7 @@ export const putCitationWatch = defineAccountOperation({
   output: watchOutput.extend({ webhook_secret: z.string().optional().describe('Once, when the watch is made.') }),
   async run(input, call) {
     const { tx, api, caller } = call
-    const url = parsePublicUrl(input.webhook_url, api.config.fixtures).href
+    const url = readWebhookUrl(input.webhook_url, api.config.fixtures)
     const citation = await findCitation(input, api, tx)
     await lockAccount(tx, caller.accountId)
     const present = await seekWatch(tx, caller.accountId, input.name)

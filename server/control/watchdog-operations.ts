@@ -1,12 +1,10 @@
 // What may be asked of watchdogs.
 import { z } from 'zod'
 import { ALERT_TYPES } from '../alerts/format.ts'
-import { webhookSecret } from '../alerts/webhooks.ts'
-import type { Api } from '../context.ts'
+import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import { BatchOverflow } from '../db/batch.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
-import { parsePublicUrl } from '../outbound/url-policy.ts'
 import { attestation } from '../verification/result.ts'
 import { LIMITS, tierLimit } from './tiers.ts'
 import { tellTest, tellTurn } from './watchdog-alerts.ts'
@@ -65,7 +63,7 @@ export const putWatchdog = defineAccountOperation({
     const terms = { ...given, grace_s: given.grace_s ?? Math.max(MIN_GRACE_SECONDS, Math.ceil(given.interval_s / 10)) }
     const { made, watchdog } = await writeWatchdog(
       tx,
-      { accountId, name, url: gate(webhook_url, api), terms, limit: LIMITS[tier].watchdogs },
+      { accountId, name, url: readWebhookUrl(webhook_url, api.config.fixtures), terms, limit: LIMITS[tier].watchdogs },
       () => tierLimit('watchdogs', tier),
     )
     if (!made) return new Reply(describe(watchdog), { headers: FRESH })
@@ -73,16 +71,6 @@ export const putWatchdog = defineAccountOperation({
     return new Reply({ ...describe(watchdog), webhook_secret }, { status: 201, headers: FRESH })
   },
 })
-
-/** The gate for sources; what a name leads to is judged at every delivery. To a caller it is one wrong member of a body. */
-function gate(url: string, { config }: Api): string {
-  try {
-    return parsePublicUrl(url, config.fixtures).href
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error
-    throw new AppError('invalid_request', `webhook_url: ${error.message}`, { cause: error })
-  }
-}
 
 function describe({ webhook_id: _id, secret_version: _version, ...shown }: Watchdog) {
   return shown

@@ -1,4 +1,4 @@
-// A paid request taken back by its caller, for as long as nothing has been spent on it (see cancelRequest).
+// Requests taken back by their callers. Only for as long as nothing has been spent on one (see cancelRequest).
 import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
 import { cancelRequest } from './request.ts'

@@ -1,9 +1,12 @@
 // A quote that was paid for, watched while its page changes: the whole service, its worker and its queue.
 import { randomUUID } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
 import t from 'tap'
+import { verifyAlert } from '../../client/alert.ts'
 import { verifyAttestation } from '../../client/verification.ts'
 import { subjectOf } from '../../server/alerts/format.ts'
 import { checkCitation } from '../../workers/citations/check.ts'
+import { openReceiver } from '../alerts/receiver.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
@@ -23,9 +26,11 @@ async function openAccount(system: System) {
   return { call: (method: string, path: string, given?: unknown) => call(method, path, given, body.api_key) }
 }
 
-async function buyHarbour(system: System) {
+const buyHarbour = (system: System) => buy(system)
+
+async function buy(system: System, body?: { source_url: string; claim: string }) {
   const key = randomUUID()
-  const bought = await system.ask({ key, fetch: payingFetch(), headers: { prefer: 'wait=20' } })
+  const bought = await system.ask({ key, body, fetch: payingFetch(), headers: { prefer: 'wait=20' } })
   if (bought.status !== 200) throw new Error(await bought.text())
   const result = (await bought.json()) as Body
   return {
@@ -113,6 +118,48 @@ t.test('changed, vanished, restored: each told once, with digests before and aft
   t.match((await call('GET', '/v1/citation-watch/harbour')).body, { state: 'present', event_seq: 3 })
 })
 
+t.test('from a page that changes to a receiver that checks what it is told', async (t) => {
+  await using receiver = await openReceiver(['hook.test', 'page.test'])
+  const serve = (html: string) =>
+    receiver.answers.set('/page', (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(html))
+  serve(PAGE)
+  await using system = await startSystem({ env: receiver.env })
+  const { call } = await openAccount(system)
+  const body = { source_url: receiver.url('/page', 'page.test'), claim: 'The harbour was opened in 1874.' }
+  const { named } = await buy(system, body)
+  const webhook_url = receiver.url('/hook', 'hook.test')
+  const made = await call('PUT', '/v1/citation-watch/harbour', { ...named, webhook_url })
+  t.equal(made.status, 201)
+  const { keys } = (await call('GET', '/v1/keys')).body
+
+  const lookNow = async () => {
+    // As if the minute that lies between two checks were over.
+    await system.sql(`update citation_watches set created_at = created_at - interval '1 hour', last_check =
+      jsonb_set(last_check, '{checked_at}', '"2026-01-01T00:00:00Z"')`)
+    await system.sql('delete from observations')
+    t.equal((await call('POST', '/v1/citation-watch/harbour/check')).status, 200)
+  }
+  const told: Body[] = []
+  for (const html of [PAGE.replace('1874', '1875'), '<p>Something else.</p>', PAGE]) {
+    serve(html)
+    await lookNow()
+    const [item] = (await receiver.arrivals('/hook', told.length + 1)).slice(told.length)
+    const headers = item!.headers as Record<string, string>
+    const text = item!.body.toString()
+    t.same(new Webhook(made.body.webhook_secret).verify(text, headers), JSON.parse(text), 'by the stock library')
+    t.match(verifyAlert({ headers, body: item!.body, secret: made.body.webhook_secret, keys }), { ok: true })
+    told.push(JSON.parse(text))
+  }
+  t.same(
+    told.map(({ type, data }) => `${data.event_seq} ${type} ${data.previous}`),
+    ['1 citation.changed present', '2 citation.vanished changed', '3 citation.restored vanished'],
+  )
+  t.equal(told[2].data.after.text_sha256, told[0].data.before.text_sha256, 'the page is what it was')
+  t.match((await call('GET', '/v1/citation-watch/harbour/alerts')).body, {
+    alerts: [{ type: 'citation.restored' }, { type: 'citation.vanished' }, { type: 'citation.changed' }],
+  })
+})
+
 t.test('a page that cannot be read is asked again each hour, and told of after three times', async (t) => {
   await using system = await startSystem()
   const { call } = await openAccount(system)
@@ -166,7 +213,10 @@ t.test('what may not be watched', async (t) => {
   t.match(await put({ ...named, recovery_token: 'crt_x' }), { status: 404 })
   t.match(await put({ ...named, request_id: randomUUID() }), { status: 404 })
   t.match(await put({ ...named, evidence_id: 'e6' }), { status: 400, body: { error: { message: /no evidence "e6"/ } } })
-  t.match(await put({ ...named, webhook_url: 'https://10.0.0.1/' }), { status: 422 })
+  t.match(await put({ ...named, webhook_url: 'https://10.0.0.1/' }), {
+    status: 400,
+    body: { error: { message: /^webhook_url: / } },
+  })
   t.match(await put({ ...named, webhook_url: 'http://site.test/' }), { status: 400 })
   t.match(await put({ ...named, every_hours: 0 }), { status: 400 })
   t.match(await put({ ...named, every_hours: 721 }), { status: 400 })
