@@ -183,6 +183,9 @@ export const readEvmPayment: PaymentReader = (payload, { network, asset }) => {
   }
 }
 
+/** Far more than terms and extensions have; what is nested some thousands deep cannot be written down again. */
+const MAX_LEVELS = 64
+
 /** The payload as the client made it; nothing of it is checked but its form. Throws AppError `payment_invalid`. */
 export function readPayload(given: unknown): PaymentPayload {
   let raw = given
@@ -194,10 +197,15 @@ export function readPayload(given: unknown): PaymentPayload {
     }
   }
   const parsed = parsePaymentPayload(raw)
-  if (!parsed.success || parsed.data.x402Version !== 2)
+  if (!parsed.success || parsed.data.x402Version !== 2 || isDeeperThan(MAX_LEVELS, raw))
     throw new AppError('payment_invalid', 'The payment is not an x402 v2 payment payload.')
   // The schema drops what it does not know; the facilitator is given what the client signed.
   return raw as PaymentPayload
+}
+
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((member) => isDeeperThan(levels - 1, member))
 }
 
 /** The client must repeat our terms; it may add to `extra`, and addresses may differ in case on EVM networks. */

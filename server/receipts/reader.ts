@@ -13,8 +13,8 @@ export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
-  /** Receipts that a head covers. */
-  page(range: Range): Promise<Page>
+  /** Receipts that this head covers, and the head's serial, as they are sent. */
+  page(range: Range, head: Head): Promise<Page>
   /** Loads nodes of the tree that this head is of, or of an older one. */
   nodes(head: Head): NodeLoader
 }
@@ -25,10 +25,15 @@ export interface Range {
 }
 
 export interface Page {
-  /** JSON array. */
-  attestations: Buffer
-  /** The last one's: stands for all receipts before it. */
+  /** JSON, as GET /v1/chain answers it. */
+  body: Buffer
+  /** The last receipt's: stands for all before it. */
   receiptHash: string
+}
+
+interface KeptPage extends Page {
+  /** What stands before the attestations, which are all that never changes. */
+  preface: string
 }
 
 const MAX_PAGE_BYTES = 64 * 1024 * 1024
@@ -47,16 +52,25 @@ export function openReader(db: Database): Reader {
     batch: MAX_GROUP,
     queue: Number.POSITIVE_INFINITY,
   })
-  const pages = new LRUCache<string, Page, Range>({
+  const pages = new LRUCache<string, KeptPage, Range>({
     maxSize: MAX_PAGE_BYTES,
-    sizeCalculation: (page) => page.attestations.length + 200,
+    sizeCalculation: (page) => page.body.length + 300,
     fetchMethod: (_name, _stale, { context }) => loadPage(db, context),
   })
   const tiles = buildTiles(db)
   return {
     head: () => heads.add(null),
     attestation: (serial) => attestations.add(serial),
-    page: (range) => pages.forceFetch(`${range.from}-${range.to}`, { context: range }),
+    async page(range, head) {
+      const page = await pages.forceFetch(`${range.from}-${range.to}`, { context: range })
+      // The same bytes are sent again until the head moves: a copy of a large page would cost more than sending it.
+      const preface = prefaceOf(range, head)
+      if (page.preface !== preface) {
+        page.body = Buffer.concat([Buffer.from(preface), page.body.subarray(page.preface.length)])
+        page.preface = preface
+      }
+      return page
+    },
     nodes: tiles.under,
     async [Symbol.asyncDispose]() {
       await heads[Symbol.asyncDispose]()
@@ -65,7 +79,13 @@ export function openReader(db: Database): Reader {
   }
 }
 
-async function loadPage(db: Database, { from, to }: Range): Promise<Page> {
+function prefaceOf({ from, to }: Range, { serial }: Head): string {
+  return `{"from":${from},"to":${to},"head_serial":${serial},"attestations":`
+}
+
+async function loadPage(db: Database, range: Range): Promise<KeptPage> {
+  const { from, to } = range
+  if (from > to) return { preface: '', body: Buffer.from('[]}'), receiptHash: '' }
   const [text, receiptHash] = await Promise.all([exportRange(db, from, to), findHash(db, to)])
-  return { attestations: Buffer.from(text), receiptHash }
+  return { preface: '', body: Buffer.from(`${text}}`), receiptHash }
 }

@@ -1,5 +1,5 @@
-// Full tiles, kept in memory: they never change, and all proofs over the older part of the log come from them. What lies
-// right of them is in the head's row, or a few receipts that are read each time.
+// The tree in memory: full tiles, from which all proofs over the older part of the log come, and single nodes right of them.
+// A complete subtree never changes, so whatever was read once need not be read again.
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/pool.ts'
 import { findTile, type NodeLoader, storedNodes, TILE_WIDTH } from './archive.ts'
@@ -21,12 +21,14 @@ const BYTES = 32
 const NODES = 2 * TILE_WIDTH - 1
 /** 16 kB each. */
 const MAX_TILES = 2048
+const MAX_NODES = 4096
 
 export function buildTiles(db: Database): Tiles {
   const kept = new LRUCache<string, Buffer, Tile>({
     max: MAX_TILES,
     fetchMethod: async (_name, _stale, { context: tile }) => growNodes(await loadTile(db, tile)),
   })
+  const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
   const nodesOf = (tile: Tile) => kept.forceFetch(`${tile.level}/${tile.index}`, { context: tile })
 
   return {
@@ -38,18 +40,27 @@ export function buildTiles(db: Database): Tiles {
         ]),
       )
       return async (subtrees) => {
-        const found = new Map(edge)
-        const open: Subtree[] = []
-        const inTiles = subtrees
-          .filter((subtree) => !edge.has(nameOf(subtree)))
-          .map(async (subtree) => {
-            const { tile, offset } = placeOf(subtree)
-            if (!isFull(tile, head)) return void open.push(subtree)
-            found.set(nameOf(subtree), (await nodesOf(tile)).subarray(offset, offset + BYTES))
-          })
-        await Promise.all(inTiles)
-        const stored = open.length > 0 ? await storedNodes(db)(open) : null
-        return (subtree) => found.get(nameOf(subtree)) ?? stored!(subtree)
+        const found = new Map<string, Buffer>()
+        const missing: Subtree[] = []
+        const load = async (subtree: Subtree) => {
+          const name = nameOf(subtree)
+          const { tile, offset } = placeOf(subtree)
+          const known = edge.get(name) ?? single.get(name)
+          if (known) found.set(name, known)
+          else if (isFull(tile, head)) found.set(name, (await nodesOf(tile)).subarray(offset, offset + BYTES))
+          else missing.push(subtree)
+        }
+        await Promise.all(subtrees.map(load))
+        const stored = missing.length > 0 ? await storedNodes(db)(missing) : null
+        for (const subtree of missing) {
+          found.set(nameOf(subtree), stored!(subtree))
+          single.set(nameOf(subtree), stored!(subtree))
+        }
+        return (subtree) => {
+          const hash = found.get(nameOf(subtree))
+          if (!hash) throw new Error(`subtree ${nameOf(subtree)} was not loaded`)
+          return hash
+        }
       }
     },
   }

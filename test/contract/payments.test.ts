@@ -182,6 +182,24 @@ t.test('terms may be repeated in another case, and extra may say more', async (t
   await expectCompleted(t, await system.ask({ key, headers: { ...payment.headers, prefer: 'wait=20' } }))
 })
 
+t.test('a payment nested deeper than anything is written down is refused, and no other purchase with it', async (t) => {
+  const prepare = async () => {
+    const key = randomUUID()
+    const payment = await signPayment(termsOf(await system.ask({ key })))
+    return { key, payment }
+  }
+  const nested = `${'['.repeat(9000)}${']'.repeat(9000)}`
+  const [hostile, ...others] = await Promise.all(Array.from({ length: 9 }, prepare))
+  const text = Buffer.from(hostile?.payment.header ?? '', 'base64').toString()
+  const header = Buffer.from(text.replace(/\}$/, `,"extensions":{"more":${nested}}}`)).toString('base64')
+  const [refused, ...answers] = await Promise.all([
+    system.ask({ key: hostile?.key ?? '', headers: { 'payment-signature': header } }),
+    ...others.map(({ key, payment }) => system.ask({ key, headers: { ...payment.headers, prefer: 'wait=20' } })),
+  ])
+  await expectNonCompleted(t, refused, 402, 'payment_invalid')
+  for (const answer of answers) await expectCompleted(t, answer)
+})
+
 t.test('whatever characters a claim is made of, it is bought and comes back as it was', async (t) => {
   const claims = [
     'opened\u0000in 1874',

@@ -10,7 +10,16 @@ import { deeds } from '../payments/evm-facilitator.ts'
 import { openMarket, PRICE } from '../payments/market.ts'
 import { openSolanaMarket } from '../payments/solana-market.ts'
 import { harbourClaim, PAGE, type System } from '../system.ts'
-import { callTool, expectCompleted, type Manner, payByClient, post, readAnswer, termsOf } from './buyer.ts'
+import {
+  callTool,
+  expectCompleted,
+  expectNonCompleted,
+  type Manner,
+  payByClient,
+  post,
+  readAnswer,
+  termsOf,
+} from './buyer.ts'
 import { CLIENTS } from './clients.ts'
 
 const PAYMENT = 'x402/payment'
@@ -100,6 +109,16 @@ t.test('on a Solana ledger, where the terms name their order', async (t) => {
   const byKey = await callTool(url, { args, meta: { [KEY]: asked._meta?.[KEY] } })
   t.equal(expectCompleted(t, byKey).bytes, first, 'under the key that came with its terms')
   t.equal(await spent(), PRICE)
+
+  // The chain shows what each payment names. Who names the same in a payment of their own, readable or not, gets nothing.
+  const { wallet: stranger } = await openPurse()
+  const own = await stranger.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system) })))
+  for (const change of [{ amount: '1' }, {}]) {
+    const accepted = { ...payment.accepted, ...change }
+    const fished = await callTool(url, { args, meta: { [PAYMENT]: { ...own, accepted } } })
+    expectNonCompleted(t, fished, 'failed', 'payment_conflict')
+    t.notOk(fished._meta?.[KEY] ?? fished._meta?.['service/recovery-token'])
+  }
 
   // For terms that were named to a key, and brought without it: they cannot be found again, so new ones are named.
   const { wallet: later } = await openPurse()

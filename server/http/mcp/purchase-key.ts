@@ -4,7 +4,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Api } from '../../context.ts'
 import { AppError } from '../../errors.ts'
-import { type PaymentIdentity, readPayload } from '../../payments/x402.ts'
+import { type PaymentIdentity, readPayload, samePayment } from '../../payments/x402.ts'
 import { canonicalJson } from '../../receipts/format.ts'
 import { hashKey } from '../../verification/operations.ts'
 import { findByKey } from '../../verification/request.ts'
@@ -18,16 +18,32 @@ export interface PurchaseKey {
 /**
  * Unpaid, or with a payment that is nobody's: a key that was never used. Paid: the key of the request that the terms
  * named, where they name one (Solana), else a key of the authorization's own. Either way, the same payment always comes to
- * the same request. Keys are made with a secret, so who knows an authorization only from a chain cannot make its key;
- * and whoever brings one has to bring its signature.
+ * the same request.
+ *
+ * A chain shows payments whole, signatures and the requests they name included. So a payment is no secret, and opens only
+ * what was asked with the very same arguments, which no chain shows; and one of another payer opens nothing at all.
+ * Throws AppError `payment_conflict` for a payment of a request that another one was given for.
  */
 export async function findPurchaseKey(payment: unknown, api: Api): Promise<PurchaseKey> {
   const identity = payment === undefined ? null : await identify(payment, api)
   if (!identity) return makeKey(api)
+  if (!identity.network.startsWith('solana:'))
+    return { idempotencyKey: derive('authorization', canonicalJson(identity), api) }
   const requestId = requestNamedIn(payment)
-  if (!requestId) return { idempotencyKey: derive('authorization', canonicalJson(identity), api) }
+  return (requestId && (await findKeyOf(requestId, identity, api))) || makeKey(api)
+}
+
+/** Null when there is nothing that this payment could be for. */
+async function findKeyOf(requestId: string, identity: PaymentIdentity, api: Api): Promise<PurchaseKey | null> {
   const idempotencyKey = keyOf(requestId, api)
-  return (await findByKey(api.db, hashKey(idempotencyKey))) ? { idempotencyKey } : makeKey(api)
+  const row = await findByKey(api.db, hashKey(idempotencyKey))
+  if (!row) return null
+  // What did not settle waits for another payment.
+  const isOpen = row.state === 'quoted' || row.state === 'unpaid'
+  if (isOpen || !row.payment || samePayment(row.payment.identity, identity)) return { idempotencyKey }
+  if (row.state === 'failed' || row.state === 'expired') return null
+  // Not a price: whoever forgot a first payment would make a second.
+  throw new AppError('payment_conflict', 'The request that this payment names was paid by another payment.')
 }
 
 function makeKey(api: Api): PurchaseKey {
