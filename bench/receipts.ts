@@ -161,7 +161,7 @@ async function benchReads(lab: Lab, service: Service) {
   }
   const stored = await fetch(slot, put)
   if (!stored.ok) throw new Error(`the journal answered ${stored.status}`)
-  const { serial } = (await (await fetch(`${origin}/v1/chain-head`)).json()) as { serial: number }
+  const serial = await growTo(MIN_RECEIPTS, service)
   const old = (n: number) => 1 + ((n * 7919) % (serial - 1000))
   const many = (path: (from: number) => string) => Array.from({ length: 1000 }, (_, n) => path(old(n)))
   const reads: Read[] = [
@@ -173,6 +173,17 @@ async function benchReads(lab: Lab, service: Service) {
   ]
   for (const read of reads) await benchRead(lab, service, read)
 }
+
+/** Appends until there are enough to have old ones among them, and answers how many there are. */
+async function growTo(least: number, { origin, generator, headers }: Service): Promise<number> {
+  for (;;) {
+    const { serial } = (await (await fetch(`${origin}/v1/chain-head`)).json()) as { serial: number }
+    if (serial >= least) return serial
+    await append(generator, origin, headers, 1000)
+  }
+}
+
+const MIN_RECEIPTS = 5000
 
 interface Read {
   what: string

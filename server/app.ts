@@ -91,7 +91,10 @@ function endConnectionsWhenDraining(app: FastifyInstance, api: Api) {
   })
 }
 
-/** JSON is read strictly: UTF-8 or nothing. Every other content type is refused before its body is looked at. */
+/**
+ * JSON is read strictly: UTF-8 or nothing. Every other content type is refused before its body is looked at; where there
+ * is no body, its type does not matter. (`curl -d ''` beats a watchdog so, and calls it a form.)
+ */
 function acceptJsonOnly(app: FastifyInstance) {
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   app.removeAllContentTypeParsers()
@@ -102,6 +105,11 @@ function acceptJsonOnly(app: FastifyInstance) {
     } catch (error) {
       done(new AppError('invalid_request', 'The body is not JSON in UTF-8.', { cause: error }))
     }
+  })
+  app.addContentTypeParser('*', ({ headers, is404 }, _body, done) => {
+    const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+    if (isEmpty || is404) done(null, undefined)
+    else done(new AppError('unsupported_media_type', 'Content-Type must be application/json.'))
   })
 }
 

@@ -5,6 +5,7 @@ import { x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { billingCommands } from './billing/commands.ts'
 import { type Config, ConfigError, describeConfig, readConfig } from './config.ts'
+import { findOpenDatabase } from './db/embedded.ts'
 import { listMigrations, migrate } from './db/migrate.ts'
 import { type Database, openDatabase, transact } from './db/pool.ts'
 import { describeSchema } from './db/schema.ts'
@@ -25,7 +26,7 @@ const commands: Record<string, Command> = {
   migrate: {
     about: "Bring the database to this release's schema (the release step of a deployment). Safe to repeat.",
     async run(config) {
-      const applied = await migrate(databaseUrlOf(config))
+      const applied = await migrate(await databaseUrlOf(config))
       for (const name of applied) console.log(`applied ${name}`)
       console.log(`up to date: ${listMigrations().length} migrations`)
       return 0
@@ -92,7 +93,7 @@ async function signOffline(terms: string): Promise<string> {
 }
 
 async function withDatabase(config: Config, work: (db: Database) => Promise<unknown>): Promise<number> {
-  const db = await openDatabase(databaseUrlOf(config), { maxConnections: 1 })
+  const db = await openDatabase(await databaseUrlOf(config), { maxConnections: 1 })
   try {
     const status = await work(db)
     return typeof status === 'number' ? status : 0
@@ -136,7 +137,8 @@ function formatFinding({ ok, subject, detail, cure }: Finding) {
   return `${ok ? 'ok  ' : 'FAIL'} ${subject}: ${detail}${ok || !cure ? '' : `\n     cure: ${cure}`}`
 }
 
-function databaseUrlOf(config: Config) {
-  if (config.databaseUrl) return config.databaseUrl
-  throw new Error('DATABASE_URL is not set. (The database of `npm start` migrates itself and runs only with it.)')
+async function databaseUrlOf({ databaseUrl, dataDir }: Config): Promise<string> {
+  const url = databaseUrl ?? (await findOpenDatabase(dataDir))
+  if (url === undefined) throw new Error(`DATABASE_URL is not set, and no \`npm start\` is running on ${dataDir}.`)
+  return url
 }

@@ -2,6 +2,7 @@
 import { Redis } from 'ioredis'
 import { z } from 'zod'
 import type { Config } from './config.ts'
+import { findOpenDatabase } from './db/embedded.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { type Database, openDatabase, sql } from './db/pool.ts'
 import { findUnresolved } from './payments/ledger.ts'
@@ -55,16 +56,17 @@ async function checkBilling(config: Config): Promise<Finding[]> {
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
-  if (!config.databaseUrl)
+  const url = config.databaseUrl ?? (await findOpenDatabase(config.dataDir))
+  if (!url)
     return [
       {
         ok: config.paymentMode === 'offline',
         subject: 'database',
-        detail: 'DATABASE_URL is not set: only `npm start` and the demo work',
+        detail: `DATABASE_URL is not set, and no \`npm start\` is running on ${config.dataDir}`,
         cure: 'set DATABASE_URL',
       },
     ]
-  const db = await openDatabase(config.databaseUrl, { maxConnections: 2 })
+  const db = await openDatabase(url, { maxConnections: 2 })
   try {
     return [
       await checkClock(db),

@@ -133,11 +133,11 @@ export function defineAccountExchange<const N extends string, I extends z.ZodObj
 
 /**
  * The one path every call takes, whichever protocol brought it and counted it against its address. Throws AppError for
- * what the caller can act on.
+ * what the caller can act on; whoever may not call learns that before anything about the input, which `read` brings.
  */
-export async function execute(operation: Operation, raw: unknown, call: Call): Promise<unknown> {
+export async function execute(operation: Operation, read: () => unknown, call: Call): Promise<unknown> {
   const known = operation.access === 'account' ? await identify(operation.scope, call) : call
-  const input = parseInput(operation.input, raw)
+  const input = parseInput(operation.input, read())
   if (operation.kind === 'exchange') return operation.run(input, known)
   return transact(
     call.api.db,

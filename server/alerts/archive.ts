@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { ALERT_TYPES } from './format.ts'
+import { ALERT_ID, ALERT_TYPES } from './format.ts'
 import { wakeDelivery } from './outbox.ts'
 import { WEBHOOK_STATES } from './webhooks.ts'
 
@@ -65,6 +65,8 @@ export function findWebhookState(tx: Tx, id: string) {
  * waits is tried now. Throws AppError `not_found`.
  */
 export async function redeliverAlert(tx: Tx, webhookId: string, id: string): Promise<AlertRecord> {
+  const missing = () => new AppError('not_found', 'There is no such alert here.')
+  if (!ALERT_ID.test(id)) throw missing()
   await tx.query(sql.type(nothing)`
     update alerts set next_attempt_at = now()
     where webhook_id = ${webhookId} and id = ${id} and state <> 'pending'`)
@@ -75,7 +77,7 @@ export async function redeliverAlert(tx: Tx, webhookId: string, id: string): Pro
                   and asked.state = 'pending')`)
   const found = await tx.maybeOne(sql.type(alertRecord)`
     select ${columns} from alerts where webhook_id = ${webhookId} and id = ${id}`)
-  if (!found) throw new AppError('not_found', 'There is no such alert here.')
+  if (!found) throw missing()
   await wakeDelivery(tx, [webhookId])
   return found
 }

@@ -24,6 +24,9 @@ export interface Alert {
   data: { event_seq: number } & Record<string, unknown>
 }
 
+/** What a `webhook-id` looks like. */
+export const ALERT_ID = /^wh_[0-9a-f]{32}$/
+
 /** A new `webhook-id`. Chosen here and without a dot: it is part of what is signed. */
 export function makeAlertId(): string {
   return `wh_${randomUUID().replaceAll('-', '')}`

@@ -1,8 +1,8 @@
 // What may be asked of alerts. They belong to a watchdog or to a citation watch; the operations are the same for both.
 import { z } from 'zod'
 import type { Scope } from '../auth.ts'
-import { findWatch } from '../citations/watch.ts'
-import { findWatchdog } from '../control/watchdogs.ts'
+import { findWatch, watchName } from '../citations/watch.ts'
+import { findWatchdog, watchdogName } from '../control/watchdogs.ts'
 import type { Tx } from '../db/pool.ts'
 import { defineAccountOperation, Reply } from '../operation.ts'
 import { alertRecord, findWebhookState, listAlerts, redeliverAlert } from './archive.ts'
@@ -15,6 +15,7 @@ interface Owner<List extends string, Redeliver extends string, Rotate extends st
   path: string
   names: { list: List; redeliver: Redeliver; rotate: Rotate }
   scopes: { read: Scope; write: Scope }
+  name: z.ZodString
   /** Throws AppError `not_found`. */
   find(tx: Tx, accountId: string, name: string): Promise<{ webhook_id: string }>
 }
@@ -26,7 +27,7 @@ const MAX_PAGE = 100
 function defineAlertOperations<const L extends string, const D extends string, const R extends string>(
   owner: Owner<L, D, R>,
 ) {
-  const { noun, path, names, scopes, find } = owner
+  const { noun, path, names, scopes, name: ownerName, find } = owner
 
   const list = defineAccountOperation({
     name: names.list,
@@ -39,7 +40,7 @@ function defineAlertOperations<const L extends string, const D extends string, c
     errors: ['not_found'],
     kind: 'transaction',
     input: z.strictObject({
-      name: z.string(),
+      name: ownerName,
       limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(20),
       before: z.coerce.number().int().min(1).optional().describe('`next` of the page before.'),
     }),
@@ -71,7 +72,7 @@ function defineAlertOperations<const L extends string, const D extends string, c
     statuses: [202],
     errors: ['not_found'],
     kind: 'transaction',
-    input: z.strictObject({ name: z.string(), id: z.string() }),
+    input: z.strictObject({ name: ownerName, id: z.string() }),
     output: alertRecord,
     async run({ name, id }, { tx, caller }) {
       const { webhook_id } = await find(tx, caller.accountId, name)
@@ -90,7 +91,7 @@ function defineAlertOperations<const L extends string, const D extends string, c
     scope: scopes.write,
     errors: ['not_found'],
     kind: 'transaction',
-    input: z.strictObject({ name: z.string() }),
+    input: z.strictObject({ name: ownerName }),
     output: z.strictObject({ name: z.string(), webhook_secret: z.string(), old_secrets_until: z.string() }),
     async run({ name }, { tx, caller, api }) {
       const { webhook_id } = await find(tx, caller.accountId, name)
@@ -110,6 +111,7 @@ export const watchdogAlerts = defineAlertOperations({
   path: '/v1/watchdog',
   names: { list: 'list_alerts', redeliver: 'redeliver_alert', rotate: 'rotate_webhook_secret' },
   scopes,
+  name: watchdogName,
   find: findWatchdog,
 })
 
@@ -122,5 +124,6 @@ export const citationAlerts = defineAlertOperations({
     rotate: 'rotate_citation_webhook_secret',
   },
   scopes,
+  name: watchName,
   find: findWatch,
 })

@@ -1,7 +1,9 @@
 // Alerts on their way. A row is written in the transaction of what it tells, so none is lost and none is made up; from then
 // on it is sent until the receiver has it or the schedule is over. Delivery is at least once.
+import { z } from 'zod'
 import { enqueue } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
 import type { AlertType } from './format.ts'
 
 export interface NewAlert {
@@ -26,6 +28,20 @@ export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise
                 ${column(alerts, 'text', (a) => a.body)}, ${column(alerts, 'int8', (a) => a.serial)})
          as t (id, webhook_id, event_seq, type, body, serial)`)
   await wakeDelivery(tx, [...new Set(alerts.map((alert) => alert.webhookId))])
+}
+
+/** Alerts that only try a webhook are not piled up where nobody fetches them. */
+const MAX_WAITING = 20
+
+/** Throws AppError `rate_limited` while so many alerts wait at a webhook that it is not to be tried with another. */
+export async function requireRoom(tx: Tx, webhookId: string): Promise<void> {
+  const waiting = await tx.oneFirst(sql.type(z.object({ n: z.number() }))`
+    select count(*) n from (
+      select from alerts where webhook_id = ${webhookId} and state = 'pending' order by event_seq limit ${MAX_WAITING}) waiting`)
+  if (waiting < MAX_WAITING) return
+  throw new AppError('rate_limited', `${MAX_WAITING} alerts are waiting for this receiver already.`, {
+    headers: { 'retry-after': '60' },
+  })
 }
 
 /** A job is only a knock at the couriers' door. They look by themselves every second, so one that is lost costs that. */

@@ -1,6 +1,7 @@
 // What may be asked of citation watches: a quote that was paid for is looked at again, and whoever cites it is told when it
 // no longer stands where it stood.
 import { z } from 'zod'
+import { requireRoom } from '../alerts/outbox.ts'
 import { deleteWebhook, insertWebhook, readWebhookUrl, updateWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
 import { LIMITS, tierLimit } from '../control/tiers.ts'
@@ -52,7 +53,7 @@ const watchOutput = z.strictObject({
   event_seq: z.int().describe('Alerts so far.'),
   created_at: z.string(),
 })
-const byName = z.strictObject({ name: z.string() })
+const byName = z.strictObject({ name: watchName })
 
 export const putCitationWatch = defineAccountOperation({
   name: 'put_citation_watch',
@@ -76,7 +77,7 @@ export const putCitationWatch = defineAccountOperation({
     every_hours: z.int().min(MIN_EVERY_HOURS).max(MAX_EVERY_HOURS).default(24),
     request_id: z.string().optional(),
     recovery_token: z.string().max(200).optional(),
-    evidence_id: z.string().optional(),
+    evidence_id: z.string().max(10).optional(),
   }),
   output: watchOutput.extend({ webhook_secret: z.string().optional().describe('Once, when the watch is made.') }),
   async run(input, call) {
@@ -88,7 +89,7 @@ export const putCitationWatch = defineAccountOperation({
     if (!present) return makeWatch(input, { url, citation }, call)
     await updateWebhookUrl(tx, present.webhook_id, url)
     await updateWatch(tx, present, { everyHours: input.every_hours, citation })
-    return describe(await findWatch(tx, caller.accountId, input.name))
+    return fresh(describe(await findWatch(tx, caller.accountId, input.name)))
   },
 })
 
@@ -105,7 +106,7 @@ async function makeWatch(
   await insertWatch(tx, { accountId, name: input.name, webhookId, everyHours: input.every_hours, citation })
   const made = await findWatch(tx, accountId, input.name)
   const webhook_secret = webhookSecret(api.secrets.webhook, webhookId, made.secret_version)
-  return new Reply({ ...describe(made), webhook_secret }, { status: 201 })
+  return fresh({ ...describe(made), webhook_secret }, 201)
 }
 
 interface Named {
@@ -173,9 +174,9 @@ export const listCitationWatches = defineAccountOperation({
     fresh({ citation_watches: (await listWatches(tx, caller.accountId)).map(describe) }),
 })
 
-/** How things stand is never to be learnt from a cache. */
-function fresh<T>(body: T): Reply<T> {
-  return new Reply(body, { headers: { 'cache-control': 'no-store' } })
+/** How things stand is never to be learnt from a cache, and a secret least of all. */
+function fresh<T>(body: T, status = 200): Reply<T> {
+  return new Reply(body, { status, headers: { 'cache-control': 'no-store' } })
 }
 
 export const deleteCitationWatch = defineAccountOperation({
@@ -217,7 +218,7 @@ export const checkCitationWatch = defineAccountOperation({
   async run({ name }, { tx, caller }) {
     const { id } = await findWatch(tx, caller.accountId, name)
     await hastenCheck(tx, id, SPACING_SECONDS)
-    return describe(await findWatch(tx, caller.accountId, name))
+    return fresh(describe(await findWatch(tx, caller.accountId, name)))
   },
 })
 
@@ -236,27 +237,37 @@ export const testCitationWatch = defineAccountExchange({
   output: z.strictObject({ alert_id: z.string(), event_seq: z.int(), serial: z.int() }),
   async run({ name }, { api, caller }) {
     // Whoever takes the number first has it; then the next one is tried.
-    for (;;) {
-      const watch = await transact(api.db, (tx) => findWatch(tx, caller.accountId, name), { readOnly: true })
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const watch = await transact(api.db, (tx) => findTestable(tx, caller.accountId, name), { readOnly: true })
       const entry = tellTest(watch, api.now())
       const appended = await append(api, entry)
       if (appended instanceof Refused) continue
       const { alertId, alert } = entry.companion.item
       return { alert_id: alertId, event_seq: alert.data.event_seq, serial: appended.attestation.serial }
     }
+    throw crowded('The citation watch keeps changing. Try again.')
   },
 })
+
+const MAX_ATTEMPTS = 5
+
+async function findTestable(tx: Tx, accountId: string, name: string): Promise<CitationWatch> {
+  const watch = await findWatch(tx, accountId, name)
+  await requireRoom(tx, watch.webhook_id)
+  return watch
+}
 
 async function append(api: Api, entry: ReturnType<typeof tellTest>) {
   try {
     return await api.chain.append(entry)
   } catch (error) {
     if (!(error instanceof BatchOverflow)) throw error
-    throw new AppError('capacity_exceeded', 'More receipts are waiting than can be taken on.', {
-      cause: error,
-      headers: { 'retry-after': '1' },
-    })
+    throw crowded('More receipts are waiting than can be taken on.', error)
   }
+}
+
+function crowded(message: string, cause?: unknown) {
+  return new AppError('capacity_exceeded', message, { cause, headers: { 'retry-after': '1' } })
 }
 
 function describe(watch: CitationWatch): z.output<typeof watchOutput> {

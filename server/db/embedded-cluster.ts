@@ -90,6 +90,8 @@ export async function removeCluster(dataDir: string, name: string): Promise<void
 /** A server that runs on these files. `owner` is the process that started it, if that was one of ours. */
 export interface Postmaster {
   pid: number
+  /** On 127.0.0.1. */
+  port: number
   owner: number | undefined
 }
 
@@ -100,7 +102,8 @@ export async function findPostmaster(data: string): Promise<Postmaster | undefin
   const command = await findCommand(pid)
   if (!command?.includes(` -D ${data} `)) return undefined
   const owner = command.match(OWNER)?.[1]
-  return { pid, owner: owner === undefined ? undefined : Number(owner) }
+  // The lines of the lock file: process, folder, start, port, ...
+  return { pid, port: Number(lock.split('\n')[3]), owner: owner === undefined ? undefined : Number(owner) }
 }
 
 /** Marks a server with the process that started it. On its command line, the mark lives as long as it does. */

@@ -52,7 +52,7 @@ export interface EmbeddedPostgresOptions {
  */
 export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { durable, log } = options
-  const name = durable ? 'postgres' : 'postgres-throwaway'
+  const name = durable ? DURABLE : 'postgres-throwaway'
   await mkdir(options.dataDir, { recursive: true })
   const dataDir = await realpath(options.dataDir)
   const existing = await findCluster(dataDir, name)
@@ -71,10 +71,21 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
     await stop(server)
     if (!durable) await removeCluster(dataDir, name)
   })
-  const urlOf = (database: string) => `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${database}`
-  await createDatabase(urlOf('postgres'))
+  const adminUrl = urlOf(cluster, port, 'postgres')
+  await createDatabase(adminUrl)
   const open = cleanup.move()
-  return { url: urlOf(DATABASE), adminUrl: urlOf('postgres'), [Symbol.asyncDispose]: () => open.disposeAsync() }
+  return { url: urlOf(cluster, port, DATABASE), adminUrl, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/** The URL of the durable database in dataDir while another process has it open, else undefined. */
+export async function findOpenDatabase(dataDir: string): Promise<string | undefined> {
+  const cluster = await findCluster(dataDir, DURABLE)
+  const running = cluster && (await findPostmaster(cluster.data))
+  return running && urlOf(cluster, running.port, DATABASE)
+}
+
+function urlOf({ password }: Cluster, port: number, database: string) {
+  return `postgres://postgres:${password}@127.0.0.1:${port}/${database}`
 }
 
 /**
@@ -191,6 +202,8 @@ async function stop(server: Server) {
   }
 }
 
+/** The folder of the cluster that is kept. */
+const DURABLE = 'postgres'
 const DATABASE = 'countersign'
 const PORT_ATTEMPTS = 5
 const OUTPUT_LINES = 20

@@ -8,7 +8,7 @@ import { AppError } from '../errors.ts'
 import { cancelPage, noPage, PAGE_HEADERS, simulatedPage, successPage } from './checkout-pages.ts'
 
 /** Far above any event, whose largest part is an invoice with its lines. */
-const MAX_EVENT_BYTES = 1_048_576
+const MAX_EVENT_BYTES = 262_144
 const MAX_FORM_BYTES = 1024
 /** `t=` and one signature or more: what has another form is refused before its body is read. */
 const SIGNATURE_FORM = /^t=\d{1,12}(,[a-z0-9]+=[0-9a-f]+)+$/

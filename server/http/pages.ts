@@ -42,14 +42,24 @@ A verdict states only what the retrieved page says. Support by a source does not
 
 A page that cannot be retrieved ends with 422 and is never charged.
 
+## The control toolkit
+
+POST ${baseUrl}/v1/register with {"handle": "..."} makes an account, free of charge. The answer holds its API key, once; all
+calls below take it as Authorization: Bearer.
+
+- POST /v1/lease {agent, action, ttl_s, lim}: signed permission for an agent, which a gateway checks offline. /renew, /revoke.
+- POST /v1/receipt {subject_sha256, label}: a digest signed into the public hash chain (GET /v1/chain-head, /v1/chain).
+- PUT /v1/watchdog/{name} {interval_s, webhook_url}, then POST /v1/heartbeat/{name}: a signed alert when none comes.
+- PUT /v1/citation-watch/{name}: a signed alert when a quote that was bought is no longer on its page.
+- PUT, GET, DELETE /v1/journal/{slot}: up to 64 KiB of bytes of your own.
+- GET /v1/usage: what of the tier is used. POST /v1/checkout {tier}: the page where a person subscribes to dev or pro.
+
 ## Over MCP
 
 POST ${baseUrl}/mcp (Streamable HTTP, no session; protocol 2025-03-26 to 2025-11-25, and 2026-07-28) has the same as tools:
 
-- service_verify_source buys one verification. Unpaid it answers with isError and the terms in structuredContent. Repeat the
-  call with the payment in _meta["x402/payment"] and the same _meta["service/idempotency-key"].
-- 25 tools beside it are free and belong to an account: leases, receipts in a hash chain, watchdogs, journal slots.
-  service_register makes the account. Its key goes into service_key, or into Authorization: Bearer.
+${config.mcpVerificationEnabled ? PAID_TOOL : ''}- 25 free tools are the control toolkit. service_register makes the account; its key goes into service_key, or into
+  Authorization: Bearer.
 - Claude Code: claude mcp add --transport http countersign ${baseUrl}/mcp
 
 ## Reference
@@ -59,6 +69,10 @@ POST ${baseUrl}/mcp (Streamable HTTP, no session; protocol 2025-03-26 to 2025-11
 - [Signing keys](${baseUrl}/v1/keys): pin them through a channel you trust
 `
 }
+
+const PAID_TOOL = `- service_verify_source buys one verification. Unpaid it answers with isError and the terms in structuredContent. Repeat the
+  call with the payment in _meta["x402/payment"] and the same _meta["service/idempotency-key"].
+`
 
 function home(api: Api) {
   const escaped = (text: string) => text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`)

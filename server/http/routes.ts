@@ -53,7 +53,7 @@ async function handle(operation: Operation, request: FastifyRequest, reply: Fast
     ifMatch: single(request.headers['if-match']),
     ifNoneMatch: single(request.headers['if-none-match']),
   }
-  const answer = await execute(operation, inputOf(operation, request), { api, credentials })
+  const answer = await execute(operation, () => inputOf(operation, request), { api, credentials })
   const rendered =
     operation.access === 'payment' || (operation.access === 'recovery' && operation.kind === 'exchange')
       ? renderAnswer(answer as VerificationAnswer, api, { recovery: operation.access === 'recovery' })
@@ -89,13 +89,13 @@ function inputOf(operation: Operation, request: FastifyRequest): unknown {
 }
 
 function bodyOf(operation: Operation, { body, headers }: FastifyRequest): object {
-  const typed = headers['content-type'] !== undefined
+  const type = headers['content-type']
   if (operation.rawBody) {
-    if (!typed) throw wrongType(BYTES_TYPE)
+    if (type === undefined) throw wrongType(BYTES_TYPE)
     return { [operation.rawBody.member]: body ?? Buffer.alloc(0) }
   }
   if (body === undefined && !needsBody(operation)) return {}
-  if (body === undefined && !typed) throw wrongType(JSON_TYPE)
+  if (body === undefined && !/^application\/json *(;|$)/i.test(type ?? '')) throw wrongType(JSON_TYPE)
   if (body === undefined || body === null || typeof body !== 'object' || Array.isArray(body))
     throw new AppError('invalid_request', 'The body must be a JSON object.')
   return body

@@ -22,8 +22,8 @@ export interface RangeCheck {
   fault: RangeFault | null
 }
 
-/** Some three milliseconds. */
-const SLICE = 250
+/** A millisecond of the event loop or two. */
+const SLICE = 125
 
 /** @param range not beyond the head; an empty one is sound */
 export async function checkRange(

@@ -239,3 +239,18 @@ t.test('what may not be watched', async (t) => {
   t.same(await system.sql('select from webhooks'), [])
   t.equal((await put(named)).status, 201, 'there is room again')
 })
+
+t.test('tries of a receiver that fetches nothing are not piled up', async (t) => {
+  await using receiver = await openReceiver(['hook.test', 'page.test'])
+  receiver.answers.set('/page', (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE))
+  receiver.answers.set('/hook', (response) => response.writeHead(503, { 'retry-after': '3600' }).end())
+  await using system = await startSystem({ env: receiver.env })
+  const { call } = await openAccount(system)
+  const body = { source_url: receiver.url('/page', 'page.test'), claim: 'The harbour was opened in 1874.' }
+  const { named } = await buy(system, body)
+  await call('PUT', '/v1/citation-watch/h', { ...named, webhook_url: receiver.url('/hook', 'hook.test') })
+  const tries = []
+  for (let n = 0; n < 21; n++) tries.push((await call('POST', '/v1/citation-watch/h/test')).status)
+  t.same(tries, [...Array(20).fill(200), 429])
+  t.equal((await told(system)).length, 20)
+})

@@ -224,6 +224,7 @@ async function keys(suite: Suite) {
     bodies.add(answer.bytes.toString())
   }
   t.equal(bodies.size, 1, 'no answer tells one wrong key from another')
+  for (const key of [undefined, 'x']) await ask(suite, path, { key }, 401, 'unauthenticated')
   const basic = { authorization: `Basic ${owner.key}` }
   await ask(suite, path, { body, headers: basic }, 401, 'unauthenticated')
   await ask(suite, path, { key: owner.key, body }, 'success')
@@ -272,6 +273,11 @@ async function inputs(suite: Suite) {
   const { owner, operation, example } = suite
   const { path, body } = await example()
   const { key } = owner
+  if (operation.path.includes('{')) {
+    // What cannot be a name, and what a database does not even take for text.
+    const { status } = await office.call(operation.method, operation.path.replace(/\{\w+\}/g, 'a%00b'), { key, body })
+    suite.t.ok(status === 400 || status === 404, `${operation.name}: a name with U+0000 gets ${status}`)
+  }
   const json = { 'content-type': 'application/json' }
   if (operation.method === 'GET') {
     await ask(suite, `${path}?surprise=1`, { key }, 400, 'invalid_request')
@@ -294,6 +300,9 @@ async function inputs(suite: Suite) {
   await ask(suite, path, { key, body: { ...members, surprise: 'x'.repeat(70_000) } }, 413, 'body_too_large')
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/octet-stream'])
     await ask(suite, path, { key, body: members, headers: { 'content-type': type } }, 415, 'unsupported_media_type')
+  const nothing = { key, body: Buffer.alloc(0), headers: { 'content-type': 'application/x-www-form-urlencoded' } }
+  if (body === undefined) await ask(suite, path, nothing, 'success')
+  else await ask(suite, path, nothing, 415, 'unsupported_media_type')
 }
 
 /** Requests are counted before anything else is done for them, the key included. */

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import t from 'tap'
-import { openEmbeddedPostgres } from '../../server/db/embedded.ts'
+import { findOpenDatabase, openEmbeddedPostgres } from '../../server/db/embedded.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'countersign-embedded-'))
 t.teardown(async () => {
@@ -94,6 +94,17 @@ t.test('a durable cluster keeps its data', async (t) => {
     message: new RegExp(`already running: server process \\d+.*${process.pid}`),
   })
   t.equal(await query(db.url, 'select answer::text from kept'), '42', 'the first one was left alone')
+})
+
+t.test('while it is open, others find it', async (t) => {
+  const dataDir = join(folder, 'durable')
+  t.equal(await findOpenDatabase(dataDir), undefined)
+  {
+    await using db = await open('durable', true)
+    t.equal(await findOpenDatabase(dataDir), db.url)
+  }
+  t.equal(await findOpenDatabase(dataDir), undefined)
+  t.equal(await findOpenDatabase(join(folder, 'none')), undefined)
 })
 
 t.test('two starts at once: one gets the database, the other an error that says why', async (t) => {

@@ -63,6 +63,10 @@ t.test('/llms.txt tells a language model how to buy', async (t) => {
   t.match(text, /\n> \S/, 'and a summary')
   for (const word of ['Idempotency-Key', 'PAYMENT-SIGNATURE', 'X-Service-Recovery-Token', '0.03', 'x402', '402', '202'])
     t.ok(text.includes(word), word)
+  const { paths } = await (await fetch(system.url('/openapi.json'))).json()
+  const named = [...text.matchAll(/(POST|PUT|GET) (?:http:\/\/[^/]+)?(\/v1\/[\w/{}-]+)/g)]
+  t.ok(named.length >= 8, 'the control toolkit is told too')
+  for (const [call, method = '', path = ''] of named) t.ok(paths[path]?.[method.toLowerCase()], call)
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => String(link))
   t.ok(links.length > 0)
   for (const link of links) {

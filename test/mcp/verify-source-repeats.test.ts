@@ -166,6 +166,23 @@ t.test('provably unpaid: the terms again, and the work is not done twice', async
   t.equal(system.site.requests.filter((asked) => asked === path).length, 1)
 })
 
+t.test(
+  'who names the request of another in a payment of their own is asked to pay for a request of their own',
+  async (t) => {
+    const path = `/${randomUUID()}`
+    system.site.pages.set(path, { body: PAGE })
+    const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
+    const { payment, key } = await sign(url, { args })
+    const { result } = expectCompleted(t, await callTool(url, { args, meta: { [KEY]: key, [PAYMENT]: payment } }))
+    const { payment: own } = await sign(url, { args })
+    const extra = { ...own.accepted.extra, memo: result.request_id }
+    const accepted = { ...own.accepted, amount: '1', extra }
+    const fished = await callTool(url, { args, meta: { [PAYMENT]: { ...own, accepted } } })
+    t.ok(termsOf(fished))
+    t.not(fished._meta?.[KEY], key)
+  },
+)
+
 t.test('fifty calls with one key at two services at once: one purchase', async (t) => {
   const { held, unpaid, args, terms } = await order()
   const before = settled()

@@ -112,7 +112,8 @@ async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
   const { seen_at, open_at, seconds } = step
   if (Math.abs(seconds) > GAP_SECONDS) {
     const moved = await (seconds > 0 ? skipGap(tx, seen_at, open_at) : stepBack(tx, open_at))
-    log.warn({ event: 'watchdog_gap', seconds, from: seen_at, to: open_at, moved })
+    // A service that was merely not running yet has kept nobody waiting.
+    log[moved > 0 ? 'warn' : 'info']({ event: 'watchdog_gap', seconds, from: seen_at, to: open_at, moved })
   }
   await tx.query(sql.prepared('advance_watchdog_scan', nothing)`
     update watchdog_scans set seen_at = ${open_at}::timestamptz`)

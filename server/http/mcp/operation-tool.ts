@@ -46,7 +46,7 @@ export function operationTool(tool: OperationTool): Tool {
     async call(args, { api, credentials }) {
       const { given, rest } = split(args, side)
       const call = { api, credentials: { ...credentials, ...credentialsOf(given, credentials.bearer) } }
-      const answer = await execute(tool.operation, tool.bytes ? decodeBytes(rest, tool.bytes) : rest, call)
+      const answer = await execute(tool.operation, () => (tool.bytes ? decodeBytes(rest, tool.bytes) : rest), call)
       return resultOf(...bodyOf(answer, () => removed(tool.operation, rest)))
     },
   }

@@ -36,7 +36,8 @@ export const documents: readonly Document[] = [
     title: 'Signing keys',
     description: 'Every public key that this service ever signed with. Pin them through a channel you trust.',
     mimeType: JSON_TYPE,
-    read: async ({ api, credentials }) => JSON.stringify(await execute(getKeys, {}, { api, credentials }), null, 2),
+    read: async ({ api, credentials }) =>
+      JSON.stringify(await execute(getKeys, () => ({}), { api, credentials }), null, 2),
   },
   {
     uri: 'service://docs/quickstart',

@@ -72,7 +72,7 @@ async function findTask(taskId: string, { api, credentials }: Exchange, { mcpReq
   }
   const call = { api, credentials: { ...credentials, bearer: taskId, waitSeconds: 0, watch } }
   try {
-    const answer = await execute(getRequest, { request_id: requestNamedBy(taskId) ?? '' }, call)
+    const answer = await execute(getRequest, () => ({ request_id: requestNamedBy(taskId) ?? '' }), call)
     return { answer: answer as VerificationAnswer, ...seen }
   } catch (error) {
     if (!(error instanceof AppError)) throw error

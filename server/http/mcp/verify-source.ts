@@ -80,7 +80,7 @@ async function buy({ idempotency_key, ...body }: Record<string, unknown>, toolCa
   const payment = readPayment(meta[META.payment])
   const purchase = readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api))
   const credentials = { ...waiting(toolCall), ...purchase, payment }
-  const answer = (await execute(verifySource, body, { api, credentials })) as VerificationAnswer
+  const answer = (await execute(verifySource, () => body, { api, credentials })) as VerificationAnswer
   return answerWith(answer, toolCall, purchase.idempotencyKey)
 }
 
@@ -90,7 +90,10 @@ async function recover(token: unknown, toolCall: ToolCall) {
   const given = typeof token === 'string' ? token : ''
   const credentials = { ...waiting(toolCall), bearer: given }
   const request_id = requestNamedBy(given) ?? ''
-  return answerWith((await execute(getRequest, { request_id }, { api, credentials })) as VerificationAnswer, toolCall)
+  return answerWith(
+    (await execute(getRequest, () => ({ request_id }), { api, credentials })) as VerificationAnswer,
+    toolCall,
+  )
 }
 
 function answerWith(answer: VerificationAnswer, { api, capabilities }: ToolCall, key?: string) {
