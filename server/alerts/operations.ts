@@ -5,7 +5,9 @@ import { findWatch, watchName } from '../citations/watch.ts'
 import { findWatchdog, watchdogName } from '../control/watchdogs.ts'
 import type { Tx } from '../db/pool.ts'
 import { defineAccountOperation, Reply } from '../operation.ts'
+import { attestation } from '../verification/result.ts'
 import { alertRecord, findWebhookState, listAlerts, redeliverAlert } from './archive.ts'
+import { ALERT_TYPES } from './format.ts'
 import { OVERLAP_HOURS, rotateWebhookSecret, WEBHOOK_STATES, webhookSecret } from './webhooks.ts'
 
 /** What has a webhook. */
@@ -23,6 +25,14 @@ interface Owner<List extends string, Redeliver extends string, Rotate extends st
 /** Nothing of this is good for a cache, least of all a secret. */
 const FRESH = { 'cache-control': 'no-store' }
 const MAX_PAGE = 100
+
+/** What whoever asks for a test alert gets beside the name. */
+export const toldAlert = {
+  alert: z.strictObject({ id: z.string(), type: z.enum(ALERT_TYPES), event_seq: z.int(), created_at: z.string() }),
+  attestation: attestation.describe(
+    'The receipt: its subject_sha256 is the SHA-256 of the RFC 8785 JSON of the alert.',
+  ),
+}
 
 function defineAlertOperations<const L extends string, const D extends string, const R extends string>(
   owner: Owner<L, D, R>,

@@ -1,6 +1,7 @@
 // What may be asked of citation watches: a quote that was paid for is looked at again, and whoever cites it is told when it
 // no longer stands where it stood.
 import { z } from 'zod'
+import { toldAlert } from '../alerts/operations.ts'
 import { requireRoom } from '../alerts/outbox.ts'
 import { deleteWebhook, insertWebhook, readWebhookUrl, updateWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
@@ -204,8 +205,8 @@ const SPACING_SECONDS = 60
 
 export const checkCitationWatch = defineAccountOperation({
   name: 'check_citation_watch',
-  summary: 'Look at a watched quote now',
-  description: `The check is made by a worker; at most one in ${SPACING_SECONDS} seconds. next_check_at says when.`,
+  summary: 'Look at a watched quote soon',
+  description: `The check is made by a worker, at the earliest ${SPACING_SECONDS} seconds after the last; next_check_at says when.`,
   method: 'POST',
   path: '/v1/citation-watch/{name}/check',
   family: 'control',
@@ -234,7 +235,7 @@ export const testCitationWatch = defineAccountExchange({
   errors: ['not_found', 'capacity_exceeded'],
   kind: 'exchange',
   input: byName,
-  output: z.strictObject({ alert_id: z.string(), event_seq: z.int(), serial: z.int() }),
+  output: z.strictObject({ name: watchName, ...toldAlert }),
   async run({ name }, { api, caller }) {
     // Whoever takes the number first has it; then the next one is tried.
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
@@ -243,7 +244,12 @@ export const testCitationWatch = defineAccountExchange({
       const appended = await append(api, entry)
       if (appended instanceof Refused) continue
       const { alertId, alert } = entry.companion.item
-      return { alert_id: alertId, event_seq: alert.data.event_seq, serial: appended.attestation.serial }
+      const { type, timestamp: created_at, data } = alert
+      return fresh({
+        name,
+        alert: { id: alertId, type, event_seq: data.event_seq, created_at },
+        attestation: appended.attestation,
+      })
     }
     throw crowded('The citation watch keeps changing. Try again.')
   },

@@ -1,11 +1,10 @@
 // What may be asked of watchdogs.
 import { z } from 'zod'
-import { ALERT_TYPES } from '../alerts/format.ts'
+import { toldAlert } from '../alerts/operations.ts'
 import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import { BatchOverflow } from '../db/batch.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
-import { attestation } from '../verification/result.ts'
 import { LIMITS, tierLimit } from './tiers.ts'
 import { tellTest, tellTurn } from './watchdog-alerts.ts'
 import {
@@ -204,13 +203,7 @@ export const testWatchdog = defineAccountExchange({
   errors: ['not_found', 'rate_limited', 'capacity_exceeded'],
   kind: 'exchange',
   input: byName,
-  output: z.strictObject({
-    name: watchdogName,
-    alert: z.strictObject({ id: z.string(), type: z.enum(ALERT_TYPES), event_seq: z.int(), created_at: z.string() }),
-    attestation: attestation.describe(
-      'The receipt: its subject_sha256 is the SHA-256 of the RFC 8785 JSON of the alert.',
-    ),
-  }),
+  output: z.strictObject({ name: watchdogName, ...toldAlert }),
   async run({ name }, { api, caller }) {
     const told = await tellTest(api, caller.accountId, name).catch(overflow)
     if (!told) return missing()

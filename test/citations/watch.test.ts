@@ -5,6 +5,7 @@ import t from 'tap'
 import { verifyAlert } from '../../client/alert.ts'
 import { verifyAttestation } from '../../client/verification.ts'
 import { subjectOf } from '../../server/alerts/format.ts'
+import { testCitationWatch } from '../../server/citations/operations.ts'
 import { checkCitation } from '../../workers/citations/check.ts'
 import { openReceiver } from '../alerts/receiver.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
@@ -249,8 +250,10 @@ t.test('tries of a receiver that fetches nothing are not piled up', async (t) =>
   const body = { source_url: receiver.url('/page', 'page.test'), claim: 'The harbour was opened in 1874.' }
   const { named } = await buy(system, body)
   await call('PUT', '/v1/citation-watch/h', { ...named, webhook_url: receiver.url('/hook', 'hook.test') })
-  const tries = []
-  for (let n = 0; n < 21; n++) tries.push((await call('POST', '/v1/citation-watch/h/test')).status)
+  const first = await call('POST', '/v1/citation-watch/h/test')
+  t.same(testCitationWatch.output.parse(first.body), first.body)
+  const tries = [first.status]
+  for (let n = 1; n < 21; n++) tries.push((await call('POST', '/v1/citation-watch/h/test')).status)
   t.same(tries, [...Array(20).fill(200), 429])
   t.equal((await told(system)).length, 20)
 })
