@@ -1,5 +1,7 @@
-// Watchdogs of an office, and time for them: it goes by when a test says so.
-
+// Watchdogs of an office, and time for them: it goes by when a test says so, and in strides beside which the time that a
+// step of a test takes is nothing.
+import type { Api } from '../../server/context.ts'
+import { type Database, nothing, sql } from '../../server/db/pool.ts'
 import { scanWatchdogs } from '../../workers/alerts/scan.ts'
 import { type Account, type Answer, type Office, openOffice } from './office.ts'
 
@@ -14,14 +16,16 @@ export interface AlertRow {
 }
 
 export interface Kennel extends Office {
-  /** Makes a watchdog of the account, by default one with an interval of 60 and a grace of 10 seconds. */
+  /** Makes a watchdog of the account, by default one with an interval of 60,000 and a grace of 10,000 seconds. */
   guard(owner: Account, name: string, terms?: object): Promise<Answer>
   beat(owner: Account, name: string, body?: object): Promise<Answer>
   show(owner: Account, name: string): Promise<Answer['body']>
   /** As if so much more time had gone by for the watchdogs of an account. */
   pass(owner: Account, seconds: number): Promise<void>
-  /** One scan; answers how many alerts it told. */
-  scan(): Promise<number>
+  /** One scan up to now, as if the last had been `step` seconds ago, by default one; answers how many alerts it told. */
+  scan(step?: number, tools?: Api): Promise<number>
+  /** One scan up to a second after the last, however long ago that was: so a pause of a few seconds is still on. */
+  scanAgain(): Promise<number>
   /** What went into the outbox for one watchdog, in order. */
   alerts(owner: Account, name: string): Promise<AlertRow[]>
 }
@@ -44,7 +48,7 @@ export async function openKennel(): Promise<Kennel> {
     ...office,
     guard: (owner, name, terms) =>
       owner.call('PUT', `/v1/watchdog/${name}`, {
-        body: { interval_s: 60, grace_s: 10, webhook_url: HOOK, ...terms },
+        body: { interval_s: 60_000, grace_s: 10_000, webhook_url: HOOK, ...terms },
       }),
     beat: (owner, name, body) => owner.call('POST', `/v1/heartbeat/${name}`, { body }),
     show: async (owner, name) => (await owner.call('GET', `/v1/watchdog/${name}`)).body,
@@ -55,16 +59,9 @@ export async function openKennel(): Promise<Kennel> {
         [owner.handle, seconds],
       )
     },
-    async scan() {
-      for (;;) {
-        // Up to now, and as if the last scan had been a moment ago.
-        await tables.query(`
-          update watchdog_scans set open_at = clock_timestamp(), seen_at = clock_timestamp() - interval '1 second'`)
-        const told = await scanWatchdogs(api)
-        // Null: the API process was just saying that it is there.
-        if (told !== null) return told
-      }
-    },
+    scan: (step = 1, tools = api) =>
+      scanAt(tools, sql.fragment`open_at = now(), seen_at = now() - ${step} * interval '1 second'`),
+    scanAgain: () => scanAt(api, sql.fragment`open_at = seen_at + interval '1 second'`),
     async alerts(owner, name) {
       const { rows } = await tables.query(
         `select a.event_seq::int, a.type, a.body::json body, a.serial::int from alerts a
@@ -76,4 +73,16 @@ export async function openKennel(): Promise<Kennel> {
     },
     [Symbol.asyncDispose]: () => office[Symbol.asyncDispose](),
   }
+}
+
+/** The clock of the scans is set in the transaction that takes the step, so that no process says in between that it is there. */
+async function scanAt({ db, ...tools }: Api, clock: ReturnType<typeof sql.fragment>): Promise<number> {
+  const transaction: Database['transaction'] = (work, retries) =>
+    db.transaction(async (tx) => {
+      await tx.query(sql.type(nothing)`update watchdog_scans set ${clock}`)
+      return work(tx)
+    }, retries)
+  const told = await scanWatchdogs({ ...tools, db: { ...db, transaction } })
+  if (told === null) throw new Error('there was no step to take')
+  return told
 }

@@ -12,19 +12,20 @@ const countBy = (answers: Answer[]) =>
   Object.fromEntries(
     Object.entries(Object.groupBy(answers, ({ status }) => status)).map(([status, group]) => [status, group?.length]),
   )
-const seconds = (later: string, earlier: string) => Math.round((Date.parse(later) - Date.parse(earlier)) / 1000)
+/** To the millisecond: only for moments that come from one reading of the clock. */
+const seconds = (later: string, earlier: string) => (Date.parse(later) - Date.parse(earlier)) / 1000
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 
 t.test('made and changed: the clock starts with the first PUT and goes on through the others', async (t) => {
   const account = await kennel.register({ handle: 'kelby' })
-  const made = await account.call('PUT', '/v1/watchdog/nightly', { body: { interval_s: 300, webhook_url: HOOK } })
+  const made = await account.call('PUT', '/v1/watchdog/nightly', { body: { interval_s: 300_000, webhook_url: HOOK } })
   t.equal(made.status, 201)
   const { webhook_secret, ...watchdog } = made.body
   t.match(webhook_secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
   t.same(watchdog, {
     name: 'nightly',
-    interval_s: 300,
-    grace_s: 30,
+    interval_s: 300_000,
+    grace_s: 30_000,
     alert_after: 1,
     remind_every_s: null,
     state: 'new',
@@ -41,19 +42,20 @@ t.test('made and changed: the clock starts with the first PUT and goes on throug
     server_now: watchdog.server_now,
   })
   for (const moment of [watchdog.due_at, watchdog.created_at, watchdog.server_now]) t.match(moment, MOMENT)
-  t.equal(seconds(watchdog.due_at, watchdog.created_at), 300)
+  t.equal(seconds(watchdog.due_at, watchdog.created_at), 300_000)
 
-  const again = await account.call('PUT', '/v1/watchdog/nightly', { body: { interval_s: 300, webhook_url: HOOK } })
+  const again = await account.call('PUT', '/v1/watchdog/nightly', { body: { interval_s: 300_000, webhook_url: HOOK } })
   t.equal(again.status, 200)
   t.same(again.body, { ...watchdog, server_now: again.body.server_now }, 'the same again, and no secret')
 
-  await pass(account, 100)
-  const { body } = await guard(account, 'nightly', { interval_s: 200, grace_s: 0, alert_after: 3, remind_every_s: 60 })
-  t.match(body, { interval_s: 200, grace_s: 0, alert_after: 3, remind_every_s: 60, state: 'new' })
-  t.equal(seconds(body.due_at, body.server_now), 100, 'counted from when it was made')
+  await pass(account, 100_000)
+  const terms = { interval_s: 200_000, grace_s: 0, alert_after: 3, remind_every_s: 60 }
+  const { body } = await guard(account, 'nightly', terms)
+  t.match(body, { ...terms, state: 'new' })
+  t.equal(seconds(body.due_at, watchdog.due_at), -100_000 - 100_000, 'counted from when it was made')
   const shown = await show(account, 'nightly')
   t.same(shown, { ...body, server_now: shown.server_now })
-  t.match((await account.call('GET', '/v1/watchdog')).body, { watchdogs: [{ name: 'nightly', interval_s: 200 }] })
+  t.match((await account.call('GET', '/v1/watchdog')).body, { watchdogs: [{ name: 'nightly', interval_s: 200_000 }] })
   t.match((await account.call('GET', '/v1/usage')).body.used, { watchdogs: 1 })
 })
 
@@ -163,20 +165,20 @@ t.test('thirty at once, through two processes: exactly one', async (t) => {
 
 t.test('a heartbeat puts the deadline off by an interval', async (t) => {
   const account = await kennel.register()
-  await guard(account, 'w')
-  await pass(account, 50)
-  t.equal(seconds((await show(account, 'w')).due_at, (await show(account, 'w')).server_now), 10)
+  const { created_at } = (await guard(account, 'w')).body
+  await pass(account, 50_000)
+  t.equal(seconds((await show(account, 'w')).due_at, created_at), 10_000)
   const answer = await beat(account, 'w')
   t.equal(answer.status, 200)
   const { due_at, server_now } = answer.body
   t.same(answer.body, { name: 'w', state: 'up', due_at, server_now })
-  t.equal(seconds(due_at, server_now), 60)
+  t.equal(seconds(due_at, server_now), 60_000)
   t.equal(answer.headers.get('cache-control'), 'no-store')
   t.match(await show(account, 'w'), { state: 'up', beats: 1, last_heartbeat_at: server_now, due_at })
-  t.equal((await guard(account, 'w', { interval_s: 120 })).body.due_at > due_at, true)
+  t.equal(seconds((await guard(account, 'w', { interval_s: 120_000 })).body.due_at, due_at), 60_000)
   t.match(await show(account, 'w'), { beats: 1, last_heartbeat_at: server_now }, 'a change forgets no heartbeat')
 
-  await pass(account, 121)
+  await pass(account, 121_000)
   t.equal((await show(account, 'w')).state, 'late')
   t.equal((await beat(account, 'w', { note: 'slow \u{1F40C}' })).body.state, 'up')
   t.match(await show(account, 'w'), { beats: 2, note: 'slow \u{1F40C}' })
@@ -255,16 +257,20 @@ t.test('paused nothing is due; resumed the clock starts afresh', async (t) => {
   const pause = (body: object) => account.call('POST', '/v1/watchdog/w/pause', { body })
   await guard(account, 'w')
   await beat(account, 'w')
-  await pass(account, 55)
+  await pass(account, 55_000)
   t.match((await pause({ paused: true })).body, { state: 'paused', due_at: null, paused_until: null })
   t.match((await beat(account, 'w')).body, { state: 'paused', due_at: null }, 'a heartbeat does not resume it')
-  t.match((await guard(account, 'w', { interval_s: 90 })).body, { state: 'paused', due_at: null, beats: 2 })
-  await pass(account, 1000)
+  t.match((await guard(account, 'w', { interval_s: 90_000 })).body, { state: 'paused', due_at: null, beats: 2 })
+  await pass(account, 1_000_000)
   const resumed = (await pause({ paused: false })).body
   t.equal(resumed.state, 'up')
-  t.equal(seconds(resumed.due_at, resumed.server_now), 90)
-  await pass(account, 30)
-  t.equal(seconds((await pause({ paused: false })).body.due_at, resumed.due_at), -30, 'once resumed its clock goes on')
+  t.equal(seconds(resumed.due_at, resumed.server_now), 90_000)
+  await pass(account, 30_000)
+  t.equal(
+    seconds((await pause({ paused: false })).body.due_at, resumed.due_at),
+    -30_000,
+    'once resumed its clock goes on',
+  )
 
   const until = new Date(Date.now() + 3_600_000).toISOString()
   t.equal(Date.parse((await pause({ paused: true, until })).body.paused_until), Date.parse(until))
