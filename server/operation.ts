@@ -1,8 +1,10 @@
 // An operation is one thing a caller can ask, as data and a function. HTTP routes, the OpenAPI document and every other
 // protocol are made from these, so none of them is written by hand, and none can forget a limit or the output check.
+import { randomInt } from 'node:crypto'
 import type { z } from 'zod'
 import { authenticate, type Caller, requireScope, type Scope } from './auth.ts'
 import type { Api } from './context.ts'
+import { BatchOverflow } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'
 import { AppError, type ErrorCode } from './errors.ts'
 import type { State } from './verification/request.ts'
@@ -156,6 +158,18 @@ function checkOutput(schema: z.ZodType, answer: unknown): unknown {
   if (!(answer instanceof Reply)) return schema.parse(answer)
   if (answer.body instanceof Buffer) return answer
   return new Reply(schema.parse(answer.body), { status: answer.status, headers: answer.headers })
+}
+
+/** Longest wait that is advised when too much is waiting, in seconds; callers are spread over it. */
+const MAX_RETRY_AFTER = 4
+
+/** For `catch`: what a full queue throws becomes AppError `capacity_exceeded`, anything else goes on as it is. */
+export function refuseOverflow(error: unknown): never {
+  if (!(error instanceof BatchOverflow)) throw error
+  throw new AppError('capacity_exceeded', 'More is waiting than can be taken on.', {
+    cause: error,
+    headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },
+  })
 }
 
 const MAX_ISSUES = 5

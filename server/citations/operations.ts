@@ -6,10 +6,9 @@ import { requireRoom } from '../alerts/outbox.ts'
 import { deleteWebhook, insertWebhook, readWebhookUrl, updateWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
 import { LIMITS, tierLimit } from '../control/tiers.ts'
-import { BatchOverflow } from '../db/batch.ts'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
+import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
 import { Refused } from '../receipts/chain.ts'
 import { sha256 } from '../receipts/format.ts'
 import { isRecoveryToken } from '../verification/recovery.ts'
@@ -241,7 +240,7 @@ export const testCitationWatch = defineAccountExchange({
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const watch = await transact(api.db, (tx) => findTestable(tx, caller.accountId, name), { readOnly: true })
       const entry = tellTest(watch, api.now())
-      const appended = await append(api, entry)
+      const appended = await api.chain.append(entry).catch(refuseOverflow)
       if (appended instanceof Refused) continue
       const { alertId, alert } = entry.companion.item
       const { type, timestamp: created_at, data } = alert
@@ -251,7 +250,9 @@ export const testCitationWatch = defineAccountExchange({
         attestation: appended.attestation,
       })
     }
-    throw crowded('The citation watch keeps changing. Try again.')
+    throw new AppError('capacity_exceeded', 'The citation watch keeps changing. Try again.', {
+      headers: { 'retry-after': '1' },
+    })
   },
 })
 
@@ -261,19 +262,6 @@ async function findTestable(tx: Tx, accountId: string, name: string): Promise<Ci
   const watch = await findWatch(tx, accountId, name)
   await requireRoom(tx, watch.webhook_id)
   return watch
-}
-
-async function append(api: Api, entry: ReturnType<typeof tellTest>) {
-  try {
-    return await api.chain.append(entry)
-  } catch (error) {
-    if (!(error instanceof BatchOverflow)) throw error
-    throw crowded('More receipts are waiting than can be taken on.', error)
-  }
-}
-
-function crowded(message: string, cause?: unknown) {
-  return new AppError('capacity_exceeded', message, { cause, headers: { 'retry-after': '1' } })
 }
 
 function describe(watch: CitationWatch): z.output<typeof watchOutput> {

@@ -1,10 +1,9 @@
 // What may be asked of leases. Grants, renewals and revocations are receipts too, so who could act when can be audited.
 import { z } from 'zod'
 import type { Api } from '../context.ts'
-import { BatchOverflow } from '../db/batch.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
+import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
 import { findAttestation } from '../receipts/archive.ts'
 import { type Appended, Refused } from '../receipts/chain.ts'
 import type { SigningKey } from '../receipts/format.ts'
@@ -271,22 +270,10 @@ async function append<Act extends Unkeyed<LeaseAct>>(api: Api, label: string, si
 
 type Unkeyed<Act> = Act extends unknown ? Omit<Act, 'keys'> : never
 
-async function appendAct(api: Api, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
-  const subjectSha256 = subjectOf(act.sealed)
-  try {
-    return await api.chain.append({
-      subjectSha256,
-      label,
-      requestedBy: 'lease',
-      companion: { kind: leaseActs, item: act },
-    })
-  } catch (error) {
-    if (!(error instanceof BatchOverflow)) throw error
-    throw new AppError('capacity_exceeded', 'More receipts are waiting than can be taken on.', {
-      cause: error,
-      headers: { 'retry-after': '1' },
-    })
-  }
+function appendAct(api: Api, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
+  const companion = { kind: leaseActs, item: act }
+  const entry = { subjectSha256: subjectOf(act.sealed), label, requestedBy: 'lease', companion }
+  return api.chain.append(entry).catch(refuseOverflow)
 }
 
 function describe(record: LeaseRecord, nowMs: number): z.output<typeof leaseOutput> {

@@ -2,9 +2,8 @@
 import { z } from 'zod'
 import { toldAlert } from '../alerts/operations.ts'
 import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
-import { BatchOverflow } from '../db/batch.ts'
 import { AppError } from '../errors.ts'
-import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
+import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
 import { LIMITS, tierLimit } from './tiers.ts'
 import { tellTest, tellTurn } from './watchdog-alerts.ts'
 import {
@@ -96,7 +95,7 @@ export const sendHeartbeat = defineAccountExchange({
   input: z.strictObject({ name: watchdogName, status: z.enum(['ok', 'fail']).default('ok'), note: note.optional() }),
   output: z.strictObject({ name: watchdogName, state, due_at: z.string().nullable(), server_now: z.string() }),
   async run({ name, status, note = null }, { api, caller }) {
-    const beaten = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(overflow)
+    const beaten = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
     if (!beaten) return missing()
     // The heartbeat counts, whatever becomes of the alert.
     if (beaten.turned) await tellTurn(api, beaten.id)
@@ -104,14 +103,6 @@ export const sendHeartbeat = defineAccountExchange({
     return new Reply({ name, state, due_at, server_now }, { headers: FRESH })
   },
 })
-
-function overflow(error: unknown): never {
-  if (!(error instanceof BatchOverflow)) throw error
-  throw new AppError('capacity_exceeded', 'More is waiting than can be taken on.', {
-    cause: error,
-    headers: { 'retry-after': '1' },
-  })
-}
 
 export const getWatchdog = defineAccountOperation({
   name: 'get_watchdog',
@@ -205,7 +196,7 @@ export const testWatchdog = defineAccountExchange({
   input: byName,
   output: z.strictObject({ name: watchdogName, ...toldAlert }),
   async run({ name }, { api, caller }) {
-    const told = await tellTest(api, caller.accountId, name).catch(overflow)
+    const told = await tellTest(api, caller.accountId, name).catch(refuseOverflow)
     if (!told) return missing()
     const { id, type, alert, attestation } = told
     const { event_seq } = alert.data

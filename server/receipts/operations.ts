@@ -1,15 +1,20 @@
 // What may be asked of receipts: to make one, and to have one back with its proof.
-import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import { LIMITS, secondsToMidnightUtc } from '../control/tiers.ts'
-import { BatchOverflow } from '../db/batch.ts'
 import { AppError } from '../errors.ts'
-import { type AccountCall, defineAccountExchange, defineAccountOperation, defineExchange, Reply } from '../operation.ts'
+import {
+  type AccountCall,
+  defineAccountExchange,
+  defineAccountOperation,
+  defineExchange,
+  Reply,
+  refuseOverflow,
+} from '../operation.ts'
 import { attestation, codePoints, sha256Hex } from '../verification/result.ts'
 import { listAttestations, proveReceipt } from './archive.ts'
-import { type Append, type Appended, type Chain, type Head, Refused } from './chain.ts'
+import { type Head, Refused } from './chain.ts'
 import type { Reader } from './reader.ts'
-import { findByKey, type Submission, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
+import { findByKey, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
 
 export const serial = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
 
@@ -53,12 +58,13 @@ export const createReceipt = defineAccountExchange({
     const { api, caller, credentials } = call
     const key = credentials.idempotencyKey === undefined ? undefined : readKey(credentials.idempotencyKey, input)
     const dailyLimit = LIMITS[caller.tier].receipts_per_day
-    const appended = await append(api.chain, {
+    const entry = {
       subjectSha256: input.subject_sha256,
       label: input.label ?? null,
       requestedBy: caller.handle,
       companion: { kind: submissions, item: { accountId: caller.accountId, dailyLimit, key } },
-    })
+    }
+    const appended = await api.chain.append(entry).catch(refuseOverflow)
     if (appended instanceof Refused) return answerRefused(appended.reason, dailyLimit, key?.hash, call)
     const body = {
       attestation: appended.attestation,
@@ -68,24 +74,6 @@ export const createReceipt = defineAccountExchange({
     return new Reply(body, { status: 201 })
   },
 })
-
-/** Longest wait that is advised when too much is waiting, in seconds; callers are spread over it. */
-const MAX_RETRY_AFTER = 4
-
-async function append(
-  chain: Chain,
-  entry: Append<Submission, SubmissionRefusal>,
-): Promise<Appended | Refused<SubmissionRefusal>> {
-  try {
-    return await chain.append(entry)
-  } catch (error) {
-    if (!(error instanceof BatchOverflow)) throw error
-    throw new AppError('capacity_exceeded', 'More receipts are waiting than can be taken on.', {
-      cause: error,
-      headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },
-    })
-  }
-}
 
 function readKey(given: string, body: unknown) {
   if (/^[\x21-\x7e]{1,255}$/.test(given)) return submissionKey(given, body)

@@ -4,9 +4,8 @@
 // repeats every call unsigned first and signs anew at every 402. No 402 leaves here while a payment may be under way.
 import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { BatchOverflow } from '../db/batch.ts'
 import { AppError } from '../errors.ts'
-import { type Call, defineExchange } from '../operation.ts'
+import { type Call, defineExchange, refuseOverflow } from '../operation.ts'
 import { parsePublicUrl } from '../outbound/url-policy.ts'
 import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
@@ -115,13 +114,15 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
   if (twin) return answerStanding(twin, withoutPayment(call), { replay: true })
   if (call.credentials.withdrawn?.aborted)
     throw new AppError('cancelled', 'The call was taken back. Nothing was charged.')
-  const admitted = await admit(call, {
-    ...admission,
-    quoteTtlSeconds: api.config.quoteTtlSeconds,
-    ...(offer && {
-      payment: { bound: offer.bound, sealFor: (id) => sealPayload(api.secrets.payload, id, offer.payload) },
-    }),
-  })
+  const admitted = await api.admissions
+    .add({
+      ...admission,
+      quoteTtlSeconds: api.config.quoteTtlSeconds,
+      ...(offer && {
+        payment: { bound: offer.bound, sealFor: (id) => sealPayload(api.secrets.payload, id, offer.payload) },
+      }),
+    })
+    .catch(refuseOverflow)
   if (admitted.kind === 'payment_taken') throw paymentTaken()
   const { row: now, accepted } = admitted
   if (now.body_hash !== bodyHash)
@@ -208,18 +209,6 @@ function withoutPayment({ api, credentials }: Call): Call {
 
 function paymentTaken() {
   return new AppError('payment_conflict', 'This payment authorization is bound to another request.')
-}
-
-async function admit({ api }: Call, admission: Parameters<Call['api']['admissions']['add']>[0]) {
-  try {
-    return await api.admissions.add(admission)
-  } catch (error) {
-    if (!(error instanceof BatchOverflow)) throw error
-    throw new AppError('capacity_exceeded', 'More requests are waiting than can be taken on.', {
-      cause: error,
-      headers: { 'retry-after': '2' },
-    })
-  }
 }
 
 function askForPayment(row: RequestView, refusal: AppError | null): VerificationAnswer {

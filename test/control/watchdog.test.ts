@@ -249,7 +249,7 @@ t.test('more heartbeats than can be taken on get 503 and the advice to come back
   const answer = await beat(account, 'w')
   t.equal(answer.status, 503)
   t.match(answer.body.error, { code: 'capacity_exceeded', retryable: true })
-  t.equal(answer.headers.get('retry-after'), '1')
+  t.match(answer.headers.get('retry-after'), /^[1-4]$/)
 })
 
 t.test('paused nothing is due; resumed the clock starts afresh', async (t) => {

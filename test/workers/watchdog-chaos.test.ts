@@ -8,7 +8,7 @@ t.test('workers are killed while watchdogs fall silent and come back', async (t)
   await using lab = await openLab({ quick: true, profile: undefined, databaseUrl: process.env.TEST_DATABASE_URL ?? '' })
   const { missing, wrong, misdelivered, ...report } = await runWatchdogChaos(lab, {
     watchdogs: 200,
-    // So few watchdogs each that a living one is heard from in time, however long a single heartbeat takes.
+    // Ten watchdogs each: a living one is heard from in time even if every heartbeat takes two seconds.
     clients: 20,
     oneMortalOf: 4,
     seconds: 6,
