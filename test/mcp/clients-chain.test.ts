@@ -18,9 +18,11 @@ import {
   payByClient,
   post,
   readAnswer,
+  type ToolResult,
   termsOf,
 } from './buyer.ts'
 import { CLIENTS } from './clients.ts'
+import { openInspector } from './inspector.ts'
 
 const PAYMENT = 'x402/payment'
 const KEY = 'service/idempotency-key'
@@ -51,6 +53,21 @@ t.test('on an EVM chain', async (t) => {
     t.match(result.payment, { network: market.chain.network, mode: 'testnet', simulated: false })
     t.match(answer._meta?.['x402/payment-response'], { success: true, transaction: result.payment.transaction })
     t.equal(await spent(), PRICE, name)
+  }
+
+  await using inspector = await openInspector(url)
+  for (const era of ['legacy', 'modern']) {
+    const { wallet, spent } = await openPurse()
+    const args = newArgs(market.system)
+    const key = `${KEY}="${randomUUID()}"`
+    const asked = await inspector.buy(era, args, key)
+    t.equal(asked.code, 5, asked.errors)
+    const payment = await wallet.createPaymentPayload(termsOf(asked.printed?.result as ToolResult))
+    const bought = await inspector.buy(era, args, key, `${PAYMENT}=${JSON.stringify(payment)}`)
+    t.equal(bought.code, 0, bought.errors)
+    const { result } = expectCompleted(t, bought.printed?.result as ToolResult)
+    t.match(result.payment, { network: market.chain.network, mode: 'testnet', simulated: false })
+    t.equal(await spent(), PRICE, `inspector, ${era}`)
   }
 
   const { wallet, spent } = await openPurse()

@@ -4,7 +4,7 @@ import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
-import { expectCompleted, openWallet, TOOL, type ToolResult, termsOf } from './buyer.ts'
+import { expectCompleted, openWallet, type ToolResult, termsOf } from './buyer.ts'
 import { openInspector } from './inspector.ts'
 
 const till = openTill()
@@ -32,17 +32,7 @@ for (const era of ['legacy', 'modern']) {
     system.site.pages.set(path, { body: PAGE })
     const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
     const key = `service/idempotency-key="${randomUUID()}"`
-    const call = (...metadata: string[]) =>
-      run(
-        'tools/call',
-        '--tool-name',
-        TOOL,
-        '--tool-args-json',
-        JSON.stringify(args),
-        '--tool-metadata',
-        key,
-        ...metadata,
-      )
+    const call = (...metadata: string[]) => inspector.buy(era, args, key, ...metadata)
     const asked = await call()
     t.equal(asked.code, 5, 'the tool answered with an error')
     const terms = termsOf(asked.printed?.result as ToolResult)

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { ToolResult } from './buyer.ts'
+import { TOOL, type ToolResult } from './buyer.ts'
 
 const MANIFEST = createRequire(import.meta.url).resolve('@modelcontextprotocol/inspector/package.json')
 
@@ -18,6 +18,8 @@ export interface Inspection {
 
 export interface Inspector extends AsyncDisposable {
   run(...args: string[]): Promise<Inspection>
+  /** Calls the paid tool. @param metadata `name=JSON`, members of `_meta` */
+  buy(era: string, args: object, ...metadata: string[]): Promise<Inspection>
 }
 
 export async function openInspector(url: string): Promise<Inspector> {
@@ -25,20 +27,20 @@ export async function openInspector(url: string): Promise<Inspector> {
   const { bin } = createRequire(import.meta.url)(MANIFEST) as { bin: Record<string, string> }
   const program = join(dirname(MANIFEST), bin['mcp-inspector'] ?? '')
   const fixed = ['--cli', new URL('/mcp', url).href, '--transport', 'http', '--format', 'json']
+  const run = (...args: string[]) =>
+    new Promise<Inspection>((resolve) => {
+      const env = { ...process.env, HOME: home, NODE_OPTIONS: '' }
+      execFile(process.execPath, [program, ...fixed, ...args], { env, maxBuffer: 1 << 24 }, (error, stdout, errors) => {
+        const code = error ? Number(error.code ?? -1) : 0
+        resolve({ code, errors, ...(stdout.trim() && { printed: JSON.parse(stdout) }) })
+      })
+    })
   return {
-    run: (...args) =>
-      new Promise((resolve) => {
-        const env = { ...process.env, HOME: home, NODE_OPTIONS: '' }
-        execFile(
-          process.execPath,
-          [program, ...fixed, ...args],
-          { env, maxBuffer: 1 << 24 },
-          (error, stdout, errors) => {
-            const code = error ? Number(error.code ?? -1) : 0
-            resolve({ code, errors, ...(stdout.trim() && { printed: JSON.parse(stdout) }) })
-          },
-        )
-      }),
+    run,
+    buy(era, args, ...metadata) {
+      const call = ['--tool-name', TOOL, '--tool-args-json', JSON.stringify(args), '--tool-metadata', ...metadata]
+      return run('--protocol-era', era, '--method', 'tools/call', ...call)
+    },
     [Symbol.asyncDispose]: () => rm(home, { recursive: true, force: true }),
   }
 }
