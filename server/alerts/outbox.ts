@@ -34,8 +34,8 @@ export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise
 const MAX_WAITING = 20
 
 /** Throws AppError `rate_limited` while so many alerts wait at a webhook that it is not to be tried with another. */
-export async function requireRoom(tx: Tx, webhookId: string): Promise<void> {
-  const waiting = await tx.oneFirst(sql.type(z.object({ n: z.number() }))`
+export async function requireRoom(db: Tx | Database, webhookId: string): Promise<void> {
+  const waiting = await db.oneFirst(sql.type(z.object({ n: z.number() }))`
     select count(*) n from (
       select from alerts where webhook_id = ${webhookId} and state = 'pending' order by event_seq limit ${MAX_WAITING}) waiting`)
   if (waiting < MAX_WAITING) return

@@ -3,8 +3,16 @@
 import { z } from 'zod'
 import { toldAlert } from '../alerts/operations.ts'
 import { requireRoom } from '../alerts/outbox.ts'
-import { deleteWebhook, insertWebhook, readWebhookUrl, updateWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
+import {
+  deleteWebhook,
+  insertWebhook,
+  readWebhookUrl,
+  updateWebhookUrl,
+  WEBHOOK_STATES,
+  webhookSecret,
+} from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
+import { lockAccount } from '../control/accounts.ts'
 import { LIMITS, tierLimit } from '../control/tiers.ts'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -26,7 +34,6 @@ import {
   hastenCheck,
   insertWatch,
   listWatches,
-  lockAccount,
   MAX_EVERY_HOURS,
   MIN_EVERY_HOURS,
   seekWatch,
@@ -44,7 +51,7 @@ const watchOutput = z.strictObject({
   evidence_id: z.string(),
   every_hours: z.int(),
   webhook_url: z.string(),
-  webhook_state: z.enum(['active', 'failing', 'disabled']),
+  webhook_state: z.enum(WEBHOOK_STATES),
   state: z.enum(CITATION_STATES),
   failures: z.int().describe('Checks in a row in which the page could not be read.'),
   last_seen: sighting.describe('The observation in which the quote stood last.'),

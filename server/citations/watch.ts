@@ -1,6 +1,8 @@
 // The record of citation watches: a quote that a verification found on a page, to be looked at again every few hours.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { WEBHOOK_STATES } from '../alerts/webhooks.ts'
+import { ownName } from '../control/names.ts'
 import { enqueue } from '../db/jobs.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -9,17 +11,13 @@ import { sha256Hex, timestamp } from '../verification/result.ts'
 export const MIN_EVERY_HOURS = 1
 export const MAX_EVERY_HOURS = 720
 
-export const watchName = z
-  .string()
-  .regex(/^[A-Za-z0-9._-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ -')
-  .describe('Name of the citation watch.')
+export const watchName = ownName.describe('Name of the citation watch.')
 
 export const CITATION_STATES = ['present', 'changed', 'vanished'] as const
 export type CitationState = (typeof CITATION_STATES)[number]
 
 /** One look at a page that could be read. */
-export const observed = z.strictObject({ checked_at: timestamp, content_sha256: sha256Hex, text_sha256: sha256Hex })
-export type Observed = z.output<typeof observed>
+const observed = z.strictObject({ checked_at: timestamp, content_sha256: sha256Hex, text_sha256: sha256Hex })
 
 /** Where a passage stands in the text, in code points. */
 const place = { start: z.int().min(0), end: z.int().min(1) }
@@ -29,7 +27,7 @@ export const sighting = observed.extend(place)
 export type Sighting = z.output<typeof sighting>
 
 /** The passage that is most like a quote that is no more. */
-export const nearest = z.strictObject({
+const nearest = z.strictObject({
   quote: z.string(),
   quote_sha256: sha256Hex,
   ...place,
@@ -52,7 +50,7 @@ const watchRow = z.object({
   name: z.string(),
   webhook_id: z.string(),
   webhook_url: z.string(),
-  webhook_state: z.enum(['active', 'failing', 'disabled']),
+  webhook_state: z.enum(WEBHOOK_STATES),
   secret_version: z.number(),
   request_id: z.string(),
   evidence_id: z.string(),
@@ -100,11 +98,6 @@ export function findWatchById(db: Database, id: string): Promise<CitationWatch |
 /** By name. */
 export function listWatches(tx: Tx, accountId: string) {
   return tx.any(sql.type(watchRow)`${watches} where c.account_id = ${accountId} order by c.name collate "C"`)
-}
-
-/** New watches of one account are made one at a time, or two at once could both be the last that is allowed. */
-export async function lockAccount(tx: Tx, accountId: string): Promise<void> {
-  await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)
 }
 
 export function countWatches(tx: Tx, accountId: string): Promise<number> {

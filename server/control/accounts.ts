@@ -28,6 +28,14 @@ export async function insertAccount(tx: Tx, handle: string): Promise<{ accountId
   return { accountId, apiKey }
 }
 
+/**
+ * New things that a tier limits are made one at a time for each account, or two at once could both be the last that is
+ * allowed. The account's row is the lock.
+ */
+export async function lockAccount(tx: Tx, accountId: string): Promise<void> {
+  await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)
+}
+
 export async function insertApiKey(
   tx: Tx,
   key: { accountId: string; kind: KeyKind; label: string | null; expiresAt?: Date },

@@ -5,13 +5,12 @@ import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
+import { lockAccount } from './accounts.ts'
+import { ownName } from './names.ts'
 
 export const MAX_SLOT_BYTES = 65_536
 
-export const slotName = z
-  .string()
-  .regex(/^[A-Za-z0-9._-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ -')
-  .describe('Name of the slot.')
+export const slotName = ownName.describe('Name of the slot.')
 
 export const slotRow = z.strictObject({
   slot: z.string(),
@@ -105,12 +104,9 @@ function lockSlot(tx: Tx, accountId: string, slot: string): Promise<Slot | null>
     select ${slotColumns} from journal_slots where account_id = ${accountId} and slot = ${slot} for update`)
 }
 
-/**
- * New slots of one account are made one at a time, or two at once could both be the last that is allowed. The account's
- * row is the lock; whoever had it before us may have made this very slot.
- */
+/** Whoever had the lock before us may have made this very slot. */
 async function lockAbsence(tx: Tx, accountId: string, slot: string): Promise<Slot | null> {
-  await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)
+  await lockAccount(tx, accountId)
   return lockSlot(tx, accountId, slot)
 }
 

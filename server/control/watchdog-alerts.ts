@@ -5,7 +5,7 @@
 // heartbeat that came in between has won.
 import { z } from 'zod'
 import { type Alert, type AlertType, makeAlertId, sealAlert, subjectOf } from '../alerts/format.ts'
-import { insertAlerts } from '../alerts/outbox.ts'
+import { insertAlerts, requireRoom } from '../alerts/outbox.ts'
 import type { Core } from '../context.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -158,8 +158,6 @@ export async function tellTurn({ db, chain, log }: Pick<Core, 'db' | 'chain' | '
 }
 
 const MAX_ATTEMPTS = 5
-/** Tests that nobody fetches are not piled up. */
-const MAX_WAITING = 20
 
 /**
  * A test alert, by the way of every other. Null where there is no such watchdog. Throws `rate_limited` while too many
@@ -167,12 +165,10 @@ const MAX_WAITING = 20
  */
 export async function tellTest({ db, chain }: Pick<Core, 'db' | 'chain'>, accountId: string, name: string) {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    const seen = await db.maybeOne(sql.prepared('find_watchdog_to_test', standingRow.extend({ waiting: z.int() }))`
-      select ${standingColumns},
-        (select count(*) from alerts a where a.webhook_id = w.webhook_id and a.state = 'pending') waiting
-      from watchdogs w where w.account_id = ${accountId} and w.name = ${name}`)
+    const seen = await db.maybeOne(sql.prepared('find_watchdog_to_test', standingRow)`
+      select ${standingColumns} from watchdogs w where w.account_id = ${accountId} and w.name = ${name}`)
     if (!seen) return null
-    if (seen.waiting >= MAX_WAITING) throw new AppError('rate_limited', TOO_MANY, { headers: { 'retry-after': '60' } })
+    await requireRoom(db, seen.webhook_id)
     const telling = test(seen)
     const appended = await tell(chain, telling)
     if (!(appended instanceof Refused)) return { ...telling, attestation: appended.attestation }
@@ -181,8 +177,6 @@ export async function tellTest({ db, chain }: Pick<Core, 'db' | 'chain'>, accoun
     headers: { 'retry-after': '1' },
   })
 }
-
-const TOO_MANY = `${MAX_WAITING} alerts are waiting for this receiver already.`
 
 const watchdogAlerts: Companion<Telling, 'changed'> = {
   async admit(tx, items) {

@@ -3,16 +3,15 @@
 // looking, and what there is to tell is told by watchdog-alerts.ts.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { deleteWebhook, insertWebhook, updateWebhookUrl } from '../alerts/webhooks.ts'
+import { deleteWebhook, insertWebhook, updateWebhookUrl, WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
+import { lockAccount } from './accounts.ts'
+import { ownName } from './names.ts'
 
 export const WATCHDOG_STATES = ['new', 'up', 'late', 'down', 'paused'] as const
 
-export const watchdogName = z
-  .string()
-  .regex(/^[A-Za-z0-9._-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ -')
-  .describe('Name of the watchdog.')
+export const watchdogName = ownName.describe('Name of the watchdog.')
 
 /** What is expected, and what happens when it does not come. */
 export interface Terms {
@@ -39,7 +38,7 @@ export const watchdogRow = z.object({
   created_at: z.string(),
   webhook_id: z.string(),
   webhook_url: z.string(),
-  webhook_state: z.enum(['active', 'failing', 'disabled']),
+  webhook_state: z.enum(WEBHOOK_STATES),
   secret_version: z.int(),
   server_now: z.string(),
 })
@@ -164,12 +163,9 @@ function lockWatchdog(tx: Tx, accountId: string, name: string) {
     select id, webhook_id from watchdogs where account_id = ${accountId} and name = ${name} for update`)
 }
 
-/**
- * New watchdogs of one account are made one at a time, or two at once could both be the last that is allowed. The account's
- * row is the lock; whoever had it before us may have made this very one.
- */
+/** Whoever had the lock before us may have made this very one. */
 async function lockAbsence(tx: Tx, accountId: string, name: string) {
-  await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)
+  await lockAccount(tx, accountId)
   return lockWatchdog(tx, accountId, name)
 }
 

@@ -2,8 +2,9 @@
 import t from 'tap'
 import { CONCERNING } from '../../server/billing/events.ts'
 import { inspectBilling } from '../../server/billing/inspection.ts'
-import { ConfigError, describeConfig, readConfig } from '../../server/config.ts'
+import { describeConfig, readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
+import { problemsOf } from '../problems.ts'
 import { openStripeServer, PRICES, SECRET_KEY, WEBHOOK_SECRET } from './stripe-server.ts'
 
 const stripe = await openStripeServer()
@@ -12,16 +13,6 @@ const LIVE = {
   PAYMENT_MODE: 'testnet',
   SIGNING_SEED: '00'.repeat(32),
   PAY_TO_EVM: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
-}
-
-function problemsOf(env: Record<string, string>): readonly string[] {
-  try {
-    readConfig(env)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
 }
 
 t.test('half a setup', async (t) => {

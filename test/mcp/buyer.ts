@@ -9,6 +9,11 @@ import { checkNonCompleted, checkResult, type NonCompleted, type Result } from '
 import { envelope } from './caller.ts'
 
 export const TOOL = 'service_verify_source'
+/** Members of `_meta`. */
+export const KEY = 'service/idempotency-key'
+export const PAYMENT = 'x402/payment'
+export const TOKEN = 'service/recovery-token'
+export const REPLAYED = 'service/replayed'
 
 export interface ToolResult {
   content: { type: string; text: string }[]

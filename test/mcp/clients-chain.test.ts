@@ -14,7 +14,9 @@ import {
   callTool,
   expectCompleted,
   expectNonCompleted,
+  KEY,
   type Manner,
+  PAYMENT,
   payByClient,
   post,
   readAnswer,
@@ -24,8 +26,6 @@ import {
 import { CLIENTS } from './clients.ts'
 import { openInspector } from './inspector.ts'
 
-const PAYMENT = 'x402/payment'
-const KEY = 'service/idempotency-key'
 const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
 
 function newArgs({ site }: System) {

@@ -13,7 +13,9 @@ import {
   callTool,
   expectCompleted,
   expectNonCompleted,
+  KEY,
   type Manner,
+  PAYMENT,
   post,
   readAnswer,
   sign,
@@ -21,8 +23,6 @@ import {
   termsOf,
 } from './buyer.ts'
 
-const KEY = 'service/idempotency-key'
-const PAYMENT = 'x402/payment'
 const EXTENSION = 'io.modelcontextprotocol/tasks'
 const TASKS: Manner = { modern: true, capabilities: { extensions: { [EXTENSION]: {} } } }
 

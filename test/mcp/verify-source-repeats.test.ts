@@ -9,17 +9,16 @@ import {
   callTool,
   expectCompleted,
   expectNonCompleted,
+  KEY,
   openWallet,
+  PAYMENT,
   payByClient,
+  REPLAYED,
   sign,
+  TOKEN,
   type ToolResult,
   termsOf,
 } from './buyer.ts'
-
-const KEY = 'service/idempotency-key'
-const PAYMENT = 'x402/payment'
-const TOKEN = 'service/recovery-token'
-const REPLAYED = 'service/replayed'
 
 const till = openTill()
 const system = await startSystem({ overrides: { facilitator: till } })

@@ -4,12 +4,9 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
 import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
-import { callTool, type Manner, post, readAnswer, sign, TOOL } from './buyer.ts'
+import { callTool, KEY, type Manner, PAYMENT, post, readAnswer, sign, TOKEN, TOOL } from './buyer.ts'
 import { envelope } from './caller.ts'
 
-const KEY = 'service/idempotency-key'
-const PAYMENT = 'x402/payment'
-const TOKEN = 'service/recovery-token'
 const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
 
 const till = openTill()

@@ -10,17 +10,16 @@ import {
   callTool,
   expectCompleted,
   expectNonCompleted,
+  KEY,
   type Manner,
   type Message,
   messagesOf,
+  PAYMENT,
   post,
   sign,
   TOOL,
   type ToolResult,
 } from './buyer.ts'
-
-const KEY = 'service/idempotency-key'
-const PAYMENT = 'x402/payment'
 
 const till = openTill()
 /** What verification of a payment waits for, one entry for each. */

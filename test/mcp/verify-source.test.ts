@@ -7,19 +7,18 @@ import {
   callTool,
   expectCompleted,
   expectNonCompleted,
+  KEY,
   openWallet,
+  PAYMENT,
   post,
+  REPLAYED,
   readAnswer,
   sign,
+  TOKEN,
   TOOL,
   type ToolResult,
   termsOf,
 } from './buyer.ts'
-
-const KEY = 'service/idempotency-key'
-const PAYMENT = 'x402/payment'
-const TOKEN = 'service/recovery-token'
-const REPLAYED = 'service/replayed'
 
 const till = openTill()
 const system = await startSystem({ overrides: { facilitator: till } })

@@ -3,12 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { ConfigError, readConfig } from '../../server/config.ts'
+import { readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
 import { inspectPayments, openLiveFacilitator, type PaymentConfig } from '../../server/payments/facilitator.ts'
 import { PaymentSetupError } from '../../server/payments/inspection.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { type Heard, startChild } from '../children.ts'
+import { problemsOf } from '../problems.ts'
 import { openEvmChain } from './evm-chain.ts'
 import { openFacilitatorRig } from './evm-facilitator.ts'
 import { openLogBook } from './log-book.ts'
@@ -20,16 +21,6 @@ const MAINNET = {
   PAY_TO_EVM,
   CDP_API_KEY_ID: 'key-1',
   CDP_API_KEY_SECRET: randomBytes(64).toString('base64'),
-}
-
-function problemsOf(env: Record<string, string>): readonly string[] {
-  try {
-    readConfig(env)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
 }
 
 t.test('mainnet mode names everything that is missing', async (t) => {
