@@ -132,6 +132,11 @@ export const variables = {
     default: '32',
     about: 'Verifications one worker process has under way at once',
   },
+  WORKER_FETCHES: {
+    schema: z.coerce.number().int().min(0).max(4096),
+    default: '256',
+    about: 'Slow fetches one worker process holds beside them',
+  },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
     default: 'info',
@@ -211,6 +216,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     witnesses: values.WITNESSES ? readWitnesses(values.WITNESSES) : [],
     operatorToken: values.OPERATOR_TOKEN,
     workerConcurrency: values.WORKER_CONCURRENCY,
+    workerFetches: values.WORKER_FETCHES,
     logLevel: values.LOG_LEVEL,
     verificationEnabled: values.VERIFICATION_ENABLED,
     mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,

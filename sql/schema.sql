@@ -227,12 +227,28 @@ create unlogged table origin_visits (
   id uuid not null,
   origin text not null,
   until timestamp with time zone not null,
+  job_key text,
   constraint origin_visits_pkey PRIMARY KEY (id)
+);
+
+create unlogged table origin_waits (
+  job_key text not null,
+  origin text not null,
+  job json not null,
+  tried boolean not null,
+  since timestamp with time zone not null,
+  constraint origin_waits_pkey PRIMARY KEY (job_key)
 );
 
 create unlogged table origins (
   origin text not null,
   next_at timestamp with time zone not null default now(),
+  blocked_until timestamp with time zone,
+  asked_status integer,
+  asked_seconds double precision,
+  blocked_by bytea,
+  constraint origins_check CHECK (((blocked_until IS NULL) = (asked_status IS NULL))),
+  constraint origins_check1 CHECK (((asked_status IS NULL) = (asked_seconds IS NULL))),
   constraint origins_pkey PRIMARY KEY (origin)
 );
 
@@ -416,6 +432,7 @@ create table verification_requests (
   result bytea storage external,
   settlement_header text,
   settlement_intent json,
+  waiting json,
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
   constraint verification_requests_check1 CHECK (((state <> ALL (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text])) OR (payment_sealed IS NOT NULL))),
@@ -535,6 +552,7 @@ CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms,
 CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
+CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);

@@ -11,6 +11,8 @@ export interface Queue extends AsyncDisposable {
    * sent, whether a job woke their courier or not; retries of alerts come when the outbox says so.
    */
   pass(): Promise<number>
+  /** Does the jobs that are due, and no others. */
+  work(): Promise<void>
   /** Passes until no job is left that would still be tried. */
   drain(): Promise<void>
 }
@@ -22,16 +24,18 @@ export function openQueue(work: Work): Queue {
   const courier = openCourier(work)
   const taskList = buildTasks(work, courier)
   const logger = new Logger(() => () => {})
+  const runDue = () => runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
   const pass = async () => {
     const { rowCount } = await pool.query(`
       update graphile_worker._private_jobs set run_at = now() where locked_at is null and attempts < max_attempts`)
-    if (rowCount) await runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
+    if (rowCount) await runDue()
     courier.wake()
     await courier.idle()
     return rowCount ?? 0
   }
   return {
     pass,
+    work: runDue,
     async drain() {
       while (await pass());
     },

@@ -13,9 +13,6 @@ export interface HttpAnswer {
   body: unknown
 }
 
-/** Seconds after which asking again is worth it. */
-const RETRY_AFTER = { processing: '1', settlement_unknown: '3' } as const
-
 /** Statuses these routes may leave with; anything else a framework or a parser comes up with is mapped onto them. */
 const STATUSES = new Set([200, 202, 400, 402, 404, 409, 410, 415, 422, 429, 503])
 
@@ -38,7 +35,7 @@ export function renderAnswer(answer: VerificationAnswer, api: Api, options: { re
         status: 202,
         headers: {
           'cache-control': 'no-store',
-          'retry-after': RETRY_AFTER[answer.code],
+          'retry-after': String(answer.retryAfterSeconds),
           location: `${api.baseUrl}/api/agent/v1/requests/${answer.requestId}`,
           ...credentialsOf(answer.requestId, api),
         },

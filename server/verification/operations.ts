@@ -11,6 +11,7 @@ import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
+import { describeWait } from './pending.ts'
 import { isRecoveryToken, isSameToken, recoveryToken } from './recovery.ts'
 import {
   findById,
@@ -34,7 +35,14 @@ export type VerificationAnswer =
       recoveryToken: string
       replay: boolean
     }
-  | { kind: 'pending'; requestId: string; code: 'processing' | 'settlement_unknown'; message: string }
+  | {
+      kind: 'pending'
+      requestId: string
+      code: 'processing' | 'settlement_unknown'
+      message: string
+      /** Seconds after which asking again is worth it. */
+      retryAfterSeconds: number
+    }
   | { kind: 'failed'; requestId: string; error: RequestError }
   | {
       kind: 'payment_required'
@@ -281,20 +289,9 @@ async function awaitOutcome(
   if (!now) throw new Error(`request ${row.id} vanished`)
   if (!WORKING.includes(now.state))
     return now.state === 'unpaid' ? askForPayment(now, null) : answerStanding(now, call, { replay })
-  return { kind: 'pending', requestId: row.id, ...pendingText(now, otherPayment) }
-}
-
-function pendingText(row: RequestView, otherPayment: boolean) {
   const unused = otherPayment ? ' The other payment that came with this call is not used.' : ''
-  if (row.state === 'settling')
-    return {
-      code: 'settlement_unknown' as const,
-      message: `The payment is being settled. Repeat this call, with the same payment if any; never pay anew.${unused}`,
-    }
-  return {
-    code: 'processing' as const,
-    message: `The work is under way. Repeat this call or the recovery URL.${unused}`,
-  }
+  const { message, ...pending } = describeWait(now, { now: api.now(), hasWorker: await api.assessors.hasWorker() })
+  return { kind: 'pending', requestId: row.id, ...pending, message: message + unused }
 }
 
 async function serveResult(id: string, { api }: Call, replay: boolean): Promise<VerificationAnswer> {

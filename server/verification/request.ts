@@ -40,8 +40,9 @@ export type State = (typeof states)[number]
 export const moves: Readonly<Record<State, readonly State[]>> = {
   quoted: ['accepted', 'expired'],
   accepted: ['observed', 'failed'],
-  observed: ['assessed', 'failed'],
-  assessed: ['settling', 'failed'],
+  // A shared observation that has grown too old is made anew.
+  observed: ['observed', 'assessed', 'failed'],
+  assessed: ['observed', 'assessed', 'settling', 'failed'],
   settling: ['settled', 'unpaid'],
   settled: ['completed'],
   completed: ['expired'],
@@ -60,6 +61,18 @@ export type RequestError = z.output<typeof requestError>
 export const storedObservation = z.object({ observation, cache_hit: z.boolean() })
 export type StoredObservation = z.output<typeof storedObservation>
 
+/** Why the work on a request is put off, and until when. */
+export const waiting = z.object({
+  for: z.enum(['origin', 'model', 'settlement']),
+  /** When the request is looked at again at the latest. */
+  until: z.iso.datetime(),
+  /** The host that is waited for. */
+  host: z.string().optional(),
+  /** Seconds the host asked for, as it gave them. */
+  asked_seconds: z.number().optional(),
+})
+export type Waiting = z.output<typeof waiting>
+
 /** A request as a caller meets it: enough to answer with, without the page's text. */
 export const requestView = z.object({
   id: z.uuid(),
@@ -69,11 +82,12 @@ export const requestView = z.object({
   changed_at: z.date(),
   payment: boundPayment.nullable(),
   error: requestError.nullable(),
+  waiting: waiting.nullable(),
 })
 export type RequestView = z.output<typeof requestView>
 
 /** The columns of `requestView`. */
-export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error`
+export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error, waiting`
 
 export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | null> {
   return db.maybeOne(sql.prepared('find_request_by_key', requestView)`
@@ -129,6 +143,8 @@ export const workingRequest = z.object({
   id: z.uuid(),
   state: z.enum(states),
   attempt: z.uuid(),
+  /** When it came to the state it is in. */
+  changed_at: z.date(),
   body: verificationInput,
   payment: boundPayment,
   payment_sealed: z.instanceof(Buffer).nullable(),
@@ -145,9 +161,9 @@ export type WorkingRequest = z.output<typeof workingRequest>
  */
 export function claimRequest(db: Database, id: string, attempt: string): Promise<WorkingRequest | null> {
   return db.maybeOne(sql.prepared('claim_request', workingRequest)`
-    update verification_requests set attempt = ${attempt}
+    update verification_requests set attempt = ${attempt}, waiting = null
     where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
-    returning id, state, attempt, body, payment, payment_sealed, observation stored, assessment,
+    returning id, state, attempt, changed_at, body, payment, payment_sealed, observation stored, assessment,
               settlement_intent intent, settlement`)
 }
 
@@ -187,7 +203,7 @@ export async function advance(
   if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
   const { id, attempt, state: from } = request
   if (!(await steps.add({ id, attempt, from, to, ...added }))) throw new Fenced(`request ${id} left ${from}`)
-  return { ...request, state: to, ...added }
+  return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added }
 }
 
 /**
@@ -202,7 +218,7 @@ export async function writeSteps(db: Database, steps: Step[]): Promise<boolean[]
       update verification_requests r
       set state = t.to_state, changed_at = now(),
           observation = coalesce(t.stored::json, r.observation),
-          assessment = coalesce(t.assessment::json, r.assessment),
+          assessment = case when t.to_state <> 'observed' then coalesce(t.assessment::json, r.assessment) end,
           settlement_intent = coalesce(t.intent::json, r.settlement_intent),
           settlement = coalesce(t.settlement::json, r.settlement),
           payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
@@ -253,7 +269,7 @@ async function endUncharged(tx: Tx, id: string, condition: Fragment, error: Requ
   const failed = await tx.any(sql.type(z.object({ id: z.string() }))`
     with failed as (
       update verification_requests
-      set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null,
+      set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null, waiting = null,
           assessment = null, attempt = null, changed_at = now()
       where id = ${id} and ${condition}
       returning id, payment
@@ -298,6 +314,13 @@ export async function noteTransaction(tx: Tx, request: Pick<WorkingRequest, 'id'
     update verification_requests
     set settlement_intent = jsonb_set(settlement_intent::jsonb, '{transaction}', to_jsonb(${transaction}::text))::json
     where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
+}
+
+/** Keeps what the request waits for, for the answer to its caller. */
+export async function noteWaiting(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, waits: Waiting) {
+  await tx.query(sql.type(nothing)`
+    update verification_requests set waiting = ${JSON.stringify(waits)}::json
+    where id = ${request.id} and attempt = ${request.attempt}`)
 }
 
 /** Forgets what has run out: unpaid quotes, results past retention. What stays answers 410, or the same 422 again. */

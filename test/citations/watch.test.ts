@@ -257,3 +257,23 @@ t.test('tries of a receiver that fetches nothing are not piled up', async (t) =>
   t.same(tries, [...Array(20).fill(200), 429])
   t.equal((await told(system)).length, 20)
 })
+
+t.test('a page cannot silence its own watches: a host that asks for patience counts as unreadable', async (t) => {
+  await using system = await startSystem()
+  const { call } = await openAccount(system)
+  const { named } = await buyHarbour(system)
+  await call('PUT', '/v1/citation-watch/harbour', { ...named, webhook_url: system.site.url('/hook'), every_hours: 6 })
+  system.site.pages.set('/harbour', { status: 429, headers: { 'retry-after': '999999999' }, body: '' })
+  await system.sql('delete from observations')
+  for (let failures = 1; failures <= 3; failures++) {
+    await check(system)
+    const { body } = await call('GET', '/v1/citation-watch/harbour')
+    t.match(body, {
+      last_check: { outcome: 'unreadable', code: 'source_rate_limited', message: /429 .* 999999999 seconds/ },
+      state: failures < 3 ? 'present' : 'vanished',
+    })
+    t.ok(Date.parse(body.next_check_at) < Date.now() + 7 * 3_600_000, `next at ${body.next_check_at}`)
+  }
+  const [alert] = await told(system)
+  t.equal(alert.type, 'citation.vanished')
+})
