@@ -3,13 +3,10 @@
 import type { Outbound } from '../../server/outbound/connection.ts'
 import { type Observation, observation } from '../../server/verification/observation.ts'
 import { LIMITS } from '../../server/verification/result.ts'
-import { extractText, TEXT_PROCEDURE } from '../text/extraction.ts'
+import { extractText } from '../text/extraction.ts'
 import type { Threads } from '../threads.ts'
 import { fetchSource } from './fetch.ts'
-
-/** Counts up when what is fetched, or how, changes; the text's own procedure stands behind it. */
-const RETRIEVAL_PROCEDURE = 'retrieval-1'
-export const OBSERVATION_PROCEDURE = `${RETRIEVAL_PROCEDURE}+${TEXT_PROCEDURE}`
+import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /**
  * Observes one URL. Throws AppError `source_...` when there is nothing to observe; a result that is not of the
