@@ -39,7 +39,11 @@ const DEFAULT_PRICES = '0.10/0.50'
 export const variables = {
   PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 takes a free one' },
   HOST: { schema: z.string().min(1), default: '127.0.0.1', about: 'Address the web process listens on' },
-  BASE_URL: { schema: url, about: 'Public address, for links and payment resources; unset: where it listens' },
+  BASE_URL: {
+    schema: url,
+    about:
+      'Public address, for links and payment resources. Testnet and mainnet require one with https. Unset: where it listens',
+  },
   DATA_DIR: { schema: z.string().min(1), default: '.data', about: 'Folder of the embedded database and the made seed' },
   DATABASE_URL: {
     schema: z.url({ protocol: /^postgres(ql)?$/ }),
@@ -66,7 +70,13 @@ export const variables = {
   PAY_TO_SOLANA: { schema: solanaAddress, about: 'Address on Solana that is paid' },
   EVM_RPC_URL: { schema: url, about: 'JSON-RPC of Base, for reconciliation; unset: a public one', secret: true },
   SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC of Solana, for reconciliation; unset: a public one', secret: true },
-  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Unset: literal assessment', secret: true },
+  ASSESSMENT: {
+    schema: z.enum(['auto', 'literal', 'semantic']),
+    default: 'auto',
+    about:
+      'semantic: a model gives a verdict. literal: no model is asked, and no verdict is given. auto: semantic with ANTHROPIC_API_KEY, else literal; mainnet without a key requires literal',
+  },
+  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the model that assesses', secret: true },
   ANTHROPIC_BASE_URL: { schema: url, about: 'Any server that speaks the Messages API' },
   ANTHROPIC_MODEL: {
     schema: z.string().min(1),
@@ -126,7 +136,11 @@ export const variables = {
     schema: z.string().superRefine(checkWitnesses),
     about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
   },
-  OPERATOR_TOKEN: { schema: z.string().min(16), about: 'Bearer token that /metrics then asks for', secret: true },
+  OPERATOR_TOKEN: {
+    schema: z.string().min(16),
+    about: 'Bearer token of /metrics. Unset: /metrics is open in offline mode and closed in testnet and mainnet',
+    secret: true,
+  },
   WORKER_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
     default: '32',
@@ -183,6 +197,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
   const fixtures = readFixtures(values, problems)
   const signingSeed = readSeed(values, problems)
   if (problems.length > 0) throw new ConfigError(problems)
+  const model = readModel(values)
   return Object.freeze({
     values: Object.freeze(values),
     port: values.PORT,
@@ -198,8 +213,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     cdpKey: readCdpKey(values),
     evmRpcUrl: values.EVM_RPC_URL,
     solanaRpcUrl: values.SOLANA_RPC_URL,
-    model: readModel(values),
+    model,
     assessment: {
+      kind: model ? ('semantic' as const) : ('literal' as const),
       fallback: values.ASSESSMENT_FALLBACK,
       concurrency: values.ASSESSMENT_CONCURRENCY,
       timeoutMs: values.ASSESSMENT_TIMEOUT_SECONDS * 1000,
@@ -223,6 +239,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
 }
 
 export type Config = ReturnType<typeof readConfig>
+/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and nothing is judged. */
+export type AssessmentKind = Config['assessment']['kind']
 
 function readValues(env: Readonly<Record<string, string | undefined>>, problems: string[]): Values {
   const values: Record<string, unknown> = {}
@@ -244,6 +262,9 @@ function contradictions(values: Values): string[] {
     problems.push(`SIGNING_SEED or SIGNING_SEED_FILE is required in ${values.PAYMENT_MODE} mode.`)
   if (live && !values.PAY_TO_EVM && !values.PAY_TO_SOLANA)
     problems.push(`PAY_TO_EVM or PAY_TO_SOLANA is required in ${values.PAYMENT_MODE} mode.`)
+  if (live && !values.BASE_URL?.startsWith('https://'))
+    problems.push(`BASE_URL is required in ${values.PAYMENT_MODE} mode, and must begin with https://.`)
+  problems.push(...assessmentProblems(values))
   for (const name of missingCdpKeys(values))
     problems.push(`${name} is required with the facilitator of Coinbase (FACILITATOR_URL names another).`)
   if (live)
@@ -261,6 +282,16 @@ function contradictions(values: Values): string[] {
   return problems
 }
 
+/** A buyer in mainnet mode must not get quotes without a verdict because a key was forgotten. */
+function assessmentProblems({ ASSESSMENT, ANTHROPIC_API_KEY, PAYMENT_MODE }: Values): string[] {
+  if (ANTHROPIC_API_KEY || ASSESSMENT === 'literal') return []
+  if (ASSESSMENT === 'semantic') return ['ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set.']
+  if (PAYMENT_MODE !== 'mainnet') return []
+  return [
+    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: no model is asked then, and no verdict is sold.',
+  ]
+}
+
 /** The address zero and the likes of it, offline mode's own among them. */
 const NOBODYS_ADDRESS = /^0x0{34}/
 
@@ -275,10 +306,10 @@ function readCdpKey({ CDP_API_KEY_ID: id, CDP_API_KEY_SECRET: secret }: Values):
   return id && secret ? { id, secret } : undefined
 }
 
-/** Undefined where no model can be asked. */
+/** Undefined where no model is asked. */
 function readModel(values: Values) {
   const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
-  if (!apiKey) return undefined
+  if (!apiKey || values.ASSESSMENT === 'literal') return undefined
   const isDefault = values.ANTHROPIC_MODEL === DEFAULT_MODEL && !baseUrl
   const [input, output] = (values.ANTHROPIC_PRICES ?? (isDefault ? DEFAULT_PRICES : '')).split('/').map(Number)
   return {

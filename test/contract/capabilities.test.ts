@@ -231,6 +231,7 @@ t.test('in mainnet mode: exactly the values of the interface', async (t) => {
       PAY_TO_EVM: privateKeyToAccount(`0x${'17'.repeat(32)}`).address,
       PAY_TO_SOLANA: '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM',
       BASE_URL: 'https://verify.example',
+      ASSESSMENT: 'literal',
       FIXTURE_HOSTS: '',
       FIXTURE_CA_FILE: '',
     },
