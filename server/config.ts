@@ -5,6 +5,13 @@ import { z } from 'zod'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
 import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
+import {
+  assessmentProblems,
+  DEFAULT_MODEL,
+  DEFAULT_PRICES,
+  readAssessment,
+  readModel,
+} from './verification/settings.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(0)
@@ -31,10 +38,6 @@ interface Variable {
   about: string
   secret?: true
 }
-
-/** The one the defaults are for: Anthropic's model for work in large numbers. */
-const DEFAULT_MODEL = 'claude-haiku-5-5'
-const DEFAULT_PRICES = '0.10/0.50'
 
 export const variables = {
   PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 takes a free one' },
@@ -197,7 +200,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
   const fixtures = readFixtures(values, problems)
   const signingSeed = readSeed(values, problems)
   if (problems.length > 0) throw new ConfigError(problems)
-  const model = readModel(values)
   return Object.freeze({
     values: Object.freeze(values),
     port: values.PORT,
@@ -213,14 +215,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     cdpKey: readCdpKey(values),
     evmRpcUrl: values.EVM_RPC_URL,
     solanaRpcUrl: values.SOLANA_RPC_URL,
-    model,
-    assessment: {
-      kind: model ? ('semantic' as const) : ('literal' as const),
-      fallback: values.ASSESSMENT_FALLBACK,
-      concurrency: values.ASSESSMENT_CONCURRENCY,
-      timeoutMs: values.ASSESSMENT_TIMEOUT_SECONDS * 1000,
-      windowTokens: values.ASSESSMENT_WINDOW_TOKENS,
-    },
+    model: readModel(values),
+    assessment: readAssessment(values),
     stripe: readStripe(values),
     stripeMissing: missingStripe(values),
     signingSeed,
@@ -239,8 +235,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
 }
 
 export type Config = ReturnType<typeof readConfig>
-/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and nothing is judged. */
-export type AssessmentKind = Config['assessment']['kind']
 
 function readValues(env: Readonly<Record<string, string | undefined>>, problems: string[]): Values {
   const values: Record<string, unknown> = {}
@@ -282,16 +276,6 @@ function contradictions(values: Values): string[] {
   return problems
 }
 
-/** A buyer in mainnet mode must not get quotes without a verdict because a key was forgotten. */
-function assessmentProblems({ ASSESSMENT, ANTHROPIC_API_KEY, PAYMENT_MODE }: Values): string[] {
-  if (ANTHROPIC_API_KEY || ASSESSMENT === 'literal') return []
-  if (ASSESSMENT === 'semantic') return ['ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set.']
-  if (PAYMENT_MODE !== 'mainnet') return []
-  return [
-    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: no model is asked then, and no verdict is sold.',
-  ]
-}
-
 /** The address zero and the likes of it, offline mode's own among them. */
 const NOBODYS_ADDRESS = /^0x0{34}/
 
@@ -304,21 +288,6 @@ function missingCdpKeys(values: Values): string[] {
 
 function readCdpKey({ CDP_API_KEY_ID: id, CDP_API_KEY_SECRET: secret }: Values): CdpKey | undefined {
   return id && secret ? { id, secret } : undefined
-}
-
-/** Undefined where no model is asked. */
-function readModel(values: Values) {
-  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
-  if (!apiKey || values.ASSESSMENT === 'literal') return undefined
-  const isDefault = values.ANTHROPIC_MODEL === DEFAULT_MODEL && !baseUrl
-  const [input, output] = (values.ANTHROPIC_PRICES ?? (isDefault ? DEFAULT_PRICES : '')).split('/').map(Number)
-  return {
-    apiKey,
-    baseUrl,
-    model: values.ANTHROPIC_MODEL,
-    maxTokens: values.ANTHROPIC_MAX_TOKENS,
-    prices: input === undefined || output === undefined ? null : { input, output },
-  }
 }
 
 function readFixtures(values: Values, problems: string[]) {
