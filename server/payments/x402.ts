@@ -8,7 +8,8 @@ import type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleRespon
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { type Payment, PRICE, payment as paymentShape } from '../verification/result.ts'
-import { extensions, readIdentifier, SERVICE } from './discovery.ts'
+import type { AssessmentKind } from '../verification/settings.ts'
+import { extensions, readIdentifier, SERVICE, type Through } from './discovery.ts'
 
 export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse }
 
@@ -116,20 +117,27 @@ export interface Facilitator extends AsyncDisposable {
   resolve(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome | { kind: 'open' }>
 }
 
+/** What is paid for, as its buyer is told. */
+export interface Resource {
+  url: string
+  description: string
+  assessment: AssessmentKind
+}
+
 /** The 402's terms, for header and body alike. @param through the protocol it leaves by */
 export function paymentRequired(
   accepts: readonly PaymentRequirements[],
-  resourceUrl: string,
+  { url, description, assessment }: Resource,
   error: string,
-  through: keyof typeof extensions = 'http',
+  through: Through = 'http',
 ): PaymentRequired {
-  const { description, mimeType, serviceName, tags } = SERVICE
+  const { mimeType, serviceName, tags } = SERVICE
   return {
     x402Version: 2,
     error,
-    resource: { url: resourceUrl, description, mimeType, serviceName, tags: [...tags] },
+    resource: { url, description, mimeType, serviceName, tags: [...tags] },
     accepts: [...accepts],
-    extensions: extensions[through],
+    extensions: extensions[assessment][through],
   }
 }
 

@@ -25,6 +25,7 @@ export async function openMarket(options: { network?: EvmNetwork; overrides?: Li
   const payTo = (await chain.openAccount()).address
   const env = {
     PAYMENT_MODE: 'testnet',
+    BASE_URL: 'https://shop.example',
     FACILITATOR_URL: facilitator.url,
     EVM_RPC_URL: rpc.url,
     PAY_TO_EVM: payTo,

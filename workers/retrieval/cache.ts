@@ -5,7 +5,7 @@ import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '../../server/telemetry.ts'
 import { type Observation, observation as observationShape } from '../../server/verification/observation.ts'
-import { OBSERVATION_PROCEDURE } from './observation.ts'
+import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /** Where entries live: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
 export interface ObservationStore {

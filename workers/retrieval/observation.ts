@@ -3,15 +3,12 @@ import { randomUUID } from 'node:crypto'
 import type { Outbound } from '../../server/outbound/connection.ts'
 import { type Observation, observation } from '../../server/verification/observation.ts'
 import { LIMITS } from '../../server/verification/result.ts'
-import { extractText, TEXT_PROCEDURE } from '../text/extraction.ts'
+import { extractText } from '../text/extraction.ts'
 import type { Threads } from '../threads.ts'
 import { fetchSource } from './fetch.ts'
 import type { BodyMemory, HeldMemory } from './memory.ts'
 import type { Origins } from './origins.ts'
-
-/** Counts up when what is fetched, or how, changes; the text's own procedure stands behind it. */
-const RETRIEVAL_PROCEDURE = 'retrieval-1'
-export const OBSERVATION_PROCEDURE = `${RETRIEVAL_PROCEDURE}+${TEXT_PROCEDURE}`
+import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /** What an observation is made with. */
 export interface Observing {

@@ -2,6 +2,7 @@
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import type { Api } from '../../context.ts'
 import { paymentRequired } from '../../payments/x402.ts'
+import { describeOffer } from '../../verification/offer.ts'
 import type { VerificationAnswer } from '../../verification/operations.ts'
 import { recoveryToken } from '../../verification/recovery.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from '../verification.ts'
@@ -39,7 +40,9 @@ export function renderResult(answer: VerificationAnswer, api: Api, key?: string)
       }
     }
     case 'payment_required': {
-      const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), RESOURCE, answer.message, 'mcp')
+      const { summary, assessment } = describeOffer(api.config)
+      const resource = { url: RESOURCE, description: summary, assessment }
+      const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message, 'mcp')
       return { ...resultOf(terms, repeated), isError: true }
     }
     case 'pending': {
