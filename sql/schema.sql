@@ -26,6 +26,17 @@ create table alert_attempts (
   constraint alert_attempts_pkey PRIMARY KEY (alert_id, attempt)
 );
 
+create table alert_days (
+  day date not null,
+  account_id uuid not null,
+  asked integer not null default 0,
+  found integer not null default 0,
+  constraint alert_days_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint alert_days_asked_check CHECK ((asked >= 0)),
+  constraint alert_days_found_check CHECK ((found >= 0)),
+  constraint alert_days_pkey PRIMARY KEY (day, account_id)
+);
+
 create table alerts (
   id text not null,
   webhook_id uuid not null,
@@ -157,6 +168,7 @@ create table citation_watches (
   check_at timestamp with time zone not null,
   event_seq bigint not null default 0,
   created_at timestamp with time zone not null default now(),
+  flips_full_at timestamp with time zone,
   constraint citation_watches_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint citation_watches_account_id_name_key UNIQUE (account_id, name),
   constraint citation_watches_every_hours_check CHECK (((every_hours >= 1) AND (every_hours <= 720))),
@@ -483,12 +495,18 @@ create table watchdogs (
   check_at timestamp with time zone default now(),
   event_seq bigint not null default 0,
   created_at timestamp with time zone not null default now(),
+  outages_full_at timestamp with time zone,
+  fails_wait_until timestamp with time zone,
+  silent boolean not null default false,
+  coalesced integer not null default 0,
   constraint watchdogs_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint watchdogs_account_id_name_key UNIQUE (account_id, name),
   constraint watchdogs_alert_after_check CHECK (((alert_after >= 1) AND (alert_after <= 100))),
   constraint watchdogs_check CHECK (((state <> 'down'::text) OR (down_since IS NOT NULL))),
   constraint watchdogs_check1 CHECK (((revived_at IS NULL) OR (down_since IS NOT NULL) OR (failed_at IS NOT NULL))),
   constraint watchdogs_check2 CHECK (((paused_until IS NULL) OR (state = 'paused'::text))),
+  constraint watchdogs_check3 CHECK (((NOT silent) OR (failed_at IS NOT NULL))),
+  constraint watchdogs_coalesced_check CHECK ((coalesced >= 0)),
   constraint watchdogs_grace_s_check CHECK (((grace_s >= 0) AND (grace_s <= 2592000))),
   constraint watchdogs_interval_s_check CHECK (((interval_s >= 10) AND (interval_s <= 2592000))),
   constraint watchdogs_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,128}$'::text)),
@@ -512,6 +530,8 @@ create table webhooks (
   slow boolean not null default false,
   sender uuid,
   sending_until timestamp with time zone,
+  domain text,
+  tried boolean not null default false,
   constraint webhooks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint webhooks_check CHECK (((sender IS NULL) = (sending_until IS NULL))),
   constraint webhooks_check1 CHECK (((old_secrets = 0) = (old_secrets_until IS NULL))),

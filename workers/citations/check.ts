@@ -1,7 +1,7 @@
 // One check of a citation watch. What it comes to is written together with the time of the next, and where the state
 // changes, together with the alert. Killed before that, it is made again.
 
-import { tellFlip } from '../../server/citations/flips.ts'
+import { mayFlip, tellFlip } from '../../server/citations/flips.ts'
 import {
   type Check,
   type CitationState,
@@ -91,9 +91,13 @@ async function conclude(watch: CitationWatch, check: Check, work: Work): Promise
   const result = { check, failures, nextInSeconds: Math.round(hours * HOUR * (1 + JITTER * (2 * Math.random() - 1))) }
   const state = stateAfter(watch, check, failures)
   work.log.info({ event: 'citation_checked', outcome: check.outcome, state })
-  if (state === watch.state) await transact(work.db, (tx) => noteCheck(tx, watch, result))
-  else if ((await work.chain.append(tellFlip(watch, state, result))) instanceof Refused)
-    work.log.info({ event: 'citation_overtaken' })
+  if (state !== watch.state && (await mayFlip(work.db, watch))) {
+    const appended = await work.chain.append(tellFlip(watch, state, result))
+    if (!(appended instanceof Refused)) return
+    work.log.info({ event: 'citation_refused', reason: appended.reason })
+  }
+  // After `overtaken` this writes nothing: the number of the event is another by then.
+  await transact(work.db, (tx) => noteCheck(tx, watch, result))
 }
 
 function stateAfter(watch: CitationWatch, check: Check, failures: number): CitationState {
