@@ -24,6 +24,7 @@ const CLAIM = 'The harbour was opened in 1874.'
 const PAYER_ADDRESS = '203.0.113.66'
 const QUOTE_IPV4 = '203.0.113.99'
 const QUOTE_IPV6_NET = '2001:db8:bad:cafe'
+/** Each kind of caller has its own, so that none waits for another here. */
 const CONNECTIONS = 64
 const MAX_ATTEMPTS = 60
 /** All that do not wait as they are told to, together. */
@@ -47,9 +48,10 @@ process.once('message', (order: AttackOrder) => {
 })
 
 async function attack({ origin, drips, authorizations }: AttackOrder) {
-  const pool = new Pool(origin, { connections: CONNECTIONS, pipelining: 1 })
+  const openPool = () => new Pool(origin, { connections: CONNECTIONS, pipelining: 1 })
+  const [payer, quoter, beater] = [openPool(), openPool(), openPool()]
   const wallet = privateKeyToAccount(generatePrivateKey())
-  const payments = await signPayments(pool, wallet, drips)
+  const payments = await signPayments(payer, wallet, drips)
   const going = heard(GO)
   process.send!({ told: 'ready', payer: wallet.address.toLowerCase() } satisfies AttackReady)
   await going
@@ -61,10 +63,10 @@ async function attack({ origin, drips, authorizations }: AttackOrder) {
   const heartbeats: Tally = {}
   const [accepted] = await Promise.all([
     // Half of them are patient, whichever of the domains their page is on.
-    Promise.all(payments.map((payment, n) => press(pool, payment, { patient: n % 4 < 2, retry, answers }))),
-    flood(pool, drips, () => QUOTE_IPV4, ipv4),
-    flood(pool, drips, () => `${QUOTE_IPV6_NET}:${randomBytes(8).toString('hex').match(/.{4}/g)!.join(':')}`, ipv6),
-    ...authorizations.map((authorization, n) => alternate(pool, authorization, `198.51.100.${n}`, heartbeats)),
+    Promise.all(payments.map((payment, n) => press(payer, payment, { patient: n % 4 < 2, retry, answers }))),
+    flood(quoter, drips, () => QUOTE_IPV4, ipv4),
+    flood(quoter, drips, () => `${QUOTE_IPV6_NET}:${randomBytes(8).toString('hex').match(/.{4}/g)!.join(':')}`, ipv6),
+    ...authorizations.map((authorization, n) => alternate(beater, authorization, `198.51.100.${n}`, heartbeats)),
   ])
   const report: AttackReport = {
     told: 'report',
@@ -73,7 +75,7 @@ async function attack({ origin, drips, authorizations }: AttackOrder) {
     quotes: { ipv4, ipv6 },
   }
   await new Promise((sent) => process.send!(report, sent))
-  await pool.destroy()
+  await Promise.all([payer, quoter, beater].map((pool) => pool.destroy()))
 }
 
 function heard(expected: string): Promise<void> {
