@@ -204,8 +204,8 @@ export async function chaosCrowd(lab: Lab): Promise<void> {
     accounts: 50,
     victims: { empty: 2, crowd: 6 },
     seconds: lab.quick
-      ? { warmUp: 4, empty: 8, crowd: 20, pruning: 20 }
-      : { warmUp: 6, empty: 20, crowd: 45, pruning: 30 },
+      ? { warmUp: 4, empty: 8, crowd: 20, pruning: 30 }
+      : { warmUp: 6, empty: 20, crowd: 45, pruning: 45 },
   }
   printHeading(
     'crowd',

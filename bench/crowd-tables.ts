@@ -18,6 +18,9 @@ const TIMELESS = [
 /** Longer than anything is kept that is kept for a time: alerts, for 90 days. */
 const AGE = `interval '91 days'`
 
+/** SQLSTATE. */
+const DEADLOCK = '40P01'
+
 export async function countRows(client: pg.Client): Promise<Rows> {
   const { rows: tables } = await client.query<{ name: string }>(
     `select relname name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace order by relname`,
@@ -66,7 +69,19 @@ async function age(client: pg.Client): Promise<void> {
   )
   for (const { table, columns } of rows) {
     const back = columns.map((column) => `${column} = ${column} - ${AGE}`)
-    await client.query(`update ${table} set ${back.join(', ')}`)
+    await persist(() => client.query(`update ${table} set ${back.join(', ')}`))
+  }
+}
+
+/** The processes write to the same rows in their own order: the one that Postgres ends in a deadlock tries again. */
+async function persist(write: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await write()
+      return
+    } catch (error) {
+      if ((error as { code?: string }).code !== DEADLOCK || attempt === 10) throw error
+    }
   }
 }
 
