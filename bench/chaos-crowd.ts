@@ -30,6 +30,7 @@ import { type CrowdReport, printReport, type TableReport } from './crowd-report.
 import { followPeak, pruneAll, type Rows } from './crowd-tables.ts'
 import { type Lab, openClient } from './lab.ts'
 import { printHeading } from './table.ts'
+import { openWatch } from './watch.ts'
 
 export interface CrowdOptions {
   buyers: number
@@ -56,19 +57,23 @@ export async function runCrowd(lab: Lab, options: CrowdOptions): Promise<CrowdRe
     timeAlerts(origin, house.victims.slice(0, victims.empty), hosts, seconds.warmUp),
   ])
   const start = await pruneAll(admin, seconds.pruning)
-  const empty = await shop(seconds.empty)
+  const alone = opened.use(await openWatch(house.databaseUrl, house.processes))
+  const empty = await alone.during(() => shop(seconds.empty))
   const before = await pruneAll(admin, seconds.pruning)
 
   const attacker = await openAttack(lab, opened, house)
   const over = new AbortController()
   const following = followPeak(await openClient(house.databaseUrl, opened), over.signal)
+  const beside = opened.use(await openWatch(house.databaseUrl, { ...house.processes, attack: attacker.pid }))
   attacker.process.send!(GO)
   const stopping = endAttack(attacker, hosts, seconds.crowd)
-  const [crowd, crowdAlerts, attack] = await Promise.all([
-    shop(seconds.crowd),
-    timeAlerts(origin, house.victims.slice(victims.empty), hosts, seconds.crowd),
-    stopping,
-  ])
+  const [crowd, crowdAlerts, attack] = await beside.during(() =>
+    Promise.all([
+      shop(seconds.crowd),
+      timeAlerts(origin, house.victims.slice(victims.empty), hosts, seconds.crowd),
+      stopping,
+    ]),
+  )
   over.abort()
   const peak = await following
   const after = await pruneAll(admin, seconds.pruning)
@@ -81,7 +86,8 @@ export async function runCrowd(lab: Lab, options: CrowdOptions): Promise<CrowdRe
     charged: await countCharged(admin, attacker.payer),
     alerts: { empty: emptyAlerts, crowd: crowdAlerts },
     tables: compareTables({ start, before, peak, after }, { empty: bought(empty), crowd: bought(crowd), receipts }),
-    workerBytes: await readPeakMemory(house.worker.pid),
+    workerBytes: await readPeakMemory(house.processes.worker),
+    heldBack: { empty: alone.heldBack(), crowd: beside.heldBack() },
   }
 }
 
@@ -89,7 +95,8 @@ interface House {
   databaseUrl: string
   admin: pg.Client
   origin: string
-  worker: Child
+  /** Process ids. */
+  processes: { API: number; worker: number; hosts: number; buyers: number }
   hosts: Child
   pages: string[]
   drips: string[]
@@ -121,7 +128,8 @@ async function openHouse(lab: Lab, opened: AsyncDisposableStack, options: CrowdO
     victims.push({ authorization, address, path })
   }
   const buyers = makeBuyers(options.buyers)
-  return { databaseUrl, admin, origin, worker, hosts, pages, drips, buyers, accounts, victims }
+  const processes = { API: api.pid, worker: worker.pid, hosts: hosts.pid, buyers: process.pid }
+  return { databaseUrl, admin, origin, processes, hosts, pages, drips, buyers, accounts, victims }
 }
 
 type Attacker = Child & { payer: string }

@@ -15,6 +15,8 @@ export interface CrowdReport {
   tables: TableReport[]
   /** Bytes the worker process had resident at most; NaN where it cannot be read. */
   workerBytes: number
+  /** Where the time went: a sentence each. */
+  heldBack: { empty: string; crowd: string }
 }
 
 export interface TableReport {
@@ -34,6 +36,8 @@ export function printReport(report: CrowdReport): string[] {
   const faults = [...printBuyers(report), ...printTables(report.tables)]
   printAttack(report)
   printNote(`the worker had ${figure(report.workerBytes / 1024 / 1024)} MB resident at most`)
+  printNote(`empty house ${report.heldBack.empty}`)
+  printNote(`crowd ${report.heldBack.crowd}`)
   return faults
 }
 
