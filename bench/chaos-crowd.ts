@@ -1,7 +1,7 @@
 // Honest buyers in a crowd: one payer asks for pages that never end, free accounts have receivers that hang and heartbeats that
 // alternate, and a flood of quotes is never paid. The buyers are measured in an empty house first and then in the crowd;
-// afterwards everything is made older and pruned. Buyers may lose some time by the crowd, but no purchase, and no table may
-// stay larger.
+// afterwards everything is made older and pruned. The crowd may cost buyers some time, but no purchase, and no table may stay
+// larger.
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -85,7 +85,7 @@ export async function runCrowd(lab: Lab, options: CrowdOptions): Promise<CrowdRe
     attack,
     charged: await countCharged(admin, attacker.payer),
     alerts: { empty: emptyAlerts, crowd: crowdAlerts },
-    tables: compareTables({ start, before, peak, after }, { empty: bought(empty), crowd: bought(crowd), receipts }),
+    tables: compareTables({ start, before, peak, after }, { empty: bought(empty), crowd: crowd.length, receipts }),
     workerBytes: await readPeakMemory(house.processes.worker),
     heldBack: { empty: alone.heldBack(), crowd: beside.heldBack() },
   }
@@ -143,26 +143,26 @@ async function openAttack(lab: Lab, opened: AsyncDisposableStack, house: House):
     authorizations: house.accounts.map(({ authorization }) => authorization),
   }
   attacker.process.send!(order)
-  const { payer } = await told<AttackReady>(attacker.process, 'ready')
+  const { payer } = await receive<AttackReady>(attacker.process, 'ready')
   return Object.assign(attacker, { payer })
 }
 
 /** Stops the attack after so many seconds; then the hosts break off the connections that it left hanging. */
 async function endAttack(attacker: Attacker, hosts: Child, seconds: number): Promise<AttackReport> {
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
-  const report = told<AttackReport>(attacker.process, 'report')
+  const report = receive<AttackReport>(attacker.process, 'report')
   attacker.process.send!(STOP)
   const answer = await report
   hosts.process.send!(CUT)
   return answer
 }
 
-async function told<T extends { told: string }>(child: ChildProcess, what: T['told']): Promise<T> {
+async function receive<T extends { kind: string }>(child: ChildProcess, kind: T['kind']): Promise<T> {
   const ended = once(child, 'exit').then(([code]): never => {
-    throw new Error(`the crowd's process ended with ${code} before it said ${what}`)
+    throw new Error(`the crowd's process ended with ${code} before it sent its ${kind}`)
   })
   const [message] = (await Promise.race([once(child, 'message'), ended])) as [T]
-  if (message.told !== what) throw new Error(`${message.told} was said in place of ${what}`)
+  if (message.kind !== kind) throw new Error(`${message.kind} came in place of ${kind}`)
   return message
 }
 
@@ -174,7 +174,7 @@ function sumOfDailyLimits({ limits }: Account): number {
   return counted.reduce((sum, [, limit]) => sum + limit, 0)
 }
 
-/** What a purchase leaves for good is measured, in the empty house, and not assumed. */
+/** What a purchase leaves for good is measured, in the empty house, and not assumed; one whose buyer gave up leaves it too. */
 function compareTables(
   rows: { start: Rows; before: Rows; peak: Rows; after: Rows },
   counts: { empty: number; crowd: number; receipts: number },

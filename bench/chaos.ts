@@ -1,4 +1,4 @@
-// `npm run chaos`: what must hold whatever dies and whoever calls, tried under load while things are killed or crowded.
+// `npm run chaos`: what must hold when processes die and when callers are hostile, tried under load.
 //
 //   node bench/chaos.ts [part ...] [--quick]
 //

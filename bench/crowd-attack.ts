@@ -27,7 +27,7 @@ const QUOTE_IPV6_NET = '2001:db8:bad:cafe'
 /** Each kind of caller has its own, so that none waits for another here. */
 const CONNECTIONS = 64
 const MAX_ATTEMPTS = 60
-/** All that do not wait as they are told to, together. */
+/** All callers that do not wait for as long as `Retry-After` says, together. */
 const IMPATIENT_PER_SECOND = 100
 const BEATS_PER_SECOND = 1
 const QUOTES_PER_SECOND = 100
@@ -53,7 +53,7 @@ async function attack({ origin, drips, authorizations }: AttackOrder) {
   const wallet = privateKeyToAccount(generatePrivateKey())
   const payments = await signPayments(payer, wallet, drips)
   const going = heard(GO)
-  process.send!({ told: 'ready', payer: wallet.address.toLowerCase() } satisfies AttackReady)
+  process.send!({ kind: 'ready', payer: wallet.address.toLowerCase() } satisfies AttackReady)
   await going
   void heard(STOP).then(() => over.abort())
   const retry = openPace(IMPATIENT_PER_SECOND)
@@ -69,7 +69,7 @@ async function attack({ origin, drips, authorizations }: AttackOrder) {
     ...authorizations.map((authorization, n) => alternate(beater, authorization, `198.51.100.${n}`, heartbeats)),
   ])
   const report: AttackReport = {
-    told: 'report',
+    kind: 'report',
     payments: { requests: payments.length, accepted: accepted.filter(Boolean).length, answers },
     heartbeats,
     quotes: { ipv4, ipv6 },

@@ -118,8 +118,8 @@ export interface Victim {
 export async function timeAlerts(origin: string, victims: Victim[], hosts: Child, seconds: number): Promise<number[]> {
   const arrivals = new Map<string, number>()
   const listen = (message: unknown) => {
-    const { told, path, at } = message as AlertArrived
-    if (told === 'alert' && !arrivals.has(path)) arrivals.set(path, at)
+    const { kind, path, at } = message as AlertArrived
+    if (kind === 'alert' && !arrivals.has(path)) arrivals.set(path, at)
   }
   hosts.process.on('message', listen)
   const sent = new Map<string, number>()

@@ -1,4 +1,4 @@
-// A process of the crowd run: every foreign server there is, on one loopback port and told apart by host name. Pages that are
+// A process of the crowd run: every foreign server there is, on one loopback port and distinguished by host name. Pages that are
 // honest, some of them slow to answer; pages that drip and never end; receivers of alerts that never answer, and one that
 // answers at once. `node bench/crowd-hosts.ts FOLDER`; the folder gets the certificate of their CA.
 import { once } from 'node:events'
@@ -41,7 +41,7 @@ function answer(request: IncomingMessage, response: ServerResponse) {
 }
 
 function takeAlert(request: IncomingMessage, response: ServerResponse) {
-  process.send?.({ told: 'alert', path: request.url ?? '', at: Date.now() } satisfies AlertArrived)
+  process.send?.({ kind: 'alert', path: request.url ?? '', at: Date.now() } satisfies AlertArrived)
   request.resume().on('end', () => response.writeHead(204).end())
 }
 

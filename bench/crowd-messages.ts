@@ -14,7 +14,7 @@ export interface HostsReady {
 
 /** What the hosts say of each alert that arrived at the receiver that answers. */
 export interface AlertArrived {
-  told: 'alert'
+  kind: 'alert'
   path: string
   /** Milliseconds since the epoch. */
   at: number
@@ -33,7 +33,7 @@ export interface AttackOrder {
 
 /** What the attack says when its payments are signed. */
 export interface AttackReady {
-  told: 'ready'
+  kind: 'ready'
   payer: string
 }
 
@@ -41,7 +41,7 @@ export interface AttackReady {
 export type Tally = Record<string, number>
 
 export interface AttackReport {
-  told: 'report'
+  kind: 'report'
   payments: { requests: number; accepted: number; answers: Tally }
   heartbeats: Tally
   quotes: { ipv4: Tally; ipv6: Tally }

@@ -58,7 +58,7 @@ const live = readConfig({
 
 const byTier = (limit: keyof TierLimits) => TIERS.map((tier) => TIER_LIMITS[tier][limit])
 
-/** The numbers of each limit as they stand in its row, in their order. A limit that is exported belongs in here. */
+/** The numbers of each limit, in the order of its row. A limit that is exported belongs in here. */
 const numbers: Record<string, readonly number[]> = {
   'Calls of one address in a minute': [live.rateLimitPerMinute],
   'Lifetime of an unpaid quote': [config.quoteTtlSeconds],
@@ -119,7 +119,7 @@ t.test('every place where a limit is set exists, and a plain number there is the
     if (file === undefined) t.ok(name in variables, `${limit}: ${name} is a variable`)
     else {
       const source = sourceOf(file)
-      t.match(source, new RegExp(`\\b${name}\\b`), `${limit}: ${name} stands in ${file}`)
+      t.match(source, new RegExp(`\\b${name}\\b`), `${limit}: ${name} is in ${file}`)
       const [, literal] = source.match(new RegExp(`\\b${name}(?: =|:) (\\d[\\d_]*),?$`, 'm')) ?? []
       const value = Number(literal?.replaceAll('_', ''))
       // Milliseconds in the code are seconds here.
@@ -141,7 +141,7 @@ function sourceOf(file: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
-t.test('each limit stands once, and every door of the threat model has its tables', async (t) => {
+t.test('each limit is listed once, and every door of the threat model has its tables', async (t) => {
   const names = rows.map(({ limit }) => limit)
   t.same([...new Set(names)], names)
   const doors = [...page.matchAll(/^## (.+)$/gm)].map(([, title]) => title)
