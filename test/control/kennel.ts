@@ -41,8 +41,8 @@ const TIMES = [
   'check_at',
 ]
 
-export async function openKennel(): Promise<Kennel> {
-  const office = await openOffice()
+export async function openKennel(env: Record<string, string> = {}): Promise<Kennel> {
+  const office = await openOffice(env)
   const { tables, api } = office
   return {
     ...office,
