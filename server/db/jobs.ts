@@ -6,7 +6,7 @@ import { sql, type Tx } from './pool.ts'
 export const jobs = {
   /** Takes one verification from wherever it stands to its end. */
   verify_request: z.object({ request_id: z.uuid() }),
-  /** Deletes results past retention and forgets unpaid quotes. */
+  /** Deletes what is over: results past retention, unpaid quotes, and more of the kind. */
   prune_requests: z.object({}),
   /** Finds requests whose job is gone or exhausted. */
   sweep_requests: z.object({}),
