@@ -11,6 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { Pool } from 'undici'
 import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
+import type { BenchAccount } from './accounts.ts'
 import { type Child, openChild } from './child.ts'
 import { type Lab, openClient } from './lab.ts'
 import { figure, printHeading, printNote } from './table.ts'
@@ -53,6 +54,8 @@ const GRACE_SECONDS = 5
 const PACE_MS = { usual: 6000, hastened: 300 }
 
 interface Dog {
+  /** As in its name; says whose it is (see openPack). */
+  number: number
   name: string
   /** When it falls silent, and when it comes back; milliseconds from the start. */
   silentAt: number
@@ -72,14 +75,13 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
   const admin = await openClient(DATABASE_URL, opened)
   const dogs = makeDogs(options)
   const terms = { url: receiver.url, interval: INTERVAL_SECONDS, grace: GRACE_SECONDS }
-  const { accountId, authorization } = await openPack(crew.origin, admin, 'chaos', options.watchdogs, terms)
+  const accounts = await openPack(admin, 'chaos', options.watchdogs, terms)
   const pack = {
     dogs,
     admin,
     told: new Set<string>(),
     seen: receiver.seen,
-    accountId,
-    authorization,
+    accounts,
     origin: crew.origin,
     ...options,
   }
@@ -105,6 +107,7 @@ function makeDogs({ watchdogs, oneMortalOf, seconds, hasten }: WatchdogChaosOpti
     const silentAt = mortal ? (0.1 + 0.35 * Math.random()) * span : Number.POSITIVE_INFINITY
     const returns = mortal && (n / oneMortalOf) % 2 === 0
     return {
+      number: n,
       name: `w${n}`,
       silentAt,
       backAt: returns ? silentAt + silence : Number.POSITIVE_INFINITY,
@@ -122,8 +125,7 @@ interface Pack extends WatchdogChaosOptions {
   told: Set<string>
   /** Ids of alerts that the receiver got for each, in order. */
   seen: ReadonlyMap<string, string[]>
-  accountId: string
-  authorization: string
+  accounts: BenchAccount[]
   origin: string
 }
 
@@ -159,7 +161,7 @@ async function turnOf(
     return
   }
   try {
-    const headers = { authorization: pack.authorization }
+    const { headers } = pack.accounts[dog.number % pack.accounts.length]!
     const { statusCode, body } = await pool.request({ path: `/v1/heartbeat/${dog.name}`, method: 'POST', headers })
     const text = await body.text()
     if (statusCode !== 200) throw new Error(`${statusCode}`)
@@ -171,11 +173,11 @@ async function turnOf(
   }
 }
 
-function hasten({ admin, accountId }: Pack, { name }: Dog) {
+function hasten({ admin }: Pack, { name }: Dog) {
   return admin.query(
-    `update watchdogs set started_at = started_at - $3 * interval '1 second', check_at = check_at - $3 * interval '1 second'
-     where account_id = $1 and name = $2`,
-    [accountId, name, INTERVAL_SECONDS + GRACE_SECONDS - 1],
+    `update watchdogs set started_at = started_at - $2 * interval '1 second', check_at = check_at - $2 * interval '1 second'
+     where name = $1`,
+    [name, INTERVAL_SECONDS + GRACE_SECONDS - 1],
   )
 }
 

@@ -9,7 +9,7 @@ export interface Load {
   /** In place of `path`, one after the other. */
   paths?: string[]
   method: 'GET' | 'POST'
-  /** As many requests as these, one each; or, if `milliseconds` is set, the first again and again. */
+  /** As many requests as these, one each; or, if `milliseconds` is set, these again and again. */
   requests: { headers: Record<string, string>; body?: string }[]
   connections: number
   milliseconds?: number
@@ -33,9 +33,10 @@ async function run(load: Load): Promise<number> {
   let sent = 0
   let turn = 0
   const nextPath = () => load.paths?.[turn++ % load.paths.length] ?? load.path
-  const next = () => (load.milliseconds ? load.requests[0] : load.requests[sent++])
+  const { requests, milliseconds } = load
+  const next = () => requests[milliseconds ? sent++ % requests.length : sent++]
   try {
-    return await closedLoop({ callers: load.connections, milliseconds: load.milliseconds }, next, async (request) => {
+    return await closedLoop({ callers: load.connections, milliseconds }, next, async (request) => {
       const answer = await pool.request({ path: nextPath(), method: load.method, ...request })
       const text =
         answer.statusCode === load.status ? await answer.body.dump({ limit: MAX_BYTES }) : await answer.body.text()

@@ -1,8 +1,9 @@
 // tools/list and a tool that reads, over HTTP and in both eras of the protocol, beside the SDKs' own way to serve the same
 // tools: an McpServer per request.
+import { openAccounts } from './accounts.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
-import type { Lab } from './lab.ts'
+import { type Lab, openClient } from './lab.ts'
 import type { Load } from './load.ts'
 import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
@@ -20,15 +21,15 @@ export async function benchMcp(lab: Lab): Promise<void> {
   const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env }))
   const peer = opened.use(await openChild(lab, 'bench/mcp-peer.ts', { event: 'peer_ready', env }))
   const generator = opened.use(await openGenerator(lab))
-  const key = await register(String(api.ready.address))
+  const accounts = await openAccounts(await openClient(url, opened), 'bench')
   const milliseconds = lab.quick ? 1000 : 4000
 
   const questions: Question[] = [
-    { what: 'tools/list', method: 'tools/list', params: {}, aim: AIM_LIST },
+    { what: 'tools/list', method: 'tools/list', params: [{}], aim: AIM_LIST },
     {
       what: 'service_usage_get',
       method: 'tools/call',
-      params: { name: 'service_usage_get', arguments: { service_key: key } },
+      params: accounts.map(({ key }) => ({ name: 'service_usage_get', arguments: { service_key: key } })),
       aim: AIM_CALL,
     },
   ]
@@ -67,7 +68,8 @@ const WARM_UP_MS = 1500
 interface Question {
   what: string
   method: string
-  params: Record<string, unknown>
+  /** Asked with in turn. */
+  params: Record<string, unknown>[]
   aim: number
 }
 
@@ -84,27 +86,22 @@ function load({ method, params }: Question, era: Era): Omit<Load, 'origin' | 'pa
     'io.modelcontextprotocol/clientCapabilities': {},
   }
   const modern = era === 'modern'
-  const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, ...(modern && { _meta: envelope }) } }
-  const headers = {
-    'content-type': 'application/json',
-    accept: 'application/json, text/event-stream',
-    ...(modern
-      ? {
-          'mcp-protocol-version': VERSION,
-          'mcp-method': method,
-          ...(typeof params.name === 'string' && { 'mcp-name': params.name }),
-        }
-      : { 'mcp-protocol-version': '2025-11-25' }),
-  }
-  return { method: 'POST', requests: [{ headers, body: JSON.stringify(body) }], connections: CALLERS, status: 200 }
-}
-
-async function register(origin: string): Promise<string> {
-  const answer = await fetch(`${origin}/v1/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ handle: 'bench' }),
+  const request = (given: Record<string, unknown>) => ({
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(modern
+        ? {
+            'mcp-protocol-version': VERSION,
+            'mcp-method': method,
+            ...(typeof given.name === 'string' && { 'mcp-name': given.name }),
+          }
+        : { 'mcp-protocol-version': '2025-11-25' }),
+    },
+    body: JSON.stringify({
+      ...{ jsonrpc: '2.0', id: 1, method },
+      params: { ...given, ...(modern && { _meta: envelope }) },
+    }),
   })
-  const { api_key } = (await answer.json()) as { api_key: string }
-  return api_key
+  return { method: 'POST', requests: params.map(request), connections: CALLERS, status: 200 }
 }

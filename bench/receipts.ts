@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { attest, GENESIS, type SigningKey, sha256 } from '../server/receipts/format.ts'
 import { deriveKey } from '../server/receipts/keys.ts'
+import { type BenchAccount, openAccounts } from './accounts.ts'
 import { openChild } from './child.ts'
 import { type Generator, openGenerator } from './generator.ts'
-import type { Lab } from './lab.ts'
+import { type Lab, openClient } from './lab.ts'
 import { closedLoop, compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
 import { openWatch } from './watch.ts'
@@ -26,13 +27,13 @@ export async function benchReceipts(lab: Lab): Promise<void> {
   const url = await lab.makeDatabase()
   const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env: { DATABASE_URL: url } }))
   const origin = String(api.ready.address)
-  const headers = await openAccount(origin, url)
+  const accounts = await openAccounts(await openClient(url, opened), 'bench')
   const generator = opened.use(await openGenerator(lab))
   const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
   const single = opened.use(await openOneByOne(await lab.makeDatabase()))
   const key = { ...deriveKey(randomBytes(32), 'receipt', 1), keyId: 1 }
   const milliseconds = lab.quick ? 1500 : 3000
-  const post = () => append(generator, origin, headers, milliseconds)
+  const post = () => append(generator, origin, accounts, milliseconds)
 
   printHeading('receipts', `durable, proved and answered over HTTP, ${CALLERS} callers`)
   await post()
@@ -59,28 +60,17 @@ export async function benchReceipts(lab: Lab): Promise<void> {
   )
   printRows([['CPU of one receipt, API process', `${figure((1000 * watch.cpuMs('API')) / answered)} us`]])
   printNote(watch.heldBack())
-  await benchReads(lab, { origin, url, api: api.pid, generator, headers })
+  await benchReads(lab, { origin, url, api: api.pid, generator, accounts })
 }
 
-async function append(generator: Generator, origin: string, headers: Record<string, string>, milliseconds: number) {
+async function append(generator: Generator, origin: string, accounts: BenchAccount[], milliseconds: number) {
   const body = JSON.stringify({ subject_sha256: sha256('bench'), label: 'bench' })
-  const requests = [{ headers: { ...headers, 'content-type': 'application/json' }, body }]
+  const requests = accounts.map(({ headers }) => ({
+    headers: { ...headers, 'content-type': 'application/json' },
+    body,
+  }))
   const target = { origin, path: '/v1/receipt', method: 'POST', status: 201 } as const
   return generator.run({ ...target, requests, connections: CALLERS, milliseconds })
-}
-
-async function openAccount(origin: string, databaseUrl: string) {
-  const answer = await fetch(`${origin}/v1/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ handle: 'bench' }),
-  })
-  const { api_key } = (await answer.json()) as { api_key: string }
-  const client = new pg.Client({ connectionString: databaseUrl })
-  await client.connect()
-  await client.query(`update accounts set tier = 'pro'`)
-  await client.end()
-  return { authorization: `Bearer ${api_key}` }
 }
 
 /**
@@ -148,19 +138,17 @@ interface Service {
   url: string
   api: number
   generator: Generator
-  headers: Record<string, string>
+  accounts: BenchAccount[]
 }
 
 async function benchReads(lab: Lab, service: Service) {
-  const { origin, headers } = service
-  const slot = `${origin}/v1/journal/bench`
-  const put = {
-    method: 'PUT',
-    headers: { ...headers, 'content-type': 'application/octet-stream' },
-    body: randomBytes(4096),
+  const { origin, accounts } = service
+  const body = randomBytes(4096)
+  for (const { headers } of accounts) {
+    const put = { method: 'PUT', headers: { ...headers, 'content-type': 'application/octet-stream' }, body }
+    const stored = await fetch(`${origin}/v1/journal/bench`, put)
+    if (!stored.ok) throw new Error(`the journal answered ${stored.status}`)
   }
-  const stored = await fetch(slot, put)
-  if (!stored.ok) throw new Error(`the journal answered ${stored.status}`)
   const serial = await growTo(MIN_RECEIPTS, service)
   const old = (n: number) => 1 + ((n * 7919) % (serial - 1000))
   const many = (path: (from: number) => string) => Array.from({ length: 1000 }, (_, n) => path(old(n)))
@@ -175,11 +163,11 @@ async function benchReads(lab: Lab, service: Service) {
 }
 
 /** Appends until there are enough to have old ones among them, and answers how many there are. */
-async function growTo(least: number, { origin, generator, headers }: Service): Promise<number> {
+async function growTo(least: number, { origin, generator, accounts }: Service): Promise<number> {
   for (;;) {
     const { serial } = (await (await fetch(`${origin}/v1/chain-head`)).json()) as { serial: number }
     if (serial >= least) return serial
-    await append(generator, origin, headers, 1000)
+    await append(generator, origin, accounts, 1000)
   }
 }
 
@@ -192,18 +180,18 @@ interface Read {
   aim?: number
 }
 
-async function benchRead(lab: Lab, { origin, url, api, generator, headers }: Service, { what, paths, aim }: Read) {
+async function benchRead(lab: Lab, { origin, url, api, generator, accounts }: Service, { what, paths, aim }: Read) {
   await using opened = new AsyncDisposableStack()
-  const bytes = Buffer.from(await (await fetch(`${origin}${paths[0]}`, { headers })).arrayBuffer())
+  const bytes = Buffer.from(await (await fetch(`${origin}${paths[0]}`, accounts[0])).arrayBuffer())
   const file = join(lab.folder, 'read')
   await writeFile(file, bytes)
   const plain = opened.use(await openChild(lab, 'bench/static.ts', { event: 'static_ready', args: [file] }))
   const watch = opened.use(await openWatch(url, { API: api, load: generator.pid }))
   const milliseconds = lab.quick ? 700 : 1500
+  const requests = accounts.map(({ headers }) => ({ headers }))
   const load = { method: 'GET', connections: READERS, milliseconds, status: 200 } as const
-  const ask = () => generator.run({ ...load, origin, path: '/', paths, requests: [{ headers }] })
-  const askPlain = () =>
-    generator.run({ ...load, origin: String(plain.ready.address), path: '/', requests: [{ headers }] })
+  const ask = () => generator.run({ ...load, origin, path: '/', paths, requests })
+  const askPlain = () => generator.run({ ...load, origin: String(plain.ready.address), path: '/', requests })
   printHeading('receipts', `${what}, ${(bytes.length / 1000).toFixed(1)} kB, ${READERS} connections`)
   await ask()
   await askPlain()

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { openHeartbeats } from '../server/control/heartbeats.ts'
 import { openDatabase } from '../server/db/pool.ts'
+import { ACCOUNTS, accountIdOf, accountIdSql, type BenchAccount, openAccounts } from './accounts.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
 import { type Lab, openClient } from './lab.ts'
@@ -32,26 +33,27 @@ export async function benchWatchdogs(lab: Lab): Promise<void> {
   const admin = await openClient(url, opened)
   const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env: { DATABASE_URL: url } }))
   const origin = String(api.ready.address)
-  const { accountId, authorization } = await openPack(origin, admin, 'bench', WATCHDOGS)
+  const pack = await openPack(admin, 'bench', WATCHDOGS)
   const generator = opened.use(await openGenerator(lab))
   const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
   const db = await openDatabase(url, { maxConnections: CONNECTIONS })
   opened.defer(() => db.end())
   const heartbeats = opened.use(openHeartbeats(db))
   const milliseconds = lab.quick ? 1500 : 4000
-  const path = () => `/v1/heartbeat/${randomName()}`
-  const paths = Array.from({ length: 4 * WATCHDOGS }, path)
+  // Those of one account after those of the other, as the accounts come in turn.
+  const paths = Array.from({ length: 4 * WATCHDOGS }, (_, n) => `/v1/heartbeat/${nameOf(ownedBy(n, randomNumber()))}`)
+  const requests = pack.map(({ headers }) => ({ headers }))
   const overHttp = (connections: number) =>
     generator.run({
-      ...{ origin, path: '/', paths, method: 'POST', requests: [{ headers: { authorization } }], status: 200 },
+      ...{ origin, path: '/', paths, method: 'POST', requests, status: 200 },
       ...{ connections, milliseconds },
     })
   const inProcess = (callers: number) =>
-    closedLoop({ callers, milliseconds }, randomName, async (name) => {
-      const beaten = await heartbeats.add({ accountId, name, status: 'ok', note: null })
-      if (!beaten) throw new Error(`no watchdog ${name}`)
+    closedLoop({ callers, milliseconds }, randomNumber, async (n) => {
+      const beat = { accountId: accountIdOf(n), name: nameOf(n), status: 'ok', note: null } as const
+      if (!(await heartbeats.add(beat))) throw new Error(`no watchdog ${beat.name}`)
     })
-  const single = await openSingle(lab, url, accountId, milliseconds)
+  const single = await openSingle(lab, url, milliseconds)
 
   printHeading(
     'watchdogs',
@@ -79,35 +81,38 @@ export async function benchWatchdogs(lab: Lab): Promise<void> {
   printNote(await describeRows(admin))
 }
 
-function randomName() {
-  return `w${Math.floor(Math.random() * WATCHDOGS)}`
+function randomNumber() {
+  return Math.floor(Math.random() * WATCHDOGS)
 }
 
-/** An account with so many watchdogs; the table has them at once, which takes a while by so many PUTs. */
+/** The watchdog of this account that is next to another of any account. */
+function ownedBy(account: number, n: number) {
+  return n - (n % ACCOUNTS) + (account % ACCOUNTS)
+}
+
+/** The nth watchdog is one of the nth account, round and round. */
+function nameOf(n: number) {
+  return `w${n}`
+}
+
+/** So many watchdogs, `w0` and on, in the hands of accounts that each have as many; the table has them at once. */
 export async function openPack(
-  origin: string,
   admin: pg.Client,
   handle: string,
   count: number,
   { url = 'https://hook.test/', interval = 10, grace = 5 } = {},
-) {
-  const answer = await fetch(`${origin}/v1/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ handle }),
-  })
-  const { api_key } = (await answer.json()) as { api_key: string }
-  const { rows } = await admin.query<{ id: string }>('select id from accounts where handle = $1', [handle])
-  const accountId = rows[0]!.id
+): Promise<BenchAccount[]> {
+  const accounts = await openAccounts(admin, handle)
   await admin.query(
     `with hook as (insert into webhooks (id, account_id, url)
-       select gen_random_uuid(), $1, $3 || n from generate_series(0, $2 - 1) n returning id, url)
+       select gen_random_uuid(), ${accountIdSql('n')}, $2 || n from generate_series(0, $1::int - 1) n
+       returning id, account_id, url)
      insert into watchdogs (id, account_id, name, webhook_id, interval_s, grace_s, alert_after)
-     select gen_random_uuid(), $1, 'w' || substr(url, length($3) + 1), id, $4, $5, 1 from hook`,
-    [accountId, count, url, interval, grace],
+     select gen_random_uuid(), account_id, 'w' || substr(url, length($2) + 1), id, $3, $4, 1 from hook`,
+    [count, url, interval, grace],
   )
   await admin.query('vacuum analyze watchdogs')
-  return { accountId, authorization: `Bearer ${api_key}` }
+  return accounts
 }
 
 interface Single {
@@ -116,13 +121,13 @@ interface Single {
 }
 
 /** By pgbench where there is one, which costs next to nothing itself; else by the same closed loop in pg. */
-async function openSingle(lab: Lab, url: string, accountId: string, milliseconds: number): Promise<Single> {
+async function openSingle(lab: Lab, url: string, milliseconds: number): Promise<Single> {
   if (spawnSync('pgbench', ['--version']).status !== 0)
-    return { what: 'pg in process', run: () => singleByPg(url, accountId, milliseconds) }
+    return { what: 'pg in process', run: () => singleByPg(url, milliseconds) }
   const script = join(lab.folder, `single-${randomUUID()}.sql`)
   await writeFile(
     script,
-    `\\set n random(0, ${WATCHDOGS - 1})\n${SINGLE} where account_id = '${accountId}' and name = 'w' || :n;\n`,
+    `\\set n random(0, ${WATCHDOGS - 1})\n${SINGLE} where account_id = ${accountIdSql(':n')} and name = 'w' || :n;\n`,
   )
   const seconds = String(Math.ceil(milliseconds / 1000))
   const args = ['-n', '-M', 'prepared', '-c', `${CLIENTS}`, '-j', '2', '-T', seconds, '-f', script, url]
@@ -135,11 +140,11 @@ async function openSingle(lab: Lab, url: string, accountId: string, milliseconds
   }
 }
 
-async function singleByPg(url: string, accountId: string, milliseconds: number): Promise<number> {
+async function singleByPg(url: string, milliseconds: number): Promise<number> {
   const pool = new pg.Pool({ connectionString: url, max: CLIENTS })
   const text = `${SINGLE} where account_id = $1 and name = $2`
-  const rate = await closedLoop({ callers: CLIENTS, milliseconds }, randomName, (name) =>
-    pool.query({ name: 'single', text, values: [accountId, name] }),
+  const rate = await closedLoop({ callers: CLIENTS, milliseconds }, randomNumber, (n) =>
+    pool.query({ name: 'single', text, values: [accountIdOf(n), nameOf(n)] }),
   )
   await pool.end()
   return rate

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { TIERS, type Tier } from './control/tiers.ts'
 import { type Database, nothing, sql } from './db/pool.ts'
 import { AppError } from './errors.ts'
+import type { RateLimits } from './rate-limit.ts'
 
 export const SCOPES = [
   'account:read',
@@ -70,35 +71,100 @@ function base62(value: bigint, length: number): string {
   return text
 }
 
-/** Keys seen a moment ago. A key revoked through another process is refused here this much later at most. */
-export type CallerCache = LRUCache<string, Caller>
 const CACHE_MS = 2000
+const MAX_RECENT = 10_000
+const MAX_VALID = 50_000
 
-export function buildCallerCache(): CallerCache {
-  return new LRUCache({ max: 10_000, ttl: CACHE_MS })
+/**
+ * What this process knows of keys, by their digests. Who a key is for is believed for two seconds: a key revoked through
+ * another process is refused here that much later at most. That a key was valid is remembered longer, and is worth one
+ * thing: the next look into the database for it is not counted against the caller's address.
+ */
+export class KnownCallers {
+  readonly #recent = new LRUCache<string, Caller>({ max: MAX_RECENT, ttl: CACHE_MS })
+  readonly #valid = new LRUCache<string, true>({ max: MAX_VALID })
+  readonly #lookUps = new Map<string, Promise<Caller | null>>()
+
+  /** @param digests SHA-256 of keys in base64 that were valid a while ago */
+  constructor(digests: Iterable<string> = []) {
+    for (const digest of digests) this.#valid.set(digest, true)
+  }
+
+  find(digest: string): Caller | undefined {
+    return this.#recent.get(digest)
+  }
+
+  wasValid(digest: string): boolean {
+    return this.#valid.has(digest)
+  }
+
+  /** One look for all who show the same key at the same time. */
+  lookUp(digest: string, look: () => Promise<Caller | null>): Promise<Caller | null> {
+    const running = this.#lookUps.get(digest)
+    if (running) return running
+    const started = look()
+      .then((found) => this.#learn(digest, found))
+      .finally(() => this.#lookUps.delete(digest))
+    this.#lookUps.set(digest, started)
+    return started
+  }
+
+  #learn(digest: string, found: Caller | null) {
+    if (found) {
+      this.#recent.set(digest, found)
+      this.#valid.set(digest, true)
+    } else this.#valid.delete(digest)
+    return found
+  }
+
+  /** Every key is looked for anew: a key or a tier has changed. */
+  clear(): void {
+    this.#recent.clear()
+  }
 }
 
-const UNKNOWN = 'A valid API key is needed: Authorization: Bearer ctk_..., or the argument service_key of an MCP tool.'
+/** The keys of the last day, so that after a start callers who were here before are known from their first call on. */
+export async function openKnownCallers(db: Database): Promise<KnownCallers> {
+  const used = await db.anyFirst(sql.type(z.object({ digest: z.string() }))`
+    select encode(key_hash, 'base64') digest from api_keys
+    where last_used_at > now() - interval '1 day' order by last_used_at desc limit ${MAX_VALID}`)
+  return new KnownCallers(used)
+}
 
-/** Unknown, mistyped, expired and revoked keys get the same answer. Throws AppError `unauthenticated`. */
-export async function authenticate(
-  api: { db: Database; callers: CallerCache },
-  key: string | undefined,
-): Promise<Caller> {
-  if (!key) throw refusal()
+interface Desk {
+  db: Database
+  callers: KnownCallers
+  limits: Pick<RateLimits, 'spendLookUp' | 'giveBackLookUp'>
+}
+
+/**
+ * Whose key it is; null for one that is unknown, mistyped, expired or revoked. Throws AppError `rate_limited` when it would
+ * have to be looked for in the database and too many from this address were none.
+ */
+export async function recognise(desk: Desk, key: string, address: string): Promise<Caller | null> {
   const digest = hash('sha256', key, 'base64')
-  const cached = api.callers.get(digest)
-  if (cached) return cached
+  const recent = desk.callers.find(digest)
+  if (recent) return recent
   const [, secret = '', sum] = key.match(KEY_FORM) ?? []
-  if (checksum(secret) !== sum) throw refusal()
-  const found = await findCaller(api.db, hashApiKey(key))
-  if (!found) throw refusal()
-  api.callers.set(digest, found)
+  if (checksum(secret) !== sum) return null
+  return desk.callers.lookUp(digest, () => findCounted(desk, digest, address))
+}
+
+/** Counted before the look, so that many at once cannot pass; a key that is one costs its address nothing. */
+async function findCounted({ db, callers, limits }: Desk, digest: string, address: string): Promise<Caller | null> {
+  const keyHash = Buffer.from(digest, 'base64')
+  if (callers.wasValid(digest)) return findCaller(db, keyHash)
+  await limits.spendLookUp(address)
+  const found = await findCaller(db, keyHash)
+  if (found) await limits.giveBackLookUp(address)
   return found
 }
 
-function refusal() {
-  return new AppError('unauthenticated', UNKNOWN, { headers: { 'www-authenticate': 'Bearer' } })
+/** Unknown, mistyped, expired and revoked keys get the same answer. */
+export function unauthenticated(): AppError {
+  const message =
+    'A valid API key is needed: Authorization: Bearer ctk_..., or the argument service_key of an MCP tool.'
+  return new AppError('unauthenticated', message, { headers: { 'www-authenticate': 'Bearer' } })
 }
 
 const callerRow = z.object({

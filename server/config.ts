@@ -169,7 +169,8 @@ export const variables = {
   },
   RATE_LIMIT_PER_MINUTE: {
     schema: count,
-    about: 'Requests per address and minute, before authentication; 0: no limit. Unset: 600, in offline mode 0',
+    about:
+      'Calls per address and minute that show no valid API key or recovery token; 0: no limit per address. Unset: 600, in offline mode 0',
   },
   TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxy hops in front whose X-Forwarded-For counts' },
   FIXTURE_HOSTS: {

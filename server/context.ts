@@ -2,19 +2,20 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
-import { buildCallerCache, type CallerCache } from './auth.ts'
+import { type KnownCallers, openKnownCallers } from './auth.ts'
 import { openBillingProvider } from './billing/choice.ts'
 import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
 import { openAttendance } from './control/attendance.ts'
 import { type Heartbeats, openHeartbeats } from './control/heartbeats.ts'
 import { openSlotReads, type SlotReads } from './control/journal.ts'
+import { CALLER_LIMITS } from './control/tiers.ts'
 import { openWaiting, type Waiting } from './db/announcements.ts'
 import type { Batcher } from './db/batch.ts'
 import { type Database, openDatabase } from './db/pool.ts'
 import { openOfflineFacilitator } from './payments/offline.ts'
 import type { Facilitator } from './payments/x402.ts'
-import { buildRateLimit, type RateLimit } from './rate-limit.ts'
+import { buildRateLimits, type RateLimits } from './rate-limit.ts'
 import { checkTail } from './receipts/audit.ts'
 import { type Chain, openChain } from './receipts/chain.ts'
 import { logOrigin } from './receipts/checkpoint.ts'
@@ -23,6 +24,7 @@ import { openReader, type Reader } from './receipts/reader.ts'
 import { type HeldKeys, openSigner } from './receipts/signer.ts'
 import { openVerifier, type Verifier } from './receipts/verifier.ts'
 import { openWitnessing } from './receipts/witness.ts'
+import { openSeats, type Seats } from './seats.ts'
 import { type Logger, type Metrics, openLog, openMetrics } from './telemetry.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
@@ -53,6 +55,8 @@ export interface Core extends AsyncDisposable {
     observation: Buffer
     /** Secrets of webhooks are made from it. */
     webhook: KeyObject
+    /** Keys the hashes that are kept of callers' addresses for a day. */
+    address: KeyObject
   }
 }
 
@@ -107,6 +111,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
       payload: createSecretKey(deriveSecret(seed, 'payment payload')),
       observation: deriveSecret(seed, 'observation'),
       webhook: createSecretKey(deriveSecret(seed, 'webhook secret')),
+      address: createSecretKey(deriveSecret(seed, 'caller address')),
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
@@ -129,9 +134,11 @@ export interface ServedResult {
 
 /** What answering callers takes, beside the core. */
 export interface Api extends Core {
-  limits: RateLimit
-  /** API keys seen a moment ago. */
-  callers: CallerCache
+  limits: RateLimits
+  /** What is known of API keys. */
+  callers: KnownCallers
+  /** For calls that wait for a result. */
+  seats: Seats
   admissions: Batcher<Admission, Admitted>
   heartbeats: Heartbeats
   /** The chain as callers read it. */
@@ -162,12 +169,14 @@ export async function openApi(core: Core): Promise<Api> {
   const slots = opened.use(openSlotReads(core.db))
   const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
+  const callers = await openKnownCallers(core.db)
   const draining = new AbortController()
   const closing = opened.move()
   const api: Api = {
     ...core,
-    limits: buildRateLimit(core.config.rateLimitPerMinute, core.redis),
-    callers: buildCallerCache(),
+    limits: buildRateLimits(core.config.rateLimitPerMinute, core.redis),
+    callers,
+    seats: openSeats({ each: CALLER_LIMITS.waiting_calls, all: CALLER_LIMITS.waiting_calls_per_process }),
     admissions,
     heartbeats,
     reader,

@@ -30,7 +30,11 @@ const table = {
   forbidden: { status: 403, retryable: false, about: 'The API key does not have the right.' },
   not_found: { status: 404, retryable: false, about: 'There is nothing here for this caller.' },
   tier_limit: { status: 403, retryable: false, about: 'The tier of this account allows no more of these.' },
-  handle_taken: { status: 409, retryable: false, about: 'Another account has this handle.' },
+  handle_taken: {
+    status: 409,
+    retryable: false,
+    about: 'Another account has this handle, or the service keeps it for itself.',
+  },
   already_subscribed: {
     status: 409,
     retryable: false,
@@ -105,8 +109,8 @@ const table = {
   assessment_failed: { status: 422, retryable: true, about: 'The assessment did not come to a valid end.' },
   cancelled: { status: 422, retryable: true, about: 'The caller took the request back. Nothing was charged.' },
   execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
-  daily_limit: { status: 429, retryable: true, about: 'The tier allows no more of these until the next UTC midnight.' },
-  rate_limited: { status: 429, retryable: true, about: 'Too many requests from this address or account.' },
+  daily_limit: { status: 429, retryable: true, about: 'No more of these until the next UTC midnight.' },
+  rate_limited: { status: 429, retryable: true, about: 'Too many requests of this address, account or request.' },
   verification_disabled: { status: 503, retryable: true, about: 'Verification is switched off.' },
   capacity_exceeded: { status: 503, retryable: true, about: 'More work is waiting than can be taken on.' },
   provider_unavailable: { status: 503, retryable: true, about: 'A provider that is needed does not answer.' },

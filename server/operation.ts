@@ -1,18 +1,22 @@
 // An operation is one thing a caller can ask, as data and a function. HTTP routes, the OpenAPI document and every other
 // protocol are made from these, so none of them is written by hand, and none can forget a limit or the output check.
 import { randomInt } from 'node:crypto'
-import type { z } from 'zod'
-import { authenticate, type Caller, requireScope, type Scope } from './auth.ts'
+import { z } from 'zod'
+import type { Caller, Scope } from './auth.ts'
 import type { Api } from './context.ts'
 import { BatchOverflow } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'
+import { type Entry, enter, permit } from './entrance.ts'
 import { AppError, type ErrorCode } from './errors.ts'
+import type { Budget } from './rate-limit.ts'
 import type { State } from './verification/request.ts'
 
 /** What a protocol adapter found beside the input: headers in HTTP, arguments and `_meta` in MCP. */
 export interface Credentials {
   /** The address the call came from, for rate limits. */
   address: string
+  /** There when the protocol has counted the call already (see entrance.ts). */
+  entry?: Entry
   bearer?: string
   idempotencyKey?: string
   /** PAYMENT-SIGNATURE as it came, or the object MCP carries. */
@@ -71,8 +75,10 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   family: 'verification' | 'control'
   /** Members of the input that HTTP takes from a raw body instead of JSON: `application/octet-stream`. */
   rawBody?: { member: string; limit: number }
-  /** Not counted against the address: discovery has no other answer than 200. */
+  /** Not counted: discovery has no other answer than 200. */
   unlimited?: true
+  /** What a call of an account is counted as; `calls` where nothing is said. */
+  budget?: Budget
   /** The body of success is bytes (`application/octet-stream`), not JSON. */
   rawAnswer?: true
   /** If-Match and If-None-Match count. */
@@ -134,24 +140,20 @@ export function defineAccountExchange<const N extends string, I extends z.ZodObj
 }
 
 /**
- * The one path every call takes, whichever protocol brought it and counted it against its address. Throws AppError for
- * what the caller can act on; whoever may not call learns that before anything about the input, which `read` brings.
+ * The one path every call takes, whichever protocol brought it: counted, authenticated, permitted, and only then read.
+ * Throws AppError for what the caller can act on. A caller without the right learns that before anything about the input,
+ * which `read` brings.
  */
 export async function execute(operation: Operation, read: () => unknown, call: Call): Promise<unknown> {
-  const known = operation.access === 'account' ? await identify(operation.scope, call) : call
+  const { api, credentials } = call
+  const entry = credentials.entry ?? (await enter(operation, credentials, api))
+  const caller = await permit(operation, entry, api)
+  const known = caller ? { ...call, caller } : call
   const input = parseInput(operation.input, read())
   if (operation.kind === 'exchange') return operation.run(input, known)
-  return transact(
-    call.api.db,
-    async (tx) => checkOutput(operation.output, await operation.run(input, { ...known, tx })),
-    { readOnly: operation.method === 'GET' },
-  )
-}
-
-async function identify(scope: Scope, call: Call): Promise<AccountCall> {
-  const caller = await authenticate(call.api, call.credentials.bearer)
-  requireScope(caller, scope)
-  return { ...call, caller }
+  return transact(api.db, async (tx) => checkOutput(operation.output, await operation.run(input, { ...known, tx })), {
+    readOnly: operation.method === 'GET',
+  })
 }
 
 function checkOutput(schema: z.ZodType, answer: unknown): unknown {
@@ -171,6 +173,18 @@ export function refuseOverflow(error: unknown): never {
     headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },
   })
 }
+
+/**
+ * A whole number of a path or a query, in decimal digits and in no other spelling: no sign, no blank, no leading zero, no
+ * exponent. Protocols whose arguments are JSON send it as a number.
+ * @param least at least 0
+ */
+export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
+  const read = (given: unknown) => (typeof given === 'string' && DIGITS.test(given) ? Number(given) : given)
+  return z.preprocess(read, z.int().min(least).max(most))
+}
+
+const DIGITS = /^(0|[1-9]\d{0,15})$/
 
 const MAX_ISSUES = 5
 

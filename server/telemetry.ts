@@ -186,6 +186,12 @@ export function openMetrics(options: { process?: boolean } = {}) {
       help: 'Time since deadlines were last judged; grows while no worker scans or no heartbeat can be taken',
       registers,
     }),
+    pruneLag: new Gauge({
+      name: 'countersign_prune_lag_seconds',
+      help: 'For how long the oldest row of a table that is to be deleted has been so',
+      labelNames: ['table'] as const,
+      registers,
+    }),
     chainSerial: new Gauge({ name: 'countersign_chain_serial', help: 'Serial of the last receipt', registers }),
   }
 }

@@ -309,8 +309,10 @@ create table payment_ledger (
 create table receipt_days (
   account_id uuid not null,
   day date not null,
-  receipts integer not null,
+  receipts integer not null default 0,
+  lease_acts integer not null default 0,
   constraint receipt_days_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint receipt_days_lease_acts_check CHECK ((lease_acts >= 0)),
   constraint receipt_days_pkey PRIMARY KEY (account_id, day),
   constraint receipt_days_receipts_check CHECK ((receipts >= 0))
 );
@@ -349,6 +351,15 @@ create table receipts (
   constraint receipts_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64)),
   constraint receipts_subject_sha256_check CHECK ((octet_length(subject_sha256) = 32)),
   constraint receipts_ts_ms_check CHECK ((ts_ms >= 0))
+);
+
+create table registration_days (
+  day date not null,
+  address_hash bytea not null,
+  registrations integer not null,
+  constraint registration_days_address_hash_check CHECK ((octet_length(address_hash) = 32)),
+  constraint registration_days_pkey PRIMARY KEY (day, address_hash),
+  constraint registration_days_registrations_check CHECK ((registrations > 0))
 );
 
 create table schema_migrations (
@@ -564,6 +575,8 @@ CREATE INDEX alerts_due ON public.alerts USING btree (next_attempt_at) WHERE (ne
 CREATE INDEX alerts_settled ON public.alerts USING btree (settled_at) WHERE (settled_at IS NOT NULL);
 CREATE INDEX alerts_waiting ON public.alerts USING btree (webhook_id, event_seq) WHERE ((state = 'pending'::text) OR (next_attempt_at IS NOT NULL));
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);
+CREATE INDEX api_keys_expires ON public.api_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX api_keys_unused ON public.api_keys USING btree (created_at) WHERE (last_used_at IS NULL);
 CREATE INDEX billing_customers_account ON public.billing_customers USING btree (account_id, created_at);
 CREATE INDEX billing_events_received ON public.billing_events USING btree (received_at);
 CREATE INDEX billing_subscriptions_customer ON public.billing_subscriptions USING btree (customer_id);
@@ -575,8 +588,10 @@ CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
+CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
+CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btree (expires_at);
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text])) AND (body IS NOT NULL));

@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { readConfig, variables } from '../server/config.ts'
+import { CALLER_LIMITS, LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
 
 const root = join(import.meta.dirname, '..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
@@ -43,6 +44,19 @@ t.test('the configuration table is the schema', async (t) => {
       fallback: 'default' in variable ? variable.default : '',
       about: variable.about,
     })),
+  )
+})
+
+t.test('the tables of limits are those in force', async (t) => {
+  const tiers = [...section('limits').matchAll(/^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \|$/gm)]
+  t.same(
+    tiers.map(([, name, ...numbers]) => [name, ...numbers.map(Number)]),
+    Object.keys(LIMITS.free).map((name) => [name, ...TIERS.map((tier) => LIMITS[tier][name as keyof TierLimits])]),
+  )
+  const callers = [...section('caller limits').matchAll(/^\| `(\w+)` \| (\d+) \|/gm)]
+  t.same(
+    callers.map(([, name, number]) => [name, Number(number)]),
+    Object.entries(CALLER_LIMITS),
   )
 })
 

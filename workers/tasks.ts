@@ -3,6 +3,7 @@ import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
 import { pruneAlerts, recallAlerts } from '../server/alerts/outbox.ts'
 import { reconcile } from '../server/billing/reconciliation.ts'
 import { wakeDueWatches } from '../server/citations/watch.ts'
+import { pruneAccounts } from '../server/control/pruning.ts'
 import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { pruneRequests } from '../server/verification/request.ts'
@@ -37,12 +38,13 @@ export function buildTasks(work: Work, courier: Courier): TaskList {
       await recallLines(work.db, work.origins)
       await recallAlerts(work.db)
     },
-    prune_requests: async () => {
+    prune_requests: async (_payload, { abortSignal }) => {
       const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds)
       await pruneAlerts(work.db)
       await forgetOrigins(work.db)
       await forgetObservations(work.db, KEEP_SECONDS)
-      if (pruned > 0) work.log.info({ event: 'pruned', requests: pruned })
+      const rows = await pruneAccounts(work.db, abortSignal)
+      if (pruned + rows > 0) work.log.info({ event: 'pruned', requests: pruned, rows_of_accounts: rows })
     },
   }
   const list: TaskList = {}

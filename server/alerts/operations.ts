@@ -4,7 +4,7 @@ import type { Scope } from '../auth.ts'
 import { findWatch, watchName } from '../citations/watch.ts'
 import { findWatchdog, watchdogName } from '../control/watchdogs.ts'
 import type { Tx } from '../db/pool.ts'
-import { defineAccountOperation, Reply } from '../operation.ts'
+import { defineAccountOperation, Reply, wholeNumber } from '../operation.ts'
 import { attestation } from '../verification/result.ts'
 import { alertRecord, findWebhookState, listAlerts, redeliverAlert } from './archive.ts'
 import { ALERT_TYPES } from './format.ts'
@@ -51,8 +51,8 @@ function defineAlertOperations<const L extends string, const D extends string, c
     kind: 'transaction',
     input: z.strictObject({
       name: ownerName,
-      limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(20),
-      before: z.coerce.number().int().min(1).optional().describe('`next` of the page before.'),
+      limit: wholeNumber(1, MAX_PAGE).default(20),
+      before: wholeNumber(1).optional().describe('`next` of the page before.'),
     }),
     output: z.strictObject({
       webhook_state: z.enum(WEBHOOK_STATES),

@@ -39,7 +39,7 @@ export const createCheckout = defineAccountExchange({
     expires_at: expiresAt,
   }),
   async run(input, call) {
-    const buyer = buyerOf(call)
+    const buyer = await buyerOf(call)
     const offer = await offerTier(buyer, input.tier)
     return fresh({
       checkout_url: offer.url,
@@ -65,7 +65,7 @@ export const openBillingPortal = defineAccountExchange({
   input: z.strictObject({}),
   output: z.strictObject({ portal_url: z.url(), mode, expires_at: expiresAt }),
   async run(_input, call) {
-    const buyer = buyerOf(call)
+    const buyer = await buyerOf(call)
     const { url, expiresAt } = await offerPortal(buyer)
     return fresh({
       portal_url: url,
@@ -80,10 +80,13 @@ function fresh<T>(body: T): Reply<T> {
   return new Reply(body, { headers: { 'cache-control': 'no-store' } })
 }
 
-function buyerOf({ api, caller }: AccountCall): Buyer {
+/** Counted before the provider is asked anything. Throws AppError `provider_unavailable`, `rate_limited`. */
+async function buyerOf({ api, caller }: AccountCall): Promise<Buyer> {
+  const provider = requireProvider(api)
+  await api.limits.spendAccount(caller, 'checkouts')
   return {
     billing: api,
-    provider: requireProvider(api),
+    provider,
     account: { accountId: caller.accountId, handle: caller.handle },
     baseUrl: api.baseUrl,
     onChange: () => api.callers.clear(),

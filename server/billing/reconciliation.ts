@@ -1,7 +1,7 @@
 // Every subscription there is, at the provider and here, looked at once more. Whatever events were lost, every tier is right
 // after this; run once an hour, and by hand with `npm run cli -- billing reconcile`.
 import { z } from 'zod'
-import { nothing, sql, transact } from '../db/pool.ts'
+import { sql, transact } from '../db/pool.ts'
 import { type Customer, listCustomers } from './customers.ts'
 import { ENDED } from './entitlement.ts'
 import { findOrAdopt } from './events.ts'
@@ -22,8 +22,6 @@ export interface Reconciliation {
 }
 
 const PAGE = 500
-/** Stripe repeats an event for three days; these are kept for whoever asks what happened. */
-const EVENTS_KEPT_DAYS = 90
 
 /**
  * Throws ProviderError when the provider does not answer; what was corrected until then stays corrected.
@@ -43,8 +41,6 @@ export async function reconcile(billing: Billing, provider: Provider, signal?: A
     result.customers++
   }
   result.doubled = await findDoubled(billing, provider.name)
-  await billing.db.query(sql.type(nothing)`
-    delete from billing_events where received_at < now() - ${EVENTS_KEPT_DAYS} * interval '1 day'`)
   const { customers, changes, unbound, doubled, failed } = result
   billing.log[isSound(result) ? 'info' : 'warn']({
     event: 'billing_reconciled',

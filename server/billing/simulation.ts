@@ -66,7 +66,8 @@ export function openSimulation({ db, now, secret }: Options): Simulation {
     },
 
     async closeCheckout(id) {
-      const state = await db.oneFirst(sql.type(z.object({ state: page.shape.state }))`
+      // Null: it was over so long ago that it has been deleted.
+      const state = await db.maybeOneFirst(sql.type(z.object({ state: page.shape.state }))`
         update simulated_checkouts set state = case state when 'open' then 'expired' else state end
         where id = ${id} returning state`)
       return state === 'completed' ? 'completed' : 'closed'

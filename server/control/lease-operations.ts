@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
+import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow, wholeNumber } from '../operation.ts'
 import { findAttestation } from '../receipts/archive.ts'
 import { type Appended, Refused } from '../receipts/chain.ts'
 import type { SigningKey } from '../receipts/format.ts'
@@ -21,7 +21,7 @@ import {
   subjectOf,
 } from './lease-format.ts'
 import { findLease, type LeaseAct, type LeaseRecord, type LeaseRefusal, leaseActs, listLeases } from './leases.ts'
-import { LIMITS, tierLimit } from './tiers.ts'
+import { dailyLimit, LIMITS, tierLimit } from './tiers.ts'
 
 const base64 = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/)
 const signature = z.string().regex(/^[0-9a-f]{128}$/)
@@ -68,18 +68,29 @@ export const grant = defineAccountExchange({
   access: 'account',
   scope: 'lease:write',
   statuses: [201],
-  errors: ['tier_limit', 'capacity_exceeded'],
+  errors: ['tier_limit', 'daily_limit', 'capacity_exceeded'],
   kind: 'exchange',
   input: leaseTerms,
   output: leaseActOutput,
   async run(terms, { api, caller }) {
-    const limit = LIMITS[caller.tier].active_leases
+    const { active_leases: limit, lease_acts_per_day: perDay } = LIMITS[caller.tier]
     const { sealed, appended } = await append(api, 'lease.granted', (key) => {
       const sealed = grantLease(caller.handle, terms, api.now(), key)
       const { lease_id, granted_ms } = sealed.document
-      return { act: 'grant', accountId: caller.accountId, leaseId: lease_id, atMs: granted_ms, sealed, limit }
+      return {
+        act: 'grant',
+        accountId: caller.accountId,
+        leaseId: lease_id,
+        atMs: granted_ms,
+        sealed,
+        limit,
+        dailyLimit: perDay,
+      }
     })
-    if (appended instanceof Refused) throw tierLimit('active_leases', caller.tier)
+    if (appended instanceof Refused)
+      throw appended.reason === 'daily_limit'
+        ? dailyLimit('lease_acts_per_day', caller.tier)
+        : tierLimit('active_leases', caller.tier)
     const signed = {
       lease: sealed.text,
       sig_hex: sealed.signature.toString('hex'),
@@ -106,20 +117,22 @@ export const renew = defineAccountExchange({
   family: 'control',
   access: 'account',
   scope: 'lease:write',
-  errors: ['not_found', 'lease_ended', 'capacity_exceeded'],
+  errors: ['not_found', 'lease_ended', 'daily_limit', 'capacity_exceeded'],
   kind: 'exchange',
   input: byId,
   output: leaseActOutput,
   async run({ lease_id }, { api, caller }) {
-    const { accountId } = caller
+    const { accountId, tier } = caller
     const record = await findLease(api.db, accountId, lease_id)
     if (record.revoked_ms !== null) throw ended()
     const { sealed, appended } = await append(api, 'lease.renewed', (key) => {
       const sealed = renewLease(JSON.parse(record.lease) as Lease, api.now(), key)
       if (!sealed) throw ended()
-      return { act: 'renew', accountId, leaseId: lease_id, atMs: sealed.document.issued_ms, sealed }
+      const act = { accountId, leaseId: lease_id, atMs: sealed.document.issued_ms, sealed }
+      return { act: 'renew', ...act, dailyLimit: LIMITS[tier].lease_acts_per_day }
     })
-    if (appended instanceof Refused) throw ended()
+    if (appended instanceof Refused)
+      throw appended.reason === 'daily_limit' ? dailyLimit('lease_acts_per_day', tier) : ended()
     const signed = { lease: sealed.text, sig_hex: sealed.signature.toString('hex') }
     const renewed = { ...record, ...signed, renew_serial: appended.attestation.serial }
     return new Reply({ ...describe(renewed, api.now()), attestation: appended.attestation }, { headers: FRESH })
@@ -241,7 +254,7 @@ export const getLeases = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({
     state: z.enum(['active', 'all']).default('all'),
-    limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(100),
+    limit: wholeNumber(1, MAX_PAGE).default(100),
     before: z.string().optional().describe('`next` of the page before.'),
   }),
   output: z.strictObject({ leases: z.array(leaseOutput), next: leaseId.nullable() }),

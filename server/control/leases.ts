@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type Companion, Refused } from '../receipts/chain.ts'
+import { addToDay, takeFromDay } from '../receipts/days.ts'
 import type { HeldKeys } from '../receipts/signer.ts'
 import { type Lease, leaseId, type Revocation, type Sealed } from './lease-format.ts'
 
@@ -16,34 +17,47 @@ export type LeaseAct = {
   /** What this process signs with: under the lock, the key in force. */
   keys: Pick<HeldKeys, 'lease'>
 } & (
-  | { act: 'grant'; sealed: Sealed<Lease>; limit: number }
-  | { act: 'renew'; sealed: Sealed<Lease> }
+  | { act: 'grant'; sealed: Sealed<Lease>; limit: number; dailyLimit: number }
+  | { act: 'renew'; sealed: Sealed<Lease>; dailyLimit: number }
   | { act: 'revoke'; sealed: Sealed<Revocation> }
 )
 type Done<Name extends LeaseAct['act']> = Extract<LeaseAct, { act: Name }> & { serial: number }
 
-/** `limit`: the tier has no lease left. `ended`: revoked or expired. `repeat`: revoked before. `stale_key`: sign it anew. */
-export type LeaseRefusal = 'limit' | 'ended' | 'repeat' | 'stale_key'
+/**
+ * `limit`: the tier has no lease left. `daily_limit`: no act of this day. `ended`: revoked or expired. `repeat`: revoked
+ * before. `stale_key`: sign it anew.
+ */
+export type LeaseRefusal = 'limit' | 'daily_limit' | 'ended' | 'repeat' | 'stale_key'
 
 interface Standing {
   /** Active leases by account. */
   active: Map<string, number>
   leases: Map<string, { expires_ms: number; revoked: boolean }>
+  /** Acts of this day by account, those that were admitted in this batch included. */
+  acts: Map<string, number>
   nowMs: number
 }
 
 export const leaseActs: Companion<LeaseAct, LeaseRefusal> = {
   async admit(tx, acts) {
     const nowMs = Math.max(...acts.map((act) => act.atMs))
-    const standing = {
+    // Counted before they are judged, which saves the usual case a statement; what is refused is taken back.
+    const asked = countByAccount(acts)
+    const used = await addToDay(tx, 'lease_acts', asked)
+    const before = [...used].map(([id, count]) => [id, count - (asked.get(id) ?? 0)] as const)
+    const standing: Standing = {
       active: await countActive(tx, [...new Set(acts.map((act) => act.accountId))], nowMs),
       leases: await findStates(
         tx,
         acts.map((act) => act.leaseId),
       ),
+      acts: new Map(before),
       nowMs,
     }
-    return acts.map((act) => admitOne(act, standing))
+    const refusals = acts.map((act) => admitOne(act, standing))
+    const refused = acts.filter((_, index) => refusals[index] !== null)
+    await takeFromDay(tx, 'lease_acts', countByAccount(refused))
+    return refusals
   },
 
   async write(tx, entries) {
@@ -57,20 +71,39 @@ export const leaseActs: Companion<LeaseAct, LeaseRefusal> = {
   },
 }
 
+function countByAccount(acts: readonly LeaseAct[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { accountId } of acts) counts.set(accountId, (counts.get(accountId) ?? 0) + 1)
+  return counts
+}
+
 /** Acts of one batch see what those before them will have done. */
-function admitOne(act: LeaseAct, { active, leases, nowMs }: Standing): null | Refused<LeaseRefusal> {
+function admitOne(act: LeaseAct, standing: Standing): null | Refused<LeaseRefusal> {
   // Signed before a rotation that this batch comes after.
   if (act.sealed.document.key_id !== act.keys.lease.keyId) return new Refused('stale_key')
+  const refusal = refusalOf(act, standing)
+  if (refusal) return new Refused(refusal)
+  standing.acts.set(act.accountId, (standing.acts.get(act.accountId) ?? 0) + 1)
+  return null
+}
+
+function refusalOf(act: LeaseAct, { active, leases, acts, nowMs }: Standing): LeaseRefusal | null {
   const count = active.get(act.accountId) ?? 0
+  const today = acts.get(act.accountId) ?? 0
   if (act.act === 'grant') {
-    if (count >= act.limit) return new Refused('limit')
+    if (count >= act.limit) return 'limit'
+    if (today >= act.dailyLimit) return 'daily_limit'
     active.set(act.accountId, count + 1)
     return null
   }
   const state = leases.get(act.leaseId)
   if (!state) throw new Error(`lease ${act.leaseId} has no row`)
-  if (act.act === 'renew') return state.revoked || state.expires_ms <= act.atMs ? new Refused('ended') : null
-  if (state.revoked) return new Refused('repeat')
+  if (act.act === 'renew') {
+    if (state.revoked || state.expires_ms <= act.atMs) return 'ended'
+    return today >= act.dailyLimit ? 'daily_limit' : null
+  }
+  // A permission must always be possible to take back. There are no more revocations than grants, which are limited.
+  if (state.revoked) return 'repeat'
   state.revoked = true
   if (state.expires_ms > nowMs) active.set(act.accountId, count - 1)
   return null

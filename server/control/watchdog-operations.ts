@@ -91,6 +91,7 @@ export const sendHeartbeat = defineAccountExchange({
   family: 'control',
   access: 'account',
   scope: 'heartbeat:send',
+  budget: 'heartbeats',
   errors: ['not_found', 'capacity_exceeded'],
   kind: 'exchange',
   input: z.strictObject({ name: watchdogName, status: z.enum(['ok', 'fail']).default('ok'), note: note.optional() }),

@@ -8,7 +8,7 @@ export const jobs = {
   verify_request: z.object({ request_id: z.uuid() }),
   /** Gives the free turns of an origin's line to the jobs that wait in it. */
   wake_origin: z.object({ line: z.string() }),
-  /** Deletes results past retention and forgets unpaid quotes. */
+  /** Deletes what is over: results past retention, unpaid quotes, and more of the kind. */
   prune_requests: z.object({}),
   /** Finds requests whose job is gone or exhausted. */
   sweep_requests: z.object({}),

@@ -4,6 +4,7 @@ import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
+import { measurePruneLag } from '../control/pruning.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { sql } from '../db/pool.ts'
 import { findHead } from '../receipts/chain.ts'
@@ -80,5 +81,6 @@ async function measureQueue({ db, metrics }: Api) {
   const scanned = sql.type(z.object({ age: z.number() }))`
     select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`
   metrics.watchdogScanAge.set(await db.oneFirst(scanned))
+  for (const { table, seconds } of await measurePruneLag(db)) metrics.pruneLag.set({ table }, seconds)
   metrics.chainSerial.set((await findHead(db)).serial)
 }

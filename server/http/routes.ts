@@ -4,8 +4,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
+import { type Entry, enter, permit } from '../entrance.ts'
 import { AppError, publicError } from '../errors.ts'
 import { type Credentials, execute, type Operation, Reply } from '../operation.ts'
+import { addressKey } from '../rate-limit.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
 
@@ -30,21 +32,34 @@ function mount(operation: Operation, app: FastifyInstance, api: Api) {
     url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
     ...(operation.rawBody && { bodyLimit: operation.rawBody.limit }),
     // Before the body is read: what is not even JSON counts as well.
-    ...(!operation.unlimited && { onRequest: (request: FastifyRequest) => api.limits.spend(request.ip) }),
+    onRequest: async (request) => void entries.set(request, await meet(operation, request, api)),
     config: { operation: operation.name, bodyType: operation.rawBody ? BYTES_TYPE : JSON_TYPE },
     handler: (request, reply) => handle(operation, request, reply, api),
   })
 }
 
+/** Calls between their headers and their body. */
+const entries = new WeakMap<FastifyRequest, Entry>()
+
+async function meet(operation: Operation, { ip, headers }: FastifyRequest, api: Api): Promise<Entry> {
+  const entry = await enter(operation, { address: ip, bearer: bearerOf(headers.authorization) }, api)
+  await permit(operation, entry, api)
+  return entry
+}
+
 async function handle(operation: Operation, request: FastifyRequest, reply: FastifyReply, api: Api) {
+  const entry = entries.get(request)
   const gone = new AbortController()
   // 'close' without a finished answer: nobody is listening any more, so waiting for them is pointless.
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort()
   })
-  const wait = preferredWait(request.headers.prefer)
+  const preferred = preferredWait(request.headers.prefer)
+  using seat = preferred ? api.seats.take(entry?.caller?.accountId ?? addressKey(request.ip)) : null
+  const wait = preferred && !seat ? null : preferred
   const credentials: Credentials = {
     address: request.ip,
+    entry,
     bearer: bearerOf(request.headers.authorization),
     idempotencyKey: single(request.headers['idempotency-key']),
     payment: single(request.headers['payment-signature']),

@@ -76,19 +76,23 @@ const FOR_EVER = 'public, max-age=31536000, immutable'
 
 export const rangeInput = z.strictObject({ from: serial.optional(), to: serial.optional() })
 
-/** Which receipts are meant; `to` is not beyond the head, so a range may be empty. Throws AppError `invalid_request`. */
+/**
+ * Which receipts are meant. `to` is never beyond the head; a range that begins beyond it is empty, and its `to` is `from` - 1.
+ * Throws AppError `invalid_request`.
+ */
 export function resolveRange(input: z.output<typeof rangeInput>, head: Head): Range {
   const from = input.from ?? 1
-  const asked = input.to ?? Math.min(from + MAX_EXPORT - 1, Math.max(from, head.serial))
+  const asked = input.to ?? from + MAX_EXPORT - 1
   if (from > asked) throw new AppError('invalid_request', 'from must not be above to.')
   if (asked - from >= MAX_EXPORT) throw new AppError('invalid_request', `At most ${MAX_EXPORT} receipts at a time.`)
-  return { from, to: Math.min(asked, head.serial) }
+  return { from, to: Math.max(from - 1, Math.min(asked, head.serial)) }
 }
 
 export const getChain = defineExchange({
   name: 'get_chain',
   summary: 'Export a range of receipts, at most 1000',
   description:
+    'Beyond the head there is nothing: `to` is then the head or, where `from` is beyond it, `from` - 1 with no attestations. ' +
     'With both `from` and `to` given, and `to` not beyond the head, the receipts never change: caches may keep the ' +
     'answer for ever, and `head_serial` is then the head of when it was made.',
   method: 'GET',

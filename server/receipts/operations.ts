@@ -1,6 +1,6 @@
 // What may be asked of receipts: to make one, and to have one back with its proof.
 import { z } from 'zod'
-import { LIMITS, secondsToMidnightUtc } from '../control/tiers.ts'
+import { dailyLimit, LIMITS } from '../control/tiers.ts'
 import { AppError } from '../errors.ts'
 import {
   type AccountCall,
@@ -9,6 +9,7 @@ import {
   defineExchange,
   Reply,
   refuseOverflow,
+  wholeNumber,
 } from '../operation.ts'
 import { attestation, codePoints, sha256Hex } from '../verification/result.ts'
 import { listAttestations, proveReceipt } from './archive.ts'
@@ -16,7 +17,7 @@ import { type Head, Refused } from './chain.ts'
 import type { Reader } from './reader.ts'
 import { findByKey, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
 
-export const serial = z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER)
+export const serial = wholeNumber(1)
 
 export const inclusion = z.strictObject({
   leaf_index: z.int().min(0),
@@ -49,6 +50,7 @@ export const createReceipt = defineAccountExchange({
   family: 'control',
   access: 'account',
   scope: 'receipt:write',
+  budget: 'receipts',
   statuses: [201, 200],
   errors: ['invalid_idempotency_key', 'idempotency_conflict', 'daily_limit', 'capacity_exceeded'],
   kind: 'exchange',
@@ -57,15 +59,15 @@ export const createReceipt = defineAccountExchange({
   async run(input, call) {
     const { api, caller, credentials } = call
     const key = credentials.idempotencyKey === undefined ? undefined : readKey(credentials.idempotencyKey, input)
-    const dailyLimit = LIMITS[caller.tier].receipts_per_day
+    const item = { accountId: caller.accountId, dailyLimit: LIMITS[caller.tier].receipts_per_day, key }
     const entry = {
       subjectSha256: input.subject_sha256,
       label: input.label ?? null,
       requestedBy: caller.handle,
-      companion: { kind: submissions, item: { accountId: caller.accountId, dailyLimit, key } },
+      companion: { kind: submissions, item },
     }
     const appended = await api.chain.append(entry).catch(refuseOverflow)
-    if (appended instanceof Refused) return answerRefused(appended.reason, dailyLimit, key?.hash, call)
+    if (appended instanceof Refused) return answerRefused(appended.reason, key?.hash, call)
     const body = {
       attestation: appended.attestation,
       inclusion: appended.inclusion(),
@@ -80,18 +82,10 @@ function readKey(given: string, body: unknown) {
   throw new AppError('invalid_idempotency_key', 'Idempotency-Key must be 1 to 255 visible ASCII characters here.')
 }
 
-async function answerRefused(
-  reason: SubmissionRefusal,
-  dailyLimit: number,
-  keyHash: string | undefined,
-  { api, caller }: AccountCall,
-) {
+async function answerRefused(reason: SubmissionRefusal, keyHash: string | undefined, { api, caller }: AccountCall) {
   if (reason === 'conflict')
     throw new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
-  if (reason === 'daily_limit')
-    throw new AppError('daily_limit', `The ${caller.tier} tier has ${dailyLimit} receipts a day (UTC).`, {
-      headers: { 'retry-after': String(secondsToMidnightUtc(new Date())) },
-    })
+  if (reason === 'daily_limit') throw dailyLimit('receipts_per_day', caller.tier)
   const number = await findByKey(api.db, caller.accountId, keyHash ?? '')
   if (number === null) throw new Error('a receipt was repeated that is not there')
   return describeReceipt(api.reader, number, await api.reader.head())
@@ -136,7 +130,7 @@ export const listReceipts = defineAccountOperation({
   scope: 'account:read',
   kind: 'transaction',
   input: z.strictObject({
-    limit: z.coerce.number().int().min(1).max(MAX_LIST).default(100),
+    limit: wholeNumber(1, MAX_LIST).default(100),
     before: serial.optional().describe('`next` of the page before.'),
   }),
   output: z.strictObject({

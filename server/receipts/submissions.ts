@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type Companion, Refused } from './chain.ts'
+import { addToDay, takeFromDay } from './days.ts'
 import { canonicalJson } from './format.ts'
 
 export interface Submission {
@@ -26,7 +27,7 @@ export const submissions: Companion<Submission, SubmissionRefusal> = {
     const known = await findKeys(tx, items)
     // Counted before it is judged, which saves the hot path a statement; what is refused is taken back.
     const asked = countBy(items.filter((item) => !known.has(idOf(item) ?? '')))
-    const used = await addUse(tx, asked)
+    const used = await addToDay(tx, 'receipts', asked)
     const free = (item: Submission) =>
       item.dailyLimit - (used.get(item.accountId) ?? 0) + (asked.get(item.accountId) ?? 0)
     const admitted = new Map<string, number>()
@@ -42,10 +43,7 @@ export const submissions: Companion<Submission, SubmissionRefusal> = {
       return null
     })
     const unused = [...asked].map(([id, count]) => [id, count - (admitted.get(id) ?? 0)] as const)
-    await takeBackUse(
-      tx,
-      unused.filter(([, count]) => count > 0),
-    )
+    await takeFromDay(tx, 'receipts', new Map(unused))
     return refusals
   },
 
@@ -85,27 +83,6 @@ async function findKeys(tx: Tx, items: Submission[]): Promise<Map<string, string
                 ${column(keyed, 'text', (item) => item.key?.hash ?? '')}) as t (account_id, key_hash)
       on k.account_id = t.account_id::uuid and k.key_hash = decode(t.key_hash, 'hex')`)
   return new Map(rows.map((row) => [row.id, row.body_hash]))
-}
-
-/** Adds to the counts of the day, by account, and answers what they have come to. */
-async function addUse(tx: Tx, counts: Map<string, number>): Promise<Map<string, number>> {
-  if (counts.size === 0) return new Map()
-  const rows = await tx.any(sql.prepared('count_receipts', z.object({ id: z.string(), receipts: z.number() }))`
-    insert into receipt_days (account_id, day, receipts)
-    select account_id, (now() at time zone 'utc')::date, added
-    from unnest(${sql.array([...counts.keys()], 'uuid')}, ${sql.array([...counts.values()], 'int4')}) as t (account_id, added)
-    on conflict (account_id, day) do update set receipts = receipt_days.receipts + excluded.receipts
-    returning account_id::text id, receipts`)
-  return new Map(rows.map((row) => [row.id, row.receipts]))
-}
-
-/** In the transaction that added it, so it is the same day. */
-async function takeBackUse(tx: Tx, counts: (readonly [accountId: string, count: number])[]) {
-  if (counts.length === 0) return
-  await tx.query(sql.prepared('take_back_receipts', nothing)`
-    update receipt_days d set receipts = receipts - t.unused
-    from unnest(${column(counts, 'uuid', ([id]) => id)}, ${column(counts, 'int4', ([, count]) => count)}) as t (id, unused)
-    where d.account_id = t.id and d.day = (now() at time zone 'utc')::date`)
 }
 
 /** The receipt an idempotency key stands for. */

@@ -102,6 +102,26 @@ t.test('twenty calls at once: one customer, one open page', async (t) => {
   t.equal(customersOf(other).length, 1)
 })
 
+t.test('twenty pages an hour, of checkout and portal together; the next one asks Stripe nothing', async (t) => {
+  const account = await office.register()
+  const other = await office.register()
+  const portal = () => account.call('POST', '/v1/billing-portal')
+  for (let n = 0; n < 10; n++) {
+    t.equal((await ask(account, 'dev')).status, 200)
+    t.equal((await portal()).status, 200)
+  }
+  const asked = stripe.calls.length
+  for (const refused of [await ask(account, 'dev'), await ask(account, 'pro'), await portal()]) {
+    t.equal(refused.status, 429)
+    t.match(refused.body.error, { code: 'rate_limited', message: /^checkouts_per_hour: the free tier has 20\./ })
+    const seconds = Number(refused.headers.get('retry-after'))
+    t.ok(seconds > 3500 && seconds <= 3600, `${seconds} s`)
+  }
+  t.equal(stripe.calls.length, asked)
+  t.equal((await ask(other, 'dev')).status, 200, 'another account has its own')
+  t.ok(stripe.calls.length > asked)
+})
+
 t.test('a page that was just being made for somebody else is not left open', async (t) => {
   const account = await office.register()
   const held = stripe.hold(/POST \/v1\/checkout\/sessions$/)

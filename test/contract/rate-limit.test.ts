@@ -1,10 +1,13 @@
-// Requests per address and minute: counted before anything else is looked at, shared through Redis, not to be fooled by
-// headers a caller makes up.
+// Calls per address and minute: counted before a body is read, shared through Redis, not to be fooled by headers a caller
+// makes up. What shows its own key or token is counted elsewhere.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { expectNonCompleted } from '../interface.schema.ts'
-import { startSystem } from '../system.ts'
+import { CALLER_LIMITS } from '../../server/control/tiers.ts'
+import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
+import { TOKEN } from '../mcp/buyer.ts'
+import { openCaller } from '../mcp/caller.ts'
+import { signPayment, startSystem, termsOf } from '../system.ts'
 
 const PER_MINUTE = 5
 const REDIS_URL = process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379'
@@ -44,6 +47,45 @@ t.test('the sixth request in a minute: 429 in the body shape, before anything el
   await expectNonCompleted(t, await system.ask({ key, headers: from(anyAddress()) }), 402, 'another address')
   for (const path of ['/healthz', '/readyz'])
     t.equal((await fetch(system.url(path), { headers: address })).status, 200, `${path} is not limited`)
+})
+
+t.test('a recovery with its token is counted against its request, whatever its address has left', async (t) => {
+  const bought = async (headers: Record<string, string>) => {
+    const key = randomUUID()
+    const { headers: payment } = await signPayment(termsOf(await system.ask({ key, headers })))
+    const paid = await system.ask({ key, headers: { ...headers, ...payment, prefer: 'wait=25' } })
+    const { result } = await expectCompleted(t, paid)
+    return { id: result.request_id, token: paid.headers.get('x-service-recovery-token') ?? '' }
+  }
+  const [one, other] = [await bought(from(anyAddress())), await bought(from(anyAddress()))]
+  const address = from(anyAddress())
+  await use(() => address)
+  await expectLimited(t, await ask(address), 'none is left')
+  await expectLimited(t, await system.recover(one.id, `${one.token}x`, address), 'with a token that is none')
+  const payments = (token: string) =>
+    fetch(system.url(`/api/agent/v1/payments/${one.id}`), { headers: { ...address, authorization: `Bearer ${token}` } })
+  t.equal((await payments(one.token)).status, 200)
+  const most = CALLER_LIMITS.recoveries_per_minute - 1
+  const statuses = new Set<number>()
+  for (let n = 0; n < most; n++) {
+    const answer = await system.recover(one.id, one.token, address)
+    statuses.add(answer.status)
+    await answer.arrayBuffer()
+  }
+  t.same([...statuses], [200])
+  await expectLimited(t, await system.recover(one.id, one.token, address), 'the request has a limit of its own')
+  await expectLimited(t, await system.recover(one.id, one.token, from(anyAddress())), 'from everywhere the same')
+  await expectCompleted(t, await system.recover(other.id, other.token, address))
+
+  const { call } = openCaller(system.url('/mcp'))
+  const recovered = await call('service_verify_source', {}, { headers: address, meta: { [TOKEN]: other.token } })
+  t.match(recovered.structuredContent, { request_id: other.id, status: 'completed' }, 'over MCP the same')
+  const refused = await openCaller(system.url('/mcp')).ask(
+    'tools/call',
+    { name: 'service_verify_source', arguments: {} },
+    { headers: address, meta: { [TOKEN]: `${other.token}x` } },
+  )
+  t.equal(refused.status, 429)
 })
 
 t.test('what is not even JSON is counted, and refused when there is none left', async (t) => {

@@ -3,7 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
+import { CALLER_LIMITS } from '../../server/control/tiers.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
+import { TOKEN } from '../mcp/buyer.ts'
+import { openCaller } from '../mcp/caller.ts'
 import { holdPage } from '../site.ts'
 import { PAGE, signPayment, startSystem, termsOf } from '../system.ts'
 
@@ -107,6 +110,38 @@ t.test('forms of the preference', async (t) => {
     else t.equal(header, null, `${prefer} is not applied`)
     await expectCompleted(t, response)
   }
+})
+
+t.test('a call that gets no seat is answered at once, without Preference-Applied', async (t) => {
+  const { key, body, headers, id, token, held } = await buyHeld('/crowded')
+  await using twin = await system.openTwin()
+  const seats = Array.from({ length: CALLER_LIMITS.waiting_calls }, () => twin.api.seats.take('127.0.0.1'))
+  t.ok(seats.every(Boolean))
+  for (const answer of [
+    await system.recover(id, token, { prefer: 'wait=25' }, twin),
+    await system.ask({ key, body, headers: { ...headers, prefer: 'wait=25' }, at: twin }),
+  ]) {
+    t.equal(answer.headers.get('preference-applied'), null)
+    await expectNonCompleted(t, answer, 202)
+  }
+  const { call } = openCaller(new URL('/mcp', twin.address).href)
+  const asked = await call('service_verify_source', {}, { meta: { [TOKEN]: token } })
+  t.match(asked.structuredContent, { status: 'pending' }, 'the paid tool does not wait by itself either')
+  seats[0]?.[Symbol.dispose]()
+  const { take } = twin.api.seats
+  const taken = Promise.withResolvers<void>()
+  twin.api.seats.take = (holder) => {
+    taken.resolve()
+    return take(holder)
+  }
+  const waiting = system.recover(id, token, { prefer: 'wait=25' }, twin)
+  await taken.promise
+  t.equal(take('127.0.0.1'), null, 'the one that was left is taken')
+  held.release()
+  const answered = await waiting
+  t.equal(answered.headers.get('preference-applied'), 'wait=25')
+  await expectCompleted(t, answered)
+  t.ok(take('127.0.0.1'), 'and left again')
 })
 
 t.test('a refusal does not wait, and whoever waits is let go when the service drains', async (t) => {

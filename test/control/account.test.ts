@@ -1,18 +1,29 @@
 // Accounts over HTTP: registration, keys and their rotation, and what an account uses of its tier.
 import { createHash, randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { RESERVED_HANDLES } from '../../server/control/accounts.ts'
+import { buildDocument } from '../../server/http/openapi.ts'
 import { type Answer, openOffice } from './office.ts'
 
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 const FREE = {
   active_leases: 1,
+  lease_acts_per_day: 4000,
   receipts_per_day: 10,
   watchdogs: 1,
   watchdog_alerts_per_day: 50,
   citation_watches: 1,
   journal_slots: 4,
+  journal_bytes: 262_144,
+  api_keys: 20,
+  heartbeats_per_minute: 120,
+  receipts_per_minute: 120,
+  calls_per_minute: 600,
+  checkouts_per_hour: 20,
 }
 const subject = (n: number) => createHash('sha256').update(`${n}`).digest('hex')
 
@@ -72,6 +83,39 @@ t.test('keys are listed without themselves, and end when they are told to', asyn
     t.equal((await office.call('POST', '/v1/api-keys', { key: full.api_key, body })).status, 400)
 })
 
+t.test('twenty keys at a time; those that have ended do not count and are not listed', async (t) => {
+  const account = await office.register()
+  const make = () => account.call('POST', '/v1/api-keys', { body: { kind: 'heartbeat' } })
+  const made = await Promise.all(Array.from({ length: 30 }, make))
+  t.equal(made.filter(({ status }) => status === 201).length, 19, 'with the first there are twenty')
+  const refused = made.find(({ status }) => status !== 201)!
+  t.match(refused, { status: 403, body: { error: { code: 'tier_limit', message: /^api_keys: .* 20 / } } })
+  const { id } = made.find(({ status }) => status === 201)!.body
+  await account.call('POST', `/v1/api-keys/${id}/revoke`, { body: { after_s: 3600 } })
+  t.equal((await make()).status, 403, 'one that is about to end is still there')
+  await office.tables.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [id])
+  const listed = async () => (await account.call('GET', '/v1/api-keys')).body.api_keys.length
+  t.equal(await listed(), 19)
+  t.equal((await account.call('GET', '/v1/usage')).body.used.api_keys, 19)
+  t.equal((await make()).status, 201)
+  t.equal(await listed(), 20)
+  const { rows } = await office.tables.query('select from api_keys where id = $1', [id])
+  t.same(rows, [], 'it is gone')
+})
+
+t.test('a reserved handle is refused with its reason, and is documented', async (t) => {
+  const description = buildDocument({ config: office.api.config }).paths['/v1/register']?.post as {
+    description: string
+  }
+  for (const handle of RESERVED_HANDLES) {
+    const { status, body } = await office.call('POST', '/v1/register', { body: { handle } })
+    t.equal(status, 409)
+    t.match(body.error, { code: 'handle_taken', message: `The handle ${handle} is reserved`, retryable: false })
+    t.match(description.description, handle)
+    t.ok(README.includes(`\`${handle}\``), `${handle} is in README`)
+  }
+})
+
 t.test('usage: what the limits count, and when the day is over', async (t) => {
   const account = await office.register()
   const usage = async () => (await account.call('GET', '/v1/usage')).body
@@ -83,11 +127,14 @@ t.test('usage: what the limits count, and when the day is over', async (t) => {
     limits: FREE,
     used: {
       active_leases: 0,
+      lease_acts_today: 0,
       receipts_today: 0,
       watchdogs: 0,
       watchdog_alerts_today: 0,
       citation_watches: 0,
       journal_slots: 0,
+      journal_bytes: 0,
+      api_keys: 1,
     },
     resets_at: midnight.toISOString().replace('.000Z', 'Z'),
     subscription: null,
@@ -99,21 +146,27 @@ t.test('usage: what the limits count, and when the day is over', async (t) => {
   await account.call('PUT', '/v1/journal/a', { body: Buffer.from('x') })
   t.same((await usage()).used, {
     active_leases: 1,
+    lease_acts_today: 2,
     receipts_today: 1,
     watchdogs: 0,
     watchdog_alerts_today: 0,
     citation_watches: 0,
     journal_slots: 1,
+    journal_bytes: 1,
+    api_keys: 1,
   })
   await account.call('POST', `/v1/lease/${lease.lease_id}/revoke`)
   await account.call('DELETE', '/v1/journal/a')
   t.same((await usage()).used, {
     active_leases: 0,
+    lease_acts_today: 3,
     receipts_today: 1,
     watchdogs: 0,
     watchdog_alerts_today: 0,
     citation_watches: 0,
     journal_slots: 0,
+    journal_bytes: 0,
+    api_keys: 1,
   })
 })
 
@@ -144,7 +197,8 @@ t.test('a tier is what the account has now', async (t) => {
   const account = await office.register({ tier: 'dev' })
   const { tier, limits } = (await account.call('GET', '/v1/usage')).body
   t.equal(tier, 'dev')
-  for (const [name, free] of Object.entries(FREE)) t.ok(limits[name] > free, name)
+  for (const [name, free] of Object.entries(FREE)) t.ok(limits[name] >= free, name)
+  t.ok(limits.active_leases > FREE.active_leases)
   const terms = { agent: 'a', action: 'b', ttl_s: 60, lim: randomUUID() }
   for (let n = 0; n < 3; n++) t.equal((await account.call('POST', '/v1/lease', { body: terms })).status, 201)
 })

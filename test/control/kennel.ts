@@ -43,8 +43,8 @@ const TIMES = [
   'fails_wait_until',
 ]
 
-export async function openKennel(): Promise<Kennel> {
-  const office = await openOffice()
+export async function openKennel(env: Record<string, string> = {}): Promise<Kennel> {
+  const office = await openOffice(env)
   const { tables, api } = office
   return {
     ...office,

@@ -7,6 +7,7 @@ import { trustIntroduced, verifyChain } from '../../client/verification.ts'
 import { grantLease, type Lease, renewLease, revokeLease, type Sealed } from '../../server/control/lease-format.ts'
 import { verify as verifyOperation } from '../../server/control/lease-operations.ts'
 import { leaseActs } from '../../server/control/leases.ts'
+import { LIMITS } from '../../server/control/tiers.ts'
 import { transact } from '../../server/db/pool.ts'
 import { rotateKey } from '../../server/receipts/rotation.ts'
 import { jcs } from '../client/issuer.ts'
@@ -369,8 +370,11 @@ t.test('acts of one batch see those before them', async (t) => {
   const { keys } = office.api
   const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys }
   const key = keys.lease
-  const grant = { ...about, act: 'grant', sealed: grantLease(account.handle, TERMS, clock.now, key), limit: 1 } as const
-  const renew = { ...about, act: 'renew', sealed: renewLease(lease, clock.now, key) as Sealed<Lease> } as const
+  const dailyLimit = 5
+  const granted = grantLease(account.handle, TERMS, clock.now, key)
+  const grant = { ...about, act: 'grant', sealed: granted, limit: 1, dailyLimit } as const
+  const renewed = renewLease(lease, clock.now, key) as Sealed<Lease>
+  const renew = { ...about, act: 'renew', sealed: renewed, dailyLimit } as const
   const revoke = { ...about, act: 'revoke', sealed: revokeLease(lease, clock.now, key) } as const
   const outcomes = await transact(office.api.db, (tx) =>
     leaseActs.admit(tx, [grant, renew, revoke, revoke, renew, grant, grant]),
@@ -379,6 +383,54 @@ t.test('acts of one batch see those before them', async (t) => {
     outcomes.map((outcome) => outcome?.reason ?? 'done'),
     ['limit', 'done', 'done', 'repeat', 'ended', 'done', 'limit'],
   )
+})
+
+t.test('acts of one batch count against the day, and a revocation is never refused', async (t) => {
+  const account = await office.register()
+  const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body as { lease: Lease }
+  const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
+  const { keys } = office.api
+  // The grant above was the first of three.
+  const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys, dailyLimit: 3 }
+  const sealed = renewLease(lease, clock.now, keys.lease) as Sealed<Lease>
+  const renew = { ...about, act: 'renew', sealed } as const
+  const revoke = { ...about, act: 'revoke', sealed: revokeLease(lease, clock.now, keys.lease) } as const
+  const outcomes = await transact(office.api.db, (tx) => leaseActs.admit(tx, [renew, renew, renew, revoke, revoke]))
+  t.same(
+    outcomes.map((outcome) => outcome?.reason ?? 'done'),
+    ['done', 'done', 'daily_limit', 'done', 'repeat'],
+  )
+  const { used } = (await account.call('GET', '/v1/usage')).body
+  t.equal(used.lease_acts_today, 4, 'what was refused is not counted')
+})
+
+t.test('a free account makes so many receipts by lease acts in a day, and no more', async (t) => {
+  const account = await office.register()
+  const grant = () => account.call('POST', '/v1/lease', { body: TERMS })
+  const { lease_id } = (await grant()).body.lease
+  const renew = () => account.call('POST', `/v1/lease/${lease_id}/renew`)
+  const most = LIMITS.free.lease_acts_per_day
+  const setDay = (acts: number) =>
+    office.tables.query(
+      'update receipt_days set lease_acts = $1 where account_id = (select id from accounts where handle = $2)',
+      [acts, account.handle],
+    )
+  await setDay(most - 2)
+  const head = async () => (await office.call('GET', '/v1/chain-head')).body.serial
+  const before = await head()
+  const statuses = (await Promise.all(Array.from({ length: 10 }, renew))).map(({ status }) => status)
+  t.equal(statuses.filter((status) => status === 200).length, 2)
+  t.equal(statuses.filter((status) => status === 429).length, 8)
+  t.equal((await head()) - before, 2, 'a refused act leaves no receipt')
+  const refused = await renew()
+  t.match(refused.body.error, { code: 'daily_limit', message: `lease_acts_per_day: the free tier has ${most} a day` })
+  const seconds = Number(refused.headers.get('retry-after'))
+  t.ok(Math.abs(seconds - (86_400 - ((Date.now() / 1000) % 86_400))) < 60, `${seconds} s to the next UTC midnight`)
+  t.equal((await account.call('POST', `/v1/lease/${lease_id}/revoke`)).status, 200, 'a revocation is never refused')
+  t.match(await grant(), { status: 429, body: { error: { code: 'daily_limit' } } })
+  t.equal((await account.call('GET', '/v1/usage')).body.used.lease_acts_today, most + 1)
+  await office.tables.query('update receipt_days set day = day - 1')
+  t.equal((await grant()).status, 201, 'tomorrow is another day')
 })
 
 t.test('the list: newest first, in pages, and only the active ones if asked', async (t) => {
@@ -403,7 +455,17 @@ t.test('the list: newest first, in pages, and only the active ones if asked', as
   clock.now += 600_000
   t.same((await list('?state=active')).ids, [])
   t.same((await list('?state=all')).ids, ids)
-  for (const query of ['?limit=0', '?limit=1001', '?limit=x', '?state=expired', '?surprise=1'])
+  for (const query of [
+    '?limit=0',
+    '?limit=1001',
+    '?limit=x',
+    '?limit=0x2',
+    '?limit=1e1',
+    '?limit=%203',
+    '?limit=%2B3',
+    '?state=expired',
+    '?surprise=1',
+  ])
     t.equal((await account.call('GET', `/v1/lease${query}`)).status, 400, query)
 })
 

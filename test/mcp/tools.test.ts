@@ -1,4 +1,5 @@
 // How tools are described, and what becomes of what they do: results, reports of progress, failures.
+import { randomUUID } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import t from 'tap'
@@ -44,22 +45,33 @@ t.test('the list', async (t) => {
       t.ok(JSON.stringify(schema).includes('"description"'), `${name}.${argument} is described`)
     t.notOk(inputSchema.required?.includes('service_key'), `${name}: the key may come in Authorization`)
   }
-  const keyed = tools.filter(({ inputSchema }) => inputSchema.properties?.service_key).map(({ name }) => name)
-  const keyless = ['service_register', 'service_receipt_verify', 'service_verify_source']
-  t.same(
-    tools
-      .map(({ name }) => name)
-      .filter((name) => !keyed.includes(name))
-      .sort(),
-    keyless.sort(),
-  )
+  for (const { name, inputSchema } of tools)
+    t.match(inputSchema.properties?.service_key, { type: 'string' }, `${name} takes the key of an account`)
+})
+
+t.test('a client that always sends its key trips over no tool that needs none, whatever the key is', async (t) => {
+  const { call } = openCaller(url)
+  const { key, handle } = await office.register()
+  const attestation = (await office.call('POST', '/v1/receipt', { key, body: { subject_sha256: '00'.repeat(32) } }))
+    .body
+  for (const service_key of [key, `${key}x`, '', 7, null]) {
+    const about = JSON.stringify(service_key)?.slice(0, 5)
+    const ask = async (name: string, args: object) => call(name, { ...args, service_key })
+    const verified = await ask('service_receipt_verify', { attestation: attestation.attestation })
+    t.match(verified.structuredContent, { valid: true }, about)
+    t.match((await ask('service_register', { handle })).structuredContent.error, { code: 'handle_taken' }, about)
+    t.match((await ask('service_chain_head', {})).structuredContent, { serial: Number }, about)
+    const args = { source_url: 'https://example.com/', claim: 'It is an example.', idempotency_key: randomUUID() }
+    const asked = await ask('service_verify_source', args)
+    t.notMatch(asked.structuredContent, { error: { code: 'invalid_request' } }, about)
+  }
 })
 
 t.test('arguments that the schema refuses, the tool refuses', async (t) => {
   const { ask, call } = openCaller(url)
   const { tools } = (await ask('tools/list')).body.result as { tools: ToolDescriptor[] }
   for (const { name, inputSchema } of tools.filter(({ name }) => name !== 'service_verify_source')) {
-    const key = inputSchema.properties?.service_key ? { service_key: (await office.register()).key } : {}
+    const key = { service_key: (await office.register()).key }
     for (const required of inputSchema.required ?? []) {
       const { type } = (inputSchema.properties?.[required] ?? {}) as { type?: string }
       const { structuredContent, isError } = await call(name, { ...key, [required]: type === 'object' ? 'x' : {} })

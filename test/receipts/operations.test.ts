@@ -54,7 +54,10 @@ t.test('an account signs digests into the chain and reads them back', async (t) 
   for (const attestation of page.body.attestations.slice(1)) t.same(attestation, bySerial.get(attestation.serial))
   t.match(await call('GET', '/v1/chain?from=5&to=4'), { status: 400 })
   t.match(await call('GET', '/v1/chain?from=1&to=1001'), { status: 400 })
-  t.match((await call('GET', '/v1/chain?from=20')).body, { from: 20, attestations: [] })
+  t.same((await call('GET', '/v1/chain?from=20')).body, { from: 20, to: 19, head_serial: 10, attestations: [] })
+  t.same((await call('GET', '/v1/chain?from=11')).body, { from: 11, to: 10, head_serial: 10, attestations: [] })
+  t.match((await call('GET', '/v1/chain?from=9&to=500')).body, { from: 9, to: 10, head_serial: 10 })
+  t.match((await call('GET', '/v1/chain?from=20&to=30')).body, { from: 20, to: 19, attestations: [] })
   t.match(await call('POST', '/v1/receipt', { subject_sha256: digest('x') }), { status: 401 })
   t.match(await call('GET', '/v1/receipt/3?tree_size=7'), {
     status: 200,

@@ -19,10 +19,9 @@ const TABLE: readonly Entry[] = [
     title: 'Create an account',
     about:
       'Creates an account and returns its API key, once: it cannot be shown again or recovered, so store it first of ' +
-      'all. Call this if you have no service_key yet. Accounts do not expire.',
+      'all. Call this if you have no service_key yet. Only an account that was never used is deleted, after 90 days.',
     operation: 'register',
     effect: 'adds',
-    keyless: true,
   },
   {
     name: 'service_usage_get',
@@ -118,7 +117,6 @@ const TABLE: readonly Entry[] = [
       'must not trust this service pins its keys and checks offline.',
     operation: 'verify_receipt',
     effect: 'reads',
-    keyless: true,
     notes: {
       attestation: 'The receipt itself, with all of its 12 members.',
       inclusion: 'Proof that it is in the tree, as service_receipt_get returns it.',

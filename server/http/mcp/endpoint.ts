@@ -3,7 +3,9 @@
 import { ProtocolError } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../../context.ts'
+import type { Entry } from '../../entrance.ts'
 import { bearerOf } from '../routes.ts'
+import { type Arrival, arrive, settle } from './door.ts'
 import { openEras, type ProtocolHeaders } from './eras.ts'
 import { offeredFeatures } from './features.ts'
 import { refuseForeign } from './guard.ts'
@@ -21,14 +23,19 @@ const STREAM_TYPE = 'text/event-stream'
 export async function mountMcp(app: FastifyInstance, api: Api, features: readonly Feature[] = offeredFeatures(api)) {
   const answer = openEras(features, (error) => reportRefused(error, api))
   const kept = openKeptAnswers()
+  const arrivals = new WeakMap<FastifyRequest, Arrival>()
 
   await app.register(async (scope) => {
     acceptJsonOnly(scope)
     scope.addHook('onRequest', async (request) => {
-      await api.limits.spend(request.ip)
+      const bearer = bearerOf(request.headers.authorization)
+      arrivals.set(request, await arrive({ address: request.ip, bearer }, api))
       refuseForeign(request.headers, api.baseUrl)
     })
-    scope.setErrorHandler((error, request, reply) => refuse(refusalOf(error), request, reply))
+    // What cannot be read shows no key, so it is the address's.
+    scope.setErrorHandler((error, request, reply) =>
+      refuse(refusalOf(arrivals.get(request)?.refusal ?? error), request, reply),
+    )
     scope.route({
       method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
       url: PATH,
@@ -38,12 +45,13 @@ export async function mountMcp(app: FastifyInstance, api: Api, features: readonl
       },
     })
     scope.post(PATH, { bodyLimit: BODY_LIMIT, config: { operation: 'mcp' } }, async (request, reply) => {
+      const entry = await settle(arrivals.get(request), request.body, api)
       requireJsonWelcome(request)
       const headers = protocolHeadersOf(request)
       const question = questionOf(request.body, headers, Number(request.headers['content-length']))
       const known = question && kept.find(question)
       if (known) return reply.type(JSON_TYPE).send(known)
-      const response = await answer(request.body, headers, exchangeOf(request, reply, api))
+      const response = await answer(request.body, headers, exchangeOf(request, reply, entry, api))
       reply.code(response.status)
       for (const [name, value] of response.headers) reply.header(name, value)
       if (response.headers.get('content-type') === STREAM_TYPE) return reply.send(response.body)
@@ -102,7 +110,7 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header
 }
 
-function exchangeOf(request: FastifyRequest, reply: FastifyReply, api: Api): Exchange {
+function exchangeOf(request: FastifyRequest, reply: FastifyReply, entry: Entry, api: Api): Exchange {
   const gone = new AbortController()
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort()
@@ -110,7 +118,7 @@ function exchangeOf(request: FastifyRequest, reply: FastifyReply, api: Api): Exc
   const { accept = '', authorization } = request.headers
   return {
     api,
-    credentials: { address: request.ip, bearer: bearerOf(authorization), waitSeconds: 0, signal: gone.signal },
+    credentials: { address: request.ip, entry, bearer: bearerOf(authorization), waitSeconds: 0, signal: gone.signal },
     streams: accept.includes(STREAM_TYPE) || accept.includes('*/*'),
   }
 }

@@ -17,8 +17,6 @@ export interface OperationTool {
   effect: Effect
   /** It reaches out of this service. */
   open?: true
-  /** A key is not even taken. */
-  keyless?: true
   /** Arguments that HTTP carries in headers. */
   headers?: readonly HeaderArgument[]
   /** What is said of arguments of which the operation itself says nothing. */
@@ -37,15 +35,19 @@ type HeaderArgument = keyof typeof HEADER_ARGUMENTS
 
 const SERVICE_KEY =
   'API key that service_register returned (ctk_...). A secret: never repeat it. Leave it out where the connection sends Authorization: Bearer.'
-const IGNORED_KEY = 'Not needed here: this is public.'
+/** What clients that send their key with every call may read of the tools that need none. */
+export const IGNORED_KEY = 'Not needed here, and not checked.'
 
 export function operationTool(tool: OperationTool): Tool {
   const side = sideArguments(tool)
   return {
     descriptor: describe(tool, side),
     async call(args, { api, credentials }) {
-      const { given, rest } = split(args, side)
-      const call = { api, credentials: { ...credentials, ...credentialsOf(given, credentials.bearer) } }
+      const keyed = tool.operation.access === 'account'
+      const { service_key: _, ...keyless } = args
+      const { given, rest } = split(keyed ? args : keyless, side)
+      const bearer = keyed ? keyOf(given, credentials.bearer) : credentials.bearer
+      const call = { api, credentials: { ...credentials, ...headersOf(given), bearer } }
       const answer = await execute(tool.operation, () => (tool.bytes ? decodeBytes(rest, tool.bytes) : rest), call)
       return resultOf(...bodyOf(answer, () => removed(tool.operation, rest)))
     },
@@ -53,10 +55,10 @@ export function operationTool(tool: OperationTool): Tool {
 }
 
 /** What an argument list holds beside the operation's own input. */
-function sideArguments({ operation, keyless, headers = [] }: OperationTool) {
+function sideArguments({ operation, headers = [] }: OperationTool) {
   const optional = (about: string) => z.string().optional().describe(about)
   return z.object({
-    ...(!keyless && { service_key: optional(operation.access === 'account' ? SERVICE_KEY : IGNORED_KEY) }),
+    service_key: optional(operation.access === 'account' ? SERVICE_KEY : IGNORED_KEY),
     ...Object.fromEntries(headers.map((name) => [name, optional(HEADER_ARGUMENTS[name])])),
   })
 }
@@ -74,13 +76,15 @@ function split(args: Record<string, unknown>, side: ReturnType<typeof sideArgume
   return { given: parsed.data as SideArguments, rest }
 }
 
-function credentialsOf(given: SideArguments, bearer: string | undefined): Partial<Credentials> {
-  const key = given.service_key
+function keyOf({ service_key: key }: SideArguments, bearer: string | undefined): string | undefined {
   // Two keys for one call: whoever sent them meant one account, and this is no place to guess which.
   if (key !== undefined && bearer !== undefined && key !== bearer)
     throw new AppError('invalid_request', 'service_key: Authorization names another key.')
+  return key ?? bearer
+}
+
+function headersOf(given: SideArguments): Partial<Credentials> {
   return {
-    bearer: key ?? bearer,
     idempotencyKey: given.idempotency_key,
     ifMatch: entityTag(given.if_match),
     ifNoneMatch: entityTag(given.if_none_match),

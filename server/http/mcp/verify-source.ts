@@ -4,11 +4,13 @@ import type { Api } from '../../context.ts'
 import { AppError } from '../../errors.ts'
 import { type Credentials, execute } from '../../operation.ts'
 import { configuredNetworks } from '../../payments/networks.ts'
+import { addressKey } from '../../rate-limit.ts'
 import { describeOffer, type Offer } from '../../verification/offer.ts'
 import { getRequest, type VerificationAnswer, verifySource } from '../../verification/operations.ts'
 import { requestNamedBy } from '../../verification/recovery.ts'
 import { PRICE, verificationInput } from '../../verification/result.ts'
 import { META, renderFailure, renderResult, TOOL_NAME } from './answers.ts'
+import { IGNORED_KEY } from './operation-tool.ts'
 import { findPurchaseKey, type PurchaseKey } from './purchase-key.ts'
 import { watchStages } from './stages.ts'
 import { createTask, declaresTasks } from './tasks.ts'
@@ -34,6 +36,7 @@ const input = verificationInput.extend({
     .max(128)
     .optional()
     .describe('Names the purchase. Use the SAME value again when you retry the same request.'),
+  service_key: z.string().optional().describe(IGNORED_KEY),
 })
 
 export function verifySourceTool(api: Api): Tool {
@@ -75,11 +78,12 @@ async function call(args: Record<string, unknown>, toolCall: ToolCall): Promise<
   }
 }
 
-async function buy({ idempotency_key, ...body }: Record<string, unknown>, toolCall: ToolCall) {
+async function buy({ idempotency_key, service_key: _, ...body }: Record<string, unknown>, toolCall: ToolCall) {
   const { api, meta } = toolCall
   const payment = readPayment(meta[META.payment])
   const purchase = readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api))
-  const credentials = { ...waiting(toolCall), ...purchase, payment }
+  using seat = takeSeat(toolCall)
+  const credentials = { ...waiting(toolCall, seat), ...purchase, payment }
   const answer = (await execute(verifySource, () => body, { api, credentials })) as VerificationAnswer
   return answerWith(answer, toolCall, purchase.idempotencyKey)
 }
@@ -88,7 +92,8 @@ async function buy({ idempotency_key, ...body }: Record<string, unknown>, toolCa
 async function recover(token: unknown, toolCall: ToolCall) {
   const { api } = toolCall
   const given = typeof token === 'string' ? token : ''
-  const credentials = { ...waiting(toolCall), bearer: given }
+  using seat = takeSeat(toolCall)
+  const credentials = { ...waiting(toolCall, seat), bearer: given }
   const request_id = requestNamedBy(given) ?? ''
   return answerWith(
     (await execute(getRequest, () => ({ request_id }), { api, credentials })) as VerificationAnswer,
@@ -101,10 +106,14 @@ function answerWith(answer: VerificationAnswer, { api, capabilities }: ToolCall,
   return renderResult(answer, api, key)
 }
 
-/** Who can be given a task need not wait. */
-function waiting({ credentials, capabilities, progress }: ToolCall): Credentials {
+/** Null for a call that is answered at once: its client can be given a task, or too many wait already. */
+function takeSeat({ api, credentials: { entry, address }, capabilities }: ToolCall): Disposable | null {
+  return declaresTasks(capabilities) ? null : api.seats.take(entry?.caller?.accountId ?? addressKey(address))
+}
+
+function waiting({ credentials, progress }: ToolCall, seat: Disposable | null): Credentials {
   const given = { ...credentials, withdrawn: credentials.signal }
-  if (declaresTasks(capabilities)) return { ...given, waitSeconds: 0 }
+  if (!seat) return { ...given, waitSeconds: 0 }
   return { ...given, waitSeconds: WAIT_SECONDS, ...(progress && { watch: watchStages(progress) }) }
 }
 

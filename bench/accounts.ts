@@ -1,0 +1,38 @@
+// Accounts of the bench: so many that the load stays below the limits of each, because requests take them in turn.
+import type pg from 'pg'
+import { hashApiKey, makeApiKey } from '../server/auth.ts'
+
+/** A load of tens of thousands of calls per second stays below the limits of the pro tier with these. */
+export const ACCOUNTS = 100
+
+export interface BenchAccount {
+  accountId: string
+  key: string
+  headers: { authorization: string }
+}
+
+/** The id of the nth of them, from 0; the same in SQL is `accountIdSql`. */
+export function accountIdOf(n: number): string {
+  return `00000000-0000-4000-8000-${String(n % ACCOUNTS).padStart(12, '0')}`
+}
+
+/** @param n an integer expression of SQL */
+export function accountIdSql(n: string): string {
+  return `('00000000-0000-4000-8000-' || lpad(((${n}) % ${ACCOUNTS})::text, 12, '0'))::uuid`
+}
+
+/** Stores them, all of the pro tier, with one key each. */
+export async function openAccounts(admin: pg.ClientBase, handle: string): Promise<BenchAccount[]> {
+  const keys = Array.from({ length: ACCOUNTS }, makeApiKey)
+  const ids = keys.map((_, n) => accountIdOf(n))
+  await admin.query(
+    `with account as (
+       insert into accounts (id, handle, tier, granted_tier)
+       select id, $3 || '-' || id, 'pro', 'pro' from unnest($1::uuid[]) id
+     )
+     insert into api_keys (id, account_id, key_hash, kind)
+     select gen_random_uuid(), id, key_hash, 'full' from unnest($1::uuid[], $2::bytea[]) as t (id, key_hash)`,
+    [ids, keys.map(hashApiKey), handle],
+  )
+  return keys.map((key, n) => ({ accountId: accountIdOf(n), key, headers: { authorization: `Bearer ${key}` } }))
+}

@@ -1,0 +1,43 @@
+// How many receipts accounts have had made on one UTC day: those they asked for, and those of what they did to leases. Read
+// and written only under the lock of the chain's head, so no two batches can count past a limit.
+import { z } from 'zod'
+import { nothing, sql, type Tx } from '../db/pool.ts'
+
+/** Columns of receipt_days. */
+export type DailyCount = 'receipts' | 'lease_acts'
+
+const used = z.object({ id: z.string(), used: z.number() })
+
+/** Adds to the counts of the day, by account, and answers what they have come to. */
+export async function addToDay(
+  tx: Tx,
+  count: DailyCount,
+  added: ReadonlyMap<string, number>,
+): Promise<ReadonlyMap<string, number>> {
+  if (added.size === 0) return new Map()
+  const column = sql.identifier([count])
+  const rows = await tx.any(sql.prepared(`add_${count}`, used)`
+    insert into receipt_days (account_id, day, ${column})
+    select account_id, (now() at time zone 'utc')::date, added
+    from unnest(${sql.array([...added.keys()], 'uuid')}, ${sql.array([...added.values()], 'int4')}) as t (account_id, added)
+    on conflict (account_id, day) do update set ${column} = receipt_days.${column} + excluded.${column}
+    returning account_id::text id, ${column} used`)
+  return new Map(rows.map((row) => [row.id, row.used]))
+}
+
+/** In the transaction that added it, so it is the same day. */
+export async function takeFromDay(tx: Tx, count: DailyCount, unused: ReadonlyMap<string, number>): Promise<void> {
+  const taken = [...unused].filter(([, number]) => number > 0)
+  if (taken.length === 0) return
+  const column = sql.identifier([count])
+  await tx.query(sql.prepared(`take_${count}`, nothing)`
+    update receipt_days d set ${column} = d.${column} - t.unused
+    from unnest(${sql.array(
+      taken.map(([id]) => id),
+      'uuid',
+    )}, ${sql.array(
+      taken.map(([, number]) => number),
+      'int4',
+    )}) as t (id, unused)
+    where d.account_id = t.id and d.day = (now() at time zone 'utc')::date`)
+}
