@@ -105,7 +105,10 @@ async function openCounted(env: Record<string, string> = {}) {
       return Reflect.get(target, name)
     },
   })
-  return { twin, asked, restore: () => void (twin.api.db = db) }
+  const restore = () => {
+    twin.api.db = db
+  }
+  return { twin, asked, restore }
 }
 
 for (const path of ['/readyz', '/metrics', '/api/agent/v1/capabilities'])
