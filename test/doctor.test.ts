@@ -12,7 +12,11 @@ async function find(subject: string, env: Record<string, string> = {}) {
   return (await runDoctor(config)).filter((finding) => finding.subject === subject)
 }
 
-const MODEL = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9', ANTHROPIC_MODEL: 'org/model' }
+const MODEL = {
+  ANTHROPIC_API_KEY: 'k',
+  ANTHROPIC_BASE_URL: 'http://user:pass@127.0.0.1:9/v',
+  ANTHROPIC_MODEL: 'org/model',
+}
 
 t.test('the assessment in force, and the model by name and address', async (t) => {
   t.match(await find('assessment'), [{ ok: true, detail: /^literal: no model is asked.* no verdict is given$/ }])

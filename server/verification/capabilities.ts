@@ -24,8 +24,8 @@ export const capabilities = z.strictObject({
     formats: z.tuple([z.literal('text/html'), z.literal('text/plain')]),
     source_count: z.literal(1),
   }),
-  /** Left out where the tool is switched off: the interface has no other value for it. */
-  mcp_tool: z.literal('service_verify_source').optional(),
+  /** The interface has no value for a tool that is not there. */
+  mcp_tool: z.literal('service_verify_source').optional().describe('Left out where the tool is switched off.'),
   methodology_version: z.string(),
   networks: z.array(z.string()),
   payment_mode: z.enum(['offline', 'testnet', 'mainnet']),

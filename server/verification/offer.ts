@@ -38,7 +38,8 @@ export function describeOffer({ assessment, verificationEnabled, mcpVerification
 /** The assessment in force, for operators: start banner, log, `doctor`. */
 export function describeAssessment({ assessment, model }: Pick<Config, 'assessment' | 'model'>): string {
   if (!model) return 'literal: no model is asked, passages are quoted, no verdict is given'
-  const at = model.baseUrl ?? 'Anthropic'
+  // The origin alone: an address may hold a password.
+  const at = model.baseUrl === undefined ? 'Anthropic' : new URL(model.baseUrl).origin
   const without = assessment.fallback === 'literal' ? '; while it does not answer, passages are quoted without one' : ''
   return `semantic: ${model.model} at ${at} gives the verdict${without}`
 }
