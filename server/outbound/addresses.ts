@@ -52,6 +52,26 @@ export function ipv6Groups(address: string): number[] {
   return [...left, ...zeros, ...right].map((group) => Number.parseInt(group, 16))
 }
 
+/**
+ * Whom an address stands for where callers are counted: an IPv4 address for itself, an IPv6 address for its /64, because one
+ * customer has all of it. An IPv4-mapped address is the IPv4 address. Other text stays as it is.
+ */
+export function callerNetwork(address: string): string {
+  const plain = address.replace(/%.*$/, '')
+  if (isIP(plain) !== 6) return plain
+  const groups = ipv6Groups(plain)
+  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
+  if (isMapped)
+    return groups
+      .slice(6)
+      .flatMap((group) => [group >> 8, group & 0xff])
+      .join('.')
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`
+}
+
 interface Row extends SpecialBlock {
   list: BlockList
 }
