@@ -1,6 +1,6 @@
 // What a response must be before its body is worth reading, judged by status and headers alone.
 import { isUtf8 } from 'node:buffer'
-import { AppError } from '../../server/errors.ts'
+import { AppError, isPassingStatus } from '../../server/errors.ts'
 import type { Fixtures } from '../../server/outbound/url-policy.ts'
 import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
 
@@ -61,6 +61,7 @@ export class RetryLater extends AppError {
     super(
       'source_http_status',
       `The source answered with status ${status}, to be asked again in ${retryAfterSeconds} s.`,
+      { retryable: isPassingStatus(status) },
     )
     this.retryAfterSeconds = retryAfterSeconds
   }
@@ -79,7 +80,9 @@ export function checkHead(status: number, headers: ResponseHeaders, maxBytes: nu
   if (status !== 200) {
     const retryAfter = status === 429 || status === 503 ? retryAfterOf(headers['retry-after'], Date.now()) : null
     if (retryAfter !== null) throw new RetryLater(status, retryAfter)
-    throw new AppError('source_http_status', `The source answered with status ${status}.`)
+    throw new AppError('source_http_status', `The source answered with status ${status}.`, {
+      retryable: isPassingStatus(status),
+    })
   }
   const transferEncoding = single(headers, 'transfer-encoding')
   if (transferEncoding !== undefined && transferEncoding.toLowerCase() !== 'chunked')
