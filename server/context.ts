@@ -49,6 +49,8 @@ export interface Core extends AsyncDisposable {
     recovery: KeyObject
     /** Seals payment payloads at rest. */
     payload: KeyObject
+    /** Callers' addresses are counted under digests made with it. */
+    address: KeyObject
     /** Seals cached observations. */
     observation: Buffer
     /** Secrets of webhooks are made from it. */
@@ -105,6 +107,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
       // Made once: from raw bytes every use would make them anew, at ten times the cost.
       recovery: createSecretKey(deriveSecret(seed, 'recovery token')),
       payload: createSecretKey(deriveSecret(seed, 'payment payload')),
+      address: createSecretKey(deriveSecret(seed, 'caller address')),
       observation: deriveSecret(seed, 'observation'),
       webhook: createSecretKey(deriveSecret(seed, 'webhook secret')),
     },
@@ -154,7 +157,7 @@ const RESULT_CACHE_BYTES = 64 * 1024 * 1024
 
 export async function openApi(core: Core): Promise<Api> {
   await using opened = new AsyncDisposableStack()
-  const admissions = opened.use(openAdmissions(core.db))
+  const admissions = opened.use(openAdmissions(core.db, core.config.maxInFlightPerPayer))
   const heartbeats = opened.use(openHeartbeats(core.db))
   opened.use(await openAttendance(core.db, core.log))
   const reader = opened.use(openReader(core.db))

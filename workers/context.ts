@@ -38,7 +38,10 @@ export async function openWork(core: Core, overrides: { assessor?: Assessor; man
   const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log })
   const assessor = overrides.assessor ?? chooseAssessor(core, threads)
   const steps = opened.use(
-    openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
+    openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
+      batch: MAX_STEPS,
+      queue: 4096,
+    }),
   )
   const announcements = opened.use(openAnnouncements(core.db, core.log))
   const closing = opened.move()

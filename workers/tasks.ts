@@ -5,7 +5,7 @@ import { reconcile } from '../server/billing/reconciliation.ts'
 import { wakeDueWatches } from '../server/citations/watch.ts'
 import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
-import { pruneRequests } from '../server/verification/request.ts'
+import { pruneRequests } from '../server/verification/pruning.ts'
 import type { Courier } from './alerts/courier.ts'
 import { checkCitation } from './citations/check.ts'
 import type { Work } from './context.ts'
@@ -35,8 +35,8 @@ export function buildTasks(work: Work, courier: Courier): TaskList {
       await sweepRequests(work)
       await recallAlerts(work.db)
     },
-    prune_requests: async () => {
-      const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds)
+    prune_requests: async (_payload, { abortSignal }) => {
+      const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds, { signal: abortSignal })
       await pruneAlerts(work.db)
       await forgetOrigins(work.db)
       await forgetObservations(work.db, KEEP_SECONDS)

@@ -140,8 +140,8 @@ async function complete(request: WorkingRequest, work: Work) {
 }
 
 async function release(request: WorkingRequest, work: Work, reason: string) {
-  const { quoteTtlSeconds } = work.config
-  await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds }))
+  const { quoteTtlSeconds, maxInFlightPerPayer } = work.config
+  await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds, maxInFlightPerPayer }))
   work.metrics.moves.inc({ state: 'unpaid' })
   await work.announcements.add(request.id)
 }
@@ -152,7 +152,7 @@ async function snooze(request: WorkingRequest, work: Work, seconds: number, tran
   await transact(work.db, async (tx) => {
     if (!(await holdsRequest(tx, request))) return
     if (transaction) await noteTransaction(tx, request, transaction)
-    await enqueue(tx, [{ name: 'verify_request', payload: { request_id: request.id }, ...jobOf(request.id), runAt }])
+    await enqueue(tx, [{ name: 'verify_request', payload: { request_id: request.id }, ...jobOf(request), runAt }])
   })
 }
 
@@ -193,8 +193,9 @@ function tooBusy({ cause }: OriginBusy): AppError {
 const NO_MODEL = 'The assessing model did not answer while the payment held. Nothing was charged.'
 
 async function fail(request: WorkingRequest, work: Work, error: AppError) {
+  const { maxInFlightPerPayer } = work.config
   try {
-    await transact(work.db, (tx) => failRequest(tx, request, requestErrorOf(error.code, error.message)))
+    await transact(work.db, (tx) => failRequest(tx, request, requestErrorOf(error), maxInFlightPerPayer))
   } catch (refusal) {
     if (refusal instanceof Fenced) return
     throw refusal
