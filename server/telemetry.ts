@@ -117,6 +117,11 @@ export function openMetrics(options: { process?: boolean } = {}) {
       help: 'Time since the last move of the verification that has stood still longest',
       registers,
     }),
+    pruneLag: new Gauge({
+      name: 'countersign_prune_lag_seconds',
+      help: 'Time by which the row that is longest due for pruning is overdue; stays below some minutes',
+      registers,
+    }),
     modelCalls: new Counter({
       name: 'countersign_model_calls_total',
       help: 'Calls to the assessing model by outcome',

@@ -6,6 +6,7 @@ import type { Api } from '../context.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { sql } from '../db/pool.ts'
 import { findHead } from '../receipts/chain.ts'
+import { measurePruneLag } from '../verification/pruning.ts'
 
 export function mountHealth(app: FastifyInstance, api: Api) {
   app.get('/healthz', { config: { operation: 'healthz' } }, async () => ({ status: 'ok' }))
@@ -57,7 +58,7 @@ function mayReadMetrics(header: string | undefined, token: string | undefined): 
 }
 
 /** Gauges that are the database's to know are read when they are asked for. */
-async function measureQueue({ db, metrics }: Api) {
+async function measureQueue({ db, metrics, config }: Api) {
   const work = await db.one(sql.type(z.object({ n: z.number(), oldest: z.number() }))`
     select count(*) n, coalesce(extract(epoch from now() - min(changed_at)), 0)::float8 oldest
     from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling', 'settled')`)
@@ -66,5 +67,6 @@ async function measureQueue({ db, metrics }: Api) {
   const scanned = sql.type(z.object({ age: z.number() }))`
     select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`
   metrics.watchdogScanAge.set(await db.oneFirst(scanned))
+  metrics.pruneLag.set(await measurePruneLag(db, config.resultRetentionSeconds))
   metrics.chainSerial.set((await findHead(db)).serial)
 }
