@@ -40,7 +40,8 @@ A verdict states only what the retrieved page says. Support by a source does not
    pending request. \`Prefer: wait=20\` holds the answer until it is done.
 4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.
 
-A page that cannot be retrieved ends with 422 and is never charged.
+A page that cannot be retrieved ends with 422 and is never charged. If the error is retryable, the same call with the same
+Idempotency-Key is answered 402 again and may be paid and tried anew; if it is not, the same failure comes again.
 
 ## The control toolkit
 

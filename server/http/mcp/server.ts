@@ -25,7 +25,7 @@ export const IDENTITY: Implementation = { name: 'countersign', title: 'Countersi
 const INSTRUCTIONS = `service_verify_source holds one public HTTPS page against one claim; it costs ${PRICE.usd} ${PRICE.currency} per completed \
 verification, paid through x402, and the first answer holds the terms. All other tools are free and belong to an account: \
 service_register makes one and returns its key, shown once. Pass it as service_key, or send Authorization: Bearer, and never \
-repeat it. Errors have a code; those with retryable true may be tried again, after service/retry-after-seconds where _meta has it.`
+repeat it. Errors have a code; those with retryable true may be tried again by the same call with the same key, after service/retry-after-seconds where _meta has it.`
 
 /** One request and what came with it. */
 export interface Exchange {
