@@ -2,6 +2,7 @@
 // In groups, as the service does it, beside one transaction per request.
 import { createHash, randomBytes } from 'node:crypto'
 import type pg from 'pg'
+import { PUBLIC_LIMITS } from '../server/control/tiers.ts'
 import { openDatabase } from '../server/db/pool.ts'
 import { openAdmissions } from '../server/verification/admission.ts'
 import { type Lab, openClient } from './lab.ts'
@@ -24,7 +25,7 @@ export async function benchAdmission(lab: Lab): Promise<void> {
   const admin = await openClient(url, opened)
   const db = await openDatabase(url, { maxConnections: CONNECTIONS })
   opened.defer(() => db.end())
-  const admissions = opened.use(openAdmissions(db))
+  const admissions = opened.use(openAdmissions(db, PUBLIC_LIMITS.first_in_flight_per_payer))
   const grouped: Admitter['admit'] = async (admission) => {
     const outcome = await admissions.add(admission)
     if (outcome.kind !== 'row' || !outcome.accepted) throw new Error('an admission of the bench was not accepted')

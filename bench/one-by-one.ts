@@ -24,7 +24,7 @@ export function slonikAdmitter(db: Database): Admitter {
           values (${v.network}, ${v.asset}, ${v.payer}, ${v.nonce}, ${id})`)
         await tx.one(sql.prepared('one_job', job)`
           select id::text from graphile_worker.add_job('verify_request', ${JSON.stringify({ request_id: id })}::json,
-            job_key => ${jobOf(id).key}, max_attempts => ${v.maxAttempts})`)
+            job_key => ${fresh(id).key}, max_attempts => ${v.maxAttempts})`)
       }),
     async [Symbol.asyncDispose]() {},
   }
@@ -32,9 +32,11 @@ export function slonikAdmitter(db: Database): Admitter {
 
 async function insertBySlonik(tx: Tx, v: Values): Promise<string> {
   await tx.query(sql.prepared('one_insert', nothing)`
-    insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at, payment, payment_sealed)
+    insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at, payment, payment_sealed,
+                                       address_key, domain, accepted_at)
     values (${v.id}, ${sql.binary(v.keyHash)}, decode(${v.bodyHash}, 'hex'), 'accepted', ${v.body}::json,
-            now() + ${v.ttl} * interval '1 second', ${v.bound}::json, ${sql.binary(v.sealFor(v.id))})`)
+            now() + ${v.ttl} * interval '1 second', ${v.bound}::json, ${sql.binary(v.sealFor(v.id))},
+            ${sql.binary(v.addressKey)}, ${v.domain}, now())`)
   return v.id
 }
 
@@ -43,7 +45,8 @@ async function acceptBySlonik(tx: Tx, v: Values): Promise<string> {
     select ${viewColumns} from verification_requests where key_hash = ${sql.binary(v.keyHash)} for update`)
   await tx.query(sql.prepared('one_accept', nothing)`
     update verification_requests set state = 'accepted', payment = ${v.bound}::json,
-           payment_sealed = ${sql.binary(v.sealFor(id))}, changed_at = now()
+           payment_sealed = ${sql.binary(v.sealFor(id))}, changed_at = now(), accepted_at = now(),
+           address_key = ${sql.binary(v.addressKey)}, domain = ${v.domain}
     where id = ${id}`)
   return id
 }
@@ -71,7 +74,7 @@ async function insertAccepted(client: pg.PoolClient, admission: Admission) {
   await client.query({
     name: 'insert',
     text: INSERT,
-    values: [v.id, v.keyHash, v.bodyHash, v.body, v.ttl, v.bound, v.sealFor(v.id)],
+    values: [v.id, v.keyHash, v.bodyHash, v.body, v.ttl, v.bound, v.sealFor(v.id), v.addressKey, v.domain],
   })
   await claimAndEnqueue(client, v, v.id)
 }
@@ -80,14 +83,14 @@ async function acceptQuoted(client: pg.PoolClient, admission: Admission) {
   const v = valuesOf(admission)
   const { rows } = await client.query<{ id: string }>({ name: 'lock', text: LOCK, values: [v.keyHash] })
   const { id } = rows[0]!
-  await client.query({ name: 'accept', text: ACCEPT, values: [id, v.bound, v.sealFor(id)] })
+  await client.query({ name: 'accept', text: ACCEPT, values: [id, v.bound, v.sealFor(id), v.addressKey, v.domain] })
   await claimAndEnqueue(client, v, id)
 }
 
 async function claimAndEnqueue(client: pg.PoolClient, v: Values, id: string) {
   await client.query({ name: 'claim', text: CLAIM, values: [v.network, v.asset, v.payer, v.nonce, id] })
   const payload = JSON.stringify({ request_id: id })
-  await client.query({ name: 'job', text: JOB, values: [payload, jobOf(id).key, v.maxAttempts] })
+  await client.query({ name: 'job', text: JOB, values: [payload, fresh(id).key, v.maxAttempts] })
 }
 
 /** Fresh keys only: everything in one statement, so in one round trip. The best that can be done without groups. */
@@ -97,9 +100,9 @@ export function statementAdmitter(url: string, maxConnections: number): Admitter
     async admit(admission) {
       const v = valuesOf(admission)
       const payload = JSON.stringify({ request_id: v.id })
-      const row = [v.id, v.keyHash, v.bodyHash, v.body, v.ttl, v.bound, v.sealFor(v.id)]
+      const row = [v.id, v.keyHash, v.bodyHash, v.body, v.ttl, v.bound, v.sealFor(v.id), v.addressKey, v.domain]
       const claim = [v.network, v.asset, v.payer, v.nonce]
-      const values = [...row, ...claim, payload, jobOf(v.id).key, v.maxAttempts]
+      const values = [...row, ...claim, payload, fresh(v.id).key, v.maxAttempts]
       await pool.query({ name: 'all', text: ALL, values })
     },
     [Symbol.asyncDispose]: () => pool.end(),
@@ -112,9 +115,11 @@ function openPool(url: string, maxConnections: number) {
   return pool.on('error', () => {})
 }
 
+const fresh = (id: string) => jobOf({ id, priority: 0, state: 'accepted' })
+
 type Values = ReturnType<typeof valuesOf>
 
-function valuesOf({ id, keyHash, bodyHash, body, quoteTtlSeconds: ttl, payment }: Admission) {
+function valuesOf({ id, keyHash, bodyHash, body, quoteTtlSeconds: ttl, addressKey, domain, payment }: Admission) {
   if (!payment) throw new Error('an admission of the bench is paid')
   const { bound, sealFor } = payment
   return {
@@ -123,22 +128,27 @@ function valuesOf({ id, keyHash, bodyHash, body, quoteTtlSeconds: ttl, payment }
     bodyHash,
     body: JSON.stringify(body),
     ttl,
+    addressKey,
+    domain,
     bound: JSON.stringify(bound),
     sealFor,
     ...bound.identity,
-    maxAttempts: jobOf(id).maxAttempts,
+    maxAttempts: fresh(id).maxAttempts,
   }
 }
 
-const COLUMNS = '(id, key_hash, body_hash, state, body, quote_expires_at, payment, payment_sealed)'
-const VALUES = `($1, $2, decode($3, 'hex'), 'accepted', $4::json, now() + $5::int * interval '1 second', $6::json, $7)`
+const COLUMNS =
+  '(id, key_hash, body_hash, state, body, quote_expires_at, payment, payment_sealed, address_key, domain, accepted_at)'
+const VALUES = `($1, $2, decode($3, 'hex'), 'accepted', $4::json, now() + $5::int * interval '1 second', $6::json, $7,
+  $8, $9, now())`
 const INSERT = `insert into verification_requests ${COLUMNS} values ${VALUES}`
 const LOCK = `select id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error
   from verification_requests where key_hash = $1 for update`
 const ACCEPT = `update verification_requests
-  set state = 'accepted', payment = $2::json, payment_sealed = $3, changed_at = now() where id = $1`
+  set state = 'accepted', payment = $2::json, payment_sealed = $3, changed_at = now(), accepted_at = now(),
+      address_key = $4, domain = $5 where id = $1`
 const CLAIM = 'insert into payment_claims (network, asset, payer, nonce, request_id) values ($1, $2, $3, $4, $5)'
 const JOB = `select id from graphile_worker.add_job('verify_request', $1::json, job_key => $2, max_attempts => $3)`
 const ALL = `with request as (${INSERT}),
-  claim as (insert into payment_claims (network, asset, payer, nonce, request_id) values ($8, $9, $10, $11, $1))
-  select id from graphile_worker.add_job('verify_request', $12::json, job_key => $13, max_attempts => $14)`
+  claim as (insert into payment_claims (network, asset, payer, nonce, request_id) values ($10, $11, $12, $13, $1))
+  select id from graphile_worker.add_job('verify_request', $14::json, job_key => $15, max_attempts => $16)`

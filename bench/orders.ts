@@ -60,7 +60,10 @@ function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
   }
 }
 
-/** @param keyHash of a row quoted before; a fresh key without */
+/**
+ * From a payer and an address of its own, for a domain of its own: no limit on what is in flight is met.
+ * @param keyHash of a row quoted before; a fresh key without
+ */
 export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInput, keyHash?: Buffer): Admission {
   const { bound, payload } = buildPayment()
   return {
@@ -70,6 +73,8 @@ export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInp
     bodyHash: bodyHashOf(body),
     body,
     quoteTtlSeconds: 900,
+    addressKey: randomBytes(16),
+    domain: `${randomBytes(8).toString('hex')}.test`,
     payment: { bound, sealFor: (id) => sealPayload(secret, id, payload) },
   }
 }

@@ -23,7 +23,7 @@ export async function benchStages(lab: Lab): Promise<void> {
   const work = opened.use(await openWork(core))
   const admitOne = async (path: string, metered: Work) => {
     const admission = buildAdmission(core.secrets.payload, bodyFor(source.nextUrl(path)))
-    await transact(core.db, (tx) => admitBatch(tx, [admission]))
+    await transact(core.db, (tx) => admitBatch(tx, [admission], config.maxInFlightPerPayer))
     const run = () =>
       verifyRequest({ request_id: admission.id }, metered, { signal: new AbortController().signal, attemptsLeft: 4 })
     return run

@@ -131,5 +131,6 @@ function asObject(value: unknown): Record<string, unknown> | null {
 /** Several times the largest result or page of the chain there is. In bytes. */
 export const MAX_ANSWER = 16 * 1024 * 1024
 
-// Busy, or broken between here and there. A 422 is retryable too, but as another purchase.
+// Busy, or broken between here and there. A 422 that is retryable is the end of one attempt: the next one is paid anew, which
+// is the caller's to decide.
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])

@@ -43,7 +43,7 @@ export interface Bearings {
 export class CountersignError extends Error {
   override name = 'CountersignError'
   readonly code: string
-  /** Whether the same call may succeed later. For a purchase that ended as failed (422): under a new key. */
+  /** Whether the same call, with the same key, may succeed later. A purchase that failed so is paid anew, and was not charged. */
   readonly retryable: boolean
   /** HTTP status; null where no answer was had. */
   readonly status: number | null

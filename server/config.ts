@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
+import { PUBLIC_LIMITS } from './control/tiers.ts'
 import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
 import {
@@ -172,6 +173,13 @@ export const variables = {
     about:
       'Calls per address and minute that show no valid API key or recovery token; 0: no limit per address. Unset: 600, in offline mode 0',
   },
+  MAX_IN_FLIGHT_PER_PAYER: {
+    schema: count.max(PUBLIC_LIMITS.most_in_flight_per_payer),
+    default: String(PUBLIC_LIMITS.first_in_flight_per_payer),
+    about:
+      'Verifications a new payer may have in flight; one more with each settlement, one less with each that ends ' +
+      'uncharged. 0: no limit per payer',
+  },
   TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxy hops in front whose X-Forwarded-For counts' },
   FIXTURE_HOSTS: {
     schema: z.string().regex(/^[^=,\s]+=[^=,\s]+:\d+(,[^=,\s]+=[^=,\s]+:\d+)*$/, 'must be name=address:port,...'),
@@ -236,6 +244,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,
     resultRetentionSeconds: values.RESULT_RETENTION_SECONDS,
     rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (values.PAYMENT_MODE === 'offline' ? 0 : 600),
+    maxInFlightPerPayer: values.MAX_IN_FLIGHT_PER_PAYER,
     trustProxy: values.TRUST_PROXY,
     fixtures,
   })

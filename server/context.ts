@@ -55,7 +55,7 @@ export interface Core extends AsyncDisposable {
     observation: Buffer
     /** Secrets of webhooks are made from it. */
     webhook: KeyObject
-    /** Keys the hashes that are kept of callers' addresses for a day. */
+    /** Keys the digests under which callers' addresses are counted. */
     address: KeyObject
   }
 }
@@ -161,7 +161,7 @@ const RESULT_CACHE_BYTES = 64 * 1024 * 1024
 
 export async function openApi(core: Core): Promise<Api> {
   await using opened = new AsyncDisposableStack()
-  const admissions = opened.use(openAdmissions(core.db))
+  const admissions = opened.use(openAdmissions(core.db, core.config.maxInFlightPerPayer))
   const heartbeats = opened.use(openHeartbeats(core.db))
   opened.use(await openAttendance(core.db, core.log))
   const reader = opened.use(openReader(core.db))

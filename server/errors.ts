@@ -3,7 +3,10 @@
 
 interface Entry {
   status: number
-  /** Whether the same thing, asked again later, may succeed. For a request that ended as `failed`: under a new key. */
+  /**
+   * True: the same call, with the same Idempotency-Key where it has one, may succeed later. Never true of what the caller has
+   * to change first. A single error may say otherwise (see AppError).
+   */
   retryable: boolean
   about: string
 }
@@ -15,7 +18,11 @@ const table = {
     retryable: false,
     about: 'Idempotency-Key is missing or not 16 to 128 characters of A-Z a-z 0-9 _ . : -',
   },
-  payment_required: { status: 402, retryable: true, about: 'The terms of payment are in PAYMENT-REQUIRED.' },
+  payment_required: {
+    status: 402,
+    retryable: true,
+    about: 'The terms of payment are in PAYMENT-REQUIRED. Repeat the call, with the same key, with a payment.',
+  },
   payment_invalid: {
     status: 402,
     retryable: true,
@@ -57,7 +64,11 @@ const table = {
     retryable: false,
     about: 'The payment authorization is bound to another request, or the request to another payment.',
   },
-  quote_expired: { status: 410, retryable: false, about: 'The quote was not paid in time. Ask again with a new key.' },
+  quote_expired: {
+    status: 410,
+    retryable: false,
+    about: 'The quote was not paid in time. Ask with a new key; this key is free again an hour after the expiry.',
+  },
   result_expired: { status: 410, retryable: false, about: 'The result is past its retention and was deleted.' },
   body_too_large: { status: 413, retryable: false, about: 'The request body is too large.' },
   unsupported_media_type: { status: 415, retryable: false, about: 'The operation takes another Content-Type.' },
@@ -76,11 +87,17 @@ const table = {
     about: 'The TLS certificate or handshake of the source is invalid.',
   },
   source_protocol_error: { status: 422, retryable: false, about: 'The source does not answer in valid HTTP/1.1.' },
-  source_http_status: { status: 422, retryable: true, about: 'The source answered with another status than 200.' },
+  source_http_status: {
+    status: 422,
+    retryable: false,
+    about:
+      'The source answered with another status than 200. Retryable after 408, 425, 429 and every status from 500 on, ' +
+      'not after any other.',
+  },
   source_rate_limited: {
     status: 422,
     retryable: true,
-    about: 'The host of the source asked to be left alone for longer than the payment holds. Nothing was charged.',
+    about: 'The source asked to be left alone for longer than the payment holds.',
   },
   source_redirect_invalid: { status: 422, retryable: false, about: 'A redirect of the source cannot be followed.' },
   source_too_many_redirects: { status: 422, retryable: false, about: 'The source redirects more than five times.' },
@@ -98,7 +115,12 @@ const table = {
     about: 'The markup exceeds the limits on depth, nodes or time.',
   },
   source_empty: { status: 422, retryable: false, about: 'The source has no visible text.' },
-  source_challenge: { status: 422, retryable: true, about: 'The source answered with a check for robots.' },
+  source_challenge: {
+    status: 422,
+    retryable: true,
+    about:
+      'The source answered with a check for robots. Sources check when they are busy, so a later call may get the page.',
+  },
   source_login_required: { status: 422, retryable: false, about: 'The source shows its text to those who log in.' },
   source_not_found: {
     status: 422,
@@ -106,11 +128,21 @@ const table = {
     about: 'The source says, with status 200, that there is no page.',
   },
   source_needs_script: { status: 422, retryable: false, about: 'The source shows its text only where scripts run.' },
-  assessment_failed: { status: 422, retryable: true, about: 'The assessment did not come to a valid end.' },
+  assessment_failed: {
+    status: 422,
+    retryable: true,
+    about: 'The assessment did not come to a valid end. Not retryable where the model declined the text.',
+  },
   cancelled: { status: 422, retryable: true, about: 'The caller took the request back. Nothing was charged.' },
   execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
   daily_limit: { status: 429, retryable: true, about: 'No more of these until the next UTC midnight.' },
-  rate_limited: { status: 429, retryable: true, about: 'Too many requests of this address, account or request.' },
+  rate_limited: {
+    status: 429,
+    retryable: true,
+    about:
+      'Too many requests from this address, account or request, or too many verifications in flight for this payer, address or ' +
+      'domain. The message names the limit. Nothing was charged, and the key and the payment stay free.',
+  },
   verification_disabled: { status: 503, retryable: true, about: 'Verification is switched off.' },
   capacity_exceeded: { status: 503, retryable: true, about: 'More work is waiting than can be taken on.' },
   provider_unavailable: { status: 503, retryable: true, about: 'A provider that is needed does not answer.' },
@@ -128,18 +160,39 @@ export class AppError extends Error {
   readonly code: ErrorCode
   /** Response headers that belong to this failure, e.g. Retry-After. */
   readonly headers: Readonly<Record<string, string>>
+  /** Whether the same call may succeed later: as the table says, unless this failure is known to be otherwise. */
+  readonly retryable: boolean
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; headers?: Record<string, string> } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; headers?: Record<string, string>; retryable?: boolean } = {},
+  ) {
     super(message, { cause: options.cause })
     this.code = code
     this.headers = options.headers ?? {}
+    this.retryable = options.retryable ?? table[code].retryable
   }
+}
+
+/** Whether a source that answered with this status may answer 200 later: true of 408, 425, 429 and from 500 on. */
+export function isPassingStatus(status: number): boolean {
+  return status >= 500 || status === 408 || status === 425 || status === 429
+}
+
+const MAX_MESSAGE = 2000
+const UNCHARGED = 'Nothing was charged.'
+
+/** The message with the statement that nothing was charged, which it may make already; at most 2000 characters. */
+export function sayUncharged(message: string): string {
+  if (/nothing was charged/i.test(message)) return message.slice(0, MAX_MESSAGE).toWellFormed()
+  return `${message.slice(0, MAX_MESSAGE - UNCHARGED.length - 1).toWellFormed()} ${UNCHARGED}`
 }
 
 /** What may be said of any thrown value: AppErrors as they are, everything else nothing but `internal_error`. */
 export function publicError(error: unknown) {
   const known =
     error instanceof AppError ? error : new AppError('internal_error', 'Something went wrong here. Try again.')
-  const { status, retryable } = errorTable[known.code]
-  return { status, headers: known.headers, error: { code: known.code, message: known.message, retryable } }
+  const { code, headers, message, retryable } = known
+  return { status: errorTable[code].status, headers, error: { code, message, retryable } }
 }

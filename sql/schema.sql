@@ -264,6 +264,16 @@ create unlogged table origins (
   constraint origins_pkey PRIMARY KEY (origin)
 );
 
+create table payers (
+  payer text not null,
+  settled bigint not null default 0,
+  max_in_flight integer not null,
+  changed_at timestamp with time zone not null default now(),
+  constraint payers_max_in_flight_check CHECK (((max_in_flight >= 1) AND (max_in_flight <= 256))),
+  constraint payers_pkey PRIMARY KEY (payer),
+  constraint payers_settled_check CHECK ((settled >= 0))
+);
+
 create table payment_claims (
   network text not null,
   asset text not null,
@@ -456,6 +466,11 @@ create table verification_requests (
   settlement_header text,
   settlement_intent json,
   waiting json,
+  address_key bytea,
+  domain text,
+  priority smallint not null default 0,
+  accepted_at timestamp with time zone,
+  constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
   constraint verification_requests_check1 CHECK (((state <> ALL (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text])) OR (payment_sealed IS NOT NULL))),
@@ -473,6 +488,7 @@ create table verification_requests (
   constraint verification_requests_key_hash_check CHECK ((octet_length(key_hash) = 32)),
   constraint verification_requests_key_hash_key UNIQUE (key_hash),
   constraint verification_requests_pkey PRIMARY KEY (id),
+  constraint verification_requests_priority_check CHECK ((priority >= 0)),
   constraint verification_requests_state_check CHECK ((state = ANY (ARRAY['quoted'::text, 'accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])))
 );
 
@@ -586,18 +602,66 @@ CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
+CREATE INDEX payers_prunable ON public.payers USING btree (changed_at) WHERE (settled = 0);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
+CREATE INDEX payment_ledger_request ON public.payment_ledger USING btree (request_id);
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btree (expires_at);
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
+CREATE INDEX verification_requests_address ON public.verification_requests USING btree (address_key) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (address_key IS NOT NULL));
+CREATE INDEX verification_requests_domain ON public.verification_requests USING btree (domain) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (domain IS NOT NULL));
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
-CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text])) AND (body IS NOT NULL));
+CREATE INDEX verification_requests_never_paid ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NULL));
+CREATE INDEX verification_requests_open_quotes ON public.verification_requests USING btree (address_key, quote_expires_at) WHERE ((state = 'quoted'::text) AND (address_key IS NOT NULL));
+CREATE INDEX verification_requests_payer ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[]))) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND ((payment #>> '{identity,payer}'::text[]) IS NOT NULL));
+CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['completed'::text, 'failed'::text])) AND (body IS NOT NULL));
+CREATE INDEX verification_requests_quotes ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'unpaid'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
 CREATE INDEX watchdogs_check ON public.watchdogs USING btree (check_at) WHERE (check_at IS NOT NULL);
 
+CREATE OR REPLACE FUNCTION public.count_in_flight(payers_named text[], addresses bytea[], domains text[], asking bytea[])
+ RETURNS TABLE(kind text, name text, n bigint, unsettled bigint, seconds double precision, most integer)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  perform pg_advisory_xact_lock(id) from (
+    select distinct hashtextextended(named, 8402) id from (
+      select 'payer ' || p named from unnest(payers_named) p
+      union all select 'address ' || encode(a, 'hex') from unnest(addresses || asking) a
+      union all select 'domain ' || d from unnest(domains) d
+    ) everyone order by id
+  ) in_order;
+  return query
+    select 'payer', payment #>> '{identity,payer}', count(*), count(*) filter (where state <> 'settled'),
+           extract(epoch from avg(now() - accepted_at))::float8, null::integer
+    from verification_requests
+    where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired')
+      and payment #>> '{identity,payer}' = any(payers_named)
+    group by 2
+    union all
+    select 'address', encode(address_key, 'hex'), count(*), 0, extract(epoch from avg(now() - accepted_at))::float8, null
+    from verification_requests
+    where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired') and address_key = any(addresses)
+    group by address_key
+    union all
+    select 'domain', domain, count(*), 0, extract(epoch from avg(now() - accepted_at))::float8, null
+    from verification_requests
+    where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired') and domain = any(domains)
+    group by domain
+    union all
+    select 'open_quotes', encode(address_key, 'hex'), count(*), 0,
+           extract(epoch from min(quote_expires_at) - now())::float8, null
+    from verification_requests
+    where state = 'quoted' and address_key = any(asking) and quote_expires_at > now()
+    group by address_key
+    union all
+    select 'standing', payer, settled, 0, null, max_in_flight from payers where payer = any(payers_named);
+end $function$;
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql

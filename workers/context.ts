@@ -57,7 +57,10 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log, now: core.now })
   const assessor = overrides.assessor ?? chooseAssessor(core, threads)
   const steps = opened.use(
-    openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
+    openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
+      batch: MAX_STEPS,
+      queue: 4096,
+    }),
   )
   const announcements = opened.use(openAnnouncements(core.db, core.log))
   const origins = opened.use(buildOrigins(core.db, { politeness: overrides.politeness, log: core.log }))

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { enqueue } from '../server/db/jobs.ts'
 import { column, type Database, sql, type Tx, transact } from '../server/db/pool.ts'
 import type { Logger } from '../server/telemetry.ts'
-import { jobOf } from '../server/verification/admission.ts'
+import { jobKeyOf } from '../server/verification/admission.ts'
 import type { WorkingRequest } from '../server/verification/request.ts'
 
 export interface SlowFetches extends AsyncDisposable {
@@ -134,7 +134,7 @@ async function postponeJobs(tx: Tx, insured: readonly Insured[]): Promise<void> 
     held.map(({ id, attempts }) => ({
       name: 'verify_request',
       payload: { request_id: id },
-      ...jobOf(id),
+      key: jobKeyOf(id),
       maxAttempts: attempts,
       runAt,
     })),

@@ -4,11 +4,18 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { enqueue, forgetExhaustedJobs } from '../server/db/jobs.ts'
 import { sql, transact } from '../server/db/pool.ts'
+import { AppError } from '../server/errors.ts'
 import { jobOf } from '../server/verification/admission.ts'
-import { claimRequest, Fenced, failRequest, requestErrorOf } from '../server/verification/request.ts'
+import { claimRequest, Fenced, failRequest, requestErrorOf, states } from '../server/verification/request.ts'
 import type { Work } from './context.ts'
 
-const stranded = z.object({ id: z.string(), exhausted: z.boolean(), chargeable: z.boolean() })
+const stranded = z.object({
+  id: z.string(),
+  state: z.enum(states),
+  priority: z.number(),
+  exhausted: z.boolean(),
+  chargeable: z.boolean(),
+})
 
 const MAX_SWEPT = 500
 
@@ -19,7 +26,7 @@ const MAX_SWEPT = 500
  */
 export async function sweepRequests(work: Work, idleSeconds = 60): Promise<{ requeued: number; failed: number }> {
   const found = await work.db.any(sql.type(stranded)`
-    select r.id::text, j.id is not null exhausted, r.state in ('settling', 'settled') chargeable
+    select r.id::text, r.state, r.priority, j.id is not null exhausted, r.state in ('settling', 'settled') chargeable
     from verification_requests r
     left join graphile_worker.jobs j on j.key = 'verify:' || r.id
     where r.state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
@@ -33,7 +40,7 @@ export async function sweepRequests(work: Work, idleSeconds = 60): Promise<{ req
     await forgetExhaustedJobs(tx)
     await enqueue(
       tx,
-      others.map(({ id }) => ({ name: 'verify_request', payload: { request_id: id }, ...jobOf(id) })),
+      others.map((request) => ({ name: 'verify_request', payload: { request_id: request.id }, ...jobOf(request) })),
     )
   })
   if (found.length > 0) work.log.warn({ event: 'swept', requeued: others.length, failed: hopeless.length })
@@ -43,9 +50,11 @@ export async function sweepRequests(work: Work, idleSeconds = 60): Promise<{ req
 async function failStranded(work: Work, id: string) {
   const request = await claimRequest(work.db, id, randomUUID())
   if (!request) return
-  const error = requestErrorOf('execution_failed', 'The work was begun several times and never came to an end.')
+  const error = requestErrorOf(
+    new AppError('execution_failed', 'The work was begun several times and never came to an end.'),
+  )
   try {
-    await transact(work.db, (tx) => failRequest(tx, request, error))
+    await transact(work.db, (tx) => failRequest(tx, request, error, work.config.maxInFlightPerPayer))
     await work.announcements.add(id)
   } catch (refusal) {
     if (!(refusal instanceof Fenced)) throw refusal

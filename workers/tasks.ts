@@ -6,7 +6,7 @@ import { wakeDueWatches } from '../server/citations/watch.ts'
 import { pruneAccounts } from '../server/control/pruning.ts'
 import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
-import { pruneRequests } from '../server/verification/request.ts'
+import { pruneRequests } from '../server/verification/pruning.ts'
 import type { Courier } from './alerts/courier.ts'
 import { checkCitation } from './citations/check.ts'
 import type { Work } from './context.ts'
@@ -39,7 +39,7 @@ export function buildTasks(work: Work, courier: Courier): TaskList {
       await recallAlerts(work.db)
     },
     prune_requests: async (_payload, { abortSignal }) => {
-      const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds)
+      const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds, { signal: abortSignal })
       await pruneAlerts(work.db)
       await forgetOrigins(work.db)
       await forgetObservations(work.db, KEEP_SECONDS)

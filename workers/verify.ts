@@ -8,7 +8,7 @@ import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
 import { openPayload } from '../server/payments/seal.ts'
 import type { OfferedPayment } from '../server/payments/x402.ts'
-import { jobOf } from '../server/verification/admission.ts'
+import { jobKeyOf, jobOf } from '../server/verification/admission.ts'
 import { type Assessment, assessment as assessmentShape } from '../server/verification/assessment.ts'
 import { completeRequest } from '../server/verification/completion.ts'
 import type { Observation } from '../server/verification/observation.ts'
@@ -134,7 +134,7 @@ async function observe(request: WorkingRequest, work: Work, turn: Turn): Promise
 
 /** Throws OriginBusyError when it is not this request's turn. */
 async function look({ id, state, body }: WorkingRequest, work: Work, signal: AbortSignal): Promise<StoredObservation> {
-  const visit = () => observeSource(body.source_url, work, signal, jobOf(id).key)
+  const visit = () => observeSource(body.source_url, work, signal, jobKeyOf(id))
   // What has grown too old once is read from the source: another shared one could be too old again when it is needed.
   const maxAge = state === 'accepted' ? maxAgeOf(body) : 0
   const { observation, hit } = await work.cache.observe(body.source_url, maxAge, visit, signal)
@@ -213,8 +213,8 @@ async function complete(request: WorkingRequest, work: Work) {
 }
 
 async function release(request: WorkingRequest, work: Work, reason: string) {
-  const { quoteTtlSeconds } = work.config
-  await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds }))
+  const { quoteTtlSeconds, maxInFlightPerPayer } = work.config
+  await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds, maxInFlightPerPayer }))
   work.metrics.moves.inc({ state: 'unpaid' })
   await work.announcements.add(request.id)
 }
@@ -231,7 +231,7 @@ interface Snooze {
 /** The running job row is given up and a fresh one takes its place: no attempt is spent, no backoff applies. */
 async function snooze(request: WorkingRequest, work: Work, { seconds, waiting, transaction, line }: Snooze) {
   const runAt = new Date(Date.now() + seconds * 1000)
-  const job = { name: 'verify_request' as const, payload: { request_id: request.id }, ...jobOf(request.id), runAt }
+  const job = { name: 'verify_request' as const, payload: { request_id: request.id }, ...jobOf(request), runAt }
   await transact(work.db, async (tx) => {
     if (!(await holdsRequest(tx, request))) return
     if (transaction) await noteTransaction(tx, request, transaction)
@@ -312,8 +312,9 @@ async function awaitModel(busy: AssessorBusy, request: WorkingRequest, work: Wor
 const NO_MODEL = 'The assessing model did not answer while the payment held. Nothing was charged.'
 
 async function fail(request: WorkingRequest, work: Work, error: AppError) {
+  const { maxInFlightPerPayer } = work.config
   try {
-    await transact(work.db, (tx) => failRequest(tx, request, requestErrorOf(error.code, error.message)))
+    await transact(work.db, (tx) => failRequest(tx, request, requestErrorOf(error), maxInFlightPerPayer))
   } catch (refusal) {
     if (refusal instanceof Fenced) return
     throw refusal

@@ -104,6 +104,22 @@ export const CALLER_LIMITS = {
 /** An account is deleted when none of its keys was ever used for so long. */
 export const UNUSED_ACCOUNT_DAYS = 90
 
+/** What callers may have who show no account, in every payment mode. */
+export const PUBLIC_LIMITS = {
+  /** Verifications of a new payer from payment to result; the default of MAX_IN_FLIGHT_PER_PAYER. */
+  first_in_flight_per_payer: 8,
+  /** The same of a payer who has settled often enough: each settlement adds one. */
+  most_in_flight_per_payer: 256,
+  /** The same of a payer whose requests end uncharged: each one takes one away, down to this. */
+  least_in_flight_per_payer: 2,
+  /** Verifications paid for from one address; an IPv6 address counts with its /64. */
+  in_flight_per_address: 256,
+  /** Verifications of pages under one registrable domain, whoever pays. */
+  in_flight_per_domain: 64,
+  /** Quotes that one address asked for and that are neither paid nor expired. */
+  open_quotes_per_address: 500,
+} as const
+
 /** USD per month. */
 export const MONTHLY_PRICE_USD: Readonly<Record<Exclude<Tier, 'free'>, number>> = { dev: 29, pro: 99 }
 

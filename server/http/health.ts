@@ -9,6 +9,7 @@ import { pendingMigrations } from '../db/migrate.ts'
 import { sql } from '../db/pool.ts'
 import { findHead } from '../receipts/chain.ts'
 import { shareReading } from '../shared-reading.ts'
+import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 
 const KEEP_MS = 1000
 
@@ -72,7 +73,7 @@ function isBearer(header: string | undefined, token: string): boolean {
 }
 
 /** Gauges that are the database's to know are read when they are asked for. */
-async function measureQueue({ db, metrics }: Api) {
+async function measureQueue({ db, metrics, config }: Api) {
   const work = await db.one(sql.type(z.object({ n: z.number(), oldest: z.number() }))`
     select count(*) n, coalesce(extract(epoch from now() - min(changed_at)), 0)::float8 oldest
     from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling', 'settled')`)
@@ -82,5 +83,6 @@ async function measureQueue({ db, metrics }: Api) {
     select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`
   metrics.watchdogScanAge.set(await db.oneFirst(scanned))
   for (const { table, seconds } of await measurePruneLag(db)) metrics.pruneLag.set({ table }, seconds)
+  metrics.pruneLag.set({ table: 'verification_requests' }, await measureRequestLag(db, config.resultRetentionSeconds))
   metrics.chainSerial.set((await findHead(db)).serial)
 }

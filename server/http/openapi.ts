@@ -200,13 +200,20 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
     headers: ['Retry-After', 'Location', 'X-Service-Recovery-Token'],
   },
   400: { about: 'Invalid request', only: 'payment' },
-  402: { about: 'Payment required, invalid, or provably not settled', headers: ['PAYMENT-REQUIRED'] },
+  402: {
+    about: 'Payment required, invalid, or provably not settled. Nothing was charged.',
+    headers: ['PAYMENT-REQUIRED'],
+  },
   404: { about: 'Unknown request, or the token is not its own' },
   409: { about: 'The key or the payment belongs to another request', only: 'payment' },
   410: { about: 'Quote or result expired' },
   415: { about: 'Content-Type must be application/json', only: 'payment' },
-  422: { about: 'Retrieval or verification failed, or over budget. Not submitted for settlement.' },
-  429: { about: 'Rate limited', headers: ['Retry-After'] },
+  422: {
+    about:
+      'Retrieval or verification failed, or over budget. Not submitted for settlement. With `retryable` true, the same ' +
+      'POST with the same key is answered 402 and may be paid again; recovery answers this until a payment is bound.',
+  },
+  429: { about: 'Rate limited, or too much in flight. The same call may be repeated.', headers: ['Retry-After'] },
   503: { about: 'Disabled, at capacity, or a provider is away. Retry the same request.' },
 }
 

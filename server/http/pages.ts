@@ -49,8 +49,9 @@ ${scope}
    pending request. \`Prefer: wait=20\` holds the answer until it is done.
 4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.
 
-A page that cannot be retrieved ends with 422 and is never charged. Only what a page shows can be quoted: its \`<title>\` is not
-part of the text.
+A page that cannot be retrieved ends with 422 and is never charged. If the error is retryable, the same call with the same
+Idempotency-Key is answered 402 again and may be paid and tried anew; if it is not, the same failure comes again. Only what a page
+shows can be quoted: its \`<title>\` is not part of the text.
 
 ## The control toolkit
 

@@ -1,5 +1,6 @@
 // The registrable domain of a host, by the public suffix list: what one owner holds, however many subdomains it makes.
 import { getDomain } from 'tldts'
+import { type Fixtures, hostOf } from './url-policy.ts'
 
 /**
  * `shop.example.co.uk` gives `example.co.uk`. Suffixes under which a company lets strangers register (`github.io`) count as
@@ -9,4 +10,10 @@ import { getDomain } from 'tldts'
  */
 export function registrableDomain(host: string): string {
   return getDomain(host, { allowPrivateDomains: true }) ?? host
+}
+
+/** The registrable domain of a page's host. A fixture host is its own domain: fixtures share one server and no owner. */
+export function sourceDomain(url: URL, fixtures: Fixtures): string {
+  const host = hostOf(url)
+  return fixtures.hosts.has(host) ? host : registrableDomain(host)
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { type Database, transact } from '../db/pool.ts'
-import { findById } from '../verification/request.ts'
+import { findById } from '../verification/lookup.ts'
 import { exportLedger, findUnresolved, type LedgerEntry, listEntries } from './ledger.ts'
 import { type Reconciliation, reconcile } from './reconciliation.ts'
 

@@ -166,6 +166,8 @@ export function buildLiveFacilitator(options: LiveOptions): Facilitator {
       })
     },
 
+    cover: async () => null,
+
     async prepare({ bound }) {
       const at = now()
       // Without it a look at the chain begins further back; a settlement need not wait for that.

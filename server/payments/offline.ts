@@ -43,6 +43,7 @@ export function openOfflineFacilitator(options: { payTo?: string; now?: () => nu
     async verify(offer: OfferedPayment) {
       if (!(await signers.isSignedByPayer(NETWORK, checkAuthorization(offer, now())))) throw notSigned()
     },
+    cover: async () => null,
     prepare: async () => ({ at: now(), block: null, transaction: null }),
     async settle(offer: OfferedPayment) {
       const { payer } = offer.bound.identity

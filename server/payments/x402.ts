@@ -107,6 +107,8 @@ export interface Facilitator extends AsyncDisposable {
   identify(given: unknown): Promise<PaymentIdentity>
   /** Throws AppError `payment_invalid` for what will not settle, `provider_unavailable` when it cannot tell. */
   verify(offer: OfferedPayment): Promise<void>
+  /** How many verifications the payer's balance pays for right now; null where it is not limited. After `verify` only. */
+  cover(offer: OfferedPayment): Promise<number | null>
   prepare(offer: OfferedPayment): Promise<SettlementIntent>
   /**
    * May be called again for the same payment, by another process too, and never charges twice. Answers whatever becomes

@@ -3,9 +3,10 @@
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { enqueue } from '../db/jobs.ts'
-import { column, type Database, sql, type Tx, transact } from '../db/pool.ts'
+import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { BoundPayment } from '../payments/x402.ts'
-import { type RequestView, requestView, states, viewColumns } from './request.ts'
+import { openPlaces, type Places, type Refusal } from './fairness.ts'
+import { type RequestView, requestView, type State, states, viewColumns } from './request.ts'
 import type { VerificationInput } from './result.ts'
 
 /** A key's first quote, or a paid request. `payment` has been verified; nothing here asks the network. */
@@ -18,7 +19,16 @@ export interface Admission {
   bodyHash: string
   body: VerificationInput
   quoteTtlSeconds: number
-  payment?: { bound: BoundPayment; sealFor(requestId: string): Buffer }
+  /** Keyed digest of the caller's address, 16 bytes. */
+  addressKey: Buffer
+  /** Registrable domain of the source. */
+  domain: string
+  payment?: {
+    bound: BoundPayment
+    sealFor(requestId: string): Buffer
+    /** How many verifications the payer's balance pays for; null: not limited by it; undefined: not asked. */
+    cover?: number | null
+  }
 }
 
 export type Admitted =
@@ -26,39 +36,49 @@ export type Admitted =
   | { kind: 'row'; row: RequestView; accepted: boolean }
   /** The authorization belongs to another live request. */
   | { kind: 'payment_taken' }
+  /** No place is left; the key and the payment stay free. */
+  | Refusal
 
 const MAX_BATCH = 64
 const MAX_QUEUE = 2048
 /** Times a verification's job may be taken up before the sweep decides what becomes of it. */
 export const MAX_JOB_ATTEMPTS = 5
 
-export function openAdmissions(db: Database): Batcher<Admission, Admitted> {
-  return openBatcher((items) => transact(db, (tx) => admitBatch(tx, items)), { batch: MAX_BATCH, queue: MAX_QUEUE })
+/** @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER */
+export function openAdmissions(db: Database, maxInFlightPerPayer: number): Batcher<Admission, Admitted> {
+  const write = (items: Admission[]) => transact(db, (tx) => admitBatch(tx, items, maxInFlightPerPayer))
+  return openBatcher(write, { batch: MAX_BATCH, queue: MAX_QUEUE })
 }
 
+const keyOf = (item: Admission) => item.keyHash.toString('hex')
+
 /** Items of one call may repeat keys and payments; each key and each payment still ends with one request. */
-export async function admitBatch(tx: Tx, items: Admission[]): Promise<Admitted[]> {
-  const keyOf = (item: Admission) => item.keyHash.toString('hex')
+export async function admitBatch(tx: Tx, items: Admission[], maxInFlightPerPayer: number): Promise<Admitted[]> {
+  const places = await openPlaces(tx, items, maxInFlightPerPayer)
+  // What is refused already is not stored; a row may be there all the same, and then decides what is answered.
   const made = await insertQuotes(
     tx,
-    items.filter((item) => !item.known),
+    items.filter((item) => !item.known && !places.refusalOf(item)),
   )
   const standing = await lockRows(
     tx,
     items.filter((item) => !made.has(keyOf(item))),
   )
   const rowOf = (item: Admission) => made.get(keyOf(item)) ?? standing.get(keyOf(item))
-  const offers = items.flatMap((item) => {
-    const row = rowOf(item)
-    return item.payment && row?.payable && row.body_hash === item.bodyHash ? [{ item, row, payment: item.payment }] : []
-  })
+  const { offers, refusals } = seat(items, { rowOf, made, places })
   const accepted = await acceptOffers(tx, offers)
   await enqueue(
     tx,
-    [...accepted.rows.keys()].map((id) => ({ name: 'verify_request', payload: { request_id: id }, ...jobOf(id) })),
+    [...accepted.rows.values()].map((row) => ({
+      name: 'verify_request',
+      payload: { request_id: row.id },
+      ...jobOf(row),
+    })),
   )
   const offered = new Set(offers.map((offer) => offer.item))
-  return items.map((item) => {
+  const answers = items.map((item): Admitted => {
+    const refusal = refusals.get(item)
+    if (refusal) return refusal
     const row = rowOf(item)
     if (!row) throw new Error('a request row vanished while it was locked')
     const now = accepted.rows.get(row.id) ?? row
@@ -66,11 +86,55 @@ export async function admitBatch(tx: Tx, items: Admission[]): Promise<Admitted[]
     const refused = !bound && now === row && offered.has(item)
     return refused ? { kind: 'payment_taken' } : { kind: 'row', row: now, accepted: bound }
   })
+  await dropRefused(tx, items, answers, made)
+  return answers
 }
 
-/** One job per request, found again under this key. */
-export function jobOf(requestId: string) {
-  return { key: `verify:${requestId}`, maxAttempts: MAX_JOB_ATTEMPTS }
+interface Seating {
+  rowOf(item: Admission): LockedRow | undefined
+  made: ReadonlyMap<string, LockedRow>
+  places: Places
+}
+
+/** Gives out the places in the order of the calls: to payments that can be bound, and to quotes that are new. */
+function seat(items: Admission[], { rowOf, made, places }: Seating) {
+  const offers: Offer[] = []
+  const refusals = new Map<Admission, Refusal>()
+  for (const item of items) {
+    const row = rowOf(item)
+    const payment = row?.payable && row.body_hash === item.bodyHash ? item.payment : undefined
+    const isNew = made.get(keyOf(item))?.id === item.id
+    if (row && !payment && !isNew) continue
+    const refusal = places.refusalOf(item)
+    if (refusal) refusals.set(item, refusal)
+    else if (row && payment) offers.push({ item, row, payment, priority: places.takeForWork(item) })
+    else places.takeForQuote(item)
+  }
+  return { offers, refusals }
+}
+
+/** A key whose first call was refused stays free: the row that was made for it goes. */
+async function dropRefused(tx: Tx, items: Admission[], answers: Admitted[], made: Map<string, LockedRow>) {
+  const kept = new Set(items.filter((_, index) => answers[index]?.kind === 'row').map(keyOf))
+  const dropped = [...made].filter(([key]) => !kept.has(key)).map(([, row]) => row.id)
+  if (dropped.length === 0) return
+  await tx.query(sql.prepared('drop_refused', nothing)`
+    delete from verification_requests where id = any(${sql.array(dropped, 'uuid')})`)
+}
+
+/** The key of a request's one job. */
+export const jobKeyOf = (requestId: string) => `verify:${requestId}`
+
+/**
+ * The one job of a request: stored again, it replaces the one that waits. What was begun goes before what was not: nothing that was spent on it is
+ * to be lost.
+ */
+export function jobOf({ id, priority, state }: { id: string; priority: number; state: State }) {
+  return {
+    key: jobKeyOf(id),
+    maxAttempts: MAX_JOB_ATTEMPTS,
+    priority: state === 'accepted' ? priority : 0,
+  }
 }
 
 /**
@@ -80,12 +144,13 @@ export function jobOf(requestId: string) {
 async function insertQuotes(tx: Tx, items: Admission[]): Promise<Map<string, LockedRow>> {
   if (items.length === 0) return new Map()
   const rows = await tx.any(sql.prepared('insert_quotes', insertedRow)`
-    insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at)
-    select id::uuid, key_hash, decode(body_hash, 'hex'), 'quoted', body::json, now() + ttl * interval '1 second'
+    insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at, address_key)
+    select id::uuid, key_hash, decode(body_hash, 'hex'), 'quoted', body::json, now() + ttl * interval '1 second', address
     from unnest(${column(items, 'text', (i) => i.id)}, ${column(items, 'bytea', (i) => i.keyHash)},
                 ${column(items, 'text', (i) => i.bodyHash)},
                 ${column(items, 'text', (i) => JSON.stringify(i.body))},
-                ${column(items, 'int4', (i) => i.quoteTtlSeconds)}) as t (id, key_hash, body_hash, body, ttl)
+                ${column(items, 'int4', (i) => i.quoteTtlSeconds)},
+                ${column(items, 'bytea', (i) => i.addressKey)}) as t (id, key_hash, body_hash, body, ttl, address)
     order by key_hash
     on conflict (key_hash) do nothing
     returning id, quote_expires_at, changed_at`)
@@ -105,11 +170,15 @@ const insertedRow = z.object({ id: z.string(), quote_expires_at: z.date(), chang
 const lockedRow = requestView.extend({ key_hash: z.string(), payable: z.boolean() })
 type LockedRow = z.output<typeof lockedRow>
 
+/** As `isPayable` in request.ts has it. */
+const payable = sql.fragment`coalesce(state in ('quoted', 'unpaid') and quote_expires_at > now()
+  or state = 'failed' and (error ->> 'retryable')::boolean, false)`
+
 async function lockRows(tx: Tx, items: Admission[]): Promise<Map<string, LockedRow>> {
   if (items.length === 0) return new Map()
   const rows = await tx.any(sql.prepared('lock_requests', lockedRow)`
     select ${viewColumns}, encode(key_hash, 'hex') key_hash,
-           state in ('quoted', 'unpaid') and quote_expires_at > now() payable
+           ${payable} payable
     from verification_requests where key_hash = any(${column(items, 'bytea', (item) => item.keyHash)})
     order by verification_requests.key_hash for update`)
   return new Map(rows.map((row) => [row.key_hash, row]))
@@ -119,33 +188,39 @@ interface Offer {
   item: Admission
   row: LockedRow
   payment: NonNullable<Admission['payment']>
+  priority: number
 }
 
 const acceptedRow = z.object({
   id: z.string(),
   state: z.enum(states),
   changed_at: z.date(),
+  priority: z.number(),
   payer: z.string(),
   nonce: z.string(),
 })
 
 /**
- * Binds payments: one per request, one request per authorization. New requests start at the beginning; one whose payment
- * did not settle goes on where its work ended. Answers the offers that won, and their requests as they stand now.
+ * Binds payments: one per request, one request per authorization. New requests start at the beginning, and so do those whose
+ * last attempt failed; one whose payment did not settle goes on where its work ended. Answers the offers that won, and their
+ * requests as they stand now.
  */
 async function acceptOffers(tx: Tx, offers: Offer[]) {
-  const accepted = { items: new Set<Admission>(), rows: new Map<string, RequestView>() }
+  const accepted = { items: new Set<Admission>(), rows: new Map<string, RequestView & { priority: number }>() }
   if (offers.length === 0) return accepted
   const text = (pick: (offer: Offer) => string) => column(offers, 'text', pick)
   const identity = (offer: Offer) => offer.payment.bound.identity
   const won = await tx.any(sql.prepared('accept_offers', acceptedRow)`
     with offer as (
-      select request_id::uuid, network, asset, payer, nonce, bound::json, sealed
+      select request_id::uuid, network, asset, payer, nonce, bound::json, sealed, body::json, address, domain, priority
       from unnest(${text((o) => o.row.id)}, ${text((o) => identity(o).network)}, ${text((o) => identity(o).asset)},
                   ${text((o) => identity(o).payer)}, ${text((o) => identity(o).nonce)},
                   ${text((o) => JSON.stringify(o.payment.bound))},
-                  ${column(offers, 'bytea', (o) => o.payment.sealFor(o.row.id))})
-           as t (request_id, network, asset, payer, nonce, bound, sealed)
+                  ${column(offers, 'bytea', (o) => o.payment.sealFor(o.row.id))},
+                  ${column(offers, 'text', (o) => (o.row.state === 'failed' ? JSON.stringify(o.item.body) : null))},
+                  ${column(offers, 'bytea', (o) => o.item.addressKey)}, ${text((o) => o.item.domain)},
+                  ${column(offers, 'int2', (o) => o.priority)})
+           as t (request_id, network, asset, payer, nonce, bound, sealed, body, address, domain, priority)
     ), claim as (
       insert into payment_claims (network, asset, payer, nonce, request_id)
       select network, asset, payer, nonce, request_id from offer order by network, asset, payer, nonce
@@ -154,9 +229,13 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
     )
     update verification_requests r
     set state = case r.state when 'unpaid' then 'assessed' else 'accepted' end,
-        payment = offer.bound, payment_sealed = offer.sealed, changed_at = now()
+        payment = offer.bound, payment_sealed = offer.sealed, changed_at = now(), accepted_at = now(),
+        address_key = offer.address, domain = offer.domain, priority = offer.priority,
+        -- Of an attempt that failed nothing is left; its body may have been pruned.
+        error = null, body = coalesce(r.body, offer.body),
+        settlement_intent = case r.state when 'failed' then null else r.settlement_intent end
     from claim join offer using (network, asset, payer, nonce, request_id) where r.id = claim.request_id
-    returning r.id, r.state, r.changed_at, claim.payer, claim.nonce`)
+    returning r.id, r.state, r.changed_at, r.priority, claim.payer, claim.nonce`)
   const winners = new Map(won.map((row) => [`${row.id} ${row.payer} ${row.nonce}`, row]))
   for (const offer of offers) {
     const id = `${offer.row.id} ${identity(offer).payer} ${identity(offer).nonce}`
@@ -164,8 +243,9 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
     // The same call twice in one batch binds once and sees itself pending the second time.
     if (!row || !winners.delete(id)) continue
     accepted.items.add(offer.item)
-    const { state, changed_at } = row
-    accepted.rows.set(row.id, { ...offer.row, state, changed_at, payment: offer.payment.bound })
+    const { state, changed_at, priority } = row
+    const payment = offer.payment.bound
+    accepted.rows.set(row.id, { ...offer.row, state, changed_at, priority, payment, error: null })
   }
   return accepted
 }

@@ -4,25 +4,20 @@
 // repeats every call unsigned first and signs anew at every 402. No 402 leaves here while a payment may be under way.
 import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { AppError } from '../errors.ts'
+import { AppError, sayUncharged } from '../errors.ts'
 import { type Call, defineExchange, refuseOverflow } from '../operation.ts'
-import { parsePublicUrl } from '../outbound/url-policy.ts'
+import { sourceDomain } from '../outbound/registrable-domain.ts'
 import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
+import type { Admission, Admitted } from './admission.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
+import { addressKeyOf, limitError } from './fairness.ts'
+import { checkProspects } from './gate.ts'
+import { findById, findByIdentifier, findByKey, findResult, isClaimedByAnother } from './lookup.ts'
 import { describeWait } from './pending.ts'
 import { isRecoveryToken, isSameToken, recoveryToken } from './recovery.ts'
-import {
-  findById,
-  findByIdentifier,
-  findByKey,
-  findResult,
-  isClaimedByAnother,
-  type RequestError,
-  type RequestView,
-  WORKING,
-} from './request.ts'
+import { isPayable, type RequestError, type RequestView, WORKING } from './request.ts'
 import { completedResult, PRICE, type VerificationInput, verificationInput } from './result.ts'
 
 /** Every answer of these operations that is not an AppError; http/verification.ts and MCP each render it their way. */
@@ -58,7 +53,8 @@ export const verifySource = defineExchange({
   description:
     'Without PAYMENT-SIGNATURE: 402 with the terms of payment. With it, the identical body and the identical ' +
     'Idempotency-Key: the work is done, and paid for only when it is done. Repeat the same call as often as you like: ' +
-    'one key is charged at most once. `Prefer: wait=N` (up to 25 s) holds the answer until the work is finished.',
+    'one key is charged at most once. After a failure that is `retryable`, the same call is answered 402 and may be paid ' +
+    'again. `Prefer: wait=N` (up to 25 s) holds the answer until the work is finished.',
   method: 'POST',
   path: '/api/agent/v1/verify-source',
   family: 'verification',
@@ -73,7 +69,8 @@ export const getRequest = defineExchange({
   name: 'get_request',
   summary: 'Recover the result of a request',
   description:
-    'Needs the recovery token that came with 202 and 200 as bearer token. `Prefer: wait=N` holds the answer.',
+    'Needs the recovery token that came with 202 and 200 as bearer token. `Prefer: wait=N` holds the answer. A request that ' +
+    'failed answers 422; one whose payment did not settle, and provably never will, answers 402 with the terms.',
   method: 'GET',
   path: '/api/agent/v1/requests/{request_id}',
   family: 'verification',
@@ -101,42 +98,72 @@ export const getCapabilities = defineExchange({
 async function submit(input: VerificationInput, call: Call): Promise<VerificationAnswer> {
   const { api } = call
   const keyHash = hashKey(call.credentials.idempotencyKey)
-  const bodyHash = sha256(canonicalJson(input))
+  const body = withoutEmptyOptions(input)
+  const bodyHash = sha256(canonicalJson(body))
   const row = await findByKey(api.db, keyHash)
   if (row && row.body_hash !== bodyHash)
     throw new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
-  if (row && !isPayable(row)) return answerStanding(row, call, { replay: true })
+  if (row && !isPayable(row, Date.now())) return answerStanding(row, call, { replay: true })
   if (!api.config.verificationEnabled) throw new AppError('verification_disabled', 'Verification is switched off here.')
-  if (!row) refuseHopeless(input, call)
+  const isAttempt = !row || row.state === 'failed'
+  const url = checkProspects(body, api.config.fixtures)
   // A facilitator that was never reached leaves some networks without terms.
   if (api.facilitator.accepts.length === 0)
     throw new AppError('provider_unavailable', 'Payments cannot be taken right now. Nothing was charged.')
-  if (!row) await api.assessors.requireOne()
+  if (isAttempt) await api.assessors.requireOne()
 
   const id = row?.id ?? call.credentials.requestId ?? randomUUID()
-  const admission = { id, known: row !== null, keyHash, bodyHash, body: input }
-  const { offer, refusal } = await takePayment(call, admission.id)
-  const twin = offer && (await findTwin(offer, admission.id, call))
+  // The payer is proved before anything is looked up for it.
+  const { offer, refusal } = await takePayment(call, id)
+  const twin = offer && (await findTwin(offer, id, call))
   if (twin && twin.body_hash !== bodyHash)
     throw new AppError('payment_conflict', 'This payment identifier was used for another request body.')
   if (twin) return answerStanding(twin, withoutPayment(call), { replay: true })
   if (call.credentials.withdrawn?.aborted)
     throw new AppError('cancelled', 'The call was taken back. Nothing was charged.')
-  const admitted = await api.admissions
-    .add({
-      ...admission,
-      quoteTtlSeconds: api.config.quoteTtlSeconds,
-      ...(offer && {
-        payment: { bound: offer.bound, sealFor: (id) => sealPayload(api.secrets.payload, id, offer.payload) },
-      }),
-    })
-    .catch(refuseOverflow)
+  const admission: Admission = {
+    id,
+    known: row !== null,
+    keyHash,
+    bodyHash,
+    body,
+    quoteTtlSeconds: api.config.quoteTtlSeconds,
+    addressKey: addressKeyOf(call.credentials.address, api.secrets.address),
+    domain: sourceDomain(url, api.config.fixtures),
+  }
+  const admitted = await admit(admission, offer, call)
   if (admitted.kind === 'payment_taken') throw paymentTaken()
+  if (admitted.kind === 'limited') throw limitError(admitted)
   const { row: now, accepted } = admitted
   if (now.body_hash !== bodyHash)
     throw new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
   if (accepted) return awaitOutcome(now, call, { replay: false })
-  return isPayable(now) ? askForPayment(now, refusal) : answerStanding(now, call, { replay: true })
+  return isPayable(now, Date.now()) ? askForPayment(now, call, refusal) : answerStanding(now, call, { replay: true })
+}
+
+/** Options of which none is given are none: `{}` is the body that has no options. */
+function withoutEmptyOptions({ options, ...rest }: VerificationInput): VerificationInput {
+  const isGiven = Object.values(options ?? {}).some((value) => value !== undefined)
+  return isGiven ? { ...rest, options } : rest
+}
+
+type Decided = Exclude<Admitted, { kind: 'cover_unknown' }>
+
+/** Asks what the payer's balance covers only where it matters: when the payer has something unsettled already. */
+async function admit(admission: Admission, offer: OfferedPayment | null, { api }: Call): Promise<Decided> {
+  const add = (cover?: number | null) => {
+    const payment = offer && {
+      bound: offer.bound,
+      sealFor: (id: string) => sealPayload(api.secrets.payload, id, offer.payload),
+      ...(cover !== undefined && { cover }),
+    }
+    return api.admissions.add({ ...admission, ...(payment && { payment }) }).catch(refuseOverflow)
+  }
+  const first = await add()
+  if (first.kind !== 'cover_unknown') return first
+  const second = await add(offer && (await api.facilitator.cover(offer)))
+  if (second.kind === 'cover_unknown') throw new Error('the cover of a payment was given and not taken')
+  return second
 }
 
 const requestId = z.uuid()
@@ -152,7 +179,7 @@ async function recover(input: { request_id: string }, call: Call): Promise<Verif
   if (!isRecoveryToken(api.secrets.recovery, id, credentials.bearer)) throw unknown()
   const row = await findById(api.db, id)
   if (!row || row.state === 'quoted') throw unknown()
-  if (row.state === 'unpaid' && isPayable(row)) return askForPayment(row, null)
+  if (row.state === 'unpaid' && isPayable(row, Date.now())) return askForPayment(row, call, null)
   return answerStanding(row, call, { replay: false })
 }
 
@@ -164,25 +191,6 @@ export function hashKey(key: string | undefined): Buffer {
   if (!KEY_FORM.test(key))
     throw new AppError('invalid_idempotency_key', 'Idempotency-Key must be 16 to 128 characters of A-Z a-z 0-9 _ . : -')
   return createHash('sha256').update(key).digest()
-}
-
-/** Nobody is asked to pay for what cannot succeed. */
-function refuseHopeless(input: VerificationInput, { api }: Call) {
-  const budget = input.options?.max_price_usd
-  if (budget !== undefined && microUsd(budget) < microUsd(PRICE.usd))
-    throw new AppError('budget_exceeded', `The price is ${PRICE.usd} USD, above options.max_price_usd of ${budget}.`)
-  parsePublicUrl(input.source_url, api.config.fixtures)
-}
-
-/** Exact: `0.03` and `0.029999` differ by one. */
-function microUsd(decimal: string): bigint {
-  const [whole = '0', fraction = ''] = decimal.split('.')
-  return BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
-}
-
-/** Whether terms may be (or have been) named for it and still hold. */
-function isPayable(row: RequestView): boolean {
-  return (row.state === 'quoted' || row.state === 'unpaid') && row.quote_expires_at.getTime() > Date.now()
 }
 
 /** The verified payment that came along, or why the one that came is not taken, or neither. */
@@ -199,9 +207,18 @@ async function takePayment(
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error
     // A chain refuses what it has seen before, and so says less than we know.
-    if (offer && (await isClaimedByAnother(api.db, offer.bound.identity, requestId))) throw paymentTaken()
+    if (offer && (await isTaken(offer, requestId, api))) throw paymentTaken()
     return { offer: null, refusal: error }
   }
+}
+
+/** Whether the payment is bound to another request; looked up only for the payer who signed it. */
+async function isTaken({ payload, bound }: OfferedPayment, requestId: string, api: Call['api']): Promise<boolean> {
+  const proved = await api.facilitator.identify(payload).catch((error) => {
+    if (error instanceof AppError && error.code === 'payment_invalid') return null
+    throw error
+  })
+  return proved !== null && isClaimedByAnother(api.db, bound.identity, requestId)
 }
 
 /** Another request that this payer calls by the same name, under whatever key: the payment that came is not used. */
@@ -219,20 +236,22 @@ function paymentTaken() {
   return new AppError('payment_conflict', 'This payment authorization is bound to another request.')
 }
 
-function askForPayment(row: RequestView, refusal: AppError | null): VerificationAnswer {
-  const asked = { kind: 'payment_required' as const, requestId: row.id, quoteExpiresAt: row.quote_expires_at }
-  if (refusal) return { ...asked, code: 'payment_invalid', message: refusal.message }
+function askForPayment(row: RequestView, { api }: Call, refusal: AppError | null): VerificationAnswer {
+  // A failed request can be paid anew at any time; its terms are told anew each time.
+  const anew = new Date(Date.now() + api.config.quoteTtlSeconds * 1000)
+  const quoteExpiresAt = row.state === 'failed' ? anew : row.quote_expires_at
+  const asked = { kind: 'payment_required' as const, requestId: row.id, quoteExpiresAt }
+  if (refusal) return { ...asked, code: 'payment_invalid', message: sayUncharged(refusal.message) }
   if (row.state === 'unpaid')
     return {
       ...asked,
       code: 'settlement_failed',
       message: 'The earlier payment did not settle and never will: nothing was charged. The work is kept; pay anew.',
     }
-  return {
-    ...asked,
-    code: 'payment_required',
-    message: `${PRICE.usd} USDC buys this verification. Nothing was charged.`,
-  }
+  const offered = `${PRICE.usd} USDC buys this verification. Nothing was charged.`
+  const again = `The last attempt failed and may succeed now (${row.error?.code}). ${PRICE.usd} USDC buys another.`
+  const message = row.state === 'failed' ? sayUncharged(again) : offered
+  return { ...asked, code: 'payment_required', message }
 }
 
 /** A request that is past payment: what it came to, or where it is. */
@@ -251,7 +270,10 @@ async function answerStanding(
   if (row.state === 'failed' && row.error) return { kind: 'failed', requestId: row.id, error: row.error }
   if (row.state === 'expired' && row.payment)
     throw new AppError('result_expired', 'The result is past its retention and was deleted.')
-  throw new AppError('quote_expired', 'The quote was not paid in time. Ask again with a new Idempotency-Key.')
+  throw new AppError(
+    'quote_expired',
+    'The quote was not paid in time. Ask with a new Idempotency-Key; this one is free again an hour after the expiry.',
+  )
 }
 
 /** A payment that cannot be read is no payment; only a readable one that differs from the bound one counts. */
@@ -288,7 +310,7 @@ async function awaitOutcome(
   }
   if (!now) throw new Error(`request ${row.id} vanished`)
   if (!WORKING.includes(now.state))
-    return now.state === 'unpaid' ? askForPayment(now, null) : answerStanding(now, call, { replay })
+    return now.state === 'unpaid' ? askForPayment(now, call, null) : answerStanding(now, call, { replay })
   const unused = otherPayment ? ' The other payment that came with this call is not used.' : ''
   const { message, ...pending } = describeWait(now, { now: api.now(), hasWorker: await api.assessors.hasWorker() })
   return { kind: 'pending', requestId: row.id, ...pending, message: message + unused }

@@ -1,25 +1,25 @@
 // The record of one verification: its states, the legal moves between them, and its SQL.
 //
 //   quoted ──► accepted ──► observed ──► assessed ──► settling ──► settled ──► completed
-//     │            └────────────┴──► failed              │  ▲                      │
-//     │                                                  ▼  └── (paid anew) ── unpaid
-//     └──────────────────────────────► expired ◄────────────────────────────────── ┘
+//     │         ▲   │           │          │   ▲          │                        │
+//     │         │   ▼           ▼          ▼   │          ▼                        │
+//     │         └─ failed ◄────────────────┘   └─────── unpaid                     │
+//     │      (paid anew,                   (paid anew)    │                        │
+//     │       if retryable)                               │                        │
+//     └─────────────────────────────► expired ◄───────────┴────────────────────────┘
 //
+// A final failure stays `failed`. A quote that no payment was ever bound to is deleted an hour after its expiry; every
+// other row stays.
 // Up to `assessed` nothing can have been charged. From `settling` on the authorization may be out of our hands: such a
 // request is never failed and never asked to pay again until the payment is proved unpaid.
 import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
-import { type ErrorCode, errorTable } from '../errors.ts'
-import {
-  boundPayment,
-  type PaymentIdentity,
-  type SettlementIntent,
-  settlement,
-  settlementIntent,
-} from '../payments/x402.ts'
+import { AppError, sayUncharged } from '../errors.ts'
+import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
 import { assessment } from './assessment.ts'
 import { observation } from './observation.ts'
+import { lowerPayer, raisePayers } from './payers.ts'
 import { verificationInput } from './result.ts'
 
 export const states = [
@@ -47,8 +47,17 @@ export const moves: Readonly<Record<State, readonly State[]>> = {
   settled: ['completed'],
   completed: ['expired'],
   unpaid: ['assessed', 'expired'],
-  failed: [],
+  failed: ['accepted'],
   expired: [],
+}
+
+/**
+ * Whether a payment may be bound to it: its terms still hold, or its last attempt failed in a way that may pass. `payable` in
+ * admission.ts says the same in SQL.
+ */
+export function isPayable(row: Pick<RequestView, 'state' | 'quote_expires_at' | 'error'>, nowMs: number): boolean {
+  if (row.state === 'failed') return row.error?.retryable === true
+  return (row.state === 'quoted' || row.state === 'unpaid') && row.quote_expires_at.getTime() > nowMs
 }
 
 /** States in which a job is at work, or must be. */
@@ -89,55 +98,6 @@ export type RequestView = z.output<typeof requestView>
 /** The columns of `requestView`. */
 export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error, waiting`
 
-export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | null> {
-  return db.maybeOne(sql.prepared('find_request_by_key', requestView)`
-    select ${viewColumns} from verification_requests where key_hash = ${sql.binary(keyHash)}`)
-}
-
-export function findById(db: Database, id: string): Promise<RequestView | null> {
-  return db.maybeOne(sql.prepared('find_request_by_id', requestView)`
-    select ${viewColumns} from verification_requests where id = ${id}`)
-}
-
-/** The request that this payer's payment of that name is for, unless it came to nothing. */
-export function findByIdentifier(db: Database, payer: string, identifier: string): Promise<RequestView | null> {
-  return db.maybeOne(sql.type(requestView)`
-    select ${viewColumns} from verification_requests
-    where payment #>> '{identity,payer}' = ${payer} and payment ->> 'identifier' = ${identifier}
-      and state in ('accepted', 'observed', 'assessed', 'settling', 'settled', 'completed')
-    order by created_at limit 1`)
-}
-
-/** When a request was first asked for, and when it last moved. */
-export const requestTimes = z.object({ created_at: z.date(), changed_at: z.date() })
-
-export function findTimes(db: Database, id: string): Promise<z.output<typeof requestTimes> | null> {
-  return db.maybeOne(sql.type(requestTimes)`
-    select created_at, changed_at from verification_requests where id = ${id}`)
-}
-
-/** Whether a payment authorization is bound to another request, paid for or under way. */
-export function isClaimedByAnother(db: Database, payment: PaymentIdentity, requestId: string): Promise<boolean> {
-  const { network, asset, payer, nonce } = payment
-  return db.exists(sql.type(z.object({ claimed: z.number() }))`
-    select 1 claimed from payment_claims
-    where network = ${network} and asset = ${asset} and payer = ${payer} and nonce = ${nonce}
-      and request_id <> ${requestId}`)
-}
-
-/** The bytes that are served, and the PAYMENT-RESPONSE that goes with them. */
-export const storedResult = z.object({
-  result: z.instanceof(Buffer),
-  settlement_header: z.string().nullable(),
-  changed_at: z.date(),
-})
-export type StoredResult = z.output<typeof storedResult>
-
-export function findResult(db: Database | Tx, id: string): Promise<StoredResult | null> {
-  return db.maybeOne(sql.prepared('find_result', storedResult)`
-    select result, settlement_header, changed_at from verification_requests where id = ${id} and state = 'completed'`)
-}
-
 /** A request as its worker holds it. `attempt` is the token under which this worker may commit. */
 export const workingRequest = z.object({
   id: z.uuid(),
@@ -152,6 +112,8 @@ export const workingRequest = z.object({
   assessment: assessment.nullable(),
   intent: settlementIntent.nullable(),
   settlement: settlement.nullable(),
+  /** Of its job, while no work was done on it. */
+  priority: z.number(),
 })
 export type WorkingRequest = z.output<typeof workingRequest>
 
@@ -164,7 +126,7 @@ export function claimRequest(db: Database, id: string, attempt: string): Promise
     update verification_requests set attempt = ${attempt}, waiting = null
     where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
     returning id, state, attempt, changed_at, body, payment, payment_sealed, observation stored, assessment,
-              settlement_intent intent, settlement`)
+              settlement_intent intent, settlement, priority`)
 }
 
 /** Whether this attempt still owns the request; if so nobody else can take it before the transaction ends. */
@@ -207,10 +169,11 @@ export async function advance(
 }
 
 /**
- * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it, and the
- * payment it was settled with, which could be charged again, is not kept an instant longer.
+ * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it and counts
+ * for its payer, and the payment it was settled with, which could be charged again, is not kept an instant longer.
+ * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
  */
-export async function writeSteps(db: Database, steps: Step[]): Promise<boolean[]> {
+export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPayer: number): Promise<boolean[]> {
   const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
   const column = (values: (string | null)[]) => sql.array(values, 'text')
   const moved = await db.anyFirst(sql.prepared('write_steps', z.object({ id: z.string() }))`
@@ -233,6 +196,8 @@ export async function writeSteps(db: Database, steps: Step[]): Promise<boolean[]
       insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction)
       select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction'
       from moved where state = 'settled'
+    ), raised as (
+      ${raisePayers(sql.fragment`(select payment from moved where state = 'settled') settled`, maxInFlightPerPayer)}
     )
     select id::text from moved`)
   const taken = new Set(moved)
@@ -244,38 +209,58 @@ const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment 
       payment #>> '{identity,payer}', payment #>> '{identity,nonce}',
       payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric, (payment ->> 'valid_before')::bigint`
 
-/** Ends a request that was not charged and frees its payment authorization. Throws Fenced. */
-export async function failRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, error: RequestError) {
+/**
+ * Ends a request that was not charged and frees its payment authorization; its payer may have less in flight from then on.
+ * Throws Fenced.
+ * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
+ */
+export async function failRequest(
+  tx: Tx,
+  request: Pick<WorkingRequest, 'id' | 'attempt'>,
+  error: RequestError,
+  maxInFlightPerPayer: number,
+) {
   const held = sql.fragment`attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')`
-  if (!(await endUncharged(tx, request.id, held, error)))
+  if (!(await endUncharged(tx, request.id, held, error, maxInFlightPerPayer)))
     throw new Fenced(`request ${request.id} cannot be failed any more`)
 }
 
 /**
  * Takes a paid request back for its caller, whatever worker holds it: that one can commit nothing from here on.
  * Only until its source has been read. Later there is work that was done for money, and giving it up for the asking would
- * let anyone have assessments made that nobody pays for.
+ * let anyone have assessments made that nobody pays for. It counts against its payer once a worker has taken it up.
+ * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
  * @returns whether it was taken back
  */
-export function cancelRequest(tx: Tx, id: string): Promise<boolean> {
-  return endUncharged(tx, id, sql.fragment`state = 'accepted'`, CANCELLED)
+export function cancelRequest(tx: Tx, id: string, maxInFlightPerPayer: number): Promise<boolean> {
+  return endUncharged(tx, id, sql.fragment`state = 'accepted'`, CANCELLED, maxInFlightPerPayer)
 }
 
 type Fragment = ReturnType<typeof sql.fragment>
 
-const CANCELLED = requestErrorOf('cancelled', 'The request was cancelled by its caller. Nothing was charged.')
+const CANCELLED = requestErrorOf(new AppError('cancelled', 'The request was cancelled by its caller.'))
 
-async function endUncharged(tx: Tx, id: string, condition: Fragment, error: RequestError): Promise<boolean> {
+async function endUncharged(
+  tx: Tx,
+  id: string,
+  condition: Fragment,
+  error: RequestError,
+  maxInFlightPerPayer: number,
+): Promise<boolean> {
   const failed = await tx.any(sql.type(z.object({ id: z.string() }))`
-    with failed as (
-      update verification_requests
+    with held as (
+      select id, attempt from verification_requests where id = ${id} and ${condition} for update
+    ), failed as (
+      update verification_requests r
       set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null, waiting = null,
           assessment = null, attempt = null, changed_at = now()
-      where id = ${id} and ${condition}
-      returning id, payment
+      from held where r.id = held.id
+      returning r.id, r.payment, held.attempt is not null begun
     ), booked as (
       insert into payment_ledger (${ledgerColumns}, outcome, reason)
       select ${ledgerValues}, 'failed', ${error.code} from failed
+    ), lowered as (
+      ${lowerPayer(sql.fragment`failed where begun`, maxInFlightPerPayer)}
     )
     select id::text from failed`)
   if (failed.length === 0) return false
@@ -283,14 +268,21 @@ async function endUncharged(tx: Tx, id: string, condition: Fragment, error: Requ
   return true
 }
 
+interface Release {
+  reason: string
+  quoteTtlSeconds: number
+  /** MAX_IN_FLIGHT_PER_PAYER. */
+  maxInFlightPerPayer: number
+}
+
 /**
- * The payment provably was not charged: work is kept, the authorization is let go, and new terms may be asked for.
- * Throws Fenced.
+ * The payment provably was not charged: work is kept, the authorization is let go, and new terms may be asked for. It counts
+ * against the payer, for whom the work was done. Throws Fenced.
  */
 export async function releasePayment(
   tx: Tx,
   request: Pick<WorkingRequest, 'id' | 'attempt'>,
-  { reason, quoteTtlSeconds }: { reason: string; quoteTtlSeconds: number },
+  { reason, quoteTtlSeconds, maxInFlightPerPayer }: Release,
 ) {
   const released = await tx.any(sql.type(z.object({ id: z.string() }))`
     with released as (
@@ -302,6 +294,8 @@ export async function releasePayment(
     ), booked as (
       insert into payment_ledger (${ledgerColumns}, outcome, reason)
       select ${ledgerValues}, 'unpaid', ${reason} from released
+    ), lowered as (
+      ${lowerPayer(sql.fragment`released`, maxInFlightPerPayer)}
     )
     select id::text from released`)
   if (released.length === 0) throw new Fenced(`request ${request.id} left settling`)
@@ -323,24 +317,7 @@ export async function noteWaiting(tx: Tx, request: Pick<WorkingRequest, 'id' | '
     where id = ${request.id} and attempt = ${request.attempt}`)
 }
 
-/** Forgets what has run out: unpaid quotes, results past retention. What stays answers 410, or the same 422 again. */
-export async function pruneRequests(db: Database, retentionSeconds: number): Promise<number> {
-  const pruned = await db.query(sql.type(nothing)`
-    update verification_requests
-    set state = case when state = 'failed' then state else 'expired' end,
-        -- A payment that did not settle bought nothing: what ran out is the quote.
-        payment = case when state = 'unpaid' then null else payment end,
-        body = null, result = null, settlement_header = null, observation = null, assessment = null, settlement = null
-    where id in (
-      select id from verification_requests
-      where (state in ('quoted', 'unpaid') and quote_expires_at < now())
-         or (state in ('completed', 'failed') and body is not null
-             and changed_at < now() - ${retentionSeconds} * interval '1 second')
-      limit 1000 for update skip locked)`)
-  return pruned.rowCount
-}
-
 /** The error as it is stored and answered. */
-export function requestErrorOf(code: ErrorCode, message: string): RequestError {
-  return { code, message: message.slice(0, 2000), retryable: errorTable[code].retryable }
+export function requestErrorOf({ code, message, retryable }: AppError): RequestError {
+  return { code, message: sayUncharged(message), retryable }
 }

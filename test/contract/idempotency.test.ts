@@ -1,7 +1,7 @@
 // The idempotency table of the contract, row by row. No row may lead to a second charge.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { pruneRequests } from '../../server/verification/request.ts'
+import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage, type Page } from '../site.ts'
 import { harbourClaim, openTill, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
@@ -86,6 +86,27 @@ t.test('the same body written differently is the same body', async (t) => {
   }
 })
 
+t.test('empty options are no options', async (t) => {
+  const key = randomUUID()
+  const { response } = await buy(key)
+  const { bytes } = await expectCompleted(t, response)
+  for (const body of [
+    { ...harbour, options: {} },
+    { options: {}, ...harbour },
+  ])
+    t.equal((await expectCompleted(t, await system.ask({ key, body }))).bytes, bytes)
+  const first = randomUUID()
+  const quoted = await expectNonCompleted(t, await system.ask({ key: first, body: { ...harbour, options: {} } }), 402)
+  t.equal((await expectNonCompleted(t, await system.ask({ key: first }), 402)).request_id, quoted.request_id)
+  const { error } = await expectNonCompleted(
+    t,
+    await system.ask({ key: first, body: { ...harbour, options: { max_age_seconds: 60 } } }),
+    409,
+    'a default that is written out is another body',
+  )
+  t.equal(error.code, 'idempotency_conflict')
+})
+
 t.test('completed: the original bytes, with the payment or without; another payment 409', async (t) => {
   const key = randomUUID()
   const { headers, terms, response } = await buy(key)
@@ -146,7 +167,7 @@ t.test('pending: 202 and never 402; another payment is not used, and the message
   await expectCompleted(t, await system.ask({ key: free, headers: { ...other.headers, ...WAIT } }))
 })
 
-t.test('failed: the same 422 again, on recovery too; its authorization is free', async (t) => {
+t.test('failed for good: the same 422 again, on recovery too; its authorization is free', async (t) => {
   const before = till.settled.length
   const { key, body: failing, headers, terms, token, id, held } = await buyHeld('/gone', { status: 404, body: 'no' })
   held.release()
@@ -195,32 +216,50 @@ t.test('one authorization under two keys while the first is live: 409', async (t
   await expectCompleted(t, await system.ask({ key: second, headers: { ...own.headers, ...WAIT } }))
 })
 
-t.test('a quote not paid in time: 410, paid or not, before pruning and after', async (t) => {
-  const key = randomUUID()
-  const { headers } = await quote(key)
-  const { request_id: id } = await expectNonCompleted(t, await system.ask({ key }), 402)
-  await system.sql(`update verification_requests set quote_expires_at = now() - interval '1 second' where id = $1`, [
-    id,
-  ])
-  const before = till.settled.length
-  const expectGone = async (about: string) => {
-    for (const given of [undefined, headers, payingHeaders]) {
-      const { error } = await expectNonCompleted(t, await system.ask({ key, headers: given }), 410, about)
-      t.equal(error.code, 'quote_expired')
-      t.equal(error.retryable, false)
+t.test(
+  'a quote not paid in time: 410 for an hour, paid or not, before pruning and after; then its key is free',
+  async (t) => {
+    const key = randomUUID()
+    const { headers } = await quote(key)
+    const { request_id: id } = await expectNonCompleted(t, await system.ask({ key }), 402)
+    await system.sql(`update verification_requests set quote_expires_at = now() - interval '1 second' where id = $1`, [
+      id,
+    ])
+    const before = till.settled.length
+    const expectGone = async (about: string) => {
+      for (const given of [undefined, headers, payingHeaders]) {
+        const { error } = await expectNonCompleted(t, await system.ask({ key, headers: given }), 410, about)
+        t.equal(error.code, 'quote_expired')
+        t.equal(error.retryable, false)
+      }
     }
-  }
-  const payingHeaders = { ...headers, ...WAIT }
-  await expectGone('expired')
-  await pruneRequests(system.service.api.db, RETENTION_SECONDS)
-  t.same(await system.sql('select state from verification_requests where id = $1', [id]), [{ state: 'expired' }])
-  await expectGone('pruned')
-  t.equal(till.settled.length, before)
+    const payingHeaders = { ...headers, ...WAIT }
+    await expectGone('expired')
+    await pruneRequests(system.service.api.db, RETENTION_SECONDS)
+    t.same(await system.sql('select state from verification_requests where id = $1', [id]), [{ state: 'expired' }])
+    await expectGone('pruned')
+    t.equal(till.settled.length, before)
+    await system.sql(
+      `update verification_requests set quote_expires_at = now() - interval '3590 seconds' where id = $1`,
+      [id],
+    )
+    await pruneRequests(system.service.api.db, RETENTION_SECONDS)
+    await expectGone('almost an hour after its expiry')
+    await system.sql(
+      `update verification_requests set quote_expires_at = now() - interval '3601 seconds' where id = $1`,
+      [id],
+    )
+    await pruneRequests(system.service.api.db, RETENTION_SECONDS)
+    t.same(await system.sql('select id from verification_requests where id = $1', [id]), [], 'nothing is left of it')
+    const other = { ...harbour, claim: 'It has three piers.' }
+    const anew = await expectNonCompleted(t, await system.ask({ key, body: other }), 402, 'the key is free')
+    t.not(anew.request_id, id)
 
-  const fresh = randomUUID()
-  await quote(fresh)
-  await expectCompleted(t, await system.ask({ key: fresh, headers: payingHeaders }))
-})
+    const fresh = randomUUID()
+    await quote(fresh)
+    await expectCompleted(t, await system.ask({ key: fresh, headers: payingHeaders }))
+  },
+)
 
 t.test('a result past retention: 410, before pruning and after; the tombstone stays', async (t) => {
   const key = randomUUID()

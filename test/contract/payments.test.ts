@@ -216,3 +216,32 @@ t.test('whatever characters a claim is made of, it is bought and comes back as i
     t.equal((await expectCompleted(t, response)).result.claim, claim)
   }
 })
+
+/** x402's extension payment-identifier, as a client adds it. */
+const named = (id: string): Pick<PaymentChanges, 'alter'> => ({
+  alter: (payload) => ({ ...payload, extensions: { 'payment-identifier': { info: { required: false, id } } } }),
+})
+
+t.test('a forged payer learns nothing of the payments of the true one', async (t) => {
+  const wallet = privateKeyToAccount(`0x${'23'.repeat(32)}`)
+  const identifier = randomUUID()
+  const key = randomUUID()
+  const paid = await signPayment(termsOf(await system.ask({ key })), { wallet, ...named(identifier) })
+  const done = await system.ask({ key, headers: { ...paid.headers, prefer: 'wait=20' } })
+  const { bytes } = await expectCompleted(t, done)
+
+  // By the name of the payment, which the true payer may use under another key.
+  const twin = randomUUID()
+  const terms = termsOf(await system.ask({ key: twin }))
+  const true_ = await signPayment(terms, { wallet, ...named(identifier) })
+  t.equal((await expectCompleted(t, await system.ask({ key: twin, headers: true_.headers }))).bytes, bytes)
+  // By the name, and by the nonce of the authorization.
+  const forgeries: Record<string, string>[] = [{ from: wallet.address }, { from: wallet.address, nonce: paid.nonce }]
+  for (const authorization of forgeries) {
+    const forged = await signPayment(terms, { wallet: other, authorization, ...named(identifier) })
+    const refused = await system.ask({ key: twin, headers: forged.headers })
+    t.equal(refused.headers.get('x-service-recovery-token'), null)
+    const { error } = await expectNonCompleted(t, refused, 402)
+    t.equal(error.code, 'payment_invalid')
+  }
+})

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { SettlementOutcome } from '../../server/payments/x402.ts'
-import { pruneRequests } from '../../server/verification/request.ts'
+import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage } from '../site.ts'
 import { harbourClaim, openTill, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'

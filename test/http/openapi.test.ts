@@ -184,3 +184,14 @@ t.test('what is answered is what the document says', async (t) => {
   await check('get', recovery, await system.recover(request_id, 'no token of ours'))
   for (const path of ['/api/agent/v1/capabilities', '/v1/keys']) await check('get', path, await fetch(system.url(path)))
 })
+
+t.test('recovery may answer what a purchase may come to, and that is documented', async (t) => {
+  const document = await load()
+  const { get } = (document.paths as Record<string, { get: { responses: Record<string, Node> } }>)[
+    '/api/agent/v1/requests/{request_id}'
+  ]!
+  t.same(Object.keys(get.responses).sort(), ['200', '202', '402', '404', '410', '422', '429', '503'])
+  t.match(get.responses['422'], { description: /retryable.*recovery answers this until a payment is bound/ })
+  for (const status of ['202', '429']) t.match(get.responses[status], { headers: { 'Retry-After': {} } })
+  t.match(get.responses['402'], { headers: { 'PAYMENT-REQUIRED': {} } })
+})

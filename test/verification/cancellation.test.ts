@@ -17,7 +17,7 @@ t.teardown(async () => {
   await tables.end()
   await database[Symbol.asyncDispose]()
 })
-const cancel = (id: string) => transact(db, (tx) => cancelRequest(tx, id))
+const cancel = (id: string) => transact(db, (tx) => cancelRequest(tx, id, 8))
 
 async function stateOf(id: string) {
   const { rows } = await tables.query('select state from verification_requests where id = $1', [id])

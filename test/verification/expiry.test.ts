@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
-import { pruneRequests } from '../../server/verification/request.ts'
+import { pruneRequests } from '../../server/verification/pruning.ts'
 import { openWork } from '../../workers/context.ts'
 import { openFront } from '../front.ts'
 import { type Deed, openLedger, openLedgerFacilitator } from '../ledger.ts'
@@ -21,7 +21,7 @@ async function openOffice({ script = [], fails = false }: Options) {
   const ledger = opened.use(await openLedger(front.databaseUrl))
   const facilitator = opened.use(openLedgerFacilitator(ledger, () => script.shift()))
   const assess = async () => {
-    throw new AppError('assessment_failed', 'No verdict.')
+    throw new AppError('assessment_failed', 'No verdict.', { retryable: false })
   }
   const work = opened.use(await openWork(front.core, fails ? { assessor: { procedure: 'fails', assess } } : {}))
   const queue = opened.use(openQueue({ ...work, facilitator }))
@@ -32,7 +32,6 @@ async function openOffice({ script = [], fails = false }: Options) {
 const DAY = 86_400
 
 const cases = [
-  { name: 'a quote nobody paid', paid: false, status: 410, code: 'quote_expired' },
   {
     name: 'a quote for another payment nobody made',
     script: ['is unpaid' as const],
@@ -40,16 +39,16 @@ const cases = [
     code: 'quote_expired',
   },
   { name: 'a result past retention', status: 410, code: 'result_expired' },
-  { name: 'a failure past retention', fails: true, status: 422, code: 'assessment_failed' },
+  { name: 'a final failure past retention', fails: true, status: 422, code: 'assessment_failed' },
 ]
 
-for (const { name, paid = true, script, fails, status, code } of cases)
+for (const { name, script, fails, status, code } of cases)
   t.test(`${name}: ${status} ${code}`, async (t) => {
     await using office = await openOffice({ ...(script && { script: [...script] }), ...(fails && { fails }) })
     const { front, queue } = office
     const key = randomUUID()
-    const first = await front.ask({ key, ...(paid && { fetch: payingFetch() }) })
-    t.equal(first.status, paid ? 202 : 402)
+    const first = await front.ask({ key, fetch: payingFetch() })
+    t.equal(first.status, 202)
     await queue.drain()
     await front.tables.query(`
       update verification_requests
@@ -64,10 +63,10 @@ for (const { name, paid = true, script, fails, status, code } of cases)
       return (await fetch(first.headers.get('location') ?? '', { headers: { authorization } })).status
     }
     t.same(await answer(), { status, code }, 'before')
-    if (paid) t.equal(await recover(), status)
+    t.equal(await recover(), status)
     t.equal(await pruneRequests(front.core.db, DAY), 1)
     t.same(await answer(), { status, code }, 'after')
-    if (paid) t.equal(await recover(), status)
+    t.equal(await recover(), status)
     const { rows } = await front.tables.query('select body, observation, result from verification_requests')
     t.same(rows, [{ body: null, observation: null, result: null }], 'nothing of it is left')
   })

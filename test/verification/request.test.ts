@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase, transact } from '../../server/db/pool.ts'
+import { pruneRequests } from '../../server/verification/pruning.ts'
 import {
   advance,
   claimRequest,
@@ -10,7 +11,6 @@ import {
   failRequest,
   holdsRequest,
   moves,
-  pruneRequests,
   releasePayment,
   type State,
   type Step,
@@ -55,11 +55,13 @@ t.test('a move that is not in the table of moves is refused before anything is w
 })
 
 t.test('only a request that was never settling can fail, and a charged one can only be completed', (t) => {
+  // A payment that is bound to `unpaid` or `failed` is another one.
   const reachable = (from: State): State[] => [...new Set(moves[from].flatMap((to) => [to, ...reachableOnce(to)]))]
-  const reachableOnce = (from: State) => (from === 'unpaid' ? [] : reachable(from))
+  const reachableOnce = (from: State) => (from === 'unpaid' || from === 'failed' ? [] : reachable(from))
   t.notOk(reachable('settling').includes('failed'))
   t.same(moves.settled, ['completed'])
   t.same(moves.settling, ['settled', 'unpaid'])
+  t.same(moves.failed, ['accepted'], 'a failure is paid anew or stays')
   t.end()
 })
 
@@ -118,15 +120,19 @@ t.test('a step is taken by the attempt that holds the request, from the state it
   )
   const [taken, foreign, elsewhere, repeated] = ids as [string, string, string, string]
   const step = { attempt: mine, from: 'assessed', to: 'settling' } as const
-  await writeSteps(db, [{ ...step, id: repeated }])
+  await writeSteps(db, [{ ...step, id: repeated }], 8)
   t.same(
-    await writeSteps(db, [
-      { ...step, id: taken },
-      { ...step, id: foreign, attempt: other },
-      { ...step, id: elsewhere, from: 'observed', to: 'assessed' },
-      { ...step, id: repeated },
-      { ...step, id: randomUUID() },
-    ]),
+    await writeSteps(
+      db,
+      [
+        { ...step, id: taken },
+        { ...step, id: foreign, attempt: other },
+        { ...step, id: elsewhere, from: 'observed', to: 'assessed' },
+        { ...step, id: repeated },
+        { ...step, id: randomUUID() },
+      ],
+      8,
+    ),
     [true, false, false, false, false],
   )
   const { rows } = await tables.query(`select id from verification_requests where state = 'assessed'`)
@@ -144,11 +150,11 @@ t.test('whoever claims a request fences the one before out of everything', async
     t.equal(await transact(db, (tx) => holdsRequest(tx, late)), false)
     t.equal(await transact(db, (tx) => holdsRequest(tx, { id, attempt: after })), true)
     await t.rejects(
-      transact(db, (tx) => failRequest(tx, late, { code: 'x', message: 'x', retryable: true })),
+      transact(db, (tx) => failRequest(tx, late, { code: 'x', message: 'x', retryable: true }, 8)),
       Fenced,
     )
     await t.rejects(
-      transact(db, (tx) => releasePayment(tx, late, { reason: 'x', quoteTtlSeconds: 1 })),
+      transact(db, (tx) => releasePayment(tx, late, { reason: 'x', quoteTtlSeconds: 1, maxInFlightPerPayer: 8 })),
       Fenced,
     )
   }
@@ -172,12 +178,12 @@ t.test('a request that may have been charged cannot be failed, one that was not 
   const error = { code: 'execution_failed', message: 'No.', retryable: true }
   for (const state of states) {
     const id = await insertRow(tables, state, { attempt })
-    const fail = transact(db, (tx) => failRequest(tx, { id, attempt }, error))
+    const fail = transact(db, (tx) => failRequest(tx, { id, attempt }, error, 8))
     if (moves[state].includes('failed')) await t.resolves(fail, state)
     else await t.rejects(fail, Fenced, state)
     const other = await insertRow(tables, state, { attempt })
     const release = transact(db, (tx) =>
-      releasePayment(tx, { id: other, attempt }, { reason: 'x', quoteTtlSeconds: 9 }),
+      releasePayment(tx, { id: other, attempt }, { reason: 'x', quoteTtlSeconds: 9, maxInFlightPerPayer: 8 }),
     )
     if (moves[state].includes('unpaid')) await t.resolves(release, state)
     else await t.rejects(release, Fenced, state)
@@ -186,7 +192,7 @@ t.test('a request that may have been charged cannot be failed, one that was not 
 
 const DAY = 86_400
 
-t.test('what has run out is forgotten, and leaves a tombstone', async (t) => {
+t.test('what has run out is forgotten, and leaves a tombstone where anything was ever paid', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const ids = new Map<string, string>()

@@ -136,7 +136,7 @@ t.test('work that fails is not charged, and its authorization is free for anothe
   await using shop = await openShop(() => undefined, {
     procedure: 'fails at first',
     async assess() {
-      if (!works) throw new AppError('assessment_failed', 'No verdict.')
+      if (!works) throw new AppError('assessment_failed', 'No verdict.', { retryable: false })
       return { ...NOT_ASSESSED, procedure: 'fails at first' }
     },
   })

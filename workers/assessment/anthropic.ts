@@ -172,7 +172,9 @@ function requestOf({ system, page, claim }: Question, { model, maxTokens }: Mode
 function writtenIn({ content, stop_reason }: Anthropic.Message, { log }: ModelOptions): string {
   if (stop_reason === 'refusal') {
     log.warn({ event: 'model_declined' })
-    throw new AppError('assessment_failed', 'The model declined to assess this text. Nothing was charged.')
+    throw new AppError('assessment_failed', 'The model declined to assess this text. Nothing was charged.', {
+      retryable: false,
+    })
   }
   if (stop_reason === 'max_tokens' || stop_reason === 'model_context_window_exceeded')
     throw new UnusableAnswer(`the answer was cut off: ${stop_reason}`)
@@ -246,6 +248,7 @@ function classify(error: unknown): unknown {
   if (LASTING.has(error.status)) return new ProviderFailure('denied', { lasting: true }, error)
   return new AppError('assessment_failed', 'The model cannot be asked about this text. Nothing was charged.', {
     cause: error,
+    retryable: false,
   })
 }
 

@@ -1,6 +1,6 @@
 // What a response must be before its body is worth reading, judged by status and headers alone.
 import { isUtf8 } from 'node:buffer'
-import { AppError } from '../../server/errors.ts'
+import { AppError, isPassingStatus } from '../../server/errors.ts'
 import type { Fixtures } from '../../server/outbound/url-policy.ts'
 import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
 
@@ -74,7 +74,7 @@ export class RetryLaterError extends AppError {
   readonly about: 'host' | 'url'
 
   constructor(status: number, retryAfterSeconds: number, about: 'host' | 'url') {
-    super('source_http_status', `The source answered with status ${status}.`)
+    super('source_http_status', `The source answered with status ${status}.`, { retryable: isPassingStatus(status) })
     this.status = status
     this.retryAfterSeconds = retryAfterSeconds
     this.about = about
@@ -101,7 +101,9 @@ export function checkHead(status: number, headers: ResponseHeaders, maxBytes: nu
     const about = askedBy(status)
     const seconds = about && retryAfterOf(headers['retry-after'], Date.now())
     if (about !== null && seconds !== null) throw new RetryLaterError(status, seconds, about)
-    throw new AppError('source_http_status', `The source answered with status ${status}.`)
+    throw new AppError('source_http_status', `The source answered with status ${status}.`, {
+      retryable: isPassingStatus(status),
+    })
   }
   const transferEncoding = single(headers, 'transfer-encoding')
   if (transferEncoding !== undefined && transferEncoding.toLowerCase() !== 'chunked')

@@ -6,8 +6,9 @@ import type { Api } from '../../context.ts'
 import { AppError } from '../../errors.ts'
 import { type PaymentIdentity, readPayload, samePayment } from '../../payments/x402.ts'
 import { canonicalJson } from '../../receipts/format.ts'
+import { findByKey } from '../../verification/lookup.ts'
 import { hashKey } from '../../verification/operations.ts'
-import { findByKey } from '../../verification/request.ts'
+import { isPayable } from '../../verification/request.ts'
 
 export interface PurchaseKey {
   idempotencyKey: string
@@ -38,8 +39,8 @@ async function findKeyOf(requestId: string, identity: PaymentIdentity, api: Api)
   const idempotencyKey = keyOf(requestId, api)
   const row = await findByKey(api.db, hashKey(idempotencyKey))
   if (!row) return null
-  // What did not settle waits for another payment.
-  const isOpen = row.state === 'quoted' || row.state === 'unpaid'
+  // What did not settle, or failed in a way that may pass, waits for another payment.
+  const isOpen = row.state === 'quoted' || row.state === 'unpaid' || isPayable(row, Date.now())
   if (isOpen || !row.payment || samePayment(row.payment.identity, identity)) return { idempotencyKey }
   if (row.state === 'failed' || row.state === 'expired') return null
   // Not a price: whoever forgot a first payment would make a second.

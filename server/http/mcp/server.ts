@@ -26,7 +26,7 @@ export const IDENTITY: Implementation = { name: 'countersign', title: 'Countersi
 function instructionsOf(offer: Offer): string {
   return `${offer.tool ? `${paidTool(offer)} All other tools` : 'All tools here'} are free and belong to an account: \
 service_register makes one and returns its key, shown once. Pass it as service_key, or send Authorization: Bearer, and never \
-repeat it. Errors have a code; those with retryable true may be tried again, after service/retry-after-seconds where _meta has it.`
+repeat it. Errors have a code; those with retryable true may be tried again by the same call with the same key, after service/retry-after-seconds where _meta has it.`
 }
 
 function paidTool({ closed, summary }: Offer): string {

@@ -1,0 +1,29 @@
+// What is refused before anyone is asked to pay, because it cannot succeed.
+import { AppError, sayUncharged } from '../errors.ts'
+import { type Fixtures, parsePublicUrl } from '../outbound/url-policy.ts'
+import { PRICE, type VerificationInput } from './result.ts'
+
+/**
+ * Answers the source's URL as it would be read. Throws AppError `budget_exceeded` where the price is above the caller's
+ * budget, and what `parsePublicUrl` throws.
+ */
+export function checkProspects({ options, source_url }: VerificationInput, fixtures: Fixtures): URL {
+  const budget = options?.max_price_usd
+  if (budget !== undefined && microUsd(budget) < microUsd(PRICE.usd))
+    throw new AppError(
+      'budget_exceeded',
+      sayUncharged(`The price is ${PRICE.usd} USD, above options.max_price_usd of ${budget}.`),
+    )
+  try {
+    return parsePublicUrl(source_url, fixtures)
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'source_blocked') throw error
+    throw new AppError('source_blocked', sayUncharged(error.message), { cause: error })
+  }
+}
+
+/** Exact: `0.03` and `0.029999` differ by one. */
+function microUsd(decimal: string): bigint {
+  const [whole = '0', fraction = ''] = decimal.split('.')
+  return BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
+}
