@@ -49,9 +49,11 @@ create table alerts (
   created_at timestamp with time zone not null default now(),
   next_attempt_at timestamp with time zone,
   settled_at timestamp with time zone,
+  lane text not null default 'untried'::text,
   constraint alerts_check CHECK (((state = 'pending'::text) = (settled_at IS NULL))),
   constraint alerts_event_seq_check CHECK ((event_seq > 0)),
   constraint alerts_id_check CHECK ((id ~ '^wh_[0-9a-f]{32}$'::text)),
+  constraint alerts_lane_check CHECK ((lane = ANY (ARRAY['proved'::text, 'untried'::text, 'slow'::text]))),
   constraint alerts_pkey PRIMARY KEY (id),
   constraint alerts_serial_fkey FOREIGN KEY (serial) REFERENCES receipts(serial),
   constraint alerts_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'discarded'::text]))),
@@ -587,7 +589,7 @@ create table worker_beats (
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
-CREATE INDEX alerts_due ON public.alerts USING btree (next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
+CREATE INDEX alerts_lane_due ON public.alerts USING btree (lane, next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
 CREATE INDEX alerts_settled ON public.alerts USING btree (settled_at) WHERE (settled_at IS NOT NULL);
 CREATE INDEX alerts_waiting ON public.alerts USING btree (webhook_id, event_seq) WHERE ((state = 'pending'::text) OR (next_attempt_at IS NOT NULL));
 CREATE INDEX api_keys_account ON public.api_keys USING btree (account_id);

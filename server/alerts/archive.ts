@@ -4,6 +4,7 @@ import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { MAX_ATTEMPTS_KEPT } from './dispatch.ts'
 import { ALERT_ID, ALERT_TYPES } from './format.ts'
+import { laneOf } from './lanes.ts'
 import { wakeDelivery } from './outbox.ts'
 import { WEBHOOK_STATES } from './webhooks.ts'
 
@@ -67,11 +68,11 @@ export async function redeliverAlert(tx: Tx, webhookId: string, id: string): Pro
   const missing = () => new AppError('not_found', 'There is no such alert here.')
   if (!ALERT_ID.test(id)) throw missing()
   await tx.query(sql.type(nothing)`
-    update alerts set next_attempt_at = now()
-    where webhook_id = ${webhookId} and id = ${id} and state <> 'pending'`)
+    update alerts set next_attempt_at = now(), lane = ${laneOf} from webhooks w
+    where w.id = ${webhookId} and webhook_id = ${webhookId} and alerts.id = ${id} and alerts.state <> 'pending'`)
   await tx.query(sql.type(nothing)`
-    update alerts set next_attempt_at = now()
-    where webhook_id = ${webhookId} and state = 'pending' and next_attempt_at is not null
+    update alerts set next_attempt_at = now(), lane = ${laneOf} from webhooks w
+    where w.id = ${webhookId} and webhook_id = ${webhookId} and alerts.state = 'pending' and next_attempt_at is not null
       and exists (select from alerts asked where asked.id = ${id} and asked.webhook_id = ${webhookId}
                   and asked.state = 'pending')`)
   const found = await tx.maybeOne(sql.type(alertRecord)`

@@ -9,6 +9,7 @@ import { z } from 'zod'
 import type { Core } from '../context.ts'
 import { nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
+import { LANES, type Lane, laneOf } from './lanes.ts'
 import { WEBHOOK_STATES } from './webhooks.ts'
 
 /** Longer than an attempt may take, with time to settle it. */
@@ -21,10 +22,7 @@ const takenWebhook = z.object({
   /** Registrable domain of the host. */
   domain: z.string(),
   state: z.enum(WEBHOOK_STATES),
-  /** An attempt was made at this host before. */
-  tried: z.boolean(),
-  /** The last attempt failed or took long. */
-  slow: z.boolean(),
+  lane: z.enum(LANES),
   secret_version: z.number(),
   /** How many secrets before that version sign too. */
   old_secrets: z.number(),
@@ -49,41 +47,35 @@ export interface Taken {
   alert: Omit<z.output<typeof takenAlert>, 'due'>
 }
 
-/** Bounds that a courier has reached: `all` admit no further send, `unproved` none to a receiver that is not proved. */
-export interface Reached {
-  all: readonly string[]
-  unproved: readonly string[]
+/** What a courier asks for: an alert of one lane, and not of these accounts (ids) and registrable domains. */
+export interface Wanted {
+  lane: Lane
+  accounts: readonly string[]
+  domains: readonly string[]
+  /** Called when due alerts were moved to another lane, whose search may be over by then. */
+  moved(): void
 }
 
-/** What the asking courier has room for. A receiver is proved when its last attempt was answered well and in time. */
-export interface Room {
-  proved: boolean
-  untried: boolean
-  slow: boolean
-  /** Ids of accounts. */
-  accounts: Reached
-  /** Registrable domains. */
-  domains: Reached
-  /** Ids of accounts that are served only when no other account has an alert due. */
-  behind: readonly string[]
-}
-
-/** The alert that is due for longest, of the webhooks without a sender that there is room for; null when there is none. */
-export async function takeAlert({ db, log }: Pick<Core, 'db' | 'log'>, room: Room): Promise<Taken | null> {
-  if (!room.proved && !room.untried && !room.slow) return null
-  const inFront = { ...room, accounts: { ...room.accounts, all: [...room.accounts.all, ...room.behind] } }
+/** The alert of the lane that is due for longest, of the webhooks without a sender; null when there is none. */
+export async function takeAlert({ db, log }: Pick<Core, 'db' | 'log'>, wanted: Wanted): Promise<Taken | null> {
   for (;;) {
-    const taken =
-      (await transact(db, (tx) => takeAtOneWebhook(tx, inFront, log))) ??
-      (room.behind.length > 0 ? await transact(db, (tx) => takeAtOneWebhook(tx, room, log)) : null)
-    if (taken !== 'not due') return taken
+    const taken = await transact(db, (tx) => takeAtOneWebhook(tx, wanted, log))
+    if (taken === 'moved') wanted.moved()
+    else if (taken !== 'not due') return taken
   }
 }
 
-/** `not due`: the alert that was due waits behind another one of its webhook; it has been parked. */
-async function takeAtOneWebhook(tx: Tx, room: Room, log: Logger): Promise<Taken | null | 'not due'> {
-  const webhook = await lockWebhook(tx, room)
+/**
+ * `not due`: the alert that was found waits behind another one of its webhook, and has been parked. `moved`: its lane was
+ * that of an earlier time, and has been corrected.
+ */
+async function takeAtOneWebhook(tx: Tx, wanted: Wanted, log: Logger): Promise<Taken | null | 'not due' | 'moved'> {
+  const webhook = await lockWebhook(tx, wanted)
   if (!webhook) return null
+  if (webhook.lane !== wanted.lane) {
+    await moveToLane(tx, webhook)
+    return 'moved'
+  }
   if (webhook.state === 'disabled') await discardPending(tx, webhook.id, log)
   await parkFollowers(tx, webhook.id)
   const first = await findFirst(tx, webhook.id)
@@ -96,22 +88,22 @@ async function takeAtOneWebhook(tx: Tx, room: Room, log: Logger): Promise<Taken 
   return { sender, webhook, alert }
 }
 
-function lockWebhook(tx: Tx, { proved, untried, slow, accounts, domains }: Room) {
-  const ids = (values: readonly string[]) => sql.array([...values], 'uuid')
-  const names = (values: readonly string[]) => sql.array([...values], 'text')
+function lockWebhook(tx: Tx, { lane, accounts, domains }: Wanted) {
   return tx.maybeOne(sql.prepared('lock_due_webhook', takenWebhook)`
-    select w.id::text, w.url, w.account_id::text, coalesce(w.domain, w.host) as "domain", w.state, w.tried, w.slow,
+    select w.id::text, w.url, w.account_id::text, coalesce(w.domain, w.host) as "domain", w.state, ${laneOf} lane,
            w.secret_version, case when w.old_secrets_until > now() then w.old_secrets else 0 end old_secrets
     from alerts a join webhooks w on w.id = a.webhook_id
-    where a.next_attempt_at <= now() and (w.sending_until is null or w.sending_until < now())
-      and w.account_id <> all(${ids(accounts.all)}) and coalesce(w.domain, w.host) <> all(${names(domains.all)})
-      and case when w.tried and not w.slow then ${proved}::boolean
-               else case when w.slow then ${slow}::boolean else ${untried}::boolean end
-                    and w.account_id <> all(${ids(accounts.unproved)})
-                    and coalesce(w.domain, w.host) <> all(${names(domains.unproved)}) end
+    where a.lane = ${lane} and a.next_attempt_at <= now() and (w.sending_until is null or w.sending_until < now())
+      and w.account_id <> all(${sql.array([...accounts], 'uuid')})
+      and coalesce(w.domain, w.host) <> all(${sql.array([...domains], 'text')})
     order by a.next_attempt_at limit 1
     -- Not "for update": with that, no alert could be inserted meanwhile.
     for no key update of w skip locked`)
+}
+
+async function moveToLane(tx: Tx, { id, lane }: Taken['webhook']) {
+  await tx.query(sql.prepared('move_alerts_to_lane', nothing)`
+    update alerts set lane = ${lane} where webhook_id = ${id} and next_attempt_at is not null`)
 }
 
 /** Leaves a time to the first pending alert only: the others wait for it. */
@@ -170,6 +162,7 @@ export function settleAttempt(
     await moveAlert(tx, taken, verdict)
     if (isDisabling(verdict)) await discardPending(tx, taken.webhook.id, log)
     else if (verdict.outcome !== 'retry') await callNext(tx, taken.webhook.id)
+    await moveToLane(tx, { ...taken.webhook, lane: slow ? 'slow' : 'proved' })
   })
 }
 

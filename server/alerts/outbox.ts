@@ -5,6 +5,7 @@ import { enqueue } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import type { AlertType } from './format.ts'
+import { laneOf } from './lanes.ts'
 
 export interface NewAlert {
   id: string
@@ -21,12 +22,13 @@ export interface NewAlert {
 export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
   if (alerts.length === 0) return
   await tx.query(sql.prepared('insert_alerts', nothing)`
-    insert into alerts (id, webhook_id, event_seq, type, body, serial, next_attempt_at)
-    select id, webhook_id::uuid, event_seq, type, body, serial, now()
+    insert into alerts (id, webhook_id, event_seq, type, body, serial, next_attempt_at, lane)
+    select t.id, w.id, event_seq, type, body, serial, now(), ${laneOf}
     from unnest(${column(alerts, 'text', (a) => a.id)}, ${column(alerts, 'text', (a) => a.webhookId)},
                 ${column(alerts, 'int8', (a) => a.eventSeq)}, ${column(alerts, 'text', (a) => a.type)},
                 ${column(alerts, 'text', (a) => a.body)}, ${column(alerts, 'int8', (a) => a.serial)})
-         as t (id, webhook_id, event_seq, type, body, serial)`)
+         as t (id, webhook_id, event_seq, type, body, serial)
+    join webhooks w on w.id = t.webhook_id::uuid`)
   await wakeDelivery(tx, [...new Set(alerts.map((alert) => alert.webhookId))])
 }
 

@@ -5,6 +5,7 @@ import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { registrableDomain } from '../outbound/registrable-domain.ts'
 import { type Fixtures, hostOf, parsePublicUrl } from '../outbound/url-policy.ts'
+import { laneOf } from './lanes.ts'
 import { wakeDelivery } from './outbox.ts'
 
 export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
@@ -48,8 +49,8 @@ export async function updateWebhookUrl(tx: Tx, id: string, url: string): Promise
       sender = case when url = ${url} then sender end, sending_until = case when url = ${url} then sending_until end
     where id = ${id}`)
   await tx.query(sql.type(nothing)`
-    update alerts set next_attempt_at = now()
-    where webhook_id = ${id} and state = 'pending' and next_attempt_at is not null`)
+    update alerts set next_attempt_at = now(), lane = ${laneOf} from webhooks w
+    where w.id = ${id} and webhook_id = ${id} and alerts.state = 'pending' and next_attempt_at is not null`)
   await wakeDelivery(tx, [id])
 }
 

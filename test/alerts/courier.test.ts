@@ -237,6 +237,23 @@ t.test('one that nobody would look at is found by the sweep', async (t) => {
   t.equal(await recallAlerts(office.work.db), 0)
 })
 
+t.test('an alert in the lane of an earlier time is moved to its own and sent', async (t) => {
+  await using office = await openOffice()
+  const hook = await office.makeHook()
+  await using courier = openCourier(office.work, PATIENT)
+  for (const [lane, n] of [
+    ['proved', 1],
+    ['slow', 2],
+    ['untried', 3],
+  ] as const) {
+    await office.tell(hook)
+    await office.front.tables.query(`update alerts set lane = $1 where state = 'pending'`, [lane])
+    courier.wake()
+    await courier.idle()
+    t.equal(office.receiver.received.length, n, lane)
+  }
+})
+
 t.test('settled alerts are kept for 90 days, their receipts for ever', async (t) => {
   await using office = await openOffice()
   const { front, receiver } = office

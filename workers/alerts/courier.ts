@@ -4,7 +4,9 @@
 // Jobs of the queue only wake a courier, and so does a timer; what is due is read from the outbox. So a job may be lost,
 // doubled or late without harm.
 import { setInterval as every } from 'node:timers/promises'
-import { type Room, type Taken, takeAlert } from '../../server/alerts/dispatch.ts'
+import { type Taken, takeAlert } from '../../server/alerts/dispatch.ts'
+import type { Lane } from '../../server/alerts/lanes.ts'
+import type { Logger } from '../../server/telemetry.ts'
 import type { Work } from '../context.ts'
 import { deliver } from './deliver.ts'
 
@@ -17,7 +19,8 @@ export interface Courier extends AsyncDisposable {
 
 /**
  * Sends under way in one process. A receiver is proved when its last attempt was answered well and in time. Proved ones have
- * half of everything to themselves; those that were never tried and those that were slow share the other half.
+ * half of everything to themselves; those that were never tried and those that were slow share the other half. Bounds of an
+ * account and a domain may be exceeded by one, because the two halves are searched side by side.
  */
 export const BOUNDS = {
   proved: 32,
@@ -51,49 +54,50 @@ export function openCourier(work: Work, bounds: Bounds = BOUNDS): Courier {
   /** When an account stops to let others go first, by its id. */
   const behind = new Map<string, number>()
   let closing = false
-  let woken = false
-  let looking = false
-  let look = Promise.resolve()
+  // Side by side: a search among the unproved reads past the alerts of full accounts and domains, however many there are,
+  // and alerts to proved receivers must not wait for that.
+  const searches = [
+    openSearch(() => takeAll(['proved']), work.log),
+    openSearch(() => takeAll(['untried', 'slow']), work.log),
+  ]
 
-  function room(): Room {
+  function hasRoom(lane: Lane): boolean {
+    const lanes = [...sends.values()].map(laneOf)
+    const proved = lanes.filter((one) => one === 'proved').length
+    if (lane === 'proved') return proved < bounds.proved
+    const slow = lanes.filter((one) => one === 'slow').length
+    return lanes.length - proved < bounds.unproved && (lane === 'untried' || slow < bounds.slow)
+  }
+
+  /** Accounts, or domains, that have as many sends under way as they may. */
+  function full(lane: Lane, key: 'account_id' | 'domain', most: Bounds['account']): string[] {
     const all = [...sends.values()]
-    const unproved = all.filter((send) => !isProved(send))
-    const slow = unproved.filter(({ taken, overdue }) => taken.webhook.slow || overdue)
-    const reached = (key: 'account_id' | 'domain', { all: most, unproved: some }: Bounds['account']) => ({
-      all: keysAt(all, key, most),
-      unproved: keysAt(unproved, key, some),
-    })
-    return {
-      proved: all.length - unproved.length < bounds.proved,
-      untried: unproved.length < bounds.unproved,
-      slow: unproved.length < bounds.unproved && slow.length < bounds.slow,
-      accounts: reached('account_id', bounds.account),
-      domains: reached('domain', bounds.domain),
-      behind: [...new Set([...behind.keys(), ...all.map(({ taken }) => taken.webhook.account_id)])],
-    }
+    const unproved = all.filter((send) => laneOf(send) !== 'proved')
+    return [...keysAt(all, key, most.all), ...(lane === 'proved' ? [] : keysAt(unproved, key, most.unproved))]
   }
 
-  /** Checks for wake-ups and stops in the same tick, so none is lost. */
-  async function lookAround() {
-    looking = true
-    try {
-      while (woken && !closing) {
-        woken = false
-        forgetPast(behind)
-        await takeAll()
+  /** Accounts with nothing under way that were not served among the unproved lately go before the others. */
+  async function takeOf(lane: Lane): Promise<Taken | null> {
+    const accounts = full(lane, 'account_id', bounds.account)
+    const domains = full(lane, 'domain', bounds.domain)
+    const others = [...behind.keys(), ...[...sends.values()].map(({ taken }) => taken.webhook.account_id)]
+    const wanted = { lane, accounts, domains, moved: wake }
+    return (
+      (await takeAlert(work, { ...wanted, accounts: [...accounts, ...others] })) ??
+      (others.length > 0 ? await takeAlert(work, wanted) : null)
+    )
+  }
+
+  async function takeAll(lanes: readonly Lane[]) {
+    forgetPast(behind)
+    let found = true
+    while (found) {
+      found = false
+      for (const lane of lanes) {
+        const taken = !closing && hasRoom(lane) && (await takeOf(lane))
+        if (taken) start(taken)
+        found ||= Boolean(taken)
       }
-    } catch (error) {
-      work.log.warn({ event: 'courier_failed', err: error })
-    } finally {
-      looking = false
-    }
-  }
-
-  async function takeAll() {
-    while (!closing) {
-      const taken = await takeAlert(work, room())
-      if (!taken) return
-      start(taken)
     }
   }
 
@@ -107,19 +111,19 @@ export function openCourier(work: Work, bounds: Bounds = BOUNDS): Courier {
     send.done = deliver(taken, work, () => send.overdue).then(() => {
       clearTimeout(timer)
       sends.delete(taken.sender)
-      if (!isProved(send)) behind.set(taken.webhook.account_id, Date.now() + BEHIND_MS)
+      if (laneOf(send) !== 'proved') behind.set(taken.webhook.account_id, Date.now() + BEHIND_MS)
       // There is room now, for another webhook or for the next alert of this one.
       wake()
     })
   }
 
   function wake() {
-    woken = true
-    if (!looking && !closing) look = lookAround()
+    if (!closing) for (const search of searches) search.ask()
   }
 
   async function idle() {
-    while (looking || sends.size > 0) await Promise.all([look, ...[...sends.values()].map(({ done }) => done)])
+    while (searches.some(({ running }) => running) || sends.size > 0)
+      await Promise.all([...searches.map(({ done }) => done), ...[...sends.values()].map(({ done }) => done)])
   }
 
   return {
@@ -132,8 +136,48 @@ export function openCourier(work: Work, bounds: Bounds = BOUNDS): Courier {
   }
 }
 
-function isProved({ taken: { webhook }, overdue }: Send): boolean {
-  return webhook.tried && !webhook.slow && !overdue
+interface Search {
+  /** Starts a search, or has the one under way followed by another. */
+  ask(): void
+  readonly running: boolean
+  readonly done: Promise<void>
+}
+
+/** Runs `search` again as long as it was asked for meanwhile. What it throws is logged. */
+function openSearch(search: () => Promise<void>, log: Logger): Search {
+  let asked = false
+  let running = false
+  let done = Promise.resolve()
+  /** Checks for requests and stops in the same tick, so none is lost. */
+  async function run() {
+    running = true
+    try {
+      while (asked) {
+        asked = false
+        await search()
+      }
+    } catch (error) {
+      log.warn({ event: 'courier_failed', err: error })
+    } finally {
+      running = false
+    }
+  }
+  return {
+    ask() {
+      asked = true
+      if (!running) done = run()
+    },
+    get running() {
+      return running
+    },
+    get done() {
+      return done
+    },
+  }
+}
+
+function laneOf({ taken: { webhook }, overdue }: Send): Lane {
+  return overdue ? 'slow' : webhook.lane
 }
 
 /** The accounts, or domains, with at least so many of these sends. */

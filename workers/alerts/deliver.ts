@@ -35,7 +35,7 @@ async function send(taken: Taken, work: Work): Promise<{ answer: Answer | null; 
 
 async function post(taken: Taken, work: Work, atMs: number): Promise<{ answer: Answer | null; error: string | null }> {
   try {
-    const timeoutMs = taken.webhook.tried ? TIMEOUT_MS : FIRST_TIMEOUT_MS
+    const timeoutMs = taken.webhook.lane === 'untried' ? FIRST_TIMEOUT_MS : TIMEOUT_MS
     const answer = await postAlert(write(taken, work, atMs), work.outbound, timeoutMs)
     return { answer, error: describe(answer) }
   } catch (thrown) {
