@@ -34,7 +34,7 @@ export interface SemanticTools {
  */
 export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
   const { icu, unicode } = process.versions
-  return `semantic-1+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
+  return `semantic-2+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
 /** At most two readings of the page, each of one question per part of it. */
