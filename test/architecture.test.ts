@@ -46,6 +46,11 @@ const rules: Rule[] = [
     to: /^(?!node:crypto$|canonicalize$)/,
   },
   { why: 'a thread shares nothing', from: /-thread\.ts$/, to: /^(server\/(?!errors\.ts)|pg|slonik|pino)/ },
+  {
+    why: 'threads are started without secrets',
+    from: /^(?!server\/threads\.ts$)(?!.*-thread\.ts$)/,
+    to: /^(piscina|node:worker_threads)$/,
+  },
   { why: 'one way out', from: /./, to: /^undici$/, except: /^(server\/outbound|workers\/retrieval)\// },
   { why: 'tests stay in test/', from: /./, to: /^(test|bench)\// },
 ]

@@ -3,6 +3,7 @@ import type { Core } from '../server/context.ts'
 import { openAnnouncements } from '../server/db/announcements.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
+import { assessment } from '../server/verification/assessment.ts'
 import { type Step, type Steps, writeSteps } from '../server/verification/request.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
@@ -85,9 +86,17 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     steps,
     announcements,
     settleSeconds: core.config.paymentMode === 'offline' ? 0 : LIVE_SETTLE_SECONDS,
-    methodology: `${OBSERVATION_PROCEDURE} ${gatedProcedure(assessor.procedure)}`,
+    methodology: methodologyOf(assessor),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
+}
+
+/** Throws when the names of what is done here are longer than results may have them: found at the start, not by a request. */
+function methodologyOf({ procedure }: Assessor): string {
+  const gated = gatedProcedure(procedure)
+  const fits = assessment.shape.procedure.safeParse(gated).success
+  if (!fits) throw new Error(`the assessor's procedure is longer than results may name it: ${gated}`)
+  return `${OBSERVATION_PROCEDURE} ${gated}`
 }
 
 /** Who asks, and where its operator can be reached. */

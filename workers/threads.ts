@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { Transferable } from 'node:worker_threads'
-import { Piscina } from 'piscina'
+import { openPool } from '../server/threads.ts'
 
 /**
  * The one pool of threads of a worker process: parsing, normalization, hashing and scoring of page-sized data run here,
@@ -53,7 +53,8 @@ export function openThreads(options: { maxThreads?: number; onLoss?: (error: unk
       if (pool.queueSize >= longestQueue) throw new ThreadError('busy')
       const ended = signal ? AbortSignal.any([closing.signal, signal]) : closing.signal
       try {
-        return await pool.run(argument, { filename: file.href, name, transferList: transfer, signal: ended })
+        const options = { filename: file.href, name, transferList: transfer, signal: ended }
+        return (await pool.run(argument, options)) as T
       } catch (error) {
         throw classify(error, ended, closing.signal)
       }
@@ -72,7 +73,7 @@ export function openThreads(options: { maxThreads?: number; onLoss?: (error: unk
 }
 
 function buildPool(maxThreads: number) {
-  return new Piscina({
+  return openPool<unknown, unknown>({
     // One thread is always warm; the others go after a minute without work and come back within 100 ms.
     minThreads: 1,
     maxThreads,
@@ -82,9 +83,6 @@ function buildPool(maxThreads: number) {
     // Half as much again as the largest page within the limits of the parser needs. Bounds the heap only: ArrayBuffers
     // lie outside it, so each task bounds its own.
     resourceLimits: { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 },
-    // Hostile bytes are parsed in there: it gets no environment, which holds the secrets.
-    env: {},
-    execArgv: [],
   })
 }
 

@@ -10,7 +10,7 @@ import { openPayload } from '../server/payments/seal.ts'
 import type { OfferedPayment } from '../server/payments/x402.ts'
 import { jobKeyOf, jobOf } from '../server/verification/admission.ts'
 import { type Assessment, assessment as assessmentShape } from '../server/verification/assessment.ts'
-import { completeRequest } from '../server/verification/completion.ts'
+import { completeRequest, proveServable } from '../server/verification/completion.ts'
 import type { Observation } from '../server/verification/observation.ts'
 import {
   advance,
@@ -172,6 +172,7 @@ async function judge(request: WorkingRequest, { observation }: StoredObservation
 
 /** Committed before the facilitator is called: from here on the authorization may be out of our hands. */
 async function intend(request: WorkingRequest, work: Work): Promise<WorkingRequest> {
+  proveServable(request, work.log)
   const intent = await work.facilitator.prepare(openOffer(request, work))
   return advance(work.steps, request, 'settling', { intent })
 }

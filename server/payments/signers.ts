@@ -1,5 +1,5 @@
 // Who signed an EIP-3009 authorization: computed on threads (see signature-thread.ts).
-import { Piscina } from 'piscina'
+import { openPool } from '../threads.ts'
 import type { SignedTransfer } from './signature-thread.ts'
 import { EVM_USDC, type EvmAuthorization, type EvmNetwork } from './x402.ts'
 
@@ -14,7 +14,7 @@ const SIGNATURE = /^0x[0-9a-f]{64}([0-9a-f]{64})(1b|1c)$/i
 const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
 export function openSigners(): Signers {
-  const threads = new Piscina<SignedTransfer, string | null>({
+  const threads = openPool<SignedTransfer, string | null>({
     filename: new URL('./signature-thread.ts', import.meta.url).href,
     name: 'recoverSigner',
     minThreads: 0,

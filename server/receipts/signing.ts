@@ -1,7 +1,8 @@
 // Signatures of whole batches, on a thread of their own: they are the dearest part of a receipt by far, and no receipt's hash
 // covers the signature of the one before, so all of a batch can be made while the event loop answers others.
 import type { KeyObject } from 'node:crypto'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
+import { startThread } from '../threads.ts'
 import { signText } from './format.ts'
 
 /** Signs texts in order; each signature in hex. */
@@ -22,7 +23,7 @@ export function openSigning(): Signing {
   return {
     sign(texts, key) {
       if (texts.length < MANY) return signHere(texts, key)
-      if (!thread || thread.ended) thread = startThread()
+      if (!thread || thread.ended) thread = openThread()
       return thread.ready ? thread.sign(texts, key) : signHere(texts, key)
     },
     async [Symbol.asyncDispose]() {
@@ -38,8 +39,8 @@ interface Thread {
   sign(texts: readonly string[], key: KeyObject): Promise<string[]>
 }
 
-function startThread(): Thread {
-  const worker = new Worker(new URL('./signing-thread.ts', import.meta.url), { env: {}, execArgv: [] })
+function openThread(): Thread {
+  const worker = startThread(new URL('./signing-thread.ts', import.meta.url))
   const asked: PromiseWithResolvers<string[]>[] = []
   const thread: Thread = {
     worker,

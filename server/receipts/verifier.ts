@@ -1,6 +1,6 @@
 // Checks of many signatures, on threads of their own: a thousand take some sixty milliseconds.
-import { Piscina } from 'piscina'
 import { AppError } from '../errors.ts'
+import { openPool } from '../threads.ts'
 import type { SignedText } from './verifying-thread.ts'
 
 export type { SignedText } from './verifying-thread.ts'
@@ -13,14 +13,12 @@ export interface Verifier extends AsyncDisposable {
 const MAX_WAITING = 64
 
 export function openVerifier(): Verifier {
-  const threads = new Piscina<SignedText[], boolean[]>({
+  const threads = openPool<SignedText[], boolean[]>({
     filename: new URL('./verifying-thread.ts', import.meta.url).href,
     minThreads: 0,
     maxThreads: 2,
     idleTimeout: 60_000,
     maxQueue: MAX_WAITING,
-    env: {},
-    execArgv: [],
   })
   return {
     async areSigned(texts) {

@@ -2,17 +2,23 @@
 // that every answer from then on serves. Receipt, bytes and state are one transaction (see receipts/chain.ts).
 import { z } from 'zod'
 import { column, nothing, sql } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
 import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
 import { type Append, type Chain, type Companion, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
+import type { Logger } from '../telemetry.ts'
 import { Fenced, type WorkingRequest } from './request.ts'
 import {
+  type Attestation,
+  attestation as attestationShape,
   type CompletedResult,
+  completedResult,
   type Envelope,
-  inconsistency,
   LIMITS,
+  type Payment,
   RECEIPT_TYPE,
   SCHEMA_VERSION,
+  SOLANA_MAINNET,
   type UnsignedResult,
 } from './result.ts'
 
@@ -37,60 +43,89 @@ interface Sealed {
 }
 
 /**
- * Completes a settled request. Throws Fenced when another attempt completed it. A crash anywhere before the commit leaves
- * it `settled`, and the next attempt comes here again; no receipt is left over.
+ * Completes a settled request. Throws Fenced when another attempt completed it, and an Error when the result breaks the
+ * interface. A crash anywhere before the commit leaves it `settled`, and the next attempt comes here again; no receipt is
+ * left over.
  */
 export async function completeRequest(chain: Chain, request: WorkingRequest, servedAt: Date): Promise<void> {
-  const { append } = sealResult(request, servedAt)
-  const appended = await chain.append(append)
+  const appended = await chain.append(sealResult(request, servedAt))
   if (appended instanceof Refused) throw new Fenced(`request ${request.id} is not settled under this attempt`)
 }
 
-/** Exported for the tests; needs a request in state `settled` with everything its stages stored. */
-export function sealResult(
-  request: WorkingRequest,
-  servedAt: Date,
-): { unsigned: UnsignedResult; append: Append<Sealed, 'fenced'> } {
-  if (!request.settlement) throw new Error(`request ${request.id} has no settlement`)
-  const unsigned = composeResult(request, servedAt)
-  const envelope: Envelope = {
-    type: RECEIPT_TYPE,
-    version: 1,
-    request_id: request.id,
-    result_sha256: sha256(canonicalJson(unsigned)),
-    checked_at: unsigned.checked_at,
-    methodology_version: unsigned.methodology_version,
-    payment: unsigned.payment,
-    issued_at: unsigned.served_at,
+/**
+ * Puts the result of an assessed request together before its payment is settled, with the longest payment and receipt that
+ * there may be. Throws AppError `execution_failed` for one that could not be served, and logs why: nothing is charged then.
+ */
+export function proveServable(request: WorkingRequest, log: Logger): void {
+  try {
+    const unsigned = composeResult(request, LONGEST_PAYMENT, new Date())
+    const envelope = envelopeOf(unsigned, NO_DIGEST)
+    const { base64 } = sealEnvelope(envelope)
+    holdToInterface(unsigned, receiptOf({ envelope, envelopeBase64: base64 }, LONGEST_ATTESTATION))
+  } catch (cause) {
+    log.error({ event: 'unservable_result', request_id: request.id, err: cause })
+    throw new AppError('execution_failed', 'The result does not keep to the interface. Nothing was charged.', { cause })
   }
+}
+
+function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'fenced'> {
+  if (!request.settlement) throw new Error(`request ${request.id} has no settlement`)
+  const unsigned = composeResult(request, request.settlement.payment, servedAt)
+  const envelope = envelopeOf(unsigned, sha256(canonicalJson(unsigned)))
   const sealed = sealEnvelope(envelope)
+  const parts = { envelope, envelopeBase64: sealed.base64 }
+  holdToInterface(unsigned, receiptOf(parts, LONGEST_ATTESTATION))
   return {
-    unsigned,
-    append: {
-      subjectSha256: sealed.sha256,
-      label: null,
-      requestedBy: REQUESTED_BY,
-      companion: {
-        kind: completions,
-        item: {
-          id: request.id,
-          attempt: request.attempt,
-          unsigned,
-          envelope,
-          envelopeBase64: sealed.base64,
-          settlementHeader: encodeSettlement(request.settlement.response as unknown as SettleResponse),
-        },
+    subjectSha256: sealed.sha256,
+    label: null,
+    requestedBy: REQUESTED_BY,
+    companion: {
+      kind: completions,
+      item: {
+        id: request.id,
+        attempt: request.attempt,
+        unsigned,
+        ...parts,
+        settlementHeader: encodeSettlement(request.settlement.response as unknown as SettleResponse),
       },
     },
   }
 }
 
-function composeResult(request: WorkingRequest, servedAt: Date): UnsignedResult {
-  const { stored, assessment, settlement, body } = request
-  if (!stored || !assessment || !settlement) throw new Error(`request ${request.id} is not ready to be completed`)
+function envelopeOf(unsigned: UnsignedResult, resultSha256: string): Envelope {
+  return {
+    type: RECEIPT_TYPE,
+    version: 1,
+    request_id: unsigned.request_id,
+    result_sha256: resultSha256,
+    checked_at: unsigned.checked_at,
+    methodology_version: unsigned.methodology_version,
+    payment: unsigned.payment,
+    issued_at: unsigned.served_at,
+  }
+}
+
+function receiptOf(
+  { envelope, envelopeBase64 }: Pick<Sealed, 'envelope' | 'envelopeBase64'>,
+  attestation: Attestation,
+): CompletedResult['receipt'] {
+  return { envelope, canonical_envelope_base64: envelopeBase64, attestation, verification: HOW_TO_VERIFY }
+}
+
+/** Throws an Error that names the members by which a result breaks the interface, and nothing that they hold. */
+function holdToInterface(unsigned: UnsignedResult, receipt: CompletedResult['receipt']): void {
+  const { error } = completedResult.safeParse({ ...unsigned, receipt })
+  if (!error) return
+  const problems = error.issues.map(({ path, message }) => `${path.join('.') || 'result'}: ${message}`)
+  throw new Error(`request ${unsigned.request_id}: ${problems.slice(0, MOST_NAMED).join('; ')}`)
+}
+
+function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date): UnsignedResult {
+  const { body, stored, assessment } = request
+  if (!stored || !assessment) throw new Error(`request ${request.id} is not ready to be completed`)
   const { observation } = stored
   const age = Math.floor((servedAt.getTime() - Date.parse(observation.checked_at)) / 1000)
-  const unsigned: UnsignedResult = {
+  return {
     schema_version: SCHEMA_VERSION,
     request_id: request.id,
     status: 'completed',
@@ -114,11 +149,8 @@ function composeResult(request: WorkingRequest, servedAt: Date): UnsignedResult 
       age_seconds: stored.cache_hit ? Math.max(0, age) : 0,
       original_checked_at: observation.checked_at,
     },
-    payment: settlement.payment,
+    payment,
   }
-  const problem = inconsistency(unsigned)
-  if (problem) throw new Error(`request ${request.id}: ${problem}`)
-  return unsigned
 }
 
 const completions: Companion<Sealed, 'fenced'> = {
@@ -134,12 +166,7 @@ const completions: Companion<Sealed, 'fenced'> = {
 
   async write(tx, entries) {
     const results = entries.map(({ item, attestation }) => {
-      const receipt = {
-        envelope: item.envelope,
-        canonical_envelope_base64: item.envelopeBase64,
-        attestation,
-        verification: HOW_TO_VERIFY,
-      }
+      const receipt = receiptOf(item, attestationShape.parse(attestation))
       return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies CompletedResult))
     })
     await tx.query(sql.prepared('complete_requests', nothing)`
@@ -150,4 +177,40 @@ const completions: Companion<Sealed, 'fenced'> = {
                 ${column(entries, 'text', (e) => e.item.settlementHeader)}) as t (id, result, header)
       where r.id = t.id::uuid`)
   },
+}
+
+const MOST_NAMED = 8
+const NO_DIGEST = '0'.repeat(64)
+const LONGEST_USD = `${'9'.repeat(25)}.999999`
+const NOW = new Date(0).toISOString()
+
+/** Every text as long as it may be, of characters that take most room in JSON: what fits with it fits with any payment. */
+const LONGEST_PAYMENT: Payment = {
+  status: 'settled',
+  provider: '\u0001'.repeat(64),
+  mode: 'testnet',
+  simulated: false,
+  network: SOLANA_MAINNET,
+  asset: '\u0001'.repeat(128),
+  currency: 'USDC',
+  amount_atomic: '9'.repeat(18),
+  price_usd: LONGEST_USD,
+  transaction: '\u0001'.repeat(512),
+  facilitator_fee_usd: LONGEST_USD,
+  network_fee_usd: LONGEST_USD,
+}
+
+const LONGEST_ATTESTATION: Attestation = {
+  v: 1,
+  serial: Number.MAX_SAFE_INTEGER,
+  subject_sha256: NO_DIGEST,
+  label: null,
+  requested_by: REQUESTED_BY,
+  key_id: Number.MAX_SAFE_INTEGER,
+  ts_ms: Number.MAX_SAFE_INTEGER,
+  ts_utc: NOW,
+  prev_hash: NO_DIGEST,
+  pubkey_hex: NO_DIGEST,
+  receipt_hash: NO_DIGEST,
+  sig_ed25519_hex: NO_DIGEST.repeat(2),
 }

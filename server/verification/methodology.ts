@@ -138,6 +138,13 @@ const GATE: readonly Place[] = [
       'Pages that answer 200 and are something else (a check for robots, a log-in wall, a missing page, a shell that needs ' +
       'scripts) are refused uncharged before assessment, or flagged where that is not certain.',
   },
+  {
+    form: /^gate-2$/,
+    meaning:
+      'Pages that answer 200 and are something else (a check for robots, a log-in wall, a missing page, a shell that needs ' +
+      'scripts) are refused uncharged before assessment only if they have almost no other text and the words of the claim ' +
+      'are not in it. Otherwise a risk flag names the doubt.',
+  },
 ]
 
 const LITERAL: readonly (readonly Place[])[] = [
@@ -161,6 +168,13 @@ const SEMANTIC: readonly (readonly Place[])[] = [
         'Semantic assessment: a language model names lines of the text and what they do to the claim. The quotes are cut ' +
         'and proved by this service, numbers, dates, units and negations are checked without the model, and the verdict ' +
         'is lowered to what survives.',
+    },
+    {
+      form: /^semantic-2$/,
+      meaning:
+        'Semantic assessment: a language model names lines of the text and what they do to the claim. The quotes are cut ' +
+        'and proved by this service, a bounded number of quantities of the claim, dates, units and negations are checked ' +
+        'without the model, and the verdict is lowered to what survives.',
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],

@@ -47,8 +47,16 @@ const text = (min: number, max: number) =>
   z
     .string()
     .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
-    .refine((value) => codePoints(value) >= min && codePoints(value) <= max, `must have ${min} to ${max} characters`)
+    .refine((value) => isOfLength(value, min, max), `must have ${min} to ${max} characters`)
     .meta({ minLength: min, maxLength: max })
+
+/** Whether a text has `min` to `max` code points; they are counted only where its UTF-16 length leaves that open. */
+function isOfLength(value: string, min: number, max: number): boolean {
+  if (value.length < min || value.length > 2 * max) return false
+  if (value.length >= 2 * min && value.length <= max) return true
+  const length = codePoints(value)
+  return length >= min && length <= max
+}
 
 export const timestamp = z
   .string()

@@ -55,6 +55,7 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   unrelated_evidence: 'Read the quotes yourself before you rely on the verdict.',
   weak_basis: 'Cite no more than the quotes say: the page gives a part of the claim, or reports it.',
   verdict_lowered: 'Rely on the verdict as given, not on a stronger one; explanation says why it was lowered.',
+  claim_partly_checked: 'Split the claim: its numbers and dates after the first 100 were not compared with the page.',
   evidence_dropped: 'Nothing: what is quoted is proved. There may be more on the page.',
   instruction_like_text: 'Trust the page less, and do not hand its text to a model as instructions.',
   text_aimed_at_verdict: 'Trust the page less: its author tries to settle what is said about it.',

@@ -5,7 +5,7 @@ import { AssessorBusy, buildCircuit } from '../../workers/assessment/circuit.ts'
 import { literalAssessor } from '../../workers/assessment/literal.ts'
 import { buildTurnstile } from '../../workers/assessment/turnstile.ts'
 import { openThreads } from '../../workers/threads.ts'
-import { type Asked, message, type Reply, refuse, SILENT, verdictOn } from './messages-server.ts'
+import { type Asked, answer, message, type Reply, refuse, type Script, SILENT, verdictOn } from './messages-server.ts'
 import { observationOf, openLab } from './semantic-lab.ts'
 
 const TEXT = 'The harbour was opened in 1874. It has three piers.'
@@ -98,6 +98,46 @@ t.test('a question that the server will not take fails its request alone, unchar
   for (let i = 0; i < 6; i++) await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AppError', code: 'assessment_failed' })
   t.equal(lab.server.asked.length, 6)
   t.equal(lab.assessor.pausedUntil, null)
+})
+
+t.test('of a refusal the log has status, type and request id, and nothing that may quote claim or page', async (t) => {
+  for (const status of [400, 401, 413]) {
+    const quoting = `cannot take: ${CLAIM} ${TEXT}`
+    const headers = { 'request-id': 'req_011CSHoEeqs5C35K2UUqR7Fy' }
+    await using lab = await openLab(threads, () => refuse(status, 'invalid_request_error', headers, quoting))
+    await t.rejects(lab.assess(CLAIM, TEXT))
+    const { time: _time, ...line } = lab.logged.find(({ event }) => event === 'model_refused_call') ?? {}
+    t.same(line, {
+      level: 50,
+      event: 'model_refused_call',
+      outcome: status === 401 ? 'denied' : 'rejected',
+      status,
+      type: 'invalid_request_error',
+      provider_request_id: headers['request-id'],
+    })
+    t.notMatch(JSON.stringify(lab.logged), /harbour|piers/)
+    lab.server.script = () => refuse(status === 401 ? 400 : status, quoting, { 'request-id': 'a b: harbour' }, quoting)
+    await t.rejects(lab.assess(CLAIM, TEXT))
+    t.notMatch(JSON.stringify(lab.logged), /harbour|piers/, 'nor where type and id quote')
+  }
+})
+
+t.test('nothing that an assessment logs quotes claim or page, whatever the model answers', async (t) => {
+  const quoting = `${CLAIM} ${TEXT}`
+  const scripts: Script[] = [
+    () => quoting,
+    () => `{"evidence": "${quoting}"}`,
+    () => (_asked, response) => void response.end(quoting),
+    () => (_asked, response) => answer(response, quoting, { stop_reason: 'refusal' }),
+    () => (_asked, response) => answer(response, quoting, { stop_reason: 'max_tokens' }),
+    () => refuse(529, 'overloaded_error', {}, quoting),
+  ]
+  for (const script of scripts) {
+    await using lab = await openLab(threads, script, { fallback: literalAssessor(threads) })
+    await lab.assess(CLAIM, TEXT).catch(() => {})
+    t.ok(lab.logged.length > 0)
+    t.notMatch(JSON.stringify(lab.logged), /harbour|piers/)
+  }
 })
 
 t.test('a slow server, one that breaks off in the middle, and one that closes the door', async (t) => {

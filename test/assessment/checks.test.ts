@@ -140,3 +140,25 @@ t.test('lines hold every visible character once; windows hold every line and ove
   }
   t.end()
 })
+
+t.test('every number of a claim is checked, up to a hundred; of more the flag says so', (t) => {
+  const figures = (from: number, count: number) => Array.from({ length: count }, (_, i) => 1e6 + (from + i) * 1000)
+  const claim = (from: number, count: number) => `The mill sold these lots: ${figures(from, count).join('; ')}.`
+  const page = claim(0, 150)
+  t.equal(check(claim(0, 100), page), 'supports')
+  t.match(check(claim(60, 91), page), /^mentions .*number_mismatch/, 'the last of ninety-one is on no page')
+  t.equal(check(claim(0, 150), page), 'supports claim_partly_checked')
+  const twice = `${claim(0, 60)} ${claim(0, 60)}`
+  t.equal(check(twice, page), 'supports', 'what is said twice counts once')
+  t.end()
+})
+
+t.test('each of many quoted phrases must stand on the page, token for token', (t) => {
+  const phrases = Array.from({ length: 60 }, (_, i) => `lot ${i} of oak`)
+  const page = `Sold: ${phrases.join(', ')}. Also «12 ½» and “…?!…”.`
+  const said = (list: string[]) => `The page lists ${list.map((phrase) => `"${phrase}"`).join(', ')}.`
+  t.notMatch(check(said(phrases), page), /quoted_phrase_absent/)
+  t.match(check(said([...phrases, 'lot 60 of oak']), page), /quoted_phrase_absent/)
+  t.match(check(said(['lot 5 of oa']), page), /quoted_phrase_absent/, 'a part of a word is no word')
+  t.end()
+})

@@ -1,8 +1,10 @@
 import t from 'tap'
-import { inconsistency, LIMITS } from '../../server/verification/result.ts'
+import { codePoints, inconsistency, LIMITS } from '../../server/verification/result.ts'
+import { shortenedTo } from '../../workers/assessment/cuts.ts'
 import {
   deriveVerdict,
   isProven,
+  LONGEST_EXPLANATION,
   LONGEST_QUOTE,
   MOST_ITEMS,
   MOST_TEXT,
@@ -22,7 +24,17 @@ const prove = (text: string, ...spans: [start: number, end: number, stance?: Pro
 const quotes = (...args: Parameters<typeof prove>) => prove(...args).evidence.map(({ quote }) => quote)
 
 t.test('the limits are those of the interface', (t) => {
-  t.same([MOST_ITEMS, LONGEST_QUOTE, MOST_TEXT], [LIMITS.evidenceItems, LIMITS.quoteChars, LIMITS.textChars])
+  const { evidenceItems, quoteChars, textChars, explanationChars } = LIMITS
+  const ours = [MOST_ITEMS, LONGEST_QUOTE, MOST_TEXT, LONGEST_EXPLANATION]
+  t.same(ours, [evidenceItems, quoteChars, textChars, explanationChars])
+  t.end()
+})
+
+t.test('a text that is too long for an explanation is cut between code points', (t) => {
+  t.equal(shortenedTo('𝕏'.repeat(799), 799), '𝕏'.repeat(799))
+  const cut = shortenedTo(`a${'𝕏'.repeat(900)}`, LONGEST_EXPLANATION - 1)
+  t.equal(cut, `a${'𝕏'.repeat(798)}…`)
+  t.equal(codePoints(cut), LONGEST_EXPLANATION)
   t.end()
 })
 

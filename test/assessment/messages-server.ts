@@ -77,8 +77,13 @@ export function message(text: string, more: Record<string, unknown> = {}) {
 }
 
 /** The API's own form of an error. */
-export function refuse(status: number, type: string, headers: Record<string, string> = {}): Reply {
-  return (_asked, response) => send(response, status, { type: 'error', error: { type, message: type } }, headers)
+export function refuse(
+  status: number,
+  type: string,
+  headers: Record<string, string> = {},
+  message: string = type,
+): Reply {
+  return (_asked, response) => send(response, status, { type: 'error', error: { type, message } }, headers)
 }
 
 function send(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}) {

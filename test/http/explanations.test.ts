@@ -116,9 +116,9 @@ t.test('a version of an earlier result is explained and not called in force; an 
     `${version}+more`,
     `${version} more`,
     version.replace('gate-', 'gate-9'),
-    version.replace('+gate-1', ''),
-    version.replace('literal-1', 'literal-999'),
-    version.replace('literal-1', 'semantic-1'),
+    version.replace(/\+gate-\d+/, ''),
+    version.replace(/literal-\d+/, 'literal-999'),
+    version.replace(/literal-\d+/, 'semantic-1'),
     'x'.repeat(300),
   ]) {
     const { status, body } = await office.call('GET', at(unknown))

@@ -142,7 +142,8 @@ async function askOnce(
     signal.throwIfAborted()
     const classified = limit.aborted ? new ProviderFailure('timeout', {}, error) : classify(error)
     outcome = outcomeOf(classified)
-    if (outcome === 'rejected' || outcome === 'denied') options.log.error({ event: 'model_refused_call', err: error })
+    if (outcome === 'rejected' || outcome === 'denied')
+      options.log.error({ event: 'model_refused_call', outcome, ...refusalIn(error) })
     throw classified
   } finally {
     end()
@@ -252,6 +253,13 @@ function classify(error: unknown): unknown {
   })
 }
 
+/** What may be logged of a refusal: its message, and whatever else is no plain name, may quote the question. */
+function refusalIn(error: unknown) {
+  if (!(error instanceof APIError)) return {}
+  const name = (value: unknown) => (typeof value === 'string' && PLAIN_NAME.test(value) ? value : null)
+  return { status: error.status, type: name(error.type), provider_request_id: name(error.requestID) }
+}
+
 /** Seconds, or a date; milliseconds in Anthropic's own header. Undefined when there is none that can be read. */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const ms = Number(headers?.get('retry-after-ms') ?? Number.NaN)
@@ -265,6 +273,7 @@ function retryAfter(headers: Headers | undefined): number | undefined {
 
 /** No key or a wrong one, no money, no right, no such model. */
 const LASTING: ReadonlySet<number> = new Set([401, 402, 403, 404])
+const PLAIN_NAME = /^[\w-]{1,64}$/
 const ATTEMPTS = 3
 const FIRST_PAUSE_MS = 500
 /** An attempt with less time than this would only cost. */

@@ -23,6 +23,13 @@ export function sensibleCut(text: string, start: number, limit: number): number 
   return betweenCharacters(text, start, limit)
 }
 
+/** The text, or of one with more than `most` code points the first `most` and an ellipsis. */
+export function shortenedTo(text: string, most: number): string {
+  if (text.length <= most) return text
+  const characters = Array.from(text)
+  return characters.length <= most ? text : `${characters.slice(0, most).join('')}…`
+}
+
 function lastMatchEnd(pattern: RegExp, text: string): number {
   let end = 0
   for (const match of text.matchAll(pattern)) end = match.index + match[0].length

@@ -127,3 +127,4 @@ function evidenceItem(
 export const MOST_ITEMS = 6
 export const LONGEST_QUOTE = 1000
 export const MOST_TEXT = 100_000
+export const LONGEST_EXPLANATION = 800

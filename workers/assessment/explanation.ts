@@ -1,4 +1,6 @@
 // The plain words of a literal assessment: what was looked for, what was found, and what that does not mean.
+import { shortenedTo } from './cuts.ts'
+import { LONGEST_EXPLANATION } from './evidence.ts'
 import type { Passage } from './passages.ts'
 import { isTelling, type Query } from './query.ts'
 import type { RiskFlag } from './risk-flags.ts'
@@ -13,7 +15,7 @@ export function explain(
   flags: readonly RiskFlag[],
 ): string {
   const parts = [whatWasFound(query, findings, passages), whatIsAbsent(query, findings), whatToCheck(flags), CAVEAT]
-  return parts.filter(Boolean).join(' ')
+  return shortenedTo(parts.filter(Boolean).join(' '), LONGEST_EXPLANATION - 1)
 }
 
 function whatWasFound(query: Query, findings: Findings, passages: readonly Passage[]): string {
@@ -38,14 +40,9 @@ function wordingFound(query: Query, { wholeMatchCount }: Findings, best: Passage
 function whatIsAbsent(query: Query, findings: Findings): string {
   const absent = absentTerms(query, findings)
   if (absent.length === 0 || findings.tokenCounts.length === 0) return ''
-  const named = absent.slice(0, MOST_NAMED).map((term) => `"${shortened(term)}"`)
+  const named = absent.slice(0, MOST_NAMED).map((term) => `"${shortenedTo(term, LONGEST_NAMED)}"`)
   const further = absent.length > named.length ? ` and ${absent.length - named.length} more` : ''
   return `Nowhere in the page: ${named.join(', ')}${further}.`
-}
-
-function shortened(term: string): string {
-  const characters = Array.from(term)
-  return characters.length > LONGEST_NAMED ? `${characters.slice(0, LONGEST_NAMED).join('')}…` : term
 }
 
 function whatToCheck(flags: readonly RiskFlag[]): string {

@@ -1,13 +1,17 @@
-// The words by which pages that are not what was asked for give themselves away, in the languages most pages are
+// The words of pages that are not what was asked for, and the words that go with them, in the languages most pages are
 // written in. Compared with lower-cased lines.
 
 export type Family = 'challenge' | 'script' | 'missing' | 'login'
 
 interface Phrases {
-  /** Found anywhere in a line. */
+  /** Found anywhere in a line. Without groups that capture: lines are split by it. */
   phrases: RegExp
   /** A whole line, on a page of few lines. */
   alone?: RegExp
+  /** In a line with a phrase: it is asked for one act only, such as a comment, and shuts nothing. */
+  aside?: RegExp
+  /** Lines that go with such a page and tell nothing either, such as the fields of a form and the prices of an offer. */
+  besides?: RegExp
 }
 
 const anyOf = (...parts: string[]): RegExp => new RegExp(parts.join('|'), 'u')
@@ -34,6 +38,9 @@ export const PHRASES: Record<Family, Phrases> = {
       'robot challenge screen',
       '(?:sorry, )?you have been blocked',
       'security check to access',
+      'using a security service to protect itself',
+      'you can email the site owner to let them know you were blocked',
+      'made us think you were a bot',
       'bestätigen sie, dass sie (?:ein mensch|kein roboter)',
       'ich bin kein roboter',
       'ihr browser wird überprüft',
@@ -148,5 +155,25 @@ export const PHRASES: Record<Family, Phrases> = {
       'ログイン(?:してください|が必要)|会員限定',
       '로그인(?:이 필요|해 주세요|하세요| 후)',
     ),
+    aside: anyOf(
+      '\\bto (?:leave|post|write|add|submit|reply|comment|review|vote|rate|follow|edit|change|save|join|star|like|share|upload|download|contribute|participate|report|bookmark|ask|answer|bid|order|buy|book|check ?out|manage|track)\\b',
+      'kommentar|kommentier|bewertung|zu bewerten|commentaire|commenter|(?:un|votre) avis|coment[aá]|reseña|opinar|avaliação',
+      'avaliar|commentare|un commento|recension|reactie|te reageren|komentarz|kommentoid|yorum|комментар|отзыв|коментар',
+      'تعليق|תגובה|להגיב|टिप्पणी|评论|評論|留言|コメント|レビュー|댓글|리뷰',
+    ),
+    besides: anyOf(
+      'password|pass ?code|user ?name|e-?mail|forgot|remember me|create an account|new here|already a (?:member|subscriber)',
+      'subscri(?:be|ption|ber)|unlimited access|cancel any ?time|free trial|per (?:week|month|year)\\b|a (?:week|month) for|billed',
+      'passwort|kennwort|benutzername|abonn|jederzeit kündbar|im monat|probemonat|mot de passe|identifiant|par mois',
+      'contraseña|suscri|al mes|senha|assin(?:e|ante|atura)|por mês|abbon|al mese|wachtwoord|lösenord|adgangskode|hasło|şifre',
+      'пароль|логин|подпис(?:ка|ат|чик)|в месяц|كلمة المرور|סיסמה|पासवर्ड|密码|密碼|手机号|验证码|パスワード|月額|비밀번호|월 구독',
+    ),
   },
 }
+
+/** What stands at the edge of every page, whatever the page is: notices of cookies and of rights. */
+export const FURNITURE = anyOf(
+  '(?:use|accept|verwend|nutz|utilis|utiliz|usiamo|gebruik|använd|bruger|bruker|używa|kullan|использ|使用|利用|사용).{0,60}(?:cookie|クッキー|куки|쿠키)',
+  '(?:cookie|クッキー|куки|쿠키).{0,40}(?:policy|settings|preferences|notice|page|richtlinie|einstellung|politique|política|akzept|accept|политик|设置|設定|설정)',
+  '©|\\(c\\) ?\\d{4}|copyright \\d{4}|rights reserved|rechte vorbehalten|droits réservés|derechos reservados|direitos reservados|diritti riservati|права защищены|版权所有',
+)

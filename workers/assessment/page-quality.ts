@@ -1,9 +1,10 @@
 // Pages that answer 200 and are not what was asked for: challenges for people, log-in walls, soft 404s, shells that need
-// scripts. Nobody is charged for the text of one. Purely by what the text says and how little there is besides.
+// scripts. The text of one is never charged for. The gate looks at the text and the claim alone: a phrase makes a page
+// suspect, and a suspect page is refused only if it has almost no other text and the words of the claim are not in it.
 import { AppError, type ErrorCode } from '../../server/errors.ts'
-import { codePoints } from '../../server/verification/result.ts'
 import { type Family, PHRASES } from './page-phrases.ts'
 import type { PageFlag } from './page-risk-flags.ts'
+import { holdsWordsOf, sentencesWithout, substanceOf } from './page-substance.ts'
 
 interface Page {
   source: { normalized_text: string; decoded_bytes: number }
@@ -11,8 +12,7 @@ interface Page {
 
 /**
  * Throws AppError `source_challenge`, `source_login_required`, `source_not_found` or `source_needs_script` when the page
- * is certainly no answer to what was asked; otherwise answers the flags of what it may be. A claim about exactly
- * that, such as "the page says that it was not found", is for the assessor.
+ * is certainly no answer to what was asked; otherwise returns the flags of what it may be.
  */
 export function judgePage(claim: string, { source }: Page): PageFlag[] {
   const { normalized_text: text, decoded_bytes: bytes } = source
@@ -20,10 +20,9 @@ export function judgePage(claim: string, { source }: Page): PageFlag[] {
   const lines = text.toLowerCase().split('\n').filter(Boolean)
   const flags: PageFlag[] = []
   for (const [family, { code, flag, message }] of Object.entries(REFUSALS) as [Family, Refusal][]) {
-    const doubt = doubtOf(family, lines)
-    if (!doubt) continue
-    if (doubt === 'certain' && !isAbout(family, claim)) throw new AppError(code, message)
-    flags.push(flag)
+    const doubt = doubtOf(family, claim, lines)
+    if (doubt === 'certain') throw new AppError(code, message)
+    if (doubt === 'possible') flags.push(flag)
   }
   if (isShell(text, bytes) && !flags.includes('script_shell_suspected')) flags.push('script_shell_suspected')
   return flags
@@ -58,26 +57,21 @@ const REFUSALS: Record<Family, Refusal> = {
   },
 }
 
-/** Certain where the words stand and next to nothing is told besides; possible where the words stand. */
-function doubtOf(family: Family, lines: readonly string[]): 'certain' | 'possible' | null {
-  const { phrases, alone } = PHRASES[family]
-  const telling = lines.filter((line) => !phrases.test(line))
-  const isTold = telling.length < lines.length
+/**
+ * Certain where the words stand, the page says next to nothing besides, and the words of the claim are not in it; possible
+ * where the words stand.
+ */
+function doubtOf(family: Family, claim: string, lines: readonly string[]): 'certain' | 'possible' | null {
+  const { phrases, alone, aside, besides } = PHRASES[family]
+  const suspect = lines.filter((line) => phrases.test(line))
   const isAlone = alone !== undefined && lines.length <= FEW_LINES && lines.some((line) => alone.test(line.trim()))
-  if (!isTold && !isAlone) return null
-  return proseLength(telling) < MUCH_PROSE[family] ? 'certain' : 'possible'
+  if (suspect.length === 0 && !isAlone) return null
+  if (!isAlone && aside && suspect.every((line) => aside.test(line))) return 'possible'
+  if (substanceOf(sentencesWithout(phrases, lines), besides) >= MUCH_TEXT[family]) return 'possible'
+  return isAbout(family, claim) || holdsWordsOf(claim, lines, phrases) ? 'possible' : 'certain'
 }
 
-/** Menus and footers are short lines; what a page tells stands in long ones. */
-function proseLength(lines: readonly string[]): number {
-  let length = 0
-  for (const line of lines) {
-    const points = codePoints(line)
-    if (points >= (DENSE.test(line) ? LONG_LINE.dense : LONG_LINE.spaced)) length += points
-  }
-  return length
-}
-
+/** A claim about exactly that, such as "the page says that it was not found". */
 function isAbout(family: Family, claim: string): boolean {
   const { phrases, alone } = PHRASES[family]
   const said = claim.toLowerCase()
@@ -92,7 +86,5 @@ function isShell(text: string, bytes: number): boolean {
 /** UTF-16 units; pages that are not what was asked for are short, footers included. */
 const LONGEST_SUSPECT = 6000
 const FEW_LINES = 12
-/** Code points of running text that such a page may have besides the words that give it away. */
-const MUCH_PROSE: Record<Family, number> = { challenge: 400, script: 300, missing: 400, login: 200 }
-const LONG_LINE = { spaced: 80, dense: 35 }
-const DENSE = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]/u
+/** Code points of running text (see `substanceOf`) from which on a page has text of its own. */
+const MUCH_TEXT: Record<Family, number> = { challenge: 400, script: 300, missing: 400, login: 200 }

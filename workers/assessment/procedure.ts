@@ -15,8 +15,8 @@ export const LITERAL_PROCEDURE = `literal-1+icu-${process.versions.icu}+unicode-
  */
 export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
   const { icu, unicode } = process.versions
-  return `semantic-1+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
+  return `semantic-2+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
 /** The name of an assessment whose page went through the gate of page-quality.ts. A change of a rule there counts up. */
-export const gatedProcedure = (procedure: string): string => `${procedure}+gate-1`
+export const gatedProcedure = (procedure: string): string => `${procedure}+gate-2`

@@ -26,14 +26,14 @@ export function pagePart({ text, lines, masked, nonce }: PageView, { first, last
   const shown: string[] = []
   for (let i = first; i <= last; i++) {
     const { start, end } = lines[i]!
-    const content = masked.has(i) ? LEFT_OUT : text.slice(start, end).replace(BREAKS, ' / ')
+    const content = masked.has(i) ? LEFT_OUT : oneLine(text.slice(start, end), ' / ')
     shown.push(`${mark}-${i + 1}| ${content}`)
   }
   return `${part}Each line begins with ${mark}, its number and a bar.\n[${nonce} text begins]\n${shown.join('\n')}\n[${nonce} text ends]`
 }
 
 export function claimPart(claim: string, nonce: string): string {
-  return `[${nonce} claim begins]\n${claim.replace(BREAKS, ' ')}\n[${nonce} claim ends]\n\n${TASK}`
+  return `[${nonce} claim begins]\n${oneLine(claim, ' ')}\n[${nonce} claim ends]\n\n${TASK}`
 }
 
 /** Which part of a long text this is. */
@@ -68,7 +68,12 @@ const TASK = 'Compare this claim with the text above. Answer with the JSON objec
 
 const MARK_LENGTH = 4
 /** Also what is not a line break to a tokenizer but may look like one to a model. */
-const BREAKS = /\s*[\n\r\v\f\u0085\u2028\u2029]+\s*/g
+const BREAK = /[\n\r\v\f\u0085\u2028\u2029]/
+
+/** A text with `seam` in place of each run of white space, or of such marks, that holds a line break. */
+function oneLine(text: string, seam: string): string {
+  return text.replace(/[\s\u0085]+/g, (space) => (BREAK.test(space) ? seam : space))
+}
 
 /** Changes by itself whenever anything changes that a model is told. */
 export const PROMPT_VERSION = createHash('sha256').update(sampleOfAll()).digest('hex').slice(0, 8)

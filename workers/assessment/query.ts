@@ -106,17 +106,33 @@ function denseRuns(tokens: readonly Token[]): string[][] {
 
 function partsOf(claim: string, tokens: readonly Token[], terms: readonly Term[]): Set<number>[] {
   const numbers = new Map(terms.map(({ folded }, term) => [folded, term]))
-  const parts: Set<number>[] = [new Set()]
-  const isFull = (part: Set<number>) => [...part].filter((term) => isTelling(terms[term]!)).length >= LEAST_OF_PART
-  for (const { start, end } of sentencesOf(claim)) {
-    if (isFull(parts.at(-1)!) && parts.length < MOST_PARTS) parts.push(new Set())
-    const within = tokens.filter((token) => token.start >= start && token.start < end)
+  const parts = [openPart(terms)]
+  let at = 0
+  for (const { end } of sentencesOf(claim)) {
+    if (parts.at(-1)!.isFull() && parts.length < MOST_PARTS) parts.push(openPart(terms))
+    const within: Token[] = []
+    while (at < tokens.length && tokens[at]!.start < end) within.push(tokens[at++]!)
     const names = [...within.map(({ folded }) => folded), ...gramsOf(within)]
     for (const term of names.map((name) => numbers.get(name))) if (term !== undefined) parts.at(-1)!.add(term)
   }
-  if (parts.length === 1 || isFull(parts.at(-1)!)) return parts
-  const last = parts.pop()!
-  return [...parts.slice(0, -1), new Set([...parts.at(-1)!, ...last])]
+  const sets = parts.map((part) => part.terms)
+  if (parts.length === 1 || parts.at(-1)!.isFull()) return sets
+  const last = sets.pop()!
+  return [...sets.slice(0, -1), new Set([...sets.at(-1)!, ...last])]
+}
+
+/** The terms of some sentences, and whether enough of them tell. */
+function openPart(all: readonly Term[]) {
+  const terms = new Set<number>()
+  let telling = 0
+  return {
+    terms,
+    add(term: number) {
+      if (!terms.has(term) && isTelling(all[term]!)) telling++
+      terms.add(term)
+    },
+    isFull: () => telling >= LEAST_OF_PART,
+  }
 }
 
 const PRIOR = {

@@ -1,5 +1,7 @@
 // The plain words of a semantic assessment, put together here: a model writes no word that a caller reads.
 import type { Basis, Verdict } from './answer.ts'
+import { shortenedTo } from './cuts.ts'
+import { LONGEST_EXPLANATION } from './evidence.ts'
 import type { Span } from './lines.ts'
 import { type SemanticFlag, semanticFlagMeanings } from './semantic-risk-flags.ts'
 
@@ -16,9 +18,10 @@ export interface Grounds {
   isTruncated: boolean
 }
 
-/** At most 800 code points of ASCII. Of the page itself nothing is repeated. */
+/** At most 800 code points. Of the page itself nothing is repeated. */
 export function rationale(grounds: Grounds): string {
-  return [finding(grounds), lowering(grounds), suspicion(grounds), coverage(grounds)].filter(Boolean).join(' ')
+  const parts = [finding(grounds), lowering(grounds), suspicion(grounds), coverage(grounds)]
+  return shortenedTo(parts.filter(Boolean).join(' '), LONGEST_EXPLANATION - 1)
 }
 
 function finding({ verdict, basis }: Grounds): string {

@@ -55,7 +55,10 @@ export interface Reading {
   dropped: number
 }
 
-/** Parts overlap, so the same lines may come twice; whoever quotes takes the first. */
+/**
+ * Parts overlap, so the same lines may come twice, and the first place is quoted. Of many items the first `MOST_MERGED`
+ * are kept: that many hold six that do not overlap, and each is checked against the whole claim.
+ */
 export function mergeHeard(parts: readonly Heard[], lines: readonly Span[]): Reading {
   const takes = (...verdicts: Verdict[]) => parts.some(({ verdict }) => verdicts.includes(verdict))
   const verdict = mergedVerdict(takes('supports', 'mixed'), takes('contradicts', 'mixed'))
@@ -63,11 +66,9 @@ export function mergeHeard(parts: readonly Heard[], lines: readonly Span[]): Rea
   return {
     verdict,
     basis: (leading ?? parts[0])?.basis ?? null,
-    evidence: inOrder(verdict, inTurn(parts.map(({ items }) => items))).map(({ from, to, stance }) => ({
-      start: lines[from]!.start,
-      end: lines[to]!.end,
-      stance,
-    })),
+    evidence: inOrder(verdict, inTurn(parts.map(({ items }) => items)))
+      .slice(0, MOST_MERGED)
+      .map(({ from, to, stance }) => ({ start: lines[from]!.start, end: lines[to]!.end, stance })),
     dropped: parts.reduce((sum, { dropped }) => sum + dropped, 0),
   }
 }
@@ -98,6 +99,7 @@ const STANCES: Record<Verdict, readonly Stance[]> = {
   insufficient_evidence: [],
 }
 const MOST_NAMED = 12
+const MOST_MERGED = 24
 /** Lines in one quotation. */
 const LONGEST_RUN = 8
 const MOST_SUSPICIOUS = 200

@@ -3,7 +3,7 @@
 import { phraseFollower } from './phrases.ts'
 import type { Query } from './query.ts'
 import type { Sentence } from './sentences.ts'
-import { openTermReader } from './term-reader.ts'
+import { termIndex } from './term-reader.ts'
 import { scanTokens } from './tokens.ts'
 
 /** A place where all of the claim's tokens stand in its order. UTF-16 offsets; `first` and `last` number sentences. */
@@ -34,7 +34,7 @@ export interface Findings {
 export function searchText(query: Query, text: string, sentences: readonly Sentence[]): Findings {
   const tally = openTally(query, sentences)
   const runs = openRuns(query, tally.findings)
-  const readTerms = openTermReader(query.terms)
+  const readTerms = termIndex(query.terms)()
   let sentence = 0
   scanTokens(text, query.granularity, (folded, kind, start, end) => {
     while (sentence < sentences.length - 1 && sentences[sentence]!.end <= start) sentence++

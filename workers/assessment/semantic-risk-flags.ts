@@ -6,6 +6,7 @@ export const semanticFlagMeanings = {
   date_mismatch: 'The quoted lines give another date or year than the claim, and none gives the same.',
   unit_mismatch: 'The quoted lines give the number of the claim in another unit or currency.',
   number_absent: 'A number or date of the claim stands in none of the quoted lines.',
+  claim_partly_checked: 'The claim gives more than 100 numbers and dates; those after the first 100 were not checked.',
   negation_mismatch: 'Of the claim and the quoted lines, one holds a negation and the other does not.',
   attributed_statement: literal.attributed_statement,
   quoted_phrase_absent: 'The claim quotes words that stand nowhere in the text of the page.',

@@ -130,7 +130,8 @@ const asMention = (item: Assessment['evidence'][number]) => ({ ...item, stance: 
 
 function circumstances({ suspects, reported, claimIsSuspect, first }: ConcludeTask): SemanticFlag[] {
   const flags: SemanticFlag[] = suspects.flatMap(({ kinds }) => kinds.map((kind) => FLAGS[kind]))
-  if (reported.some((line) => !suspects.some((suspect) => suspect.line === line))) flags.push('suspicious_text')
+  const known = new Set(suspects.map(({ line }) => line))
+  if (reported.some((line) => !known.has(line))) flags.push('suspicious_text')
   if (claimIsSuspect) flags.push('claim_addresses_model')
   if (first.length > 1) flags.push('assessed_in_parts')
   return flags

@@ -6,13 +6,24 @@ import type { TokenKind } from './tokens.ts'
 export type TermReader = (folded: string, kind: TokenKind, start: number, end: number, hit: HitVisitor) => void
 export type HitVisitor = (term: number, strength: number) => void
 
-/** Starts to read one text: the reader is given its tokens in order. A word is looked at once, however often it comes. */
-export function openTermReader(terms: readonly Term[]): TermReader {
+/**
+ * Prepares to look for terms, and returns what starts to read one text: the reader is given its tokens in order. A word
+ * is looked at once, however often it comes and in however many texts.
+ */
+export function termIndex(terms: readonly Term[]): () => TermReader {
   const exact = new Map(terms.map(({ folded }, term) => [folded, term]))
   const findAkin = akinFinder(terms)
   const akin = new Map<string, readonly number[]>()
-  const readDense = denseReader(exact)
+  return () => openReader(terms, exact, akin, findAkin)
+}
 
+function openReader(
+  terms: readonly Term[],
+  exact: ReadonlyMap<string, number>,
+  akin: Map<string, readonly number[]>,
+  findAkin: (word: string) => number[],
+): TermReader {
+  const readDense = denseReader(exact)
   return (folded, kind, start, end, hit) => {
     if (kind === 'dense') return readDense(folded, kind, start, end, hit)
     const term = exact.get(folded)

@@ -6,7 +6,7 @@ import { isTelling, type Query, readClaim } from './query.ts'
 import type { RiskFlag } from './risk-flags.ts'
 import type { Findings } from './search.ts'
 import { sentencesOf } from './sentences.ts'
-import { openTermReader } from './term-reader.ts'
+import { type TermReader, termIndex } from './term-reader.ts'
 import { tokensOf } from './tokens.ts'
 import { type Vocabulary, vocabularyOf } from './vocabulary.ts'
 
@@ -14,16 +14,25 @@ import { type Vocabulary, vocabularyOf } from './vocabulary.ts'
 export function warningsOf(claim: string, query: Query, findings: Findings, passages: readonly Passage[]): RiskFlag[] {
   const [best] = passages
   if (!best) return []
-  const closest = closestClauses(query, best.core)
+  const { isNegatedOtherwise, isAttributed } = wordingOf(claim, query, best.core)
   const flags: (RiskFlag | false)[] = [
     best.wording === 'partial' && 'partial_wording',
     absentTerms(query, findings).length > 0 && 'claim_terms_absent',
     ...disagreements(claim, passages),
-    isNegationOpen(claim, best.core, closest) && 'negation_mismatch',
-    closest.some(({ sentence }) => isAttributed(sentence)) && !isAttributed(claim) && 'attributed_statement',
+    isNegatedOtherwise && 'negation_mismatch',
+    isAttributed && 'attributed_statement',
     hasFurtherMatches(findings, passages) && 'more_matches',
   ]
   return flags.filter((flag) => flag !== false)
+}
+
+/** How a passage says what the claim says: negated where the claim is not, or as a statement of others. */
+export function wordingOf(claim: string, query: Query, passage: string) {
+  const closest = closestClauses(query, passage)
+  return {
+    isNegatedOtherwise: isNegationOpen(claim, passage, closest),
+    isAttributed: closest.some(({ sentence }) => isStatement(sentence)) && !isStatement(claim),
+  }
 }
 
 /** The claim's telling words that the page does not have, as the claim writes them. Numbers may be written otherwise. */
@@ -71,9 +80,10 @@ interface Part {
  * with a few words on either side: a negation further off is about something else.
  */
 function closestClauses(query: Query, text: string): Part[] {
+  const openReader = termIndex(query.terms)
   const spans = sentencesOf(text).map(({ start, end }) => {
     const sentence = text.slice(start, end)
-    return { sentence, ...termSpan(query, sentence) }
+    return { sentence, ...termSpan(query, openReader(), sentence) }
   })
   const most = Math.max(...spans.map(({ distinct }) => distinct))
   return spans
@@ -88,8 +98,7 @@ function closestClauses(query: Query, text: string): Part[] {
     })
 }
 
-function termSpan(query: Query, sentence: string): { distinct: number; from: number; to: number } {
-  const read = openTermReader(query.terms)
+function termSpan(query: Query, read: TermReader, sentence: string): { distinct: number; from: number; to: number } {
   const terms = new Set<number>()
   let from = sentence.length
   let to = 0
@@ -107,7 +116,8 @@ function isNegated({ clause, sentence }: Part): boolean {
   return DENSE_NEGATION.test(clause) || hasAny(clause, 'negation', sentence)
 }
 
-function isAttributed(sentence: string): boolean {
+/** Whether a sentence reports what others say. */
+function isStatement(sentence: string): boolean {
   return DENSE_ATTRIBUTION.test(sentence) || hasAny(sentence, 'attribution', sentence)
 }
 

@@ -1,0 +1,65 @@
+// Which pages are refused as no answer to what was asked, by a corpus of small pages (fixtures/gate). What must hold: one
+// phrase does not refuse a page that has text or the words of the claim; what has neither is refused and not charged.
+import t from 'tap'
+import { judgePage } from '../../workers/assessment/page-quality.ts'
+import { gatePages } from './fixtures/gate.ts'
+
+const page = (text: string) => ({ source: { normalized_text: text, decoded_bytes: 4000 } })
+const refused = gatePages('refused')
+const readable = gatePages('readable')
+
+/** Claims that none of the pages bears on; the second names a site as many pages do. */
+const UNRELATED = [
+  'The copper mine at Quillota closed in 1931 after a flood.',
+  'The Kelby Herald reported that rents in the old quarter rose by a tenth.',
+]
+
+t.test('a wall, a check for robots, a missing page or a shell is refused for a claim it has no words of', (t) => {
+  for (const { outcome: code, name, text } of refused)
+    for (const claim of UNRELATED)
+      t.throws(() => judgePage(claim, page(text)), { name: 'AppError', code }, `${code}: ${name}`)
+  t.end()
+})
+
+t.test('a page with such a phrase that holds the claim is read, and the doubt is a flag', (t) => {
+  for (const { outcome, name, claim, text } of readable)
+    t.same(judgePage(claim, page(text)), outcome === 'none' ? [] : [outcome], name)
+  t.end()
+})
+
+t.test('a claim in other words than those of the page is read too', (t) => {
+  const text = (name: string) => readable.find((one) => one.name.startsWith(name))!.text
+  t.same(judgePage('It is a library to read serial ports.', page(text('a repository'))), ['login_wall_suspected'])
+  t.same(judgePage("Kelby's harbour master resigned.", page(text('a teaser'))), ['login_wall_suspected'])
+  t.same(judgePage('The height of the lighthouse of Kelby is 31 m.', page(text('an encyclop'))), ['soft_404_suspected'])
+  t.end()
+})
+
+t.test('a page that has text is read for a claim it says nothing of', (t) => {
+  for (const name of ['a product page with a sign-in line in its menu', 'an article about pay walls']) {
+    const { outcome, text } = readable.find((one) => one.name === name)!
+    for (const claim of UNRELATED) t.same(judgePage(claim, page(text)), [outcome], name)
+  }
+  t.end()
+})
+
+t.test('the words of a claim do not count where a missing page only repeats its address', (t) => {
+  const claim = 'The harbour of Kelby was opened in 1874 by the county engineer.'
+  const { text } = refused.find(({ name }) => name.startsWith('repeats the address'))!
+  t.throws(() => judgePage(claim, page(text)), { code: 'source_not_found' })
+  t.end()
+})
+
+t.test('what is asked for one act, such as a comment, shuts no page', (t) => {
+  for (const line of [
+    'You must be signed in to change notification settings',
+    'Please log in to leave a comment.',
+    'You need to log in to write a review',
+    'Bitte melden Sie sich an, um einen Kommentar zu schreiben.',
+    'Connectez-vous pour laisser un commentaire',
+    'Debes iniciar sesión para comentar',
+    'Необходимо войти, чтобы оставить комментарий',
+  ])
+    t.same(judgePage(UNRELATED[0]!, page(`Tinyport\n${line}`)), ['login_wall_suspected'], line)
+  t.end()
+})

@@ -1,0 +1,128 @@
+// A result is put together twice: before money moves, with stand-ins for what only settlement and receipt know, and after.
+// What could not be served ends uncharged; what could not be served although it is charged is a fault, and never served.
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { assessment } from '../../server/verification/assessment.ts'
+import { observation } from '../../server/verification/observation.ts'
+import { codePoints, unsignedResult } from '../../server/verification/result.ts'
+import { openWork, type Work } from '../../workers/context.ts'
+import { verifyRequest } from '../../workers/verify.ts'
+import { type Front, openFront, readResult } from '../front.ts'
+import { openLedger, openLedgerFacilitator } from '../ledger.ts'
+import { payingFetch } from '../system.ts'
+
+const VERDICT = {
+  assessment_scope: 'literal_quotation_only' as const,
+  claim_support: 'not_assessed' as const,
+  evidence: [],
+  explanation: 'Nothing was looked for.',
+  risk_flags: [],
+  procedure: 'of a test',
+}
+
+async function openShop(explanation = VERDICT.explanation) {
+  await using opened = new AsyncDisposableStack()
+  const front = opened.use(await openFront())
+  const ledger = opened.use(await openLedger(front.databaseUrl))
+  const facilitator = opened.use(openLedgerFacilitator(ledger, () => undefined))
+  const assessor = { procedure: VERDICT.procedure, assess: async () => ({ ...VERDICT, explanation }) }
+  const work = opened.use(await openWork(front.core, { assessor }))
+  const closing = opened.move()
+  return { front, ledger, work: { ...work, facilitator }, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+}
+
+/** One turn, as the queue would give it. */
+async function turn(front: Front, work: Work, attemptsLeft = 4) {
+  const { rows } = await front.tables.query('select id from verification_requests')
+  await verifyRequest({ request_id: rows[0].id }, work, { signal: new AbortController().signal, attemptsLeft })
+}
+
+async function standing({ tables }: Front) {
+  const { rows } = await tables.query(`select state, error ->> 'code' code, result from verification_requests`)
+  return rows[0]
+}
+
+/** The work up to where the next step would ask the facilitator what to record before it settles. */
+async function assessOnly(front: Front, work: Work) {
+  const stop = new Error('not yet')
+  const prepare = async () => {
+    throw stop
+  }
+  await turn(front, { ...work, facilitator: { ...work.facilitator, prepare } }).catch((error) => {
+    if (error !== stop) throw error
+  })
+}
+
+t.test('a result that breaks the interface is failed before money moves, and is not charged', async (t) => {
+  await using shop = await openShop()
+  const { front, ledger, work } = shop
+  const key = randomUUID()
+  t.equal((await front.ask({ key, fetch: payingFetch() })).status, 202)
+  await assessOnly(front, work)
+  t.match(await standing(front), { state: 'assessed' })
+  await front.tables.query(`
+    update verification_requests
+    set assessment = jsonb_set(assessment::jsonb, '{claim_support}', '"supports"')::json`)
+  await turn(front, work)
+  t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+  t.same(await ledger.charges(), [])
+  const answer = await front.ask({ key })
+  t.equal(answer.status, 422)
+  t.match(await answer.json(), { error: { code: 'execution_failed', message: /Nothing was charged/ } })
+  t.match(
+    front.logged.find(({ event }) => event === 'unservable_result'),
+    { level: 50, err: { message: /literal_quotation_only allows not_assessed and insufficient_evidence only/ } },
+  )
+})
+
+t.test('an explanation of 800 characters is sold, whatever its characters; one of 801 is not', async (t) => {
+  for (const length of [800, 801]) {
+    await using shop = await openShop('𝕏'.repeat(length))
+    const { front, ledger, work } = shop
+    const key = randomUUID()
+    t.equal((await front.ask({ key, fetch: payingFetch() })).status, 202)
+    await turn(front, work, 0).catch(() => {})
+    if (length === 800) t.equal(codePoints((await readResult(await front.ask({ key }))).explanation), 800)
+    else t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+    t.equal((await ledger.charges()).length, length === 800 ? 1 : 0)
+  }
+})
+
+t.test('a settlement that breaks the interface is a fault that is logged and never served', async (t) => {
+  await using shop = await openShop()
+  const { front, work } = shop
+  const key = randomUUID()
+  t.equal((await front.ask({ key, fetch: payingFetch() })).status, 202)
+  const { facilitator } = work
+  const settle: typeof facilitator.settle = async (...asked) => {
+    const outcome = await facilitator.settle(...asked)
+    return outcome.kind === 'paid'
+      ? { ...outcome, payment: { ...outcome.payment, network_fee_usd: 'little' } }
+      : outcome
+  }
+  await t.rejects(turn(front, { ...work, facilitator: { ...facilitator, settle } }), /payment.network_fee_usd/)
+  t.match(await standing(front), { state: 'settled', result: null })
+  t.equal((await front.ask({ key })).status, 202)
+  t.ok(front.logged.some(({ event }) => event === 'verification_error'))
+})
+
+t.test('a worker does not start with an assessor whose name would not fit into results', async (t) => {
+  await using front = await openFront()
+  const named = (length: number) => ({ assessor: { procedure: 'x'.repeat(length), assess: async () => VERDICT } })
+  await t.rejects(openWork(front.core, named(130)), /procedure/)
+  await using work = await openWork(front.core, named(100))
+  t.ok(unsignedResult.shape.methodology_version.safeParse(work.methodology).success)
+})
+
+t.test('the longest names of an observation and of an assessment fit into one methodology', (t) => {
+  const accepts = (shape: { safeParse(value: unknown): { success: boolean } }, length: number) =>
+    shape.safeParse('x'.repeat(length)).success
+  const longest = (shape: Parameters<typeof accepts>[0]) => {
+    let length = 1
+    while (accepts(shape, length + 1)) length++
+    return length
+  }
+  const together = longest(observation.shape.procedure) + ' '.length + longest(assessment.shape.procedure)
+  t.ok(accepts(unsignedResult.shape.methodology_version, together), `${together} characters`)
+  t.end()
+})

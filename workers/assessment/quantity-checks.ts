@@ -1,0 +1,115 @@
+// The numbers and dates of a claim, held against the lines that are quoted for it and against the page.
+import { disagreement } from './agreement.ts'
+import type { Span } from './lines.ts'
+import { agreeAcrossUnits } from './measures.ts'
+import { type Quantity, quantitiesOf } from './quantities.ts'
+import type { SemanticFlag } from './semantic-risk-flags.ts'
+
+/** Grave doubts take the support away; the others are only mentioned. */
+export interface Doubt {
+  flag: SemanticFlag
+  isGrave: boolean
+}
+
+/** A text with the lines it is read by, whose quantities are read once, when they are first asked for. */
+export interface PageText {
+  text: string
+  lines: readonly Span[]
+  quantities(): readonly Quantity[]
+}
+
+export function pageText(text: string, lines: readonly Span[]): PageText {
+  let read: Quantity[] | undefined
+  return {
+    text,
+    lines,
+    quantities() {
+      read ??= lines.flatMap(({ start, end }) => quantitiesOf(text.slice(start, end)))
+      return read
+    },
+  }
+}
+
+/**
+ * Each number and date of the claim must stand in the quoted lines, in whatever unit. Another one of the same sort in its
+ * place is grave; so is none on the whole page, unless it is a small count, which a list may give without the word, or
+ * part of a name. Where only a part of the claim is supported, one of them is enough. Of a claim with more than
+ * `MOST_QUANTITIES` different ones the first are checked, and the flag `claim_partly_checked` says so.
+ */
+export function quantityDoubts(claim: string, page: PageText, quotes: readonly string[], isPart: boolean): Doubt[] {
+  const given = quotes.flatMap(quantitiesOf)
+  const different = distinct(quantitiesOf(claim))
+  const claimed = different.slice(0, MOST_QUANTITIES)
+  const isSame = (one: Quantity) => given.some((other) => agreeAcrossUnits(one, other))
+  const absent = claimed.filter((one) => !isSame(one))
+  const mayLack = isPart && absent.length < claimed.length
+  const named = numbersInNames(claim)
+  const isLoose = loosenedKinds(claim)
+  const doubts: Doubt[] = []
+  for (const one of absent) {
+    if (isLoose[one.kind]) continue
+    const isMinor = isSmallCount(one) || (one.kind === 'number' && named.has(one.value))
+    // A small count in words may be of a language whose numerals are not known here.
+    const kind = disagreement(one, isMinor ? given.filter(isSmallCount) : given)
+    if (kind) doubts.push({ flag: `${kind}_mismatch`, isGrave: !mayLack && !(isMinor && !isSmallCount(one)) })
+    else doubts.push({ flag: 'number_absent', isGrave: !mayLack && !isMinor && !isGiven(page, one) })
+  }
+  if (claimed.length < different.length) doubts.push({ flag: 'claim_partly_checked', isGrave: false })
+  return doubts
+}
+
+function distinct(quantities: readonly Quantity[]): Quantity[] {
+  return [...new Map(quantities.map((one) => [JSON.stringify(one), one])).values()]
+}
+
+/** Lumo 4, Section 12: a whole number behind a name. */
+function numbersInNames(claim: string): ReadonlySet<number> {
+  return new Set([...claim.matchAll(NAME_WITH_NUMBER)].map((match) => Number(match[1])))
+}
+
+/** More than, about, between: the number in the text is then another one by rights. */
+function loosenedKinds(claim: string): Record<Quantity['kind'], boolean> {
+  const said = claim.toLowerCase()
+  return { date: LOOSE_DATE.test(said), number: LOOSE_NUMBER.test(said) }
+}
+
+function isSmallCount(quantity: Quantity): boolean {
+  return (
+    quantity.kind === 'number' && quantity.unit === null && Number.isInteger(quantity.value) && quantity.value <= 12
+  )
+}
+
+function isGiven(page: PageText, claimed: Quantity): boolean {
+  return page.quantities().some((other) => agreeAcrossUnits(claimed, other))
+}
+
+/** Each of them may be held against every quantity of the page. */
+const MOST_QUANTITIES = 100
+const SPELLED =
+  '(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|a (?:hundred|thousand|million|billion))'
+const NAME_WITH_NUMBER = /\p{Lu}[\p{L}\p{M}]*[ -](\p{Nd}{1,4})(?![\p{Nd}.,:]\p{Nd}|\s*[%°\p{Sc}])/gu
+/** Before a number, at most one word away; or, in scripts without spaces, beside it. */
+const LOOSE_NUMBER = loose(
+  `(?:more|less|fewer|greater|higher|lower|larger|smaller|older|younger) than|over|under|above|below|about|around|some|
+   roughly|approximately|approx|nearly|almost|at least|at most|up to|exceed(?:s|ed|ing)?|between|as many as|no more than|
+   mehr als|weniger als|über|unter|mindestens|höchstens|etwa|rund|ungefähr|fast|knapp|zwischen|bis zu|plus de|moins de|
+   environ|près de|presque|au moins|au plus|entre|quelque|más de|menos de|al menos|unos|unas|alrededor de|cerca de|casi|
+   hasta|mais de|pelo menos|aproximadamente|quase|più di|meno di|almeno|circa|quasi|oltre|tra|meer dan|minder dan|minstens|
+   ongeveer|bijna|tussen|ponad|mniej niż|co najmniej|około|prawie|mer än|minst|ungefär|более|больше|менее|меньше|свыше|около|
+   почти|примерно|до|между|أكثر من|أقل من|حوالي|نحو|على الأقل|יותר מ|פחות מ|לפחות|כ-|लगभग|yaklaşık|en az|en fazla`,
+  '超过|超過|多于|至少|不到|少于|大约|约|近|以上|以下|未満|超|約|ほぼ|이상|이하|미만|약|거의|넘|से अधिक|से कम|den fazla|dan fazla',
+)
+const LOOSE_DATE = loose(
+  `before|after|since|until|by|by the end of|between|during|from|early|in early|late|in late|mid|around|vor|nach|seit|bis|
+   zwischen|ab|um|avant|après|depuis|jusqu'en|entre|vers|antes de|después de|desde|hasta|hacia|depois de|prima del|dopo il|
+   dal|fino al|voor|na|sinds|tot|przed|po|od|do|до|после|с|между|около|قبل|بعد|منذ|לפני|אחרי|מאז`,
+  '之前|之后|以来|以前|以後|から|まで|이전|이후|부터|까지|के बाद|से पहले|önce|sonra|beri',
+)
+
+function loose(before: string, beside: string): RegExp {
+  const words = before.replace(/\|\s+/g, '|')
+  return new RegExp(
+    `(?<!\\p{L})(?:${words})[\\s-]*(?:\\p{L}+\\s+)?(?:\\p{Sc}\\s?)?(?:\\p{Nd}|${SPELLED})|${beside}`,
+    'u',
+  )
+}
