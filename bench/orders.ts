@@ -79,15 +79,19 @@ export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInp
   }
 }
 
-/** A signed payment as a stock client makes it, good for 300 seconds; the value of PAYMENT-SIGNATURE. */
+/**
+ * Signed payments as a stock client makes them, each of a wallet of its own, good for 300 seconds; values of
+ * PAYMENT-SIGNATURE.
+ */
 export async function signPayments(count: number): Promise<string[]> {
-  const account = privateKeyToAccount(generatePrivateKey())
-  const client = new x402Client().register(NETWORK, new ExactEvmScheme(account))
   const resource = { url: 'http://127.0.0.1/', description: 'bench', assessment: 'literal' } as const
   const asked = paymentRequired([terms], resource, 'bench')
   const headers: string[] = []
-  for (let made = 0; made < count; made++)
+  for (let made = 0; made < count; made++) {
+    const account = privateKeyToAccount(generatePrivateKey())
+    const client = new x402Client().register(NETWORK, new ExactEvmScheme(account))
     headers.push(encodePaymentSignatureHeader(await client.createPaymentPayload(asked)))
+  }
   return headers
 }
 

@@ -13,25 +13,33 @@ import { figure, printHeading, printNote, printRows, printStandings } from './ta
 import { openWatch } from './watch.ts'
 
 const CALLERS = 64
+/** Nobody works on the requests here: pages and addresses are many, so that no limit on what is in flight is met. */
+const HOSTS = 256
 
 export async function benchSubmission(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
   const count = lab.quick ? 200 : 500
   const payments = await signPayments(count * (lab.rounds + 1))
   const url = await lab.makeDatabase()
-  const env = { DATABASE_URL: url, FIXTURE_HOSTS: 'page.test=127.0.0.1:9' }
+  const hosts = Array.from({ length: HOSTS }, (_, index) => `h${index}.page.test`)
+  const env = {
+    DATABASE_URL: url,
+    FIXTURE_HOSTS: hosts.map((host) => `${host}=127.0.0.1:9`).join(','),
+    TRUST_PROXY: '1',
+  }
   const api = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env }))
   const generator = opened.use(await openGenerator(lab))
   const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
   const facilitator = opened.use(openOfflineFacilitator())
-  const body = JSON.stringify(bodyFor('https://page.test/harbour'))
   let posts = 0
   const post = (payment: string) => {
     posts++
+    const body = JSON.stringify(bodyFor(`https://${hosts[posts % HOSTS]}/harbour`))
     const headers = {
       'content-type': 'application/json',
       'idempotency-key': randomUUID(),
       'payment-signature': payment,
+      'x-forwarded-for': `10.0.${Math.floor(posts / 250) % 256}.${posts % 250}`,
     }
     return { headers, body }
   }

@@ -90,82 +90,102 @@ const counted = z.object({
 type Counted = z.output<typeof counted>
 
 const payerIn = (item: Admission) => item.payment?.bound.identity.payer ?? ''
-const addressOf = (item: Admission) => item.addressKey.toString('hex')
-const groupOf = (kind: Counted['kind'], name: string) => `${kind} ${name}`
 
-/** What a paid call belongs to, in the order in which the limits are asked. */
-function groupsOf(item: Admission) {
-  return [
-    { kind: 'payer', group: groupOf('payer', payerIn(item)) },
-    { kind: 'address', group: groupOf('address', addressOf(item)) },
-    { kind: 'domain', group: groupOf('domain', item.domain) },
-  ] as const
+/** Those who share a limit. */
+interface Group extends Pick<Counted, 'kind' | 'n' | 'unsettled' | 'seconds' | 'most'> {
+  /** Keys of requests that took a place. Two calls for one request take one: it ends with one payment. */
+  taken: Set<string>
+}
+
+/** What a call belongs to. */
+interface Belongings {
+  key: string
+  payer: Group
+  address: Group
+  domain: Group
+  /** Of the address. */
+  openQuotes: Group
+  /** What is known of the payer: settlements so far, and the limit that followed from them. */
+  standing: Group
 }
 
 function placesIn(rows: readonly Counted[], maxInFlightPerPayer: number): Places {
-  const counts = new Map(rows.map((row) => [groupOf(row.kind, row.name), { ...row }]))
-  /** Requests that took a place in a group. Two calls for one request take one: it ends with one payment. */
-  const taken = new Set<string>()
-  const placeOf = (group: string, item: Admission) => `${group} ${item.keyHash.toString('hex')}`
-  const inFlight = (group: string) => counts.get(group)?.n ?? 0
-
-  function full(limit: Limited['limit'], group: string, most: number, has = inFlight(group)): Limited | null {
-    return has < most ? null : { kind: 'limited', limit, most, retryAfterSeconds: retryAfter(counts.get(group)) }
+  const groups = new Map(rows.map((row): [string, Group] => [`${row.kind} ${row.name}`, { ...row, taken: new Set() }]))
+  function groupOf(kind: Counted['kind'], name: string): Group {
+    const id = `${kind} ${name}`
+    const found = groups.get(id) ?? { kind, n: 0, unsettled: 0, seconds: null, most: null, taken: new Set() }
+    groups.set(id, found)
+    return found
+  }
+  const known = new Map<Admission, Belongings>()
+  function belongings(item: Admission): Belongings {
+    const found = known.get(item)
+    if (found) return found
+    const address = item.addressKey.toString('hex')
+    const made = {
+      key: item.keyHash.toString('hex'),
+      payer: groupOf('payer', payerIn(item)),
+      address: groupOf('address', address),
+      domain: groupOf('domain', item.domain),
+      openQuotes: groupOf('open_quotes', address),
+      standing: groupOf('standing', payerIn(item)),
+    }
+    known.set(item, made)
+    return made
   }
 
   /** Work is done before it is paid for: what a payer has unsettled, its balance or what it settled before must cover. */
-  function refusalOfPayer(group: string, item: Admission): Refusal | null {
-    const standing = counts.get(groupOf('standing', payerIn(item)))
-    const most = maxInFlightPerPayer === 0 ? Number.POSITIVE_INFINITY : (standing?.most ?? maxInFlightPerPayer)
-    const refusal = full('payer', group, most)
-    if (refusal) return refusal
-    const unsettled = counts.get(group)?.unsettled ?? 0
-    const proved = Math.max(1, standing?.n ?? 0)
-    if (unsettled < proved) return null
-    const cover = item.payment?.cover
+  function refusalOfPayer(payer: Group, standing: Group, cover: number | null | undefined): Refusal | null {
+    const most = maxInFlightPerPayer === 0 ? Number.POSITIVE_INFINITY : (standing.most ?? maxInFlightPerPayer)
+    if (payer.n >= most) return limited('payer', payer, most)
+    const proved = Math.max(1, standing.n)
+    if (payer.unsettled < proved || cover === null) return null
     if (cover === undefined) return { kind: 'cover_unknown' }
-    return cover === null ? null : full('balance', group, Math.max(proved, cover), unsettled)
-  }
-
-  function raise(kind: Counted['kind'], group: string) {
-    const now = counts.get(group) ?? { kind, name: group, n: 0, unsettled: 0, seconds: null, most: null }
-    counts.set(group, { ...now, n: now.n + 1, unsettled: now.unsettled + 1 })
+    const covered = Math.max(proved, cover)
+    return payer.unsettled < covered ? null : limited('balance', payer, covered)
   }
 
   return {
     refusalOf(item) {
-      if (!item.payment)
-        return full('open_quotes', groupOf('open_quotes', addressOf(item)), PUBLIC_LIMITS.open_quotes_per_address)
-      for (const { kind, group } of groupsOf(item)) {
-        if (taken.has(placeOf(group, item))) continue
-        const refusal =
-          kind === 'payer' ? refusalOfPayer(group, item) : full(kind, group, PUBLIC_LIMITS[`in_flight_per_${kind}`])
-        if (refusal) return refusal
-      }
-      return null
+      const { key, payer, address, domain, openQuotes, standing } = belongings(item)
+      const { open_quotes_per_address, in_flight_per_address, in_flight_per_domain } = PUBLIC_LIMITS
+      const full = (limit: Limited['limit'], group: Group, most: number) =>
+        group.n < most || group.taken.has(key) ? null : limited(limit, group, most)
+      if (!item.payment) return full('open_quotes', openQuotes, open_quotes_per_address)
+      return (
+        (payer.taken.has(key) ? null : refusalOfPayer(payer, standing, item.payment.cover)) ??
+        full('address', address, in_flight_per_address) ??
+        full('domain', domain, in_flight_per_domain)
+      )
     },
 
     takeForWork(item) {
-      const [payer, address] = groupsOf(item)
-      const priority = Math.max(inFlight(payer.group), Math.floor(inFlight(address.group) / ADDRESS_WEIGHT))
-      for (const { kind, group } of groupsOf(item)) {
-        if (taken.has(placeOf(group, item))) continue
-        taken.add(placeOf(group, item))
-        raise(kind, group)
+      const { key, payer, address, domain } = belongings(item)
+      const priority = Math.max(payer.n, Math.floor(address.n / ADDRESS_WEIGHT))
+      for (const group of [payer, address, domain]) {
+        if (group.taken.has(key)) continue
+        group.taken.add(key)
+        group.n++
+        group.unsettled++
       }
       return Math.min(MAX_PRIORITY, priority)
     },
 
-    takeForQuote: (item) => raise('open_quotes', groupOf('open_quotes', addressOf(item))),
+    takeForQuote(item) {
+      belongings(item).openQuotes.n++
+    },
   }
+}
+
+function limited(limit: Limited['limit'], group: Group, most: number): Limited {
+  return { kind: 'limited', limit, most, retryAfterSeconds: retryAfter(group) }
 }
 
 /**
  * Seconds. Open quotes: until the first of them expires. Work: what is in flight has on average run for as long as it will
  * go on, so the first of n requests ends in an n-th of their mean age.
  */
-function retryAfter(group: Counted | undefined): number {
-  const seconds = group?.seconds ?? 0
-  if (!group || group.kind === 'open_quotes') return Math.max(1, Math.ceil(seconds))
-  return Math.min(MAX_RETRY_AFTER, Math.max(1, Math.ceil(seconds / group.n)))
+function retryAfter({ kind, n, seconds }: Group): number {
+  if (kind === 'open_quotes') return Math.max(1, Math.ceil(seconds ?? 0))
+  return Math.min(MAX_RETRY_AFTER, Math.max(1, Math.ceil((seconds ?? 0) / n)))
 }
