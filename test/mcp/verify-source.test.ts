@@ -232,7 +232,7 @@ t.test('how it is described', async (t) => {
   t.notMatch(tool.description, /unique (for|per) (every|each)/)
   const schema = tool.inputSchema as { type: string; properties: Record<string, unknown>; required: string[] }
   t.equal(schema.type, 'object')
-  t.same(Object.keys(schema.properties).sort(), ['claim', 'idempotency_key', 'options', 'source_url'])
+  t.same(Object.keys(schema.properties).sort(), ['claim', 'idempotency_key', 'options', 'service_key', 'source_url'])
   t.same(schema.required, ['source_url', 'claim'])
   t.same(checkRequest(args), [])
 })
