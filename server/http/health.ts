@@ -3,6 +3,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
 import { measurePruneLag } from '../control/pruning.ts'
 import { pendingMigrations } from '../db/migrate.ts'
@@ -83,6 +84,7 @@ async function measureQueue({ db, metrics, config }: Api) {
     select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`
   metrics.watchdogScanAge.set(await db.oneFirst(scanned))
   for (const { table, seconds } of await measurePruneLag(db)) metrics.pruneLag.set({ table }, seconds)
+  metrics.pruneLag.set({ table: 'alerts' }, await alertPruneLag(db))
   metrics.pruneLag.set({ table: 'verification_requests' }, await measureRequestLag(db, config.resultRetentionSeconds))
   metrics.chainSerial.set((await findHead(db)).serial)
 }
