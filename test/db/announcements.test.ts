@@ -78,7 +78,7 @@ t.test('a connection that breaks comes back by itself', async (t) => {
   const id = randomUUID()
   await listens(client)
   const { rowCount } = await client.query(`
-    select pg_terminate_backend(pid) from pg_stat_activity
+    select pg_terminate_backend(pid, 10000) from pg_stat_activity
     where datname = current_database() and application_name = 'countersign waiting'`)
   t.equal(rowCount, 1)
   await listens(client)
