@@ -182,7 +182,7 @@ const completions: Companion<Sealed, 'fenced'> = {
 const MOST_NAMED = 8
 const NO_DIGEST = '0'.repeat(64)
 const LONGEST_USD = `${'9'.repeat(25)}.999999`
-const NOW = new Date(0).toISOString()
+const EPOCH = new Date(0).toISOString()
 
 /** Every text as long as it may be, of characters that take most room in JSON: what fits with it fits with any payment. */
 const LONGEST_PAYMENT: Payment = {
@@ -208,7 +208,7 @@ const LONGEST_ATTESTATION: Attestation = {
   requested_by: REQUESTED_BY,
   key_id: Number.MAX_SAFE_INTEGER,
   ts_ms: Number.MAX_SAFE_INTEGER,
-  ts_utc: NOW,
+  ts_utc: EPOCH,
   prev_hash: NO_DIGEST,
   pubkey_hex: NO_DIGEST,
   receipt_hash: NO_DIGEST,

@@ -36,7 +36,11 @@ t.test('a claim in other words than those of the page is read too', (t) => {
 })
 
 t.test('a page that has text is read for a claim it says nothing of', (t) => {
-  for (const name of ['a product page with a sign-in line in its menu', 'an article about pay walls']) {
+  for (const name of [
+    'a product page with a sign-in line in its menu',
+    'an article about pay walls',
+    'an article about subscriptions below a log-in line',
+  ]) {
     const { outcome, text } = readable.find((one) => one.name === name)!
     for (const claim of UNRELATED) t.same(judgePage(claim, page(text)), [outcome], name)
   }

@@ -8,9 +8,9 @@ interface Phrases {
   phrases: RegExp
   /** A whole line, on a page of few lines. */
   alone?: RegExp
-  /** In a line with a phrase: it is asked for one act only, such as a comment, and shuts nothing. */
+  /** A line with a phrase and this asks to log in for one act, such as a comment; the page itself is open. */
   aside?: RegExp
-  /** Lines that go with such a page and tell nothing either, such as the fields of a form and the prices of an offer. */
+  /** Lines of such a page that say nothing either, such as the fields of a form and the prices of an offer. */
   besides?: RegExp
 }
 
@@ -156,7 +156,7 @@ export const PHRASES: Record<Family, Phrases> = {
       '로그인(?:이 필요|해 주세요|하세요| 후)',
     ),
     aside: anyOf(
-      '\\bto (?:leave|post|write|add|submit|reply|comment|review|vote|rate|follow|edit|change|save|join|star|like|share|upload|download|contribute|participate|report|bookmark|ask|answer|bid|order|buy|book|check ?out|manage|track)\\b',
+      '\\bto (?:leave|post|write|add|reply|comment|review|vote|rate|follow|edit|star|like|share|upload|contribute|participate|report|bookmark|answer|(?:change|manage) notification)',
       'kommentar|kommentier|bewertung|zu bewerten|commentaire|commenter|(?:un|votre) avis|coment[aá]|reseña|opinar|avaliação',
       'avaliar|commentare|un commento|recension|reactie|te reageren|komentarz|kommentoid|yorum|комментар|отзыв|коментар',
       'تعليق|תגובה|להגיב|टिप्पणी|评论|評論|留言|コメント|レビュー|댓글|리뷰',
@@ -171,7 +171,7 @@ export const PHRASES: Record<Family, Phrases> = {
   },
 }
 
-/** What stands at the edge of every page, whatever the page is: notices of cookies and of rights. */
+/** Notices that any page may carry: of cookies and of rights. */
 export const FURNITURE = anyOf(
   '(?:use|accept|verwend|nutz|utilis|utiliz|usiamo|gebruik|använd|bruger|bruker|używa|kullan|использ|使用|利用|사용).{0,60}(?:cookie|クッキー|куки|쿠키)',
   '(?:cookie|クッキー|куки|쿠키).{0,40}(?:policy|settings|preferences|notice|page|richtlinie|einstellung|politique|política|akzept|accept|политик|设置|設定|설정)',

@@ -58,8 +58,7 @@ const REFUSALS: Record<Family, Refusal> = {
 }
 
 /**
- * Certain where the words stand, the page says next to nothing besides, and the words of the claim are not in it; possible
- * where the words stand.
+ * Certain if the page has the phrase, almost no other text, and not the words of the claim. Possible if it has the phrase.
  */
 function doubtOf(family: Family, claim: string, lines: readonly string[]): 'certain' | 'possible' | null {
   const { phrases, alone, aside, besides } = PHRASES[family]

@@ -1,10 +1,10 @@
-// What a suspect page says besides the words that make it suspect: how much, and whether the words of a claim are there.
+// What a suspect page says besides the phrase that makes it suspect: how much, and whether it has the words of a claim.
 import { codePoints } from '../../server/verification/result.ts'
 import { FURNITURE } from './page-phrases.ts'
 import { isTelling, isTellingWord, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 
-/** The lower-cased lines without the sentences that have the phrase; a line whose sentences have it together is left out whole. */
+/** The lower-cased lines without the sentences that have the phrase. Where several sentences share it, the line is left out. */
 export function sentencesWithout(phrase: RegExp, lines: readonly string[]): string[] {
   return lines.flatMap((line) => {
     if (!phrase.test(line)) return line
@@ -15,14 +15,14 @@ export function sentencesWithout(phrase: RegExp, lines: readonly string[]): stri
 }
 
 /**
- * How much the lines say, in code points of running text: long lines count whole; a short line that states something, such
- * as a price, counts half; names of menus and what stands at the edge of every page count nothing.
+ * How much the lines say, in code points of running text. A long line counts whole. A short line that states something,
+ * such as a price, counts half. Menus, notices of cookies and of rights, and lines with `besides` count nothing.
  */
 export function substanceOf(lines: readonly string[], besides: RegExp | undefined): number {
   let substance = 0
   for (const line of lines) {
-    if (FURNITURE.test(line) || besides?.test(line)) continue
     const length = codePoints(line)
+    if ((length < LONGEST_NOTICE && FURNITURE.test(line)) || (length < LONGEST_OFFER && besides?.test(line))) continue
     if (length >= (DENSE.test(line) ? LONG_LINE.dense : LONG_LINE.spaced)) substance += length
     else if (isStatement(line)) substance += length / 2
   }
@@ -37,8 +37,8 @@ function isStatement(line: string): boolean {
 }
 
 /**
- * Whether at least half of what tells in the claim stands in the lines, two of its words among it. Neither the phrase
- * itself counts nor an address: a page that is missing often repeats the one that was asked for.
+ * Whether the lines have at least half of the claim's telling terms, by weight, with two words among them. The phrase
+ * itself does not count, nor does an address: a missing page often repeats the address that was asked for.
  */
 export function holdsWordsOf(claim: string, lines: readonly string[], phrase: RegExp): boolean {
   const text = lines.map((line) => line.split(phrase).join(' ').replace(ADDRESS, ' ')).join('\n')
@@ -59,8 +59,10 @@ export function holdsWordsOf(claim: string, lines: readonly string[], phrase: Re
 
 const SHARE = 0.5
 const LEAST_WORDS = 2
-/** Code points. Menus and footers are short lines; what a page tells stands in long ones, or in facts. */
+/** Code points. Menus and footers are short lines; running text has long ones. */
 const LONG_LINE = { spaced: 80, dense: 35 }
+/** Code points. A longer paragraph about cookies or subscriptions is text. */
+const [LONGEST_OFFER, LONGEST_NOTICE] = [200, 400]
 const DENSE = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]/u
 const SENTENCE_END = /(?<=[.!?…؟।]["'”’»)]?)\s+|(?<=[。！？])/u
 /** A number, the cells of a row, or a name with its value. */
