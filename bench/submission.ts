@@ -2,8 +2,8 @@
 // signature check alone, on the same threads.
 import { randomUUID } from 'node:crypto'
 import { openOfflineFacilitator } from '../server/payments/offline.ts'
+import { readPayment } from '../server/payments/payload.ts'
 import { recoverSigner } from '../server/payments/signature-thread.ts'
-import { readPayment } from '../server/payments/x402.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
 import type { Lab } from './lab.ts'
@@ -49,7 +49,7 @@ export async function benchSubmission(lab: Lab): Promise<void> {
     return closedLoop(
       { callers: CALLERS },
       () => rest.pop(),
-      (header) => facilitator.verify(readPayment(header, facilitator.accepts)),
+      (header) => facilitator.verify(readPayment(header, { accepts: facilitator.accepts, baseUrl: '' }), '127.0.0.1'),
     )
   }
 

@@ -3,7 +3,7 @@ import type { Core } from '../server/context.ts'
 import { openAnnouncements } from '../server/db/announcements.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
-import { type Step, type Steps, writeSteps } from '../server/verification/request.ts'
+import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/request.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/page-quality.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
@@ -38,7 +38,7 @@ export async function openWork(core: Core, overrides: { assessor?: Assessor; man
   const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log })
   const assessor = overrides.assessor ?? chooseAssessor(core, threads)
   const steps = opened.use(
-    openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
+    openBatcher<Step, StepOutcome>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
   )
   const announcements = opened.use(openAnnouncements(core.db, core.log))
   const closing = opened.move()

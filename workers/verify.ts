@@ -2,11 +2,12 @@
 // again once committed: an assessment costs money, a settlement moves it. Killed anywhere, the next attempt reads the
 // state and carries on; the attempt token keeps a worker that was wrongly thought dead from committing anything.
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { enqueue, type Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
 import { openPayload } from '../server/payments/seal.ts'
-import type { OfferedPayment } from '../server/payments/x402.ts'
+import type { OfferedPayment, SettlementIntent, SettlementOutcome } from '../server/payments/x402.ts'
 import { jobOf } from '../server/verification/admission.ts'
 import { type Assessment, assessment as assessmentShape } from '../server/verification/assessment.ts'
 import { completeRequest } from '../server/verification/completion.ts'
@@ -17,9 +18,10 @@ import {
   Fenced,
   failRequest,
   holdsRequest,
-  noteTransaction,
+  noteIntent,
   releasePayment,
   requestErrorOf,
+  TransactionTakenError,
   type WorkingRequest,
 } from '../server/verification/request.ts'
 import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/verification/result.ts'
@@ -118,14 +120,30 @@ async function settle(request: WorkingRequest, work: Work, { begun }: { begun: b
   const found = begun ? await work.facilitator.resolve(offer, request.intent) : { kind: 'open' as const }
   const outcome = found.kind === 'open' ? await work.facilitator.settle(offer, request.intent) : found
   work.metrics.settlements.inc({ outcome: outcome.kind })
-  if (outcome.kind === 'paid') {
-    const settlement = { payment: outcome.payment, response: { ...outcome.response } }
-    return { ...(await advance(work.steps, request, 'settled', { settlement })), payment_sealed: null }
-  }
-  if (outcome.kind === 'unknown') await snooze(request, work, outcome.retryAfterSeconds, outcome.transaction)
+  if (outcome.kind === 'paid') return book(request, work, outcome)
+  if (outcome.kind === 'unknown') await snooze(request, work, outcome.retryAfterSeconds, outcome.intent)
   else await release(request, work, outcome.reason)
   work.log.warn({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
   return null
+}
+
+/**
+ * Answers null when the transaction has paid for another request. Then the request is not completed and nobody is asked
+ * to pay anew: it is looked at again now and then, by what the chain shows, and stays on the operator's list until then.
+ */
+async function book(request: WorkingRequest, work: Work, paid: Extract<SettlementOutcome, { kind: 'paid' }>) {
+  const { payment, response, proof, logIndex } = paid
+  const settlement = { payment, response: { ...response }, proof, log_index: logIndex }
+  try {
+    return { ...(await advance(work.steps, request, 'settled', { settlement })), payment_sealed: null }
+  } catch (error) {
+    if (!(error instanceof TransactionTakenError)) throw error
+    const { network, transaction } = payment
+    work.log.error({ event: 'transaction_taken', request_id: request.id, network, transaction, proof })
+    const denied = request.intent && { ...request.intent, denied_at: Math.floor(Date.now() / 1000) }
+    await snooze(request, work, PERSIST_SECONDS, denied)
+    return null
+  }
 }
 
 function openOffer(request: WorkingRequest, work: Work): OfferedPayment {
@@ -147,11 +165,11 @@ async function release(request: WorkingRequest, work: Work, reason: string) {
 }
 
 /** The running job row is given up and a fresh one takes its place: no attempt is spent, no backoff applies. */
-async function snooze(request: WorkingRequest, work: Work, seconds: number, transaction?: string) {
+async function snooze(request: WorkingRequest, work: Work, seconds: number, intent?: SettlementIntent | null) {
   const runAt = new Date(Date.now() + seconds * 1000)
   await transact(work.db, async (tx) => {
     if (!(await holdsRequest(tx, request))) return
-    if (transaction) await noteTransaction(tx, request, transaction)
+    if (intent && !isDeepStrictEqual(intent, request.intent)) await noteIntent(tx, request, intent)
     await enqueue(tx, [{ name: 'verify_request', payload: { request_id: request.id }, ...jobOf(request.id), runAt }])
   })
 }

@@ -1,6 +1,7 @@
 // How the answers of the verification interface look in HTTP: its statuses, its headers, its body shape, and no others.
 import type { Api } from '../context.ts'
 import { type ErrorCode, publicError } from '../errors.ts'
+import { resourceUrl } from '../payments/discovery.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
 import { recoveryToken } from '../verification/recovery.ts'
@@ -64,7 +65,7 @@ function credentialsOf(requestId: string, api: Api) {
 }
 
 function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_required' }>, api: Api): HttpAnswer {
-  const resource = `${api.baseUrl}/api/agent/v1/verify-source`
+  const resource = resourceUrl('http', api.baseUrl)
   const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message)
   const error = { code: answer.code, message: answer.message, retryable: true }
   return {

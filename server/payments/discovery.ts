@@ -113,17 +113,41 @@ const echoed = z.object({
     .optional(),
 })
 
+export type Protocol = keyof typeof extensions
+
+/** The address that a payment names, by the protocol it comes through. @param baseUrl this service's public address */
+export function resourceUrl(through: Protocol, baseUrl: string): string {
+  return through === 'mcp' ? `mcp://tool/${TOOL}` : `${baseUrl}/api/agent/v1/verify-source`
+}
+
+/** What a 402, and a payment that is passed on, says of the resource at this address. */
+export function resourceOf(url: string) {
+  const { description, mimeType, serviceName, tags } = SERVICE
+  return { url, description, mimeType, serviceName, tags: [...tags] }
+}
+
+/** The extensions of a payment that is passed on: what was offered, with the name that the client gave it. */
+export function extensionsOf(through: Protocol, id: string | null): Record<string, Extension> {
+  const offered = extensions[through]
+  return { ...offered, 'payment-identifier': { ...identifier, info: { ...identifier.info, ...(id && { id }) } } }
+}
+
 /**
- * The name a client gave its payment, if any. What it echoes of the catalogue's entry must be ours: whatever a facilitator
- * is sent with a payment, it may list. Throws AppError `payment_invalid`.
+ * Which of our two offers a payment repeats, and the name that its client gave it, if any. What it echoes of the
+ * catalogue's entry must be ours. The rest of the echo is not looked at: it is not passed on. Throws AppError
+ * `payment_invalid`.
  */
-export function readIdentifier(payload: PaymentPayload): string | null {
+export function readEcho(payload: PaymentPayload): { through: Protocol; identifier: string | null } {
   const parsed = echoed.safeParse(payload.extensions ?? {})
   if (!parsed.success)
     throw new AppError('payment_invalid', 'An extension of the payment does not have its documented form.')
   const { bazaar, 'payment-identifier': named } = parsed.data
-  const listed = [overHttp.info, overMcp.info]
-  if (bazaar && !listed.some((info) => isDeepStrictEqual(bazaar.info, info)))
+  const ofMcp = bazaar ? isDeepStrictEqual(bazaar.info, overMcp.info) : isOfMcp(payload)
+  if (bazaar && !ofMcp && !isDeepStrictEqual(bazaar.info, overHttp.info))
     throw new AppError('payment_invalid', 'An extension of the payment does not repeat what was offered.')
-  return named?.info.id ?? null
+  return { through: ofMcp ? 'mcp' : 'http', identifier: named?.info.id ?? null }
+}
+
+function isOfMcp({ resource }: PaymentPayload): boolean {
+  return resource?.url === resourceUrl('mcp', '')
 }

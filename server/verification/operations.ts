@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { type Call, defineExchange, refuseOverflow } from '../operation.ts'
 import { parsePublicUrl } from '../outbound/url-policy.ts'
+import { isBoundToAnother } from '../payments/known-payments.ts'
 import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
@@ -17,7 +18,6 @@ import {
   findByIdentifier,
   findByKey,
   findResult,
-  isClaimedByAnother,
   type RequestError,
   type RequestView,
   WORKING,
@@ -185,13 +185,15 @@ async function takePayment(
   if (credentials.payment === undefined) return { offer: null, refusal: null }
   let offer: OfferedPayment | undefined
   try {
-    offer = api.facilitator.read(credentials.payment, requestId)
-    await api.facilitator.verify(offer)
+    offer = api.facilitator.read(credentials.payment, requestId, api.baseUrl)
+    // The signature of a payment that is bound proves as much as checking it would, and takes no call outside.
+    if (await isBoundToAnother(api.db, offer.bound, requestId)) throw paymentTaken()
+    await api.facilitator.verify(offer, credentials.address)
     return { offer, refusal: null }
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error
-    // A chain refuses what it has seen before, and so says less than we know.
-    if (offer && (await isClaimedByAnother(api.db, offer.bound.identity, requestId))) throw paymentTaken()
+    // Bound meanwhile: a chain refuses what it has seen before, and so says less than we know.
+    if (offer && (await isBoundToAnother(api.db, offer.bound, requestId))) throw paymentTaken()
     return { offer: null, refusal: error }
   }
 }
@@ -250,7 +252,10 @@ async function answerStanding(
 function bringsOtherPayment(row: RequestView, { api, credentials }: Call): boolean {
   if (credentials.payment === undefined || !row.payment) return false
   try {
-    return !samePayment(api.facilitator.read(credentials.payment, row.id).bound.identity, row.payment.identity)
+    return !samePayment(
+      api.facilitator.read(credentials.payment, row.id, api.baseUrl).bound.identity,
+      row.payment.identity,
+    )
   } catch {
     return false
   }

@@ -11,13 +11,7 @@ import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
-import {
-  boundPayment,
-  type PaymentIdentity,
-  type SettlementIntent,
-  settlement,
-  settlementIntent,
-} from '../payments/x402.ts'
+import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
 import { assessment } from './assessment.ts'
 import { observation } from './observation.ts'
 import { verificationInput } from './result.ts'
@@ -102,15 +96,6 @@ export function findTimes(db: Database, id: string): Promise<z.output<typeof req
     select created_at, changed_at from verification_requests where id = ${id}`)
 }
 
-/** Whether a payment authorization is bound to another request, paid for or under way. */
-export function isClaimedByAnother(db: Database, payment: PaymentIdentity, requestId: string): Promise<boolean> {
-  const { network, asset, payer, nonce } = payment
-  return db.exists(sql.type(z.object({ claimed: z.number() }))`
-    select 1 claimed from payment_claims
-    where network = ${network} and asset = ${asset} and payer = ${payer} and nonce = ${nonce}
-      and request_id <> ${requestId}`)
-}
-
 /** The bytes that are served, and the PAYMENT-RESPONSE that goes with them. */
 export const storedResult = z.object({
   result: z.instanceof(Buffer),
@@ -162,6 +147,14 @@ export class Fenced extends Error {
   override name = 'Fenced'
 }
 
+/**
+ * The transaction that a settlement names has paid for another request already, so this one is not moved to `settled`. It
+ * is not known to be paid, nor to be unpaid.
+ */
+export class TransactionTakenError extends Error {
+  override name = 'TransactionTakenError'
+}
+
 /** One step of a request, as its worker asks for it. Only the columns the new state adds are given. */
 export interface Step {
   id: string
@@ -174,10 +167,16 @@ export interface Step {
   settlement?: z.output<typeof settlement>
 }
 
-/** Steps of all jobs of a process are committed in groups; answers whether each step was taken. */
-export type Steps = Batcher<Step, boolean>
+/** `transaction_taken`: see TransactionTakenError. */
+export type StepOutcome = 'taken' | 'fenced' | 'transaction_taken'
 
-/** Moves the request and answers it in its new state. Throws Fenced. A crash before the commit repeats the stage. */
+/** Steps of all jobs of a process are committed in groups; answers what became of each. */
+export type Steps = Batcher<Step, StepOutcome>
+
+/**
+ * Moves the request and answers it in its new state. Throws Fenced, and TransactionTakenError on the way to `settled`.
+ * A crash before the commit repeats the stage.
+ */
 export async function advance(
   steps: Steps,
   request: WorkingRequest,
@@ -186,42 +185,68 @@ export async function advance(
 ): Promise<WorkingRequest> {
   if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
   const { id, attempt, state: from } = request
-  if (!(await steps.add({ id, attempt, from, to, ...added }))) throw new Fenced(`request ${id} left ${from}`)
+  const outcome = await steps.add({ id, attempt, from, to, ...added })
+  if (outcome === 'fenced') throw new Fenced(`request ${id} left ${from}`)
+  if (outcome === 'transaction_taken') throw new TransactionTakenError(`request ${id} names a transaction of another`)
   return { ...request, state: to, ...added }
 }
 
 /**
  * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it, and the
  * payment it was settled with, which could be charged again, is not kept an instant longer.
+ *
+ * The ledger comes first: a settlement whose transaction, or log of a transaction, is booked already is not booked, and
+ * its request stays where it is. The other steps of the group are written all the same.
  */
-export async function writeSteps(db: Database, steps: Step[]): Promise<boolean[]> {
+export async function writeSteps(db: Database, steps: Step[]): Promise<StepOutcome[]> {
   const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
   const column = (values: (string | null)[]) => sql.array(values, 'text')
-  const moved = await db.anyFirst(sql.prepared('write_steps', z.object({ id: z.string() }))`
-    with moved as (
-      update verification_requests r
-      set state = t.to_state, changed_at = now(),
-          observation = coalesce(t.stored::json, r.observation),
-          assessment = coalesce(t.assessment::json, r.assessment),
-          settlement_intent = coalesce(t.intent::json, r.settlement_intent),
-          settlement = coalesce(t.settlement::json, r.settlement),
-          payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
+  const written = await db.any(sql.prepared('write_steps', writtenStep)`
+    with t as (
+      select id::uuid, attempt::uuid, from_state, to_state, stored::json, assessment::json, intent::json, settlement::json
       from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
                   ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
                   ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
                   ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
            as t (id, attempt, from_state, to_state, stored, assessment, intent, settlement)
-      where r.id = t.id::uuid and r.attempt = t.attempt::uuid and r.state = t.from_state
-      returning r.id, r.state, r.payment, r.settlement -> 'payment' paid
+    ), held as (
+      -- Locked, so that what is booked is also moved.
+      select r.id, r.payment, t.settlement -> 'payment' paid, t.settlement ->> 'proof' proof,
+             (t.settlement ->> 'log_index')::int log_index
+      from verification_requests r join t on r.id = t.id and r.attempt = t.attempt and r.state = t.from_state
+      where t.to_state = 'settled'
+      for update of r
     ), booked as (
-      insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction)
-      select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction'
-      from moved where state = 'settled'
+      insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction, proof, log_index)
+      select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction', proof, log_index
+      from held
+      -- A word about a whole transaction does not hold beside any other entry for it.
+      where log_index is not null or not exists (
+        select 1 from payment_ledger l
+        where l.network = payment #>> '{identity,network}' and l.transaction = paid ->> 'transaction')
+      on conflict do nothing
+      returning request_id
+    ), moved as (
+      update verification_requests r
+      set state = t.to_state, changed_at = now(),
+          observation = coalesce(t.stored, r.observation),
+          assessment = coalesce(t.assessment, r.assessment),
+          settlement_intent = coalesce(t.intent, r.settlement_intent),
+          settlement = coalesce(t.settlement, r.settlement),
+          payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
+      from t
+      where r.id = t.id and r.attempt = t.attempt and r.state = t.from_state
+        and (t.to_state <> 'settled' or r.id in (select request_id from booked))
+      returning r.id
     )
-    select id::text from moved`)
-  const taken = new Set(moved)
-  return steps.map((step) => taken.has(step.id))
+    select id::text, 'taken' outcome from moved
+    union all
+    select id::text, 'transaction_taken' from held where id not in (select request_id from booked)`)
+  const outcomes = new Map(written.map(({ id, outcome }) => [id, outcome]))
+  return steps.map(({ id }) => outcomes.get(id) ?? 'fenced')
 }
+
+const writtenStep = z.object({ id: z.string(), outcome: z.enum(['taken', 'transaction_taken']) })
 
 const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic, valid_before`
 const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
@@ -292,11 +317,10 @@ export async function releasePayment(
   await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
 }
 
-/** Keeps the transaction a facilitator named, for whoever looks for the payment next. */
-export async function noteTransaction(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, transaction: string) {
+/** Keeps what was learned about a settlement under way, for the attempt that looks for the payment next. */
+export async function noteIntent(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, intent: SettlementIntent) {
   await tx.query(sql.type(nothing)`
-    update verification_requests
-    set settlement_intent = jsonb_set(settlement_intent::jsonb, '{transaction}', to_jsonb(${transaction}::text))::json
+    update verification_requests set settlement_intent = ${JSON.stringify(intent)}::json
     where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
 }
 

@@ -168,7 +168,12 @@ t.test('the payer is told by the signature on the transaction', async (t) => {
 })
 
 t.test('the ledger agrees with the chain', async (t) => {
-  const network = await openSolanaNetwork({ id: SOLANA_DEVNET, payTo: market.payTo, rpcUrl: ledger.url })
+  const network = await openSolanaNetwork({
+    id: SOLANA_DEVNET,
+    payTo: market.payTo,
+    rpcUrl: ledger.url,
+    proves: true,
+  })
   const { db } = market.system.service.work
   const result = await reconcile(db, [network])
   t.match(result, { differs: [], open: [], unbooked: [] })

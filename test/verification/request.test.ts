@@ -39,7 +39,10 @@ const CHECK_VIOLATION = { code: '23514' }
 t.test('a move that is not in the table of moves is refused before anything is written', async (t) => {
   const written: Step[] = []
   const steps = {
-    add: async (step: Step) => written.push(step) > 0,
+    async add(step: Step) {
+      written.push(step)
+      return 'taken' as const
+    },
     size: 0,
     async [Symbol.asyncDispose]() {},
   }
@@ -127,7 +130,7 @@ t.test('a step is taken by the attempt that holds the request, from the state it
       { ...step, id: repeated },
       { ...step, id: randomUUID() },
     ]),
-    [true, false, false, false, false],
+    ['taken', 'fenced', 'fenced', 'fenced', 'fenced'],
   )
   const { rows } = await tables.query(`select id from verification_requests where state = 'assessed'`)
   t.same(new Set(rows.map(({ id }) => id)), new Set([foreign, elsewhere]), 'the others stay as they are')

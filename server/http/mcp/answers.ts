@@ -1,6 +1,7 @@
 // How the answers of the verification interface look in MCP: as results of a tool, with what HTTP has in headers in `_meta`.
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import type { Api } from '../../context.ts'
+import { resourceUrl } from '../../payments/discovery.ts'
 import { paymentRequired } from '../../payments/x402.ts'
 import type { VerificationAnswer } from '../../verification/operations.ts'
 import { recoveryToken } from '../../verification/recovery.ts'
@@ -8,7 +9,6 @@ import { type HttpAnswer, renderAnswer, renderVerificationError } from '../verif
 import { type CallToolResult, resultOf } from './tool.ts'
 
 export const TOOL_NAME = 'service_verify_source'
-const RESOURCE = `mcp://tool/${TOOL_NAME}`
 
 /** Members of `_meta`, in calls and in results. */
 export const META = {
@@ -39,7 +39,8 @@ export function renderResult(answer: VerificationAnswer, api: Api, key?: string)
       }
     }
     case 'payment_required': {
-      const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), RESOURCE, answer.message, 'mcp')
+      const resource = resourceUrl('mcp', api.baseUrl)
+      const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message, 'mcp')
       return { ...resultOf(terms, repeated), isError: true }
     }
     case 'pending': {

@@ -78,7 +78,8 @@ async function call(args: Record<string, unknown>, toolCall: ToolCall): Promise<
 async function buy({ idempotency_key, ...body }: Record<string, unknown>, toolCall: ToolCall) {
   const { api, meta } = toolCall
   const payment = readPayment(meta[META.payment])
-  const purchase = readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api))
+  const purchase =
+    readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api, toolCall.credentials.address))
   const credentials = { ...waiting(toolCall), ...purchase, payment }
   const answer = (await execute(verifySource, () => body, { api, credentials })) as VerificationAnswer
   return answerWith(answer, toolCall, purchase.idempotencyKey)
