@@ -125,10 +125,14 @@ export function buildLiveFacilitator(options: LiveOptions): Facilitator {
     const answer = await askToVerify(calls, payload, bound.requirements as unknown as PaymentRequirements)
     if (answer.kind === 'invalid')
       throw new AppError('payment_invalid', `The payment was not accepted: ${answer.reason}. Nothing was charged.`)
-    if (answer.kind === 'valid') {
-      if (answer.payer === null && proved) return
-      if (answer.payer !== null && samePayer(answer.payer, payer, network)) return
+    if (answer.kind === 'valid' && answer.payer === null) {
+      if (proved) return
+      throw new AppError(
+        'payment_invalid',
+        "A contract wallet's signature cannot be checked here. Nothing was charged.",
+      )
     }
+    if (answer.kind === 'valid' && samePayer(answer.payer ?? '', payer, network)) return
     const reason = answer.kind === 'valid' ? 'another_payer' : answer.reason
     log.warn({ event: 'facilitator_unavailable', call: 'verify', reason })
     throw new AppError('provider_unavailable', 'The payment cannot be checked right now. Nothing was charged.', {

@@ -68,7 +68,11 @@ t.test('used by anybody, before or after the intent: paid, with the transaction'
     await sign(chain, wallet, authorization),
   )
   t.same(await reader.look(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
-  t.same(await reader.look(usage, { ...intent, block: Number(blockNumber) + 20 }), { kind: 'paid', transaction, logIndex: 0 })
+  t.same(await reader.look(usage, { ...intent, block: Number(blockNumber) + 20 }), {
+    kind: 'paid',
+    transaction,
+    logIndex: 0,
+  })
   t.same(await reader.look(usage, { ...intent, block: null }), { kind: 'paid', transaction, logIndex: 0 })
   t.same(
     await reader.look(usage, { ...intent, transaction }),
