@@ -128,8 +128,8 @@ async function settle(request: WorkingRequest, work: Work, { begun }: { begun: b
 }
 
 /**
- * Answers null when the transaction has paid for another request. Then the request is not completed and nobody is asked
- * to pay anew: it is looked at again now and then, by what the chain shows, and stays on the operator's list until then.
+ * Answers null when the transaction has paid for another request. The request is then neither completed
+ * nor offered for payment again: it stays in `settling`, on the operator's list, until the chain shows what became of it.
  */
 async function book(request: WorkingRequest, work: Work, paid: Extract<SettlementOutcome, { kind: 'paid' }>) {
   const { payment, response, proof, logIndex } = paid
@@ -140,7 +140,8 @@ async function book(request: WorkingRequest, work: Work, paid: Extract<Settlemen
     if (!(error instanceof TransactionTakenError)) throw error
     const { network, transaction } = payment
     work.log.error({ event: 'transaction_taken', request_id: request.id, network, transaction, proof })
-    const denied = request.intent && { ...request.intent, denied_at: Math.floor(Date.now() / 1000) }
+    const { intent } = request
+    const denied = intent && { ...intent, denied_at: intent.denied_at ?? Math.floor(Date.now() / 1000) }
     await snooze(request, work, PERSIST_SECONDS, denied)
     return null
   }

@@ -21,7 +21,7 @@ interface SettleAnswer {
   payer?: string
 }
 
-/** `payer`: whom the facilitator names; null when it names nobody. */
+/** `payer`: whom the facilitator names; null when it names none. */
 export type Verified = { kind: 'valid'; payer: string | null } | { kind: 'invalid' | 'unanswered'; reason: string }
 
 export async function askToVerify(

@@ -1,5 +1,5 @@
-// Payments that this service has met before. Whoever shows the signature of one of them again has shown what was proved
-// when it was bound, so its payer is known without a call to a chain or a facilitator.
+// Payments that this service has met before. A caller that shows the signature of one of them again shows what was
+// proved when it was bound, so its payer is known without a call to a chain or a facilitator.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import type { Facilitator, PaymentClaim, PaymentIdentity } from './x402.ts'

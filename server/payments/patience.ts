@@ -6,7 +6,7 @@ export async function within<T>(ms: number, promise: Promise<T>): Promise<T | nu
   const late = new Promise<null>((resolve) => {
     timer = setTimeout(resolve, ms, null)
   })
-  // Rejections that come after the time are nobody's any more; without this they would end the process.
+  // A rejection that comes after the time has no other handler, and would end the process.
   promise.catch(() => {})
   try {
     return await Promise.race([promise, late])

@@ -63,7 +63,7 @@ export function readPayment(
   }
 }
 
-/** EIP-3009 payments are told apart by token, payer and nonce. */
+/** Token, payer and nonce together identify an EIP-3009 payment. */
 export const readEvmPayment: PaymentReader = (sent, { network, asset }) => {
   const parsed = evmAuthorization.safeParse(sent.payload)
   if (!parsed.success) throw new AppError('payment_invalid', 'The payment is not an EIP-3009 authorization.')
@@ -97,7 +97,7 @@ export function readPayload(given: unknown): PaymentPayload {
   const parsed = parsePaymentPayload(raw)
   if (!parsed.success || parsed.data.x402Version !== 2 || isDeeperThan(MAX_LEVELS, raw))
     throw new AppError('payment_invalid', 'The payment is not an x402 v2 payment payload.')
-  // With members that the schema does not know, so that whoever reads further can refuse them.
+  // With the members that the schema does not know, so that later checks can refuse them.
   return raw as PaymentPayload
 }
 

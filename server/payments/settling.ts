@@ -1,6 +1,6 @@
 // From "the facilitator says that it settled" to "paid". Where a node is configured, a settlement counts when the chain
 // shows that the transaction used this very authorization. Anything short of a success is held against the chain too: a
-// facilitator may say "failed" of what it sent a moment ago, and a buyer who is told so signs a second payment.
+// facilitator may say "failed" of what it sent a moment ago, and a buyer who hears that signs a second payment.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { PaymentRequirements } from '@x402/core/types'
 import type { Logger } from '../telemetry.ts'

@@ -47,7 +47,7 @@ const members: [about: string, change: (payment: Loose) => void][] = [
     },
   ],
   [
-    'a member that nobody knows',
+    'an unknown member',
     ({ payload }) => {
       payload.more = 1
     },

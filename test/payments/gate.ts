@@ -1,4 +1,4 @@
-// Stands in front of a JSON-RPC node, and can be shut, fall silent, or be some blocks behind.
+// A proxy of a JSON-RPC node, which can be shut, fall silent, or be some blocks behind.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -18,7 +18,7 @@ export async function openGate(target: string) {
     shut: false,
     /** Takes calls, and never answers them. */
     silent: false,
-    /** Where an EVM node stands, while it is behind the chain. */
+    /** The newest block that an EVM node knows, while it is behind the chain. */
     height: null as number | null,
     calls: [] as string[],
   }

@@ -1,4 +1,4 @@
-// A facilitator that lies about what it settled. Nothing is delivered that the chain does not show, nobody is asked to pay
+// A facilitator that lies about what it settled. Nothing is delivered that the chain does not show, no one is asked to pay
 // while it is open, and what was not charged is known to be so in the end.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
@@ -30,7 +30,7 @@ async function expectHeld(t: Test, where: Market, order: Order, about: string) {
     about,
   )
   for (const answer of answers) t.match(await answer.json(), { error: { code: 'settlement_unknown' } }, about)
-  t.equal(order.signatures.length, 1, `${about}: nobody signs anew`)
+  t.equal(order.signatures.length, 1, `${about}: no one signs anew`)
   t.same(await bookOf(where, order), [], `${about}: nothing is booked`)
 }
 
@@ -66,7 +66,7 @@ async function openLies(order: Order): Promise<Record<string, Deed>> {
     'the transaction of another request': claims(theirs, { payer: order.wallet.address }),
     'the same again, in capitals': claims(`0x${theirs.slice(2).toUpperCase()}`),
     'a transaction that failed': claims(failed),
-    'a transaction that nobody knows': claims(newHash()),
+    'a transaction that does not exist': claims(newHash()),
     'a plain transfer of the price': claims(direct.transactionHash),
     'no transaction': claims(''),
     'text in place of a transaction': claims('paid'),

@@ -90,7 +90,7 @@ function post(where: Market, body: unknown, headers: Record<string, string>) {
 }
 
 t.test(
-  'whoever names a payer, a payment of theirs and their request gets nothing without their signature',
+  'a caller that names another payer, its payment and its request gets nothing without its signature',
   async (t) => {
     const bought = await buyNamed(market)
     const { from } = bought.payment.payload.authorization

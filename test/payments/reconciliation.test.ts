@@ -54,10 +54,10 @@ t.test('an unconfirmed settlement stays open until the chain is read, and is the
   t.match(away.text, /^0 entries agree with the chain, 0 differ, 1 cannot be told yet/)
   t.match(away.text, new RegExp(`open +entry ${entry}: settled.*, booked as unconfirmed`))
   market.rpc.shut = false
-  const told = await runReconcile(market)
-  t.equal(told.code, 0)
-  t.match(told.text, /^1 entries agree with the chain, 0 differ/)
-  t.match(told.text, "1 of them were booked on the facilitator's word")
+  const read = await runReconcile(market)
+  t.equal(read.code, 0)
+  t.match(read.text, /^1 entries agree with the chain, 0 differ/)
+  t.match(read.text, "1 of them were booked on the facilitator's word")
   t.same(await entryOf(market, order), { entry, transaction, proof: 'chain', log_index: 0, chain_says: 'agrees' })
   t.notMatch((await runReconcile(market)).text, 'booked on', 'once')
 })
@@ -66,9 +66,9 @@ t.test('an unconfirmed settlement that never was is reported', async (t) => {
   await using market = await openMarket({ overrides: { patienceMs: 100 } })
   const order = await buyUnconfirmed(market, claims(`0x${randomBytes(32).toString('hex')}`))
   market.rpc.shut = false
-  const told = await runReconcile(market)
-  t.equal(told.code, 1)
-  t.match(told.text, new RegExp(`DIFFERS entry \\d+: settled, request ${await order.requestId}`))
+  const read = await runReconcile(market)
+  t.equal(read.code, 1)
+  t.match(read.text, new RegExp(`DIFFERS entry \\d+: settled, request ${await order.requestId}`))
   t.match(await entryOf(market, order), { proof: 'unconfirmed', log_index: null, chain_says: 'differs' })
 })
 

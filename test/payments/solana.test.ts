@@ -125,7 +125,7 @@ t.test('no success counts that the ledger does not show; the true one after it d
   const lies: Record<string, Deed> = {
     'the transaction of another request': claims(payment.transaction ?? ''),
     'the same once more': claims(payment.transaction ?? ''),
-    'a transaction that nobody knows': claims(getBase58Decoder().decode(randomBytes(64))),
+    'a transaction that does not exist': claims(getBase58Decoder().decode(randomBytes(64))),
     'a transaction of another form': claims(await ledger.landMemo()),
     'no transaction': claims(''),
     'a text that is no transaction': claims('1'.repeat(87)),
