@@ -1,10 +1,11 @@
-// `npm run chaos`: what must hold whatever dies, tried under load while things are killed.
+// `npm run chaos`: what must hold when processes die and when callers are hostile, tried under load.
 //
 //   node bench/chaos.ts [part ...] [--quick]
 //
 // Needs nothing but Postgres: an embedded one in a temporary folder, or the server that DATABASE_URL names (as a user who may
 // terminate backends).
 import { parseArgs } from 'node:util'
+import { chaosCrowd } from './chaos-crowd.ts'
 import { chaosReceipts } from './chaos-receipts.ts'
 import { chaosWatchdogs } from './chaos-watchdogs.ts'
 import { type Lab, openLab } from './lab.ts'
@@ -12,6 +13,7 @@ import { type Lab, openLab } from './lab.ts'
 const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
   receipts: chaosReceipts,
   watchdogs: chaosWatchdogs,
+  crowd: chaosCrowd,
 }
 
 const { values, positionals } = parseArgs({

@@ -72,7 +72,8 @@ export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInp
 export async function signPayments(count: number): Promise<string[]> {
   const account = privateKeyToAccount(generatePrivateKey())
   const client = new x402Client().register(NETWORK, new ExactEvmScheme(account))
-  const asked = paymentRequired([terms], 'http://127.0.0.1/', 'bench')
+  const resource = { url: 'http://127.0.0.1/', description: 'bench', assessment: 'literal' } as const
+  const asked = paymentRequired([terms], resource, 'bench')
   const headers: string[] = []
   for (let made = 0; made < count; made++)
     headers.push(encodePaymentSignatureHeader(await client.createPaymentPayload(asked)))

@@ -25,7 +25,7 @@ export async function benchStages(lab: Lab): Promise<void> {
     const admission = buildAdmission(core.secrets.payload, bodyFor(source.nextUrl(path)))
     await transact(core.db, (tx) => admitBatch(tx, [admission]))
     const run = () =>
-      verifyRequest({ request_id: admission.id }, metered, { signal: new AbortController().signal, last: false })
+      verifyRequest({ request_id: admission.id }, metered, { signal: new AbortController().signal, attemptsLeft: 4 })
     return run
   }
   const count = lab.quick ? 50 : 100
@@ -68,8 +68,14 @@ function meterWork(work: Work, { inside }: Meter): Work {
     },
     origins: {
       ...origins,
-      visit: (origin, signal, fetch) =>
-        inside('manners: SQL', () => origins.visit(origin, signal, () => inside('fetch: request and response', fetch))),
+      openHops(jobKey, signal) {
+        const hops = origins.openHops(jobKey, signal)
+        return {
+          enter: (url) => inside('turns at origins: SQL', () => hops.enter(url)),
+          postpone: (url, answer) => hops.postpone(url, answer),
+          [Symbol.asyncDispose]: () => inside('turns at origins: SQL', async () => hops[Symbol.asyncDispose]()),
+        }
+      },
     },
     outbound: {
       ...outbound,

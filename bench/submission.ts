@@ -2,7 +2,6 @@
 // signature check alone, on the same threads.
 import { randomUUID } from 'node:crypto'
 import { openOfflineFacilitator } from '../server/payments/offline.ts'
-import { readPayment } from '../server/payments/payload.ts'
 import { recoverSigner } from '../server/payments/signature-thread.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
@@ -13,6 +12,7 @@ import { figure, printHeading, printNote, printRows, printStandings } from './ta
 import { openWatch } from './watch.ts'
 
 const CALLERS = 64
+const RESOURCE = { url: 'http://127.0.0.1/', description: 'bench', assessment: 'literal' } as const
 
 export async function benchSubmission(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
@@ -49,7 +49,11 @@ export async function benchSubmission(lab: Lab): Promise<void> {
     return closedLoop(
       { callers: CALLERS },
       () => rest.pop(),
-      (header) => facilitator.verify(readPayment(header, { accepts: facilitator.accepts, baseUrl: '' }), '127.0.0.1'),
+      (header) =>
+        facilitator.verify(
+          facilitator.read(header, randomUUID(), () => RESOURCE),
+          '127.0.0.1',
+        ),
     )
   }
 

@@ -78,7 +78,7 @@ export function buildCallerCache(): CallerCache {
   return new LRUCache({ max: 10_000, ttl: CACHE_MS })
 }
 
-const UNKNOWN = 'A valid API key is needed: Authorization: Bearer ctk_...'
+const UNKNOWN = 'A valid API key is needed: Authorization: Bearer ctk_..., or the argument service_key of an MCP tool.'
 
 /** Unknown, mistyped, expired and revoked keys get the same answer. Throws AppError `unauthenticated`. */
 export async function authenticate(

@@ -26,12 +26,17 @@ import { findPayment, getPayment } from './payments/fate.ts'
 import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
 import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
 import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
+import { getMethodologies, getMethodology } from './verification/methodology.ts'
 import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
+import { getRiskFlags } from './verification/risk-flags.ts'
 
 export const catalog: readonly Operation[] = [
   getCapabilities,
   verifySource,
   getRequest,
+  getRiskFlags,
+  getMethodologies,
+  getMethodology,
   getPayment,
   findPayment,
   getKeys,

@@ -5,6 +5,13 @@ import { z } from 'zod'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
 import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
+import {
+  assessmentProblems,
+  DEFAULT_MODEL,
+  DEFAULT_PRICES,
+  readAssessment,
+  readModel,
+} from './verification/settings.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(0)
@@ -32,14 +39,14 @@ interface Variable {
   secret?: true
 }
 
-/** The one the defaults are for: Anthropic's model for work in large numbers. */
-const DEFAULT_MODEL = 'claude-haiku-5-5'
-const DEFAULT_PRICES = '0.10/0.50'
-
 export const variables = {
   PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 takes a free one' },
   HOST: { schema: z.string().min(1), default: '127.0.0.1', about: 'Address the web process listens on' },
-  BASE_URL: { schema: url, about: 'Public address, for links and payment resources; unset: where it listens' },
+  BASE_URL: {
+    schema: url,
+    about:
+      'Public address, for links and payment resources. Testnet and mainnet require one with https. Unset: where it listens',
+  },
   DATA_DIR: { schema: z.string().min(1), default: '.data', about: 'Folder of the embedded database and the made seed' },
   DATABASE_URL: {
     schema: z.url({ protocol: /^postgres(ql)?$/ }),
@@ -71,7 +78,13 @@ export const variables = {
     secret: true,
   },
   SOLANA_RPC_URL: { schema: url, about: 'The same of Solana', secret: true },
-  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Unset: literal assessment', secret: true },
+  ASSESSMENT: {
+    schema: z.enum(['auto', 'literal', 'semantic']),
+    default: 'auto',
+    about:
+      'semantic: a model gives a verdict. literal: no model is asked, and no verdict is given. auto: semantic with ANTHROPIC_API_KEY, else literal; mainnet without a key requires literal',
+  },
+  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the model that assesses', secret: true },
   ANTHROPIC_BASE_URL: { schema: url, about: 'Any server that speaks the Messages API' },
   ANTHROPIC_MODEL: {
     schema: z.string().min(1),
@@ -131,11 +144,20 @@ export const variables = {
     schema: z.string().superRefine(checkWitnesses),
     about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
   },
-  OPERATOR_TOKEN: { schema: z.string().min(16), about: 'Bearer token that /metrics then asks for', secret: true },
+  OPERATOR_TOKEN: {
+    schema: z.string().min(16),
+    about: 'Bearer token of /metrics. Unset: /metrics is open in offline mode and closed in testnet and mainnet',
+    secret: true,
+  },
   WORKER_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
     default: '32',
     about: 'Verifications one worker process has under way at once',
+  },
+  WORKER_FETCHES: {
+    schema: z.coerce.number().int().min(0).max(4096),
+    default: '256',
+    about: 'Slow fetches one worker process holds beside them',
   },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
@@ -204,18 +226,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     evmRpcUrl: values.EVM_RPC_URL,
     solanaRpcUrl: values.SOLANA_RPC_URL,
     model: readModel(values),
-    assessment: {
-      fallback: values.ASSESSMENT_FALLBACK,
-      concurrency: values.ASSESSMENT_CONCURRENCY,
-      timeoutMs: values.ASSESSMENT_TIMEOUT_SECONDS * 1000,
-      windowTokens: values.ASSESSMENT_WINDOW_TOKENS,
-    },
+    assessment: readAssessment(values),
     stripe: readStripe(values),
     stripeMissing: missingStripe(values),
     signingSeed,
     witnesses: values.WITNESSES ? readWitnesses(values.WITNESSES) : [],
     operatorToken: values.OPERATOR_TOKEN,
     workerConcurrency: values.WORKER_CONCURRENCY,
+    workerFetches: values.WORKER_FETCHES,
     logLevel: values.LOG_LEVEL,
     verificationEnabled: values.VERIFICATION_ENABLED,
     mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,
@@ -249,6 +267,9 @@ function contradictions(values: Values): string[] {
     problems.push(`SIGNING_SEED or SIGNING_SEED_FILE is required in ${values.PAYMENT_MODE} mode.`)
   if (live && !values.PAY_TO_EVM && !values.PAY_TO_SOLANA)
     problems.push(`PAY_TO_EVM or PAY_TO_SOLANA is required in ${values.PAYMENT_MODE} mode.`)
+  if (live && !values.BASE_URL?.startsWith('https://'))
+    problems.push(`BASE_URL is required in ${values.PAYMENT_MODE} mode, and must begin with https://.`)
+  problems.push(...assessmentProblems(values))
   for (const name of missingCdpKeys(values))
     problems.push(`${name} is required with the facilitator of Coinbase (FACILITATOR_URL names another).`)
   if (live)
@@ -278,21 +299,6 @@ function missingCdpKeys(values: Values): string[] {
 
 function readCdpKey({ CDP_API_KEY_ID: id, CDP_API_KEY_SECRET: secret }: Values): CdpKey | undefined {
   return id && secret ? { id, secret } : undefined
-}
-
-/** Undefined where no model can be asked. */
-function readModel(values: Values) {
-  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
-  if (!apiKey) return undefined
-  const isDefault = values.ANTHROPIC_MODEL === DEFAULT_MODEL && !baseUrl
-  const [input, output] = (values.ANTHROPIC_PRICES ?? (isDefault ? DEFAULT_PRICES : '')).split('/').map(Number)
-  return {
-    apiKey,
-    baseUrl,
-    model: values.ANTHROPIC_MODEL,
-    maxTokens: values.ANTHROPIC_MAX_TOKENS,
-    prices: input === undefined || output === undefined ? null : { input, output },
-  }
 }
 
 function readFixtures(values: Values, problems: string[]) {

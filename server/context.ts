@@ -139,7 +139,7 @@ export interface Api extends Core {
   verifier: Verifier
   slots: SlotReads
   waiting: Waiting
-  /** Whether any worker can assess. */
+  /** Whether any worker can assess, and as it is offered. */
   assessors: Assessors
   /** Results never change, so what was read once need not be read again until it expires. */
   results: LRUCache<string, ServedResult>
@@ -164,7 +164,7 @@ export async function openApi(core: Core): Promise<Api> {
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const draining = new AbortController()
   const closing = opened.move()
-  return {
+  const api: Api = {
     ...core,
     limits: buildRateLimit(core.config.rateLimitPerMinute, core.redis),
     callers: buildCallerCache(),
@@ -174,13 +174,14 @@ export async function openApi(core: Core): Promise<Api> {
     verifier,
     slots,
     waiting,
-    assessors: buildAssessors(core.db, core.now),
+    assessors: buildAssessors({ db: () => api.db, log: core.log, offered: core.config.assessment.kind }),
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),
     baseUrl: core.config.baseUrl ?? `http://${core.config.host}:${core.config.port}`,
     draining: draining.signal,
     drain: () => draining.abort(),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
+  return api
 }
 
 function openRedis(url: string, log: Logger): Redis {

@@ -18,6 +18,7 @@ import { migrate } from './db/migrate.ts'
 import { makeCa, makeCertificate } from './fixture-tls.ts'
 import { openService } from './service.ts'
 import { openLog } from './telemetry.ts'
+import { describeAssessment } from './verification/offer.ts'
 import type { CompletedResult } from './verification/result.ts'
 
 const HOST = 'harbour.test'
@@ -44,6 +45,7 @@ await migrate(postgres.url)
 const config = readConfig({ PORT: '0', DATA_DIR: folder, LOG_LEVEL: 'warn', ...page.env })
 const service = opened.use(await openService(config, postgres.url, { log: openLog('warn') }))
 say(`API   ${service.address}`)
+say(`by    ${describeAssessment(config)}`)
 say(`page  https://${HOST}/ (reached at ${page.env.FIXTURE_HOSTS.split('=')[1]}, its CA trusted for this host only)`)
 
 const verifySource = `${service.address}/api/agent/v1/verify-source`

@@ -1,17 +1,18 @@
 // `npm start`: the whole service on this machine, with a database of its own unless DATABASE_URL names one.
 import { randomUUID } from 'node:crypto'
-import { readConfig } from './config.ts'
+import { type Config, readConfig } from './config.ts'
 import { openEmbeddedPostgres } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
 import { runProcess } from './process.ts'
 import { openService } from './service.ts'
+import { describeAssessment } from './verification/offer.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()
   const databaseUrl = config.databaseUrl ?? (await openOwnDatabase(config.dataDir, opened))
   await migrate(databaseUrl)
   const service = opened.use(await openService(config, databaseUrl))
-  console.log(greeting(service.address, config.paymentMode))
+  console.log(greeting(service.address, config))
   return { log: service.api.log, died: service.runner.died, stopping: () => service.api.drain() }
 })
 
@@ -24,9 +25,12 @@ async function openOwnDatabase(dataDir: string, opened: AsyncDisposableStack) {
   return opened.use(postgres).url
 }
 
-function greeting(address: string, mode: string) {
+function greeting(address: string, config: Config) {
   return `
-Countersign is at ${address} (payment mode: ${mode})
+Countersign is at ${address}
+
+  payment mode  ${config.paymentMode}
+  assessment    ${describeAssessment(config)}
 
   curl -i ${address}/api/agent/v1/verify-source \\
     -H 'Content-Type: application/json' -H 'Idempotency-Key: ${randomUUID()}' \\

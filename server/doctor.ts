@@ -7,6 +7,8 @@ import { pendingMigrations } from './db/migrate.ts'
 import { type Database, openDatabase, sql } from './db/pool.ts'
 import { findUnresolved } from './payments/ledger.ts'
 import { isActiveKey } from './receipts/keys.ts'
+import { kindOf, readBeats } from './verification/assessors.ts'
+import { describeAssessment } from './verification/offer.ts'
 
 export interface Finding {
   ok: boolean
@@ -20,6 +22,8 @@ const MAX_SKEW_MS = 2000
 export async function runDoctor(config: Config): Promise<Finding[]> {
   const findings = [
     checkMode(config),
+    checkAssessment(config),
+    checkMetrics(config),
     ...(await checkPayments(config)),
     ...(await checkBilling(config)),
     ...(await checkDatabase(config)),
@@ -32,21 +36,24 @@ function checkMode({ paymentMode, fixtures }: Config): Finding {
   return { ok: true, subject: 'configuration', detail: `valid; payment mode ${paymentMode}${fixed}` }
 }
 
+function checkAssessment(config: Config): Finding {
+  return { ok: true, subject: 'assessment', detail: describeAssessment(config) }
+}
+
+function checkMetrics({ operatorToken, paymentMode }: Config): Finding {
+  const subject = 'metrics'
+  if (operatorToken) return { ok: true, subject, detail: 'ask for OPERATOR_TOKEN' }
+  if (paymentMode === 'offline') return { ok: true, subject, detail: 'open to anyone, in offline mode alone' }
+  const cure = 'set OPERATOR_TOKEN, and give it to what reads /metrics'
+  return { ok: false, subject, detail: 'closed: OPERATOR_TOKEN is not set', cure }
+}
+
 /** What the processes check when they start; there it stops them only when payments would be lost. */
 async function checkPayments(config: Config): Promise<Finding[]> {
   if (config.paymentMode === 'offline') return []
   const { inspectPayments } = await import('./payments/facilitator.ts')
   const found = await inspectPayments(config)
-  const findings = found.map(({ verdict, ...rest }): Finding => ({ ok: verdict === 'right', ...rest }))
-  return [
-    ...findings,
-    {
-      ok: config.baseUrl !== undefined,
-      subject: 'BASE_URL',
-      detail: config.baseUrl ?? 'is not set: recovery links and the resource that is paid for name this machine',
-      cure: 'set it to the public address',
-    },
-  ]
+  return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
 }
 
 async function checkBilling(config: Config): Promise<Finding[]> {
@@ -72,7 +79,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
       await checkClock(db),
       await checkMigrations(db),
       await checkKeys(db, config),
-      await checkWorkers(db),
+      await checkWorkers(db, config),
       await checkWatchdogs(db),
       await checkSettlements(db),
     ]
@@ -122,13 +129,21 @@ async function checkKeys(db: Database, { signingSeed, paymentMode }: Config): Pr
   }
 }
 
-async function checkWorkers(db: Database): Promise<Finding> {
-  const alive = await db.oneFirst(sql.type(z.object({ n: z.number() }))`
-    select count(*) n from worker_beats where beat_at > now() - interval '30 seconds'`)
+async function checkWorkers(db: Database, { assessment }: Config): Promise<Finding> {
+  const subject = 'workers'
+  const alive = (await readBeats(db)).map(({ methodology }) => methodology)
+  const other = alive.find((methodology) => ![null, assessment.kind].includes(kindOf(methodology)))
+  if (other)
+    return {
+      ok: false,
+      subject,
+      detail: `one works by ${other}, and ${assessment.kind} assessment is offered: nothing is sold meanwhile`,
+      cure: 'give web and worker processes the same ASSESSMENT and ANTHROPIC_API_KEY',
+    }
   return {
-    ok: alive > 0,
-    subject: 'workers',
-    detail: `${alive} with a fresh sign of life`,
+    ok: alive.length > 0,
+    subject,
+    detail: `${alive.length} with a fresh sign of life`,
     cure: 'start a worker process: without one, paid requests stay pending',
   }
 }

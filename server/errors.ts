@@ -73,6 +73,11 @@ const table = {
   },
   source_protocol_error: { status: 422, retryable: false, about: 'The source does not answer in valid HTTP/1.1.' },
   source_http_status: { status: 422, retryable: true, about: 'The source answered with another status than 200.' },
+  source_rate_limited: {
+    status: 422,
+    retryable: true,
+    about: 'The host of the source asked to be left alone for longer than the payment holds. Nothing was charged.',
+  },
   source_redirect_invalid: { status: 422, retryable: false, about: 'A redirect of the source cannot be followed.' },
   source_too_many_redirects: { status: 422, retryable: false, about: 'The source redirects more than five times.' },
   source_unsupported_type: { status: 422, retryable: false, about: 'The source is neither text/html nor text/plain.' },

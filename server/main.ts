@@ -4,6 +4,7 @@ import { openServer } from './app.ts'
 import { readConfig } from './config.ts'
 import { openApi, openCore } from './context.ts'
 import { runProcess } from './process.ts'
+import { describeAssessment } from './verification/offer.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()
@@ -11,6 +12,6 @@ await runProcess(async (opened) => {
   const core = opened.use(await openCore(config, config.databaseUrl))
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))
-  core.log.info({ event: 'listening', address: server.address })
+  core.log.info({ event: 'listening', address: server.address, assessment: describeAssessment(config) })
   return { log: core.log, stopping: () => api.drain() }
 })

@@ -1,10 +1,8 @@
 // The whole service in one process, API and worker together: what `npm start`, the demo and the tests run. In production
 // the Procfile's processes open the same parts apart.
 
-import { openWork, type Work } from '../workers/context.ts'
-import type { Manners } from '../workers/retrieval/origins.ts'
+import { openWork, type Work, type WorkOverrides } from '../workers/context.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'
-import type { Assessor } from '../workers/verify.ts'
 import { openServer } from './app.ts'
 import type { Config } from './config.ts'
 import { type Api, type Overrides, openApi, openCore } from './context.ts'
@@ -20,7 +18,7 @@ export interface Service extends AsyncDisposable {
 export async function openService(
   config: Config,
   databaseUrl: string,
-  overrides: Overrides & { assessor?: Assessor; manners?: Manners } = {},
+  overrides: Overrides & WorkOverrides = {},
 ): Promise<Service> {
   await using opened = new AsyncDisposableStack()
   const core = opened.use(await openCore(config, databaseUrl, overrides))

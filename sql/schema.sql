@@ -26,6 +26,17 @@ create table alert_attempts (
   constraint alert_attempts_pkey PRIMARY KEY (alert_id, attempt)
 );
 
+create table alert_days (
+  day date not null,
+  account_id uuid not null,
+  asked integer not null default 0,
+  found integer not null default 0,
+  constraint alert_days_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint alert_days_asked_check CHECK ((asked >= 0)),
+  constraint alert_days_found_check CHECK ((found >= 0)),
+  constraint alert_days_pkey PRIMARY KEY (day, account_id)
+);
+
 create table alerts (
   id text not null,
   webhook_id uuid not null,
@@ -157,6 +168,7 @@ create table citation_watches (
   check_at timestamp with time zone not null,
   event_seq bigint not null default 0,
   created_at timestamp with time zone not null default now(),
+  flips_full_at timestamp with time zone,
   constraint citation_watches_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint citation_watches_account_id_name_key UNIQUE (account_id, name),
   constraint citation_watches_every_hours_check CHECK (((every_hours >= 1) AND (every_hours <= 720))),
@@ -227,12 +239,28 @@ create unlogged table origin_visits (
   id uuid not null,
   origin text not null,
   until timestamp with time zone not null,
+  job_key text,
   constraint origin_visits_pkey PRIMARY KEY (id)
+);
+
+create unlogged table origin_waits (
+  job_key text not null,
+  origin text not null,
+  job json not null,
+  tried boolean not null,
+  since timestamp with time zone not null,
+  constraint origin_waits_pkey PRIMARY KEY (job_key)
 );
 
 create unlogged table origins (
   origin text not null,
   next_at timestamp with time zone not null default now(),
+  blocked_until timestamp with time zone,
+  asked_status integer,
+  asked_seconds double precision,
+  blocked_by bytea,
+  constraint origins_check CHECK (((blocked_until IS NULL) = (asked_status IS NULL))),
+  constraint origins_check1 CHECK (((asked_status IS NULL) = (asked_seconds IS NULL))),
   constraint origins_pkey PRIMARY KEY (origin)
 );
 
@@ -422,6 +450,7 @@ create table verification_requests (
   result bytea storage external,
   settlement_header text,
   settlement_intent json,
+  waiting json,
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
   constraint verification_requests_check1 CHECK (((state <> ALL (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text])) OR (payment_sealed IS NOT NULL))),
@@ -472,12 +501,18 @@ create table watchdogs (
   check_at timestamp with time zone default now(),
   event_seq bigint not null default 0,
   created_at timestamp with time zone not null default now(),
+  outages_full_at timestamp with time zone,
+  fails_wait_until timestamp with time zone,
+  silent boolean not null default false,
+  coalesced integer not null default 0,
   constraint watchdogs_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint watchdogs_account_id_name_key UNIQUE (account_id, name),
   constraint watchdogs_alert_after_check CHECK (((alert_after >= 1) AND (alert_after <= 100))),
   constraint watchdogs_check CHECK (((state <> 'down'::text) OR (down_since IS NOT NULL))),
   constraint watchdogs_check1 CHECK (((revived_at IS NULL) OR (down_since IS NOT NULL) OR (failed_at IS NOT NULL))),
   constraint watchdogs_check2 CHECK (((paused_until IS NULL) OR (state = 'paused'::text))),
+  constraint watchdogs_check3 CHECK (((NOT silent) OR (failed_at IS NOT NULL))),
+  constraint watchdogs_coalesced_check CHECK ((coalesced >= 0)),
   constraint watchdogs_grace_s_check CHECK (((grace_s >= 0) AND (grace_s <= 2592000))),
   constraint watchdogs_interval_s_check CHECK (((interval_s >= 10) AND (interval_s <= 2592000))),
   constraint watchdogs_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,128}$'::text)),
@@ -501,6 +536,8 @@ create table webhooks (
   slow boolean not null default false,
   sender uuid,
   sending_until timestamp with time zone,
+  domain text,
+  tried boolean not null default false,
   constraint webhooks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint webhooks_check CHECK (((sender IS NULL) = (sending_until IS NULL))),
   constraint webhooks_check1 CHECK (((old_secrets = 0) = (old_secrets_until IS NULL))),
@@ -541,6 +578,7 @@ CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms,
 CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
+CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
 CREATE UNIQUE INDEX payment_ledger_one_log ON public.payment_ledger USING btree (network, transaction, log_index);
 CREATE UNIQUE INDEX payment_ledger_one_word ON public.payment_ledger USING btree (network, transaction) WHERE (proof = ANY (ARRAY['facilitator'::text, 'unconfirmed'::text]));

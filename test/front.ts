@@ -37,7 +37,16 @@ export async function openFront(env: Record<string, string> = {}): Promise<Front
   const site = opened.use(await openSite({ '/harbour': PAGE }))
   const dataDir = await mkdtemp(join(tmpdir(), 'countersign-data-'))
   opened.defer(() => rm(dataDir, { recursive: true, force: true }))
-  const shared = { DATABASE_URL: database.url, DATA_DIR: dataDir, LOG_LEVEL: 'debug', PORT: '0', ...site.env, ...env }
+  const shared = {
+    DATABASE_URL: database.url,
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'debug',
+    PORT: '0',
+    // A fetch stays with its job, however slow the machine is: one pass of the queue is one turn of a request.
+    WORKER_FETCHES: '0',
+    ...site.env,
+    ...env,
+  }
   const logged: Record<string, unknown>[] = []
   const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
   const core = opened.use(await openCore(readConfig(shared), database.url, { log, maxConnections: 4 }))

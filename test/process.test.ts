@@ -35,7 +35,8 @@ t.test('web: those who wait are answered with 202 at once', { buffered: true }, 
 t.test('web: nobody there, it ends at once', { buffered: true }, async (t) => {
   await using front = await openFront()
   await using web = startChild('server/main.ts', front.env)
-  const { address } = await web.logs('listening')
+  const { address, assessment } = await web.logs('listening')
+  t.match(assessment, /^literal: no model is asked/, 'the start says what is sold')
   t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'a connection is kept alive')
   const told = performance.now()
   web.kill('SIGTERM')
@@ -46,7 +47,7 @@ t.test('web: nobody there, it ends at once', { buffered: true }, async (t) => {
 t.test('worker: what it has begun is finished, nothing is begun any more', { buffered: true }, async (t) => {
   await using front = await openFront()
   await using worker = startChild('workers/main.ts', front.env)
-  await worker.logs('worker_started')
+  t.match(await worker.logs('worker_started'), { assessment: /^literal: no model is asked/ })
   const slow = openSlowPage(PAGE)
   const begun = buy(front, slow.page)
   await slow.asked

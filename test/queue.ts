@@ -1,7 +1,7 @@
 // The queue worked by hand: one pass does every job that is there, as if all the time had gone by that any of them waits.
 import { Logger, runOnce } from 'graphile-worker'
 import { openQueuePool } from '../server/db/queue.ts'
-import { openCourier } from '../workers/alerts/courier.ts'
+import { BOUNDS, openCourier } from '../workers/alerts/courier.ts'
 import type { Work } from '../workers/context.ts'
 import { buildTasks } from '../workers/tasks.ts'
 
@@ -11,27 +11,33 @@ export interface Queue extends AsyncDisposable {
    * sent, whether a job woke their courier or not; retries of alerts come when the outbox says so.
    */
   pass(): Promise<number>
+  /** Does the jobs that are due, and no others. */
+  work(): Promise<void>
   /** Passes until no job is left that would still be tried. */
   drain(): Promise<void>
 }
 
 const CONCURRENCY = 4
+/** A machine under load makes no receiver slow. */
+export const PATIENT = { ...BOUNDS, slowMs: 60_000 }
 
 export function openQueue(work: Work): Queue {
   const pool = openQueuePool(work.databaseUrl, CONCURRENCY + 2, () => {})
-  const courier = openCourier(work)
+  const courier = openCourier(work, PATIENT)
   const taskList = buildTasks(work, courier)
   const logger = new Logger(() => () => {})
+  const runDue = () => runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
   const pass = async () => {
     const { rowCount } = await pool.query(`
       update graphile_worker._private_jobs set run_at = now() where locked_at is null and attempts < max_attempts`)
-    if (rowCount) await runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
+    if (rowCount) await runDue()
     courier.wake()
     await courier.idle()
     return rowCount ?? 0
   }
   return {
     pass,
+    work: runDue,
     async drain() {
       while (await pass());
     },

@@ -24,6 +24,8 @@ export interface Site extends AsyncDisposable {
 }
 
 export const SITE_NAME = 'site.test'
+/** Another host, with the same pages. */
+export const OTHER_NAME = 'other.test'
 /** Leads to the same server, whose certificate does not hold this name. */
 export const FALSE_NAME = 'false.test'
 
@@ -31,7 +33,7 @@ export async function openSite(
   pages: Record<string, string | Page | (() => Page | Promise<Page>)> = {},
 ): Promise<Site> {
   const ca = await makeCa()
-  const certificate = await makeCertificate(ca, [SITE_NAME])
+  const certificate = await makeCertificate(ca, [SITE_NAME, OTHER_NAME])
   const folder = await mkdtemp(join(tmpdir(), 'countersign-site-'))
   const caFile = join(folder, 'ca.pem')
   await writeFile(caFile, ca.cert)
@@ -50,7 +52,10 @@ export async function openSite(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
-    env: { FIXTURE_HOSTS: `${SITE_NAME}=127.0.0.1:${port},${FALSE_NAME}=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
+    env: {
+      FIXTURE_HOSTS: [SITE_NAME, OTHER_NAME, FALSE_NAME].map((name) => `${name}=127.0.0.1:${port}`).join(','),
+      FIXTURE_CA_FILE: caFile,
+    },
     pages: known,
     requests,
     url: (path) => `https://${SITE_NAME}${path}`,

@@ -3,14 +3,16 @@ import type { Core } from '../server/context.ts'
 import { openAnnouncements } from '../server/db/announcements.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
-import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/request.ts'
+import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
 import { chooseAssessor } from './assessment/choice.ts'
-import { gatedProcedure } from './assessment/page-quality.ts'
+import { gatedProcedure } from './assessment/procedure.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
-import { OBSERVATION_PROCEDURE } from './retrieval/observation.ts'
+import { type BodyMemory, buildBodyMemory } from './retrieval/memory.ts'
 import { postgresObservations } from './retrieval/observation-store-postgres.ts'
 import { redisObservations } from './retrieval/observation-store-redis.ts'
-import { buildOrigins, type Manners, type Origins } from './retrieval/origins.ts'
+import { buildOrigins, type Origins, type Politeness } from './retrieval/origins.ts'
+import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
+import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
 import { openThreads, type Threads } from './threads.ts'
 import type { Assessor } from './verify.ts'
 
@@ -19,38 +21,67 @@ export interface Work extends Core {
   outbound: Outbound
   cache: ObservationCache
   origins: Origins
+  /** Bounds the page bodies in memory. */
+  bodies: BodyMemory
+  slowFetches: SlowFetches
   assessor: Assessor
   steps: Steps
   announcements: Batcher<string, void>
+  /** Seconds that a settlement takes as a rule; a result is so much older when it is served. */
+  settleSeconds: number
   /** The `methodology_version` of the results made here. */
   methodology: string
 }
 
 const MAX_STEPS = 128
+/** Page bodies of all fetches of a process: some two dozen of the largest size. */
+const BODY_BYTES = 96 * 1024 * 1024
+/** Two blocks of the slower chain. */
+const LIVE_SETTLE_SECONDS = 4
 
-export async function openWork(core: Core, overrides: { assessor?: Assessor; manners?: Manners } = {}): Promise<Work> {
+/** What tests put in the place of the real thing. */
+export interface WorkOverrides {
+  assessor?: Assessor
+  politeness?: Politeness
+  /** Milliseconds after which a fetch leaves its job. */
+  slowMs?: number
+}
+
+export async function openWork(core: Core, overrides: WorkOverrides = {}): Promise<Work> {
   await using opened = new AsyncDisposableStack()
   const threads = opened.use(openThreads({ onLoss: (error) => core.log.error({ event: 'thread_lost', err: error }) }))
   const outbound = opened.use(
     openOutbound({ fixtures: core.config.fixtures, userAgent: userAgent(core.config.baseUrl) }),
   )
   const store = core.redis ? redisObservations(core.redis) : postgresObservations(core.db)
-  const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log })
+  const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log, now: core.now })
   const assessor = overrides.assessor ?? chooseAssessor(core, threads)
   const steps = opened.use(
     openBatcher<Step, StepOutcome>((batch) => writeSteps(core.db, batch), { batch: MAX_STEPS, queue: 4096 }),
   )
   const announcements = opened.use(openAnnouncements(core.db, core.log))
+  const origins = opened.use(buildOrigins(core.db, { politeness: overrides.politeness, log: core.log }))
+  const slowFetches = opened.use(
+    openSlowFetches({
+      db: core.db,
+      log: core.log,
+      room: core.config.workerFetches,
+      ...(overrides.slowMs !== undefined && { slowMs: overrides.slowMs }),
+    }),
+  )
   const closing = opened.move()
   return {
     ...core,
     threads,
     outbound,
     cache,
-    origins: buildOrigins(core.db, overrides.manners),
+    origins,
+    bodies: buildBodyMemory(BODY_BYTES),
+    slowFetches,
     assessor,
     steps,
     announcements,
+    settleSeconds: core.config.paymentMode === 'offline' ? 0 : LIVE_SETTLE_SECONDS,
     methodology: `${OBSERVATION_PROCEDURE} ${gatedProcedure(assessor.procedure)}`,
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

@@ -2,6 +2,7 @@
 import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
 import { runProcess } from '../server/process.ts'
+import { describeAssessment } from '../server/verification/offer.ts'
 import { openWork } from './context.ts'
 import { openRunner } from './runner.ts'
 
@@ -11,6 +12,11 @@ await runProcess(async (opened) => {
   const core = opened.use(await openCore(config, config.databaseUrl))
   const work = opened.use(await openWork(core))
   const runner = opened.use(await openRunner(work))
-  core.log.info({ event: 'worker_started', concurrency: config.workerConcurrency, methodology: work.methodology })
+  core.log.info({
+    event: 'worker_started',
+    concurrency: config.workerConcurrency,
+    methodology: work.methodology,
+    assessment: describeAssessment(config),
+  })
   return { log: core.log, died: runner.died }
 })

@@ -65,7 +65,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   opened.defer(async () => {
     stopping = true
     // Side by side: each may take as long as the process has left.
-    await Promise.all([drain(runner, work.log), courier[Symbol.asyncDispose]()])
+    await Promise.all([drain(runner, work.log), work.slowFetches.drain(), courier[Symbol.asyncDispose]()])
   })
   const scanner = opened.use(openScanner(work))
   const died = Promise.race([queueDied, scanner.died])

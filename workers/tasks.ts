@@ -11,7 +11,7 @@ import { checkCitation } from './citations/check.ts'
 import type { Work } from './context.ts'
 import { KEEP_SECONDS } from './retrieval/cache.ts'
 import { forgetObservations } from './retrieval/observation-store-postgres.ts'
-import { forgetOrigins } from './retrieval/origins.ts'
+import { forgetOrigins, recallLines } from './retrieval/origins.ts'
 import { sweepRequests } from './sweep.ts'
 import { verifyRequest } from './verify.ts'
 
@@ -22,8 +22,9 @@ export function buildTasks(work: Work, courier: Courier): TaskList {
     verify_request: (payload, { job, abortSignal }) =>
       verifyRequest(payload, work, {
         signal: abortSignal ?? new AbortController().signal,
-        last: job.attempts >= job.max_attempts,
+        attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
       }),
+    wake_origin: ({ line }) => work.origins.wake(line),
     deliver_alerts: async () => courier.wake(),
     check_citation: (payload, { abortSignal }) =>
       checkCitation(payload, work, abortSignal ?? new AbortController().signal),
@@ -33,6 +34,7 @@ export function buildTasks(work: Work, courier: Courier): TaskList {
     },
     sweep_requests: async () => {
       await sweepRequests(work)
+      await recallLines(work.db, work.origins)
       await recallAlerts(work.db)
     },
     prune_requests: async () => {

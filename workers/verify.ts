@@ -3,33 +3,31 @@
 // state and carries on; the attempt token keeps a worker that was wrongly thought dead from committing anything.
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { enqueue, type Payload } from '../server/db/jobs.ts'
+import type { Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
-import { openPayload } from '../server/payments/seal.ts'
-import type { OfferedPayment, SettlementIntent, SettlementOutcome } from '../server/payments/x402.ts'
 import { jobOf } from '../server/verification/admission.ts'
 import { type Assessment, assessment as assessmentShape } from '../server/verification/assessment.ts'
 import { completeRequest } from '../server/verification/completion.ts'
 import type { Observation } from '../server/verification/observation.ts'
 import {
-  advance,
   claimRequest,
   Fenced,
   failRequest,
-  holdsRequest,
-  noteIntent,
-  releasePayment,
   requestErrorOf,
-  TransactionTakenError,
+  type StoredObservation,
   type WorkingRequest,
 } from '../server/verification/request.ts'
 import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/verification/result.ts'
+import { advance } from '../server/verification/steps.ts'
 import { AssessorBusy } from './assessment/circuit.ts'
-import { gatedProcedure, judgePage } from './assessment/page-quality.ts'
+import { judgePage } from './assessment/page-quality.ts'
+import { gatedProcedure } from './assessment/procedure.ts'
 import type { Work } from './context.ts'
 import { observeSource } from './retrieval/observation.ts'
-import { OriginBusy } from './retrieval/origins.ts'
+import { describeAsked, OriginBusyError } from './retrieval/origins.ts'
+import { intend, PERSIST_SECONDS, settle } from './settlement.ts'
+import { inSeconds, snooze } from './snooze.ts'
 
 export interface AssessmentTask {
   claim: string
@@ -56,38 +54,103 @@ export interface Assessor {
 export interface Turn {
   /** Aborts when the process is to stop; the request is then handed back, not failed. */
   signal: AbortSignal
-  /** No further attempt follows this one. */
-  last: boolean
+  /** Attempts that may follow this one; with 0 it is the last. */
+  attemptsLeft: number
 }
 
 export async function verifyRequest({ request_id }: Payload<'verify_request'>, work: Work, turn: Turn): Promise<void> {
-  let request = await claimRequest(work.db, request_id, randomUUID())
+  let request: WorkingRequest | null = await claimRequest(work.db, request_id, randomUUID())
   if (!request) return
-  const held = request
+  const begun = request.state === 'settling'
+  let held = request
   try {
-    if (request.state === 'accepted') request = await timed(work, 'observe', observe(request, work, turn))
-    if (request.state === 'observed') request = await timed(work, 'assess', assess(request, work, turn))
-    const begun = request.state === 'settling'
-    if (request.state === 'assessed') request = await timed(work, 'intend', intend(request, work))
-    if (request.state === 'settling') request = await timed(work, 'settle', settle(request, work, { begun }))
+    while (request && needsWork(request, work)) {
+      held = request
+      const isToBeRead: boolean = request.state === 'accepted' || isOutdated(request, work)
+      request = isToBeRead
+        ? await timed(work, 'observe', observe(request, work, turn))
+        : await timed(work, 'assess', assess(request, work, turn))
+    }
+    held = request ?? held
+    if (request?.state === 'assessed') request = await timed(work, 'intend', intend(request, work))
+    held = request ?? held
+    if (request?.state === 'settling') request = await timed(work, 'settle', settle(request, work, { begun }))
+    held = request ?? held
     if (request?.state === 'settled') await timed(work, 'complete', complete(request, work))
   } catch (error) {
-    await conclude(error, request ?? held, work, turn)
+    await conclude(error, held, work, turn)
   }
 }
 
-async function observe(request: WorkingRequest, work: Work, { signal }: Turn): Promise<WorkingRequest> {
-  const { source_url, options } = request.body
-  const maxAge = options?.max_age_seconds ?? DEFAULT_MAX_AGE_SECONDS
-  const visit = () =>
-    work.origins.visit(new URL(source_url).origin, signal, () => observeSource(source_url, work, signal))
-  const { observation, hit } = await work.cache.observe(source_url, maxAge, visit, signal)
-  return advance(work.steps, request, 'observed', { stored: { observation, cache_hit: hit } })
+/** Whether anything is left to be done before money moves. */
+function needsWork(request: WorkingRequest, work: Work): boolean {
+  return request.state === 'accepted' || request.state === 'observed' || isOutdated(request, work)
+}
+
+/**
+ * Whether a shared observation has become older than the caller accepts, as it will be when the result is served: a request
+ * may have waited for its worker, for the model, or for a second payment. From the settlement on it stays what it is.
+ */
+function isOutdated({ state, stored, body }: WorkingRequest, work: Work): boolean {
+  if ((state !== 'observed' && state !== 'assessed') || !stored?.cache_hit) return false
+  const age = (work.now() - Date.parse(stored.observation.checked_at)) / 1000
+  // Ages are whole seconds, rounded down.
+  return age + work.settleSeconds >= maxAgeOf(body) + 1
+}
+
+function maxAgeOf({ options }: WorkingRequest['body']): number {
+  return options?.max_age_seconds ?? DEFAULT_MAX_AGE_SECONDS
+}
+
+/**
+ * Reads the page, or takes an observation that is young enough. An assessment is kept where the page still reads the same.
+ * Answers null when the source is slow: the fetch then goes on without this job (see slow-fetches.ts).
+ */
+async function observe(request: WorkingRequest, work: Work, turn: Turn): Promise<WorkingRequest | null> {
+  const looking = look(request, work, AbortSignal.any([turn.signal, work.slowFetches.closing]))
+  // The last attempt keeps its job: one that is made anew would have attempts again, and a page that kills its worker
+  // could kill all of them.
+  if (turn.attemptsLeft === 0 || (await work.slowFetches.isQuick(looking)))
+    return noteObserved(request, await looking, work)
+  // Until it is awaited again, a rejection has no other listener.
+  looking.catch(() => {})
+  await work.slowFetches.keep(request, turn.attemptsLeft, async (settle) => {
+    try {
+      const observed = await noteObserved(request, await looking, work)
+      await settle()
+      await snooze(observed, work, { seconds: 0 })
+    } catch (error) {
+      await settle()
+      await conclude(error, request, work, { ...turn, attemptsLeft: 0 })
+    }
+  })
+  return null
+}
+
+/** Throws OriginBusyError when it is not this request's turn. */
+async function look({ id, state, body }: WorkingRequest, work: Work, signal: AbortSignal): Promise<StoredObservation> {
+  const visit = () => observeSource(body.source_url, work, signal, jobOf(id).key)
+  // What has grown too old once is read from the source: another shared one could be too old again when it is needed.
+  const maxAge = state === 'accepted' ? maxAgeOf(body) : 0
+  const { observation, hit } = await work.cache.observe(body.source_url, maxAge, visit, signal)
+  return { observation, cache_hit: hit }
+}
+
+function noteObserved(request: WorkingRequest, stored: StoredObservation, work: Work): Promise<WorkingRequest> {
+  const digests = ({ observation }: StoredObservation) => [
+    observation.source.content_sha256,
+    observation.source.text_sha256,
+  ]
+  const isSame = request.stored !== null && isDeepStrictEqual(digests(request.stored), digests(stored))
+  return advance(work.steps, request, isSame && request.assessment ? 'assessed' : 'observed', { stored })
 }
 
 async function assess(request: WorkingRequest, work: Work, { signal }: Turn): Promise<WorkingRequest> {
   if (!request.stored) throw new Error(`request ${request.id} was not observed`)
-  const { observation } = request.stored
+  return advance(work.steps, request, 'assessed', { assessment: await judge(request, request.stored, work, signal) })
+}
+
+async function judge(request: WorkingRequest, { observation }: StoredObservation, work: Work, signal: AbortSignal) {
   const { claim } = request.body
   const doubts = judgePage(claim, observation)
   const until = (request.payment.valid_before - MIN_VALIDITY_SECONDS) * 1000
@@ -99,84 +162,14 @@ async function assess(request: WorkingRequest, work: Work, { signal }: Turn): Pr
   })
   const problem = inconsistency(verdict)
   if (problem) throw new Error(`the assessor broke a rule of the interface: ${problem}`)
-  return advance(work.steps, request, 'assessed', { assessment: verdict })
-}
-
-/** Committed before the facilitator is called: from here on the authorization may be out of our hands. */
-async function intend(request: WorkingRequest, work: Work): Promise<WorkingRequest> {
-  const intent = await work.facilitator.prepare(openOffer(request, work))
-  return advance(work.steps, request, 'settling', { intent })
-}
-
-/**
- * A settlement that was `begun` by an attempt before this one may have been made already, so it is looked for first; it is
- * asked for again, with the same authorization, only where it was not made and still can be.
- * A crash after the facilitator answered and before the commit: the next attempt looks, and finds the same.
- * Answers null when the outcome is open; the request then waits in the queue.
- */
-async function settle(request: WorkingRequest, work: Work, { begun }: { begun: boolean }) {
-  if (!request.intent) throw new Error(`request ${request.id} is settling without intent`)
-  const offer = openOffer(request, work)
-  const found = begun ? await work.facilitator.resolve(offer, request.intent) : { kind: 'open' as const }
-  const outcome = found.kind === 'open' ? await work.facilitator.settle(offer, request.intent) : found
-  work.metrics.settlements.inc({ outcome: outcome.kind })
-  if (outcome.kind === 'paid') return book(request, work, outcome)
-  if (outcome.kind === 'unknown') await snooze(request, work, outcome.retryAfterSeconds, outcome.intent)
-  else await release(request, work, outcome.reason)
-  work.log.warn({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
-  return null
-}
-
-/**
- * Answers null when the transaction has paid for another request. The request is then neither completed
- * nor offered for payment again: it stays in `settling`, on the operator's list, until the chain shows what became of it.
- */
-async function book(request: WorkingRequest, work: Work, paid: Extract<SettlementOutcome, { kind: 'paid' }>) {
-  const { payment, response, proof, logIndex } = paid
-  const settlement = { payment, response: { ...response }, proof, log_index: logIndex }
-  try {
-    return { ...(await advance(work.steps, request, 'settled', { settlement })), payment_sealed: null }
-  } catch (error) {
-    if (!(error instanceof TransactionTakenError)) throw error
-    const { network, transaction } = payment
-    work.log.error({ event: 'transaction_taken', request_id: request.id, network, transaction, proof })
-    const { intent } = request
-    const denied = intent && { ...intent, denied_at: intent.denied_at ?? Math.floor(Date.now() / 1000) }
-    await snooze(request, work, PERSIST_SECONDS, denied)
-    return null
-  }
-}
-
-function openOffer(request: WorkingRequest, work: Work): OfferedPayment {
-  if (!request.payment_sealed) throw new Error(`request ${request.id} holds no payment`)
-  return { payload: openPayload(work.secrets.payload, request.id, request.payment_sealed), bound: request.payment }
+  return verdict
 }
 
 async function complete(request: WorkingRequest, work: Work) {
-  await completeRequest(work.chain, request, new Date())
+  await completeRequest(work.chain, request, new Date(work.now()))
   work.metrics.moves.inc({ state: 'completed' })
   await work.announcements.add(request.id)
 }
-
-async function release(request: WorkingRequest, work: Work, reason: string) {
-  const { quoteTtlSeconds } = work.config
-  await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds }))
-  work.metrics.moves.inc({ state: 'unpaid' })
-  await work.announcements.add(request.id)
-}
-
-/** The running job row is given up and a fresh one takes its place: no attempt is spent, no backoff applies. */
-async function snooze(request: WorkingRequest, work: Work, seconds: number, intent?: SettlementIntent | null) {
-  const runAt = new Date(Date.now() + seconds * 1000)
-  await transact(work.db, async (tx) => {
-    if (!(await holdsRequest(tx, request))) return
-    if (intent && !isDeepStrictEqual(intent, request.intent)) await noteIntent(tx, request, intent)
-    await enqueue(tx, [{ name: 'verify_request', payload: { request_id: request.id }, ...jobOf(request.id), runAt }])
-  })
-}
-
-/** Seconds until a settled or settling request is taken up again after its attempts ran out. It is never given up. */
-const PERSIST_SECONDS = 60
 
 /** What a thrown value means for the request; whatever is left to the queue is thrown on. */
 async function conclude(error: unknown, request: WorkingRequest, work: Work, turn: Turn): Promise<void> {
@@ -184,29 +177,59 @@ async function conclude(error: unknown, request: WorkingRequest, work: Work, tur
     work.log.info({ event: 'fenced', request_id: request.id, message: error.message })
     return
   }
-  if (turn.signal.aborted) return snooze(request, work, 0)
-  if (error instanceof OriginBusy || error instanceof AssessorBusy) return queueUp(error, request, work)
+  if (turn.signal.aborted || work.slowFetches.closing.aborted) return snooze(request, work, { seconds: 0 })
+  if (error instanceof OriginBusyError) return standInLine(error, request, work)
+  if (error instanceof AssessorBusy) return awaitModel(error, request, work)
   const mayFail = request.state === 'accepted' || request.state === 'observed' || request.state === 'assessed'
   if (mayFail && error instanceof AppError) return fail(request, work, error)
   work.log.error({ event: 'verification_error', request_id: request.id, state: request.state, err: error })
-  if (!turn.last) throw error
+  if (turn.attemptsLeft > 0) throw error
   if (mayFail) return fail(request, work, new AppError('execution_failed', 'The work could not be done.'))
-  return snooze(request, work, PERSIST_SECONDS)
+  return snooze(request, work, { seconds: PERSIST_SECONDS })
 }
 
 /** Validity that must be left of the payment when the work begins. */
 const MIN_VALIDITY_SECONDS = 60
 
-/** Waits in the queue for the source's turn or the assessor, as long as the payment would still hold afterwards. */
-async function queueUp(busy: OriginBusy | AssessorBusy, request: WorkingRequest, work: Work): Promise<void> {
-  work.log.info({ event: 'put_off', request_id: request.id, reason: busy.name, seconds: busy.retryAfterSeconds })
-  const left = request.payment.valid_before - Date.now() / 1000
-  if (left - busy.retryAfterSeconds > MIN_VALIDITY_SECONDS) return snooze(request, work, busy.retryAfterSeconds)
-  return fail(request, work, busy instanceof OriginBusy ? tooBusy(busy) : new AppError('assessment_failed', NO_MODEL))
+/** Seconds until the payment is too short for the work that is left. */
+function secondsLeft({ payment }: WorkingRequest): number {
+  return payment.valid_before - Date.now() / 1000 - MIN_VALIDITY_SECONDS
 }
 
-function tooBusy({ cause }: OriginBusy): AppError {
-  return cause instanceof AppError ? cause : new AppError('source_timeout', 'The source is asked by too many at once.')
+/** A job in a line is woken when its turn is free. Should that wake be lost, it looks for itself this much later. */
+const LOOK_SECONDS = 60
+
+/** Waits in the line of the origin, for as long as the payment would still hold afterwards. */
+async function standInLine(busy: OriginBusyError, request: WorkingRequest, work: Work): Promise<void> {
+  const { asked, retryAfterSeconds } = busy
+  work.log.info({ event: 'put_off', request_id: request.id, reason: busy.name, seconds: retryAfterSeconds, asked })
+  const left = secondsLeft(request)
+  if (left <= (asked ? retryAfterSeconds : 0))
+    return fail(request, work, new AppError('source_rate_limited', tooLong(busy)))
+  const host = new URL(request.body.source_url).hostname
+  const seconds = Math.min(left, asked ? Math.max(retryAfterSeconds, LOOK_SECONDS) : LOOK_SECONDS)
+  const waiting = {
+    for: 'origin' as const,
+    until: inSeconds(retryAfterSeconds),
+    host: asked?.host ?? host,
+    ...(asked && { asked_seconds: asked.seconds }),
+  }
+  await snooze(request, work, { seconds, waiting, line: busy })
+  await work.origins.wake(busy.line)
+}
+
+function tooLong({ asked }: OriginBusyError): string {
+  if (!asked) return 'More requests wait for this host than can be made before the payment runs out.'
+  return `${describeAsked(asked)} The payment does not hold that long.`
+}
+
+/** Waits for the model, for as long as the payment would still hold afterwards. */
+async function awaitModel(busy: AssessorBusy, request: WorkingRequest, work: Work): Promise<void> {
+  const { retryAfterSeconds: seconds } = busy
+  work.log.info({ event: 'put_off', request_id: request.id, reason: busy.name, seconds })
+  if (secondsLeft(request) > seconds)
+    return snooze(request, work, { seconds, waiting: { for: 'model', until: inSeconds(seconds) } })
+  return fail(request, work, new AppError('assessment_failed', NO_MODEL))
 }
 
 const NO_MODEL = 'The assessing model did not answer while the payment held. Nothing was charged.'

@@ -1,7 +1,8 @@
-// Alerts as their account sees them: what was told, whether it arrived, and how each attempt ended.
+// Alerts as their account sees them: what was sent, whether it arrived, and how each attempt ended.
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
+import { MAX_ATTEMPTS_KEPT } from './dispatch.ts'
 import { ALERT_ID, ALERT_TYPES } from './format.ts'
 import { wakeDelivery } from './outbox.ts'
 import { WEBHOOK_STATES } from './webhooks.ts'
@@ -35,8 +36,6 @@ export type AlertRecord = z.output<typeof alertRecord>
 const moment = (column: string) =>
   sql.fragment`to_char(${sql.identifier([column])} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-const MAX_ATTEMPTS_SHOWN = 50
-
 const columns = sql.fragment`
   id, type, event_seq, serial, state, ${moment('created_at')} created_at, ${moment('next_attempt_at')} next_attempt_at,
   ${moment('settled_at')} settled_at, body,
@@ -44,7 +43,7 @@ const columns = sql.fragment`
     select json_agg(json_build_object('attempt', attempt, 'at', at, 'ms', ms, 'status', status, 'error', error)
                     order by attempt)
     from (select attempt, ${moment('at')} at, ms, status, error from alert_attempts
-          where alert_id = alerts.id order by attempt desc limit ${MAX_ATTEMPTS_SHOWN}) latest
+          where alert_id = alerts.id order by attempt desc limit ${MAX_ATTEMPTS_KEPT}) latest
   ), '[]'::json) attempts`
 
 /** Newest first. @param before only alerts with a lower `event_seq` */

@@ -1,9 +1,9 @@
-// Who sends what next. A courier takes one alert with the right to send at its webhook for a while, sends it, and settles
-// what became of it. Nobody else sends there meanwhile, and the next alert is not taken before this one is delivered or
-// given up.
+// Claims on due alerts. A courier claims one alert together with the sole right to send at its webhook, sends it, and
+// settles what became of it. No other courier sends at that webhook meanwhile, and its next alert is not claimed before this
+// one is delivered or given up.
 //
-// A crash after the taking leaves the right to run out: LEASE_SECONDS later another courier takes the same alert. The first
-// one, if it was only slow, finds that the right is no longer its own and settles nothing.
+// After a crash the right to send runs out: LEASE_SECONDS later another courier claims the same alert. A courier that was
+// only slow finds that the right is no longer its own, and settles nothing.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Core } from '../context.ts'
@@ -11,17 +11,22 @@ import { nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 import { WEBHOOK_STATES } from './webhooks.ts'
 
-/** Longer than an attempt may take, with time to say what became of it. */
+/** Longer than an attempt may take, with time to settle it. */
 export const LEASE_SECONDS = 20
 
 const takenWebhook = z.object({
   id: z.string(),
   url: z.string(),
-  host: z.string(),
+  account_id: z.string(),
+  /** Registrable domain of the host. */
+  domain: z.string(),
   state: z.enum(WEBHOOK_STATES),
+  /** An attempt was made at this host before. */
+  tried: z.boolean(),
+  /** The last attempt failed or took long. */
   slow: z.boolean(),
   secret_version: z.number(),
-  /** So many secrets before it sign too. */
+  /** How many secrets before that version sign too. */
   old_secrets: z.number(),
 })
 
@@ -30,7 +35,7 @@ const takenAlert = z.object({
   type: z.string(),
   event_seq: z.number(),
   body: z.string(),
-  /** False for one that is settled, and sent once more because its account asked for it. */
+  /** False for a settled alert that is sent once more because its account asked for it. */
   pending: z.boolean(),
   attempts: z.number(),
   age_seconds: z.number(),
@@ -38,29 +43,44 @@ const takenAlert = z.object({
 })
 
 export interface Taken {
-  /** The right to send. */
+  /** Identifies the right to send. */
   sender: string
   webhook: z.output<typeof takenWebhook>
   alert: Omit<z.output<typeof takenAlert>, 'due'>
 }
 
-/** What the asking courier has no room for. */
-export interface Room {
-  /** No more to these hosts. */
-  fullHosts: readonly string[]
-  /** Whether there is room for a slow webhook. */
-  slow: boolean
+/** Bounds that a courier has reached: `all` admit no further send, `unproved` none to a receiver that is not proved. */
+export interface Reached {
+  all: readonly string[]
+  unproved: readonly string[]
 }
 
-/** The alert that is due for longest, of the webhooks nobody sends at and there is room for. Null: there is none. */
+/** What the asking courier has room for. A receiver is proved when its last attempt was answered well and in time. */
+export interface Room {
+  proved: boolean
+  untried: boolean
+  slow: boolean
+  /** Ids of accounts. */
+  accounts: Reached
+  /** Registrable domains. */
+  domains: Reached
+  /** Ids of accounts that are served only when no other account has an alert due. */
+  behind: readonly string[]
+}
+
+/** The alert that is due for longest, of the webhooks without a sender that there is room for; null when there is none. */
 export async function takeAlert({ db, log }: Pick<Core, 'db' | 'log'>, room: Room): Promise<Taken | null> {
+  if (!room.proved && !room.untried && !room.slow) return null
+  const inFront = { ...room, accounts: { ...room.accounts, all: [...room.accounts.all, ...room.behind] } }
   for (;;) {
-    const taken = await transact(db, (tx) => takeAtOneWebhook(tx, room, log))
+    const taken =
+      (await transact(db, (tx) => takeAtOneWebhook(tx, inFront, log))) ??
+      (room.behind.length > 0 ? await transact(db, (tx) => takeAtOneWebhook(tx, room, log)) : null)
     if (taken !== 'not due') return taken
   }
 }
 
-/** `not due`: what made the webhook seem due waits behind another alert, and does not seem so any more. */
+/** `not due`: the alert that was due waits behind another one of its webhook; it has been parked. */
 async function takeAtOneWebhook(tx: Tx, room: Room, log: Logger): Promise<Taken | null | 'not due'> {
   const webhook = await lockWebhook(tx, room)
   if (!webhook) return null
@@ -76,19 +96,25 @@ async function takeAtOneWebhook(tx: Tx, room: Room, log: Logger): Promise<Taken 
   return { sender, webhook, alert }
 }
 
-function lockWebhook(tx: Tx, { fullHosts, slow }: Room) {
+function lockWebhook(tx: Tx, { proved, untried, slow, accounts, domains }: Room) {
+  const ids = (values: readonly string[]) => sql.array([...values], 'uuid')
+  const names = (values: readonly string[]) => sql.array([...values], 'text')
   return tx.maybeOne(sql.prepared('lock_due_webhook', takenWebhook)`
-    select w.id::text, w.url, w.host, w.state, w.slow, w.secret_version,
-           case when w.old_secrets_until > now() then w.old_secrets else 0 end old_secrets
+    select w.id::text, w.url, w.account_id::text, coalesce(w.domain, w.host) as "domain", w.state, w.tried, w.slow,
+           w.secret_version, case when w.old_secrets_until > now() then w.old_secrets else 0 end old_secrets
     from alerts a join webhooks w on w.id = a.webhook_id
     where a.next_attempt_at <= now() and (w.sending_until is null or w.sending_until < now())
-      and w.host <> all(${sql.array([...fullHosts], 'text')}) and (${slow} or not w.slow)
+      and w.account_id <> all(${ids(accounts.all)}) and coalesce(w.domain, w.host) <> all(${names(domains.all)})
+      and case when w.tried and not w.slow then ${proved}::boolean
+               else case when w.slow then ${slow}::boolean else ${untried}::boolean end
+                    and w.account_id <> all(${ids(accounts.unproved)})
+                    and coalesce(w.domain, w.host) <> all(${names(domains.unproved)}) end
     order by a.next_attempt_at limit 1
-    -- Not "for update": with that, nobody could insert an alert meanwhile.
+    -- Not "for update": with that, no alert could be inserted meanwhile.
     for no key update of w skip locked`)
 }
 
-/** Only the first pending alert has a time: those behind it would only be looked at in vain. */
+/** Leaves a time to the first pending alert only: the others wait for it. */
 async function parkFollowers(tx: Tx, webhookId: string) {
   await tx.query(sql.prepared('park_alerts', nothing)`
     update alerts set next_attempt_at = null
@@ -115,7 +141,7 @@ export interface Attempt {
   error: string | null
 }
 
-/** What an attempt means for the alert and its webhook. */
+/** The consequence of an attempt for the alert and its webhook. */
 export type Verdict =
   | { outcome: 'delivered'; disable: boolean }
   | { outcome: 'retry'; seconds: number }
@@ -123,14 +149,14 @@ export type Verdict =
   /** The receiver wants no more. */
   | { outcome: 'unwanted' }
 
-/** The right to send had gone to another. */
-export class Overtaken extends Error {
-  override name = 'Overtaken'
+/** The right to send belongs to another courier by now. */
+export class OvertakenError extends Error {
+  override name = 'OvertakenError'
 }
 
 /**
- * Keeps the attempt and does what it means, in one transaction; the right to send ends with it.
- * @param slow whether the webhook is to wait among the slow ones from now on. Throws Overtaken.
+ * Records the attempt and its consequence and gives back the right to send, in one transaction. Throws OvertakenError.
+ * @param slow whether the attempt failed or took long
  */
 export function settleAttempt(
   { db, log }: Pick<Core, 'db' | 'log'>,
@@ -154,22 +180,28 @@ function isDisabling(verdict: Verdict): boolean {
 async function releaseWebhook(tx: Tx, { webhook, sender, alert }: Taken, verdict: Verdict, slow: boolean) {
   const givenUp = verdict.outcome === 'given up' && alert.pending
   const { rowCount } = await tx.query(sql.prepared('release_webhook', nothing)`
-    update webhooks set sender = null, sending_until = null, slow = ${slow},
+    update webhooks set sender = null, sending_until = null, tried = true, slow = ${slow},
       state = case when ${isDisabling(verdict)} or state = 'disabled' then 'disabled'
                    when ${verdict.outcome === 'delivered'} then 'active'
                    when ${givenUp} then 'failing'
                    else state end
     where id = ${webhook.id} and sender = ${sender}`)
-  if (rowCount === 0) throw new Overtaken(`another sends at webhook ${webhook.id}`)
+  if (rowCount === 0) throw new OvertakenError(`another courier sends at webhook ${webhook.id}`)
 }
+
+/** Attempts kept of one alert: it can be sent again without end, by redelivery. */
+export const MAX_ATTEMPTS_KEPT = 50
 
 async function insertAttempt(tx: Tx, { alert }: Taken, { atMs, ms, status, error }: Attempt) {
   await tx.query(sql.prepared('insert_alert_attempt', nothing)`
     insert into alert_attempts (alert_id, attempt, at, ms, status, error)
     values (${alert.id}, ${alert.attempts + 1}, to_timestamp(${atMs} / 1000.0::float8), ${ms}, ${status}, ${error})`)
+  if (alert.attempts < MAX_ATTEMPTS_KEPT) return
+  await tx.query(sql.prepared('forget_alert_attempts', nothing)`
+    delete from alert_attempts where alert_id = ${alert.id} and attempt <= ${alert.attempts + 1 - MAX_ATTEMPTS_KEPT}`)
 }
 
-/** A settled alert that is sent once more is tried once, and stays what it was unless it is delivered. */
+/** A settled alert that is sent once more is tried once, and its state changes only if it is delivered. */
 async function moveAlert(tx: Tx, { alert }: Taken, verdict: Verdict) {
   const retry = verdict.outcome === 'retry' ? verdict.seconds : null
   const state = alert.pending || verdict.outcome === 'delivered' ? STATE_AFTER[verdict.outcome] : null
@@ -194,7 +226,7 @@ async function discardPending(tx: Tx, webhookId: string, log: Logger) {
   if (rowCount > 0) log.warn({ event: 'alerts_discarded', webhook_id: webhookId, alerts: rowCount })
 }
 
-/** The next pending alert takes its turn at once, unless it has a time of its own. */
+/** Makes the next pending alert due now, unless it has a time of its own. */
 async function callNext(tx: Tx, webhookId: string) {
   await tx.query(sql.prepared('call_next_alert', nothing)`
     update alerts set next_attempt_at = now()

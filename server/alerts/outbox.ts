@@ -1,5 +1,5 @@
-// Alerts on their way. A row is written in the transaction of what it tells, so none is lost and none is made up; from then
-// on it is sent until the receiver has it or the schedule is over. Delivery is at least once.
+// The outbox of alerts. An alert is stored in the transaction of the change it reports, so none is lost and none is made up;
+// then it is sent until the receiver has accepted it or the schedule is over. Delivery is at least once.
 import { z } from 'zod'
 import { enqueue } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
@@ -30,21 +30,29 @@ export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise
   await wakeDelivery(tx, [...new Set(alerts.map((alert) => alert.webhookId))])
 }
 
-/** Alerts that only try a webhook are not piled up where nobody fetches them. */
-const MAX_WAITING = 20
+/**
+ * Alerts that wait at one webhook at most. When so many wait, no test alert is made, and an outage is alerted later; only
+ * the end of an outage that was alerted is added all the same. As an account has so many watchdogs and citation watches as
+ * its tier allows, this bounds what waits for the account too.
+ */
+export const MAX_WAITING = 20
 
-/** Throws AppError `rate_limited` while so many alerts wait at a webhook that it is not to be tried with another. */
+/** Whether another alert may wait at a webhook. @param webhookId an expression */
+export const hasRoom = (webhookId: ReturnType<typeof sql.fragment>) => sql.fragment`
+  ((select count(*) from (select from alerts a where a.webhook_id = ${webhookId} and a.state = 'pending'
+                          order by a.event_seq limit ${MAX_WAITING}) waiting) < ${MAX_WAITING})`
+
+/** Throws AppError `rate_limited` when no test alert may wait at a webhook. */
 export async function requireRoom(db: Tx | Database, webhookId: string): Promise<void> {
-  const waiting = await db.oneFirst(sql.type(z.object({ n: z.number() }))`
-    select count(*) n from (
-      select from alerts where webhook_id = ${webhookId} and state = 'pending' order by event_seq limit ${MAX_WAITING}) waiting`)
-  if (waiting < MAX_WAITING) return
+  const { room } = await db.one(sql.type(z.object({ room: z.boolean() }))`
+    select ${hasRoom(sql.fragment`${webhookId}::uuid`)} room`)
+  if (room) return
   throw new AppError('rate_limited', `${MAX_WAITING} alerts are waiting for this receiver already.`, {
     headers: { 'retry-after': '60' },
   })
 }
 
-/** A job is only a knock at the couriers' door. They look by themselves every second, so one that is lost costs that. */
+/** Wakes the couriers by a job. They look every second by themselves, so a lost job costs no more than that. */
 export function wakeDelivery(tx: Tx, webhookIds: readonly string[]): Promise<void> {
   return enqueue(
     tx,
@@ -52,10 +60,7 @@ export function wakeDelivery(tx: Tx, webhookIds: readonly string[]): Promise<voi
   )
 }
 
-/**
- * Puts alerts back before the couriers that nobody would look at again: the first one that waits at a webhook always has a
- * time, and one without could only be the work of a hand in the tables.
- */
+/** Repairs head-of-queue alerts without a due time, which only manual SQL can make. Answers how many. */
 export async function recallAlerts(db: Database): Promise<number> {
   const { rowCount } = await db.query(sql.type(nothing)`
     update alerts a set next_attempt_at = now()
@@ -68,11 +73,31 @@ export async function recallAlerts(db: Database): Promise<number> {
 /** Days for which settled alerts and their attempts are kept. Their receipts stay. */
 export const KEEP_DAYS = 90
 
-export async function pruneAlerts(db: Database): Promise<number> {
-  const { rowCount } = await db.query(sql.type(nothing)`
-    delete from alerts where id in (
-      select id from alerts
-      where settled_at < now() - ${KEEP_DAYS} * interval '1 day' and next_attempt_at is null
-      limit 1000 for update skip locked)`)
-  return rowCount
+const PRUNE_BATCH = 1000
+
+const prunable = sql.fragment`settled_at < now() - ${KEEP_DAYS} * interval '1 day' and next_attempt_at is null`
+
+/**
+ * Deletes settled alerts past KEEP_DAYS, their attempts, and counts of past days. Works in batches, each a transaction of
+ * its own, until none is left or the time is over. Answers how many alerts were deleted.
+ * @param budgetMs for all batches; a backlog beyond it is left to the next call
+ */
+export async function pruneAlerts(db: Database, budgetMs = 20_000): Promise<number> {
+  const until = performance.now() + budgetMs
+  await db.query(sql.type(nothing)`delete from alert_days where day < (now() at time zone 'utc')::date`)
+  let pruned = 0
+  for (;;) {
+    const { rowCount } = await db.query(sql.type(nothing)`
+      delete from alerts where id in (
+        select id from alerts where ${prunable} order by settled_at limit ${PRUNE_BATCH} for update skip locked)`)
+    pruned += rowCount
+    if (rowCount < PRUNE_BATCH || performance.now() > until) return pruned
+  }
+}
+
+/** By how many seconds the oldest settled alert has outlived KEEP_DAYS; 0 when pruning keeps up. */
+export function alertPruneLag(db: Database): Promise<number> {
+  return db.oneFirst(sql.type(z.object({ seconds: z.number() }))`
+    select greatest(extract(epoch from now() - min(settled_at)) - ${KEEP_DAYS * 86_400}, 0)::float8 seconds
+    from alerts where ${prunable}`)
 }

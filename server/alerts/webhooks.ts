@@ -1,9 +1,10 @@
-// Where alerts go. A webhook belongs to one watchdog or one citation watch and dies with it.
+// Where alerts go. A webhook belongs to one watchdog or one citation watch and is deleted with it.
 import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type Fixtures, parsePublicUrl } from '../outbound/url-policy.ts'
+import { registrableDomain } from '../outbound/registrable-domain.ts'
+import { type Fixtures, hostOf, parsePublicUrl } from '../outbound/url-policy.ts'
 import { wakeDelivery } from './outbox.ts'
 
 export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
@@ -24,17 +25,26 @@ export function readWebhookUrl(url: string, fixtures: Fixtures): string {
 /** @param url as `readWebhookUrl` gave it. Answers the webhook's id. */
 export async function insertWebhook(tx: Tx, accountId: string, url: string): Promise<string> {
   const id = randomUUID()
-  await tx.query(sql.type(nothing)`insert into webhooks (id, account_id, url) values (${id}, ${accountId}, ${url})`)
+  await tx.query(sql.type(nothing)`
+    insert into webhooks (id, account_id, url, domain) values (${id}, ${accountId}, ${url}, ${domainOf(url)})`)
   return id
 }
 
+function domainOf(url: string): string {
+  return registrableDomain(hostOf(new URL(url)))
+}
+
 /**
- * Another address, or the same one again: either way it is to be tried anew, at once with what waits. Who is sending to
- * the old address loses the right to say what became of it.
+ * Sets the address, which may be the one it has; what waits is tried at once. `tried` and `slow` belong to the host and are
+ * kept with it. An attempt under way at another URL loses its right to settle; because its outcome will not be recorded, a
+ * webhook that stays at the host counts as slow, or a receiver that hangs could avoid the mark by a PUT.
  */
 export async function updateWebhookUrl(tx: Tx, id: string, url: string): Promise<void> {
+  const { host } = new URL(url)
   await tx.query(sql.type(nothing)`
-    update webhooks set url = ${url}, state = 'active', slow = false,
+    update webhooks set url = ${url}, domain = ${domainOf(url)}, state = 'active',
+      tried = (tried or sender is not null) and host = ${host},
+      slow = (slow or (sender is not null and url <> ${url})) and host = ${host},
       sender = case when url = ${url} then sender end, sending_until = case when url = ${url} then sending_until end
     where id = ${id}`)
   await tx.query(sql.type(nothing)`
@@ -55,7 +65,7 @@ export function webhookSecret(root: KeyObject, id: string, version: number): str
 
 /** Hours for which the secrets before a new one go on signing beside it. */
 export const OVERLAP_HOURS = 24
-/** Somebody who rotates again and again, say for answers that got lost, still leaves the receiver's secret in force. */
+/** So many, that a caller who repeats a rotation because answers were lost does not end the secret its receiver has. */
 const MAX_OLD_SECRETS = 3
 
 const rotation = z.object({ secret_version: z.number(), old_secrets_until: z.string() })

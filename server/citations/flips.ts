@@ -1,10 +1,10 @@
-// What happens to a watched quote, told once: the change of state, its receipt, the alert and the job that sends it are one
-// transaction. Whoever finds the same change at the same time is refused, because the number of the event is taken.
-
+// Changes of a watched quote, each alerted once: the change of state, its receipt, the alert and the job that sends it are
+// one transaction. Of two checks that find the same change, the second is refused: the number of the event is taken.
 import { z } from 'zod'
 import { type Alert, type AlertType, makeAlertId, sealAlert, subjectOf } from '../alerts/format.ts'
-import { insertAlerts } from '../alerts/outbox.ts'
-import { column, sql, type Tx } from '../db/pool.ts'
+import { hasRoom, insertAlerts } from '../alerts/outbox.ts'
+import { countAlerts } from '../control/alert-days.ts'
+import { column, type Database, sql, type Tx } from '../db/pool.ts'
 import { type Companion, Refused } from '../receipts/chain.ts'
 import { sha256 } from '../receipts/format.ts'
 import { type Check, type CitationState, type CitationWatch, seenIn } from './watch.ts'
@@ -12,23 +12,52 @@ import { type Check, type CitationState, type CitationWatch, seenIn } from './wa
 interface Flip {
   watch: CitationWatch
   state: CitationState
-  /** Null for an alert that only tries the webhook. */
+  /** Null for a test alert. */
   check: { check: Check; failures: number; nextInSeconds: number } | null
   alertId: string
   alert: Alert
 }
 
-/** Another flip took the number, or the watch was changed or deleted. */
-export type FlipRefusal = 'overtaken'
+/** `overtaken`: another flip took the number, or the watch was changed or deleted. `daily_limit`: see countAlerts. */
+export type FlipRefusal = 'overtaken' | 'daily_limit'
+
+/**
+ * Changes of state of one watch that are alerted: so many at once, and one more an hour. A watch is checked hourly at most,
+ * unless its account asks for checks in between.
+ */
+export const FLIP_BURST = 12
+const FLIP_SPACING_SECONDS = 3600
+
+/**
+ * Whether a change of state may be alerted now. When not, the check is noted without it: the state stays what was alerted
+ * last, and the next check compares with that.
+ */
+export async function mayFlip(db: Database, watch: Pick<CitationWatch, 'id'>): Promise<boolean> {
+  const may = await db.maybeOneFirst(sql.prepared('may_citation_flip', z.object({ may: z.boolean() }))`
+    select coalesce(c.flips_full_at - ${(FLIP_BURST - 1) * FLIP_SPACING_SECONDS} * interval '1 second' <= now(), true)
+           and ${hasRoom(sql.fragment`c.webhook_id`)} may
+    from citation_watches c where c.id = ${watch.id}`)
+  return may ?? false
+}
 
 export const citationFlips: Companion<Flip, FlipRefusal> = {
   async admit(tx, flips) {
     const numbers = await lockNumbers(tx, flips)
-    return flips.map(({ watch, alert }) => {
-      if (numbers.get(keyOf(watch)) !== alert.data.event_seq - 1) return new Refused('overtaken')
+    const current = flips.map(({ watch, alert }) => {
+      if (numbers.get(keyOf(watch)) !== alert.data.event_seq - 1) return false
+      // A second one of this batch has its number taken.
       numbers.set(keyOf(watch), alert.data.event_seq)
-      return null
+      return true
     })
+    const counted = await countAlerts(
+      tx,
+      flips.map(({ watch, check }, index) =>
+        current[index] ? { accountId: watch.account_id, cause: check ? 'found' : 'asked' } : null,
+      ),
+    )
+    return flips.map((_, index) =>
+      current[index] ? (counted[index] ? null : new Refused('daily_limit')) : new Refused('overtaken'),
+    )
   },
 
   async write(tx, entries) {
@@ -47,7 +76,7 @@ export const citationFlips: Companion<Flip, FlipRefusal> = {
   },
 }
 
-/** A watch that was given another quote meanwhile is not the one that was looked at. */
+/** A watch that was given another quote meanwhile is not the one that was checked. */
 const keyOf = (watch: Pick<CitationWatch, 'id' | 'request_id' | 'evidence_id'>) =>
   `${watch.id} ${watch.request_id} ${watch.evidence_id}`
 
@@ -73,7 +102,9 @@ async function writeFlip(tx: Tx, { watch, state, check, alert }: Flip) {
     set event_seq = ${alert.data.event_seq},
         state = coalesce(f.state, c.state), last_check = coalesce(f.last_check, c.last_check),
         last_seen = coalesce(f.last_seen, c.last_seen), failures = coalesce(f.failures, c.failures),
-        check_at = coalesce(now() + f.next_in * interval '1 second', c.check_at)
+        check_at = coalesce(now() + f.next_in * interval '1 second', c.check_at),
+        flips_full_at = case when f.state is null then c.flips_full_at
+                             else greatest(c.flips_full_at, now()) + ${FLIP_SPACING_SECONDS} * interval '1 second' end
     from json_to_record(${sql.json(found ?? {})}) as
       f (state text, last_check jsonb, last_seen jsonb, failures int4, next_in float8)
     where c.id = ${watch.id}`)
@@ -104,7 +135,7 @@ export function tellFlip(
   })
 }
 
-/** The receipt and the rows of an alert that only tries the webhook. @param now milliseconds since the epoch */
+/** The receipt and the rows of a test alert. @param now milliseconds since the epoch */
 export function tellTest(watch: CitationWatch, now: number) {
   return entryOf(watch, watch.state, null, {
     type: 'citation.test',

@@ -13,6 +13,7 @@ import {
 } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
 import { lockAccount } from '../control/accounts.ts'
+import { noAlertsLeft } from '../control/alert-days.ts'
 import { LIMITS, tierLimit } from '../control/tiers.ts'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -238,16 +239,17 @@ export const testCitationWatch = defineAccountExchange({
   family: 'control',
   access: 'account',
   scope: 'watchdog:write',
-  errors: ['not_found', 'capacity_exceeded'],
+  errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
   kind: 'exchange',
   input: byName,
   output: z.strictObject({ name: watchName, ...toldAlert }),
   async run({ name }, { api, caller }) {
-    // Whoever takes the number first has it; then the next one is tried.
+    // Refused when another alert took the number: then the next number is tried.
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const watch = await transact(api.db, (tx) => findTestable(tx, caller.accountId, name), { readOnly: true })
       const entry = tellTest(watch, api.now())
       const appended = await api.chain.append(entry).catch(refuseOverflow)
+      if (appended instanceof Refused && appended.reason === 'daily_limit') throw noAlertsLeft()
       if (appended instanceof Refused) continue
       const { alertId, alert } = entry.companion.item
       const { type, timestamp: created_at, data } = alert

@@ -205,13 +205,15 @@ export async function wakeDueWatches(tx: Tx): Promise<void> {
   await wakeWatches(tx, due)
 }
 
-/** Checks stand behind verifications: those are paid for. */
+/** Checks go behind verifications, which are paid for. */
 const PRIORITY = 10
 
+/** The job that checks one watch. */
+export function watchJob(id: string) {
+  const payload = { watch_id: id }
+  return { name: 'check_citation' as const, payload, key: `citation:${id}`, priority: PRIORITY, maxAttempts: 3 }
+}
+
 export async function wakeWatches(tx: Tx, ids: readonly string[]): Promise<void> {
-  const specs = ids.map((id) => ({ payload: { watch_id: id }, key: `citation:${id}`, priority: PRIORITY }))
-  await enqueue(
-    tx,
-    specs.map((spec) => ({ name: 'check_citation', ...spec, maxAttempts: 3 })),
-  )
+  await enqueue(tx, ids.map(watchJob))
 }

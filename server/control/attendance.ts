@@ -1,12 +1,12 @@
-// Whether heartbeats can be taken at all. Every API process says so twice a second, and deadlines are judged no further than
-// that: a silence that is ours is held against nobody.
+// Whether heartbeats can be taken at all. Every API process records so twice a second, and deadlines are judged no further
+// than that: time in which no heartbeat could be taken makes no outage.
 import { setInterval as every } from 'node:timers/promises'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 
 const PERIOD_MS = 500
 
-/** Says so until disposed. While the database does not answer, no heartbeat can be taken either, and nothing is said. */
+/** Records it until disposed. While the database does not answer, no heartbeat can be taken either. */
 export async function openAttendance(db: Database, log: Logger): Promise<AsyncDisposable> {
   const stopping = new AbortController()
   let silent = false
@@ -35,7 +35,7 @@ export async function openAttendance(db: Database, log: Logger): Promise<AsyncDi
   }
 }
 
-/** Any number of processes say so, and one of them is enough. It may also be less than before: after a clock was put back. */
+/** One of all processes is enough. The time may be earlier than the one recorded, after a clock was put back. */
 export async function attend(db: Database): Promise<void> {
   await db.query(sql.prepared('attend', nothing)`
     update watchdog_scans set open_at = now()

@@ -1,13 +1,13 @@
-// Heartbeats on their way into the record: many in one statement, and none of them writes an index.
+// Writes heartbeats to the watchdogs' rows: many in one statement, and without writing an index.
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
-import { dueAt, moment, shownState, WATCHDOG_STATES } from './watchdogs.ts'
+import { alertAt, dueAt, moment, nextOutageAt, shownState, tellableAt, WATCHDOG_STATES } from './watchdogs.ts'
 
 export interface Heartbeat {
   accountId: string
   name: string
-  /** `fail`: the job ran, and went wrong. */
+  /** `fail`: the job ran and went wrong. */
   status: 'ok' | 'fail'
   note: string | null
 }
@@ -19,25 +19,25 @@ const beatenRow = z.object({
   state: z.enum(WATCHDOG_STATES),
   due_at: z.string().nullable(),
   server_now: z.string(),
-  /** It began an outage, or ended one, and that is still to be told. */
+  /** It began an outage or ended one, and an alert of that may be made now. */
   turned: z.boolean(),
 })
-/** A watchdog as its heartbeat left it. */
+/** A watchdog after its heartbeat. */
 export type Beaten = z.output<typeof beatenRow>
 
-/** `add` answers null where there is no such watchdog. */
+/** `add` answers null when there is no such watchdog. */
 export type Heartbeats = Batcher<Heartbeat, Beaten | null>
 
 const MAX_BATCH = 256
 const MAX_QUEUE = 8192
-/** Whoever took a heartbeat tells what it turned; the scanner comes to it only if that failed. */
+/** The API raises the alert of a heartbeat itself; after this delay the scanner does, in case the API failed. */
 const TELL_SECONDS = 10
 
 export function openHeartbeats(db: Database): Heartbeats {
   return openBatcher((beats) => writeHeartbeats(db, beats), { batch: MAX_BATCH, queue: MAX_QUEUE })
 }
 
-/** Those of one watchdog count in the order given; as long as they say the same they are written together. */
+/** Heartbeats of one watchdog are applied in arrival order; consecutive equal ones are merged. */
 export async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise<(Beaten | null)[]> {
   const answers: (Beaten | null)[] = beats.map(() => null)
   const runs = [...runsOf(beats).values()]
@@ -69,15 +69,16 @@ function runsOf(beats: Heartbeat[]): Map<string, Run[]> {
   return runs
 }
 
-/** Neither holds a blank. */
+/** Unambiguous, because neither part holds a blank. */
 function keyOf(accountId: string, name: string) {
   return `${accountId} ${name}`
 }
 
 /**
- * One statement for one run of each watchdog. Rows are locked in the order of their ids, like everywhere, so that no two
- * batches wait for each other in a ring. `check_at` is set to what it is, unless there is something to tell: no index
- * holds anything else that changes, so the new version of the row goes into its page and nowhere else (HOT).
+ * One statement for one run of each watchdog. Rows are locked in the order of their ids, as everywhere, so that no two
+ * batches wait for each other in a ring. `check_at` keeps its value unless the scanner must look earlier: no other indexed
+ * column changes, so the new version of the row goes into its page and into no index (HOT). A watchdog whose allowance of
+ * outages is used up changes only its row, however often it alternates.
  *
  * Only ids are taken from the locked rows. Postgres checks constraints on the row of its snapshot before it goes on to a
  * newer version; with values of the newer one put in, that could be a row that never was.
@@ -99,16 +100,29 @@ async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Beaten>
       started_at = now(), last_beat_at = now(), beats = w.beats + t.beats, note = t.note,
       failed_at = case when ${begins} then now() else w.failed_at end,
       revived_at = case when ${ends} then coalesce(w.revived_at, now()) end,
-      check_at = case when w.state <> 'paused' and (${begins} or (${ends} and w.revived_at is null))
-                      then now() + ${TELL_SECONDS} * interval '1 second' else w.check_at end
+      coalesced = w.coalesced + (${recurs})::int,
+      check_at = case when ${begins} then greatest(${soon}, ${nextOutageAt}, ${failsFrom})
+                      when w.state <> 'paused' and ${ends} and w.revived_at is null
+                      then case when w.down_since is not null or coalesce(${tellableAt} <= now(), true) then ${soon}
+                                else least(w.check_at, ${nextAlertAt}) end
+                      else w.check_at end
     from target t where w.id = t.id
     returning w.id, w.account_id, w.name, ${shownState} state,
       case when w.state <> 'paused' then ${moment(dueAt)} end due_at, ${moment(sql.fragment`now()`)} server_now,
-      w.state <> 'paused' and coalesce(w.revived_at = now() or w.failed_at = now(), false) turned`)
+      w.state <> 'paused' and coalesce(w.revived_at = now() or w.failed_at = now(), false)
+        and (w.down_since is not null or coalesce(${tellableAt} <= now(), true)) turned`)
   return new Map(rows.map((row) => [keyOf(row.account_id, row.name), row]))
 }
 
-/** An outage begins with the first that says so; while one lasts, or in a pause, another says nothing new. */
+/** The heartbeat begins an outage: the first that says `fail`. During an outage or a pause another one changes nothing. */
 const begins = sql.fragment`(t.failed and w.state = 'watching' and w.failed_at is null)`
-/** It ends with the first that says that all is well. */
+/** It begins another outage while the one before, which is over, is still to be alerted: both become one. */
+const recurs = sql.fragment`
+  (t.failed and w.state = 'watching' and w.failed_at is not null and w.revived_at is not null)`
+/** It ends an outage. */
 const ends = sql.fragment`(not t.failed and (w.down_since is not null or w.failed_at is not null))`
+const soon = sql.fragment`(now() + ${TELL_SECONDS} * interval '1 second')`
+/** The deadline after this heartbeat. */
+const nextAlertAt = sql.fragment`(now() + (${alertAt} - w.started_at))`
+/** When a failure may be alerted as far as the day's number goes, or its deadline passes; null: at once. */
+const failsFrom = sql.fragment`case when w.fails_wait_until > now() then least(w.fails_wait_until, ${nextAlertAt}) end`

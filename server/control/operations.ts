@@ -16,6 +16,7 @@ const limits = z.strictObject({
   active_leases: z.int(),
   receipts_per_day: z.int(),
   watchdogs: z.int(),
+  watchdog_alerts_per_day: z.int(),
   citation_watches: z.int(),
   journal_slots: z.int(),
 })
@@ -140,6 +141,7 @@ export const getUsage = defineAccountOperation({
       active_leases: z.int(),
       receipts_today: z.int(),
       watchdogs: z.int(),
+      watchdog_alerts_today: z.int(),
       citation_watches: z.int(),
       journal_slots: z.int(),
     }),

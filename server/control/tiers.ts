@@ -10,17 +10,34 @@ export interface TierLimits {
   /** From one UTC midnight to the next; receipts the service makes by itself do not count. */
   receipts_per_day: number
   watchdogs: number
+  /** From one UTC midnight to the next: alerts of `fail` heartbeats, test alerts, reminders. */
+  watchdog_alerts_per_day: number
   citation_watches: number
   journal_slots: number
 }
 
 export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
-  free: { active_leases: 1, receipts_per_day: 10, watchdogs: 1, citation_watches: 1, journal_slots: 4 },
-  dev: { active_leases: 50, receipts_per_day: 10_000, watchdogs: 50, citation_watches: 50, journal_slots: 200 },
+  free: {
+    active_leases: 1,
+    receipts_per_day: 10,
+    watchdogs: 1,
+    watchdog_alerts_per_day: 50,
+    citation_watches: 1,
+    journal_slots: 4,
+  },
+  dev: {
+    active_leases: 50,
+    receipts_per_day: 10_000,
+    watchdogs: 50,
+    watchdog_alerts_per_day: 5000,
+    citation_watches: 50,
+    journal_slots: 200,
+  },
   pro: {
     active_leases: 1000,
     receipts_per_day: 1_000_000,
     watchdogs: 1000,
+    watchdog_alerts_per_day: 100_000,
     citation_watches: 1000,
     journal_slots: 5000,
   },
@@ -40,6 +57,6 @@ export function nextMidnightUtc(now: Date): Date {
 }
 
 /** The refusal of one more of what the account has all of already. */
-export function tierLimit(name: Exclude<keyof TierLimits, 'receipts_per_day'>, tier: Tier): AppError {
+export function tierLimit(name: Exclude<keyof TierLimits, `${string}_per_day`>, tier: Tier): AppError {
   return new AppError('tier_limit', `${name}: the ${tier} tier has ${LIMITS[tier][name]} at a time.`)
 }

@@ -1,4 +1,4 @@
-// What may be asked of watchdogs.
+// The operations on watchdogs.
 import { z } from 'zod'
 import { toldAlert } from '../alerts/operations.ts'
 import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
@@ -27,7 +27,7 @@ const watchdogOutput = watchdogRow.omit({ webhook_id: true, secret_version: true
 const byName = z.strictObject({ name: watchdogName })
 const state = z.enum(WATCHDOG_STATES)
 
-/** Whether somebody is alive is never to be learnt from a cache. */
+/** The state of a watchdog must not come from a cache. */
 const FRESH = { 'cache-control': 'no-store' }
 
 export const putWatchdog = defineAccountOperation({
@@ -84,7 +84,8 @@ export const sendHeartbeat = defineAccountExchange({
   summary: 'Say that all is well, or that it is not',
   description:
     'No body is needed. `fail` says that the job ran and went wrong: the alert is sent at once, and the outage lasts until ' +
-    'a heartbeat that is `ok`. A paused watchdog counts heartbeats and stays paused.',
+    'a heartbeat that is `ok`. A paused watchdog counts heartbeats and stays paused. Of one watchdog 12 outages are alerted ' +
+    'at once and one more every 5 minutes; those in between are alerted as one.',
   method: 'POST',
   path: '/v1/heartbeat/{name}',
   family: 'control',
@@ -97,7 +98,7 @@ export const sendHeartbeat = defineAccountExchange({
   async run({ name, status, note = null }, { api, caller }) {
     const beaten = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
     if (!beaten) return missing()
-    // The heartbeat counts, whatever becomes of the alert.
+    // The heartbeat is recorded, whether or not the alert can be made now.
     if (beaten.turned) await tellTurn(api, beaten.id)
     const { state, due_at, server_now } = beaten
     return new Reply({ name, state, due_at, server_now }, { headers: FRESH })
@@ -191,7 +192,7 @@ export const testWatchdog = defineAccountExchange({
   family: 'control',
   access: 'account',
   scope: 'watchdog:write',
-  errors: ['not_found', 'rate_limited', 'capacity_exceeded'],
+  errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
   kind: 'exchange',
   input: byName,
   output: z.strictObject({ name: watchdogName, ...toldAlert }),

@@ -1,12 +1,13 @@
-// The record of watchdogs. A deadline is a few columns of a row and the database's clock: nothing here counts time, so
-// nothing is lost with a process. Whoever changes a row asks for a look at it (`check_at`); workers/alerts/scan.ts does the
-// looking, and what there is to tell is told by watchdog-alerts.ts.
+// The record of watchdogs. A deadline is a few columns of a row and the database's clock: no process counts time, so nothing
+// is lost with a process. A change of a row sets `check_at`; workers/alerts/scan.ts reads the row then, and
+// watchdog-alerts.ts writes the alert that is due.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { deleteWebhook, insertWebhook, updateWebhookUrl, WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { lockAccount } from './accounts.ts'
+import { OUTAGE_BURST, OUTAGE_SPACING_SECONDS } from './alert-days.ts'
 import { ownName } from './names.ts'
 
 export const WATCHDOG_STATES = ['new', 'up', 'late', 'down', 'paused'] as const
@@ -44,16 +45,26 @@ export const watchdogRow = z.object({
 })
 export type Watchdog = z.output<typeof watchdogRow>
 
-/** A moment to the microsecond: what is read can be compared with what stands, and sorts as it lies in time. */
+/** A moment to the microsecond, in text: it can be compared with the column again, and sorts by time. */
 export const moment = (expression: ReturnType<typeof sql.fragment>) =>
   sql.fragment`to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-/** Of a row `w`: when its next heartbeat is due, and when its silence is told. */
+/** Of a row `w`: when its next heartbeat is due, and when its silence becomes an outage. */
 export const dueAt = sql.fragment`(w.started_at + w.interval_s * interval '1 second')`
 export const alertAt = sql.fragment`
   (w.started_at + (w.interval_s::bigint * w.alert_after + w.grace_s) * interval '1 second')`
 
-/** Of a row `w`: what its owner is told. An outage begins with the heartbeat that says so and ends with the one that does. */
+/** Of a row `w`: the moment before which its allowance has no outage left; null when the allowance is whole. */
+export const nextOutageAt = sql.fragment`
+  (w.outages_full_at - ${(OUTAGE_BURST - 1) * OUTAGE_SPACING_SECONDS} * interval '1 second')`
+
+/**
+ * Of a row `w` with an outage that is not alerted yet: the moment before which it may not be; null for none. A missed
+ * deadline does not wait for the account's next day.
+ */
+export const tellableAt = sql.fragment`greatest(${nextOutageAt}, case when not w.silent then w.fails_wait_until end)`
+
+/** Of a row `w`: the state as its owner sees it, whether or not the outage was alerted. */
 export const shownState = sql.fragment`
   case when w.state = 'paused' then 'paused'
        when w.revived_at is null and (w.state = 'down' or w.failed_at is not null) then 'down'
@@ -125,7 +136,7 @@ async function updateTerms(tx: Tx, id: string, { interval_s, grace_s, alert_afte
     where id = ${id}`)
 }
 
-/** Until it is resumed nothing is due and nothing is told. Throws `not_found`, `invalid_request` for a moment gone by. */
+/** Until it is resumed nothing is due and nothing is alerted. Throws `not_found`, `invalid_request` for a moment gone by. */
 export async function pauseWatchdog(tx: Tx, accountId: string, name: string, until: string | null): Promise<void> {
   const { id } = (await lockWatchdog(tx, accountId, name)) ?? missing()
   const paused = await tx.query(sql.type(nothing)`
@@ -135,12 +146,12 @@ export async function pauseWatchdog(tx: Tx, accountId: string, name: string, unt
 }
 
 /**
- * What resuming does to a row `w`: a fresh deadline, and a failure that nobody was told of is forgotten. An outage that was
- * told stays on the books: its end is told by the next heartbeat, or at once if one came during the pause.
+ * What resuming does to a row `w`: it gets a fresh deadline, and an outage that was not alerted is forgotten. An outage that
+ * was alerted goes on: its end is alerted with the next heartbeat, or at once if one came during the pause.
  */
 export const resumed = (at: ReturnType<typeof sql.fragment>) => sql.fragment`
   state = 'watching', started_at = ${at}, paused_until = null, check_at = ${at}, failed_at = null,
-  revived_at = case when w.down_since is not null then w.revived_at end`
+  silent = false, coalesced = 0, revived_at = case when w.down_since is not null then w.revived_at end`
 
 /** One that is not paused is left alone: its clock goes on. Throws `not_found`. */
 export async function resumeWatchdog(tx: Tx, accountId: string, name: string): Promise<void> {
@@ -149,7 +160,7 @@ export async function resumeWatchdog(tx: Tx, accountId: string, name: string): P
     update watchdogs w set ${resumed(sql.fragment`now()`)} where id = ${id} and state = 'paused'`)
 }
 
-/** With its webhook and every alert that is still to be sent. Throws `not_found`. */
+/** Deletes its webhook and its alerts too, sent or not. Throws `not_found`. */
 export async function deleteWatchdog(tx: Tx, accountId: string, name: string): Promise<void> {
   const { id, webhook_id } = (await lockWatchdog(tx, accountId, name)) ?? missing()
   await tx.query(sql.type(nothing)`delete from watchdogs where id = ${id}`)
@@ -163,7 +174,7 @@ function lockWatchdog(tx: Tx, accountId: string, name: string) {
     select id, webhook_id from watchdogs where account_id = ${accountId} and name = ${name} for update`)
 }
 
-/** Whoever had the lock before us may have made this very one. */
+/** The holder of the lock before us may have made the watchdog of this name. */
 async function lockAbsence(tx: Tx, accountId: string, name: string) {
   await lockAccount(tx, accountId)
   return lockWatchdog(tx, accountId, name)

@@ -6,6 +6,8 @@ import { sql, type Tx } from './pool.ts'
 export const jobs = {
   /** Takes one verification from wherever it stands to its end. */
   verify_request: z.object({ request_id: z.uuid() }),
+  /** Gives the free turns of an origin's line to the jobs that wait in it. */
+  wake_origin: z.object({ line: z.string() }),
   /** Deletes results past retention and forgets unpaid quotes. */
   prune_requests: z.object({}),
   /** Finds requests whose job is gone or exhausted. */

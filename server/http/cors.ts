@@ -16,10 +16,13 @@ const EXPOSED = [
 ]
 const MAX_AGE_SECONDS = 7200
 
+/** Operators ask these, pages have no business there. Their routes say `cors: false`; a preflight reaches no route. */
+const PRIVATE = /^\/(metrics|readyz|healthz)(\?|$)/
+
 /** Request headers are allowed as they are asked for: stock x402 clients send an unusual one of their own. */
 export async function mountCors(app: FastifyInstance) {
   const options = (request: FastifyRequest): FastifyCorsOptions => ({
-    origin: '*',
+    origin: PRIVATE.test(request.url) ? false : '*',
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
     exposedHeaders: EXPOSED,
     maxAge: MAX_AGE_SECONDS,

@@ -1,17 +1,27 @@
-// Whether the process lives (/healthz), whether it can do its work (/readyz), and how it does (/metrics).
+// Whether the process lives (/healthz), whether it can do its work (/readyz), and how it does (/metrics). No page in a browser
+// may read these, and however often they are asked, the database is asked about once a second.
 import { timingSafeEqual } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { sql } from '../db/pool.ts'
 import { findHead } from '../receipts/chain.ts'
+import { shareReading } from '../shared-reading.ts'
+
+const KEEP_MS = 1000
 
 export function mountHealth(app: FastifyInstance, api: Api) {
-  app.get('/healthz', { config: { operation: 'healthz' } }, async () => ({ status: 'ok' }))
+  const readiness = shareReading(() => checkReadiness(api), KEEP_MS)
+  const gauges = shareReading(() => measureQueue(api), KEEP_MS)
+  if (!api.config.operatorToken && isLive(api))
+    api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
 
-  app.get('/readyz', { config: { operation: 'readyz' } }, async (_request, reply) => {
-    const checks = await checkReadiness(api)
+  app.get('/healthz', { config: { operation: 'healthz', cors: false } }, async () => ({ status: 'ok' }))
+
+  app.get('/readyz', { config: { operation: 'readyz', cors: false } }, async (_request, reply) => {
+    const draining: Check = api.draining.aborted ? { ok: false, detail: 'shutting down' } : { ok: true }
+    const checks = { process: draining, ...(await readiness()) }
     const ready = Object.values(checks).every((check) => check.ok)
     return reply
       .code(ready ? 200 : 503)
@@ -19,18 +29,24 @@ export function mountHealth(app: FastifyInstance, api: Api) {
       .send({ status: ready ? 'ready' : 'not_ready', checks })
   })
 
-  app.get('/metrics', { config: { operation: 'metrics' } }, async (request, reply) => {
-    if (!mayReadMetrics(request.headers.authorization, api.config.operatorToken))
+  const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
+  app.get('/metrics', { config: { operation: 'metrics', cors: false }, onRequest: limited }, async (request, reply) => {
+    const { operatorToken: token } = api.config
+    if (!token && isLive(api)) return reply.code(404).send('Metrics are closed here: OPERATOR_TOKEN is not set.\n')
+    if (token && !isBearer(request.headers.authorization, token))
       return reply.code(401).header('www-authenticate', 'Bearer').send('The operator token is needed.\n')
-    await measureQueue(api)
+    await gauges()
     return reply.type(api.metrics.registry.contentType).send(await api.metrics.registry.metrics())
   })
+}
+
+function isLive({ config }: Api): boolean {
+  return config.paymentMode !== 'offline'
 }
 
 type Check = { ok: boolean; detail?: string }
 
 async function checkReadiness(api: Api): Promise<Record<string, Check>> {
-  const draining: Check = api.draining.aborted ? { ok: false, detail: 'shutting down' } : { ok: true }
   try {
     const pending = await pendingMigrations(async () => [
       ...(await api.db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)),
@@ -38,19 +54,17 @@ async function checkReadiness(api: Api): Promise<Record<string, Check>> {
     const keys = await api.db.oneFirst(sql.type(z.object({ n: z.number() }))`
       select count(*) n from signing_keys where use = 'receipt' and status = 'active'`)
     return {
-      process: draining,
       database: { ok: true },
       migrations: pending.length === 0 ? { ok: true } : { ok: false, detail: `pending: ${pending.join(', ')}` },
       keys: keys === 1 ? { ok: true } : { ok: false, detail: 'no active receipt key' },
     }
   } catch (error) {
     api.log.warn({ event: 'not_ready', err: error })
-    return { process: draining, database: { ok: false, detail: 'does not answer, or is not migrated' } }
+    return { database: { ok: false, detail: 'does not answer, or is not migrated' } }
   }
 }
 
-function mayReadMetrics(header: string | undefined, token: string | undefined): boolean {
-  if (!token) return true
+function isBearer(header: string | undefined, token: string): boolean {
   const given = Buffer.from(header?.match(/^bearer +(.+)$/i)?.[1] ?? '')
   const expected = Buffer.from(token)
   return given.length === expected.length && timingSafeEqual(given, expected)

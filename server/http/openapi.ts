@@ -1,32 +1,47 @@
 // The OpenAPI 3.1 document, made from the catalogue, and the page that shows it.
+import { hash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
+import { isNotModified } from '../control/preconditions.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
 import type { Operation } from '../operation.ts'
+import { describeOffer, type Offer, type OfferConfig } from '../verification/offer.ts'
 import { nonCompleted, PRICE } from '../verification/result.ts'
 
 export async function mountOpenApi(app: FastifyInstance, api: Api) {
   const document = buildDocument(api)
-  app.get('/openapi.json', { config: { operation: 'openapi' } }, async () => document)
-  await app.register(swagger, { mode: 'static', specification: { document: document as never } })
-  await app.register(swaggerUi, { routePrefix: '/docs', uiConfig: { docExpansion: 'list', tryItOutEnabled: true } })
+  // Some hundred kilobytes: written down once, and not sent to those who have it.
+  const bytes = Buffer.from(JSON.stringify(document))
+  const tag = `"${hash('sha256', bytes, 'base64url')}"`
+  const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
+  app.get('/openapi.json', { config: { operation: 'openapi' }, onRequest: limited }, async (request, reply) => {
+    reply.header('etag', tag).header('cache-control', 'no-cache')
+    if (isNotModified({ ifNoneMatch: request.headers['if-none-match'] }, tag)) return reply.code(304).send()
+    return reply.type('application/json; charset=utf-8').send(bytes)
+  })
+  await app.register(async (docs) => {
+    docs.addHook('onRequest', limited)
+    await docs.register(swagger, { mode: 'static', specification: { document: document as never } })
+    await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { docExpansion: 'list', tryItOutEnabled: true } })
+  })
 }
 
 /** Exported for the tests, which hold it to the running routes. */
-export function buildDocument({ config }: Pick<Api, 'config'>) {
+export function buildDocument({ config }: { config: OfferConfig & Pick<Api['config'], 'baseUrl'> }) {
+  const offer = describeOffer(config)
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of catalog)
-    paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: describe(operation) }
+    paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: describe(operation, offer) }
   return {
     openapi: '3.1.1',
     info: {
       title: 'Countersign',
       version: '1.0.0',
-      description: `Source verification for AI agents, paid per call through x402 v2, and a control toolkit for accounts.\n\n${errorList()}`,
+      description: [INTRODUCTION, soldHere(offer), offer.scope, REFERENCE, errorList()].join('\n\n'),
     },
     servers: [{ url: config.baseUrl ?? '/' }],
     paths,
@@ -46,6 +61,15 @@ export function buildDocument({ config }: Pick<Api, 'config'>) {
   }
 }
 
+const INTRODUCTION =
+  'Source verification for AI agents, paid per call through x402 v2, and a control toolkit for accounts.'
+const REFERENCE =
+  'Risk flags of results are explained at `/risk-flags`, methodology versions at `/methodology/{version}`.'
+
+function soldHere({ closed, summary, outcomes }: Offer) {
+  return [...(closed ? [closed] : []), summary, outcomes].join(' ')
+}
+
 /** The body of every failure of the control toolkit. */
 const failure = z.strictObject({
   error: z.strictObject({ code: z.enum(Object.keys(errorTable)), message: z.string(), retryable: z.boolean() }),
@@ -60,7 +84,7 @@ function errorList() {
 
 type Schema = { type?: string; properties?: Record<string, object>; required?: string[] }
 
-function describe(operation: Operation) {
+function describe(operation: Operation, offer: Offer) {
   const names = Object.keys(operation.input.shape)
   const { path = [], rest = [] } = Object.groupBy(names, (name) =>
     operation.path.includes(`{${name}}`) ? 'path' : 'rest',
@@ -71,7 +95,7 @@ function describe(operation: Operation) {
   return {
     operationId: operation.name,
     summary: operation.summary,
-    description: operation.description,
+    description: operation.access === 'payment' ? `${soldHere(offer)} ${operation.description}` : operation.description,
     tags: [operation.family],
     parameters: [
       ...path.map((name) => ({ name, in: 'path', required: true, schema: input.properties?.[name] })),

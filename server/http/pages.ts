@@ -1,33 +1,42 @@
 // Pages of text: what this is, for people at /, for language models at /llms.txt, for x402 catalogues at /.well-known/x402.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
+import { describeOffer } from '../verification/offer.ts'
 import { PRICE } from '../verification/result.ts'
 
 export function mountPages(app: FastifyInstance, api: Api) {
-  app.get('/', { config: { operation: 'home' } }, async (_request, reply) => reply.type('text/html').send(home(api)))
-  app.get('/llms.txt', { config: { operation: 'llms' } }, async (_request, reply) =>
+  const page = (operation: string) => ({
+    config: { operation },
+    onRequest: (request: FastifyRequest) => api.limits.spend(request.ip),
+  })
+  app.get('/', page('home'), async (_request, reply) => reply.type('text/html').send(home(api)))
+  app.get('/llms.txt', page('llms'), async (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send(introduction(api)),
   )
-  app.get('/.well-known/x402', { config: { operation: 'x402_discovery' } }, async () => describeOffers(api))
+  app.get('/.well-known/x402', page('x402_discovery'), async () => describeOffers(api))
 }
 
 /** What catalogues that crawl for paid resources read. */
-function describeOffers({ baseUrl }: Api) {
+function describeOffers({ baseUrl, config }: Api) {
+  const { closed, summary } = describeOffer(config)
   return {
     version: 1,
     resources: [`${baseUrl}/api/agent/v1/verify-source`],
     ownershipProofs: [],
-    instructions: `POST only. How to buy, step by step: ${baseUrl}/llms.txt. Schemas: ${baseUrl}/openapi.json.`,
+    instructions: `${closed ? `${closed} ` : ''}${summary} POST only. How to buy, step by step: ${baseUrl}/llms.txt. Schemas: ${baseUrl}/openapi.json.`,
   }
 }
 
 export function introduction({ baseUrl, config }: Api) {
+  const { summary, outcomes, scope, closed, tool } = describeOffer(config)
   return `# Countersign
 
-> Source verification for AI agents. Name one public HTTPS page and one claim, pay ${PRICE.usd} USDC through x402 v2, and get
-> a verdict with exact quotes (Unicode code-point offsets, SHA-256 digests) and a signed receipt. Payment mode here: ${config.paymentMode}.
+> Source verification for AI agents. ${summary}
+> ${PRICE.usd} USDC for each, paid through x402 v2. Payment mode here: ${config.paymentMode}.
+${closed ? `\n${closed}\n` : ''}
+${outcomes}
 
-A verdict states only what the retrieved page says. Support by a source does not establish truth.
+${scope}
 
 ## How to buy one verification
 
@@ -40,7 +49,8 @@ A verdict states only what the retrieved page says. Support by a source does not
    pending request. \`Prefer: wait=20\` holds the answer until it is done.
 4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.
 
-A page that cannot be retrieved ends with 422 and is never charged.
+A page that cannot be retrieved ends with 422 and is never charged. Only what a page shows can be quoted: its \`<title>\` is not
+part of the text.
 
 ## The control toolkit
 
@@ -56,9 +66,10 @@ calls below take it as Authorization: Bearer.
 
 ## Over MCP
 
-POST ${baseUrl}/mcp (Streamable HTTP, no session; protocol 2025-03-26 to 2025-11-25, and 2026-07-28) has the same as tools:
+POST ${baseUrl}/mcp (Streamable HTTP, no session; protocol 2025-03-26 to 2025-11-25, and 2026-07-28) has
+${tool ? 'the same as tools' : 'the control toolkit as tools; verifications are not sold over it'}:
 
-${config.mcpVerificationEnabled ? PAID_TOOL : ''}- 25 free tools are the control toolkit. service_register makes the account; its key goes into service_key, or into
+${tool ? PAID_TOOL : ''}- 25 free tools are the control toolkit. service_register makes the account; its key goes into service_key, or into
   Authorization: Bearer.
 - Claude Code: claude mcp add --transport http countersign ${baseUrl}/mcp
 
@@ -66,6 +77,8 @@ ${config.mcpVerificationEnabled ? PAID_TOOL : ''}- 25 free tools are the control
 
 - [OpenAPI](${baseUrl}/openapi.json): every operation, schema and error code
 - [Capabilities](${baseUrl}/api/agent/v1/capabilities): price, networks, limits
+- [Risk flags](${baseUrl}/risk-flags): what each flag of a result means, and what to do
+- [Methodology](${baseUrl}/methodology): what the methodology_version of a result names; /methodology/{version} for one of them
 - [Signing keys](${baseUrl}/v1/keys): pin them through a channel you trust
 `
 }
@@ -83,7 +96,7 @@ function home(api: Api) {
 <title>Countersign</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}pre{white-space:pre-wrap;background:#f4f4f4;padding:1rem}</style>
 <p><a href="/docs">API</a> · <a href="/openapi.json">openapi.json</a> · <a href="/llms.txt">llms.txt</a> ·
-<a href="/api/agent/v1/capabilities">capabilities</a> · <a href="/.well-known/x402">x402</a> · <a href="/v1/keys">keys</a> · <a href="/readyz">ready?</a></p>
+<a href="/api/agent/v1/capabilities">capabilities</a> · <a href="/risk-flags">risk flags</a> · <a href="/methodology">methodology</a> · <a href="/.well-known/x402">x402</a> · <a href="/v1/keys">keys</a> · <a href="/readyz">ready?</a></p>
 <pre>${escaped(introduction(api))}</pre>
 </html>
 `

@@ -159,5 +159,7 @@ declare module 'fastify' {
     operation?: string
     /** The one content type it takes. */
     bodyType?: string
+    /** Pages in browsers may not read what it answers. */
+    cors?: false
   }
 }

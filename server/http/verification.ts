@@ -1,8 +1,8 @@
 // How the answers of the verification interface look in HTTP: its statuses, its headers, its body shape, and no others.
 import type { Api } from '../context.ts'
 import { type ErrorCode, publicError } from '../errors.ts'
-import { resourceUrl } from '../payments/discovery.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
+import { describeResource } from '../verification/offer.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
 import { recoveryToken } from '../verification/recovery.ts'
 import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../verification/result.ts'
@@ -13,9 +13,6 @@ export interface HttpAnswer {
   headers: Record<string, string>
   body: unknown
 }
-
-/** Seconds after which asking again is worth it. */
-const RETRY_AFTER = { processing: '1', settlement_unknown: '3' } as const
 
 /** Statuses these routes may leave with; anything else a framework or a parser comes up with is mapped onto them. */
 const STATUSES = new Set([200, 202, 400, 402, 404, 409, 410, 415, 422, 429, 503])
@@ -39,7 +36,7 @@ export function renderAnswer(answer: VerificationAnswer, api: Api, options: { re
         status: 202,
         headers: {
           'cache-control': 'no-store',
-          'retry-after': RETRY_AFTER[answer.code],
+          'retry-after': String(answer.retryAfterSeconds),
           location: `${api.baseUrl}/api/agent/v1/requests/${answer.requestId}`,
           ...credentialsOf(answer.requestId, api),
         },
@@ -65,7 +62,7 @@ function credentialsOf(requestId: string, api: Api) {
 }
 
 function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_required' }>, api: Api): HttpAnswer {
-  const resource = resourceUrl('http', api.baseUrl)
+  const resource = describeResource(api, 'http')
   const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message)
   const error = { code: answer.code, message: answer.message, retryable: true }
   return {

@@ -3,15 +3,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
+import type { AssessmentKind } from '../verification/settings.ts'
 import type { PaymentPayload } from './x402.ts'
 
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema'
 
+/** True of every configuration; what is sold in words is the description of the offer. */
 export const SERVICE = {
   serviceName: 'Countersign',
-  tags: ['fact-checking', 'verification', 'citations', 'receipts'],
+  tags: ['source-verification', 'quotation', 'citations', 'receipts'],
   mimeType: 'application/json',
-  description: 'Hold one public HTTPS page against one claim: a verdict with exact quotes and a signed receipt.',
 } as const
 
 /** Without its limits: the whole schema is in /openapi.json, and a header has to stay small. */
@@ -21,7 +22,18 @@ const INPUT = {
   required: ['source_url', 'claim'],
 }
 const EXAMPLE = { source_url: 'https://example.com/', claim: 'This domain is for use in documentation examples.' }
-const OUTPUT = { claim_support: 'supports', evidence: [{ quote: '...', start: 0, end: 3 }] }
+const OUTPUTS: Record<AssessmentKind, object> = {
+  literal: {
+    assessment_scope: 'literal_quotation_only',
+    claim_support: 'not_assessed',
+    evidence: [{ quote: '...', start: 0, end: 3, stance: 'mentions' }],
+  },
+  semantic: {
+    assessment_scope: 'source_local_semantic_support',
+    claim_support: 'supports',
+    evidence: [{ quote: '...', start: 0, end: 3, stance: 'supports' }],
+  },
+}
 
 export interface Extension {
   info: Record<string, unknown>
@@ -41,9 +53,13 @@ const identifier: Extension = {
   },
 }
 
-function discovery(input: Record<string, unknown>, inputSchema: Record<string, unknown>): Extension {
+function discovery(
+  assessment: AssessmentKind,
+  input: Record<string, unknown>,
+  inputSchema: Record<string, unknown>,
+): Extension {
   return {
-    info: { input, output: { type: 'json', example: OUTPUT } },
+    info: { input, output: { type: 'json', example: OUTPUTS[assessment] } },
     schema: {
       $schema: DRAFT,
       type: 'object',
@@ -60,7 +76,7 @@ function discovery(input: Record<string, unknown>, inputSchema: Record<string, u
   }
 }
 
-const overHttp = discovery(
+const overHttp = [
   { type: 'http', method: 'POST', bodyType: 'json', body: EXAMPLE },
   {
     type: 'object',
@@ -73,10 +89,10 @@ const overHttp = discovery(
     required: ['type', 'method', 'bodyType', 'body'],
     additionalProperties: false,
   },
-)
+] as const
 
 const TOOL = 'service_verify_source'
-const overMcp = discovery(
+const overMcp = [
   { type: 'mcp', toolName: TOOL, transport: 'streamable-http', inputSchema: INPUT, example: EXAMPLE },
   {
     type: 'object',
@@ -90,13 +106,16 @@ const overMcp = discovery(
     required: ['type', 'toolName', 'inputSchema'],
     additionalProperties: false,
   },
-)
+] as const
 
-/** The `extensions` of a 402, by the protocol it leaves through. */
-export const extensions = {
-  http: { bazaar: overHttp, 'payment-identifier': identifier },
-  mcp: { bazaar: overMcp, 'payment-identifier': identifier },
-}
+const extensionsOf = (assessment: AssessmentKind) => ({
+  http: { bazaar: discovery(assessment, ...overHttp), 'payment-identifier': identifier },
+  mcp: { bazaar: discovery(assessment, ...overMcp), 'payment-identifier': identifier },
+})
+
+/** The `extensions` of a 402, by what is offered and the protocol it leaves through. */
+export const extensions = { literal: extensionsOf('literal'), semantic: extensionsOf('semantic') }
+export type Through = keyof ReturnType<typeof extensionsOf>
 
 const echoed = z.object({
   bazaar: z.object({ info: z.unknown() }).optional(),
@@ -113,22 +132,26 @@ const echoed = z.object({
     .optional(),
 })
 
-export type Protocol = keyof typeof extensions
+/** What is paid for, as its buyer and a facilitator read it. */
+export interface Resource {
+  url: string
+  description: string
+  assessment: AssessmentKind
+}
 
 /** The address that a payment names, by the protocol it comes through. @param baseUrl this service's public address */
-export function resourceUrl(through: Protocol, baseUrl: string): string {
+export function resourceUrl(through: Through, baseUrl: string): string {
   return through === 'mcp' ? `mcp://tool/${TOOL}` : `${baseUrl}/api/agent/v1/verify-source`
 }
 
-/** What a 402, and a payment that is passed on, says of the resource at this address. */
-export function resourceOf(url: string) {
-  const { description, mimeType, serviceName, tags } = SERVICE
+/** The `resource` of a 402, and of a payment that is passed on. */
+export function describeListing({ url, description }: Resource) {
+  const { mimeType, serviceName, tags } = SERVICE
   return { url, description, mimeType, serviceName, tags: [...tags] }
 }
 
-/** The extensions of a payment that is passed on: what was offered, with the name that the client gave it. */
-export function extensionsOf(through: Protocol, id: string | null): Record<string, Extension> {
-  const offered = extensions[through]
+/** The extensions of a payment that is passed on: what is offered, with the name that the client gave its payment. */
+export function nameExtensions(offered: Record<string, Extension>, id: string | null): Record<string, Extension> {
   return { ...offered, 'payment-identifier': { ...identifier, info: { ...identifier.info, ...(id && { id }) } } }
 }
 
@@ -137,15 +160,21 @@ export function extensionsOf(through: Protocol, id: string | null): Record<strin
  * catalogue's entry must be ours. The rest of the echo is not looked at: it is not passed on. Throws AppError
  * `payment_invalid`.
  */
-export function readEcho(payload: PaymentPayload): { through: Protocol; identifier: string | null } {
+export function readEcho(payload: PaymentPayload): { through: Through; identifier: string | null } {
   const parsed = echoed.safeParse(payload.extensions ?? {})
   if (!parsed.success)
     throw new AppError('payment_invalid', 'An extension of the payment does not have its documented form.')
   const { bazaar, 'payment-identifier': named } = parsed.data
-  const ofMcp = bazaar ? isDeepStrictEqual(bazaar.info, overMcp.info) : isOfMcp(payload)
-  if (bazaar && !ofMcp && !isDeepStrictEqual(bazaar.info, overHttp.info))
-    throw new AppError('payment_invalid', 'An extension of the payment does not repeat what was offered.')
-  return { through: ofMcp ? 'mcp' : 'http', identifier: named?.info.id ?? null }
+  const through = bazaar ? throughOf(bazaar.info) : isOfMcp(payload) ? 'mcp' : 'http'
+  if (!through) throw new AppError('payment_invalid', 'An extension of the payment does not repeat what was offered.')
+  return { through, identifier: named?.info.id ?? null }
+}
+
+/** Terms may be paid after a restart with another assessment: what was offered then is ours too. Null for any other entry. */
+function throughOf(info: unknown): Through | null {
+  const isOffered = (through: Through) =>
+    Object.values(extensions).some((offered) => isDeepStrictEqual(info, offered[through].bazaar.info))
+  return isOffered('http') ? 'http' : isOffered('mcp') ? 'mcp' : null
 }
 
 function isOfMcp({ resource }: PaymentPayload): boolean {

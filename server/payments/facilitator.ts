@@ -3,25 +3,25 @@
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import type { Config } from '../config.ts'
 import type { Logger } from '../telemetry.ts'
-import { SOLANA_DEVNET, SOLANA_MAINNET } from '../verification/result.ts'
 import { silenceOf } from './answers.ts'
 import { cdpHeaders } from './cdp.ts'
 import { openEvmNetwork } from './evm.ts'
 import { type Inspection, PaymentSetupError } from './inspection.ts'
 import { buildLiveFacilitator, type LiveOptions, type PaymentNetwork, type SupportedKind } from './live.ts'
+import { NETWORKS } from './networks.ts'
 import { openSigners } from './signers.ts'
 import type { Facilitator } from './x402.ts'
 
 const MODES = {
   testnet: {
     facilitator: 'https://x402.org/facilitator',
-    evm: { id: 'eip155:84532', rpc: 'https://sepolia.base.org' },
-    solana: { id: SOLANA_DEVNET, rpc: 'https://api.devnet.solana.com' },
+    evm: { id: NETWORKS.testnet.evm, rpc: 'https://sepolia.base.org' },
+    solana: { id: NETWORKS.testnet.solana, rpc: 'https://api.devnet.solana.com' },
   },
   mainnet: {
     facilitator: 'https://api.cdp.coinbase.com/platform/v2/x402',
-    evm: { id: 'eip155:8453', rpc: 'https://mainnet.base.org' },
-    solana: { id: SOLANA_MAINNET, rpc: 'https://api.mainnet-beta.solana.com' },
+    evm: { id: NETWORKS.mainnet.evm, rpc: 'https://mainnet.base.org' },
+    solana: { id: NETWORKS.mainnet.solana, rpc: 'https://api.mainnet-beta.solana.com' },
   },
 } as const
 

@@ -142,13 +142,12 @@ export function buildLiveFacilitator(options: LiveOptions): Facilitator {
 
   return {
     provider,
-    configured: networks.map((network) => network.id),
     get accepts() {
       return termsFor(null)
     },
     termsFor,
-    read: (given, requestId, baseUrl) =>
-      readPayment(given, { accepts: termsFor(requestId), baseUrl }, (payload, terms) =>
+    read: (given, requestId, resourceOf) =>
+      readPayment(given, { accepts: termsFor(requestId), resourceOf }, (payload, terms) =>
         networkOf(terms.network).read(payload, terms),
       ),
     readClaim(given) {

@@ -24,10 +24,9 @@ export function openOfflineFacilitator(options: { payTo?: string; now?: () => nu
   const accepts = [terms]
   return {
     provider: 'offline',
-    configured: [NETWORK],
     accepts,
     termsFor: () => accepts,
-    read: (given, _requestId, baseUrl) => readPayment(given, { accepts, baseUrl }),
+    read: (given, _requestId, resourceOf) => readPayment(given, { accepts, resourceOf }),
     readClaim(given) {
       const { identity, signature_sha256 } = readEvmPayment(readPayload(given), terms)
       return { identity, signature_sha256 }

@@ -6,7 +6,7 @@ import { decodePaymentSignatureHeader } from '@x402/core/http'
 import { parsePaymentPayload } from '@x402/core/schemas'
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
-import { extensionsOf, readEcho, resourceOf, resourceUrl } from './discovery.ts'
+import { describeListing, extensions, nameExtensions, type Resource, readEcho, type Through } from './discovery.ts'
 import type { BoundPayment, OfferedPayment, PaymentPayload, PaymentRequirements } from './x402.ts'
 
 /** Contract wallets sign at greater length than keys; more than this is no signature that a wallet makes. */
@@ -43,7 +43,7 @@ export type PaymentReader = (payload: PaymentPayload, requirements: PaymentRequi
  */
 export function readPayment(
   given: unknown,
-  { accepts, baseUrl }: { accepts: readonly PaymentRequirements[]; baseUrl: string },
+  { accepts, resourceOf }: { accepts: readonly PaymentRequirements[]; resourceOf: (through: Through) => Resource },
   read: PaymentReader = readEvmPayment,
 ): OfferedPayment {
   const sent = readPayload(given)
@@ -51,13 +51,14 @@ export function readPayment(
   if (!requirements) throw new AppError('payment_invalid', 'The payment does not accept any of the terms offered.')
   const { through, identifier } = readEcho(sent)
   const { payload, ...said } = read(sent, requirements)
+  const resource = resourceOf(through)
   return {
     payload: {
       x402Version: 2,
-      resource: resourceOf(resourceUrl(through, baseUrl)),
+      resource: describeListing(resource),
       accepted: requirements,
       payload,
-      extensions: extensionsOf(through, identifier),
+      extensions: nameExtensions(extensions[resource.assessment][through], identifier),
     },
     bound: { ...said, requirements, ...(identifier && { identifier }) },
   }

@@ -5,7 +5,7 @@ import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/
 import type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types'
 import { z } from 'zod'
 import { type Payment, PRICE, payment as paymentShape } from '../verification/result.ts'
-import { extensions, type Protocol, resourceOf } from './discovery.ts'
+import { describeListing, extensions, type Resource, type Through } from './discovery.ts'
 
 export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse }
 
@@ -123,17 +123,15 @@ export interface OfferedPayment {
 export interface Facilitator extends AsyncDisposable {
   /** Named in every result's `payment.provider`. */
   readonly provider: string
-  /** CAIP-2 ids of the networks that the configuration names, in order of preference, offered at the moment or not. */
-  readonly configured: readonly string[]
   /** What is asked, in order of preference. One request's own terms may say more: see `termsFor`. */
   readonly accepts: readonly PaymentRequirements[]
   /** The terms of one request. The same every time, for as long as the request can be paid. */
   termsFor(requestId: string): readonly PaymentRequirements[]
   /**
    * Reads PAYMENT-SIGNATURE, or the object MCP carries, as a payment of this request. Throws AppError `payment_invalid`.
-   * @param baseUrl this service's public address, which the payload then names
+   * @param resourceOf what is paid for, by the protocol whose terms the payment repeats
    */
-  read(given: unknown, requestId: string, baseUrl: string): OfferedPayment
+  read(given: unknown, requestId: string, resourceOf: (through: Through) => Resource): OfferedPayment
   /** Whose payment it claims to be, whatever it was meant for; checks no signature. Throws AppError `payment_invalid`. */
   readClaim(given: unknown): PaymentClaim
   /** Whose authorization this is, proved by its signature, whatever it was meant for. Throws AppError `payment_invalid`. */
@@ -161,19 +159,19 @@ export interface Facilitator extends AsyncDisposable {
   resolve(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome | { kind: 'open' }>
 }
 
-/** The 402's terms, for header and body alike. @param resource its address @param through the protocol it leaves by */
+/** The 402's terms, for header and body alike. @param through the protocol it leaves by */
 export function paymentRequired(
   accepts: readonly PaymentRequirements[],
-  resource: string,
+  resource: Resource,
   error: string,
-  through: Protocol = 'http',
+  through: Through = 'http',
 ): PaymentRequired {
   return {
     x402Version: 2,
     error,
-    resource: resourceOf(resource),
+    resource: describeListing(resource),
     accepts: [...accepts],
-    extensions: extensions[through],
+    extensions: extensions[resource.assessment][through],
   }
 }
 

@@ -94,7 +94,7 @@ async function insertQuotes(tx: Tx, items: Admission[]): Promise<Map<string, Loc
   for (const item of items) {
     const row = byId.get(item.id)
     const key_hash = item.keyHash.toString('hex')
-    const quoted = { state: 'quoted' as const, body_hash: item.bodyHash, payment: null, error: null }
+    const quoted = { state: 'quoted' as const, body_hash: item.bodyHash, payment: null, error: null, waiting: null }
     if (row) made.set(key_hash, { ...row, ...quoted, key_hash, payable: true })
   }
   return made

@@ -1,8 +1,10 @@
-// The discovery document: what can be bought here, in the interface's words. In the modes that move no real money, mode
-// and networks say what is true instead.
+// The discovery document: what can be bought here, in the interface's words. Where another than the interface's own offer is
+// configured (no real money, one chain only, no paid tool), its members say what is true instead.
 import { z } from 'zod'
 import type { Api } from '../context.ts'
-import { type Database, sql } from '../db/pool.ts'
+import { configuredNetworks } from '../payments/networks.ts'
+import { configuredMethodologies } from './methodology.ts'
+import { describeOffer } from './offer.ts'
 import { completedResult, LIMITS, PRICE, SCHEMA_VERSION, verificationInput } from './result.ts'
 
 export const capabilities = z.strictObject({
@@ -22,7 +24,8 @@ export const capabilities = z.strictObject({
     formats: z.tuple([z.literal('text/html'), z.literal('text/plain')]),
     source_count: z.literal(1),
   }),
-  mcp_tool: z.literal('service_verify_source'),
+  /** Left out where the tool is switched off: the interface has no other value for it. */
+  mcp_tool: z.literal('service_verify_source').optional(),
   methodology_version: z.string(),
   networks: z.array(z.string()),
   payment_mode: z.enum(['offline', 'testnet', 'mainnet']),
@@ -45,12 +48,16 @@ const inputSchema = z.toJSONSchema(verificationInput, { io: 'input' })
 const outputSchema = z.toJSONSchema(completedResult)
 
 export async function describeCapabilities(api: Api): Promise<Capabilities> {
-  const { config, facilitator, baseUrl } = api
+  const { config, baseUrl } = api
+  const offer = describeOffer(config)
   return {
     service: 'Countersign',
-    description:
-      'Holds one public HTTPS page against one claim and answers with a verdict, exact quotes with code-point offsets ' +
-      'and digests, and a signed receipt.',
+    description: [
+      ...(offer.closed ? [offer.closed] : []),
+      offer.summary,
+      offer.outcomes,
+      `Risk flags are explained at ${baseUrl}/risk-flags, methodology versions at ${baseUrl}/methodology.`,
+    ].join(' '),
     endpoint: `${baseUrl}/api/agent/v1/verify-source`,
     idempotency: {
       minimum_length: 16,
@@ -65,31 +72,23 @@ export async function describeCapabilities(api: Api): Promise<Capabilities> {
       formats: ['text/html', 'text/plain'],
       source_count: 1,
     },
-    mcp_tool: 'service_verify_source',
-    methodology_version: await findMethodology(api.db),
-    networks: facilitator.accepts.map((terms) => terms.network),
+    ...(offer.tool && { mcp_tool: 'service_verify_source' as const }),
+    methodology_version: await findMethodology(api),
+    networks: configuredNetworks(config),
     payment_mode: config.paymentMode,
     payment_protocol: 'x402-v2',
     price: { amount_atomic: PRICE.atomic, currency: PRICE.currency, decimals: PRICE.decimals, usd: PRICE.usd },
     public_discovery: true,
     schema_version: SCHEMA_VERSION,
-    scope:
-      'A verdict states only what the retrieved text says: a source may support a claim without the claim being true. ' +
-      'TLS identifies the host that answered, not the credibility of its publisher.',
+    scope: offer.scope,
     verification_type: 'source',
   }
 }
 
-/** What the worker that reported last works by; where none can be asked for, the procedure's family name. */
-async function findMethodology(db: Database): Promise<string> {
-  try {
-    const found = await db.maybeOneFirst(sql.prepared('find_methodology', z.object({ methodology: z.string() }))`
-      select methodology from worker_beats order by beat_at desc limit 1`)
-    return found ?? METHODOLOGY_FAMILY
-  } catch {
-    // Discovery answers 200 and nothing else; whether the database is well is for /readyz to say.
-    return METHODOLOGY_FAMILY
-  }
+/** What the worker that reported last works by; where none is known, what the configuration comes to. */
+async function findMethodology({ assessors, config }: Api): Promise<string> {
+  const [configured] = configuredMethodologies(config)
+  // Discovery answers 200 and nothing else; whether the database is well is for /readyz to say.
+  const [reported = configured] = await assessors.methodologies().catch(() => [])
+  return reported
 }
-
-const METHODOLOGY_FAMILY = 'countersign'

@@ -4,6 +4,7 @@
 // repeats every call unsigned first and signs anew at every 402. No 402 leaves here while a payment may be under way.
 import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { type Call, defineExchange, refuseOverflow } from '../operation.ts'
 import { parsePublicUrl } from '../outbound/url-policy.ts'
@@ -12,6 +13,8 @@ import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
+import { describeResource } from './offer.ts'
+import { describeWait } from './pending.ts'
 import { isRecoveryToken, isSameToken, recoveryToken } from './recovery.ts'
 import {
   findById,
@@ -34,7 +37,14 @@ export type VerificationAnswer =
       recoveryToken: string
       replay: boolean
     }
-  | { kind: 'pending'; requestId: string; code: 'processing' | 'settlement_unknown'; message: string }
+  | {
+      kind: 'pending'
+      requestId: string
+      code: 'processing' | 'settlement_unknown'
+      message: string
+      /** Seconds after which asking again is worth it. */
+      retryAfterSeconds: number
+    }
   | { kind: 'failed'; requestId: string; error: RequestError }
   | {
       kind: 'payment_required'
@@ -177,6 +187,11 @@ function isPayable(row: RequestView): boolean {
   return (row.state === 'quoted' || row.state === 'unpaid') && row.quote_expires_at.getTime() > Date.now()
 }
 
+/** Throws AppError `payment_invalid`. */
+function readPaymentOf(requestId: string, given: unknown, api: Api): OfferedPayment {
+  return api.facilitator.read(given, requestId, (through) => describeResource(api, through))
+}
+
 /** The verified payment that came along, or why the one that came is not taken, or neither. */
 async function takePayment(
   { api, credentials }: Call,
@@ -185,7 +200,7 @@ async function takePayment(
   if (credentials.payment === undefined) return { offer: null, refusal: null }
   let offer: OfferedPayment | undefined
   try {
-    offer = api.facilitator.read(credentials.payment, requestId, api.baseUrl)
+    offer = readPaymentOf(requestId, credentials.payment, api)
     // The signature of a payment that is bound proves as much as checking it would, and takes no call outside.
     if (await isBoundToAnother(api.db, offer.bound, requestId)) throw paymentTaken()
     await api.facilitator.verify(offer, credentials.address)
@@ -252,10 +267,7 @@ async function answerStanding(
 function bringsOtherPayment(row: RequestView, { api, credentials }: Call): boolean {
   if (credentials.payment === undefined || !row.payment) return false
   try {
-    return !samePayment(
-      api.facilitator.read(credentials.payment, row.id, api.baseUrl).bound.identity,
-      row.payment.identity,
-    )
+    return !samePayment(readPaymentOf(row.id, credentials.payment, api).bound.identity, row.payment.identity)
   } catch {
     return false
   }
@@ -286,20 +298,9 @@ async function awaitOutcome(
   if (!now) throw new Error(`request ${row.id} vanished`)
   if (!WORKING.includes(now.state))
     return now.state === 'unpaid' ? askForPayment(now, null) : answerStanding(now, call, { replay })
-  return { kind: 'pending', requestId: row.id, ...pendingText(now, otherPayment) }
-}
-
-function pendingText(row: RequestView, otherPayment: boolean) {
   const unused = otherPayment ? ' The other payment that came with this call is not used.' : ''
-  if (row.state === 'settling')
-    return {
-      code: 'settlement_unknown' as const,
-      message: `The payment is being settled. Repeat this call, with the same payment if any; never pay anew.${unused}`,
-    }
-  return {
-    code: 'processing' as const,
-    message: `The work is under way. Repeat this call or the recovery URL.${unused}`,
-  }
+  const { message, ...pending } = describeWait(now, { now: api.now(), hasWorker: await api.assessors.hasWorker() })
+  return { kind: 'pending', requestId: row.id, ...pending, message: message + unused }
 }
 
 async function serveResult(id: string, { api }: Call, replay: boolean): Promise<VerificationAnswer> {

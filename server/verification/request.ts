@@ -8,7 +8,6 @@
 // Up to `assessed` nothing can have been charged. From `settling` on the authorization may be out of our hands: such a
 // request is never failed and never asked to pay again until the payment is proved unpaid.
 import { z } from 'zod'
-import type { Batcher } from '../db/batch.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
@@ -34,8 +33,9 @@ export type State = (typeof states)[number]
 export const moves: Readonly<Record<State, readonly State[]>> = {
   quoted: ['accepted', 'expired'],
   accepted: ['observed', 'failed'],
-  observed: ['assessed', 'failed'],
-  assessed: ['settling', 'failed'],
+  // A shared observation that has grown too old is made anew.
+  observed: ['observed', 'assessed', 'failed'],
+  assessed: ['observed', 'assessed', 'settling', 'failed'],
   settling: ['settled', 'unpaid'],
   settled: ['completed'],
   completed: ['expired'],
@@ -54,6 +54,18 @@ export type RequestError = z.output<typeof requestError>
 export const storedObservation = z.object({ observation, cache_hit: z.boolean() })
 export type StoredObservation = z.output<typeof storedObservation>
 
+/** Why the work on a request is put off, and until when. */
+export const waiting = z.object({
+  for: z.enum(['origin', 'model', 'settlement']),
+  /** When the request is looked at again at the latest. */
+  until: z.iso.datetime(),
+  /** The host that is waited for. */
+  host: z.string().optional(),
+  /** Seconds the host asked for, as it gave them. */
+  asked_seconds: z.number().optional(),
+})
+export type Waiting = z.output<typeof waiting>
+
 /** A request as a caller meets it: enough to answer with, without the page's text. */
 export const requestView = z.object({
   id: z.uuid(),
@@ -63,11 +75,12 @@ export const requestView = z.object({
   changed_at: z.date(),
   payment: boundPayment.nullable(),
   error: requestError.nullable(),
+  waiting: waiting.nullable(),
 })
 export type RequestView = z.output<typeof requestView>
 
 /** The columns of `requestView`. */
-export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error`
+export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error, waiting`
 
 export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | null> {
   return db.maybeOne(sql.prepared('find_request_by_key', requestView)`
@@ -114,6 +127,8 @@ export const workingRequest = z.object({
   id: z.uuid(),
   state: z.enum(states),
   attempt: z.uuid(),
+  /** When it came to the state it is in. */
+  changed_at: z.date(),
   body: verificationInput,
   payment: boundPayment,
   payment_sealed: z.instanceof(Buffer).nullable(),
@@ -130,9 +145,9 @@ export type WorkingRequest = z.output<typeof workingRequest>
  */
 export function claimRequest(db: Database, id: string, attempt: string): Promise<WorkingRequest | null> {
   return db.maybeOne(sql.prepared('claim_request', workingRequest)`
-    update verification_requests set attempt = ${attempt}
+    update verification_requests set attempt = ${attempt}, waiting = null
     where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
-    returning id, state, attempt, body, payment, payment_sealed, observation stored, assessment,
+    returning id, state, attempt, changed_at, body, payment, payment_sealed, observation stored, assessment,
               settlement_intent intent, settlement`)
 }
 
@@ -147,109 +162,9 @@ export class Fenced extends Error {
   override name = 'Fenced'
 }
 
-/**
- * The transaction that a settlement names has paid for another request already, so this one is not moved to `settled`. It
- * is not known to be paid, nor to be unpaid.
- */
-export class TransactionTakenError extends Error {
-  override name = 'TransactionTakenError'
-}
-
-/** One step of a request, as its worker asks for it. Only the columns the new state adds are given. */
-export interface Step {
-  id: string
-  attempt: string
-  from: State
-  to: State
-  stored?: StoredObservation
-  assessment?: z.output<typeof assessment>
-  intent?: SettlementIntent
-  settlement?: z.output<typeof settlement>
-}
-
-/** `transaction_taken`: see TransactionTakenError. */
-export type StepOutcome = 'taken' | 'fenced' | 'transaction_taken'
-
-/** Steps of all jobs of a process are committed in groups; answers what became of each. */
-export type Steps = Batcher<Step, StepOutcome>
-
-/**
- * Moves the request and answers it in its new state. Throws Fenced, and TransactionTakenError on the way to `settled`.
- * A crash before the commit repeats the stage.
- */
-export async function advance(
-  steps: Steps,
-  request: WorkingRequest,
-  to: State,
-  added: Pick<Step, 'stored' | 'assessment' | 'intent' | 'settlement'> = {},
-): Promise<WorkingRequest> {
-  if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
-  const { id, attempt, state: from } = request
-  const outcome = await steps.add({ id, attempt, from, to, ...added })
-  if (outcome === 'fenced') throw new Fenced(`request ${id} left ${from}`)
-  if (outcome === 'transaction_taken') throw new TransactionTakenError(`request ${id} names a transaction of another`)
-  return { ...request, state: to, ...added }
-}
-
-/**
- * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it, and the
- * payment it was settled with, which could be charged again, is not kept an instant longer.
- *
- * The ledger comes first: a settlement whose transaction, or log of a transaction, is booked already is not booked, and
- * its request stays where it is. The other steps of the group are written all the same.
- */
-export async function writeSteps(db: Database, steps: Step[]): Promise<StepOutcome[]> {
-  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
-  const column = (values: (string | null)[]) => sql.array(values, 'text')
-  const written = await db.any(sql.prepared('write_steps', writtenStep)`
-    with t as (
-      select id::uuid, attempt::uuid, from_state, to_state, stored::json, assessment::json, intent::json, settlement::json
-      from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
-                  ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
-                  ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
-                  ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
-           as t (id, attempt, from_state, to_state, stored, assessment, intent, settlement)
-    ), held as (
-      -- Locked, so that what is booked is also moved.
-      select r.id, r.payment, t.settlement -> 'payment' paid, t.settlement ->> 'proof' proof,
-             (t.settlement ->> 'log_index')::int log_index
-      from verification_requests r join t on r.id = t.id and r.attempt = t.attempt and r.state = t.from_state
-      where t.to_state = 'settled'
-      for update of r
-    ), booked as (
-      insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction, proof, log_index)
-      select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction', proof, log_index
-      from held
-      -- A word about a whole transaction does not hold beside any other entry for it.
-      where log_index is not null or not exists (
-        select 1 from payment_ledger l
-        where l.network = payment #>> '{identity,network}' and l.transaction = paid ->> 'transaction')
-      on conflict do nothing
-      returning request_id
-    ), moved as (
-      update verification_requests r
-      set state = t.to_state, changed_at = now(),
-          observation = coalesce(t.stored, r.observation),
-          assessment = coalesce(t.assessment, r.assessment),
-          settlement_intent = coalesce(t.intent, r.settlement_intent),
-          settlement = coalesce(t.settlement, r.settlement),
-          payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
-      from t
-      where r.id = t.id and r.attempt = t.attempt and r.state = t.from_state
-        and (t.to_state <> 'settled' or r.id in (select request_id from booked))
-      returning r.id
-    )
-    select id::text, 'taken' outcome from moved
-    union all
-    select id::text, 'transaction_taken' from held where id not in (select request_id from booked)`)
-  const outcomes = new Map(written.map(({ id, outcome }) => [id, outcome]))
-  return steps.map(({ id }) => outcomes.get(id) ?? 'fenced')
-}
-
-const writtenStep = z.object({ id: z.string(), outcome: z.enum(['taken', 'transaction_taken']) })
-
-const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic, valid_before`
-const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
+/** What every entry of the ledger says of a payment, and where a request has it. */
+export const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic, valid_before`
+export const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
       payment #>> '{identity,payer}', payment #>> '{identity,nonce}',
       payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric, (payment ->> 'valid_before')::bigint`
 
@@ -278,7 +193,7 @@ async function endUncharged(tx: Tx, id: string, condition: Fragment, error: Requ
   const failed = await tx.any(sql.type(z.object({ id: z.string() }))`
     with failed as (
       update verification_requests
-      set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null,
+      set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null, waiting = null,
           assessment = null, attempt = null, changed_at = now()
       where id = ${id} and ${condition}
       returning id, payment
@@ -322,6 +237,13 @@ export async function noteIntent(tx: Tx, request: Pick<WorkingRequest, 'id' | 'a
   await tx.query(sql.type(nothing)`
     update verification_requests set settlement_intent = ${JSON.stringify(intent)}::json
     where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
+}
+
+/** Keeps what the request waits for, for the answer to its caller. */
+export async function noteWaiting(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, waits: Waiting) {
+  await tx.query(sql.type(nothing)`
+    update verification_requests set waiting = ${JSON.stringify(waits)}::json
+    where id = ${request.id} and attempt = ${request.attempt}`)
 }
 
 /** Forgets what has run out: unpaid quotes, results past retention. What stays answers 410, or the same 422 again. */

@@ -63,6 +63,8 @@ const httpsUrl = (max: number) =>
     .max(max)
     .meta({ format: 'uri' })
 
+export const DEFAULT_MAX_AGE_SECONDS = 60
+
 export const verificationInput = z.strictObject({
   source_url: z
     .string()
@@ -78,17 +80,22 @@ export const verificationInput = z.strictObject({
   claim: text(1, LIMITS.claimChars)
     .refine((value) => /\S/u.test(value), 'must contain a non-whitespace character')
     .meta({ minLength: 1, maxLength: LIMITS.claimChars, pattern: '\\S' })
-    .describe('The one claim to hold against the page.'),
+    .describe('The one claim to hold against what the page shows; its <title> is not part of that.'),
   options: z
     .strictObject({
-      max_age_seconds: z.int().min(0).max(300).optional().describe('Oldest acceptable cached observation. Default 60.'),
+      // Published, and not filled in: the body that a key stands for is the one that was sent.
+      max_age_seconds: z
+        .int()
+        .min(0)
+        .max(300)
+        .optional()
+        .meta({ default: DEFAULT_MAX_AGE_SECONDS })
+        .describe('Oldest acceptable cached observation, in seconds.'),
       max_price_usd: decimalUsd.max(32).optional().describe('Your budget: a higher price fails with 422, uncharged.'),
     })
     .optional(),
 })
 export type VerificationInput = z.output<typeof verificationInput>
-
-export const DEFAULT_MAX_AGE_SECONDS = 60
 
 export const stance = z.enum(['supports', 'contradicts', 'mentions'])
 export const claimSupport = z.enum(['supports', 'contradicts', 'mixed', 'insufficient_evidence', 'not_assessed'])
@@ -129,7 +136,9 @@ export const source = z.strictObject({
     .regex(/^[tT][eE][xX][tT]\/([hH][tT][mM][lL]|[pP][lL][aA][iI][nN])\s*(;.*)?$/s),
   content_sha256: sha256Hex,
   text_sha256: sha256Hex,
-  normalized_text: text(0, LIMITS.textChars),
+  normalized_text: text(0, LIMITS.textChars).describe(
+    'What the page shows. Its <title> is not part of it: what only the title says cannot be quoted.',
+  ),
   offset_unit: z.literal('unicode_codepoint'),
   redirects: z.array(redirect).max(LIMITS.redirects),
   wire_bytes: z.int().min(0).max(26_000_000),

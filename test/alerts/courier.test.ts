@@ -1,27 +1,18 @@
 // Couriers beside each other, and receivers that keep them waiting.
 import t from 'tap'
-import { KEEP_DAYS, pruneAlerts, recallAlerts } from '../../server/alerts/outbox.ts'
+import { alertPruneLag, KEEP_DAYS, pruneAlerts, recallAlerts } from '../../server/alerts/outbox.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
 import { openCourier } from '../../workers/alerts/courier.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { buildTasks } from '../../workers/tasks.ts'
 import { readResult } from '../front.ts'
+import { PATIENT } from '../queue.ts'
 import { PAGE, payingFetch } from '../system.ts'
 import { type Hook, openOffice } from './office.ts'
-import { type Answering, failing, failingFirst, type Received, status } from './receiver.ts'
+import { type Answering, failing, failingFirst, held, type Received, status } from './receiver.ts'
 
 const idOf = ({ headers }: Received) => headers['webhook-id']
-
-/** An answer that is given when it is let. */
-function held(code = 200) {
-  const gate = Promise.withResolvers<void>()
-  const answer: Answering = async (response) => {
-    await gate.promise
-    response.writeHead(code).end()
-  }
-  return { answer, release: () => gate.resolve() }
-}
 
 t.test('several workers: never two at one webhook, nothing twice, all in order', async (t) => {
   await using office = await openOffice()
@@ -124,24 +115,32 @@ t.test('another URL: what hangs at the old one holds nothing up', async (t) => {
   t.match(await office.alerts(hook), [{ state: 'delivered', attempts: 1 }])
 })
 
-t.test('at one host only a few at a time, and others do not wait for them', async (t) => {
+t.test('at one host four at a time, two of them unproved, and others do not wait for them', async (t) => {
   await using office = await openOffice(['crowded.test', 'other.test'])
   const { receiver } = office
   const { answer, release } = held()
   const crowd = await Promise.all(Array.from({ length: 7 }, () => office.makeHook({ host: 'crowded.test' })))
-  for (const hook of crowd) {
-    receiver.answers.set(hook.path, answer)
-    await office.tell(hook)
-  }
   const other = await office.makeHook({ host: 'other.test' })
-  await office.tell(other)
-  const courier = openCourier(office.work)
-  courier.wake()
-  await receiver.arrivals(other.path, 1)
-  t.equal(receiver.received.filter(({ host }) => host === 'crowded.test').length, 4)
+  const fill = async () => {
+    for (const hook of [...crowd, other]) await office.tell(hook)
+    courier.wake()
+    const [item] = (await receiver.arrivals(other.path, 1)).slice(-1)
+    return receiver.received
+      .slice(0, receiver.received.indexOf(item!) + 1)
+      .filter(({ host }) => host === 'crowded.test')
+  }
+  for (const hook of crowd) receiver.answers.set(hook.path, answer)
+  await using courier = openCourier(office.work, PATIENT)
+  t.equal((await fill()).length, 2)
   release()
   await courier.idle()
   t.equal(receiver.received.filter(({ host }) => host === 'crowded.test').length, 7)
+
+  const again = held()
+  for (const hook of crowd) receiver.answers.set(hook.path, again.answer)
+  receiver.received.length = 0
+  t.equal((await fill()).length, 4)
+  again.release()
 })
 
 t.test('receivers that hang take half of the places, and no slot of the queue', async (t) => {
@@ -149,11 +148,18 @@ t.test('receivers that hang take half of the places, and no slot of the queue', 
   await using office = await openOffice(['good.test', ...hosts])
   const { receiver, front, work } = office
   const { answer, release } = held(500)
+  let open = 0
+  let most = 0
+  const hang: Answering = (response, item) => {
+    most = Math.max(most, ++open)
+    response.once('close', () => open--)
+    return answer(response, item)
+  }
   const hanging = await Promise.all(
     Array.from({ length: 48 }, (_, n) => office.makeHook({ host: hosts[n % hosts.length]! })),
   )
   for (const hook of hanging) {
-    receiver.answers.set(hook.path, answer)
+    receiver.answers.set(hook.path, hang)
     await office.tell(hook)
   }
   // They have hung before.
@@ -161,12 +167,11 @@ t.test('receivers that hang take half of the places, and no slot of the queue', 
   receiver.answers.set('/page', (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE))
   {
     await using _runner = await openRunner(work, { concurrency: 1 })
-    const hung = () => receiver.received.filter(({ host }) => host.startsWith('slow-')).length
     await Promise.all(hanging.map((hook) => receiver.arrivals(hook.path, 1)).slice(0, 1))
     const good = await office.makeHook({ host: 'good.test' })
     await office.tell(good)
     await receiver.arrivals(good.path, 1)
-    t.ok(hung() <= 32, `${hung()} under way`)
+    t.ok(most <= 32, `${most} under way`)
     const body = { source_url: receiver.url('/page'), claim: 'The harbour was opened in 1874.' }
     const answer = await front.ask({
       key: 'a-key-of-16-chars',
@@ -175,7 +180,7 @@ t.test('receivers that hang take half of the places, and no slot of the queue', 
       fetch: payingFetch(),
     })
     await readResult(answer)
-    t.ok(hung() <= 32, `${hung()} under way`)
+    t.ok(most <= 32, `${most} under way`)
     release()
   }
 })
@@ -257,3 +262,31 @@ t.test('settled alerts are kept for 90 days, their receipts for ever', async (t)
   )
   t.same(rows, [{ receipts: 3, attempts: 1 }])
 })
+
+t.test(
+  'pruning goes on until nothing is left, or its time is over; the lag says by how much it is behind',
+  async (t) => {
+    await using office = await openOffice()
+    const { front } = office
+    const hook = await office.makeHook()
+    await office.tell(hook)
+    await office.deliver()
+    t.equal(await alertPruneLag(front.core.db), 0)
+    const fill = () =>
+      front.tables.query(
+        `insert into alerts (id, webhook_id, event_seq, type, body, serial, state, settled_at)
+       select 'wh_' || md5(n::text), $1, n + 1, 'watchdog.test', '{}', 1, 'delivered',
+              now() - ($2 + 1) * interval '1 day'
+       from generate_series(1, 2500) n`,
+        [hook.id, KEEP_DAYS],
+      )
+    await fill()
+    t.ok(Math.abs((await alertPruneLag(front.core.db)) - 86_400) < 3600)
+    await front.tables.query(`insert into alert_days (day, account_id) values (current_date - 2, $1)`, [hook.accountId])
+    t.equal(await pruneAlerts(front.core.db), 2500)
+    t.equal(await alertPruneLag(front.core.db), 0)
+    t.equal((await front.tables.query('select from alert_days')).rowCount, 0)
+    await fill()
+    t.equal(await pruneAlerts(front.core.db, 0), 1000, 'one batch at least')
+  },
+)

@@ -56,7 +56,7 @@ t.test('an alert: the bytes of the outbox, signed twice, with its receipt', asyn
   t.equal(receipt.attestation.subject_sha256, hash('sha256', jcs(told)))
   t.ok(verifyAttestation(receipt.attestation, { keys }).ok)
   t.match(row, { state: 'delivered', attempts: 1, wait_s: null, log: [204] })
-  t.same(await office.webhook(hook), { state: 'active', slow: false, sender: null })
+  t.same(await office.webhook(hook), { state: 'active', tried: true, slow: false, sender: null })
 })
 
 t.test('one that fails is sent again: the same id and bytes, a new time, new signatures', async (t) => {
@@ -83,7 +83,7 @@ t.test('one that fails is sent again: the same id and bytes, a new time, new sig
   t.equal(new Set(items.map(({ headers }) => headers['webhook-timestamp'])).size, 4)
   t.equal(new Set(items.map(({ headers }) => headers['webhook-signature'])).size, 4)
   t.match(await office.alerts(hook), [{ state: 'delivered', attempts: 4, log: [503, 503, 503, 200] }])
-  t.same(await office.webhook(hook), { state: 'active', slow: false, sender: null })
+  t.same(await office.webhook(hook), { state: 'active', tried: true, slow: false, sender: null })
 })
 
 t.test('what is not due is not sent, however often the courier is woken', async (t) => {

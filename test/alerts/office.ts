@@ -41,8 +41,8 @@ export interface Office extends AsyncDisposable {
   work: Work
   queue: Queue
   receiver: Receiver
-  /** A webhook of an account of its own, at a path of its own. */
-  makeHook(options?: { host?: string; url?: string }): Promise<Hook>
+  /** A webhook at a path of its own, of an account of its own or of the account of another webhook. */
+  makeHook(options?: { host?: string; url?: string; owner?: Hook }): Promise<Hook>
   /** So many alerts in the chain and in the outbox; their ids. */
   tell(hook: Hook, count?: number, type?: AlertType): Promise<string[]>
   /** Everything that waits for a time is due. */
@@ -50,7 +50,7 @@ export interface Office extends AsyncDisposable {
   /** What is due is sent, and what that makes due. */
   deliver(): Promise<void>
   alerts(hook: Hook): Promise<AlertRow[]>
-  webhook(hook: Hook): Promise<{ state: string; slow: boolean; sender: string | null }>
+  webhook(hook: Hook): Promise<{ state: string; slow: boolean; tried: boolean; sender: string | null }>
 }
 
 const outboxRows: Companion<Omit<NewAlert, 'body' | 'serial'> & { alert: Alert }> = {
@@ -77,11 +77,11 @@ export async function openOffice(hosts?: readonly [string, ...string[]]): Promis
   const closing = opened.move()
   const { tables, core } = front
 
-  async function makeHook({ host, url }: { host?: string; url?: string } = {}): Promise<Hook> {
+  async function makeHook({ host, url, owner }: { host?: string; url?: string; owner?: Hook } = {}): Promise<Hook> {
     const path = `/${randomUUID()}`
     const address = url ?? receiver.url(path, host)
     return transact(core.db, async (tx) => {
-      const { accountId, apiKey } = await insertAccount(tx, `h-${randomUUID()}`)
+      const { accountId, apiKey } = owner ?? (await insertAccount(tx, `h-${randomUUID()}`))
       const id = await insertWebhook(tx, accountId, address)
       return { id, path, url: address, secret: webhookSecret(core.secrets.webhook, id, 1), accountId, apiKey }
     })
@@ -127,7 +127,9 @@ export async function openOffice(hosts?: readonly [string, ...string[]]): Promis
       return rows
     },
     async webhook(hook) {
-      const { rows } = await tables.query('select state, slow, sender::text from webhooks where id = $1', [hook.id])
+      const { rows } = await tables.query('select state, tried, slow, sender::text from webhooks where id = $1', [
+        hook.id,
+      ])
       return rows[0]
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),

@@ -34,6 +34,8 @@ export interface Receiver extends AsyncDisposable {
   answers: Map<string, Answering>
   /** Resolves when so many have come at the path, and with them. */
   arrivals(path: string, count: number): Promise<Received[]>
+  /** Resolves at the next arrival, whatever its path. */
+  anyArrival(): Promise<void>
 }
 
 export const HOOK = 'hook.test'
@@ -92,6 +94,15 @@ export async function openReceiver(hosts: readonly [string, ...string[]] = [HOOK
       look()
       return promise
     },
+    anyArrival() {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const look = () => {
+        waiting.delete(look)
+        resolve()
+      }
+      waiting.add(look)
+      return promise
+    },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
@@ -113,4 +124,16 @@ export const failing = status(503, { 'retry-after': '3600' })
 export function failingFirst(times: number): Answering {
   let left = times
   return (response, received) => (left-- > 0 ? failing : status(200))(response, received)
+}
+
+/** Answers with this status once it is released. */
+export function held(code = 200): { answer: Answering; release(): void } {
+  const gate = Promise.withResolvers<void>()
+  return {
+    async answer(response) {
+      await gate.promise
+      response.writeHead(code).end()
+    },
+    release: () => gate.resolve(),
+  }
 }

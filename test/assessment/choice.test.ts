@@ -4,6 +4,19 @@ import { readConfig } from '../../server/config.ts'
 t.test('without a key no model is asked', (t) => {
   t.equal(readConfig({}).model, undefined)
   t.equal(readConfig({ ANTHROPIC_BASE_URL: 'http://127.0.0.1:8000' }).model, undefined)
+  t.equal(readConfig({}).assessment.kind, 'literal')
+  t.end()
+})
+
+t.test('with a key the assessment is semantic, unless literal is asked for', (t) => {
+  t.equal(readConfig({ ANTHROPIC_API_KEY: 'k' }).assessment.kind, 'semantic')
+  t.equal(readConfig({ ANTHROPIC_API_KEY: 'k', ASSESSMENT: 'semantic' }).assessment.kind, 'semantic')
+  t.match(readConfig({ ANTHROPIC_API_KEY: 'k', ASSESSMENT: 'literal' }), {
+    model: undefined,
+    assessment: { kind: 'literal' },
+  })
+  t.throws(() => readConfig({ ASSESSMENT: 'semantic' }), { name: 'ConfigError' })
+  t.throws(() => readConfig({ ASSESSMENT: 'any' }), { name: 'ConfigError' })
   t.end()
 })
 

@@ -1,7 +1,7 @@
 // The semantic assessor before a server that answers rightly, wrongly, or not in the form asked for.
 import t from 'tap'
+import { semanticProcedure } from '../../workers/assessment/procedure.ts'
 import { PROMPT_VERSION } from '../../workers/assessment/prompt.ts'
-import { semanticProcedure } from '../../workers/assessment/semantic.ts'
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
 import { openThreads } from '../../workers/threads.ts'
 import { answer, lineWith, message, type Script, SILENT, verdictOn } from './messages-server.ts'

@@ -292,6 +292,7 @@ t.test('where nobody bills: 503 that says why', async (t) => {
     PAYMENT_MODE: 'testnet',
     SIGNING_SEED: '00'.repeat(32),
     PAY_TO_EVM: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+    BASE_URL: 'https://countersign.test',
   }
   const half = { PORT: '0', STRIPE_SECRET_KEY: 'sk_test_x' }
   for (const [env, message] of [

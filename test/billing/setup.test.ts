@@ -13,6 +13,7 @@ const LIVE = {
   PAYMENT_MODE: 'testnet',
   SIGNING_SEED: '00'.repeat(32),
   PAY_TO_EVM: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+  BASE_URL: 'https://countersign.test',
 }
 
 t.test('half a setup', async (t) => {

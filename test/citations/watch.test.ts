@@ -5,6 +5,7 @@ import t from 'tap'
 import { verifyAlert } from '../../client/alert.ts'
 import { verifyAttestation } from '../../client/verification.ts'
 import { subjectOf } from '../../server/alerts/format.ts'
+import { FLIP_BURST } from '../../server/citations/flips.ts'
 import { testCitationWatch } from '../../server/citations/operations.ts'
 import { checkCitation } from '../../workers/citations/check.ts'
 import { openReceiver } from '../alerts/receiver.ts'
@@ -117,6 +118,42 @@ t.test('changed, vanished, restored: each told once, with digests before and aft
     ['1 citation.changed', '2 citation.vanished', '3 citation.restored'],
   )
   t.match((await call('GET', '/v1/citation-watch/harbour')).body, { state: 'present', event_seq: 3 })
+})
+
+t.test('a page that alternates: twelve changes are alerted at once, and one more an hour', async (t) => {
+  await using system = await startSystem()
+  const { call } = await openAccount(system)
+  const { named } = await buyHarbour(system)
+  await call('PUT', '/v1/citation-watch/harbour', { ...named, webhook_url: system.site.url('/hook'), every_hours: 720 })
+  const flip = async (n: number) => {
+    system.site.pages.set('/harbour', { body: n % 2 ? PAGE : '<p>This page is about something else entirely.</p>' })
+    await system.sql('delete from observations')
+    await check(system)
+    await system.sql(`update alerts set state = 'delivered', settled_at = now(), next_attempt_at = null
+                      where state = 'pending'`)
+  }
+  const receipts = async () => (await system.sql('select count(*)::int n from receipts'))[0]!.n as number
+  const before = await receipts()
+  for (let n = 0; n < FLIP_BURST + 3; n++) await flip(n)
+  t.equal((await told(system)).length, FLIP_BURST)
+  t.equal(await receipts(), before + FLIP_BURST)
+  const shown = (await call('GET', '/v1/citation-watch/harbour')).body
+  t.match(
+    shown,
+    { state: 'present', last_check: { outcome: 'vanished' } },
+    'the check is noted, the state is what was alerted',
+  )
+  t.ok(Date.parse(shown.next_check_at) > Date.now() + 3_600_000, 'and the next check comes by the rhythm')
+  await system.sql(`update citation_watches set flips_full_at = flips_full_at - interval '1 hour'`)
+  await flip(FLIP_BURST + 1)
+  t.equal((await told(system)).length, FLIP_BURST, 'the page is again what was alerted: there is nothing to say')
+  await flip(FLIP_BURST + 2)
+  t.match((await told(system)).slice(FLIP_BURST), [{ type: 'citation.vanished' }])
+
+  await system.sql('update alert_days set asked = 50')
+  const refused = await call('POST', '/v1/citation-watch/harbour/test')
+  t.equal(refused.status, 429)
+  t.match(refused.body.error, { code: 'daily_limit' })
 })
 
 t.test('from a page that changes to a receiver that checks what it is told', async (t) => {
@@ -256,4 +293,24 @@ t.test('tries of a receiver that fetches nothing are not piled up', async (t) =>
   for (let n = 1; n < 21; n++) tries.push((await call('POST', '/v1/citation-watch/h/test')).status)
   t.same(tries, [...Array(20).fill(200), 429])
   t.equal((await told(system)).length, 20)
+})
+
+t.test('a page cannot silence its own watches: a host that asks for patience counts as unreadable', async (t) => {
+  await using system = await startSystem()
+  const { call } = await openAccount(system)
+  const { named } = await buyHarbour(system)
+  await call('PUT', '/v1/citation-watch/harbour', { ...named, webhook_url: system.site.url('/hook'), every_hours: 6 })
+  system.site.pages.set('/harbour', { status: 429, headers: { 'retry-after': '999999999' }, body: '' })
+  await system.sql('delete from observations')
+  for (let failures = 1; failures <= 3; failures++) {
+    await check(system)
+    const { body } = await call('GET', '/v1/citation-watch/harbour')
+    t.match(body, {
+      last_check: { outcome: 'unreadable', code: 'source_rate_limited', message: /429 .* 999999999 seconds/ },
+      state: failures < 3 ? 'present' : 'vanished',
+    })
+    t.ok(Date.parse(body.next_check_at) < Date.now() + 7 * 3_600_000, `next at ${body.next_check_at}`)
+  }
+  const [alert] = await told(system)
+  t.equal(alert.type, 'citation.vanished')
 })

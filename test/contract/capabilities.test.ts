@@ -2,8 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAccount } from 'viem/accounts'
+import { openOffice } from '../control/office.ts'
 import { buildCheck, checkCapabilities, checkResult, expectCompleted, type Result } from '../interface.schema.ts'
-import { openTill, payingFetch, startSystem, VERIFY } from '../system.ts'
+import { openCaller } from '../mcp/caller.ts'
+import { harbourClaim, openTill, payingFetch, startSystem, VERIFY } from '../system.ts'
 
 const PATH = '/api/agent/v1/capabilities'
 
@@ -216,6 +218,9 @@ t.test('a result altered after signing is found out', async (t) => {
   }
 })
 
+const PAY_TO_EVM = privateKeyToAccount(`0x${'17'.repeat(32)}`).address
+const PAY_TO_SOLANA = '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM'
+
 t.test('in mainnet mode: exactly the values of the interface', async (t) => {
   const till = openTill()
   const [first] = till.accepts
@@ -228,9 +233,10 @@ t.test('in mainnet mode: exactly the values of the interface', async (t) => {
       PAYMENT_MODE: 'mainnet',
       FACILITATOR_URL: 'https://facilitator.example',
       SIGNING_SEED: '5e'.repeat(32),
-      PAY_TO_EVM: privateKeyToAccount(`0x${'17'.repeat(32)}`).address,
-      PAY_TO_SOLANA: '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM',
+      PAY_TO_EVM,
+      PAY_TO_SOLANA,
       BASE_URL: 'https://verify.example',
+      ASSESSMENT: 'literal',
       FIXTURE_HOSTS: '',
       FIXTURE_CA_FILE: '',
     },
@@ -240,6 +246,53 @@ t.test('in mainnet mode: exactly the values of the interface', async (t) => {
   t.equal(capabilities.payment_mode, 'mainnet')
   t.same(capabilities.networks, ['eip155:8453', 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'])
   t.equal(capabilities.endpoint, `https://verify.example${VERIFY}`)
+})
+
+const AWAY = 'http://127.0.0.1:9'
+const MAINNET = {
+  PAYMENT_MODE: 'mainnet',
+  FACILITATOR_URL: AWAY,
+  EVM_RPC_URL: AWAY,
+  SOLANA_RPC_URL: AWAY,
+  SIGNING_SEED: '5e'.repeat(32),
+  BASE_URL: 'https://verify.example',
+  ASSESSMENT: 'literal',
+}
+const BASE = 'eip155:8453'
+const SOLANA = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'
+
+for (const [about, payTo, networks] of [
+  ['both', { PAY_TO_EVM, PAY_TO_SOLANA }, [BASE, SOLANA]],
+  ['Base alone', { PAY_TO_EVM }, [BASE]],
+  ['Solana alone', { PAY_TO_SOLANA }, [SOLANA]],
+] as const)
+  t.test(`mainnet networks are those configured (${about}), also while the facilitator is down at start`, async (t) => {
+    await using office = await openOffice({ ...MAINNET, ...payTo })
+    t.same((await office.call('GET', PATH)).body.networks, networks)
+    const { ask } = openCaller(new URL('/mcp', office.address).href)
+    const { tools } = (await ask('tools/list')).body.result
+    const tool = tools.find(({ name }: { name: string }) => name === 'service_verify_source')
+    t.same(tool._meta['service/networks'], networks)
+  })
+
+t.test('the default of max_age_seconds is published wherever the input is, and filled into no body', async (t) => {
+  const age = (schema: unknown) => {
+    const { properties } = schema as { properties: { options: { properties: { max_age_seconds: object } } } }
+    return properties.options.properties.max_age_seconds
+  }
+  const shape = { type: 'integer', minimum: 0, maximum: 300, default: 60 }
+  t.match(age((await describe()).input_schema), shape)
+  const { paths } = await (await fetch(system.url('/openapi.json'))).json()
+  t.match(age(paths[VERIFY].post.requestBody.content['application/json'].schema), shape)
+  const { tools } = (await openCaller(system.url('/mcp')).ask('tools/list')).body.result
+  const tool = tools.find(({ name }: { name: string }) => name === 'service_verify_source')
+  t.match(age(tool.inputSchema), shape)
+
+  const key = randomUUID()
+  const body = harbourClaim(system.site)
+  const { request_id } = (await (await system.ask({ key, body })).json()) as { request_id: string }
+  const stored = await system.sql('select body from verification_requests where id = $1', [request_id])
+  t.same(stored, [{ body }])
 })
 
 t.test('the scope says what a verdict does not say', async (t) => {

@@ -6,7 +6,14 @@ import { type Answer, openOffice } from './office.ts'
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 
-const FREE = { active_leases: 1, receipts_per_day: 10, watchdogs: 1, citation_watches: 1, journal_slots: 4 }
+const FREE = {
+  active_leases: 1,
+  receipts_per_day: 10,
+  watchdogs: 1,
+  watchdog_alerts_per_day: 50,
+  citation_watches: 1,
+  journal_slots: 4,
+}
 const subject = (n: number) => createHash('sha256').update(`${n}`).digest('hex')
 
 t.test('registration: a handle, a key that is shown once, the tier and its limits', async (t) => {
@@ -74,7 +81,14 @@ t.test('usage: what the limits count, and when the day is over', async (t) => {
     handle: account.handle,
     tier: 'free',
     limits: FREE,
-    used: { active_leases: 0, receipts_today: 0, watchdogs: 0, citation_watches: 0, journal_slots: 0 },
+    used: {
+      active_leases: 0,
+      receipts_today: 0,
+      watchdogs: 0,
+      watchdog_alerts_today: 0,
+      citation_watches: 0,
+      journal_slots: 0,
+    },
     resets_at: midnight.toISOString().replace('.000Z', 'Z'),
     subscription: null,
   })
@@ -87,6 +101,7 @@ t.test('usage: what the limits count, and when the day is over', async (t) => {
     active_leases: 1,
     receipts_today: 1,
     watchdogs: 0,
+    watchdog_alerts_today: 0,
     citation_watches: 0,
     journal_slots: 1,
   })
@@ -96,6 +111,7 @@ t.test('usage: what the limits count, and when the day is over', async (t) => {
     active_leases: 0,
     receipts_today: 1,
     watchdogs: 0,
+    watchdog_alerts_today: 0,
     citation_watches: 0,
     journal_slots: 0,
   })

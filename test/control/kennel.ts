@@ -39,6 +39,8 @@ const TIMES = [
   'reminded_at',
   'paused_until',
   'check_at',
+  'outages_full_at',
+  'fails_wait_until',
 ]
 
 export async function openKennel(): Promise<Kennel> {

@@ -27,6 +27,8 @@ export interface Answer {
 
 export interface Desk extends AsyncDisposable {
   api: Api
+  /** Where it listens, which BASE_URL may name otherwise. */
+  address: string
   call(method: string, path: string, ask?: Ask): Promise<Answer>
 }
 
@@ -88,6 +90,7 @@ async function openFrontDesk(env: Record<string, string>, databaseUrl: string, c
   const closing = opened.move()
   return {
     api,
+    address: server.address,
     call: (method, path, ask) => call(new URL(path, server.address), method, ask),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

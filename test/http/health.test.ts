@@ -1,7 +1,7 @@
 // What operators ask: does it live, can it work, how is it doing.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { payingFetch, startSystem } from '../system.ts'
+import { openTill, payingFetch, startSystem } from '../system.ts'
 
 const TOKEN = 'operator-token-of-this-test'
 
@@ -20,18 +20,21 @@ t.test('/healthz and /readyz when all is well', async (t) => {
 })
 
 t.test('/readyz: 503 while a migration is pending', async (t) => {
+  // Each process that is asked here for the first time looks by itself; what it found is kept for a second.
+  await using before = await system.openTwin()
+  await using after = await system.openTwin()
   const [last] = await system.sql('select * from schema_migrations order by name desc limit 1')
   await system.sql('delete from schema_migrations where name = $1', [last?.name])
-  const pending = await get('/readyz')
+  const pending = await get('/readyz', before.address)
   t.equal(pending.status, 503)
   t.match(await pending.text(), new RegExp(String(last?.name)), 'and says which')
-  t.equal((await get('/healthz')).status, 200)
+  t.equal((await get('/healthz', before.address)).status, 200)
   const columns = Object.keys(last ?? {})
   await system.sql(
     `insert into schema_migrations (${columns}) values (${columns.map((_, n) => `$${n + 1}`)})`,
     Object.values(last ?? {}),
   )
-  t.equal((await get('/readyz')).status, 200)
+  t.equal((await get('/readyz', after.address)).status, 200)
 })
 
 t.test('/readyz: 503 without its database, and it does not hang', async (t) => {
@@ -89,4 +92,114 @@ t.test('/metrics behind OPERATOR_TOKEN', async (t) => {
   t.match(await response.text(), /# HELP/)
   t.equal((await ask({ authorization: `bearer ${TOKEN}` })).status, 200, 'the scheme is not case-sensitive')
   for (const path of ['/healthz', '/readyz']) t.equal((await get(path, twin.address)).status, 200, 'these stay open')
+})
+
+/** A twin whose database counts what it is asked. */
+async function openCounted(env: Record<string, string> = {}) {
+  const twin = await system.openTwin({}, env)
+  const { db } = twin.api
+  const asked = { count: 0 }
+  twin.api.db = new Proxy(db, {
+    get(target, name) {
+      asked.count++
+      return Reflect.get(target, name)
+    },
+  })
+  const restore = () => {
+    twin.api.db = db
+  }
+  return { twin, asked, restore }
+}
+
+for (const path of ['/readyz', '/metrics', '/api/agent/v1/capabilities'])
+  t.test(`a flood of ${path} costs the database one reading a second`, async (t) => {
+    const { twin, asked, restore } = await openCounted()
+    await using _ = twin
+    t.equal((await get(path, twin.address)).status, 200)
+    const one = asked.count
+    t.ok(one > 0, 'the first one reads')
+    const started = performance.now()
+    const statuses = await Promise.all(Array.from({ length: 40 }, async () => (await get(path, twin.address)).status))
+    const seconds = (performance.now() - started) / 1000
+    t.same([...new Set(statuses)], [200])
+    // A slow machine may need more than the second that a reading is kept.
+    t.ok(asked.count <= one * (1 + Math.ceil(seconds)), `${asked.count} queries for 41 answers in ${seconds} s`)
+    restore()
+  })
+
+const LIVE = {
+  PAYMENT_MODE: 'testnet',
+  SIGNING_SEED: '5e'.repeat(32),
+  PAY_TO_EVM: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+  BASE_URL: 'https://verify.example',
+}
+
+t.test('/metrics in a live mode without OPERATOR_TOKEN is closed, and the log says why', async (t) => {
+  await using live = await startSystem({ env: LIVE, overrides: { facilitator: openTill() } })
+  for (const authorization of ['', 'Bearer undefined', `Bearer ${TOKEN}`]) {
+    const response = await get('/metrics', live.service.address, { authorization })
+    t.equal(response.status, 404)
+    t.match(await response.text(), /OPERATOR_TOKEN is not set/)
+  }
+  t.match(
+    live.logged.find(({ event }) => event === 'metrics_closed'),
+    { reason: /OPERATOR_TOKEN/ },
+  )
+  await using guarded = await live.openTwin({ facilitator: openTill() }, { OPERATOR_TOKEN: TOKEN })
+  t.equal((await get('/metrics', guarded.address)).status, 401)
+  const read = await get('/metrics', guarded.address, { authorization: `Bearer ${TOKEN}` })
+  t.equal(read.status, 200)
+})
+
+t.test('pages in browsers may not read /metrics, /readyz and /healthz', async (t) => {
+  const origin = 'https://shop.example'
+  for (const path of ['/metrics', '/readyz', '/healthz', '/%6detrics', '/readyz?x=1']) {
+    const response = await get(path, undefined, { origin })
+    t.equal(response.status, 200, path)
+    t.equal(response.headers.get('access-control-allow-origin'), null, path)
+  }
+  for (const path of ['/metrics', '/readyz', '/healthz']) {
+    const preflight = await fetch(system.url(path), {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'GET' },
+    })
+    t.equal(preflight.headers.get('access-control-allow-origin'), null, `${path}: preflight`)
+  }
+  t.equal((await get('/llms.txt', undefined, { origin })).headers.get('access-control-allow-origin'), '*')
+})
+
+t.test('the limit by address holds for metrics, documents and pages, and not for probes', async (t) => {
+  const paths = [
+    '/metrics',
+    '/openapi.json',
+    '/docs',
+    '/docs/json',
+    '/docs/static/swagger-ui.css',
+    '/',
+    '/llms.txt',
+    '/.well-known/x402',
+    '/risk-flags',
+    '/methodology',
+  ]
+  for (const path of paths) {
+    await using twin = await system.openTwin({}, { RATE_LIMIT_PER_MINUTE: '1' })
+    t.not((await get(path, twin.address)).status, 429, path)
+    const refused = await get(path, twin.address)
+    t.equal(refused.status, 429, path)
+    t.ok(Number(refused.headers.get('retry-after')) >= 1, path)
+    for (const probe of ['/healthz', '/readyz']) t.equal((await get(probe, twin.address)).status, 200, probe)
+  }
+})
+
+t.test('/openapi.json is served from memory, and not sent to those who have it', async (t) => {
+  const first = await get('/openapi.json')
+  const etag = first.headers.get('etag') ?? ''
+  t.match(etag, /^"[\w-]{43}"$/)
+  const text = await first.text()
+  t.equal(await (await get('/openapi.json')).text(), text)
+  const again = await get('/openapi.json', undefined, { 'if-none-match': etag })
+  t.equal(again.status, 304)
+  t.equal(again.headers.get('etag'), etag)
+  t.equal(await again.text(), '')
+  t.equal((await get('/openapi.json', undefined, { 'if-none-match': '"other"' })).status, 200)
 })

@@ -71,6 +71,16 @@ t.test('arguments that the schema refuses, the tool refuses', async (t) => {
   }
 })
 
+t.test('a tool called without a key, or with a wrong one, names both ways to bring it', async (t) => {
+  const { call } = openCaller(url)
+  for (const args of [{}, { service_key: 'ctk_wrong' }]) {
+    const { isError, structuredContent, content } = await call('service_usage_get', args)
+    t.equal(isError, true)
+    t.match(structuredContent, { error: { code: 'unauthenticated', message: /Authorization: Bearer .*service_key/ } })
+    t.equal(content[0].text, JSON.stringify(structuredContent))
+  }
+})
+
 t.test('without the paid tool', async (t) => {
   const desk = await office.openDesk({ MCP_VERIFICATION_ENABLED: 'false' })
   t.teardown(() => desk[Symbol.asyncDispose]())

@@ -9,12 +9,13 @@ import { openLog } from '../../server/telemetry.ts'
 import { type Order, openMarket, PRICE } from './market.ts'
 import { openSolanaMarket } from './solana-market.ts'
 
+const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())
 
 async function offerOf(facilitator: Facilitator, order: Pick<Order, 'ask' | 'sign' | 'requestId'>) {
   const header = await order.sign(await order.ask())
-  return facilitator.read(header, await order.requestId, 'https://shop.example')
+  return facilitator.read(header, await order.requestId, () => RESOURCE)
 }
 
 function open(changes: Partial<typeof market.config> = {}, overrides = {}) {
@@ -84,23 +85,4 @@ t.test('on Solana: what the paying token account holds', async (t) => {
 t.test('offline nothing moves, and nothing is limited', async (t) => {
   await using facilitator = openOfflineFacilitator()
   t.equal(await facilitator.cover({} as never), null)
-  t.same(facilitator.configured, ['eip155:84532'])
-})
-
-t.test('the networks of the configuration are named, whether or not a facilitator answers', async (t) => {
-  await using solana = await openSolanaMarket(market.chain)
-  const away = {
-    facilitatorUrl: 'http://127.0.0.1:9',
-    payToSolana: solana.payTo as string,
-    solanaRpcUrl: solana.ledger.url,
-  }
-  const ids = ['eip155:84532', 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1']
-  t.same(solana.system.service.work.facilitator.configured, ids)
-  await using facilitator = await open(away as never)
-  t.same(
-    facilitator.accepts.map(({ network }) => network),
-    ids.slice(0, 1),
-    'Solana cannot be offered without its terms',
-  )
-  t.same(facilitator.configured, ids)
 })

@@ -8,11 +8,20 @@ import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-id
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import t from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { readConfig } from '../../server/config.ts'
 import { paymentRequired } from '../../server/payments/x402.ts'
+import { describeOffer } from '../../server/verification/offer.ts'
 import { harbourClaim, startSystem, VERIFY } from '../system.ts'
 
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
+
+const MODEL = { ANTHROPIC_API_KEY: 'k' }
+
+function offered(url: string, env: Record<string, string>) {
+  const { summary, assessment } = describeOffer(readConfig(env))
+  return { url, description: summary, assessment }
+}
 
 async function askForTerms(key: string = randomUUID()) {
   const response = await system.ask({ key })
@@ -46,9 +55,11 @@ t.test('the header stays small, whatever the terms', async (t) => {
   }
   const longest = `https://${'a'.repeat(60)}.example.com${VERIFY}`
   for (const through of ['http', 'mcp'] as const) {
-    const both = paymentRequired([first, solana], longest, 'x'.repeat(200), through)
-    const size = Buffer.from(JSON.stringify(both)).toString('base64').length
-    t.ok(size < 4000, `${through}: ${size} bytes`)
+    for (const env of [{}, MODEL]) {
+      const both = paymentRequired([first, solana], offered(longest, env), 'x'.repeat(200), through)
+      const size = Buffer.from(JSON.stringify(both)).toString('base64').length
+      t.ok(size < 4000, `${through}: ${size} bytes`)
+    }
   }
 })
 
@@ -56,14 +67,17 @@ t.test('a catalogue can list it', async (t) => {
   const { terms } = await askForTerms()
   const bazaar = terms.extensions?.bazaar as Parameters<typeof validateDiscoveryExtension>[0]
   t.same(validateDiscoveryExtension(bazaar), { valid: true })
-  const mcp = paymentRequired([], 'mcp://tool/service_verify_source', '', 'mcp').extensions?.bazaar
-  t.same(validateDiscoveryExtension(mcp as typeof bazaar), { valid: true })
+  for (const env of [{}, MODEL])
+    for (const through of ['http', 'mcp'] as const) {
+      const own = paymentRequired([], offered(system.url(VERIFY), env), '', through).extensions?.bazaar
+      t.same(validateDiscoveryExtension(own as typeof bazaar), { valid: true })
+    }
   const { payload } = await pay(terms)
   const listed = extractDiscoveryInfo(payload as PaymentPayload, terms.accepts[0] as never)
   t.match(listed, {
     resourceUrl: system.url(VERIFY),
     method: 'POST',
-    description: /verdict/,
+    description: /No model is asked and no verdict is given/,
     mimeType: 'application/json',
   })
   t.match(terms.resource, { serviceName: /^[\x20-\x7e]{1,32}$/, tags: Array })

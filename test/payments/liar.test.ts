@@ -12,6 +12,7 @@ import { type Market, type Order, openMarket, PRICE } from './market.ts'
 const market = await openMarket({ overrides: { patienceMs: 300 } })
 t.teardown(() => market[Symbol.asyncDispose]())
 
+const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
 const newHash = (): Hex => `0x${randomBytes(32).toString('hex')}`
 const read = (header = '') => JSON.parse(Buffer.from(header, 'base64').toString())
 
@@ -149,7 +150,7 @@ t.test('a success that was contradicted is not believed later, when the node doe
   await market.inDoubt(order)
   await using facilitator = await openLiveFacilitator(market.config, openLog('silent'), { patienceMs: 300 })
   const id = await order.requestId
-  const offer = facilitator.read(order.signatures[0], id, 'https://shop.example')
+  const offer = facilitator.read(order.signatures[0], id, () => RESOURCE)
   const [row] = await market.system.sql('select settlement_intent from verification_requests where id = $1', [id])
   const intent = row?.settlement_intent as { at: number; block: number; transaction: string; denied_at: number }
   t.type(intent.denied_at, 'number')

@@ -32,6 +32,7 @@ export async function openMarket(options: MarketOptions = {}) {
   const payTo = (await chain.openAccount()).address
   const env = {
     PAYMENT_MODE: 'testnet',
+    BASE_URL: 'https://shop.example',
     FACILITATOR_URL: facilitator.url,
     EVM_RPC_URL: options.nodeless ? '' : rpc.url,
     PAY_TO_EVM: payTo,

@@ -21,13 +21,15 @@ const MAINNET = {
   PAY_TO_EVM,
   CDP_API_KEY_ID: 'key-1',
   CDP_API_KEY_SECRET: randomBytes(64).toString('base64'),
+  BASE_URL: 'https://verify.example',
+  ASSESSMENT: 'literal',
 }
 
 t.test('mainnet mode names everything that is missing', async (t) => {
   const problems = problemsOf({ PAYMENT_MODE: 'mainnet' })
-  for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET'])
+  for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET', 'BASE_URL', 'ASSESSMENT'])
     t.equal(problems.filter((problem) => problem.startsWith(name)).length, 1, `${name}: ${problems.join(' ')}`)
-  t.equal(problems.length, 4)
+  t.equal(problems.length, 6)
 })
 
 t.test('mainnet mode names every setting that is for offline mode', async (t) => {
@@ -54,8 +56,33 @@ t.test('one setting at a time', async (t) => {
   const { CDP_API_KEY_ID: _id, CDP_API_KEY_SECRET: _secret, ...unkeyed } = MAINNET
   t.same(problemsOf({ ...unkeyed, FACILITATOR_URL: 'https://facilitator.example' }), [], 'another facilitator, no key')
   t.match(problemsOf({ ...MAINNET, CDP_API_KEY_SECRET: 'no key' }), [/^CDP_API_KEY_SECRET: must be/])
-  t.same(problemsOf({ PAYMENT_MODE: 'testnet', SIGNING_SEED: MAINNET.SIGNING_SEED, PAY_TO_EVM }), [], 'testnet: no key')
+  const testnet = { PAYMENT_MODE: 'testnet', SIGNING_SEED: MAINNET.SIGNING_SEED, PAY_TO_EVM }
+  t.same(problemsOf({ ...testnet, BASE_URL: MAINNET.BASE_URL }), [], 'testnet: no key')
+  t.match(problemsOf(testnet), [/^BASE_URL is required in testnet mode/])
   t.match(problemsOf({ ...MAINNET, PAYMENT_MODE: 'testnet', CDP_API_KEY_ID: '' }), [/^CDP_API_KEY_ID/])
+})
+
+t.test('a live mode starts only with the public https address that payment resources name', (t) => {
+  for (const BASE_URL of ['', 'http://verify.example', 'http://127.0.0.1:8402'])
+    t.match(problemsOf({ ...MAINNET, BASE_URL }), [/^BASE_URL is required in mainnet mode, and must begin with https:/])
+  t.same(problemsOf({ BASE_URL: 'http://verify.example' }), [], 'offline mode takes any')
+  t.end()
+})
+
+t.test('mainnet sells quotes without a verdict only where the operator said so outright', (t) => {
+  const { ASSESSMENT: _, ...unsaid } = MAINNET
+  t.match(problemsOf(unsaid), [/^ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY/])
+  t.match(problemsOf({ ...MAINNET, ASSESSMENT: 'auto' }), [/^ASSESSMENT must be literal/])
+  t.same(problemsOf(MAINNET), [])
+  t.same(problemsOf({ ...unsaid, ANTHROPIC_API_KEY: 'k' }), [])
+  const keyless: Record<string, string>[] = [{}, MAINNET, { ANTHROPIC_BASE_URL: 'http://127.0.0.1:8000' }]
+  for (const more of keyless)
+    t.match(
+      problemsOf({ ...more, ASSESSMENT: 'semantic' }),
+      [/^ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set/],
+      'a model that is not there',
+    )
+  t.end()
 })
 
 t.test('every process ends with 1 and the names', async (t) => {
@@ -64,7 +91,15 @@ t.test('every process ends with 1 and the names', async (t) => {
     // What a child has printed is told when it ends before a line that was waited for.
     const { message } = await child.logs('listening').catch((error: Error) => error as Error & Heard)
     t.match(await child.ended, { code: 1 })
-    for (const name of ['SIGNING_SEED', 'PAY_TO_EVM', 'CDP_API_KEY_ID', 'CDP_API_KEY_SECRET', 'FIXTURE_HOSTS'])
+    for (const name of [
+      'SIGNING_SEED',
+      'PAY_TO_EVM',
+      'CDP_API_KEY_ID',
+      'CDP_API_KEY_SECRET',
+      'FIXTURE_HOSTS',
+      'BASE_URL',
+      'ASSESSMENT',
+    ])
       t.match(message, name, file)
   }
 })

@@ -26,6 +26,7 @@ export async function openSolanaMarket(chain?: EvmChain) {
   await ledger.fund(payTo, 0n)
   const own = {
     PAYMENT_MODE: 'testnet',
+    BASE_URL: 'https://shop.example',
     FACILITATOR_URL: facilitator.url,
     SOLANA_RPC_URL: rpc.url,
     PAY_TO_SOLANA: payTo,

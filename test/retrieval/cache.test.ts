@@ -118,6 +118,30 @@ for (const [name, open] of Object.entries(stores)) {
       false,
       'the turn was given up',
     )
+
+    const gate = Promise.withResolvers<void>()
+    const missed = Promise.withResolvers<void>()
+    const late = buildObservationCache(
+      {
+        ...opened.store,
+        async begin(...turn) {
+          missed.resolve()
+          await gate.promise
+          return opened.store.begin(...turn)
+        },
+      },
+      { secret, log },
+    )
+    const shared = `https://kelby.test/${randomUUID()}`
+    const lateLook = late.observe(shared, 60, fetch('late'), never)
+    await missed.promise
+    await cache().observe(shared, 60, fetch('early'), never)
+    gate.resolve()
+    t.match(
+      await lateLook,
+      { hit: true, observation: { source: { normalized_text: 'early' } } },
+      'a turn, once taken, looks into the cache again',
+    )
   })
 }
 

@@ -1,94 +1,260 @@
-// Manners towards origins, on the real database and through the whole service.
+// Politeness towards origins, on the real database and through the whole service.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { z } from 'zod'
-import { openDatabase, sql } from '../../server/db/pool.ts'
-import { buildOrigins, OriginBusy } from '../../workers/retrieval/origins.ts'
-import { RetryLater } from '../../workers/retrieval/response.ts'
+import { enqueue } from '../../server/db/jobs.ts'
+import { openDatabase, sql, transact } from '../../server/db/pool.ts'
+import { openLog } from '../../server/telemetry.ts'
+import { openWork } from '../../workers/context.ts'
+import { buildOrigins, forgetOrigins, OriginBusyError, type Politeness } from '../../workers/retrieval/origins.ts'
+import { RetryLaterError } from '../../workers/retrieval/response.ts'
 import { openTestDatabase } from '../database.ts'
-import { PAGE, payingFetch, startSystem } from '../system.ts'
+import { openFront, openSlowPage } from '../front.ts'
+import { openQueue } from '../queue.ts'
+import { OTHER_NAME } from '../site.ts'
+import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
 
-const ORIGIN = 'https://kelby.test'
+const URL_ONE = new URL('https://kelby.test/one')
+const URL_TWO = new URL('https://kelby.test/two')
+const ORIGIN = URL_ONE.origin
 const never = new AbortController().signal
+const log = openLog('silent')
 
-async function openOrigins(manners: { concurrency: number; spacingMs: number }) {
-  const database = await openTestDatabase()
+async function openOrigins(politeness: Politeness) {
+  await using opened = new AsyncDisposableStack()
+  const database = opened.use(await openTestDatabase())
   const db = await openDatabase(database.url, { maxConnections: 4 })
+  opened.defer(() => db.end())
+  const build = () => opened.use(buildOrigins(db, { politeness, log }))
+  const origins = build()
+  const other = build()
+  const closing = opened.move()
   return {
     db,
-    origins: buildOrigins(db, manners),
-    async [Symbol.asyncDispose]() {
-      await db.end()
-      await database[Symbol.asyncDispose]()
+    origins,
+    other,
+    /** Takes a turn; the caller ends it by disposing. */
+    async take(key: string, url = URL_ONE, at = origins) {
+      const hops = at.openHops(key, never)
+      await hops.enter(url)
+      return hops
     },
+    /** Puts a job into the line, as a worker does whose job has no turn. */
+    async join(key: string, busy: OriginBusyError) {
+      const job = { name: 'verify_request' as const, payload: { request_id: randomUUID() }, key }
+      await transact(db, async (tx) => {
+        await origins.join(tx, busy, new Date(), job)
+        await enqueue(tx, [{ ...job, runAt: new Date(Date.now() + 600_000) }])
+      })
+      await origins.wake(busy.line)
+    },
+    /** Keys of the jobs that may run now, in the order in which they would. */
+    due: () =>
+      db.anyFirst(sql.type(z.object({ key: z.string() }))`
+        select key from graphile_worker.jobs where run_at <= now() order by run_at, id`),
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
+}
+
+async function busyOf(taking: Promise<unknown>): Promise<OriginBusyError> {
+  const error = await taking.then(
+    () => new Error('it was given a turn'),
+    (thrown: unknown) => thrown,
+  )
+  if (error instanceof OriginBusyError) return error
+  throw error
 }
 
 t.test('no more visits at once than allowed, for all workers together', async (t) => {
   await using set = await openOrigins({ concurrency: 2, spacingMs: 0 })
-  const other = buildOrigins(set.db, { concurrency: 2, spacingMs: 0 })
-  const gate = Promise.withResolvers<void>()
-  const started = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const held = [set.origins, other].map((origins, n) =>
-    origins.visit(ORIGIN, never, async () => {
-      started[n]?.resolve()
-      await gate.promise
-      return n
-    }),
-  )
-  await Promise.all(started.map((s) => s.promise))
-  await t.rejects(
-    set.origins.visit(ORIGIN, never, async () => 'third'),
-    OriginBusy,
-  )
-  t.equal(await set.origins.visit('https://orsay.test', never, async () => 'elsewhere'), 'elsewhere')
-  gate.resolve()
-  t.same(await Promise.all(held), [0, 1])
-  t.equal(await set.origins.visit(ORIGIN, never, async () => 'fourth'), 'fourth')
+  const first = await set.take('a')
+  const second = await set.take('b', URL_TWO, set.other)
+  await t.rejects(set.take('c'), { name: 'OriginBusyError', asked: null })
+  await t.resolves(set.take('d', new URL('https://orsay.test/')), 'another origin')
+  await first.enter(URL_TWO)
+  t.pass('a hop to the same origin keeps the turn')
+  await first[Symbol.asyncDispose]()
+  await (await set.take('c'))[Symbol.asyncDispose]()
+  await second[Symbol.asyncDispose]()
 })
 
 t.test('a visit of a killed worker stops counting', async (t) => {
   await using set = await openOrigins({ concurrency: 1, spacingMs: 0 })
   await set.db.query(sql.type(z.object({}).strict())`
     insert into origin_visits (id, origin, until) values (${randomUUID()}, ${ORIGIN}, now() - interval '1 second')`)
-  t.equal(await set.origins.visit(ORIGIN, never, async () => 'in'), 'in')
+  await t.resolves(set.take('a'))
 })
 
 t.test('visits are spaced, and one that would wait long is handed back', async (t) => {
   await using set = await openOrigins({ concurrency: 9, spacingMs: 60_000 })
-  await set.origins.visit(ORIGIN, never, async () => {})
-  const busy = await set.origins.visit(ORIGIN, never, async () => {}).catch((error: unknown) => error)
-  t.ok(busy instanceof OriginBusy && busy.retryAfterSeconds > 50 && busy.retryAfterSeconds <= 60)
+  await (await set.take('a'))[Symbol.asyncDispose]()
+  const { retryAfterSeconds } = await busyOf(set.take('b'))
+  t.ok(retryAfterSeconds > 50 && retryAfterSeconds <= 60)
 })
 
-t.test('an origin that asks for patience is left alone by everybody', async (t) => {
+t.test("an origin's patience is believed up to 300 s, and its own seconds are told", async (t) => {
   await using set = await openOrigins({ concurrency: 9, spacingMs: 0 })
-  const asked = set.origins.visit(ORIGIN, never, () => Promise.reject(new RetryLater(429, 30)))
-  await t.rejects(asked, { name: 'OriginBusy', retryAfterSeconds: 30 })
-  await t.rejects(
-    set.origins.visit(ORIGIN, never, async () => {}),
-    OriginBusy,
-  )
+  const hops = await set.take('a')
+  const busy = await hops.postpone(URL_ONE, new RetryLaterError(429, 999_999_999, 'host'))
+  t.match(busy, { name: 'OriginBusyError', retryAfterSeconds: 300, tried: true })
+  const refused = await busyOf(set.take('b', URL_TWO, set.other))
+  t.ok(refused.retryAfterSeconds > 290 && refused.retryAfterSeconds <= 300, 'for every worker')
+  t.same(refused.asked, { host: 'kelby.test', status: 429, seconds: 999_999_999 })
+  await set.db.query(sql.type(z.object({}).strict())`
+    update origins set next_at = now() - interval '2 hours', blocked_until = now() - interval '2 hours'`)
+  await hops[Symbol.asyncDispose]()
+  await forgetOrigins(set.db)
+  t.notOk(await set.db.exists(sql.type(z.object({ one: z.number() }))`select 1 one from origins`), 'then forgotten')
 })
 
-t.test('Retry-After within the payment is waited out; one beyond it ends uncharged', async (t) => {
+t.test('an answer about one URL blocks that URL and not its host', async (t) => {
+  await using set = await openOrigins({ concurrency: 9, spacingMs: 0 })
+  const hops = await set.take('a')
+  await hops.postpone(URL_ONE, new RetryLaterError(404, 120, 'url'))
+  await t.resolves(set.take('b', URL_TWO), 'its neighbour')
+  t.match((await busyOf(set.take('c', URL_ONE))).asked, { status: 404, seconds: 120 })
+})
+
+t.test('one URL does not renew the block for its neighbours', async (t) => {
+  await using set = await openOrigins({ concurrency: 9, spacingMs: 0 })
+  const answer = new RetryLaterError(503, 20, 'host')
+  const hops = await set.take('a')
+  await hops.postpone(URL_ONE, answer)
+  await busyOf(set.take('b', URL_TWO))
+  await set.db.query(sql.type(z.object({}).strict())`update origins set blocked_until = now()`)
+  await hops.postpone(URL_ONE, answer)
+  await t.resolves(set.take('c', URL_TWO), 'the neighbour is read')
+  await busyOf(set.take('d', URL_ONE))
+  await hops.postpone(URL_TWO, answer)
+  await busyOf(set.take('e', new URL('https://kelby.test/three')))
+  t.pass('a second URL that asks blocks the host')
+})
+
+t.test('those who wait are woken in order when a turn is free; one sent away goes last', async (t) => {
+  await using set = await openOrigins({ concurrency: 1, spacingMs: 0 })
+  const held = await set.take('held')
+  const asked = { host: 'kelby.test', status: 503, seconds: 1 }
+  await set.join('sent-away', new OriginBusyError(ORIGIN, 1, asked, true))
+  await set.join('first', await busyOf(set.take('first')))
+  await set.join('second', await busyOf(set.take('second')))
+  t.same(await set.due(), [], 'nothing is polled')
+  await held[Symbol.asyncDispose]()
+  t.same(await set.due(), ['first'], 'one turn, one job')
+  await busyOf(set.take('newcomer'))
+  t.pass('the turn is kept for the job that was woken')
+  const first = await set.take('first')
+  await first[Symbol.asyncDispose]()
+  t.same(await set.due(), ['first', 'second'])
+  const second = await set.take('second')
+  await second[Symbol.asyncDispose]()
+  t.same(await set.due(), ['first', 'second', 'sent-away'])
+})
+
+t.test('a newcomer does not go ahead of those who wait, also where a turn is free', async (t) => {
+  await using set = await openOrigins({ concurrency: 1, spacingMs: 0 })
+  const held = await set.take('held')
+  const busy = await busyOf(set.take('waits'))
+  await set.join('waits', busy)
+  // The worker that held the turn was killed: nobody wakes the line.
+  await set.db.query(sql.type(z.object({}).strict())`update origin_visits set until = now() - interval '1 second'`)
+  await busyOf(set.take('newcomer'))
+  await t.resolves(set.take('waits'), 'it looks for itself')
+  await held[Symbol.asyncDispose]()
+})
+
+t.test('a turn that became free before the job joined the line is not lost', async (t) => {
+  await using set = await openOrigins({ concurrency: 1, spacingMs: 0 })
+  const held = await set.take('held')
+  const busy = await busyOf(set.take('late'))
+  await held[Symbol.asyncDispose]()
+  await set.join('late', busy)
+  t.same(await set.due(), ['late'])
+})
+
+t.test('a line that is blocked is woken when the block ends, by one job', async (t) => {
+  await using set = await openOrigins({ concurrency: 4, spacingMs: 0 })
+  const hops = await set.take('a')
+  await hops.postpone(URL_ONE, new RetryLaterError(429, 60, 'host'))
+  for (const key of ['b', 'c']) await set.join(key, await busyOf(set.take(key, URL_TWO)))
+  const wakes = await set.db.any(sql.type(z.object({ name: z.string(), seconds: z.number() }))`
+    select task_identifier name, extract(epoch from run_at - now())::float8 seconds
+    from graphile_worker.jobs where task_identifier = 'wake_origin'`)
+  t.equal(wakes.length, 1)
+  t.ok(Number(wakes[0]?.seconds) > 50 && Number(wakes[0]?.seconds) <= 60)
+  await set.db.query(sql.type(z.object({}).strict())`update origins set blocked_until = now()`)
+  await set.origins.wake(ORIGIN)
+  t.same(await set.due(), ['b', 'c'])
+  await hops[Symbol.asyncDispose]()
+})
+
+function buy(system: System, source_url: string, headers: Record<string, string> = { prefer: 'wait=25' }) {
+  const body = { source_url, claim: 'The harbour was opened in 1874.' }
+  return system.ask({ key: randomUUID(), body, headers, fetch: payingFetch() })
+}
+
+t.test('what a host asks for after a redirect is not charged to the host that redirected', async (t) => {
+  await using system = await startSystem({
+    pages: {
+      '/go': { status: 302, headers: { location: `https://${OTHER_NAME}/busy` }, body: '' },
+      '/busy': { status: 503, headers: { 'retry-after': '999999999' }, body: '' },
+    },
+  })
+  const busy = await buy(system, system.site.url('/go'))
+  t.equal(busy.status, 422)
+  t.match(await busy.json(), {
+    error: {
+      code: 'source_rate_limited',
+      retryable: true,
+      message: new RegExp(`"${OTHER_NAME}" answered with status 503 .* 999999999 seconds, of which 300`),
+    },
+  })
+  t.equal((await buy(system, system.site.url('/harbour'))).status, 200, 'the redirecting host is read')
+  t.equal((await buy(system, `https://${OTHER_NAME}/harbour`)).status, 422, 'the one that asked is not')
+})
+
+t.test('Retry-After within the payment is waited out, and the 202 says so', async (t) => {
   let answers = 0
   await using system = await startSystem({
     pages: {
-      '/soon': () => (answers++ === 0 ? { status: 503, headers: { 'retry-after': '1' }, body: '' } : { body: PAGE }),
-      '/late': { status: 429, headers: { 'retry-after': '3600' }, body: '' },
+      '/soon': () => (answers++ === 0 ? { status: 503, headers: { 'retry-after': '3' }, body: '' } : { body: PAGE }),
     },
   })
-  const buy = (path: string) =>
-    system.ask({
-      key: randomUUID(),
-      body: { source_url: system.site.url(path), claim: 'The harbour was opened in 1874.' },
-      headers: { prefer: 'wait=25' },
-      fetch: payingFetch(),
-    })
-  t.equal((await buy('/soon')).status, 200)
+  const key = randomUUID()
+  const body = { source_url: system.site.url('/soon'), claim: 'The harbour was opened in 1874.' }
+  const first = await system.ask({ key, body, headers: { prefer: 'wait=1' }, fetch: payingFetch() })
+  t.equal(first.status, 202)
+  t.match(await first.json(), { error: { message: /"site\.test" asked not to be asked again for 3 s/ } })
+  t.match(first.headers.get('retry-after'), /^[1-3]$/)
+  t.equal((await system.ask({ key, body, headers: { prefer: 'wait=25' } })).status, 200)
   t.equal(answers, 2)
-  const late = await buy('/late')
-  t.equal(late.status, 422)
-  t.match(await late.json(), { error: { code: 'source_http_status', message: /429/ } })
+})
+
+t.test('forty requests on one slow origin cause no work while they wait, and go in order', async (t) => {
+  await using front = await openFront()
+  await using work = await openWork(front.core, { slowMs: 60_000, politeness: { concurrency: 1, spacingMs: 0 } })
+  await using queue = openQueue(work)
+  const slow = openSlowPage(PAGE)
+  front.site.pages.set('/slow', slow.page)
+  const claim = 'The harbour was opened in 1874.'
+  const ask = (path: string) =>
+    front.ask({ key: randomUUID(), body: { source_url: front.site.url(path), claim }, fetch: payingFetch() })
+  await ask('/slow')
+  const reading = queue.pass()
+  await slow.asked
+  const paths = Array.from({ length: 40 }, (_, n) => `/page-${n}`)
+  for (const path of paths) front.site.pages.set(path, { body: PAGE })
+  for (const path of paths) t.equal((await ask(path)).status, 202)
+  const waiting = async () => Number((await front.tables.query('select count(*) from origin_waits')).rows[0].count)
+  // Each is tried once, in the order of arrival.
+  await using second = openQueue(work)
+  await second.pass()
+  t.equal(await waiting(), 40)
+  const { rows } = await front.tables.query(`
+    select count(*)::int due from graphile_worker.jobs where run_at <= now() + interval '30 seconds' and locked_at is null`)
+  t.equal(rows[0].due, 0, 'no job is due while the origin is busy')
+  slow.serve()
+  await reading
+  await second.work()
+  t.same(front.site.requests.slice(1), paths, 'in the order of arrival')
+  t.equal(front.logged.filter(({ event }) => event === 'put_off').length, 40, 'each was put off once')
 })

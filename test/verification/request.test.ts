@@ -5,7 +5,6 @@ import t from 'tap'
 import { openDatabase, transact } from '../../server/db/pool.ts'
 import type { SettlementProof } from '../../server/payments/x402.ts'
 import {
-  advance,
   claimRequest,
   Fenced,
   failRequest,
@@ -14,12 +13,11 @@ import {
   pruneRequests,
   releasePayment,
   type State,
-  type Step,
   states,
   type WorkingRequest,
-  writeSteps,
 } from '../../server/verification/request.ts'
 import type { Payment } from '../../server/verification/result.ts'
+import { advance, type Step, writeSteps } from '../../server/verification/steps.ts'
 import { openTestDatabase } from '../database.ts'
 import { type Column, held, insertRow } from './rows.ts'
 

@@ -21,7 +21,7 @@ async function openOffice(assess?: Assessor['assess']) {
 async function turn(front: Front, work: Work, options: Partial<Turn> = {}) {
   const { rows } = await front.tables.query('select id from verification_requests')
   const signal = new AbortController().signal
-  await verifyRequest({ request_id: rows[0].id }, work, { signal, last: false, ...options })
+  await verifyRequest({ request_id: rows[0].id }, work, { signal, attemptsLeft: 4, ...options })
 }
 
 async function standing({ tables }: Front) {
@@ -88,7 +88,7 @@ t.test('a fault of ours is left to the queue, and ends the request at the last a
   await front.ask({ key, fetch: payingFetch() })
   await t.rejects(turn(front, work), { message: 'a fault' })
   t.match(await standing(front), { state: 'observed', code: null })
-  await turn(front, work, { last: true })
+  await turn(front, work, { attemptsLeft: 0 })
   t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
   const answer = await front.ask({ key })
   t.equal(answer.status, 422)
@@ -99,7 +99,7 @@ t.test('a request that is gone, unpaid for or done is no work', async (t) => {
   await using office = await openOffice()
   const { front, work, queue } = office
   const signal = new AbortController().signal
-  await verifyRequest({ request_id: randomUUID() }, work, { signal, last: false })
+  await verifyRequest({ request_id: randomUUID() }, work, { signal, attemptsLeft: 4 })
   await front.ask({ key: randomUUID() })
   await turn(front, work)
   t.match(await standing(front), { state: 'quoted' })

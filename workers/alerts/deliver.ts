@@ -1,26 +1,26 @@
-// One attempt at one alert, from its signature to what became of it.
-import { type Attempt, Overtaken, settleAttempt, type Taken, type Verdict } from '../../server/alerts/dispatch.ts'
+// One attempt at one alert: signed, posted, judged, settled.
+import { type Attempt, OvertakenError, settleAttempt, type Taken, type Verdict } from '../../server/alerts/dispatch.ts'
 import { signedHeaders } from '../../server/alerts/format.ts'
 import { webhookSecret } from '../../server/alerts/webhooks.ts'
 import { AppError } from '../../server/errors.ts'
 import type { Work } from '../context.ts'
-import { type Answer, type Message, postAlert } from './post.ts'
+import { type Answer, FIRST_TIMEOUT_MS, type Message, postAlert, TIMEOUT_MS } from './post.ts'
 import { judge } from './schedule.ts'
 
-/** A webhook that takes longer waits among the slow ones. */
-const SLOW_MS = 2000
-
-/** Sends what was taken and settles it. Never throws: what cannot be settled is taken again when the lease has run out. */
-export async function deliver(taken: Taken, work: Work): Promise<void> {
+/**
+ * Sends a claimed alert and settles it. Never throws: what cannot be settled is claimed again when the lease has run out.
+ * @param overdue whether it has taken long by now
+ */
+export async function deliver(taken: Taken, work: Work, overdue: () => boolean): Promise<void> {
   try {
     const { answer, attempt } = await send(taken, work)
     const verdict = judge(taken.alert, answer)
-    const slow = verdict.outcome !== 'delivered' || attempt.ms > SLOW_MS
+    const slow = verdict.outcome !== 'delivered' || overdue()
     await settleAttempt(work, taken, attempt, { verdict, slow })
     report(work, taken, attempt, verdict)
   } catch (error) {
     const { alert, webhook } = taken
-    const event = error instanceof Overtaken ? 'alert_overtaken' : 'alert_unsettled'
+    const event = error instanceof OvertakenError ? 'alert_overtaken' : 'alert_unsettled'
     work.log.warn({ event, alert_id: alert.id, webhook_id: webhook.id, err: error })
   }
 }
@@ -35,7 +35,8 @@ async function send(taken: Taken, work: Work): Promise<{ answer: Answer | null; 
 
 async function post(taken: Taken, work: Work, atMs: number): Promise<{ answer: Answer | null; error: string | null }> {
   try {
-    const answer = await postAlert(write(taken, work, atMs), work.outbound)
+    const timeoutMs = taken.webhook.tried ? TIMEOUT_MS : FIRST_TIMEOUT_MS
+    const answer = await postAlert(write(taken, work, atMs), work.outbound, timeoutMs)
     return { answer, error: describe(answer) }
   } catch (thrown) {
     if (thrown instanceof AppError) return { answer: null, error: thrown.message }
@@ -44,7 +45,7 @@ async function post(taken: Taken, work: Work, atMs: number): Promise<{ answer: A
   }
 }
 
-/** The same id and the same bytes at each attempt; timestamp and signatures are those of this one. */
+/** Id and bytes are the same at each attempt; timestamp and signatures are of this attempt. */
 function write({ webhook, alert }: Taken, { config, keys, secrets }: Work, atMs: number): Message {
   const body = Buffer.from(alert.body)
   const versions = Array.from({ length: webhook.old_secrets + 1 }, (_, back) => webhook.secret_version - back)

@@ -1,5 +1,5 @@
-// One POST of an alert: through the one door out, over a connection of its own. The receiver's address is judged anew each
-// time; no redirect is followed, and of the answer only the head counts.
+// One POST of an alert: through the one door out, over a connection of its own. The receiver's address is checked at each
+// attempt; no redirect is followed, and only the head of the answer counts.
 import type { TLSSocket } from 'node:tls'
 import { AppError } from '../../server/errors.ts'
 import type { Outbound } from '../../server/outbound/connection.ts'
@@ -24,10 +24,15 @@ export interface Message {
 
 /** For everything, from the first DNS question to the end of the answer. */
 export const TIMEOUT_MS = 15_000
+/**
+ * The same for the first attempt at a host. It is shorter so that a new account's first alert does not wait long behind
+ * others whose receivers hang; a receiver that needs more time gets it with the retry, seconds later.
+ */
+export const FIRST_TIMEOUT_MS = 5000
 const MAX_HEADER_BYTES = 16_384
 const MAX_BODY_BYTES = 16_384
 
-/** Throws AppError, whose message says what was met and never to which address a name leads. */
+/** Throws AppError, whose message never says to which address a name leads. */
 export async function postAlert(message: Message, outbound: Outbound, timeoutMs = TIMEOUT_MS): Promise<Answer> {
   const signal = AbortSignal.timeout(timeoutMs)
   const { hostname } = new URL(message.url)
@@ -55,7 +60,7 @@ async function passOver(body: AsyncIterable<unknown>): Promise<void> {
   try {
     for await (const _ of body);
   } catch {
-    // Broken off, too long or too slow: it has been said whether the alert was taken.
+    // Broken off, too long or too slow: the status has already said whether the alert was accepted.
   }
 }
 

@@ -1,10 +1,12 @@
-// Looks for watchdogs that were not heard from. Every worker looks once a second and one of them finds something to do: who
-// gets the row of the scans judges, and takes what is due by putting its next check a little off. A crash at any point
-// leaves watchdogs that are looked at again a few seconds later.
+// Finds watchdogs whose deadline has passed or whose alert is due. Every worker tries once a second, and one of them gets the
+// row of the scans: it decides up to when deadlines count, and claims what is due by moving its next check a few seconds on.
+// After a crash at any point the claimed watchdogs are checked again some seconds later.
 import { setInterval as every } from 'node:timers/promises'
 import { z } from 'zod'
-import { dueAlert, standingColumns, standingRow, type Telling, tell } from '../../server/control/watchdog-alerts.ts'
-import { alertAt, resumed } from '../../server/control/watchdogs.ts'
+import { hasRoom } from '../../server/alerts/outbox.ts'
+import { dueAlert, type Telling, tell, waitForNextDay } from '../../server/control/watchdog-alerts.ts'
+import { standingColumns, standingRow } from '../../server/control/watchdog-standing.ts'
+import { alertAt, nextOutageAt, resumed, tellableAt } from '../../server/control/watchdogs.ts'
 import { BatchOverflow } from '../../server/db/batch.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../../server/db/pool.ts'
 import { Refused } from '../../server/receipts/chain.ts'
@@ -13,28 +15,30 @@ import type { Work } from '../context.ts'
 type Tools = Pick<Work, 'db' | 'chain' | 'log' | 'metrics'>
 
 export interface Scanner extends AsyncDisposable {
-  /** Rejects when it stopped without having been asked to. */
+  /** Rejects when the scanner stopped without being disposed. */
   died: Promise<never>
 }
 
 const PERIOD_MS = 1000
 /**
- * Deadlines are judged in steps of a second or two. One that is longer than this was an outage of ours, or a clock that was
- * set; shorter ones are what the grace is for, which by default is no shorter.
+ * Deadlines are judged in steps of a second or two. A longer step than this is an outage of ours, or a clock that was set;
+ * for shorter ones there is the grace, which by default is no shorter.
  */
 const GAP_SECONDS = 5
-/** Shorter steps are left to grow: another worker has just looked. */
+/** Shorter steps are not taken: another worker has just scanned. */
 const STEP_SECONDS = 0.25
 const MAX_CLAIMED = 500
-/** A watchdog that was taken up and not told, whatever the reason, is looked at again so much later. */
+/** Retry delay for a claimed watchdog whose alert was not recorded. */
 const CLAIM_SECONDS = 10
-/** One that cannot be told even alone is left out for so long. */
+/** Delay for a watchdog whose alert fails even when it is written alone. */
 const PUT_OFF_SECONDS = 60
+/** Delay for an outage while too many alerts wait at the webhook. */
+const NO_ROOM_SECONDS = 60
 const MAX_FAILURES_RUNNING = 3
 
 /**
- * Scans until disposed; a failing database is logged and waited out. Steps go on while alerts are told, however many they
- * are: that there is much to tell is no outage of ours.
+ * Scans until disposed; a failing database is logged and waited out. Steps go on while alerts are written, however many they
+ * are: much to write is no outage of ours.
  */
 export function openScanner(work: Work): Scanner {
   const stopping = new AbortController()
@@ -73,10 +77,7 @@ async function orLog({ log }: Work, act: () => Promise<unknown>) {
   }
 }
 
-/**
- * Judges what has come due since the last scan, whoever made it. Answers how many alerts were told, or null when there was
- * no time to judge.
- */
+/** Judges what has come due since the last scan. Answers how many alerts were written, or null when there was no step to take. */
 export async function scanWatchdogs(tools: Tools): Promise<number | null> {
   const until = await transact(tools.db, (tx) => advance(tx, tools))
   return until === null ? null : tellDue(tools, until)
@@ -100,9 +101,9 @@ async function tellDue(tools: Tools, until: string): Promise<number> {
 const stepRow = z.object({ seen_at: z.string(), open_at: z.string(), seconds: z.number() })
 
 /**
- * Takes the next step: up to the last moment at which heartbeats could be taken, and no further. Null when there is none
- * to take: another worker takes it, or nobody could have sent a heartbeat since. A clock that is put back a little is
- * waited for; much, and it counts as a gap.
+ * Takes the next step: up to the last moment at which heartbeats could be taken, and no further. Null when there is none to
+ * take: another worker takes it, or no heartbeat could be taken since. When the clock was put back a little, nothing is done
+ * until it has caught up; when it was put back by more, that counts as a gap.
  */
 async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
   const step = await tx.maybeOne(sql.prepared('lock_watchdog_scan', stepRow)`
@@ -112,7 +113,7 @@ async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
   const { seen_at, open_at, seconds } = step
   if (Math.abs(seconds) > GAP_SECONDS) {
     const moved = await (seconds > 0 ? skipGap(tx, seen_at, open_at) : stepBack(tx, open_at))
-    // A service that was merely not running yet has kept nobody waiting.
+    // No watchdog moved: the service was only not running yet.
     log[moved > 0 ? 'warn' : 'info']({ event: 'watchdog_gap', seconds, from: seen_at, to: open_at, moved })
   }
   await tx.query(sql.prepared('advance_watchdog_scan', nothing)`
@@ -121,8 +122,8 @@ async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
 }
 
 /**
- * Time that nobody attended to does not count: every running clock is moved on by its part of the gap. `check_at` may stay,
- * it is only earlier than it need be.
+ * Time in which no heartbeat could be taken does not count: every running clock is moved on by its part of the gap.
+ * `check_at` may stay, it is only earlier than it need be.
  */
 async function skipGap(tx: Tx, from: string, to: string): Promise<number> {
   const { rowCount } = await tx.query(sql.type(nothing)`
@@ -154,28 +155,56 @@ async function resumeDue(db: Database, until: string) {
 
 const claimedRow = standingRow.extend({ overdue: z.boolean(), remind: z.boolean() })
 
-/** Looks at watchdogs whose check has come. Where there is something to tell it is put off, else set to when there may be. */
+/**
+ * Checks watchdogs whose time has come. One with an alert due is claimed: its check is moved on by CLAIM_SECONDS. An outage
+ * that may not be alerted yet, because the watchdog's allowance, the day's number or the room at its webhook is used up, is
+ * noted in the row (`failed_at`, `silent`), so that its owner sees it, and checked again when it may be. Any other watchdog
+ * is checked again when something can be due.
+ */
 function claimDue(db: Database, until: string) {
+  const at = sql.fragment`${until}::timestamptz`
   return db.any(sql.prepared('claim_due_watchdogs', claimedRow)`
     with target as (
-      select w.id, w.state = 'watching' and ${alertAt} <= ${until}::timestamptz overdue,
-        w.state = 'down' and coalesce(${remindAt} <= ${until}::timestamptz, false) remind,
-        w.state <> 'paused' and (w.revived_at is not null or (w.state = 'watching' and w.failed_at is not null)) untold
-      from watchdogs w where w.check_at <= ${until}::timestamptz
-      order by w.check_at limit ${MAX_CLAIMED} for no key update skip locked
+      select w.id, o.overdue, o.noted, o.remind, o.ended, p.permitted_at,
+        o.ended or ((o.remind or ((o.overdue or o.noted) and coalesce(p.permitted_at <= ${at}, true)))
+                    and ${hasRoom(sql.fragment`w.webhook_id`)}) tell
+      from watchdogs w,
+        lateral (select
+          w.state = 'watching' and ${alertAt} <= ${at} and not (w.silent and w.revived_at is null) overdue,
+          w.state = 'watching' and w.failed_at is not null noted,
+          w.state = 'down' and coalesce(${remindAt} <= ${at}, false) remind,
+          w.state <> 'paused' and w.revived_at is not null and w.down_since is not null ended) o,
+        lateral (select case when o.overdue then ${nextOutageAt} else ${tellableAt} end permitted_at) p
+      where w.check_at <= ${at}
+      order by w.check_at limit ${MAX_CLAIMED} for no key update of w skip locked
     )
-    update watchdogs w set check_at =
-      case when overdue or remind or untold then ${until}::timestamptz + ${CLAIM_SECONDS} * interval '1 second'
-           when w.state = 'paused' then w.paused_until
-           when w.state = 'down' then ${remindAt}
-           else ${alertAt} end
+    update watchdogs w set
+      failed_at = case when overdue and not tell then coalesce(w.failed_at, ${alertAt}) else w.failed_at end,
+      silent = w.silent or (overdue and (noted or not tell)),
+      coalesced = w.coalesced + (overdue and noted and not ended and w.revived_at is not null)::int,
+      revived_at = case when ended or not (overdue and noted) then w.revived_at end,
+      check_at = case when tell then ${at} + ${CLAIM_SECONDS} * interval '1 second'
+                      when w.state = 'paused' then w.paused_until
+                      when remind then ${noRoomAt(at)}
+                      when w.state = 'down' then ${remindAt}
+                      when overdue or (w.silent and w.revived_at is null) then ${heldUntil(at)}
+                      when noted then least(${heldUntil(at)}, ${alertAt})
+                      else ${alertAt} end
     from target where w.id = target.id
-    returning ${standingColumns}, overdue, remind`)
+    returning ${standingColumns}, overdue and tell overdue, remind and tell remind`)
 }
+
+type Fragment = ReturnType<typeof sql.fragment>
+
+const noRoomAt = (at: Fragment) => sql.fragment`(${at} + ${NO_ROOM_SECONDS} * interval '1 second')`
+
+/** When an outage is checked again that may not be alerted yet. */
+const heldUntil = (at: Fragment) =>
+  sql.fragment`(case when permitted_at > ${at} then permitted_at else ${noRoomAt(at)} end)`
 
 const remindAt = sql.fragment`(coalesce(w.reminded_at, w.down_since) + w.remind_every_s * interval '1 second')`
 
-/** Together first. Only if that fails, one by one: a watchdog that cannot be told must not keep the others from it. */
+/** Together first. Only if that fails, one by one: an alert that cannot be written must not hold up the others. */
 async function tellAll(tools: Tools, tellings: Telling[]): Promise<number> {
   const outcomes = await Promise.allSettled(tellings.map((telling) => tellOne(tools, telling)))
   const failed = tellings.filter((_, index) => outcomes[index]?.status === 'rejected')
@@ -191,7 +220,7 @@ async function tellOneByOne(tools: Tools, tellings: Telling[]): Promise<number> 
       if (await tellOne(tools, telling)) told++
       running = 0
     } catch (error) {
-      // It is not the watchdog, or not the watchdogs.
+      // Full queue or repeated failures: the fault is not this watchdog's, so stop.
       if (error instanceof BatchOverflow || ++running === MAX_FAILURES_RUNNING) throw error
       await putOff(tools, telling.seen.id, error)
     }
@@ -199,11 +228,14 @@ async function tellOneByOne(tools: Tools, tellings: Telling[]): Promise<number> 
   return told
 }
 
-/** False when the watchdog has changed in the meantime: then there was nothing to tell. */
-async function tellOne({ chain, metrics }: Tools, telling: Telling): Promise<boolean> {
+/** False when no alert was due any more because the watchdog has changed, or when the account has none left today. */
+async function tellOne({ db, chain, metrics }: Tools, telling: Telling): Promise<boolean> {
   const { type, seen, alert } = telling
   const appended = await tell(chain, telling)
-  if (appended instanceof Refused) return false
+  if (appended instanceof Refused) {
+    if (appended.reason === 'daily_limit') await waitForNextDay(db, telling)
+    return false
+  }
   metrics.watchdogAlerts.inc({ type })
   if (type === 'watchdog.missed')
     metrics.watchdogDelaySeconds.observe((Date.parse(seen.now) - Date.parse(alert.timestamp)) / 1000)

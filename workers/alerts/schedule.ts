@@ -1,20 +1,20 @@
-// When an alert that did not arrive is tried again, and when it is given up.
+// When a failed alert is tried again, and when it is given up.
 import type { Taken, Verdict } from '../../server/alerts/dispatch.ts'
 import type { Answer } from './post.ts'
 
 /**
- * Seconds before each attempt, counted from the end of the one before; each wait is up to JITTER shorter or longer. The
- * worth of an alert decays fast, so the first tries follow closely; altogether it is tried for about a day.
+ * Seconds before each attempt, counted from the end of the one before; each wait is up to JITTER shorter or longer. An alert
+ * loses its worth fast, so the first attempts follow closely; altogether it is tried for about a day.
  */
 export const SCHEDULE_SECONDS = [0, 5, 20, 60, 180, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800] as const
 export const JITTER = 0.2
 
-/** What `Retry-After` can ask for, with 429 and 503: no less than the schedule has, and no more than this. */
+/** `Retry-After` of a 429 or 503 makes a wait longer than the schedule's, up to this. */
 export const MAX_RETRY_AFTER_SECONDS = 3600
 
 /**
- * An alert that failed when it was older than this is given up whatever is left of its schedule: it waited for others that
- * failed before it, and a receiver that is away for days would hold up ever more of them.
+ * An alert that fails when it is older than this is given up, whatever is left of its schedule. It has waited for failing
+ * alerts before it; without this bound, a receiver that is away for days would hold up more and more alerts.
  */
 export const GIVE_UP_SECONDS = 30 * 3600
 

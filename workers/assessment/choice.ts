@@ -1,3 +1,4 @@
+// Which assessor a worker uses.
 import { createHmac } from 'node:crypto'
 import type { Core } from '../../server/context.ts'
 import type { Threads } from '../threads.ts'
@@ -7,7 +8,7 @@ import { buildCircuit } from './circuit.ts'
 import { literalAssessor } from './literal.ts'
 import { semanticAssessor } from './semantic.ts'
 
-/** The semantic assessor where a model can be asked, else the literal one. */
+/** The assessor that the configuration names: `config.model` is there exactly where the assessment is semantic. */
 export function chooseAssessor({ config, metrics, log, secrets }: Core, threads: Threads): Assessor {
   const literal = literalAssessor(threads)
   const { model: settings, assessment } = config

@@ -3,12 +3,7 @@ import { ThreadError, type Threads } from '../threads.ts'
 import type { Assessor } from '../verify.ts'
 import type { Verdict } from './evidence.ts'
 import type { LiteralTask } from './literal-thread.ts'
-
-/**
- * Same claim, same text, same name: same assessment. Sentences and names of months are ICU's and the classes of
- * characters Unicode's. Whoever changes a rule or a weight counts the first number up.
- */
-export const LITERAL_PROCEDURE = `literal-1+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
+import { LITERAL_PROCEDURE } from './procedure.ts'
 
 /** The assessor that needs nobody else: it quotes where the page has the words of the claim, and judges nothing. */
 export function literalAssessor(threads: Threads): Assessor {

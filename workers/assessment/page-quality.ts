@@ -3,19 +3,7 @@
 import { AppError, type ErrorCode } from '../../server/errors.ts'
 import { codePoints } from '../../server/verification/result.ts'
 import { type Family, PHRASES } from './page-phrases.ts'
-
-/** What a reader should know about the page as a whole. Flag → meaning; flags are never renamed. */
-export const pageFlagMeanings = {
-  challenge_suspected: 'The page has words of a check for robots; what it holds otherwise was assessed.',
-  login_wall_suspected: 'The page asks to log in or subscribe; it may not show all of its text.',
-  soft_404_suspected: 'The page has words of a missing page; what it holds otherwise was assessed.',
-  script_shell_suspected:
-    'The page shows little text for its size, or asks for JavaScript; it may be filled in by scripts.',
-} as const satisfies Record<`${Lowercase<string>}`, string>
-export type PageFlag = keyof typeof pageFlagMeanings
-
-/** The name of an assessment whose page went through this gate. Whoever changes a rule here counts the number up. */
-export const gatedProcedure = (procedure: string): string => `${procedure}+gate-1`
+import type { PageFlag } from './page-risk-flags.ts'
 
 interface Page {
   source: { normalized_text: string; decoded_bytes: number }

@@ -10,8 +10,7 @@ import { readAnswer, UnusableAnswer } from './answer.ts'
 import type { Model, Usage } from './anthropic.ts'
 import { AssessorBusy, type Circuit } from './circuit.ts'
 import type { Verdict } from './evidence.ts'
-import { modelName } from './model-name.ts'
-import { PROMPT_VERSION } from './prompt.ts'
+import { semanticProcedure } from './procedure.ts'
 import { type Heard, heard } from './readings.ts'
 import type { ConcludeTask, Plan, PlanTask } from './semantic-thread.ts'
 
@@ -26,15 +25,6 @@ export interface SemanticTools {
   fallback: Assessor | null
   metrics: Metrics
   log: Logger
-}
-
-/**
- * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is another
- * procedure. Sentences are ICU's and the classes of characters Unicode's. Whoever changes a rule counts the first number up.
- */
-export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
-  const { icu, unicode } = process.versions
-  return `semantic-1+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
 /** At most two readings of the page, each of one question per part of it. */

@@ -1,5 +1,5 @@
 // One look at a page: whether a quote still stands in its text, and if not, what stands there that is most like it.
-import type { Check, CitationWatch, Nearest } from '../../server/citations/watch.ts'
+import { type Check, type CitationWatch, type Nearest, watchJob } from '../../server/citations/watch.ts'
 import { sha256 } from '../../server/receipts/format.ts'
 import type { Observation } from '../../server/verification/observation.ts'
 import { literalAssessor } from '../assessment/literal.ts'
@@ -10,10 +10,11 @@ import { codePointIndex } from '../text/offsets.ts'
 /** An observation this young serves too: whoever cites the page often asks for it often. */
 const MAX_AGE_SECONDS = 60
 
-/** Reads the page and judges it. Throws AppError `source_...` where it cannot be read, OriginBusy when it is not its turn. */
+/** Reads the page and judges it. Throws AppError `source_...` where it cannot be read, OriginBusyError when it is not its turn. */
 export async function lookAgain(watch: CitationWatch, work: Work, signal: AbortSignal): Promise<Check> {
+  const jobKey = watchJob(watch.id).key
   const url = watch.source_url
-  const visit = () => work.origins.visit(new URL(url).origin, signal, () => observeSource(url, work, signal))
+  const visit = () => observeSource(url, work, signal, jobKey)
   const { observation } = await work.cache.observe(url, MAX_AGE_SECONDS, visit, signal)
   const { content_sha256, text_sha256, normalized_text: text } = observation.source
   const seen = { checked_at: observation.checked_at, content_sha256, text_sha256 }

@@ -5,7 +5,7 @@ import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '../../server/telemetry.ts'
 import { type Observation, observation as observationShape } from '../../server/verification/observation.ts'
-import { OBSERVATION_PROCEDURE } from './observation.ts'
+import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /** Where entries live: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
 export interface ObservationStore {
@@ -79,8 +79,16 @@ export function buildObservationCache(
       while (true) {
         const cached = await lookUp(key, maxAgeSeconds)
         if (cached) return { observation: cached, hit: true }
-        // A store that cannot tell whose turn it is must not keep anybody from fetching.
+        // A store that cannot tell whose turn it is must not keep any claim from fetching.
         const mine = await tolerant(store.begin(key, fetcher, TURN_SECONDS), true)
+        if (mine) {
+          // The one before may have stored the page and ended its turn between the look-up and the begin.
+          const stored = await lookUp(key, maxAgeSeconds)
+          if (stored) {
+            await tolerant(store.end(key, fetcher), undefined)
+            return { observation: stored, hit: true }
+          }
+        }
         if (mine || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
         await pause(POLL_MS, undefined, { signal })
       }

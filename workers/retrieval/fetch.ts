@@ -9,14 +9,17 @@ import type { Connection, Destination, Outbound } from '../../server/outbound/co
 import { outboundFailure } from '../../server/outbound/failures.ts'
 import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
 import { LIMITS, type limits as limitsSchema } from '../../server/verification/result.ts'
+import type { HeldMemory } from './memory.ts'
 import { meterSocket } from './meter.ts'
 import {
   type ContentEncoding,
   checkHead,
+  type Hops,
   isRedirect,
   type PageHead,
   type RedirectStatus,
   type ResponseHeaders,
+  RetryLaterError,
   redirectTarget,
 } from './response.ts'
 import type { RetrievalRiskFlag } from './risk-flags.ts'
@@ -71,20 +74,26 @@ export interface FetchOptions {
   signal?: AbortSignal
   now?: () => Date
   limits?: Partial<FetchLimits>
+  /** The turn that each hop takes at its origin. */
+  hops?: Hops
+  /** What the body is charged to while it arrives. */
+  memory?: HeldMemory
 }
 
 /**
- * Fetches one page. Throws AppError: `invalid_request` for what is no URL, otherwise one of the `source_...` codes, whose
+ * Fetches one page. Throws what `hops` throws, and AppError: `invalid_request` for what is no URL, otherwise one of the `source_...` codes, whose
  * messages say what was met and never to which address a name leads.
  */
 export async function fetchSource(url: string, outbound: Outbound, options: FetchOptions = {}): Promise<FetchedSource> {
   const limits = { ...FETCH_LIMITS, ...options.limits }
   const deadline = AbortSignal.timeout(limits.timeoutMs)
-  const signal = options.signal ? AbortSignal.any([deadline, options.signal]) : deadline
+  const ends = [deadline, options.signal, options.memory?.signal].filter((signal) => signal !== undefined)
+  const signal = AbortSignal.any(ends)
   try {
     const start = parsePublicUrl(url, outbound.fixtures)
     start.hash = ''
-    const visits = await followRedirects(start, { outbound, limits, signal })
+    const { hops, memory } = options
+    const visits = await followRedirects(start, { outbound, limits, signal, hops, memory })
     return describe(visits, limits, options.now?.() ?? new Date())
   } catch (error) {
     if (!deadline.aborted || error instanceof AppError) throw error
@@ -97,6 +106,8 @@ interface Journey {
   outbound: Outbound
   limits: FetchLimits
   signal: AbortSignal
+  hops: Hops | undefined
+  memory: HeldMemory | undefined
 }
 
 interface Visit {
@@ -114,12 +125,26 @@ async function followRedirects(start: URL, journey: Journey): Promise<Visit[]> {
   const { outbound, limits } = journey
   const visits: Visit[] = []
   for (let url = start; ; ) {
-    const visit = await visitOnce(url, journey)
+    const visit = await visitInTurn(url, journey)
     visits.push(visit)
     if (visit.page) return visits
     if (visits.length > limits.redirects)
       throw new AppError('source_too_many_redirects', `The source redirects more than ${limits.redirects} times.`)
     url = redirectTarget(url, visit.headers, outbound.fixtures)
+  }
+}
+
+/** What a host asks for is charged to the host, or the URL, that answered: after a redirect that is another one. */
+async function visitInTurn(url: URL, journey: Journey): Promise<Visit> {
+  const { hops } = journey
+  await hops?.enter(url)
+  try {
+    return await visitOnce(url, journey)
+  } catch (error) {
+    if (!(hops && error instanceof RetryLaterError)) throw error
+    const postponed = await hops.postpone(url, error)
+    // An answer about the URL alone is final for this request; the next one waits.
+    throw error.about === 'url' ? error : postponed
   }
 }
 
@@ -160,7 +185,7 @@ async function exchange(connection: Connection, destination: Destination, journe
   const visit = { destination, address, tls, status: response.statusCode, headers: response.headers }
   if (isRedirect(response.statusCode)) return { ...visit, page: null }
   const head = checkHead(response.statusCode, response.headers, limits.wireBytes)
-  const body = await collect(response.body, limits.wireBytes)
+  const body = await collect(response.body, limits.wireBytes, journey.memory)
   // undici takes a reset for the end of a body that has no other end, and then says so by an error of its own.
   if (!head.delimited && socket.errored && !(socket.errored instanceof errors.InformationalError)) throw socket.errored
   checkFormat(head, body)
@@ -176,12 +201,17 @@ const REQUEST_HEADERS = {
 const FRAMING_ALLOWANCE_BYTES = 262_144
 
 /** Copies chunk by chunk: kept as they come, a body of one-octet chunks would cost a hundred times its size. */
-async function collect(stream: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+async function collect(
+  stream: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  memory: HeldMemory | undefined,
+): Promise<Uint8Array<ArrayBuffer>> {
   const buffer = new ArrayBuffer(0, { maxByteLength: maxBytes })
   for await (const chunk of stream) {
     const length = buffer.byteLength
     if (length + chunk.byteLength > maxBytes)
       throw new AppError('source_too_large', `The source is larger than ${maxBytes} bytes.`)
+    await memory?.take(chunk.byteLength)
     buffer.resize(length + chunk.byteLength)
     new Uint8Array(buffer, length).set(chunk)
   }

@@ -1,26 +1,39 @@
 // One observation of a source: fetched, read, and written down in the interface's terms.
-
+import { randomUUID } from 'node:crypto'
 import type { Outbound } from '../../server/outbound/connection.ts'
 import { type Observation, observation } from '../../server/verification/observation.ts'
 import { LIMITS } from '../../server/verification/result.ts'
-import { extractText, TEXT_PROCEDURE } from '../text/extraction.ts'
+import { extractText } from '../text/extraction.ts'
 import type { Threads } from '../threads.ts'
 import { fetchSource } from './fetch.ts'
+import type { BodyMemory, HeldMemory } from './memory.ts'
+import type { Origins } from './origins.ts'
+import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
-/** Counts up when what is fetched, or how, changes; the text's own procedure stands behind it. */
-const RETRIEVAL_PROCEDURE = 'retrieval-1'
-export const OBSERVATION_PROCEDURE = `${RETRIEVAL_PROCEDURE}+${TEXT_PROCEDURE}`
+/** What an observation is made with. */
+export interface Observing {
+  outbound: Outbound
+  threads: Threads
+  /** Turns at the origins. Without them the page is fetched at once. */
+  origins?: Origins
+  /** Bounds what all page bodies take. */
+  bodies?: BodyMemory
+}
 
 /**
- * Observes one URL. Throws AppError `source_...` when there is nothing to observe; a result that is not of the
- * interface's form is a fault of ours and throws too, before anything is paid.
+ * Observes one URL. Throws AppError `source_...` when there is nothing to observe and OriginBusyError when it is not this
+ * job's turn. A result that is not of the interface's form is a fault of ours and throws too, before anything is paid.
+ * @param jobKey the job that observes
  */
 export async function observeSource(
   url: string,
-  tools: { outbound: Outbound; threads: Threads },
+  tools: Observing,
   signal: AbortSignal,
+  jobKey: string = randomUUID(),
 ): Promise<Observation> {
-  const fetched = await fetchSource(url, tools.outbound, { signal })
+  // Held until the text is read: the body lies in memory while it waits for a thread.
+  using memory = tools.bodies?.open(signal)
+  const fetched = await fetchInTurn(url, tools, { signal, memory, jobKey })
   const { body, contentEncoding, contentType } = fetched
   const read = await extractText(tools.threads, { body, contentEncoding, contentType }, { signal })
   return observation.parse({
@@ -42,4 +55,14 @@ export async function observeSource(
     checked_at: fetched.checkedAt.toISOString(),
     procedure: OBSERVATION_PROCEDURE,
   } satisfies Observation)
+}
+
+/** The origin's turn ends with the last byte: reading the text is no visit. */
+async function fetchInTurn(
+  url: string,
+  { outbound, origins }: Observing,
+  { signal, memory, jobKey }: { signal: AbortSignal; memory: HeldMemory | undefined; jobKey: string },
+) {
+  await using hops = origins?.openHops(jobKey, signal)
+  return await fetchSource(url, outbound, { signal, ...(hops && { hops }), ...(memory && { memory }) })
 }

@@ -1,101 +1,301 @@
-// Manners towards the sites that are read. All workers together have at most a few requests under way at one origin, never
-// two in the same instant, and none at all while the origin has asked to be left alone.
-import { randomUUID } from 'node:crypto'
+// Politeness towards the hosts that are read. All workers together have at most a few requests under way at one origin,
+// never two in the same instant, and none while the origin has asked to be left alone. A job that cannot have a turn at once
+// waits in the origin's line (origin-line.ts) and is woken when a turn is free.
+//
+// A turn is a row of `origin_visits`. A worker that is killed leaves its rows behind; they count until `until`, a few
+// seconds later.
+import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Database, nothing, sql, transact } from '../../server/db/pool.ts'
-import type { AppError } from '../../server/errors.ts'
-import { RetryLater } from './response.ts'
+import type { JobSpec } from '../../server/db/jobs.ts'
+import { type Database, nothing, sql, type Tx, transact } from '../../server/db/pool.ts'
+import type { Logger } from '../../server/telemetry.ts'
+import { joinLine, type Line, wakeLine } from './origin-line.ts'
+import type { Hops, RetryLaterError } from './response.ts'
 
-/** It is not this request's turn for a while: hand the work back and try again then. */
-export class OriginBusy extends Error {
-  override name = 'OriginBusy'
+/** What a host asked for in its answer, in its own words. */
+export interface Asked {
+  host: string
+  status: number
+  /** As the host gave them; at most MAX_PATIENCE_SECONDS of them are waited for. */
+  seconds: number
+}
+
+/** It is not this job's turn: put the job into the line of `line`. */
+export class OriginBusyError extends Error {
+  override name = 'OriginBusyError'
+  /** The origin, or one URL, whose line the job belongs into. */
+  readonly line: string
+  /** Seconds until the host may be asked again; where only our own limits are in the way, a guess. */
   readonly retryAfterSeconds: number
-  /** `cause` is the source's own answer, if it was that which asked for patience. */
-  constructor(origin: string, retryAfterSeconds: number, cause?: AppError) {
-    super(`${origin} is not to be asked for another ${retryAfterSeconds} s`, { cause })
+  /** Null where the host asked for nothing and only our own limits are in the way. */
+  readonly asked: Asked | null
+  /** Whether this very job was sent away by the host. */
+  readonly tried: boolean
+
+  constructor(line: string, retryAfterSeconds: number, asked: Asked | null, tried = false) {
+    super(
+      asked
+        ? `${asked.host} asked to be left alone for another ${retryAfterSeconds} s`
+        : `${line} has no turn free for this job`,
+    )
+    this.line = line
     this.retryAfterSeconds = retryAfterSeconds
+    this.asked = asked
+    this.tried = tried
   }
 }
 
-export interface Manners {
+/** What the host said, for callers: its own seconds, also where fewer are waited for. */
+export function describeAsked({ host, status, seconds }: Asked): string {
+  const cap = seconds > MAX_PATIENCE_SECONDS ? `, of which ${MAX_PATIENCE_SECONDS} are waited for` : ''
+  return `"${host}" answered with status ${status} and asked not to be asked again for ${seconds} seconds${cap}.`
+}
+
+export interface Politeness {
   /** Requests under way at one origin. */
   concurrency: number
-  /** Between the starts of two requests. */
+  /** Milliseconds between the starts of two requests. */
   spacingMs: number
 }
 
-const MANNERS: Manners = { concurrency: 4, spacingMs: 50 }
-/** Waiting longer than this in a worker would keep others' requests waiting too; the queue can wait better. */
+const POLITENESS: Politeness = { concurrency: 4, spacingMs: 50 }
+/** What a host asks for is believed up to this. A payment does not hold for longer. */
+export const MAX_PATIENCE_SECONDS = 300
+/** A job that would wait longer than this in the worker waits in the line instead. */
 const MAX_WAIT_MS = 2000
-/** A visit counts this long after its last sign of life; one under way gives a sign every third of it. */
+/** A visit counts this long after its last sign of life; its worker gives one every third of it. */
 const VISIT_SECONDS = 15
-const BUSY_SECONDS = 1
+/** Advised to callers while only our own limits make a job wait. */
+const LINE_SECONDS = 5
 
-export interface Origins {
-  /** Runs `work` when it is its turn at the origin. Throws OriginBusy when that is too far off, or `work` RetryLater. */
-  visit<T>(origin: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>
+export interface Origins extends AsyncDisposable {
+  /**
+   * The turns of one fetch. Each hop of it asks for a turn at its own origin. Dispose it when the fetch has ended.
+   * @param jobKey the job that fetches; its place in a line is found by it
+   */
+  openHops(jobKey: string, signal: AbortSignal): Hops & AsyncDisposable
+  /**
+   * Puts the job into the line that `busy` names, in the caller's transaction. The caller stores the job itself, with a
+   * later time, and calls `wake` after the commit: a turn may have become free in between.
+   * @param since when what the job is for arrived: the order of the line
+   */
+  join(tx: Tx, busy: OriginBusyError, since: Date, job: JobSpec & { key: string }): Promise<void>
+  /** Gives the free turns of a line to those who wait in it. */
+  wake(line: string): Promise<void>
 }
 
-export function buildOrigins(db: Database, manners: Manners = MANNERS): Origins {
+export function buildOrigins(db: Database, options: { politeness?: Politeness | undefined; log: Logger }): Origins {
+  const politeness = options.politeness ?? POLITENESS
+  const visits = new Set<string>()
+  // One statement for all visits of the process. A sign that is lost lets one visit too many begin, which does no harm.
+  const signs = setInterval(
+    () => {
+      if (visits.size > 0) void prolong(db, [...visits]).catch(() => {})
+    },
+    (VISIT_SECONDS * 1000) / 3,
+  ).unref()
+
+  async function enter(url: URL, jobKey: string, signal: AbortSignal): Promise<string> {
+    const visit = randomUUID()
+    const waitMs = await reserve(db, { url, visit, jobKey, politeness })
+    visits.add(visit)
+    try {
+      if (waitMs > 0) await pause(waitMs, undefined, { signal })
+    } catch (error) {
+      await leave(visit, url.origin)
+      throw error
+    }
+    return visit
+  }
+
+  async function leave(visit: string, origin: string) {
+    visits.delete(visit)
+    await db.query(sql.prepared('end_visit', nothing)`delete from origin_visits where id = ${visit}`)
+    // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own commit,
+    // so at least one of the two sees the other.
+    const waited = await db.exists(sql.prepared('find_line', z.object({ waits: z.number() }))`
+      select 1 waits from origin_waits where origin = ${origin}`)
+    if (waited) await wake(origin)
+  }
+
+  /** A wake that fails costs time only: every job in a line has a later time of its own. */
+  async function wake(line: string) {
+    try {
+      await transact(db, (tx) => wakeLine(tx, lineOf(line, politeness)))
+    } catch (error) {
+      options.log.warn({ event: 'origin_wake_failed', err: error })
+    }
+  }
+
   return {
-    async visit(origin, signal, work) {
-      const visit = randomUUID()
-      const waitMs = await reserve(db, origin, visit, manners)
-      const sign = setInterval(() => void prolong(db, visit), (VISIT_SECONDS * 1000) / 3)
-      try {
-        if (waitMs > 0) await pause(waitMs, undefined, { signal })
-        return await work()
-      } catch (error) {
-        if (!(error instanceof RetryLater)) throw error
-        await avoid(db, origin, error.retryAfterSeconds)
-        throw new OriginBusy(origin, error.retryAfterSeconds, error)
-      } finally {
-        clearInterval(sign)
-        await db.query(sql.prepared('end_visit', nothing)`delete from origin_visits where id = ${visit}`)
+    openHops(jobKey, signal) {
+      let turn: { visit: string; origin: string } | undefined
+      const end = async () => {
+        const ended = turn
+        turn = undefined
+        if (ended) await leave(ended.visit, ended.origin)
       }
+      return {
+        async enter(url) {
+          if (turn?.origin === url.origin) return
+          await end()
+          turn = { visit: await enter(url, jobKey, signal), origin: url.origin }
+        },
+        async postpone(url, answer) {
+          const line = await block(db, url, answer)
+          const seconds = Math.min(answer.retryAfterSeconds, MAX_PATIENCE_SECONDS)
+          const asked = { host: url.hostname, status: answer.status, seconds: answer.retryAfterSeconds }
+          return new OriginBusyError(line, seconds, asked, true)
+        },
+        [Symbol.asyncDispose]: end,
+      }
+    },
+    join: (tx, { line, tried }, since, job) => joinLine(tx, { line, tried, since }, job),
+    wake,
+    async [Symbol.asyncDispose]() {
+      clearInterval(signs)
     },
   }
 }
 
-/** A sign that is lost lets one visit too many begin, which is no harm worth failing for. */
-async function prolong(db: Database, visit: string) {
-  await db
-    .query(sql.prepared('prolong_visit', nothing)`
-      update origin_visits set until = now() + ${VISIT_SECONDS} * interval '1 second' where id = ${visit}`)
-    .catch(() => {})
+async function prolong(db: Database, visits: readonly string[]) {
+  await db.query(sql.prepared('prolong_visits', nothing)`
+    update origin_visits set until = now() + ${VISIT_SECONDS} * interval '1 second'
+    where id = any(${sql.array(visits, 'uuid')})`)
 }
 
-/** The origin asked not to be asked again for so long. */
-async function avoid(db: Database, origin: string, seconds: number) {
-  await db.query(sql.type(nothing)`
-    insert into origins (origin, next_at) values (${origin}, now() + ${seconds} * interval '1 second')
-    on conflict (origin) do update set next_at = greatest(origins.next_at, excluded.next_at)`)
+/** The line of one URL: for what its own answer asked, which says nothing about its neighbours. */
+function urlLine(url: URL): string {
+  return `url:${digestOf(url).toString('hex')}`
 }
 
-const place = z.object({ wait_ms: z.number() })
+function digestOf(url: URL): Buffer {
+  const page = new URL(url.href)
+  page.hash = ''
+  return createHash('sha256').update(page.href).digest()
+}
 
-/** Takes the next place in line and answers how long it is until then. The origin's row is the lock for its visits. */
-async function reserve(db: Database, origin: string, visit: string, manners: Manners): Promise<number> {
+/** A URL's line has no turns of its own: those who wait in it go on to the line of the host. */
+function lineOf(name: string, { concurrency }: Politeness): Line {
+  const isUrl = name.startsWith('url:')
+  return { name, turns: isUrl ? Number.MAX_SAFE_INTEGER : concurrency, keep: isUrl ? 0 : VISIT_SECONDS }
+}
+
+const blockedRow = z.object({ line: z.string() })
+
+/**
+ * Records what an answer asked for, and answers the line it holds for: the host's for 429 and 503, otherwise the URL's. The
+ * URL that blocked its host last is blocked alone when it asks again, so that one busy URL does not renew the block for
+ * its neighbours.
+ */
+async function block(db: Database, url: URL, { status, retryAfterSeconds, about }: RetryLaterError): Promise<string> {
+  const line = urlLine(url)
+  const by = digestOf(url)
+  const isHost = about === 'host'
+  return db.oneFirst(sql.type(blockedRow)`
+    with target as (
+      select case when ${isHost} and not exists (
+        select from origins where origin = ${url.origin} and blocked_by = ${sql.binary(by)})
+        then ${url.origin} else ${line} end line
+    )
+    insert into origins (origin, next_at, blocked_until, asked_status, asked_seconds, blocked_by)
+    select line, now(), now() + least(${retryAfterSeconds}::float8, ${MAX_PATIENCE_SECONDS}) * interval '1 second',
+           ${status}, ${retryAfterSeconds}::float8, ${sql.binary(by)}
+    from target
+    on conflict (origin) do update set blocked_until = greatest(origins.blocked_until, excluded.blocked_until),
+      asked_status = excluded.asked_status, asked_seconds = excluded.asked_seconds, blocked_by = excluded.blocked_by
+    returning origin line`)
+}
+
+const placeRow = z.object({
+  origin: z.string(),
+  wait_ms: z.number(),
+  blocked_seconds: z.number().nullable(),
+  asked_status: z.int().nullable(),
+  asked_seconds: z.number().nullable(),
+})
+
+interface Reservation {
+  url: URL
+  visit: string
+  jobKey: string
+  politeness: Politeness
+}
+
+/**
+ * Takes a turn and answers how many milliseconds are left until it begins. The row of the origin is the lock for its turns.
+ * Throws OriginBusyError.
+ */
+async function reserve(db: Database, { url, visit, jobKey, politeness }: Reservation): Promise<number> {
+  const { origin, hostname } = url
   return transact(db, async (tx) => {
-    const { wait_ms } = await tx.one(sql.prepared('next_place', place)`
-      insert into origins (origin, next_at) values (${origin}, now())
-      on conflict (origin) do update set next_at = greatest(origins.next_at, now())
-      returning (extract(epoch from next_at - now()) * 1000)::float8 wait_ms`)
-    if (wait_ms > MAX_WAIT_MS) throw new OriginBusy(origin, Math.ceil(wait_ms / 1000))
-    const taken = await tx.query(sql.prepared('begin_visit', nothing)`
-      insert into origin_visits (id, origin, until)
-      select ${visit}, ${origin}, now() + ${VISIT_SECONDS} * interval '1 second'
-      where (select count(*) from origin_visits where origin = ${origin} and until > now()) < ${manners.concurrency}`)
-    if (taken.rowCount === 0) throw new OriginBusy(origin, BUSY_SECONDS)
+    const rows = await tx.any(sql.prepared('next_place', placeRow)`
+      with host as (
+        insert into origins (origin, next_at) values (${origin}, now())
+        on conflict (origin) do update set next_at = greatest(origins.next_at, now())
+        returning origin, next_at, blocked_until, asked_status, asked_seconds
+      )
+      select origin, (extract(epoch from next_at - now()) * 1000)::float8 wait_ms,
+             extract(epoch from blocked_until - now())::float8 blocked_seconds, asked_status, asked_seconds
+      from (table host union all
+            select origin, next_at, blocked_until, asked_status, asked_seconds
+            from origins where origin = ${urlLine(url)}) known`)
+    for (const { origin: line, blocked_seconds, asked_status, asked_seconds } of rows)
+      if (blocked_seconds !== null && blocked_seconds > 0)
+        throw new OriginBusyError(line, Math.ceil(blocked_seconds), {
+          host: hostname,
+          status: asked_status ?? 0,
+          seconds: asked_seconds ?? 0,
+        })
+    const waitMs = rows.find((row) => row.origin === origin)?.wait_ms ?? 0
+    if (waitMs > MAX_WAIT_MS) throw new OriginBusyError(origin, Math.ceil(waitMs / 1000), null)
+    if (!(await takeTurn(tx, { origin, visit, jobKey }, politeness)))
+      throw new OriginBusyError(origin, LINE_SECONDS, null)
     await tx.query(sql.prepared('move_next_place', nothing)`
-      update origins set next_at = next_at + ${manners.spacingMs} * interval '1 millisecond' where origin = ${origin}`)
-    return wait_ms
+      with gone as (delete from origin_waits where job_key = ${jobKey})
+      update origins set next_at = next_at + ${politeness.spacingMs} * interval '1 millisecond' where origin = ${origin}`)
+    return waitMs
   })
 }
 
-/** Forgets origins that have been quiet and visits that ended without saying so. */
+/**
+ * A turn that is kept for the job is its own. Otherwise a turn must be free, and no job may be ahead in the line; a job
+ * that has lost its kept turn, because its worker came too late, is not made to wait again.
+ */
+async function takeTurn(
+  tx: Tx,
+  { origin, visit, jobKey }: { origin: string; visit: string; jobKey: string },
+  { concurrency }: Politeness,
+): Promise<boolean> {
+  const taken = await tx.query(sql.prepared('begin_visit', nothing)`
+    with kept as (
+      delete from origin_visits where job_key = ${jobKey} and origin = ${origin} returning until > now() holds
+    ), own as (
+      select tried, since from origin_waits where job_key = ${jobKey} and origin = ${origin}
+    )
+    insert into origin_visits (id, origin, until, job_key)
+    select ${visit}, ${origin}, now() + ${VISIT_SECONDS} * interval '1 second', ${jobKey}
+    where exists (select from kept where holds)
+       or ((select count(*) from origin_visits where origin = ${origin} and until > now()) < ${concurrency}
+           and (exists (select from kept) or not exists (
+             select from origin_waits w where w.origin = ${origin} and w.job_key <> ${jobKey}
+               and (w.tried, w.since) < (coalesce((select tried from own), false),
+                                         coalesce((select since from own), 'infinity')))))`)
+  return taken.rowCount === 1
+}
+
+/** Forgets origins that have been quiet for an hour and visits that ended without saying so. */
 export async function forgetOrigins(db: Database): Promise<void> {
-  await db.query(sql.type(nothing)`delete from origin_visits where until < now()`)
-  await db.query(sql.type(nothing)`delete from origins where next_at < now() - interval '1 hour'`)
+  await db.query(sql.type(nothing)`delete from origin_visits where until < now() - interval '1 minute'`)
+  await db.query(sql.type(nothing)`
+    delete from origins o
+    where next_at < now() - interval '1 hour' and coalesce(blocked_until < now() - interval '1 hour', true)
+      and not exists (select from origin_waits w where w.origin = o.origin)`)
+}
+
+/** Wakes every line that has jobs in it: turns of killed workers are free by now, and their jobs are given them. */
+export async function recallLines(db: Database, origins: Pick<Origins, 'wake'>): Promise<void> {
+  const lines = await db.anyFirst(sql.type(z.object({ origin: z.string() }))`select distinct origin from origin_waits`)
+  for (const line of lines) await origins.wake(line)
 }

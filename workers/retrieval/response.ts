@@ -54,16 +54,37 @@ function utf8OrLatin1(value: string): string {
   return isUtf8(bytes) ? bytes.toString('utf8') : value
 }
 
-/** The source answered that it cannot now, and when to ask again. */
-export class RetryLater extends AppError {
+/**
+ * The turns that the hops of one fetch take at their origins. A fetch without it takes none: tests, and nothing else.
+ */
+export interface Hops {
+  /** Waits for a turn at the URL's origin; a turn at the same origin is kept. Throws OriginBusyError. */
+  enter(url: URL): Promise<void>
+  /** Records what the answer of this URL asked for; answers what is thrown for it. */
+  postpone(url: URL, answer: RetryLaterError): Promise<Error>
+}
+
+/** The source asked, by Retry-After, not to be asked again for a while. */
+export class RetryLaterError extends AppError {
+  override name = 'RetryLaterError'
+  readonly status: number
+  /** As asked, however long. */
   readonly retryAfterSeconds: number
-  constructor(status: number, retryAfterSeconds: number) {
-    super(
-      'source_http_status',
-      `The source answered with status ${status}, to be asked again in ${retryAfterSeconds} s.`,
-    )
+  /** 429 and 503 are about the host; 404, 410 and 451 about the URL alone. */
+  readonly about: 'host' | 'url'
+
+  constructor(status: number, retryAfterSeconds: number, about: 'host' | 'url') {
+    super('source_http_status', `The source answered with status ${status}.`)
+    this.status = status
     this.retryAfterSeconds = retryAfterSeconds
+    this.about = about
   }
+}
+
+/** Whose patience an answer of this status asks for; null for one whose Retry-After means nothing here. */
+function askedBy(status: number): 'host' | 'url' | null {
+  if (status === 429 || status === 503) return 'host'
+  return status === 404 || status === 410 || status === 451 ? 'url' : null
 }
 
 /** Retry-After in seconds or as a date; null when there is none that can be read. */
@@ -77,8 +98,9 @@ export function retryAfterOf(value: string | string[] | undefined, nowMs: number
 /** Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and others. */
 export function checkHead(status: number, headers: ResponseHeaders, maxBytes: number): PageHead {
   if (status !== 200) {
-    const retryAfter = status === 429 || status === 503 ? retryAfterOf(headers['retry-after'], Date.now()) : null
-    if (retryAfter !== null) throw new RetryLater(status, retryAfter)
+    const about = askedBy(status)
+    const seconds = about && retryAfterOf(headers['retry-after'], Date.now())
+    if (about !== null && seconds !== null) throw new RetryLaterError(status, seconds, about)
     throw new AppError('source_http_status', `The source answered with status ${status}.`)
   }
   const transferEncoding = single(headers, 'transfer-encoding')

@@ -5,12 +5,6 @@ import type { ContentCoding } from './decompression.ts'
 import type { RiskFlag } from './risk-flags.ts'
 import type { Outcome } from './text-thread.ts'
 
-/**
- * Names the way from bytes to text, with the versions that can change its result. Same bytes, same content type, same
- * name: same text. Whoever changes a rule of normalization counts the first number up.
- */
-export const TEXT_PROCEDURE = 'text-1+parse5-8.1.1+bytes-1.16.0'
-
 export interface Extraction {
   /** NFC, well formed, 1 to 100,000 code points, lines parted by U+000A. */
   text: string

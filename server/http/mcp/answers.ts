@@ -1,8 +1,8 @@
 // How the answers of the verification interface look in MCP: as results of a tool, with what HTTP has in headers in `_meta`.
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import type { Api } from '../../context.ts'
-import { resourceUrl } from '../../payments/discovery.ts'
 import { paymentRequired } from '../../payments/x402.ts'
+import { describeResource } from '../../verification/offer.ts'
 import type { VerificationAnswer } from '../../verification/operations.ts'
 import { recoveryToken } from '../../verification/recovery.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from '../verification.ts'
@@ -39,7 +39,7 @@ export function renderResult(answer: VerificationAnswer, api: Api, key?: string)
       }
     }
     case 'payment_required': {
-      const resource = resourceUrl('mcp', api.baseUrl)
+      const resource = describeResource(api, 'mcp')
       const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message, 'mcp')
       return { ...resultOf(terms, repeated), isError: true }
     }

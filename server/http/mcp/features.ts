@@ -1,5 +1,6 @@
 // Everything this service offers over MCP.
 import type { Api } from '../../context.ts'
+import { describeOffer } from '../../verification/offer.ts'
 import { controlTools } from './control-tools.ts'
 import { promptsFeature, waysOfWorking } from './prompts.ts'
 import { documents, resourcesFeature } from './resources.ts'
@@ -15,7 +16,7 @@ export function offeredFeatures(api: Api): Feature[] {
   return [
     toolsFeature([...controlTools(), ...tools]),
     resourcesFeature(documents),
-    promptsFeature(waysOfWorking),
+    promptsFeature(waysOfWorking(describeOffer(api.config))),
     ...more,
   ]
 }

@@ -58,14 +58,15 @@ export const documents: readonly Document[] = [
 ]
 
 async function pricing(api: Api) {
-  const { price, networks, payment_mode, payment_protocol } = await describeCapabilities(api)
+  const { price, networks, payment_mode, payment_protocol, description, mcp_tool } = await describeCapabilities(api)
   const tiers = Object.entries(LIMITS).map(([tier, limits]) => {
     const usd = tier in MONTHLY_PRICE_USD ? MONTHLY_PRICE_USD[tier as keyof typeof MONTHLY_PRICE_USD] : 0
     return [tier, { usd_per_month: usd, limits }]
   })
   return {
     verification: {
-      tool: 'service_verify_source',
+      ...(mcp_tool && { tool: mcp_tool }),
+      description,
       per: 'completed verification',
       price,
       networks,

@@ -14,6 +14,7 @@ import {
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import type { Api } from '../../context.ts'
 import type { Credentials } from '../../operation.ts'
+import { describeOffer, type Offer } from '../../verification/offer.ts'
 import { PRICE } from '../../verification/result.ts'
 
 /** Newest first: a client that asks `initialize` for another is offered the first of those before 2026. */
@@ -22,10 +23,16 @@ export const VERSIONS: readonly string[] = ['2026-07-28', '2025-11-25', '2025-06
 export const IDENTITY: Implementation = { name: 'countersign', title: 'Countersign', version: '1.0.0' }
 
 /** Hosts put it before the model, beside the tools. */
-const INSTRUCTIONS = `service_verify_source holds one public HTTPS page against one claim; it costs ${PRICE.usd} ${PRICE.currency} per completed \
-verification, paid through x402, and the first answer holds the terms. All other tools are free and belong to an account: \
+function instructionsOf(offer: Offer): string {
+  return `${offer.tool ? `${paidTool(offer)} All other tools` : 'All tools here'} are free and belong to an account: \
 service_register makes one and returns its key, shown once. Pass it as service_key, or send Authorization: Bearer, and never \
 repeat it. Errors have a code; those with retryable true may be tried again, after service/retry-after-seconds where _meta has it.`
+}
+
+function paidTool({ closed, summary }: Offer): string {
+  return `service_verify_source: ${summary} It costs ${PRICE.usd} ${PRICE.currency} per completed verification, paid through \
+x402, and the first answer holds the terms.${closed ? ` ${closed}` : ''}`
+}
 
 /** One request and what came with it. */
 export interface Exchange {
@@ -60,7 +67,7 @@ export function buildServer(features: readonly Feature[], exchange: Exchange): S
   const capabilities = features.reduce((all, feature) => mergeCapabilities(all, feature.capabilities), {})
   const server = new DiscreetServer(exchange.api, {
     capabilities,
-    instructions: INSTRUCTIONS,
+    instructions: instructionsOf(describeOffer(exchange.api.config)),
     jsonSchemaValidator,
     cacheHints,
     supportedProtocolVersions: [...VERSIONS],

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import type { Api } from '../../context.ts'
 import { AppError } from '../../errors.ts'
 import { type Credentials, execute } from '../../operation.ts'
+import { configuredNetworks } from '../../payments/networks.ts'
+import { describeOffer, type Offer } from '../../verification/offer.ts'
 import { getRequest, type VerificationAnswer, verifySource } from '../../verification/operations.ts'
 import { requestNamedBy } from '../../verification/recovery.ts'
 import { PRICE, verificationInput } from '../../verification/result.ts'
@@ -15,14 +17,15 @@ import type { CallToolResult, Tool, ToolCall } from './tool.ts'
 /** Seconds it waits for the end by itself; Heroku's router gives up at 30 s. */
 const WAIT_SECONDS = 25
 
-const DESCRIPTION = `Reads one public HTTPS page and says whether its text supports one claim: a verdict, exact quotes with \
-offsets and digests, and a signed receipt. A page that supports a claim does not make it true.
+function descriptionOf({ closed, summary, outcomes, caveat }: Offer) {
+  return `${closed ? `${closed} ` : ''}${summary} ${outcomes} ${caveat}
 Costs ${PRICE.usd} USDC, paid by x402, and only when the work is done. Without a payment the answer is an error that holds \
 the terms; nothing is charged. Sign them and repeat the call with the payment in _meta["${META.payment}"].
 _meta["${META.key}"], or the argument idempotency_key, names the purchase: 16 to 128 characters that nobody can guess. Use \
 the SAME value again when you retry the same request; one value is charged at most once.
 While the status is pending, repeat the call as it was and never pay anew. _meta["${META.token}"] of an answer, sent back in \
 _meta, gets the result again for a day.`
+}
 
 const input = verificationInput.extend({
   idempotency_key: z
@@ -41,7 +44,7 @@ export function verifySourceTool(api: Api): Tool {
     descriptor: {
       name: TOOL_NAME,
       title,
-      description: DESCRIPTION,
+      description: descriptionOf(describeOffer(api.config)),
       inputSchema,
       annotations: {
         title,
@@ -50,14 +53,11 @@ export function verifySourceTool(api: Api): Tool {
         idempotentHint: false,
         openWorldHint: true,
       },
-      // Read with every list: a network counts from when its terms are known.
-      get _meta() {
-        return {
-          'service/price': { amount_atomic: PRICE.atomic, currency: 'USDC', decimals: PRICE.decimals, usd: PRICE.usd },
-          'service/networks': api.facilitator.accepts.map(({ network }) => network),
-          'service/payment-mode': api.config.paymentMode,
-          'service/payment-protocol': 'x402-v2',
-        }
+      _meta: {
+        'service/price': { amount_atomic: PRICE.atomic, currency: 'USDC', decimals: PRICE.decimals, usd: PRICE.usd },
+        'service/networks': configuredNetworks(api.config),
+        'service/payment-mode': api.config.paymentMode,
+        'service/payment-protocol': 'x402-v2',
       },
     },
     call,

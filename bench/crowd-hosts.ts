@@ -1,0 +1,87 @@
+// A process of the crowd run: every foreign server there is, on one loopback port and distinguished by host name. Pages that are
+// honest, some of them slow to answer; pages that drip and never end; receivers of alerts that never answer, and one that
+// answers at once. `node bench/crowd-hosts.ts FOLDER`; the folder gets the certificate of their CA.
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
+import { type AlertArrived, CUT, type HostsReady } from './crowd-messages.ts'
+
+const DOMAINS = 5
+const PAGES = Array.from({ length: 20 }, (_, n) => `www.page${n}.test`)
+/** Half of them below one registrable domain, the other half below several. */
+const DRIPS = Array.from({ length: 500 }, (_, n) => (n % 2 ? `d${n}.drip.test` : `d${n}.drip${(n / 2) % DOMAINS}.test`))
+const HANGING = Array.from({ length: 50 }, (_, n) => `h${n}.hang${n % DOMAINS}.test`)
+const RECEIVER = 'hook.good.test'
+
+const SLOW_PAGES = new Set(PAGES.filter((_, n) => n % 5 === 0))
+const SLOW_MS = 400
+const DRIP_MS = 5000
+
+const PAGE = Buffer.from(`<!doctype html><html lang="en"><head><title>Kelby harbour</title></head><body>
+<h1>The harbour of Kelby</h1>
+<p>The harbour was opened in 1874 by the county engineer, two years later than planned.
+It has three piers and a lighthouse 21 metres high.</p>
+<p>Fishing ended in 1962. The ferry to Orsay sails on Mondays and Thursdays.</p></body></html>`)
+const HTML = { 'content-type': 'text/html; charset=utf-8' }
+
+const hostile = new Set<ServerResponse>()
+let isCut = false
+
+function answer(request: IncomingMessage, response: ServerResponse) {
+  const host = request.headers.host ?? ''
+  if (host === RECEIVER) return takeAlert(request, response)
+  if (!host.includes('.page')) return stall(host, response)
+  const serve = () => response.writeHead(200, HTML).end(PAGE)
+  if (SLOW_PAGES.has(host)) setTimeout(serve, SLOW_MS)
+  else serve()
+}
+
+function takeAlert(request: IncomingMessage, response: ServerResponse) {
+  process.send?.({ kind: 'alert', path: request.url ?? '', at: Date.now() } satisfies AlertArrived)
+  request.resume().on('end', () => response.writeHead(204).end())
+}
+
+/** Keeps the connection until the other side gives it up, or the run ends. */
+function stall(host: string, response: ServerResponse) {
+  if (isCut) return void response.destroy()
+  hostile.add(response)
+  const drip = host.includes('.drip') ? setInterval(() => response.write(' '), DRIP_MS) : undefined
+  if (drip) response.writeHead(200, HTML).write('<p>')
+  response.once('close', () => {
+    clearInterval(drip)
+    hostile.delete(response)
+  })
+}
+
+process.on('message', (message) => {
+  if (message !== CUT) return
+  isCut = true
+  for (const response of hostile) response.destroy()
+})
+process.on('disconnect', () => process.exit())
+process.on('SIGTERM', () => process.exit())
+
+const [folder = '.'] = process.argv.slice(2)
+const ca = await makeCa()
+const domains = [...PAGES, ...DRIPS, ...HANGING, RECEIVER].map((name) => `*.${name.slice(name.indexOf('.') + 1)}`)
+const { cert, key } = await makeCertificate(ca, [...new Set(domains)] as [string, ...string[]])
+const caFile = join(folder, 'crowd-ca.pem')
+await writeFile(caFile, ca.cert)
+const server = createServer({ cert, key }, answer)
+server.listen({ port: 0, host: '127.0.0.1', backlog: 2048 })
+await once(server, 'listening')
+const { port } = server.address() as AddressInfo
+const ready: HostsReady = {
+  event: 'hosts_ready',
+  fixtures: [...PAGES, ...DRIPS, ...HANGING, RECEIVER].map((name) => `${name}=127.0.0.1:${port}`).join(','),
+  caFile,
+  pages: PAGES,
+  drips: DRIPS,
+  hanging: HANGING,
+  receiver: RECEIVER,
+}
+console.log(JSON.stringify(ready))

@@ -1,0 +1,176 @@
+// What `methodology_version` names. A version is a string of parts; each part that was ever in force keeps its sentence here,
+// so that a result can be understood for as long as somebody holds it.
+import { z } from 'zod'
+import { gatedProcedure, LITERAL_PROCEDURE, semanticProcedure } from '../../workers/assessment/procedure.ts'
+import { OBSERVATION_PROCEDURE } from '../../workers/retrieval/procedure.ts'
+import type { Config } from '../config.ts'
+import { AppError } from '../errors.ts'
+import { type Call, defineExchange } from '../operation.ts'
+
+type MethodologyConfig = Pick<Config, 'assessment' | 'model'>
+
+/** What results will carry that a worker with this configuration makes; the second only where a fallback is configured. */
+export function configuredMethodologies({ assessment, model }: MethodologyConfig): [string, ...string[]] {
+  const literal = compose(LITERAL_PROCEDURE)
+  if (!model) return [literal]
+  const semantic = compose(semanticProcedure(model.model, assessment.windowTokens))
+  return assessment.fallback === 'literal' ? [semantic, literal] : [semantic]
+}
+
+const compose = (procedure: string) => `${OBSERVATION_PROCEDURE} ${gatedProcedure(procedure)}`
+
+const methodology = z.strictObject({
+  methodology_version: z.string().min(1).max(256),
+  in_force: z.boolean().describe('Whether results made now carry it.'),
+  parts: z.array(z.strictObject({ part: z.string(), meaning: z.string() })),
+})
+
+export const getMethodologies = defineExchange({
+  name: 'get_methodologies',
+  summary: 'The methodology versions in force, explained',
+  method: 'GET',
+  path: '/methodology',
+  family: 'control',
+  access: 'public',
+  kind: 'exchange',
+  input: z.strictObject({}),
+  output: z.strictObject({ methodologies: z.array(methodology) }),
+  run: async (_input, call) => ({
+    methodologies: (await inForce(call)).flatMap((version) => {
+      const parts = explain(version)
+      return parts ? [{ methodology_version: version, in_force: true, parts }] : []
+    }),
+  }),
+})
+
+export const getMethodology = defineExchange({
+  name: 'get_methodology',
+  summary: 'What one methodology_version names, part by part',
+  description:
+    'The version as a result has it, percent-encoded: `GET /methodology/retrieval-1%2Btext-1...`. Versions of earlier ' +
+    'results are explained too, for as long as the code knows their parts.',
+  method: 'GET',
+  path: '/methodology/{version}',
+  family: 'control',
+  access: 'public',
+  kind: 'exchange',
+  errors: ['not_found'],
+  input: z.strictObject({ version: z.string().describe('A methodology_version.') }),
+  output: methodology,
+  run: async ({ version }, call) => {
+    const parts = explain(version)
+    if (!parts) throw new AppError('not_found', 'This methodology_version is not known here.')
+    return { methodology_version: version, in_force: (await inForce(call)).includes(version), parts }
+  },
+})
+
+async function inForce({ api }: Call): Promise<string[]> {
+  const reported = await api.assessors.methodologies().catch(() => [])
+  return [...new Set([...reported, ...configuredMethodologies(api.config)])]
+}
+
+/** Null unless every part is known and stands where it may. */
+export function explain(version: string): { part: string; meaning: string }[] | null {
+  const [observation = '', assessment = '', ...more] = version.split(' ')
+  if (more.length > 0 || version.length > MAX_CHARS) return null
+  const [procedure = ''] = assessment.split('+')
+  const named = [
+    ...meanings(observation.split('+'), OBSERVATION),
+    ...meanings(assessment.split('+'), procedure.startsWith('semantic-') ? SEMANTIC : LITERAL),
+  ]
+  return named.every((entry): entry is NonNullable<typeof entry> => entry !== null) ? named : null
+}
+
+const MAX_CHARS = 256
+
+/** What may stand at one place of a version. An old procedure keeps its entry: its results are still held. */
+interface Place {
+  form: RegExp
+  meaning: string
+}
+
+/** One entry for each place, null where a part is unknown, missing or one too many. */
+function meanings(parts: readonly string[], places: readonly (readonly Place[])[]) {
+  if (parts.length !== places.length) return [null]
+  return parts.map((part, i) => {
+    const known = places[i]?.find(({ form }) => form.test(part))
+    return known ? { part, meaning: known.meaning } : null
+  })
+}
+
+const OBSERVATION: readonly (readonly Place[])[] = [
+  [
+    {
+      form: /^retrieval-1$/,
+      meaning:
+        'How the page is fetched: one GET over verified TLS to port 443 of a public address, no cookies, no scripts; up to ' +
+        'five redirects, each judged and resolved anew. Only a 200 with text/html or text/plain is read, within the limits ' +
+        'that the result repeats.',
+    },
+  ],
+  [
+    {
+      form: /^text-1$/,
+      meaning:
+        'How bytes become normalized_text: decoded by the rules of WHATWG; of HTML, what a browser without scripts and ' +
+        'external style sheets would show, in the order of the markup; NFC, lines parted by U+000A, at most 100,000 code ' +
+        'points. The title element is not shown on the page and is not part of it.',
+    },
+  ],
+  [{ form: /^parse5-\d+(\.\d+){2}$/, meaning: 'Version of the HTML parser.' }],
+  [{ form: /^bytes-\d+(\.\d+){2}$/, meaning: 'Version of the library that decodes charsets.' }],
+]
+
+const TOOLS: readonly (readonly Place[])[] = [
+  [
+    {
+      form: /^icu-\d+(\.\d+)*$/,
+      meaning: 'Version of ICU: where sentences end, and the names of months.',
+    },
+  ],
+  [{ form: /^unicode-\d+(\.\d+)*$/, meaning: 'Version of Unicode: the classes of characters.' }],
+]
+
+const GATE: readonly Place[] = [
+  {
+    form: /^gate-1$/,
+    meaning:
+      'Pages that answer 200 and are something else (a check for robots, a log-in wall, a missing page, a shell that needs ' +
+      'scripts) are refused uncharged before assessment, or flagged where that is not certain.',
+  },
+]
+
+const LITERAL: readonly (readonly Place[])[] = [
+  [
+    {
+      form: /^literal-1$/,
+      meaning:
+        'Literal assessment: no model is asked. Up to six passages that share the words of the claim are quoted, the best ' +
+        'first, and numbers, dates, units and negations are compared. No verdict is given.',
+    },
+  ],
+  ...TOOLS,
+  GATE,
+]
+
+const SEMANTIC: readonly (readonly Place[])[] = [
+  [
+    {
+      form: /^semantic-1$/,
+      meaning:
+        'Semantic assessment: a language model names lines of the text and what they do to the claim. The quotes are cut ' +
+        'and proved by this service, numbers, dates, units and negations are checked without the model, and the verdict ' +
+        'is lowered to what survives.',
+    },
+  ],
+  [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],
+  [{ form: /^prompt-[0-9a-f]{8}$/, meaning: 'Digest of everything that the model is told beside page and claim.' }],
+  [
+    {
+      form: /^w\d{3,6}$/,
+      meaning: 'Tokens of page text in one question; longer texts are asked about in overlapping parts.',
+    },
+  ],
+  ...TOOLS,
+  GATE,
+]

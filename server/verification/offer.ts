@@ -1,0 +1,89 @@
+// What is sold here, in words. Every text that a buyer reads before paying is made of these sentences, and they follow from
+// the configuration alone, so that no text can promise what this configuration does not do.
+import type { Config } from '../config.ts'
+import { type Resource, resourceUrl, type Through } from '../payments/discovery.ts'
+import type { AssessmentKind } from './settings.ts'
+
+export interface Offer {
+  assessment: AssessmentKind
+  /** What one purchase brings; short enough for the header of a 402. */
+  summary: string
+  /** Which values `claim_support` can have, and what they mean here. */
+  outcomes: string
+  /** What an answer does not say of the claim. */
+  caveat: string
+  /** What an answer does not say at all. */
+  scope: string
+  /** Why nothing can be bought at present; null where it can. */
+  closed: string | null
+  /** Whether the paid tool is there over MCP. */
+  tool: boolean
+}
+
+export type OfferConfig = Pick<Config, 'assessment' | 'verificationEnabled' | 'mcpVerificationEnabled'>
+
+export function describeOffer({ assessment, verificationEnabled, mcpVerificationEnabled }: OfferConfig): Offer {
+  const { kind, fallback } = assessment
+  const { summary, outcomes, caveat } = SENTENCES[kind]
+  return {
+    assessment: kind,
+    summary,
+    outcomes: kind === 'semantic' && fallback === 'literal' ? `${outcomes} ${FALLBACK}` : outcomes,
+    caveat,
+    scope: `${caveat} ${IDENTITY}`,
+    closed: verificationEnabled ? null : CLOSED,
+    tool: mcpVerificationEnabled,
+  }
+}
+
+/** What is paid for, by the protocol that it is offered through. @param baseUrl this service's public address */
+export function describeResource(
+  { config, baseUrl }: { config: OfferConfig; baseUrl: string },
+  through: Through,
+): Resource {
+  const { summary, assessment } = describeOffer(config)
+  return { url: resourceUrl(through, baseUrl), description: summary, assessment }
+}
+
+/** The assessment in force, for operators: start banner, log, `doctor`. */
+export function describeAssessment({ assessment, model }: Pick<Config, 'assessment' | 'model'>): string {
+  if (!model) return 'literal: no model is asked, passages are quoted, no verdict is given'
+  const at = model.baseUrl ?? 'Anthropic'
+  const without = assessment.fallback === 'literal' ? '; while it does not answer, passages are quoted without one' : ''
+  return `semantic: ${model.model} at ${at} gives the verdict${without}`
+}
+
+const SENTENCES: Record<AssessmentKind, Pick<Offer, 'summary' | 'outcomes' | 'caveat'>> = {
+  literal: {
+    summary:
+      'Reads one public HTTPS page and quotes the passages that best match one claim, with code-point offsets, SHA-256 ' +
+      'digests and a signed receipt. No model is asked and no verdict is given.',
+    outcomes:
+      'claim_support is not_assessed where passages match the words of the claim and are quoted, and ' +
+      'insufficient_evidence where none does; assessment_scope is literal_quotation_only.',
+    caveat:
+      'A quote shows what the retrieved text says and where it says it. Whether that supports the claim is for its reader ' +
+      'to judge, and a source may support a claim without the claim being true.',
+  },
+  semantic: {
+    summary:
+      'Reads one public HTTPS page and says whether its text supports one claim: the verdict of a language model, exact ' +
+      'quotes with code-point offsets and SHA-256 digests, and a signed receipt.',
+    outcomes:
+      'claim_support is supports, contradicts, mixed or insufficient_evidence; assessment_scope is ' +
+      'source_local_semantic_support.',
+    caveat:
+      'A verdict states only what the retrieved text says: a source may support a claim without the claim being true.',
+  },
+}
+
+const FALLBACK =
+  'While the model does not answer, no verdict is given, at the same price: passages are quoted by their words, ' +
+  'claim_support is not_assessed or insufficient_evidence, assessment_scope is literal_quotation_only, and the risk flag ' +
+  'literal_fallback says so.'
+
+const IDENTITY = 'TLS identifies the host that answered, not the credibility of its publisher.'
+
+const CLOSED =
+  'New verifications are switched off here at present: they answer 503, and nothing is charged. Results that were bought ' +
+  'are still served.'

@@ -1,0 +1,64 @@
+// Which assessment is in force and which model it asks, out of the variables that name them.
+
+/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and nothing is judged. */
+export type AssessmentKind = 'literal' | 'semantic'
+
+interface ModelValues {
+  ASSESSMENT: 'auto' | AssessmentKind
+  ANTHROPIC_API_KEY?: string | undefined
+  ANTHROPIC_BASE_URL?: string | undefined
+  ANTHROPIC_MODEL: string
+  ANTHROPIC_MAX_TOKENS: number
+  ANTHROPIC_PRICES?: string | undefined
+}
+
+interface AssessmentValues extends ModelValues {
+  ASSESSMENT_FALLBACK: 'none' | 'literal'
+  ASSESSMENT_CONCURRENCY: number
+  ASSESSMENT_TIMEOUT_SECONDS: number
+  ASSESSMENT_WINDOW_TOKENS: number
+}
+
+/** The one the defaults are for: Anthropic's model for work in large numbers. */
+export const DEFAULT_MODEL = 'claude-haiku-5-5'
+export const DEFAULT_PRICES = '0.10/0.50'
+
+/** A buyer in mainnet mode must not get quotes without a verdict because a key was forgotten. */
+export function assessmentProblems({
+  ASSESSMENT,
+  ANTHROPIC_API_KEY,
+  PAYMENT_MODE,
+}: ModelValues & { PAYMENT_MODE: string }): string[] {
+  if (ANTHROPIC_API_KEY || ASSESSMENT === 'literal') return []
+  if (ASSESSMENT === 'semantic') return ['ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set.']
+  if (PAYMENT_MODE !== 'mainnet') return []
+  return [
+    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: no model is asked then, and no verdict is sold.',
+  ]
+}
+
+/** Undefined where no model is asked. */
+export function readModel(values: ModelValues) {
+  const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
+  if (!apiKey || values.ASSESSMENT === 'literal') return undefined
+  const isDefault = values.ANTHROPIC_MODEL === DEFAULT_MODEL && !baseUrl
+  const [input, output] = (values.ANTHROPIC_PRICES ?? (isDefault ? DEFAULT_PRICES : '')).split('/').map(Number)
+  return {
+    apiKey,
+    baseUrl,
+    model: values.ANTHROPIC_MODEL,
+    maxTokens: values.ANTHROPIC_MAX_TOKENS,
+    prices: input === undefined || output === undefined ? null : { input, output },
+  }
+}
+
+export function readAssessment(values: AssessmentValues) {
+  const kind: AssessmentKind = readModel(values) ? 'semantic' : 'literal'
+  return {
+    kind,
+    fallback: values.ASSESSMENT_FALLBACK,
+    concurrency: values.ASSESSMENT_CONCURRENCY,
+    timeoutMs: values.ASSESSMENT_TIMEOUT_SECONDS * 1000,
+    windowTokens: values.ASSESSMENT_WINDOW_TOKENS,
+  }
+}

@@ -1,0 +1,50 @@
+// What `doctor` says of the offer: which assessment is in force, whether the workers do it, whether metrics can be read.
+import t from 'tap'
+import { readConfig } from '../server/config.ts'
+import { runDoctor } from '../server/doctor.ts'
+import { openOffice } from './control/office.ts'
+
+const office = await openOffice()
+t.teardown(() => office[Symbol.asyncDispose]())
+
+async function find(subject: string, env: Record<string, string> = {}) {
+  const config = readConfig({ DATABASE_URL: office.api.databaseUrl, DATA_DIR: office.api.config.dataDir, ...env })
+  return (await runDoctor(config)).filter((finding) => finding.subject === subject)
+}
+
+const MODEL = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9', ANTHROPIC_MODEL: 'org/model' }
+
+t.test('the assessment in force, and the model by name and address', async (t) => {
+  t.match(await find('assessment'), [{ ok: true, detail: /^literal: no model is asked.* no verdict is given$/ }])
+  t.match(await find('assessment', { ...MODEL, ASSESSMENT: 'literal' }), [{ ok: true, detail: /^literal/ }])
+  t.match(await find('assessment', MODEL), [{ ok: true, detail: /^semantic: org\/model at http:\/\/127\.0\.0\.1:9 / }])
+  t.match(await find('assessment', { ...MODEL, ASSESSMENT_FALLBACK: 'literal' }), [
+    { detail: /while it does not answer/ },
+  ])
+})
+
+t.test('workers that assess in another way than is offered', async (t) => {
+  const literal = 'retrieval-1+text-1 literal-1+icu-1+unicode-1+gate-1'
+  await office.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
+  t.match(await find('workers'), [{ ok: true, detail: /^1 with a fresh sign of life/ }])
+  t.match(await find('workers', MODEL), [
+    { ok: false, detail: /literal-1\S*, and semantic assessment is offered/, cure: /same ASSESSMENT/ },
+  ])
+  await office.tables.query('delete from worker_beats')
+  t.match(await find('workers', MODEL), [{ ok: false, cure: /start a worker/ }])
+})
+
+t.test('metrics that are closed because their token is missing', async (t) => {
+  const away = 'http://127.0.0.1:9'
+  const live = {
+    PAYMENT_MODE: 'testnet',
+    SIGNING_SEED: '5e'.repeat(32),
+    PAY_TO_EVM: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+    BASE_URL: 'https://verify.example',
+    FACILITATOR_URL: away,
+    EVM_RPC_URL: away,
+  }
+  t.match(await find('metrics', live), [{ ok: false, detail: /OPERATOR_TOKEN is not set/, cure: /set OPERATOR_TOKEN/ }])
+  t.match(await find('metrics', { ...live, OPERATOR_TOKEN: 'operator-token-of-this-test' }), [{ ok: true }])
+  t.match(await find('metrics'), [{ ok: true, detail: /open/ }])
+})

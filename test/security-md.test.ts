@@ -1,0 +1,162 @@
+// SECURITY.md says what is: the numbers of its limits are those of the code, and the places it names exist.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { KEEP_DAYS } from '../server/alerts/outbox.ts'
+import { OVERLAP_HOURS } from '../server/alerts/webhooks.ts'
+import { GRACE_MS } from '../server/billing/entitlement.ts'
+import { TOLERANCE_SECONDS } from '../server/billing/stripe.ts'
+import { MAX_EVERY_HOURS, MIN_EVERY_HOURS } from '../server/citations/watch.ts'
+import { readConfig, variables } from '../server/config.ts'
+import { MAX_SLOT_BYTES } from '../server/control/journal.ts'
+import { MAX_TTL_S, RECHECK_MS } from '../server/control/lease-format.ts'
+import { LIMITS as TIER_LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
+import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
+import { LIMITS } from '../server/verification/result.ts'
+import { TIMEOUT_MS } from '../workers/alerts/post.ts'
+import { GIVE_UP_SECONDS, MAX_RETRY_AFTER_SECONDS, SCHEDULE_SECONDS } from '../workers/alerts/schedule.ts'
+import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
+import { MAX_FAILURES } from '../workers/citations/check.ts'
+import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
+import { maxDepth, maxNodes } from '../workers/text/markup.ts'
+
+const root = join(import.meta.dirname, '..')
+const page = readFileSync(join(root, 'SECURITY.md'), 'utf8')
+
+/** A row of a table of limits. Rows to be verified name what other changes bring. */
+interface Row {
+  limit: string
+  number: string
+  place: string
+  toVerify: boolean
+}
+
+function readRows(): Row[] {
+  const tables = page.matchAll(/^\| limit \| number \| set in \|\n\| --- \| --- \| --- \|\n((?:\|.*\n)+)/gm)
+  return [...tables].flatMap(([, body = '']) =>
+    body
+      .trimEnd()
+      .split('\n')
+      .map((line) => {
+        const [limit = '', number = '', place = ''] = line
+          .slice(1, -1)
+          .split('|')
+          .map((cell) => cell.trim())
+        return { limit, number, place, toVerify: line.includes('<!-- verify -->') }
+      }),
+  )
+}
+
+const rows = readRows()
+const config = readConfig({ PAYMENT_MODE: 'offline' })
+const live = readConfig({
+  PAYMENT_MODE: 'testnet',
+  PAY_TO_EVM: `0x${'ab'.repeat(20)}`,
+  SIGNING_SEED: 'ab'.repeat(32),
+  BASE_URL: 'https://service.example',
+})
+
+const byTier = (limit: keyof TierLimits) => TIERS.map((tier) => TIER_LIMITS[tier][limit])
+
+/** The numbers of each limit, in the order of its row. A limit that is exported belongs in here. */
+const numbers: Record<string, readonly number[]> = {
+  'Calls of one address in a minute': [live.rateLimitPerMinute],
+  'Lifetime of an unpaid quote': [config.quoteTtlSeconds],
+  'Time a result is kept': [config.resultRetentionSeconds],
+  'Characters of a claim': [LIMITS.claimChars],
+  'Active leases': byTier('active_leases'),
+  'Receipts a day': byTier('receipts_per_day'),
+  Watchdogs: byTier('watchdogs'),
+  'Citation watches': byTier('citation_watches'),
+  'Journal slots': byTier('journal_slots'),
+  'Bytes of a journal slot': [MAX_SLOT_BYTES],
+  'Longest life of a lease': [MAX_TTL_S],
+  'Time until a revoked lease authorizes nothing': [RECHECK_MS / 1000],
+  'Age of a signature': [TOLERANCE_SECONDS],
+  'Time a tier lasts while Stripe retries a payment': [GRACE_MS / 86_400_000],
+  'Characters of a URL': [LIMITS.urlChars],
+  Redirects: [LIMITS.redirects],
+  'Headers of a response': [LIMITS.headerBytes],
+  'Body of a response on the wire': [LIMITS.wireBytes],
+  'Body of a response when decoded': [LIMITS.decodedBytes],
+  'Silence of a source': [LIMITS.socketTimeoutSeconds],
+  'Time for one source, redirects included': [LIMITS.timeoutSeconds],
+  'Characters of text that are kept': [LIMITS.textChars],
+  'Depth of the markup': [maxDepth],
+  'Nodes of the markup': [maxNodes],
+  'Age of a cached page': [KEEP_SECONDS],
+  'Time between two looks of a citation watch': [MIN_EVERY_HOURS, MAX_EVERY_HOURS],
+  'Unreadable looks until a citation counts as vanished': [MAX_FAILURES],
+  'Time of one attempt': [TIMEOUT_MS / 1000],
+  'Attempts at one alert': [SCHEDULE_SECONDS.length],
+  'Age at which an alert is given up': [GIVE_UP_SECONDS],
+  'Patience that a receiver can ask for': [MAX_RETRY_AFTER_SECONDS],
+  'Time alerts and their attempts are kept': [KEEP_DAYS],
+  'Time old secrets sign beside a new one': [OVERLAP_HOURS],
+  'Validity of a payment that is asked for': [MAX_TIMEOUT_SECONDS],
+  'Questions under way of one worker process': [config.assessment.concurrency],
+  'Wait for one answer': [config.assessment.timeoutMs / 1000],
+  'Tokens of page text in one question': [config.assessment.windowTokens],
+  'Tokens of one answer': [Number(variables.ANTHROPIC_MAX_TOKENS.default)],
+  'Evidence of one result': [LIMITS.evidenceItems],
+  'Characters of one quote': [LIMITS.quoteChars],
+  'Characters of the explanation': [LIMITS.explanationChars],
+  "Time after which a dead worker's jobs run again": [STALE_SECONDS, BEAT_SECONDS],
+}
+
+t.test('every number that the code exports is the one of SECURITY.md', async (t) => {
+  for (const [limit, expected] of Object.entries(numbers)) {
+    const row = rows.find((one) => one.limit === limit)
+    t.same(numbersIn(row?.number ?? '').slice(0, expected.length), expected, limit)
+  }
+})
+
+t.test('every place where a limit is set exists, and a plain number there is the one of SECURITY.md', async (t) => {
+  t.ok(rows.length > 80, `${rows.length} limits`)
+  for (const { limit, number, place, toVerify } of rows) {
+    if (toVerify) continue
+    const [name = '', file] = [...place.matchAll(/`([^`]+)`/g)].map(([, quoted = '']) => quoted)
+    if (file === undefined) t.ok(name in variables, `${limit}: ${name} is a variable`)
+    else {
+      const source = sourceOf(file)
+      t.match(source, new RegExp(`\\b${name}\\b`), `${limit}: ${name} is in ${file}`)
+      const [, literal] = source.match(new RegExp(`\\b${name}(?: =|:) (\\d[\\d_]*),?$`, 'm')) ?? []
+      const value = Number(literal?.replaceAll('_', ''))
+      // Milliseconds in the code are seconds here.
+      if (literal)
+        t.ok(
+          [value, value / 1000].some((one) => numbersIn(number).includes(one)),
+          `${limit}: ${value}`,
+        )
+    }
+  }
+})
+
+function numbersIn(text: string): number[] {
+  return [...text.matchAll(/\d[\d,]*/g)].map(([found]) => Number(found.replaceAll(',', '')))
+}
+
+function sourceOf(file: string): string {
+  const path = join(root, file)
+  return existsSync(path) ? readFileSync(path, 'utf8') : ''
+}
+
+t.test('each limit is listed once, and every door of the threat model has its tables', async (t) => {
+  const names = rows.map(({ limit }) => limit)
+  t.same([...new Set(names)], names)
+  const doors = [...page.matchAll(/^## (.+)$/gm)].map(([, title]) => title)
+  t.same(doors, [
+    'How to report a vulnerability',
+    'HTTP',
+    'MCP',
+    'Webhooks in (Stripe)',
+    'Fetches out',
+    'Webhooks out',
+    'Facilitator and RPC',
+    'Model provider',
+    'Database',
+    'Redis',
+    'Operator',
+    'Out of scope',
+  ])
+})

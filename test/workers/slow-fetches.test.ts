@@ -1,0 +1,104 @@
+// Slow pages: they hold a socket and some bytes, and no slot that other requests need.
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { openQueuePool } from '../../server/db/queue.ts'
+import { openWork } from '../../workers/context.ts'
+import { openRunner } from '../../workers/runner.ts'
+import { startChild } from '../children.ts'
+import { openDripSite } from '../drip.ts'
+import { type Front, openFront, openSlowPage, outcomeOf, readResult } from '../front.ts'
+import { PAGE, payingFetch } from '../system.ts'
+
+const claim = 'The harbour was opened in 1874.'
+
+function order(front: Front, path: string) {
+  return front.ask({ key: randomUUID(), body: { source_url: front.site.url(path), claim }, fetch: payingFetch() })
+}
+
+/** The worker's turns at one origin are not what these tests are about. */
+const politeness = { concurrency: 10_000, spacingMs: 0 }
+
+t.test('a worker holds 256 slow fetches in 512 MB and serves others meanwhile', async (t) => {
+  const names = Array.from({ length: 255 }, (_, n) => `s${n}.d${n % 16}.test`)
+  await using site = await openDripSite({ names: ['first.test', ...names], quick: ['quick.test'], page: PAGE })
+  await using front = await openFront({ ...site.env, WORKER_FETCHES: '256' })
+  const ask = (name: string) =>
+    front.ask({ key: randomUUID(), body: { source_url: `https://${name}/`, claim }, fetch: payingFetch() })
+  const crowd = []
+  for (const name of ['first.test', ...names]) crowd.push(await ask(name))
+  await using worker = startChild('workers/main.ts', front.env)
+  await site.busyWith(256)
+  t.pass('all 256 pages are being read at the same time')
+  const kilobytes = Number(execFileSync('ps', ['-o', 'rss=', '-p', String(worker.pid)]).toString())
+  t.comment(`the worker holds ${(kilobytes / 1024).toFixed(0)} MB`)
+  t.ok(kilobytes < 512 * 1024, `${kilobytes} kB`)
+  await readResult(await outcomeOf(await ask('quick.test')))
+  t.pass('another page is read, assessed and settled meanwhile')
+  site.release()
+  for (const answer of crowd.slice(0, 8)) await readResult(await outcomeOf(answer))
+})
+
+t.test('a slow fetch leaves its job, and the request goes on when it has ended', async (t) => {
+  await using front = await openFront({ WORKER_FETCHES: '1' })
+  await using work = await openWork(front.core, { politeness, slowMs: 1 })
+  await using runner = await openRunner(work, { concurrency: 1 })
+  runner.died.catch(() => {})
+  const page = openSlowPage('')
+  front.site.pages.set('/gone', async () => ({ ...(await page.page()), status: 404 }))
+  const slow = await order(front, '/gone')
+  await page.asked
+  await readResult(await outcomeOf(await order(front, '/harbour')))
+  page.serve()
+  const failed = await outcomeOf(slow)
+  t.equal(failed.status, 422, 'a failure of the fetch ends the request as it would have ended in its job')
+  t.match(await failed.json(), { error: { code: 'source_http_status' } })
+})
+
+t.test('a worker that stops hands the requests of its slow fetches back', async (t) => {
+  await using front = await openFront({ WORKER_FETCHES: '4' })
+  const page = openSlowPage(PAGE)
+  front.site.pages.set('/slow', page.page)
+  const answer = await order(front, '/slow')
+  {
+    await using work = await openWork(front.core, { politeness, slowMs: 1 })
+    await using runner = await openRunner(work, { concurrency: 1 })
+    runner.died.catch(() => {})
+    await page.asked
+    const left = () => front.tables.query('select from graphile_worker.jobs where locked_at is not null')
+    while ((await left()).rowCount) await new Promise((resolve) => setImmediate(resolve))
+    t.equal(work.slowFetches.size, 1, 'its job has ended')
+  }
+  const { rows } = await front.tables.query(`
+    select r.state, j.run_at <= now() due, j.attempts from verification_requests r
+    join graphile_worker.jobs j on j.key = 'verify:' || r.id`)
+  t.same(rows, [{ state: 'accepted', due: true, attempts: 0 }])
+  page.serve()
+  await using work = await openWork(front.core)
+  await using runner = await openRunner(work)
+  runner.died.catch(() => {})
+  await readResult(await outcomeOf(answer))
+})
+
+t.test('a killed worker leaves a job behind, with the attempts that are left', async (t) => {
+  await using front = await openFront({ WORKER_FETCHES: '4' })
+  await using work = await openWork(front.core, { politeness, slowMs: 1 })
+  const page = openSlowPage(PAGE)
+  front.site.pages.set('/slow', page.page)
+  await order(front, '/slow')
+  const runner = await openRunner(work, { concurrency: 1 })
+  runner.died.catch(() => {})
+  await page.asked
+  const pool = openQueuePool(front.databaseUrl, 1, () => {})
+  t.teardown(() => pool.end())
+  const job = async () =>
+    (
+      await pool.query(`select max_attempts, run_at > now() ahead, run_at <= now() + interval '15 seconds' soon
+                       from graphile_worker.jobs where key is not null and locked_at is null`)
+    ).rows[0]
+  let found = await job()
+  while (!found) found = await job()
+  t.match(found, { max_attempts: 4, ahead: true, soon: true })
+  page.serve()
+  await runner[Symbol.asyncDispose]()
+})
