@@ -5,16 +5,10 @@ import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x40
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { OFFLINE_PAY_TO } from '../server/payments/offline.ts'
+import { evmAuthorization } from '../server/payments/payload.ts'
 import { sealPayload } from '../server/payments/seal.ts'
 import type { SignedTransfer } from '../server/payments/signature-thread.ts'
-import {
-  type BoundPayment,
-  EVM_USDC,
-  evmAuthorization,
-  evmTerms,
-  type PaymentPayload,
-  paymentRequired,
-} from '../server/payments/x402.ts'
+import { type BoundPayment, EVM_USDC, evmTerms, type PaymentPayload, paymentRequired } from '../server/payments/x402.ts'
 import { canonicalJson, sha256 } from '../server/receipts/format.ts'
 import type { Admission } from '../server/verification/admission.ts'
 import type { VerificationInput } from '../server/verification/result.ts'

@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto'
 import { openOfflineFacilitator } from '../server/payments/offline.ts'
 import { recoverSigner } from '../server/payments/signature-thread.ts'
-import { readPayment } from '../server/payments/x402.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
 import type { Lab } from './lab.ts'
@@ -15,6 +14,7 @@ import { openWatch } from './watch.ts'
 const CALLERS = 64
 /** Nobody works on the requests here: pages and addresses are many, so that no limit on what is in flight is met. */
 const HOSTS = 256
+const RESOURCE = { url: 'http://127.0.0.1/', description: 'bench', assessment: 'literal' } as const
 
 export async function benchSubmission(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
@@ -57,7 +57,11 @@ export async function benchSubmission(lab: Lab): Promise<void> {
     return closedLoop(
       { callers: CALLERS },
       () => rest.pop(),
-      (header) => facilitator.verify(readPayment(header, facilitator.accepts)),
+      (header) =>
+        facilitator.verify(
+          facilitator.read(header, randomUUID(), () => RESOURCE),
+          '127.0.0.1',
+        ),
     )
   }
 

@@ -72,8 +72,13 @@ export const variables = {
   CDP_API_KEY_SECRET: { schema: cdpSecret, about: 'Coinbase Developer Platform key secret', secret: true },
   PAY_TO_EVM: { schema: evmAddress, about: 'Address on Base that is paid' },
   PAY_TO_SOLANA: { schema: solanaAddress, about: 'Address on Solana that is paid' },
-  EVM_RPC_URL: { schema: url, about: 'JSON-RPC of Base, for reconciliation; unset: a public one', secret: true },
-  SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC of Solana, for reconciliation; unset: a public one', secret: true },
+  EVM_RPC_URL: {
+    schema: url,
+    about:
+      'JSON-RPC of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is believed, and a public one is asked in doubt',
+    secret: true,
+  },
+  SOLANA_RPC_URL: { schema: url, about: 'The same of Solana', secret: true },
   ASSESSMENT: {
     schema: z.enum(['auto', 'literal', 'semantic']),
     default: 'auto',

@@ -306,15 +306,21 @@ create table payment_ledger (
   transaction text,
   reconciled_at timestamp with time zone,
   chain_says text,
+  proof text,
+  log_index integer,
   constraint payment_ledger_amount_atomic_check CHECK ((amount_atomic >= (0)::numeric)),
   constraint payment_ledger_chain_says_check CHECK ((chain_says = ANY (ARRAY['agrees'::text, 'differs'::text]))),
   constraint payment_ledger_check CHECK (((outcome = 'settled'::text) = (reason IS NULL))),
   constraint payment_ledger_check1 CHECK (((outcome <> 'settled'::text) OR ((provider IS NOT NULL) AND (mode IS NOT NULL)))),
   constraint payment_ledger_check2 CHECK (((transaction IS NOT NULL) = ((outcome = 'settled'::text) AND (mode <> 'offline'::text)))),
   constraint payment_ledger_check3 CHECK (((reconciled_at IS NULL) = (chain_says IS NULL))),
+  constraint payment_ledger_check4 CHECK (((proof IS NOT NULL) = (transaction IS NOT NULL))),
+  constraint payment_ledger_check5 CHECK (((log_index IS NOT NULL) = (NOT (proof IS DISTINCT FROM 'chain'::text)))),
+  constraint payment_ledger_log_index_check CHECK ((log_index >= 0)),
   constraint payment_ledger_mode_check CHECK ((mode = ANY (ARRAY['offline'::text, 'testnet'::text, 'mainnet'::text]))),
   constraint payment_ledger_outcome_check CHECK ((outcome = ANY (ARRAY['settled'::text, 'unpaid'::text, 'failed'::text]))),
   constraint payment_ledger_pkey PRIMARY KEY (entry),
+  constraint payment_ledger_proof_check CHECK ((proof = ANY (ARRAY['chain'::text, 'facilitator'::text, 'unconfirmed'::text, 'unrecorded'::text]))),
   constraint payment_ledger_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id)
 );
 
@@ -606,6 +612,8 @@ CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
 CREATE INDEX payers_prunable ON public.payers USING btree (changed_at) WHERE (settled = 0);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
+CREATE UNIQUE INDEX payment_ledger_one_log ON public.payment_ledger USING btree (network, transaction, log_index);
+CREATE UNIQUE INDEX payment_ledger_one_word ON public.payment_ledger USING btree (network, transaction) WHERE (proof = ANY (ARRAY['facilitator'::text, 'unconfirmed'::text]));
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE INDEX payment_ledger_request ON public.payment_ledger USING btree (request_id);
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);

@@ -66,10 +66,10 @@ function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string,
   return {
     async add(item) {
       await pass(`before ${nameOf(item)}`)
-      const taken = await batcher.add(item)
-      tell('committed', { to: nameOf(item), taken })
+      const outcome = await batcher.add(item)
+      tell('committed', { to: nameOf(item), taken: outcome !== 'fenced' })
       await pass(`after ${nameOf(item)}`)
-      return taken
+      return outcome
     },
     get size() {
       return batcher.size

@@ -4,7 +4,7 @@ import { openAnnouncements } from '../server/db/announcements.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { assessment } from '../server/verification/assessment.ts'
-import { type Step, type Steps, writeSteps } from '../server/verification/request.ts'
+import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
@@ -58,7 +58,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log, now: core.now })
   const assessor = overrides.assessor ?? chooseAssessor(core, threads)
   const steps = opened.use(
-    openBatcher<Step, boolean>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
+    openBatcher<Step, StepOutcome>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
       batch: MAX_STEPS,
       queue: 4096,
     }),

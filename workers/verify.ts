@@ -3,36 +3,31 @@
 // state and carries on; the attempt token keeps a worker that was wrongly thought dead from committing anything.
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { enqueue, type Payload } from '../server/db/jobs.ts'
+import type { Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
-import { openPayload } from '../server/payments/seal.ts'
-import type { OfferedPayment } from '../server/payments/x402.ts'
-import { jobKeyOf, jobOf } from '../server/verification/admission.ts'
+import { jobKeyOf } from '../server/verification/admission.ts'
 import { type Assessment, assessment as assessmentShape } from '../server/verification/assessment.ts'
-import { completeRequest, proveServable } from '../server/verification/completion.ts'
+import { completeRequest } from '../server/verification/completion.ts'
 import type { Observation } from '../server/verification/observation.ts'
 import {
-  advance,
   claimRequest,
   Fenced,
   failRequest,
-  holdsRequest,
-  noteTransaction,
-  noteWaiting,
-  releasePayment,
   requestErrorOf,
   type StoredObservation,
-  type Waiting,
   type WorkingRequest,
 } from '../server/verification/request.ts'
 import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/verification/result.ts'
+import { advance } from '../server/verification/steps.ts'
 import { AssessorBusy } from './assessment/circuit.ts'
 import { judgePage } from './assessment/page-quality.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
 import type { Work } from './context.ts'
 import { observeSource } from './retrieval/observation.ts'
 import { describeAsked, OriginBusyError } from './retrieval/origins.ts'
+import { intend, PERSIST_SECONDS, settle } from './settlement.ts'
+import { inSeconds, snooze } from './snooze.ts'
 
 export interface AssessmentTask {
   claim: string
@@ -170,80 +165,11 @@ async function judge(request: WorkingRequest, { observation }: StoredObservation
   return verdict
 }
 
-/** Committed before the facilitator is called: from here on the authorization may be out of our hands. */
-async function intend(request: WorkingRequest, work: Work): Promise<WorkingRequest> {
-  proveServable(request, work.log)
-  const intent = await work.facilitator.prepare(openOffer(request, work))
-  return advance(work.steps, request, 'settling', { intent })
-}
-
-/**
- * A settlement that was `begun` by an attempt before this one may have been made already, so it is looked for first; it is
- * asked for again, with the same authorization, only where it was not made and still can be.
- * A crash after the facilitator answered and before the commit: the next attempt looks, and finds the same.
- * Answers null when the outcome is open; the request then waits in the queue.
- */
-async function settle(request: WorkingRequest, work: Work, { begun }: { begun: boolean }) {
-  if (!request.intent) throw new Error(`request ${request.id} is settling without intent`)
-  const offer = openOffer(request, work)
-  const found = begun ? await work.facilitator.resolve(offer, request.intent) : { kind: 'open' as const }
-  const outcome = found.kind === 'open' ? await work.facilitator.settle(offer, request.intent) : found
-  work.metrics.settlements.inc({ outcome: outcome.kind })
-  if (outcome.kind === 'paid') {
-    const settlement = { payment: outcome.payment, response: { ...outcome.response } }
-    return { ...(await advance(work.steps, request, 'settled', { settlement })), payment_sealed: null }
-  }
-  if (outcome.kind === 'unknown') {
-    const { retryAfterSeconds: seconds, transaction } = outcome
-    const waiting = { for: 'settlement' as const, until: inSeconds(seconds) }
-    await snooze(request, work, { seconds, waiting, ...(transaction && { transaction }) })
-  } else await release(request, work, outcome.reason)
-  work.log.warn({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
-  return null
-}
-
-function openOffer(request: WorkingRequest, work: Work): OfferedPayment {
-  if (!request.payment_sealed) throw new Error(`request ${request.id} holds no payment`)
-  return { payload: openPayload(work.secrets.payload, request.id, request.payment_sealed), bound: request.payment }
-}
-
 async function complete(request: WorkingRequest, work: Work) {
   await completeRequest(work.chain, request, new Date(work.now()))
   work.metrics.moves.inc({ state: 'completed' })
   await work.announcements.add(request.id)
 }
-
-async function release(request: WorkingRequest, work: Work, reason: string) {
-  const { quoteTtlSeconds, maxInFlightPerPayer } = work.config
-  await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds, maxInFlightPerPayer }))
-  work.metrics.moves.inc({ state: 'unpaid' })
-  await work.announcements.add(request.id)
-}
-
-interface Snooze {
-  seconds: number
-  /** What the caller is told that the request waits for; nothing where a worker goes on with it soon. */
-  waiting?: Waiting
-  transaction?: string
-  /** The line of an origin that the job joins. */
-  line?: OriginBusyError
-}
-
-/** The running job row is given up and a fresh one takes its place: no attempt is spent, no backoff applies. */
-async function snooze(request: WorkingRequest, work: Work, { seconds, waiting, transaction, line }: Snooze) {
-  const runAt = new Date(Date.now() + seconds * 1000)
-  const job = { name: 'verify_request' as const, payload: { request_id: request.id }, ...jobOf(request), runAt }
-  await transact(work.db, async (tx) => {
-    if (!(await holdsRequest(tx, request))) return
-    if (transaction) await noteTransaction(tx, request, transaction)
-    if (waiting) await noteWaiting(tx, request, waiting)
-    if (line) await work.origins.join(tx, line, request.changed_at, job)
-    await enqueue(tx, [job])
-  })
-}
-
-/** Seconds until a settled or settling request is taken up again after its attempts ran out. It is never given up. */
-const PERSIST_SECONDS = 60
 
 /** What a thrown value means for the request; whatever is left to the queue is thrown on. */
 async function conclude(error: unknown, request: WorkingRequest, work: Work, turn: Turn): Promise<void> {
@@ -264,10 +190,6 @@ async function conclude(error: unknown, request: WorkingRequest, work: Work, tur
 
 /** Validity that must be left of the payment when the work begins. */
 const MIN_VALIDITY_SECONDS = 60
-
-function inSeconds(seconds: number): string {
-  return new Date(Date.now() + seconds * 1000).toISOString()
-}
 
 /** Seconds until the payment is too short for the work that is left. */
 function secondsLeft({ payment }: WorkingRequest): number {

@@ -2,7 +2,7 @@
 import type { Api } from '../context.ts'
 import { type ErrorCode, publicError } from '../errors.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
-import { describeOffer } from '../verification/offer.ts'
+import { describeResource } from '../verification/offer.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
 import { recoveryToken } from '../verification/recovery.ts'
 import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../verification/result.ts'
@@ -62,8 +62,7 @@ function credentialsOf(requestId: string, api: Api) {
 }
 
 function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_required' }>, api: Api): HttpAnswer {
-  const { summary, assessment } = describeOffer(api.config)
-  const resource = { url: `${api.baseUrl}/api/agent/v1/verify-source`, description: summary, assessment }
+  const resource = describeResource(api, 'http')
   const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message)
   const error = { code: answer.code, message: answer.message, retryable: true }
   return {

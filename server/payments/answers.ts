@@ -9,7 +9,7 @@ export interface FacilitatorCalls {
   verify(
     payload: PaymentPayload,
     requirements: PaymentRequirements,
-  ): Promise<{ isValid: boolean; invalidReason?: string }>
+  ): Promise<{ isValid: boolean; invalidReason?: string; payer?: string }>
   settle(payload: PaymentPayload, requirements: PaymentRequirements): Promise<SettleAnswer>
 }
 
@@ -18,9 +18,11 @@ interface SettleAnswer {
   errorReason?: string
   transaction: string
   network: string
+  payer?: string
 }
 
-export type Verified = { kind: 'valid' } | { kind: 'invalid' | 'unanswered'; reason: string }
+/** `payer`: whom the facilitator names; null when it names none. */
+export type Verified = { kind: 'valid'; payer: string | null } | { kind: 'invalid' | 'unanswered'; reason: string }
 
 export async function askToVerify(
   calls: FacilitatorCalls,
@@ -28,8 +30,8 @@ export async function askToVerify(
   requirements: PaymentRequirements,
 ): Promise<Verified> {
   try {
-    const { isValid, invalidReason } = await calls.verify(payload, requirements)
-    return isValid ? { kind: 'valid' } : judge(invalidReason)
+    const { isValid, invalidReason, payer } = await calls.verify(payload, requirements)
+    return isValid === true ? { kind: 'valid', payer: nameOf(payer) } : judge(invalidReason)
   } catch (error) {
     if (error instanceof VerifyError && error.statusCode === 400) return judge(error.invalidReason)
     return { kind: 'unanswered', reason: silenceOf(error) }
@@ -40,30 +42,48 @@ function judge(reason: string | undefined): Verified {
   return { kind: reason === 'unexpected_verify_error' ? 'unanswered' : 'invalid', reason: wordOf(reason) }
 }
 
-/** `done` is the only answer that is believed. In `doubt`, the chain is asked: the money may have moved or not. */
+/** `done`: the facilitator says that it settled. In `doubt`, the money may have moved or not: only the chain can tell. */
 export type Settled = { kind: 'done'; transaction: string } | { kind: 'doubt'; reason: string; transaction?: string }
 
-/** @param isTransaction whether this is what transaction ids look like on the payment's network */
+export interface Expected {
+  /** Who pays, in the form of `samePayer`. */
+  payer: string
+  /** A transaction id in the one form it is kept in; null for text that is none on the payment's network. */
+  readTransactionId(text: string): string | null
+}
+
 export async function askToSettle(
   calls: FacilitatorCalls,
   payload: PaymentPayload,
   requirements: PaymentRequirements,
-  isTransaction: (id: string) => boolean,
+  expected: Expected,
 ): Promise<Settled> {
   try {
-    return weigh(await calls.settle(payload, requirements), requirements.network, isTransaction)
+    return weigh(await calls.settle(payload, requirements), requirements.network, expected)
   } catch (error) {
     if (error instanceof SettleError)
-      return weigh({ ...error, success: false } as SettleAnswer, requirements.network, isTransaction)
+      return weigh({ ...error, success: false } as SettleAnswer, requirements.network, expected)
     return { kind: 'doubt', reason: silenceOf(error) }
   }
 }
 
-function weigh(answer: SettleAnswer, network: string, isTransaction: (id: string) => boolean): Settled {
-  const named = typeof answer.transaction === 'string' && isTransaction(answer.transaction)
-  if (answer.success && named && answer.network === network) return { kind: 'done', transaction: answer.transaction }
-  const reason = answer.success ? 'unproved_success' : wordOf(answer.errorReason)
-  return { kind: 'doubt', reason, ...(named && { transaction: answer.transaction }) }
+function weigh(answer: SettleAnswer, network: string, { payer, readTransactionId }: Expected): Settled {
+  const transaction = typeof answer.transaction === 'string' ? readTransactionId(answer.transaction) : null
+  const named = nameOf(answer.payer)
+  const ofAnother = named !== null && !samePayer(named, payer, network)
+  if (answer.success === true && transaction && answer.network === network && !ofAnother)
+    return { kind: 'done', transaction }
+  const reason = answer.success ? (ofAnother ? 'another_payer' : 'unproved_success') : wordOf(answer.errorReason)
+  return { kind: 'doubt', reason, ...(transaction && { transaction }) }
+}
+
+/** Whether two texts name one payer: EVM addresses may differ in case. */
+export function samePayer(a: string, b: string, network: string): boolean {
+  return network.startsWith('eip155:') ? a.toLowerCase() === b.toLowerCase() : a === b
+}
+
+function nameOf(payer: unknown): string | null {
+  return typeof payer === 'string' && payer !== '' ? payer : null
 }
 
 /** A reason code as it came; anything that is not one is not repeated. */

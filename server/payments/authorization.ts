@@ -1,6 +1,7 @@
 // The rules an EIP-3009 authorization must meet before any work is done for it, whoever settles it later.
 import { AppError } from '../errors.ts'
-import { type EvmAuthorization, evmAuthorization, MAX_TIMEOUT_SECONDS, type OfferedPayment } from './x402.ts'
+import { type EvmAuthorization, evmAuthorization } from './payload.ts'
+import { MAX_TIMEOUT_SECONDS, type OfferedPayment } from './x402.ts'
 
 /** Work and settlement must fit before the authorization runs out: a source may take this long. */
 const MIN_REMAINING_SECONDS = 60

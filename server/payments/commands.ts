@@ -67,12 +67,15 @@ async function openChains(config: Config, opened: AsyncDisposableStack) {
 }
 
 function describeReconciliation(result: Reconciliation): string[] {
-  const { agrees, differs, open, offline, unbooked, unread } = result
+  const { agrees, confirmed, differs, open, offline, unbooked, unread } = result
   return [
     `${agrees} entries agree with the chain, ${differs.length} differ, ${open.length} cannot be told yet, ` +
       `${offline} are simulated`,
+    ...(confirmed > 0
+      ? [`${confirmed} of them were booked on the facilitator's word, and the chain shows them now`]
+      : []),
     ...differs.map((entry) => `DIFFERS ${describeEntry(entry)}`),
-    ...open.map((entry) => `open    ${describeEntry(entry)}`),
+    ...open.map((entry) => `open    ${describeEntry(entry)}${entry.proof ? `, booked as ${entry.proof}` : ''}`),
     ...unread.map((network) => `income on ${network} was not read: only the entries were compared`),
     ...unbooked.map(
       ({ network, transaction, from, amount, priced }) =>

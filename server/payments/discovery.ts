@@ -117,9 +117,6 @@ const extensionsOf = (assessment: AssessmentKind) => ({
 export const extensions = { literal: extensionsOf('literal'), semantic: extensionsOf('semantic') }
 export type Through = keyof ReturnType<typeof extensionsOf>
 
-/** Terms may be paid after a restart with another assessment: what was offered then is ours too. */
-const listed = Object.values(extensions).flatMap(({ http, mcp }) => [http.bazaar.info, mcp.bazaar.info])
-
 const echoed = z.object({
   bazaar: z.object({ info: z.unknown() }).optional(),
   'payment-identifier': z
@@ -135,16 +132,51 @@ const echoed = z.object({
     .optional(),
 })
 
+/** What is paid for, as its buyer and a facilitator read it. */
+export interface Resource {
+  url: string
+  description: string
+  assessment: AssessmentKind
+}
+
+/** The address that a payment names, by the protocol it comes through. @param baseUrl this service's public address */
+export function resourceUrl(through: Through, baseUrl: string): string {
+  return through === 'mcp' ? `mcp://tool/${TOOL}` : `${baseUrl}/api/agent/v1/verify-source`
+}
+
+/** The `resource` of a 402, and of a payment that is passed on. */
+export function describeListing({ url, description }: Resource) {
+  const { mimeType, serviceName, tags } = SERVICE
+  return { url, description, mimeType, serviceName, tags: [...tags] }
+}
+
+/** The extensions of a payment that is passed on: what is offered, with the name that the client gave its payment. */
+export function nameExtensions(offered: Record<string, Extension>, id: string | null): Record<string, Extension> {
+  return { ...offered, 'payment-identifier': { ...identifier, info: { ...identifier.info, ...(id && { id }) } } }
+}
+
 /**
- * The name a client gave its payment, if any. What it echoes of the catalogue's entry must be ours: whatever a facilitator
- * is sent with a payment, it may list. Throws AppError `payment_invalid`.
+ * Which of our two offers a payment repeats, and the name that its client gave it, if any. What it echoes of the
+ * catalogue's entry must be ours. The rest of the echo is not looked at: it is not passed on. Throws AppError
+ * `payment_invalid`.
  */
-export function readIdentifier(payload: PaymentPayload): string | null {
+export function readEcho(payload: PaymentPayload): { through: Through; identifier: string | null } {
   const parsed = echoed.safeParse(payload.extensions ?? {})
   if (!parsed.success)
     throw new AppError('payment_invalid', 'An extension of the payment does not have its documented form.')
   const { bazaar, 'payment-identifier': named } = parsed.data
-  if (bazaar && !listed.some((info) => isDeepStrictEqual(bazaar.info, info)))
-    throw new AppError('payment_invalid', 'An extension of the payment does not repeat what was offered.')
-  return named?.info.id ?? null
+  const through = bazaar ? throughOf(bazaar.info) : isOfMcp(payload) ? 'mcp' : 'http'
+  if (!through) throw new AppError('payment_invalid', 'An extension of the payment does not repeat what was offered.')
+  return { through, identifier: named?.info.id ?? null }
+}
+
+/** Terms may be paid after a restart with another assessment: what was offered then is ours too. Null for any other entry. */
+function throughOf(info: unknown): Through | null {
+  const isOffered = (through: Through) =>
+    Object.values(extensions).some((offered) => isDeepStrictEqual(info, offered[through].bazaar.info))
+  return isOffered('http') ? 'http' : isOffered('mcp') ? 'mcp' : null
+}
+
+function isOfMcp({ resource }: PaymentPayload): boolean {
+  return resource?.url === resourceUrl('mcp', '')
 }

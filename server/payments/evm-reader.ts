@@ -17,11 +17,13 @@ import {
   slice,
 } from 'viem'
 import type { Finding, Income } from './live.ts'
+import type { EvmAuthorization } from './payload.ts'
 import { TRANSFER_TYPES } from './signature-thread.ts'
 import { chainIdOf } from './signers.ts'
-import { EVM_USDC, type EvmAuthorization, type EvmNetwork, type SettlementIntent } from './x402.ts'
+import { EVM_USDC, type EvmNetwork, type SettlementIntent } from './x402.ts'
 
 const TOKEN = parseAbi([
+  'function balanceOf(address account) view returns (uint256)',
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
   'event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)',
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
@@ -147,7 +149,9 @@ export function openEvmReader(rpcUrl: string) {
       sameAddress(transfer.args.from, usage.from) &&
       sameAddress(transfer.args.to, usage.to) &&
       transfer.args.value === usage.value
-    return ours ? { kind: 'paid', transaction: hash } : { kind: 'unpaid', reason: 'authorization_used_elsewhere' }
+    return ours
+      ? { kind: 'paid', transaction: hash.toLowerCase(), logIndex: use.logIndex }
+      : { kind: 'unpaid', reason: 'authorization_used_elsewhere' }
   }
 
   /** Transfers to us, from the block of one transaction to that of another. */
@@ -166,6 +170,8 @@ export function openEvmReader(rpcUrl: string) {
     look,
     findIn,
     income,
+    balance: (token: Address, account: Address): Promise<bigint> =>
+      client.readContract({ address: token, abi: TOKEN, functionName: 'balanceOf', args: [account] }),
     height: async () => Number(await client.getBlockNumber()),
     chainId: () => client.getChainId(),
     hasCode: async (address: string) => ((await client.getCode({ address: address as Address })) ?? '0x') !== '0x',

@@ -5,17 +5,10 @@ import { checkAuthorization } from './authorization.ts'
 import { type EvmReader, openEvmReader, type Usage } from './evm-reader.ts'
 import { type Inspection, inspect } from './inspection.ts'
 import type { LedgerEntry } from './ledger.ts'
-import type { PaymentNetwork } from './live.ts'
-import { chainIdOf, type Signers } from './signers.ts'
-import {
-  EVM_USDC,
-  type EvmAuthorization,
-  type EvmNetwork,
-  evmAuthorization,
-  evmTerms,
-  type OfferedPayment,
-  readEvmPayment,
-} from './x402.ts'
+import type { Audit, PaymentNetwork } from './live.ts'
+import { type EvmAuthorization, evmAuthorization, readEvmPayment } from './payload.ts'
+import { chainIdOf, isKeySignature, type Signers } from './signers.ts'
+import { EVM_USDC, type EvmNetwork, evmTerms, type OfferedPayment } from './x402.ts'
 
 /** No authorization was accepted that was valid for longer than this. */
 const AUDIT_WINDOW_SECONDS = 600
@@ -24,45 +17,67 @@ export interface EvmNetworkOptions {
   id: EvmNetwork
   payTo: string
   rpcUrl: string
+  /** Whether the operator named this node. */
+  proves: boolean
   signers: Signers
 }
 
-export function openEvmNetwork({ id, payTo, rpcUrl, signers }: EvmNetworkOptions): PaymentNetwork {
+export function openEvmNetwork({ id, payTo, rpcUrl, proves, signers }: EvmNetworkOptions): PaymentNetwork {
   const terms = evmTerms(id, payTo)
+  const { asset } = EVM_USDC[id]
   const chain = openEvmReader(rpcUrl)
+
+  /** True: signed by the payer's key. False: only a contract can say. Throws AppError `payment_invalid`. */
+  async function checkSignature(payment: EvmAuthorization): Promise<boolean> {
+    if (!isKeySignature(payment.signature)) return false
+    if (!(await signers.isSignedByPayer(id, payment))) throw notSigned()
+    return true
+  }
+
+  async function askContract(payment: EvmAuthorization): Promise<void> {
+    const signed = await chain.isSignedByContract(id, payment).catch(() => {
+      // What the node says when it cannot tell is not passed on: it quotes the signature it was asked about.
+      throw new AppError('provider_unavailable', 'The signature of a contract wallet cannot be checked right now.')
+    })
+    if (!signed) throw notSigned()
+  }
+
   return {
     id,
+    asset,
+    proves,
     termsFor: () => terms,
     read: readEvmPayment,
-    async identify(payload) {
+    async identify(payload, calls) {
       const { identity } = readEvmPayment(payload, terms)
       const payment = evmAuthorization.parse(payload.payload)
-      if ((await signers.isSignedByPayer(id, payment)) || (await askContract(id, payment, chain))) return identity
-      throw new AppError('payment_invalid', 'The payment authorization is not signed by its payer.')
+      if (!(await checkSignature(payment))) await calls(() => askContract(payment))
+      return identity
     },
-    async check(offer, nowSeconds) {
-      checkAuthorization(offer, nowSeconds)
+    check: async (offer, nowSeconds) => checkSignature(checkAuthorization(offer, nowSeconds)),
+    async consult({ payload }, proved) {
+      if (proved || !proves) return proved
+      await askContract(evmAuthorization.parse(payload.payload))
+      return true
     },
+    accountOf: ({ bound }) => bound.identity.payer,
+    balanceOf: (account) => chain.balance(asset, account as Address),
     height: chain.height,
     look: (offer, intent) => chain.look(usageOf(offer), intent),
-    isTransaction: (transaction) => /^0x[0-9a-f]{64}$/i.test(transaction),
+    // Hashes are text to the ledger, and one hash must not be two texts.
+    readTransactionId: (text) => (/^0x[0-9a-f]{64}$/i.test(text) ? text.toLowerCase() : null),
     audit: (entry) => auditEntry(entry, chain),
-    income: (first, last) => chain.income(EVM_USDC[id].asset, payTo as Address, [first as Hash, last as Hash]),
+    income: (first, last) => chain.income(asset, payTo as Address, [first as Hash, last as Hash]),
     adopt: (kind) => kind !== undefined,
-    inspect: () => inspectChain(id, payTo, chain),
+    inspect: () => inspectChain({ id, payTo, proves }, chain),
   }
 }
 
-/** What the node says when it cannot tell is not passed on: it quotes the signature it was asked about. */
-async function askContract(id: EvmNetwork, payment: EvmAuthorization, chain: EvmReader): Promise<boolean> {
-  try {
-    return await chain.isSignedByContract(id, payment)
-  } catch {
-    throw new AppError('provider_unavailable', 'The signature of a contract wallet cannot be checked right now.')
-  }
+function notSigned() {
+  return new AppError('payment_invalid', 'The payment authorization is not signed by its payer.')
 }
 
-async function auditEntry(entry: LedgerEntry, chain: EvmReader): Promise<boolean | null> {
+async function auditEntry(entry: LedgerEntry, chain: EvmReader): Promise<Audit | null> {
   const usage: Usage = {
     token: entry.asset as Address,
     from: entry.payer as Address,
@@ -71,16 +86,23 @@ async function auditEntry(entry: LedgerEntry, chain: EvmReader): Promise<boolean
     value: BigInt(entry.amount_atomic),
     validBefore: BigInt(entry.valid_before),
   }
-  if (entry.transaction) return (await chain.findIn(entry.transaction as Hash, usage))?.kind === 'paid'
+  if (entry.transaction) {
+    const found = await chain.findIn(entry.transaction as Hash, usage)
+    return found?.kind === 'paid' ? { agrees: true, logIndex: found.logIndex } : { agrees: false, logIndex: null }
+  }
   const found = await chain.look(usage, {
     at: entry.valid_before - AUDIT_WINDOW_SECONDS,
     block: null,
     transaction: null,
   })
-  return found.kind === 'open' || found.kind === 'waiting' ? null : found.kind === 'unpaid'
+  if (found.kind === 'open' || found.kind === 'waiting') return null
+  return { agrees: found.kind === 'unpaid', logIndex: null }
 }
 
-async function inspectChain(id: EvmNetwork, payTo: string, chain: EvmReader): Promise<Inspection[]> {
+async function inspectChain(
+  { id, payTo, proves }: Pick<EvmNetworkOptions, 'id' | 'payTo' | 'proves'>,
+  chain: EvmReader,
+): Promise<Inspection[]> {
   const address: Inspection = {
     subject: 'PAY_TO_EVM',
     // Mixed case carries a checksum, which a mistyped address does not pass.
@@ -97,7 +119,8 @@ async function inspectChain(id: EvmNetwork, payTo: string, chain: EvmReader): Pr
       if (chainId !== chainIdOf(id)) return { ok: false, detail: `is chain ${chainId}`, cure }
       if (!(await chain.hasCode(EVM_USDC[id].asset))) return { ok: false, detail: 'has no USDC contract', cure }
       await chain.finality()
-      return { ok: true, detail: `answers, chain ${chainId}, knows final blocks` }
+      const trust = proves ? '' : '; EVM_RPC_URL is not set, so the facilitator is believed'
+      return { ok: true, detail: `answers, chain ${chainId}, knows final blocks${trust}` }
     },
   )
   return [address, rpc]

@@ -7,7 +7,7 @@ import { silenceOf } from './answers.ts'
 import { cdpHeaders } from './cdp.ts'
 import { openEvmNetwork } from './evm.ts'
 import { type Inspection, PaymentSetupError } from './inspection.ts'
-import { buildLiveFacilitator, type PaymentNetwork, type SupportedKind } from './live.ts'
+import { buildLiveFacilitator, type LiveOptions, type PaymentNetwork, type SupportedKind } from './live.ts'
 import { NETWORKS } from './networks.ts'
 import { openSigners } from './signers.ts'
 import type { Facilitator } from './x402.ts'
@@ -28,7 +28,7 @@ const MODES = {
 /** Names of facilitators whose host says less. */
 const PROVIDERS: Record<string, string> = { 'api.cdp.coinbase.com': 'cdp' }
 
-/** A caller waits for the check, and nobody for the settlement, which takes as long as blocks do. */
+/** A caller waits for the check; no caller waits for the settlement, which takes as long as blocks do. */
 const TIMEOUT_MS = { verify: 15_000, settle: 60_000 }
 /** Facilitators change the account that pays their fees on Solana, and say so in /supported only. */
 const REFRESH_MS = 60_000
@@ -39,8 +39,11 @@ export type PaymentConfig = Pick<
   'paymentMode' | 'facilitatorUrl' | 'cdpKey' | 'payToEvm' | 'payToSolana' | 'evmRpcUrl' | 'solanaRpcUrl'
 >
 
-export interface LiveOverrides {
+/** What tests put in the place of the constants. */
+export interface LiveOverrides extends Pick<LiveOptions, 'patienceMs' | 'outside'> {
   settleTimeoutMs?: number
+  /** Asked in doubt where the configuration names no node. */
+  publicRpcUrl?: string
 }
 
 /**
@@ -65,7 +68,8 @@ export async function openLiveFacilitator(
     opened.defer(() => clearInterval(refreshing))
   }
   const closing = opened.move()
-  return buildLiveFacilitator({ ...parts, log, close: () => closing.disposeAsync() })
+  const { patienceMs, outside } = overrides
+  return buildLiveFacilitator({ ...parts, log, patienceMs, outside, close: () => closing.disposeAsync() })
 }
 
 /** For `doctor`: everything that was asked, and what came of it. */
@@ -97,14 +101,19 @@ async function openParts(
   const url = config.facilitatorUrl ?? MODES[mode].facilitator
   const { evm, solana } = MODES[mode]
   const networks: PaymentNetwork[] = []
+  const nodeFor = (configured: string | undefined, rest: string) => ({
+    rpcUrl: configured ?? overrides.publicRpcUrl ?? rest,
+    proves: configured !== undefined,
+  })
   if (config.payToEvm) {
     const signers = opened.use(openSigners())
-    networks.push(openEvmNetwork({ id: evm.id, payTo: config.payToEvm, rpcUrl: config.evmRpcUrl ?? evm.rpc, signers }))
+    const node = nodeFor(config.evmRpcUrl, evm.rpc)
+    networks.push(openEvmNetwork({ id: evm.id, payTo: config.payToEvm, signers, ...node }))
   }
   if (config.payToSolana) {
     const { openSolanaNetwork } = await import('./solana.ts')
-    const rpcUrl = config.solanaRpcUrl ?? solana.rpc
-    networks.push(await openSolanaNetwork({ id: solana.id, payTo: config.payToSolana, rpcUrl }))
+    const node = nodeFor(config.solanaRpcUrl, solana.rpc)
+    networks.push(await openSolanaNetwork({ id: solana.id, payTo: config.payToSolana, ...node }))
   }
   return { mode, provider: nameOf(url), url, calls: buildCalls(url, config, overrides), networks }
 }

@@ -7,6 +7,7 @@ import { type Call, defineExchange, defineOperation, Reply } from '../operation.
 import { isRecoveryToken } from '../verification/recovery.ts'
 import { type RequestView, requestView, viewColumns } from '../verification/request.ts'
 import { SCHEMA_VERSION } from '../verification/result.ts'
+import { provePayer } from './known-payments.ts'
 import { findEntry, type LedgerEntry, listEntries } from './ledger.ts'
 import { type PaymentIdentity, samePayment } from './x402.ts'
 
@@ -95,7 +96,7 @@ async function fateByRequest(input: { request_id: string }, { api, credentials, 
 async function fateByAuthorization(_input: object, { api, credentials }: Call) {
   const unknown = () => new AppError('not_found', 'No payment is known here by the authorization in PAYMENT-SIGNATURE.')
   if (credentials.payment === undefined) throw unknown()
-  const identity = await api.facilitator.identify(credentials.payment).catch((error) => {
+  const identity = await provePayer(api, credentials.payment, credentials.address).catch((error) => {
     throw error instanceof AppError && error.code === 'payment_invalid' ? unknown() : error
   })
   const read = async (tx: Tx) => {

@@ -2,7 +2,7 @@
 // of a request (see verification/request.ts); here they are read, compared with the chain, and exported.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
-import type { PaymentIdentity } from './x402.ts'
+import { type PaymentIdentity, settlementProofs } from './x402.ts'
 
 export const ledgerEntry = z.object({
   entry: z.number(),
@@ -21,13 +21,16 @@ export const ledgerEntry = z.object({
   provider: z.string().nullable(),
   mode: z.enum(['offline', 'testnet', 'mainnet']).nullable(),
   transaction: z.string().nullable(),
+  /** What the settlement was counted on; null where nothing moved. `unrecorded`: booked before this was kept. */
+  proof: z.enum([...settlementProofs, 'unrecorded']).nullable(),
+  log_index: z.number().nullable(),
   reconciled_at: z.date().nullable(),
   chain_says: z.enum(['agrees', 'differs']).nullable(),
 })
 export type LedgerEntry = z.output<typeof ledgerEntry>
 
 const columns = sql.fragment`entry, entered_at, request_id, outcome, reason, network, asset, payer, nonce, pay_to,
-  amount_atomic::text, valid_before, provider, mode, transaction, reconciled_at, chain_says`
+  amount_atomic::text, valid_before, provider, mode, transaction, proof, log_index, reconciled_at, chain_says`
 
 /** All payments of a request, oldest first. */
 export function listEntries(tx: Tx, requestId: string): Promise<readonly LedgerEntry[]> {
@@ -56,10 +59,28 @@ export async function* readLedger(db: Database, after = 0): AsyncGenerator<Ledge
   }
 }
 
-/** Records what the chain said of an entry. */
-export async function recordVerdict(db: Database, entry: number, says: 'agrees' | 'differs'): Promise<void> {
-  await db.query(sql.type(nothing)`
-    update payment_ledger set reconciled_at = now(), chain_says = ${says} where entry = ${entry}`)
+/**
+ * Records what the chain said of an entry. A settlement that the chain shows is proved by it from then on; one that it
+ * shows at a log that another entry has is not, and `differs`.
+ * @param logIndex where the chain shows the settlement
+ */
+export async function recordVerdict(
+  db: Database,
+  entry: number,
+  says: 'agrees' | 'differs',
+  logIndex: number | null,
+): Promise<'agrees' | 'differs'> {
+  const proved = says === 'agrees' && logIndex !== null
+  const written = await db.query(sql.type(nothing)`
+    update payment_ledger l
+    set reconciled_at = now(), chain_says = ${says},
+        proof = case when ${proved} and l.transaction is not null then 'chain' else l.proof end,
+        log_index = case when ${proved} and l.transaction is not null then ${logIndex} else l.log_index end
+    where entry = ${entry} and not (${proved} and exists (
+      select 1 from payment_ledger other
+      where other.network = l.network and other.transaction = l.transaction and other.log_index = ${logIndex}
+        and other.entry <> l.entry))`)
+  return written.rowCount === 1 ? says : recordVerdict(db, entry, 'differs', null)
 }
 
 const unresolved = z.object({

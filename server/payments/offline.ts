@@ -3,17 +3,9 @@
 import { AppError } from '../errors.ts'
 import { PRICE } from '../verification/result.ts'
 import { checkAuthorization } from './authorization.ts'
+import { evmAuthorization, readEvmPayment, readPayload, readPayment } from './payload.ts'
 import { openSigners } from './signers.ts'
-import {
-  EVM_USDC,
-  evmAuthorization,
-  evmTerms,
-  type Facilitator,
-  type OfferedPayment,
-  readEvmPayment,
-  readPayload,
-  readPayment,
-} from './x402.ts'
+import { EVM_USDC, evmTerms, type Facilitator, type OfferedPayment } from './x402.ts'
 
 const NETWORK = 'eip155:84532'
 /** Receives nothing; a fixed address, so that terms are the same in every process. */
@@ -28,15 +20,20 @@ export const OFFLINE_PAY_TO = '0x0000000000000000000000000000000000008402'
 export function openOfflineFacilitator(options: { payTo?: string; now?: () => number } = {}): Facilitator {
   const now = options.now ?? (() => Math.floor(Date.now() / 1000))
   const signers = openSigners()
-  const accepts = [evmTerms(NETWORK, options.payTo ?? OFFLINE_PAY_TO)]
+  const terms = evmTerms(NETWORK, options.payTo ?? OFFLINE_PAY_TO)
+  const accepts = [terms]
   return {
     provider: 'offline',
     accepts,
     termsFor: () => accepts,
-    read: (given) => readPayment(given, accepts),
+    read: (given, _requestId, resourceOf) => readPayment(given, { accepts, resourceOf }),
+    readClaim(given) {
+      const { identity, signature_sha256 } = readEvmPayment(readPayload(given), terms)
+      return { identity, signature_sha256 }
+    },
     async identify(given) {
       const payload = readPayload(given)
-      const { identity } = readEvmPayment(payload, { ...evmTerms(NETWORK, OFFLINE_PAY_TO) })
+      const { identity } = readEvmPayment(payload, terms)
       if (!(await signers.isSignedByPayer(NETWORK, evmAuthorization.parse(payload.payload)))) throw notSigned()
       return identity
     },
@@ -64,6 +61,8 @@ export function openOfflineFacilitator(options: { payTo?: string; now?: () => nu
           network_fee_usd: null,
         },
         response: { success: true, transaction: '', network: NETWORK, payer },
+        proof: null,
+        logIndex: null,
       }
     },
     resolve: async () => ({ kind: 'open' }),

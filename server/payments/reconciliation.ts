@@ -7,6 +7,8 @@ import type { Income, PaymentNetwork } from './live.ts'
 
 export interface Reconciliation {
   agrees: number
+  /** Those of them that were booked on a facilitator's word, and that the chain has shown now. */
+  confirmed: number
   differs: LedgerEntry[]
   /** Too early to say, or on a chain that does not answer or is not configured. */
   open: LedgerEntry[]
@@ -19,18 +21,27 @@ export interface Reconciliation {
 }
 
 export async function reconcile(db: Database, networks: readonly PaymentNetwork[]): Promise<Reconciliation> {
-  const result: Reconciliation = { agrees: 0, differs: [], open: [], offline: 0, unbooked: [], unread: [] }
-  const confirmed: LedgerEntry[] = []
+  const result: Reconciliation = {
+    agrees: 0,
+    confirmed: 0,
+    differs: [],
+    open: [],
+    offline: 0,
+    unbooked: [],
+    unread: [],
+  }
+  const shown: LedgerEntry[] = []
   const booked = new Set<string>()
   for await (const entry of readLedger(db)) {
     const says = entry.mode === 'offline' ? 'offline' : await audit(db, entry, networks)
     if (says === 'agrees' || says === 'offline') result[says]++
     else result[says].push(entry)
     if (entry.transaction) booked.add(entry.transaction)
-    if (entry.transaction && says === 'agrees') confirmed.push(entry)
+    if (entry.transaction && says === 'agrees') shown.push(entry)
+    if (says === 'agrees' && isWord(entry)) result.confirmed++
   }
   for (const network of networks) {
-    const own = confirmed.filter((entry) => entry.network === network.id).map((entry) => entry.transaction ?? '')
+    const own = shown.filter((entry) => entry.network === network.id).map((entry) => entry.transaction ?? '')
     const unbooked = await findUnbooked(network, own, booked)
     if (unbooked) result.unbooked.push(...unbooked)
     else result.unread.push(network.id)
@@ -38,14 +49,16 @@ export async function reconcile(db: Database, networks: readonly PaymentNetwork[
   return result
 }
 
+function isWord({ proof, chain_says }: LedgerEntry): boolean {
+  return chain_says !== 'agrees' && (proof === 'facilitator' || proof === 'unconfirmed')
+}
+
 async function audit(db: Database, entry: LedgerEntry, networks: readonly PaymentNetwork[]) {
   if (entry.chain_says === 'agrees') return 'agrees'
   const network = networks.find((candidate) => candidate.id === entry.network)
-  const agrees = await network?.audit(entry).catch(() => null)
-  if (agrees === null || agrees === undefined) return 'open'
-  const says = agrees ? 'agrees' : 'differs'
-  await recordVerdict(db, entry.entry, says)
-  return says
+  const found = await network?.audit(entry).catch(() => null)
+  if (!found) return 'open'
+  return recordVerdict(db, entry.entry, found.agrees ? 'agrees' : 'differs', found.logIndex)
 }
 
 /** Between the first and the last payment that the chain confirms; null when it cannot be read. @param confirmed their transactions, in order */

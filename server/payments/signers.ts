@@ -1,16 +1,22 @@
 // Who signed an EIP-3009 authorization: computed on threads (see signature-thread.ts).
 import { openPool } from '../threads.ts'
+import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signature-thread.ts'
-import { EVM_USDC, type EvmAuthorization, type EvmNetwork } from './x402.ts'
+import { EVM_USDC, type EvmNetwork } from './x402.ts'
 
 export interface Signers extends AsyncDisposable {
   /** Whether the payer's own key signed. False for contract wallets, whose signatures only their chain can check. */
   isSignedByPayer(network: EvmNetwork, payment: EvmAuthorization): Promise<boolean>
 }
 
-/** 65 bytes: r, s and the recovery id as USDC takes it. What is longer is a contract wallet's. */
+/** Whether this is as long as what a key signs, 65 bytes. What is longer is a contract wallet's. */
+export function isKeySignature(signature: string): boolean {
+  return signature.length === 2 + 2 * 65
+}
+
+/** r, s and the recovery id as USDC takes it. */
 const SIGNATURE = /^0x[0-9a-f]{64}([0-9a-f]{64})(1b|1c)$/i
-/** Half the order of secp256k1: USDC refuses the other half of all signatures, which anybody can make from these. */
+/** Half the order of secp256k1: USDC refuses the other half of all signatures, which anyone can make from these. */
 const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
 export function openSigners(): Signers {

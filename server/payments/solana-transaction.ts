@@ -25,7 +25,7 @@ const MEMO_PROGRAM = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr'
 const TRANSFER_CHECKED = 12
 
 /** A transaction is at most 1,232 bytes. */
-const payloadShape = z.object({ transaction: z.base64().max(1644) })
+const payloadShape = z.strictObject({ transaction: z.base64().max(1644) })
 
 export interface SolanaPayment {
   /** SHA-256 of the message in base64: the same whoever pays the fee and signs beside the payer. */
@@ -33,6 +33,8 @@ export interface SolanaPayment {
   blockhash: string
   payer: Address
   mint: string
+  /** The token account that pays. */
+  source: string
   /** The token account that is paid. */
   destination: string
   amount: bigint
@@ -70,13 +72,15 @@ export function decodePayment(bytes: Parameters<ReturnType<typeof getTransaction
     ({ program, data }) => program === TOKEN_PROGRAM && data[0] === TRANSFER_CHECKED,
   )
   const [transfer] = transfers
-  const [, mint, destination, payer] = transfer?.accounts ?? []
-  if (!transfer || transfers.length > 1 || !mint || !destination || !payer) throw new Error('not one transfer')
+  const [source, mint, destination, payer] = transfer?.accounts ?? []
+  if (!transfer || transfers.length > 1 || !source || !mint || !destination || !payer)
+    throw new Error('not one transfer')
   return {
     messageHash: createHash('sha256').update(Buffer.from(messageBytes)).digest('base64'),
     blockhash: message.lifetimeToken,
     payer: address(payer),
     mint,
+    source,
     destination,
     amount: transfer.data.readBigUInt64LE(1),
     memos: instructions.filter(({ program }) => program === MEMO_PROGRAM).map(({ data }) => data.toString('utf8')),
@@ -85,11 +89,14 @@ export function decodePayment(bytes: Parameters<ReturnType<typeof getTransaction
   }
 }
 
-/** Whether the payer's key signed the message. */
+/** Whether the payer's key signed the message. False too where no key has the payer's address. */
 export async function isSignedByPayer({ payer, messageBytes, signature }: SolanaPayment): Promise<boolean> {
   if (!signature) return false
-  const key = await getPublicKeyFromAddress(payer)
-  return verifySignature(key, signatureBytes(signature), messageBytes)
+  try {
+    return await verifySignature(await getPublicKeyFromAddress(payer), signatureBytes(signature), messageBytes)
+  } catch {
+    return false
+  }
 }
 
 /** Where an owner's USDC is kept: the associated token account. */

@@ -2,13 +2,20 @@
 //
 // A transaction lives as long as its blockhash, a minute or so, and lands at most once. Its id is not known before the
 // facilitator has signed it, so it is found by the memo of the order on our token account, and told by its message.
-import { address, createSolanaRpc, getBase64Encoder, type Signature } from '@solana/kit'
+import { address, createSolanaRpc, getBase58Encoder, getBase64Encoder, type Signature } from '@solana/kit'
 import { AppError } from '../errors.ts'
 import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../verification/result.ts'
 import { type Inspection, inspect } from './inspection.ts'
 import type { LedgerEntry } from './ledger.ts'
-import type { Finding, PaymentNetwork } from './live.ts'
-import { decodePayment, isSignedByPayer, readSolanaTransaction, tokenAccountOf } from './solana-transaction.ts'
+import type { Audit, Finding, PaymentNetwork } from './live.ts'
+import { digestOf } from './payload.ts'
+import {
+  decodePayment,
+  isSignedByPayer,
+  readSolanaTransaction,
+  type SolanaPayment,
+  tokenAccountOf,
+} from './solana-transaction.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from './x402.ts'
 
 export const SOLANA_USDC = {
@@ -22,6 +29,8 @@ const RPC_TIMEOUT_MS = 10_000
 const BLOCKHASH_SECONDS = 90
 /** The clocks of payer, chain and ours may differ by this, and a final block is as much behind. */
 const CLOCK_MARGIN_SECONDS = 60
+/** A payment's transaction has one transfer, so there is no other log that another request could claim. */
+const ONLY_TRANSFER = 0
 const SEARCH_PAGE = 1000
 const SEARCH_PAGES = 20
 
@@ -29,9 +38,11 @@ export interface SolanaNetworkOptions {
   id: SolanaNetworkId
   payTo: string
   rpcUrl: string
+  /** Whether the operator named this node. */
+  proves: boolean
 }
 
-export async function openSolanaNetwork({ id, payTo, rpcUrl }: SolanaNetworkOptions): Promise<PaymentNetwork> {
+export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNetworkOptions): Promise<PaymentNetwork> {
   const asset = SOLANA_USDC[id]
   const account = await tokenAccountOf(payTo, asset)
   const chain = openSolanaReader(rpcUrl, { owner: payTo, account })
@@ -52,36 +63,47 @@ export async function openSolanaNetwork({ id, payTo, rpcUrl }: SolanaNetworkOpti
 
   return {
     id,
+    asset,
+    proves,
     termsFor,
     read(payload, requirements) {
-      const { payer, messageHash } = readSolanaTransaction(payload.payload)
+      const { payer, messageHash, signature } = readSolanaTransaction(payload.payload)
+      const { transaction } = payload.payload
       return {
+        payload: { transaction },
         identity: { network: requirements.network, asset: requirements.asset, payer, nonce: messageHash },
         valid_before: Math.floor(Date.now() / 1000) + BLOCKHASH_SECONDS,
+        ...(signature && { signature_sha256: digestOf(Buffer.from(signature).toString('hex')) }),
       }
     },
     async identify(payload) {
       const payment = readSolanaTransaction(payload.payload)
       if (payment.mint === asset && (await isSignedByPayer(payment)))
         return { network: id, asset, payer: payment.payer, nonce: payment.messageHash }
-      throw new AppError('payment_invalid', 'The payment transaction is not signed by its payer.')
+      throw notSigned()
     },
     async check({ payload, bound }) {
-      const { mint, destination, amount, memos, blockhash } = readSolanaTransaction(payload.payload)
+      const payment = readSolanaTransaction(payload.payload)
+      const { mint, destination, amount, memos } = payment
       const { extra } = bound.requirements as unknown as PaymentRequirements
-      const refuse = (reason: string): never => {
-        throw new AppError('payment_invalid', `The payment transaction was not accepted: ${reason}.`)
-      }
       if (mint !== asset) refuse('it pays in another token')
       if (destination !== account) refuse('it pays another recipient')
       if (amount !== BigInt(PRICE.atomic)) refuse(`its amount is not ${PRICE.atomic}`)
       if (memos.length !== 1 || memos[0] !== extra?.memo) refuse('its memo is not the one of the terms')
+      if (!(await isSignedByPayer(payment))) throw notSigned()
+      return true
+    },
+    async consult({ payload }, proved) {
+      const { blockhash } = readSolanaTransaction(payload.payload)
       // A node that does not answer leaves it to the facilitator.
       if ((await chain.isValid(blockhash, 'confirmed').catch(() => true)) === false) refuse('its blockhash has expired')
+      return proved
     },
+    accountOf: ({ payload }) => readSolanaTransaction(payload.payload).source,
+    balanceOf: (source) => chain.balance(source, asset),
     height: () => chain.slot('confirmed').then(Number),
     look: (offer, intent) => chain.look(offer, intent),
-    isTransaction: (transaction) => /^[1-9A-HJ-NP-Za-km-z]{80,90}$/.test(transaction),
+    readTransactionId,
     audit: (entry) => chain.audit(entry),
     income: async () => null,
     adopt(kind) {
@@ -89,11 +111,28 @@ export async function openSolanaNetwork({ id, payTo, rpcUrl }: SolanaNetworkOpti
       if (typeof named === 'string') feePayer = named
       return typeof named === 'string'
     },
-    inspect: () => inspectChain(id, payTo, account, chain),
+    inspect: () => inspectChain({ id, payTo, proves, account }, chain),
   }
 }
 
-async function inspectChain(id: SolanaNetworkId, payTo: string, account: string, chain: SolanaReader) {
+function refuse(reason: string): never {
+  throw new AppError('payment_invalid', `The payment transaction was not accepted: ${reason}.`)
+}
+
+function notSigned() {
+  return new AppError('payment_invalid', 'The payment transaction is not signed by its payer.')
+}
+
+/** A transaction's id is a signature: 64 bytes, which have one form in base58. */
+function readTransactionId(text: string): string | null {
+  if (!/^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text)) return null
+  return getBase58Encoder().encode(text).length === 64 ? text : null
+}
+
+async function inspectChain(
+  { id, payTo, proves, account }: Pick<SolanaNetworkOptions, 'id' | 'payTo' | 'proves'> & { account: string },
+  chain: SolanaReader,
+) {
   const rpc = await inspect(
     `RPC of ${id}`,
     'check SOLANA_RPC_URL; without it settlements in doubt stay open',
@@ -101,7 +140,8 @@ async function inspectChain(id: SolanaNetworkId, payTo: string, account: string,
       const genesis = await chain.genesisHash()
       // CAIP-2 has the first 32 characters.
       const ok = genesis.startsWith(id.slice('solana:'.length))
-      return { ok, detail: `genesis ${genesis}`, cure: 'set SOLANA_RPC_URL to a node of that cluster' }
+      const trust = proves ? '' : '; SOLANA_RPC_URL is not set, so the facilitator is believed'
+      return { ok, detail: `genesis ${genesis}${trust}`, cure: 'set SOLANA_RPC_URL to a node of that cluster' }
     },
   )
   if (rpc.verdict !== 'right') return [rpc]
@@ -182,11 +222,11 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
     const options = { commitment, encoding: 'base64', maxSupportedTransactionVersion: 0 } as const
     const landed = await rpc.getTransaction(id as Signature, options).send(within())
     if (!landed) return null
-    const payment = decodePayment(getBase64Encoder().encode(landed.transaction[0]))
-    if (payment.messageHash !== messageHash) return null
+    const payment = readLanded(landed.transaction[0])
+    if (payment?.messageHash !== messageHash) return null
     if (landed.meta?.err) return { kind: 'unpaid', reason: 'transaction_failed' }
     return received(landed.meta, payment.mint) >= payment.amount
-      ? { kind: 'paid', transaction: id }
+      ? { kind: 'paid', transaction: id, logIndex: ONLY_TRANSFER }
       : { kind: 'unpaid', reason: 'transaction_paid_nothing' }
   }
 
@@ -199,20 +239,30 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
     return sum(meta?.postTokenBalances) - sum(meta?.preTokenBalances)
   }
 
-  async function audit(entry: LedgerEntry): Promise<boolean | null> {
+  async function audit(entry: LedgerEntry): Promise<Audit> {
     const found = entry.transaction
       ? await readTransaction(entry.transaction, entry.nonce, 'finalized')
       : await search(
           { memo: entry.request_id, messageHash: entry.nonce, since: entry.valid_before - BLOCKHASH_SECONDS },
           'finalized',
         )
-    if (entry.outcome === 'settled') return found?.kind === 'paid'
-    return found?.kind !== 'paid'
+    const paid = found?.kind === 'paid'
+    return { agrees: paid === (entry.outcome === 'settled'), logIndex: paid ? found.logIndex : null }
+  }
+
+  /** What a token account of this mint holds; nothing where there is no such account. */
+  async function balance(at: string, mint: string): Promise<bigint> {
+    const { value } = await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())
+    if (!value) return 0n
+    const data = Buffer.from(value.data[0], 'base64')
+    const isOfMint = data.length >= 72 && data.subarray(0, 32).equals(Buffer.from(getBase58Encoder().encode(mint)))
+    return isOfMint ? data.readBigUInt64LE(64) : 0n
   }
 
   return {
     look,
     audit,
+    balance,
     slot,
     isValid,
     genesisHash: () => rpc.getGenesisHash().send(within()),
@@ -221,6 +271,15 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
   }
 }
 export type SolanaReader = ReturnType<typeof openSolanaReader>
+
+/** Null for a transaction of any other form: what others send, or a facilitator names, is no reason to stop looking. */
+function readLanded(base64: string): SolanaPayment | null {
+  try {
+    return decodePayment(getBase64Encoder().encode(base64))
+  } catch {
+    return null
+  }
+}
 
 interface Balances {
   preTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]

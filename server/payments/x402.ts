@@ -1,15 +1,11 @@
-// x402 v2 as this service speaks it: the terms it asks, the authorization it reads, and the Facilitator that checks and
-// settles one. Codecs and schemas are the protocol's own package; its HTTP middleware is not used, because that turns an
-// unknown settlement into a 402, and a stock client signs a new payment at every 402.
-import { isDeepStrictEqual } from 'node:util'
-import { decodePaymentSignatureHeader, encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http'
-import { parsePaymentPayload } from '@x402/core/schemas'
+// x402 v2 as this service speaks it: the terms it asks, and the Facilitator that checks and settles a payment. Codecs and
+// schemas are the protocol's own package; its HTTP middleware is not used, because that turns an unknown settlement into a
+// 402, and a stock client signs a new payment at every 402.
+import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http'
 import type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types'
 import { z } from 'zod'
-import { AppError } from '../errors.ts'
 import { type Payment, PRICE, payment as paymentShape } from '../verification/result.ts'
-import type { AssessmentKind } from '../verification/settings.ts'
-import { extensions, readIdentifier, SERVICE, type Through } from './discovery.ts'
+import { describeListing, extensions, type Resource, type Through } from './discovery.ts'
 
 export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse }
 
@@ -46,9 +42,16 @@ export const paymentIdentity = z.object({
 })
 export type PaymentIdentity = z.output<typeof paymentIdentity>
 
-/** The payment bound to a request; holds nothing that could be used to pay with. */
-export const boundPayment = z.object({
+/** What a payment says of itself. Proves nothing before its signature is checked. */
+export const paymentClaim = z.object({
   identity: paymentIdentity,
+  /** SHA-256 of the payer's signature, in hex: a caller who shows the same signature again is known by it. */
+  signature_sha256: z.string().nullish(),
+})
+export type PaymentClaim = z.output<typeof paymentClaim>
+
+/** The payment bound to a request; holds nothing that could be used to pay with. */
+export const boundPayment = paymentClaim.extend({
   /** Unix seconds after which the chain refuses the authorization. */
   valid_before: z.number(),
   requirements: z.looseObject({}),
@@ -66,23 +69,43 @@ export const settlementIntent = z.object({
   at: z.number(),
   /** Height of the chain then; null where it could not be read, or there is no chain. */
   block: z.number().nullable(),
-  /** The transaction the facilitator sent and did not see confirmed. A hint: the chain decides. */
+  /** The transaction that the facilitator named. A hint: the chain decides. */
   transaction: z.string().nullable(),
+  /**
+   * Unix seconds when the chain, or our ledger, first contradicted a success that the facilitator named. From then on
+   * only the chain is believed.
+   */
+  denied_at: z.number().nullish(),
 })
 export type SettlementIntent = z.output<typeof settlementIntent>
 
+/**
+ * What a settlement is counted on. `chain`: the chain shows that this transaction used this authorization. `facilitator`:
+ * the facilitator says so, and no node is configured to ask. `unconfirmed`: the facilitator says so, and the node that is
+ * configured did not answer.
+ */
+export const settlementProofs = ['chain', 'facilitator', 'unconfirmed'] as const
+export type SettlementProof = (typeof settlementProofs)[number]
+
 /** How a settlement ended; `response` is what PAYMENT-RESPONSE says. */
-export const settlement = z.object({ payment: paymentShape, response: z.looseObject({}) })
+export const settlement = z.object({
+  payment: paymentShape,
+  response: z.looseObject({}),
+  /** Null in offline mode. */
+  proof: z.enum(settlementProofs).nullish(),
+  /** Which log of the transaction used the authorization; null where the chain was not read. */
+  log_index: z.number().nullish(),
+})
 export type Settlement = z.output<typeof settlement>
 
 export type SettlementOutcome =
-  | { kind: 'paid'; payment: Payment; response: SettleResponse }
+  | { kind: 'paid'; payment: Payment; response: SettleResponse; proof: SettlementProof | null; logIndex: number | null }
   /** Provably not charged, now and for ever, under this authorization. */
   | { kind: 'unpaid'; reason: string }
-  /** May have been charged. Ask again, never for another payment. `transaction`: see SettlementIntent. */
-  | { kind: 'unknown'; reason: string; retryAfterSeconds: number; transaction?: string }
+  /** May have been charged. Ask again, never for another payment. `intent`: the intent with what was learned, to be kept. */
+  | { kind: 'unknown'; reason: string; retryAfterSeconds: number; intent?: SettlementIntent }
 
-/** A payment that was read from its header: the payload as it came, and which terms it accepts. */
+/** A payment that was read from its header. The payload is made anew from what was checked; the caller adds nothing. */
 export interface OfferedPayment {
   payload: PaymentPayload
   bound: BoundPayment
@@ -91,8 +114,11 @@ export interface OfferedPayment {
 /**
  * Checks and settles payments. Implementations: offline.ts, live.ts.
  *
- * A settlement is three steps, with a commit between each: `prepare` what is recorded, `settle`, record the outcome.
- * Whoever finds the record without an outcome asks `resolve` first.
+ * A settlement is three steps, with a commit between each: `prepare` what is recorded, `settle`, record the outcome. A
+ * worker that finds the record without an outcome asks `resolve` first.
+ *
+ * `address` is the caller's: calls to facilitators and nodes are limited by it. Beyond the limit both methods that take
+ * it throw AppError `rate_limited` with Retry-After.
  */
 export interface Facilitator extends AsyncDisposable {
   /** Named in every result's `payment.provider`. */
@@ -101,13 +127,24 @@ export interface Facilitator extends AsyncDisposable {
   readonly accepts: readonly PaymentRequirements[]
   /** The terms of one request. The same every time, for as long as the request can be paid. */
   termsFor(requestId: string): readonly PaymentRequirements[]
-  /** Reads PAYMENT-SIGNATURE, or the object MCP carries, as a payment of this request. Throws AppError `payment_invalid`. */
-  read(given: unknown, requestId: string): OfferedPayment
+  /**
+   * Reads PAYMENT-SIGNATURE, or the object MCP carries, as a payment of this request. Throws AppError `payment_invalid`.
+   * @param resourceOf what is paid for, by the protocol whose terms the payment repeats
+   */
+  read(given: unknown, requestId: string, resourceOf: (through: Through) => Resource): OfferedPayment
+  /** Whose payment it claims to be, whatever it was meant for; checks no signature. Throws AppError `payment_invalid`. */
+  readClaim(given: unknown): PaymentClaim
   /** Whose authorization this is, proved by its signature, whatever it was meant for. Throws AppError `payment_invalid`. */
-  identify(given: unknown): Promise<PaymentIdentity>
-  /** Throws AppError `payment_invalid` for what will not settle, `provider_unavailable` when it cannot tell. */
-  verify(offer: OfferedPayment): Promise<void>
-  /** How many verifications the payer's balance pays for right now; null where it is not limited. After `verify` only. */
+  identify(given: unknown, address: string): Promise<PaymentIdentity>
+  /**
+   * When this returns, the payer is proved: no lookup by payer comes before. Throws AppError `payment_invalid` for what
+   * will not settle, `provider_unavailable` when it cannot tell.
+   */
+  verify(offer: OfferedPayment, address: string): Promise<void>
+  /**
+   * How many verifications the payer's balance pays for right now, as known for at most 30 s; asked after `verify`. 0 when
+   * the chain does not answer within 5 s; null where nothing moves, so that nothing is limited.
+   */
   cover(offer: OfferedPayment): Promise<number | null>
   prepare(offer: OfferedPayment): Promise<SettlementIntent>
   /**
@@ -115,122 +152,31 @@ export interface Facilitator extends AsyncDisposable {
    * of it; what it throws means no more than `unknown`.
    */
   settle(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome>
-  /** Looks and changes nothing. `open`: not used so far and still valid, so the same settlement may be asked for again. */
+  /**
+   * Looks and changes nothing; answers `paid` on the chain's word only. `open`: not used so far and still valid, so the
+   * same settlement may be asked for again.
+   */
   resolve(offer: OfferedPayment, intent: SettlementIntent): Promise<SettlementOutcome | { kind: 'open' }>
-}
-
-/** What is paid for, as its buyer is told. */
-export interface Resource {
-  url: string
-  description: string
-  assessment: AssessmentKind
 }
 
 /** The 402's terms, for header and body alike. @param through the protocol it leaves by */
 export function paymentRequired(
   accepts: readonly PaymentRequirements[],
-  { url, description, assessment }: Resource,
+  resource: Resource,
   error: string,
   through: Through = 'http',
 ): PaymentRequired {
-  const { mimeType, serviceName, tags } = SERVICE
   return {
     x402Version: 2,
     error,
-    resource: { url, description, mimeType, serviceName, tags: [...tags] },
+    resource: describeListing(resource),
     accepts: [...accepts],
-    extensions: extensions[assessment][through],
+    extensions: extensions[resource.assessment][through],
   }
 }
 
 export const encodeTerms = encodePaymentRequiredHeader
 export const encodeSettlement = encodePaymentResponseHeader
-
-/** EIP-3009, the only EVM payload taken: Permit2 and others move money by rules this service cannot reconcile. */
-export const evmAuthorization = z.object({
-  signature: z.string().regex(/^0x[0-9a-fA-F]+$/),
-  authorization: z.object({
-    from: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
-    to: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
-    value: z.string().regex(/^\d{1,30}$/),
-    validAfter: z.string().regex(/^\d{1,15}$/),
-    validBefore: z.string().regex(/^\d{1,15}$/),
-    nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
-  }),
-})
-export type EvmAuthorization = z.output<typeof evmAuthorization>
-
-/** What a payload says for itself, read by the rules of the network it is for. */
-export type PaymentReader = (
-  payload: PaymentPayload,
-  requirements: PaymentRequirements,
-) => Pick<BoundPayment, 'identity' | 'valid_before'>
-
-/**
- * Reads PAYMENT-SIGNATURE (base64 JSON) or the object MCP carries. No secret is repeated in an error.
- * Throws AppError `payment_invalid`.
- */
-export function readPayment(
-  given: unknown,
-  accepts: readonly PaymentRequirements[],
-  read: PaymentReader = readEvmPayment,
-): OfferedPayment {
-  const payload = readPayload(given)
-  const requirements = accepts.find((terms) => accepted(payload.accepted, terms))
-  if (!requirements) throw new AppError('payment_invalid', 'The payment does not accept any of the terms offered.')
-  const identifier = readIdentifier(payload)
-  return { payload, bound: { ...read(payload, requirements), requirements, ...(identifier && { identifier }) } }
-}
-
-/** EIP-3009 payments are told apart by token, payer and nonce. */
-export const readEvmPayment: PaymentReader = (payload, { network, asset }) => {
-  const parsed = evmAuthorization.safeParse(payload.payload)
-  if (!parsed.success) throw new AppError('payment_invalid', 'The payment is not an EIP-3009 authorization.')
-  const { from, nonce, validBefore } = parsed.data.authorization
-  return {
-    identity: { network, asset: asset.toLowerCase(), payer: from.toLowerCase(), nonce: nonce.toLowerCase() },
-    valid_before: Number(validBefore),
-  }
-}
-
-/** Far more than terms and extensions have; what is nested some thousands deep cannot be written down again. */
-const MAX_LEVELS = 64
-
-/** The payload as the client made it; nothing of it is checked but its form. Throws AppError `payment_invalid`. */
-export function readPayload(given: unknown): PaymentPayload {
-  let raw = given
-  if (typeof given === 'string') {
-    try {
-      raw = decodePaymentSignatureHeader(given)
-    } catch {
-      throw new AppError('payment_invalid', 'PAYMENT-SIGNATURE is not base64 of an x402 v2 payment payload.')
-    }
-  }
-  const parsed = parsePaymentPayload(raw)
-  if (!parsed.success || parsed.data.x402Version !== 2 || isDeeperThan(MAX_LEVELS, raw))
-    throw new AppError('payment_invalid', 'The payment is not an x402 v2 payment payload.')
-  // The schema drops what it does not know; the facilitator is given what the client signed.
-  return raw as PaymentPayload
-}
-
-function isDeeperThan(levels: number, value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((member) => isDeeperThan(levels - 1, member))
-}
-
-/** The client must repeat our terms; it may add to `extra`, and addresses may differ in case on EVM networks. */
-function accepted(theirs: PaymentRequirements, ours: PaymentRequirements): boolean {
-  const fold = (value: string) => (ours.network.startsWith('eip155:') ? value.toLowerCase() : value)
-  return (
-    theirs.scheme === ours.scheme &&
-    theirs.network === ours.network &&
-    theirs.amount === ours.amount &&
-    fold(theirs.asset) === fold(ours.asset) &&
-    fold(theirs.payTo) === fold(ours.payTo) &&
-    theirs.maxTimeoutSeconds === ours.maxTimeoutSeconds &&
-    Object.entries(ours.extra ?? {}).every(([name, value]) => isDeepStrictEqual(theirs.extra?.[name], value))
-  )
-}
 
 export function samePayment(a: PaymentIdentity, b: PaymentIdentity): boolean {
   return a.network === b.network && a.asset === b.asset && a.payer === b.payer && a.nonce === b.nonce

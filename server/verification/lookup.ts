@@ -1,7 +1,6 @@
 // What a call finds of the requests before it: by key, by id, by payment; and the result that it is served.
 import { z } from 'zod'
 import { type Database, sql, type Tx } from '../db/pool.ts'
-import type { PaymentIdentity } from '../payments/x402.ts'
 import { type RequestView, requestView, viewColumns } from './request.ts'
 
 export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | null> {
@@ -29,15 +28,6 @@ export const requestTimes = z.object({ created_at: z.date(), changed_at: z.date(
 export function findTimes(db: Database, id: string): Promise<z.output<typeof requestTimes> | null> {
   return db.maybeOne(sql.type(requestTimes)`
     select created_at, changed_at from verification_requests where id = ${id}`)
-}
-
-/** Whether a payment authorization is bound to another request, paid for or under way. */
-export function isClaimedByAnother(db: Database, payment: PaymentIdentity, requestId: string): Promise<boolean> {
-  const { network, asset, payer, nonce } = payment
-  return db.exists(sql.type(z.object({ claimed: z.number() }))`
-    select 1 claimed from payment_claims
-    where network = ${network} and asset = ${asset} and payer = ${payer} and nonce = ${nonce}
-      and request_id <> ${requestId}`)
 }
 
 /** The bytes that are served, and the PAYMENT-RESPONSE that goes with them. */

@@ -1,6 +1,7 @@
 // What is sold here, in words. Every text that a buyer reads before paying is made of these sentences, and they follow from
 // the configuration alone, so that no text can promise what this configuration does not do.
 import type { Config } from '../config.ts'
+import { type Resource, resourceUrl, type Through } from '../payments/discovery.ts'
 import type { AssessmentKind } from './settings.ts'
 
 export interface Offer {
@@ -33,6 +34,15 @@ export function describeOffer({ assessment, verificationEnabled, mcpVerification
     closed: verificationEnabled ? null : CLOSED,
     tool: mcpVerificationEnabled,
   }
+}
+
+/** What is paid for, by the protocol that it is offered through. @param baseUrl this service's public address */
+export function describeResource(
+  { config, baseUrl }: { config: OfferConfig; baseUrl: string },
+  through: Through,
+): Resource {
+  const { summary, assessment } = describeOffer(config)
+  return { url: resourceUrl(through, baseUrl), description: summary, assessment }
 }
 
 /** The assessment in force, for operators: start banner, log, `doctor`. */

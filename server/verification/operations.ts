@@ -4,9 +4,11 @@
 // repeats every call unsigned first and signs anew at every 402. No 402 leaves here while a payment may be under way.
 import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import type { Api } from '../context.ts'
 import { AppError, sayUncharged } from '../errors.ts'
 import { type Call, defineExchange, refuseOverflow } from '../operation.ts'
 import { sourceDomain } from '../outbound/registrable-domain.ts'
+import { isBoundToAnother } from '../payments/known-payments.ts'
 import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
@@ -14,7 +16,8 @@ import type { Admission, Admitted } from './admission.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
 import { addressKeyOf, limitError } from './fairness.ts'
 import { checkProspects } from './gate.ts'
-import { findById, findByIdentifier, findByKey, findResult, isClaimedByAnother } from './lookup.ts'
+import { findById, findByIdentifier, findByKey, findResult } from './lookup.ts'
+import { describeResource } from './offer.ts'
 import { describeWait } from './pending.ts'
 import { isRecoveryToken, isSameToken, recoveryToken } from './recovery.ts'
 import { isPayable, type RequestError, type RequestView, WORKING } from './request.ts'
@@ -193,6 +196,11 @@ export function hashKey(key: string | undefined): Buffer {
   return createHash('sha256').update(key).digest()
 }
 
+/** Throws AppError `payment_invalid`. */
+function readPaymentOf(requestId: string, given: unknown, api: Api): OfferedPayment {
+  return api.facilitator.read(given, requestId, (through) => describeResource(api, through))
+}
+
 /** The verified payment that came along, or why the one that came is not taken, or neither. */
 async function takePayment(
   { api, credentials }: Call,
@@ -201,24 +209,17 @@ async function takePayment(
   if (credentials.payment === undefined) return { offer: null, refusal: null }
   let offer: OfferedPayment | undefined
   try {
-    offer = api.facilitator.read(credentials.payment, requestId)
-    await api.facilitator.verify(offer)
+    offer = readPaymentOf(requestId, credentials.payment, api)
+    // The signature of a payment that is bound proves as much as checking it would, and takes no call outside.
+    if (await isBoundToAnother(api.db, offer.bound, requestId)) throw paymentTaken()
+    await api.facilitator.verify(offer, credentials.address)
     return { offer, refusal: null }
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error
-    // A chain refuses what it has seen before, and so says less than we know.
-    if (offer && (await isTaken(offer, requestId, api))) throw paymentTaken()
+    // Bound meanwhile: a chain refuses what it has seen before, and so says less than we know.
+    if (offer && (await isBoundToAnother(api.db, offer.bound, requestId))) throw paymentTaken()
     return { offer: null, refusal: error }
   }
-}
-
-/** Whether the payment is bound to another request; looked up only for the payer who signed it. */
-async function isTaken({ payload, bound }: OfferedPayment, requestId: string, api: Call['api']): Promise<boolean> {
-  const proved = await api.facilitator.identify(payload).catch((error) => {
-    if (error instanceof AppError && error.code === 'payment_invalid') return null
-    throw error
-  })
-  return proved !== null && isClaimedByAnother(api.db, bound.identity, requestId)
 }
 
 /** Another request that this payer calls by the same name, under whatever key: the payment that came is not used. */
@@ -280,7 +281,7 @@ async function answerStanding(
 function bringsOtherPayment(row: RequestView, { api, credentials }: Call): boolean {
   if (credentials.payment === undefined || !row.payment) return false
   try {
-    return !samePayment(api.facilitator.read(credentials.payment, row.id).bound.identity, row.payment.identity)
+    return !samePayment(readPaymentOf(row.id, credentials.payment, api).bound.identity, row.payment.identity)
   } catch {
     return false
   }

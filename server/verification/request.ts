@@ -13,13 +13,12 @@
 // Up to `assessed` nothing can have been charged. From `settling` on the authorization may be out of our hands: such a
 // request is never failed and never asked to pay again until the payment is proved unpaid.
 import { z } from 'zod'
-import type { Batcher } from '../db/batch.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
 import { assessment } from './assessment.ts'
 import { observation } from './observation.ts'
-import { lowerPayer, raisePayers } from './payers.ts'
+import { lowerPayer } from './payers.ts'
 import { verificationInput } from './result.ts'
 
 export const states = [
@@ -140,72 +139,9 @@ export class Fenced extends Error {
   override name = 'Fenced'
 }
 
-/** One step of a request, as its worker asks for it. Only the columns the new state adds are given. */
-export interface Step {
-  id: string
-  attempt: string
-  from: State
-  to: State
-  stored?: StoredObservation
-  assessment?: z.output<typeof assessment>
-  intent?: SettlementIntent
-  settlement?: z.output<typeof settlement>
-}
-
-/** Steps of all jobs of a process are committed in groups; answers whether each step was taken. */
-export type Steps = Batcher<Step, boolean>
-
-/** Moves the request and answers it in its new state. Throws Fenced. A crash before the commit repeats the stage. */
-export async function advance(
-  steps: Steps,
-  request: WorkingRequest,
-  to: State,
-  added: Pick<Step, 'stored' | 'assessment' | 'intent' | 'settlement'> = {},
-): Promise<WorkingRequest> {
-  if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
-  const { id, attempt, state: from } = request
-  if (!(await steps.add({ id, attempt, from, to, ...added }))) throw new Fenced(`request ${id} left ${from}`)
-  return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added }
-}
-
-/**
- * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it and counts
- * for its payer, and the payment it was settled with, which could be charged again, is not kept an instant longer.
- * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
- */
-export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPayer: number): Promise<boolean[]> {
-  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
-  const column = (values: (string | null)[]) => sql.array(values, 'text')
-  const moved = await db.anyFirst(sql.prepared('write_steps', z.object({ id: z.string() }))`
-    with moved as (
-      update verification_requests r
-      set state = t.to_state, changed_at = now(),
-          observation = coalesce(t.stored::json, r.observation),
-          assessment = case when t.to_state <> 'observed' then coalesce(t.assessment::json, r.assessment) end,
-          settlement_intent = coalesce(t.intent::json, r.settlement_intent),
-          settlement = coalesce(t.settlement::json, r.settlement),
-          payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
-      from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
-                  ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
-                  ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
-                  ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
-           as t (id, attempt, from_state, to_state, stored, assessment, intent, settlement)
-      where r.id = t.id::uuid and r.attempt = t.attempt::uuid and r.state = t.from_state
-      returning r.id, r.state, r.payment, r.settlement -> 'payment' paid
-    ), booked as (
-      insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction)
-      select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction'
-      from moved where state = 'settled'
-    ), raised as (
-      ${raisePayers(sql.fragment`(select payment from moved where state = 'settled') settled`, maxInFlightPerPayer)}
-    )
-    select id::text from moved`)
-  const taken = new Set(moved)
-  return steps.map((step) => taken.has(step.id))
-}
-
-const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic, valid_before`
-const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
+/** What every entry of the ledger says of a payment, and where a request has it. */
+export const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic, valid_before`
+export const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
       payment #>> '{identity,payer}', payment #>> '{identity,nonce}',
       payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric, (payment ->> 'valid_before')::bigint`
 
@@ -302,11 +238,10 @@ export async function releasePayment(
   await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
 }
 
-/** Keeps the transaction a facilitator named, for whoever looks for the payment next. */
-export async function noteTransaction(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, transaction: string) {
+/** Keeps what was learned about a settlement under way, for the attempt that looks for the payment next. */
+export async function noteIntent(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, intent: SettlementIntent) {
   await tx.query(sql.type(nothing)`
-    update verification_requests
-    set settlement_intent = jsonb_set(settlement_intent::jsonb, '{transaction}', to_jsonb(${transaction}::text))::json
+    update verification_requests set settlement_intent = ${JSON.stringify(intent)}::json
     where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
 }
 

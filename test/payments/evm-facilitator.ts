@@ -54,6 +54,12 @@ export const deeds = {
   },
 } satisfies Record<string, Deed>
 
+/** Settles nothing, and says that it did, by this transaction. */
+export function claims(transaction: string, more: Record<string, unknown> = {}): Deed {
+  return ({ payload, answer }) =>
+    answer(200, { success: true, transaction, network: payload.accepted.network, ...more })
+}
+
 export type FacilitatorRig = Awaited<ReturnType<typeof openFacilitatorRig>>
 
 export async function openFacilitatorRig(chain: EvmChain) {
@@ -88,6 +94,8 @@ export async function openShell<R extends object>(facilitator: x402Facilitator, 
   /** What the next calls of /verify are answered, in order. */
   const verdicts: ((payload: PaymentPayload) => { status: number; body: unknown })[] = []
   const asked = { verify: 0, settle: 0 }
+  /** Every payment that came over the wire, in order. */
+  const received: { path: string; paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements }[] = []
   /** Called with the path of every request before it is looked at. */
   const watch = { request: async (_path: string, _headers: Record<string, unknown>) => {} }
   const server = createServer(async (request, response) => {
@@ -96,6 +104,7 @@ export async function openShell<R extends object>(facilitator: x402Facilitator, 
     if (path === '/supported') return answer(response, 200, facilitator.getSupported())
     const body = (await json(request)) as { paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements }
     const { paymentPayload: payload, paymentRequirements: terms } = body
+    received.push({ path, ...body })
     if (path === '/verify') {
       asked.verify++
       const verdict = verdicts.shift()?.(payload)
@@ -118,6 +127,7 @@ export async function openShell<R extends object>(facilitator: x402Facilitator, 
     script,
     verdicts,
     asked,
+    received,
     watch,
     facilitator,
     async [Symbol.asyncDispose]() {

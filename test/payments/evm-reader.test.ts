@@ -67,18 +67,22 @@ t.test('used by anybody, before or after the intent: paid, with the transaction'
     chain,
     await sign(chain, wallet, authorization),
   )
-  t.same(await reader.look(usage, intent), { kind: 'paid', transaction })
-  t.same(await reader.look(usage, { ...intent, block: Number(blockNumber) + 20 }), { kind: 'paid', transaction })
-  t.same(await reader.look(usage, { ...intent, block: null }), { kind: 'paid', transaction })
+  t.same(await reader.look(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
+  t.same(await reader.look(usage, { ...intent, block: Number(blockNumber) + 20 }), {
+    kind: 'paid',
+    transaction,
+    logIndex: 0,
+  })
+  t.same(await reader.look(usage, { ...intent, block: null }), { kind: 'paid', transaction, logIndex: 0 })
   t.same(
     await reader.look(usage, { ...intent, transaction }),
-    { kind: 'paid', transaction },
+    { kind: 'paid', transaction, logIndex: 0 },
     'by the transaction named',
   )
   const { transactionHash: wrong } = await chain.mint(payTo, 1n)
   t.same(
     await reader.look(usage, { ...intent, transaction: wrong }),
-    { kind: 'paid', transaction },
+    { kind: 'paid', transaction, logIndex: 0 },
     'in spite of a wrong one',
   )
 })
@@ -91,7 +95,7 @@ t.test('a transfer of another authorization in the same transaction is not ours'
   const { transactionHash: transaction } = await chain.sendTogether(
     calls.map((signed) => ({ functionName: 'transferWithAuthorization', args: transferArguments(signed) })),
   )
-  t.same(await reader.look(other.usage, other.intent), { kind: 'paid', transaction })
+  t.same(await reader.look(other.usage, other.intent), { kind: 'paid', transaction, logIndex: 2 })
   t.match(await reader.look(ours.usage, ours.intent), { kind: 'waiting', reason: 'use_not_final' })
   await chain.makeFinal()
   t.same(await reader.look(ours.usage, ours.intent), { kind: 'unpaid', reason: 'authorization_used_elsewhere' })
@@ -143,7 +147,7 @@ t.test('a node that gives few blocks at a time', async (t) => {
   const { authorization, usage, intent } = await prepare()
   await chain.controls.mine({ blocks: 100 })
   const { transactionHash: transaction } = await sendAuthorization(chain, await sign(chain, wallet, authorization))
-  t.same(await openEvmReader(node.url).look(usage, intent), { kind: 'paid', transaction })
+  t.same(await openEvmReader(node.url).look(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
 })
 
 t.test('a node that is away says nothing', async (t) => {

@@ -1,4 +1,4 @@
-// Stands in front of a JSON-RPC node, and can be shut.
+// A proxy of a JSON-RPC node, which can be shut, fall silent, or be some blocks behind.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -6,14 +6,40 @@ import { text } from 'node:stream/consumers'
 
 export type Gate = Awaited<ReturnType<typeof openGate>>
 
+interface Call {
+  id: number
+  method: string
+  params?: unknown[]
+}
+
 export async function openGate(target: string) {
-  const gate = { shut: false, calls: [] as string[] }
+  const gate = {
+    /** Breaks connections off. */
+    shut: false,
+    /** Takes calls, and never answers them. */
+    silent: false,
+    /** The newest block that an EVM node knows, while it is behind the chain. */
+    height: null as number | null,
+    calls: [] as string[],
+  }
+  async function ask(call: object) {
+    return fetch(target, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(call),
+    })
+  }
   const server = createServer(async (request, response) => {
-    const body = await text(request)
+    const call = JSON.parse(await text(request)) as Call
     if (gate.shut) return void response.destroy()
-    gate.calls.push((JSON.parse(body) as { method: string }).method)
-    const answer = await fetch(target, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+    gate.calls.push(call.method)
+    if (gate.silent) return
+    const { height } = gate
+    const answer = await ask(height === null ? call : asOf(call, height))
+    const body = await answer.text()
+    const hidden = height !== null && isLater(call, body, height)
+    response.writeHead(answer.status, { 'content-type': 'application/json' })
+    response.end(hidden ? JSON.stringify({ jsonrpc: '2.0', id: call.id, result: null }) : body)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -25,4 +51,16 @@ export async function openGate(target: string) {
       await new Promise((closed) => server.close(closed))
     },
   })
+}
+
+/** The same question about the newest block that a node at this height knows. */
+function asOf(call: Call, height: number): Call {
+  const number = `0x${height.toString(16)}`
+  return { ...call, params: call.params?.map((param) => (param === 'latest' ? number : param)) }
+}
+
+function isLater({ method }: Call, body: string, height: number): boolean {
+  if (method !== 'eth_getTransactionReceipt') return false
+  const { result } = JSON.parse(body) as { result: { blockNumber: string } | null }
+  return result !== null && Number(result.blockNumber) > height
 }

@@ -16,7 +16,14 @@ export const PRICE = 30_000n
 export type Market = Awaited<ReturnType<typeof openMarket>>
 export type Order = Awaited<ReturnType<Market['order']>>
 
-export async function openMarket(options: { network?: EvmNetwork; overrides?: LiveOverrides } = {}) {
+export interface MarketOptions {
+  network?: EvmNetwork
+  overrides?: LiveOverrides
+  /** No node is configured: the same one is then asked in doubt, as a public one. */
+  nodeless?: true
+}
+
+export async function openMarket(options: MarketOptions = {}) {
   await using opened = new AsyncDisposableStack()
   const network = options.network ?? 'eip155:84532'
   const chain = opened.use(await openEvmChain(network))
@@ -27,7 +34,7 @@ export async function openMarket(options: { network?: EvmNetwork; overrides?: Li
     PAYMENT_MODE: 'testnet',
     BASE_URL: 'https://shop.example',
     FACILITATOR_URL: facilitator.url,
-    EVM_RPC_URL: rpc.url,
+    EVM_RPC_URL: options.nodeless ? '' : rpc.url,
     PAY_TO_EVM: payTo,
   }
   const config = {
@@ -37,16 +44,18 @@ export async function openMarket(options: { network?: EvmNetwork; overrides?: Li
     cdpKey: undefined,
     payToEvm: payTo,
     payToSolana: undefined,
-    evmRpcUrl: rpc.url,
+    evmRpcUrl: options.nodeless ? undefined : rpc.url,
     solanaRpcUrl: undefined,
   }
-  const shop = opened.use(await openShop(env, (log) => openLiveFacilitator(config, log, options.overrides)))
+  const overrides = { publicRpcUrl: rpc.url, ...options.overrides }
+  const shop = opened.use(await openShop(env, (log) => openLiveFacilitator(config, log, overrides)))
   const closing = opened.move()
   return {
     ...shop,
     chain,
     rpc,
     facilitator,
+    config,
     payTo,
     /** An order by a wallet that holds ten times the price. */
     async order({ wallet, ...rest }: OrderOptions & { wallet?: PrivateKeyAccount } = {}) {

@@ -6,11 +6,19 @@ import { json } from 'node:stream/consumers'
 import {
   type Address,
   address,
+  appendTransactionMessageInstruction,
+  type Blockhash,
+  createTransactionMessage,
   generateKeyPairSigner,
   getBase58Decoder,
+  getBase64EncodedWireTransaction,
   getBase64Encoder,
   getCompiledTransactionMessageDecoder,
   getTransactionDecoder,
+  pipe,
+  setTransactionMessageFeePayerSigner,
+  setTransactionMessageLifetimeUsingBlockhash,
+  signTransactionMessageWithSigners,
   type Transaction,
 } from '@solana/kit'
 import {
@@ -203,6 +211,20 @@ export async function openSolanaLedger() {
     async balanceOf(owner: Address): Promise<bigint> {
       const account = svm.getAccount(await accountOf(owner))
       return account.exists ? getTokenDecoder().decode(account.data).amount : 0n
+    },
+    /** A transaction that is no payment; answers its id. */
+    async landMemo(): Promise<string> {
+      const signer = await generateKeyPairSigner()
+      svm.airdrop(signer.address, 1_000_000_000n)
+      const lifetime = { blockhash: svm.latestBlockhash() as Blockhash, lastValidBlockHeight: 1150n }
+      const memo = { programAddress: address(MEMO_PROGRAM), data: new TextEncoder().encode('hello') }
+      const message = pipe(
+        createTransactionMessage({ version: 0 }),
+        (made) => setTransactionMessageFeePayerSigner(signer, made),
+        (made) => setTransactionMessageLifetimeUsingBlockhash(lifetime, made),
+        (made) => appendTransactionMessageInstruction(memo, made),
+      )
+      return land(getBase64EncodedWireTransaction(await signTransactionMessageWithSigners(message)))
     },
     /** Gives an account lamports to pay fees with. */
     airdrop: (to: Address) => void svm.airdrop(to, 1_000_000_000n),

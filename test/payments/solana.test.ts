@@ -1,6 +1,6 @@
 // The same promises on Solana: a stock client with a Solana wallet, the packages' own facilitator, a ledger in memory.
 import { randomBytes } from 'node:crypto'
-import { generateKeyPairSigner } from '@solana/kit'
+import { generateKeyPairSigner, getBase58Decoder } from '@solana/kit'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
 import t, { type Test } from 'tap'
 import { inspectPayments, openLiveFacilitator } from '../../server/payments/facilitator.ts'
@@ -9,7 +9,7 @@ import { openSolanaNetwork } from '../../server/payments/solana.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { completedResult, SOLANA_DEVNET } from '../../server/verification/result.ts'
 import { openEvmChain } from './evm-chain.ts'
-import { type Deed, deeds } from './evm-facilitator.ts'
+import { claims, type Deed, deeds } from './evm-facilitator.ts'
 import type { Order } from './order.ts'
 import { openSolanaMarket } from './solana-market.ts'
 
@@ -118,6 +118,55 @@ t.test('never sent until the blockhash has run out: provably unpaid, then paid a
   ])
 })
 
+t.test('no success counts that the ledger does not show; the true one after it does', async (t) => {
+  const bought = await market.order()
+  const { payment } = completedResult.parse(await (await bought.buyAndWait()).json())
+  const other = await generateKeyPairSigner()
+  const lies: Record<string, Deed> = {
+    'the transaction of another request': claims(payment.transaction ?? ''),
+    'the same once more': claims(payment.transaction ?? ''),
+    'a transaction that does not exist': claims(getBase58Decoder().decode(randomBytes(64))),
+    'a transaction of another form': claims(await ledger.landMemo()),
+    'no transaction': claims(''),
+    'a text that is no transaction': claims('1'.repeat(87)),
+    'another payer': claims(payment.transaction ?? '', { payer: other.address }),
+  }
+  for (const [about, lie] of Object.entries(lies)) {
+    const order = await market.order()
+    market.facilitator.script.push(lie)
+    await order.buy()
+    await market.inDoubt(order)
+    await expectPending(t, order)
+    t.same(await bookOf(order), [], about)
+    await market.system.sql(
+      `update verification_requests set settlement_intent = jsonb_set(settlement_intent::jsonb, '{denied_at}', '1')::json
+       where id = $1`,
+      [await order.requestId],
+    )
+    await market.hurry()
+    await expectPaid(t, order, await order.buyAndWait())
+    t.match(await bookOf(order), [{ outcome: 'settled', proof: 'chain', log_index: 0 }], about)
+  }
+})
+
+async function bookOf(order: Order) {
+  return market.system.sql(
+    'select outcome, proof, log_index from payment_ledger where request_id = $1 order by entry',
+    [await order.requestId],
+  )
+}
+
+t.test('a success while the node is away counts, and is booked as unconfirmed', async (t) => {
+  const order = await market.order()
+  market.facilitator.script.push(async (call) => {
+    market.rpc.shut = true
+    await deeds.settles(call)
+  })
+  await expectPaid(t, order, await order.buyAndWait())
+  market.rpc.shut = false
+  t.match(await bookOf(order), [{ outcome: 'settled', proof: 'unconfirmed', log_index: null }])
+})
+
 t.test('the node is down during reconciliation', async (t) => {
   const order = await market.order()
   market.facilitator.script.push(async (call) => {
@@ -168,7 +217,12 @@ t.test('the payer is told by the signature on the transaction', async (t) => {
 })
 
 t.test('the ledger agrees with the chain', async (t) => {
-  const network = await openSolanaNetwork({ id: SOLANA_DEVNET, payTo: market.payTo, rpcUrl: ledger.url })
+  const network = await openSolanaNetwork({
+    id: SOLANA_DEVNET,
+    payTo: market.payTo,
+    rpcUrl: ledger.url,
+    proves: true,
+  })
   const { db } = market.system.service.work
   const result = await reconcile(db, [network])
   t.match(result, { differs: [], open: [], unbooked: [] })

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase, transact } from '../../server/db/pool.ts'
+import type { SettlementProof } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import {
-  advance,
   claimRequest,
   Fenced,
   failRequest,
@@ -13,11 +13,11 @@ import {
   moves,
   releasePayment,
   type State,
-  type Step,
   states,
   type WorkingRequest,
-  writeSteps,
 } from '../../server/verification/request.ts'
+import type { Payment } from '../../server/verification/result.ts'
+import { advance, type Step, writeSteps } from '../../server/verification/steps.ts'
 import { openTestDatabase } from '../database.ts'
 import { type Column, held, insertRow } from './rows.ts'
 
@@ -39,7 +39,10 @@ const CHECK_VIOLATION = { code: '23514' }
 t.test('a move that is not in the table of moves is refused before anything is written', async (t) => {
   const written: Step[] = []
   const steps = {
-    add: async (step: Step) => written.push(step) > 0,
+    async add(step: Step) {
+      written.push(step)
+      return 'taken' as const
+    },
     size: 0,
     async [Symbol.asyncDispose]() {},
   }
@@ -133,10 +136,80 @@ t.test('a step is taken by the attempt that holds the request, from the state it
       ],
       8,
     ),
-    [true, false, false, false, false],
+    ['taken', 'fenced', 'fenced', 'fenced', 'fenced'],
   )
   const { rows } = await tables.query(`select id from verification_requests where state = 'assessed'`)
   t.same(new Set(rows.map(({ id }) => id)), new Set([foreign, elsewhere]), 'the others stay as they are')
+})
+
+t.test('one log of a transaction pays one request; the other steps of the group are taken all the same', async (t) => {
+  await using opened = await openTables()
+  const { tables, db } = opened
+  const attempt = randomUUID()
+  const settle = async (transaction: string, proof: SettlementProof, log_index: number | null): Promise<Step> => {
+    const payment = { provider: 'x', mode: 'testnet', transaction } as Payment
+    const settlement = { payment, response: {}, proof, log_index }
+    return {
+      id: await insertRow(tables, 'settling', { attempt }),
+      attempt,
+      from: 'settling',
+      to: 'settled',
+      settlement,
+    }
+  }
+  const other: Step = {
+    id: await insertRow(tables, 'assessed', { attempt, columns: held.settling }),
+    attempt,
+    from: 'assessed',
+    to: 'settling',
+  }
+  const foreign: Step = { ...(await settle('0x9', 'chain', 1)), attempt: randomUUID() }
+  const write = async (...steps: Step[]) => {
+    const outcomes = await writeSteps(db, steps, 8)
+    const { rows } = await tables.query(
+      `select id, state, payment_sealed is not null sealed from verification_requests where id = any($1)`,
+      [steps.map(({ id }) => id)],
+    )
+    for (const [index, { id, to }] of steps.entries()) {
+      const row = rows.find((row) => row.id === id)
+      const wanted = outcomes[index] === 'taken' ? { state: to } : { state: 'settling', sealed: true }
+      t.match(row, wanted, String(outcomes[index]))
+    }
+    return outcomes
+  }
+  const [taken, refused] = ['taken', 'transaction_taken']
+  const [one, another, same, ...rest] = await write(
+    await settle('0x1', 'chain', 3),
+    await settle('0x1', 'chain', 3),
+    other,
+    foreign,
+    await settle('0x1', 'chain', 5),
+  )
+  t.same([one, another].sort(), [taken, refused], 'one of the two')
+  t.same([same, ...rest], [taken, 'fenced', taken], 'in the same group')
+  const words = [await settle('0x2', 'facilitator', null), await settle('0x2', 'unconfirmed', null)]
+  t.same((await write(...words)).sort(), [taken, refused], 'one of the two')
+  t.same(
+    await write(
+      await settle('0x1', 'chain', 5),
+      await settle('0x1', 'chain', 7),
+      await settle('0x1', 'unconfirmed', null),
+      await settle('0x2', 'facilitator', null),
+      await settle('0x2', 'chain', 0),
+      await settle('0x3', 'facilitator', null),
+    ),
+    [refused, taken, refused, refused, taken, taken],
+    'in a later one; what the chain shows goes before a word',
+  )
+  const { rows } = await tables.query(`select transaction, proof, log_index from payment_ledger order by 1, 3`)
+  t.match(rows, [
+    { transaction: '0x1', proof: 'chain', log_index: 3 },
+    { transaction: '0x1', proof: 'chain', log_index: 5 },
+    { transaction: '0x1', proof: 'chain', log_index: 7 },
+    { transaction: '0x2', proof: 'chain', log_index: 0 },
+    { transaction: '0x2', proof: /facilitator|unconfirmed/, log_index: null },
+    { transaction: '0x3', proof: 'facilitator', log_index: null },
+  ])
 })
 
 t.test('whoever claims a request fences the one before out of everything', async (t) => {

@@ -2,14 +2,13 @@
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import type { Api } from '../../context.ts'
 import { paymentRequired } from '../../payments/x402.ts'
-import { describeOffer } from '../../verification/offer.ts'
+import { describeResource } from '../../verification/offer.ts'
 import type { VerificationAnswer } from '../../verification/operations.ts'
 import { recoveryToken } from '../../verification/recovery.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from '../verification.ts'
 import { type CallToolResult, resultOf } from './tool.ts'
 
 export const TOOL_NAME = 'service_verify_source'
-const RESOURCE = `mcp://tool/${TOOL_NAME}`
 
 /** Members of `_meta`, in calls and in results. */
 export const META = {
@@ -40,8 +39,7 @@ export function renderResult(answer: VerificationAnswer, api: Api, key?: string)
       }
     }
     case 'payment_required': {
-      const { summary, assessment } = describeOffer(api.config)
-      const resource = { url: RESOURCE, description: summary, assessment }
+      const resource = describeResource(api, 'mcp')
       const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message, 'mcp')
       return { ...resultOf(terms, repeated), isError: true }
     }

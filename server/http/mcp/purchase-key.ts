@@ -4,7 +4,9 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Api } from '../../context.ts'
 import { AppError } from '../../errors.ts'
-import { type PaymentIdentity, readPayload, samePayment } from '../../payments/x402.ts'
+import { provePayer } from '../../payments/known-payments.ts'
+import { readPayload } from '../../payments/payload.ts'
+import { type PaymentIdentity, samePayment } from '../../payments/x402.ts'
 import { canonicalJson } from '../../receipts/format.ts'
 import { findByKey } from '../../verification/lookup.ts'
 import { hashKey } from '../../verification/operations.ts'
@@ -23,10 +25,11 @@ export interface PurchaseKey {
  *
  * A chain shows payments whole, signatures and the requests they name included. So a payment is no secret, and opens only
  * what was asked with the very same arguments, which no chain shows; and one of another payer opens nothing at all.
- * Throws AppError `payment_conflict` for a payment of a request that another one was given for.
+ * Throws AppError `payment_conflict` for a payment of a request that another one was given for, and what `provePayer`
+ * throws beside `payment_invalid`. @param address the caller's
  */
-export async function findPurchaseKey(payment: unknown, api: Api): Promise<PurchaseKey> {
-  const identity = payment === undefined ? null : await identify(payment, api)
+export async function findPurchaseKey(payment: unknown, api: Api, address: string): Promise<PurchaseKey> {
+  const identity = payment === undefined ? null : await identify(payment, api, address)
   if (!identity) return makeKey(api)
   if (!identity.network.startsWith('solana:'))
     return { idempotencyKey: derive('authorization', canonicalJson(identity), api) }
@@ -60,9 +63,9 @@ function derive(of: 'authorization' | 'request', value: string, { secrets }: Api
   return createHmac('sha256', secrets.recovery).update(`idempotency key of ${of} ${value}`).digest('base64url')
 }
 
-async function identify(payment: unknown, api: Api): Promise<PaymentIdentity | null> {
+async function identify(payment: unknown, api: Api, address: string): Promise<PaymentIdentity | null> {
   try {
-    return await api.facilitator.identify(payment)
+    return await provePayer(api, payment, address)
   } catch (error) {
     if (error instanceof AppError && error.code === 'payment_invalid') return null
     throw error

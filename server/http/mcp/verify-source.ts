@@ -82,7 +82,8 @@ async function call(args: Record<string, unknown>, toolCall: ToolCall): Promise<
 async function buy({ idempotency_key, service_key: _, ...body }: Record<string, unknown>, toolCall: ToolCall) {
   const { api, meta } = toolCall
   const payment = readPayment(meta[META.payment])
-  const purchase = readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api))
+  const purchase =
+    readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api, toolCall.credentials.address))
   using seat = takeSeat(toolCall)
   const credentials = { ...waiting(toolCall, seat), ...purchase, payment }
   const answer = (await execute(verifySource, () => body, { api, credentials })) as VerificationAnswer

@@ -1,0 +1,46 @@
+// Payments that this service has met before. A caller that shows the signature of one of them again shows what was
+// proved when it was bound, so its payer is known without a call to a chain or a facilitator.
+import { z } from 'zod'
+import { type Database, sql } from '../db/pool.ts'
+import type { Facilitator, PaymentClaim, PaymentIdentity } from './x402.ts'
+
+/**
+ * Whose payment this is: known from before, or else proved by its signature, which may take a call outside.
+ * Throws AppError `payment_invalid`, `provider_unavailable`, `rate_limited`.
+ */
+export async function provePayer(
+  { db, facilitator }: { db: Database; facilitator: Facilitator },
+  given: unknown,
+  address: string,
+): Promise<PaymentIdentity> {
+  const claim = facilitator.readClaim(given)
+  return (await isKnown(db, claim)) ? claim.identity : facilitator.identify(given, address)
+}
+
+const known = sql.type(z.object({ known: z.number() }))
+
+function isKnown(db: Database, { identity, signature_sha256 }: PaymentClaim): Promise<boolean> {
+  const { network, asset, payer, nonce } = identity
+  if (!signature_sha256) return Promise.resolve(false)
+  return db.exists(known`
+    select 1 known from verification_requests
+    where id in (
+        select request_id from payment_claims
+        where network = ${network} and asset = ${asset} and payer = ${payer} and nonce = ${nonce}
+        union
+        select request_id from payment_ledger
+        where network = ${network} and asset = ${asset} and payer = ${payer} and nonce = ${nonce})
+      and payment #>> '{identity,network}' = ${network} and payment #>> '{identity,asset}' = ${asset}
+      and payment #>> '{identity,payer}' = ${payer} and payment #>> '{identity,nonce}' = ${nonce}
+      and payment ->> 'signature_sha256' = ${signature_sha256}`)
+}
+
+/** Whether this payment, shown by its own signature, is bound to another request, paid for or under way. */
+export function isBoundToAnother(db: Database, { identity, signature_sha256 }: PaymentClaim, requestId: string) {
+  const { network, asset, payer, nonce } = identity
+  if (!signature_sha256) return Promise.resolve(false)
+  return db.exists(known`
+    select 1 known from payment_claims c join verification_requests r on r.id = c.request_id
+    where c.network = ${network} and c.asset = ${asset} and c.payer = ${payer} and c.nonce = ${nonce}
+      and c.request_id <> ${requestId} and r.payment ->> 'signature_sha256' = ${signature_sha256}`)
+}

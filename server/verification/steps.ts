@@ -1,0 +1,121 @@
+// The steps of requests as their workers take them: forward through the states, many at a time. A step to `settled` writes
+// the ledger as well, and is refused where its transaction has paid for another request.
+import { z } from 'zod'
+import type { Batcher } from '../db/batch.ts'
+import { type Database, sql } from '../db/pool.ts'
+import type { SettlementIntent, settlement } from '../payments/x402.ts'
+import type { assessment } from './assessment.ts'
+import { raisePayers } from './payers.ts'
+import {
+  Fenced,
+  ledgerColumns,
+  ledgerValues,
+  moves,
+  type State,
+  type StoredObservation,
+  type WorkingRequest,
+} from './request.ts'
+
+/**
+ * The transaction that a settlement names has paid for another request already, so this one is not moved to `settled`. It
+ * is not known to be paid, nor to be unpaid.
+ */
+export class TransactionTakenError extends Error {
+  override name = 'TransactionTakenError'
+}
+
+/** One step of a request, as its worker asks for it. Only the columns the new state adds are given. */
+export interface Step {
+  id: string
+  attempt: string
+  from: State
+  to: State
+  stored?: StoredObservation
+  assessment?: z.output<typeof assessment>
+  intent?: SettlementIntent
+  settlement?: z.output<typeof settlement>
+}
+
+/** `transaction_taken`: see TransactionTakenError. */
+export type StepOutcome = 'taken' | 'fenced' | 'transaction_taken'
+
+/** Steps of all jobs of a process are committed in groups; answers what became of each. */
+export type Steps = Batcher<Step, StepOutcome>
+
+/**
+ * Moves the request and answers it in its new state. Throws Fenced, and TransactionTakenError on the way to `settled`.
+ * A crash before the commit repeats the stage.
+ */
+export async function advance(
+  steps: Steps,
+  request: WorkingRequest,
+  to: State,
+  added: Pick<Step, 'stored' | 'assessment' | 'intent' | 'settlement'> = {},
+): Promise<WorkingRequest> {
+  if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
+  const { id, attempt, state: from } = request
+  const outcome = await steps.add({ id, attempt, from, to, ...added })
+  if (outcome === 'fenced') throw new Fenced(`request ${id} left ${from}`)
+  if (outcome === 'transaction_taken') throw new TransactionTakenError(`request ${id} names a transaction of another`)
+  return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added }
+}
+
+/**
+ * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it, and the
+ * payment it was settled with, which could be charged again, is not kept an instant longer.
+ *
+ * The ledger comes first: a settlement whose transaction, or log of a transaction, is booked already is not booked, and
+ * its request stays where it is. The other steps of the group are written all the same.
+ * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER: what is settled counts for its payer
+ */
+export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPayer: number): Promise<StepOutcome[]> {
+  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
+  const column = (values: (string | null)[]) => sql.array(values, 'text')
+  const written = await db.any(sql.prepared('write_steps', writtenStep)`
+    with t as (
+      select id::uuid, attempt::uuid, from_state, to_state, stored::json, assessment::json, intent::json, settlement::json
+      from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
+                  ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
+                  ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
+                  ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
+           as t (id, attempt, from_state, to_state, stored, assessment, intent, settlement)
+    ), held as (
+      -- Locked, so that what is booked is also moved.
+      select r.id, r.payment, t.settlement -> 'payment' paid, t.settlement ->> 'proof' proof,
+             (t.settlement ->> 'log_index')::int log_index
+      from verification_requests r join t on r.id = t.id and r.attempt = t.attempt and r.state = t.from_state
+      where t.to_state = 'settled'
+      for update of r
+    ), booked as (
+      insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction, proof, log_index)
+      select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction', proof, log_index
+      from held
+      -- A word about a whole transaction does not hold beside any other entry for it.
+      where log_index is not null or not exists (
+        select 1 from payment_ledger l
+        where l.network = payment #>> '{identity,network}' and l.transaction = paid ->> 'transaction')
+      on conflict do nothing
+      returning request_id
+    ), moved as (
+      update verification_requests r
+      set state = t.to_state, changed_at = now(),
+          observation = coalesce(t.stored, r.observation),
+          assessment = case when t.to_state <> 'observed' then coalesce(t.assessment, r.assessment) end,
+          settlement_intent = coalesce(t.intent, r.settlement_intent),
+          settlement = coalesce(t.settlement, r.settlement),
+          payment_sealed = case when t.to_state = 'settled' then null else r.payment_sealed end
+      from t
+      where r.id = t.id and r.attempt = t.attempt and r.state = t.from_state
+        and (t.to_state <> 'settled' or r.id in (select request_id from booked))
+      returning r.id, r.state, r.payment
+    ), raised as (
+      ${raisePayers(sql.fragment`(select payment from moved where state = 'settled') settled`, maxInFlightPerPayer)}
+    )
+    select id::text, 'taken' outcome from moved
+    union all
+    select id::text, 'transaction_taken' from held where id not in (select request_id from booked)`)
+  const outcomes = new Map(written.map(({ id, outcome }) => [id, outcome]))
+  return steps.map(({ id }) => outcomes.get(id) ?? 'fenced')
+}
+
+const writtenStep = z.object({ id: z.string(), outcome: z.enum(['taken', 'transaction_taken']) })

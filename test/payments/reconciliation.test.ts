@@ -1,0 +1,81 @@
+// What was booked on a facilitator's word is confirmed by the chain later, or reported.
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { readConfig } from '../../server/config.ts'
+import { paymentCommands } from '../../server/payments/commands.ts'
+import { claims, type Deed, deeds } from './evm-facilitator.ts'
+import { type Market, type Order, openMarket } from './market.ts'
+
+async function runReconcile(market: Market) {
+  const printed: string[] = []
+  const { log } = console
+  console.log = (line: string) => printed.push(line)
+  try {
+    const config = readConfig({ ...market.env, EVM_RPC_URL: market.rpc.url, FIXTURE_HOSTS: undefined })
+    const code = await paymentCommands['payments reconcile']?.run(market.system.service.work.db, config, [])
+    return { code, text: printed.join('\n') }
+  } finally {
+    console.log = log
+  }
+}
+
+async function entryOf(market: Market, order: Order) {
+  const columns = 'entry::int, transaction, proof, log_index, chain_says'
+  const rows = await market.system.sql(`select ${columns} from payment_ledger where request_id = $1`, [
+    await order.requestId,
+  ])
+  return rows[0] as {
+    entry: number
+    transaction: string
+    proof: string
+    log_index: number | null
+    chain_says: string | null
+  }
+}
+
+/** Paid while the node does not answer. */
+async function buyUnconfirmed(market: Market, deed: Deed) {
+  const order = await market.order()
+  market.facilitator.script.push(async (call) => {
+    market.rpc.shut = true
+    await deed(call)
+  })
+  t.equal((await order.buyAndWait()).status, 200)
+  t.equal((await entryOf(market, order)).proof, 'unconfirmed')
+  return order
+}
+
+t.test('an unconfirmed settlement stays open until the chain is read, and is then proved by it', async (t) => {
+  await using market = await openMarket({ overrides: { patienceMs: 100 } })
+  const order = await buyUnconfirmed(market, deeds.settles)
+  const { entry, transaction } = await entryOf(market, order)
+  const away = await runReconcile(market)
+  t.equal(away.code, 0)
+  t.match(away.text, /^0 entries agree with the chain, 0 differ, 1 cannot be told yet/)
+  t.match(away.text, new RegExp(`open +entry ${entry}: settled.*, booked as unconfirmed`))
+  market.rpc.shut = false
+  const read = await runReconcile(market)
+  t.equal(read.code, 0)
+  t.match(read.text, /^1 entries agree with the chain, 0 differ/)
+  t.match(read.text, "1 of them were booked on the facilitator's word")
+  t.same(await entryOf(market, order), { entry, transaction, proof: 'chain', log_index: 0, chain_says: 'agrees' })
+  t.notMatch((await runReconcile(market)).text, 'booked on', 'once')
+})
+
+t.test('an unconfirmed settlement that never was is reported', async (t) => {
+  await using market = await openMarket({ overrides: { patienceMs: 100 } })
+  const order = await buyUnconfirmed(market, claims(`0x${randomBytes(32).toString('hex')}`))
+  market.rpc.shut = false
+  const read = await runReconcile(market)
+  t.equal(read.code, 1)
+  t.match(read.text, new RegExp(`DIFFERS entry \\d+: settled, request ${await order.requestId}`))
+  t.match(await entryOf(market, order), { proof: 'unconfirmed', log_index: null, chain_says: 'differs' })
+})
+
+t.test('what was believed for want of a node is confirmed once there is one', async (t) => {
+  await using market = await openMarket({ nodeless: true })
+  const orders = [await market.order(), await market.order()]
+  for (const order of orders) t.equal((await order.buyAndWait()).status, 200)
+  t.match(await runReconcile(market), { code: 0, text: "2 of them were booked on the facilitator's word" })
+  for (const order of orders) t.match(await entryOf(market, order), { proof: 'chain', chain_says: 'agrees' })
+})
