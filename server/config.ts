@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
 import { PUBLIC_LIMITS } from './control/tiers.ts'
+import { readFixtureHosts } from './outbound/url-policy.ts'
 import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
 import {
@@ -312,17 +313,8 @@ function readCdpKey({ CDP_API_KEY_ID: id, CDP_API_KEY_SECRET: secret }: Values):
 }
 
 function readFixtures(values: Values, problems: string[]) {
-  const hosts = new Map<string, { address: string; port: number }>()
-  for (const entry of values.FIXTURE_HOSTS?.split(',') ?? []) {
-    const [name = '', target = ''] = entry.split('=')
-    const colon = target.lastIndexOf(':')
-    hosts.set(name.toLowerCase(), {
-      address: target.slice(0, colon).replace(/^\[|\]$/g, ''),
-      port: Number(target.slice(colon + 1)),
-    })
-  }
   const ca = values.FIXTURE_CA_FILE ? readFile('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems) : undefined
-  return { hosts: hosts as ReadonlyMap<string, { address: string; port: number }>, ca }
+  return { hosts: readFixtureHosts(values.FIXTURE_HOSTS ?? ''), ca }
 }
 
 function readSeed(values: Values, problems: string[]): Buffer | undefined {

@@ -10,7 +10,7 @@ import { MAX_EVERY_HOURS, MIN_EVERY_HOURS } from '../server/citations/watch.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { MAX_SLOT_BYTES } from '../server/control/journal.ts'
 import { MAX_TTL_S, RECHECK_MS } from '../server/control/lease-format.ts'
-import { LIMITS as TIER_LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
+import { CALLER_LIMITS, PUBLIC_LIMITS, LIMITS as TIER_LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
 import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
 import { LIMITS } from '../server/verification/result.ts'
 import { TIMEOUT_MS } from '../workers/alerts/post.ts'
@@ -18,6 +18,7 @@ import { GIVE_UP_SECONDS, MAX_RETRY_AFTER_SECONDS, SCHEDULE_SECONDS } from '../w
 import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
 import { MAX_FAILURES } from '../workers/citations/check.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
+import { MAX_PATIENCE_SECONDS } from '../workers/retrieval/origins.ts'
 import { maxDepth, maxNodes } from '../workers/text/markup.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -66,6 +67,21 @@ const numbers: Record<string, readonly number[]> = {
   'Characters of a claim': [LIMITS.claimChars],
   'Active leases': byTier('active_leases'),
   'Receipts a day': byTier('receipts_per_day'),
+  'Verifications in flight, per payer': [config.maxInFlightPerPayer, PUBLIC_LIMITS.most_in_flight_per_payer],
+  'Verifications in flight, per address': [PUBLIC_LIMITS.in_flight_per_address],
+  'Verifications in flight, per registrable domain of the source': [PUBLIC_LIMITS.in_flight_per_domain],
+  'Open quotes per address': [PUBLIC_LIMITS.open_quotes_per_address],
+  'Lease acts a day': byTier('lease_acts_per_day'),
+  'Heartbeats a minute': byTier('heartbeats_per_minute'),
+  'Other calls of an account in a minute': byTier('calls_per_minute'),
+  'Alerts a day of `fail` heartbeats, tests and reminders': byTier('watchdog_alerts_per_day'),
+  'API keys of an account': [TIER_LIMITS.free.api_keys],
+  'Checkouts of an account in an hour': [TIER_LIMITS.free.checkouts_per_hour],
+  'Registrations per address in a day': [CALLER_LIMITS.registrations_per_day],
+  'Waiting calls per account, or else per address': [CALLER_LIMITS.waiting_calls],
+  'Waiting calls per process': [CALLER_LIMITS.waiting_calls_per_process],
+  'Patience that an origin can ask for': [MAX_PATIENCE_SECONDS],
+  'Slow fetches of one worker process, beside those that hold a place': [config.workerFetches],
   Watchdogs: byTier('watchdogs'),
   'Citation watches': byTier('citation_watches'),
   'Journal slots': byTier('journal_slots'),
