@@ -32,6 +32,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   opened.defer(() => pool.end())
   const events: WorkerEvents = new EventEmitter()
   const poolId = Promise.withResolvers<string>()
+  work.slowFetches.reopen()
   const courier = opened.use(openCourier(work))
   events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
   const runner = await run({

@@ -28,8 +28,10 @@ export interface SlowFetches extends AsyncDisposable {
     attemptsLeft: number,
     work: (settle: () => Promise<void>) => Promise<void>,
   ): Promise<void>
-  /** Ends all fetches and waits until their requests are handed back. */
+  /** Ends all fetches, waits until their requests are handed back, and takes no more. */
   drain(): Promise<void>
+  /** Takes fetches again after a drain: the queue of this process has been opened anew. */
+  reopen(): void
 }
 
 export interface SlowFetchesOptions {
@@ -50,29 +52,32 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
   const kept = new Map<WorkingRequest, Promise<void>>()
   /** Those whose job this process still moves on. */
   const insured = new Map<WorkingRequest, number>()
-  const closing = new AbortController()
+  let closing = new AbortController()
+  const stopping = new AbortController()
   let signing: Promise<void> = Promise.resolve()
 
   const sign = (requests: Insured[]) => transact(db, (tx) => postponeJobs(tx, requests))
   const signs = (async () => {
     try {
-      for await (const _ of every(SIGN_MS, undefined, { signal: closing.signal, ref: false })) {
+      for await (const _ of every(SIGN_MS, undefined, { signal: stopping.signal, ref: false })) {
         if (insured.size === 0) continue
         signing = sign([...insured]).catch((error) => log.warn({ event: 'slow_fetch_sign_failed', err: error }))
         await signing
       }
     } catch (error) {
-      if (!closing.signal.aborted) throw error
+      if (!stopping.signal.aborted) throw error
     }
   })()
 
   async function drain() {
     closing.abort(new Error('The worker is stopping.'))
-    await Promise.all([signs, ...kept.values()])
+    await Promise.all(kept.values())
   }
 
   return {
-    closing: closing.signal,
+    get closing() {
+      return closing.signal
+    },
     get size() {
       return kept.size
     },
@@ -111,7 +116,14 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
       kept.set(request, ended)
     },
     drain,
-    [Symbol.asyncDispose]: drain,
+    reopen() {
+      if (closing.signal.aborted) closing = new AbortController()
+    },
+    async [Symbol.asyncDispose]() {
+      await drain()
+      stopping.abort()
+      await signs
+    },
   }
 }
 

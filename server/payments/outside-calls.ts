@@ -1,9 +1,8 @@
 // How often callers can make this process ask a facilitator or a node about a payment. Anyone can send a payment that has
 // the right form, so each address may cause so many calls that come to nothing, and a process makes only so many in all.
-import { isIP } from 'node:net'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '../errors.ts'
-import { ipv6Groups } from '../outbound/addresses.ts'
+import { addressKey } from '../rate-limit.ts'
 
 export interface OutsideCalls {
   /**
@@ -28,7 +27,7 @@ export function buildOutsideCalls(limits: OutsideLimits = DEFAULT_LIMITS): Outsi
   const ofProcess = new RateLimiterMemory({ points: limits.perSecond, duration: 1 })
   return {
     async attempt(address, calls) {
-      const caller = groupOf(address)
+      const caller = addressKey(address)
       await ofAddress.consume(caller).catch(refuse)
       try {
         await ofProcess.consume('all')
@@ -41,14 +40,6 @@ export function buildOutsideCalls(limits: OutsideLimits = DEFAULT_LIMITS): Outsi
       return answer
     },
   }
-}
-
-/** IPv6 by its first 64 bits, which one subscriber has to itself; IPv4 as it is, also inside an IPv6 address. */
-function groupOf(address: string): string {
-  if (isIP(address) !== 6 || address.includes('%')) return address
-  const groups = ipv6Groups(address)
-  const embedsIpv4 = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
-  return (embedsIpv4 ? groups : groups.slice(0, 4)).join(':')
 }
 
 function refuse(refusal: unknown): never {

@@ -4,6 +4,7 @@ import { generateKeyPairSigner } from '@solana/kit'
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier'
 import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
+import { holdPage } from '../site.ts'
 import { type Market, openMarket } from './market.ts'
 import { openSolanaMarket } from './solana-market.ts'
 
@@ -152,10 +153,12 @@ t.test('a contract wallet is asked on the node that is configured, before the fa
   await expectRefused(t, await refused.order.ask(refused.headers), /not signed by its payer/)
   t.same(market.facilitator.received, [])
   const accepted = await payAs(market, wallet, 100)
+  // Held while it is looked at: nothing is settled, and no later look at the chain disturbs another test.
+  const page = holdPage({ status: 404, body: '' })
+  market.system.site.pages.set(new URL(accepted.order.body.source_url).pathname, page.page)
   market.facilitator.verdicts.push(asValid)
-  market.facilitator.script.push(({ drop }) => drop())
   t.equal((await accepted.order.ask(accepted.headers)).status, 202)
-  await market.inDoubt(accepted.order)
+  await page.reached
 
   const payments = market.system.url('/api/agent/v1/payments')
   await asksNoOne(t, market, async () => {
@@ -167,6 +170,8 @@ t.test('a contract wallet is asked on the node that is configured, before the fa
     const repeated = await accepted.order.ask(accepted.headers)
     t.equal(repeated.status, 202)
   })
+  page.release()
+  t.equal((await accepted.order.ask({ ...accepted.headers, prefer: 'wait=20' })).status, 422)
   market.rpc.shut = true
   const away = await payAs(market, wallet, 100)
   t.equal((await away.order.ask(away.headers)).status, 503)

@@ -22,9 +22,14 @@ const politeness = { concurrency: 10_000, spacingMs: 0 }
 t.test('a worker holds 256 slow fetches in 512 MB and serves others meanwhile', async (t) => {
   const names = Array.from({ length: 255 }, (_, n) => `s${n}.d${n % 16}.test`)
   await using site = await openDripSite({ names: ['first.test', ...names], quick: ['quick.test'], page: PAGE })
-  await using front = await openFront({ ...site.env, WORKER_FETCHES: '256' })
-  const ask = (name: string) =>
-    front.ask({ key: randomUUID(), body: { source_url: `https://${name}/`, claim }, fetch: payingFetch() })
+  await using front = await openFront({ ...site.env, WORKER_FETCHES: '256', TRUST_PROXY: '1' })
+  const ask = (name: string, address = '192.0.2.1') =>
+    front.ask({
+      key: randomUUID(),
+      body: { source_url: `https://${name}/`, claim },
+      headers: { 'x-forwarded-for': address },
+      fetch: payingFetch(),
+    })
   const crowd = []
   for (const name of ['first.test', ...names]) crowd.push(await ask(name))
   await using worker = startChild('workers/main.ts', front.env)
@@ -33,7 +38,7 @@ t.test('a worker holds 256 slow fetches in 512 MB and serves others meanwhile', 
   const kilobytes = Number(execFileSync('ps', ['-o', 'rss=', '-p', String(worker.pid)]).toString())
   t.comment(`the worker holds ${(kilobytes / 1024).toFixed(0)} MB`)
   t.ok(kilobytes < 512 * 1024, `${kilobytes} kB`)
-  await readResult(await outcomeOf(await ask('quick.test')))
+  await readResult(await outcomeOf(await ask('quick.test', '192.0.2.2')))
   t.pass('another page is read, assessed and settled meanwhile')
   site.release()
   for (const answer of crowd.slice(0, 8)) await readResult(await outcomeOf(answer))
@@ -78,6 +83,17 @@ t.test('a worker that stops hands the requests of its slow fetches back', async 
   await using runner = await openRunner(work)
   runner.died.catch(() => {})
   await readResult(await outcomeOf(answer))
+})
+
+t.test('a queue that is opened anew in the same process works on', async (t) => {
+  await using front = await openFront({ WORKER_FETCHES: '4' })
+  await using work = await openWork(front.core, { politeness, slowMs: 1 })
+  for (let time = 0; time < 2; time++) {
+    await using runner = await openRunner(work, { concurrency: 1 })
+    runner.died.catch(() => {})
+    await readResult(await outcomeOf(await order(front, '/harbour')))
+    t.pass()
+  }
 })
 
 t.test('a killed worker leaves a job behind, with the attempts that are left', async (t) => {
