@@ -21,13 +21,12 @@ const WAIT_SECONDS = 25
 
 function descriptionOf({ closed, summary, outcomes, caveat }: Offer) {
   return `${closed ? `${closed} ` : ''}${summary} ${outcomes} ${caveat}
-Costs ${PRICE.usd} USDC, paid by x402, and only when the work is done. Without a payment the answer is an error that holds \
-the terms; nothing is charged. Sign them and repeat the call with the payment in _meta["${META.payment}"].
-_meta["${META.key}"], or the argument idempotency_key, names the purchase: 16 to 128 characters that nobody can guess. Use \
-the SAME value again when you retry the same request; one value is charged at most once.
-While the status is pending, repeat the call as it was and never pay anew. A failure is never charged: with retryable true \
-the same call, with the same key, gets terms again and may succeed; with retryable false it fails for good. _meta["${META.token}"] of an answer, sent back in \
-_meta, gets the result again for a day.`
+Costs ${PRICE.usd} USDC by x402, and only when the work is done. Without a payment the answer is an error with the terms: sign \
+them and repeat the call with the payment in _meta["${META.payment}"].
+_meta["${META.key}"], or idempotency_key, names the purchase: 16 to 128 characters that nobody can guess. Use the SAME \
+value again when you retry the same request; one value is charged at most once.
+While pending, repeat the call and never pay anew. Failures are not charged; with retryable true the same call gets \
+terms again. _meta["${META.token}"], sent back in _meta, gets the result for a day.`
 }
 
 const input = verificationInput.extend({
