@@ -13,19 +13,18 @@ import { jobKeyOf } from '../server/verification/admission.ts'
 import type { WorkingRequest } from '../server/verification/request.ts'
 
 export interface SlowFetches extends AsyncDisposable {
-  /** Aborts when the process is to stop: fetches then end, and their requests are handed back. */
-  readonly closing: AbortSignal
   readonly size: number
   /** Whether the fetch is done within a moment; true without waiting where there is no room for it here. */
   isQuick(fetch: Promise<unknown>): Promise<boolean>
   /**
    * Takes the request over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
    * `settle`, which must be awaited before the request is given another job.
-   * @param attemptsLeft times that another worker may take the request up, should this process be killed
+   * @param options `attemptsLeft`: times that another worker may take the request up, should this process be killed. `end`
+   * ends the fetch when the process is to stop; a fetch that still has its job is not ended by that.
    */
   keep(
     request: WorkingRequest,
-    attemptsLeft: number,
+    options: { attemptsLeft: number; end: AbortController },
     work: (settle: () => Promise<void>) => Promise<void>,
   ): Promise<void>
   /** Ends all fetches, waits until their requests are handed back, and takes no more. */
@@ -75,9 +74,6 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
   }
 
   return {
-    get closing() {
-      return closing.signal
-    },
     get size() {
       return kept.size
     },
@@ -94,7 +90,11 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
         done.abort()
       }
     },
-    async keep(request, attemptsLeft, work) {
+    async keep(request, { attemptsLeft, end }, work) {
+      const { signal } = closing
+      const stop = () => end.abort(signal.reason)
+      if (signal.aborted) stop()
+      else signal.addEventListener('abort', stop, { once: true })
       insured.set(request, attemptsLeft)
       try {
         await sign([[request, attemptsLeft]])
@@ -110,6 +110,7 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
       const ended = work(settle)
         .catch((error) => log.error({ event: 'slow_fetch_failed', request_id: request.id, err: error }))
         .finally(() => {
+          signal.removeEventListener('abort', stop)
           insured.delete(request)
           kept.delete(request)
         })

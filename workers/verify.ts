@@ -107,21 +107,23 @@ function maxAgeOf({ options }: WorkingRequest['body']): number {
  * Answers null when the source is slow: the fetch then goes on without this job (see slow-fetches.ts).
  */
 async function observe(request: WorkingRequest, work: Work, turn: Turn): Promise<WorkingRequest | null> {
-  const looking = look(request, work, AbortSignal.any([turn.signal, work.slowFetches.closing]))
+  const leaving = new AbortController()
+  const signal = AbortSignal.any([turn.signal, leaving.signal])
+  const looking = look(request, work, signal)
   // The last attempt keeps its job: one that is made anew would have attempts again, and a page that kills its worker
   // could kill all of them.
   if (turn.attemptsLeft === 0 || (await work.slowFetches.isQuick(looking)))
     return noteObserved(request, await looking, work)
   // Until it is awaited again, a rejection has no other listener.
   looking.catch(() => {})
-  await work.slowFetches.keep(request, turn.attemptsLeft, async (settle) => {
+  await work.slowFetches.keep(request, { attemptsLeft: turn.attemptsLeft, end: leaving }, async (settle) => {
     try {
       const observed = await noteObserved(request, await looking, work)
       await settle()
       await snooze(observed, work, { seconds: 0 })
     } catch (error) {
       await settle()
-      await conclude(error, request, work, { ...turn, attemptsLeft: 0 })
+      await conclude(error, request, work, { signal, attemptsLeft: 0 })
     }
   })
   return null
@@ -177,7 +179,7 @@ async function conclude(error: unknown, request: WorkingRequest, work: Work, tur
     work.log.info({ event: 'fenced', request_id: request.id, message: error.message })
     return
   }
-  if (turn.signal.aborted || work.slowFetches.closing.aborted) return snooze(request, work, { seconds: 0 })
+  if (turn.signal.aborted) return snooze(request, work, { seconds: 0 })
   if (error instanceof OriginBusyError) return standInLine(error, request, work)
   if (error instanceof AssessorBusy) return awaitModel(error, request, work)
   const mayFail = request.state === 'accepted' || request.state === 'observed' || request.state === 'assessed'

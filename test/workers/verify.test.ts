@@ -91,8 +91,8 @@ t.test('a fault of ours is left to the queue, and ends the request at the last a
   await turn(front, work, { attemptsLeft: 0 })
   t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
   const answer = await front.ask({ key })
-  t.equal(answer.status, 422)
-  t.notMatch(await answer.text(), /a fault/, 'which fault is nobody’s business')
+  t.equal(answer.status, 402, 'the same call may be paid anew')
+  t.notMatch(await answer.text(), /a fault/, 'callers do not learn which fault it was')
 })
 
 t.test('a request that is gone, unpaid for or done is no work', async (t) => {
