@@ -5,6 +5,7 @@ import { x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { billingCommands } from './billing/commands.ts'
 import { type Config, ConfigError, describeConfig, readConfig } from './config.ts'
+import { renderConfigurationPage } from './configuration-page.ts'
 import { findOpenDatabase } from './db/embedded.ts'
 import { listMigrations, migrate } from './db/migrate.ts'
 import { type Database, openDatabase, transact } from './db/pool.ts'
@@ -41,10 +42,17 @@ const commands: Record<string, Command> = {
     },
   },
   config: {
-    about: 'Print every variable with the value in force; secrets are masked.',
+    about: 'Print every variable with its value; secrets are masked.',
     async run(config) {
       for (const { name, value, default: fallback, about } of describeConfig(config))
         console.log(`${name}=${value}\n    ${about}${fallback ? ` (default ${fallback})` : ''}`)
+      return 0
+    },
+  },
+  'config --markdown': {
+    about: 'Print docs/configuration.md: every variable with its default and its meaning.',
+    async run() {
+      process.stdout.write(renderConfigurationPage())
       return 0
     },
   },

@@ -1,5 +1,5 @@
 // The only reader of the environment. Every variable is declared once here: what it means, its default, whether it is a
-// secret. The README's table and `cli config` are made from this list, so neither can drift from it.
+// secret. docs/configuration.md and `cli config` are made from this list, so neither can drift from it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
@@ -34,7 +34,7 @@ function checkWitnesses(text: string, context: z.RefinementCtx) {
   }
 }
 
-interface Variable {
+export interface Variable {
   schema: z.ZodType
   default?: string
   about: string
@@ -49,7 +49,11 @@ export const variables = {
     about:
       'Public address, for links and payment resources. Testnet and mainnet require one with https. Unset: where it listens',
   },
-  DATA_DIR: { schema: z.string().min(1), default: '.data', about: 'Folder of the embedded database and the made seed' },
+  DATA_DIR: {
+    schema: z.string().min(1),
+    default: '.data',
+    about: 'Folder of the embedded database and generated seed',
+  },
   DATABASE_URL: {
     schema: z.url({ protocol: /^postgres(ql)?$/ }),
     about: 'Postgres 14 or newer; unset: embedded Postgres (npm start and demo only)',
@@ -63,7 +67,7 @@ export const variables = {
   PAYMENT_MODE: {
     schema: z.enum(['offline', 'testnet', 'mainnet']),
     default: 'offline',
-    about: 'offline checks real signatures and moves nothing',
+    about: 'offline: payment signatures are checked, no money moves. testnet: test money moves. mainnet: USDC moves',
   },
   FACILITATOR_URL: {
     schema: url,
@@ -76,10 +80,10 @@ export const variables = {
   EVM_RPC_URL: {
     schema: url,
     about:
-      'JSON-RPC of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is believed, and a public one is asked in doubt',
+      'JSON-RPC node of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is believed, and a public node is asked in doubt',
     secret: true,
   },
-  SOLANA_RPC_URL: { schema: url, about: 'The same of Solana', secret: true },
+  SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC node of Solana, used like EVM_RPC_URL', secret: true },
   ASSESSMENT: {
     schema: z.enum(['auto', 'literal', 'semantic']),
     default: 'auto',
@@ -106,12 +110,12 @@ export const variables = {
     schema: z.enum(['none', 'literal']),
     default: 'none',
     about:
-      'While the model does not answer. none: new verifications answer 503 and paid ones wait; literal: it assesses',
+      'While the model does not answer. none: new verifications answer 503 and paid ones wait. literal: claims are assessed without a model',
   },
   ASSESSMENT_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
     default: '8',
-    about: 'Questions one worker process has under way at the model at once',
+    about: 'Questions that one worker process asks the model at the same time',
   },
   ASSESSMENT_TIMEOUT_SECONDS: {
     schema: z.coerce.number().min(0.05).max(110),
@@ -138,10 +142,10 @@ export const variables = {
   },
   STRIPE_PRICE_DEV: {
     schema: priceIds,
-    about: 'Stripe price of the dev tier; after a comma, prices that are sold no more and still count',
+    about: 'Stripe price of the dev tier. After a comma: earlier prices, whose subscribers keep the tier',
   },
-  STRIPE_PRICE_PRO: { schema: priceIds, about: 'The same of the pro tier' },
-  STRIPE_API_BASE: { schema: origin, about: 'Another address of the Stripe API' },
+  STRIPE_PRICE_PRO: { schema: priceIds, about: 'Stripe price of the pro tier, written like STRIPE_PRICE_DEV' },
+  STRIPE_API_BASE: { schema: origin, about: 'Address of the Stripe API. Unset: the one of Stripe' },
   WITNESSES: {
     schema: z.string().superRefine(checkWitnesses),
     about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
@@ -154,12 +158,12 @@ export const variables = {
   WORKER_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
     default: '32',
-    about: 'Verifications one worker process has under way at once',
+    about: 'Verifications that one worker process works on at the same time',
   },
   WORKER_FETCHES: {
     schema: z.coerce.number().int().min(0).max(4096),
     default: '256',
-    about: 'Slow fetches one worker process holds beside them',
+    about: 'Slow fetches that one worker process keeps open besides those verifications',
   },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
@@ -177,7 +181,7 @@ export const variables = {
   RATE_LIMIT_PER_MINUTE: {
     schema: count,
     about:
-      'Calls per address and minute that show no valid API key or recovery token; 0: no limit per address. Unset: 600, in offline mode 0',
+      'Calls per minute of one address, calls with a valid API key or recovery token not counted. 0: no limit. Unset: 600, in offline mode 0',
   },
   MAX_IN_FLIGHT_PER_PAYER: {
     schema: count.max(PUBLIC_LIMITS.most_in_flight_per_payer),
@@ -186,12 +190,12 @@ export const variables = {
       'Verifications a new payer may have in flight; one more with each settlement, one less with each that ends ' +
       'uncharged. 0: no limit per payer',
   },
-  TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxy hops in front whose X-Forwarded-For counts' },
+  TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxies in front whose X-Forwarded-For is believed' },
   FIXTURE_HOSTS: {
     schema: z.string().regex(/^[^=,\s]+=[^=,\s]+:\d+(,[^=,\s]+=[^=,\s]+:\d+)*$/, 'must be name=address:port,...'),
-    about: 'Named hosts reached at a given address, for tests: name=127.0.0.1:8443,... Not in mainnet mode',
+    about: 'Host names that are reached at a given address, for tests: name=127.0.0.1:8443,... Not in mainnet mode',
   },
-  FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) trusted for the fixture hosts' },
+  FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) that is trusted for FIXTURE_HOSTS' },
 } as const satisfies Record<string, Variable>
 
 export type VariableName = keyof typeof variables
@@ -335,7 +339,7 @@ function readFile(name: VariableName, path: string, problems: string[]): string 
   }
 }
 
-/** Every variable with its value in force, secrets masked; what `cli config` prints. */
+/** Every variable with its value, secrets masked; what `cli config` prints. */
 export function describeConfig(config: Config) {
   return Object.entries<Variable>(variables).map(([name, variable]) => {
     const value = config.values[name as VariableName]

@@ -1,8 +1,9 @@
-// README says what is: its file map is the tree, its configuration table the schema, its commands and paths exist.
+// README says what is: its file map is the tree, docs/configuration.md the schema, its commands and paths exist.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { readConfig, variables } from '../server/config.ts'
+import { readConfig } from '../server/config.ts'
+import { renderConfigurationPage } from '../server/configuration-page.ts'
 import { CALLER_LIMITS, LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -35,16 +36,8 @@ t.test('the map lists every source file, says what it is, and lists no other', a
   )
 })
 
-t.test('the configuration table is the schema', async (t) => {
-  const rows = [...section('configuration').matchAll(/^\| `(\w+)` \| (?:`([^`]*)`)? ?\| (.*) \|$/gm)]
-  t.same(
-    rows.map(([, name, fallback = '', about]) => ({ name, fallback, about })),
-    Object.entries(variables).map(([name, variable]) => ({
-      name,
-      fallback: 'default' in variable ? variable.default : '',
-      about: variable.about,
-    })),
-  )
+t.test('docs/configuration.md is what `cli config --markdown` prints', async (t) => {
+  t.equal(readFileSync(join(root, 'docs/configuration.md'), 'utf8'), renderConfigurationPage())
 })
 
 t.test('the tables of limits are those in force', async (t) => {
