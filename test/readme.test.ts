@@ -2,8 +2,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { CALLER_LIMITS, LIMITS, TIERS, type TierLimits } from '../server/accounts/tiers.ts'
 import { readConfig, variables } from '../server/config.ts'
-import { CALLER_LIMITS, LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
 
 const root = join(import.meta.dirname, '..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')

@@ -6,10 +6,11 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
+import { type Assessment, assessment as assessmentShape } from '../server/interface/assessment.ts'
+import type { Observation } from '../server/interface/observation.ts'
+import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/interface/result.ts'
 import { jobKeyOf } from '../server/verification/admission.ts'
-import { type Assessment, assessment as assessmentShape } from '../server/verification/assessment.ts'
 import { completeRequest } from '../server/verification/completion.ts'
-import type { Observation } from '../server/verification/observation.ts'
 import {
   claimRequest,
   Fenced,
@@ -18,7 +19,8 @@ import {
   type StoredObservation,
   type WorkingRequest,
 } from '../server/verification/request.ts'
-import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/verification/result.ts'
+import { intend, PERSIST_SECONDS, settle } from '../server/verification/settlement.ts'
+import { inSeconds, snooze } from '../server/verification/snooze.ts'
 import { advance } from '../server/verification/steps.ts'
 import { AssessorBusy } from './assessment/circuit.ts'
 import { judgePage } from './assessment/page-quality.ts'
@@ -26,8 +28,6 @@ import { gatedProcedure } from './assessment/procedure.ts'
 import type { Work } from './context.ts'
 import { observeSource } from './retrieval/observation.ts'
 import { describeAsked, OriginBusyError } from './retrieval/origins.ts'
-import { intend, PERSIST_SECONDS, settle } from './settlement.ts'
-import { inSeconds, snooze } from './snooze.ts'
 
 export interface AssessmentTask {
   claim: string

@@ -1,7 +1,7 @@
 // From the wish for a tier to the page on which it is paid for. Two things must hold whatever fails and whoever asks at the
 // same time: an account never has two checkouts that can be paid, and never a checkout beside a subscription that bills.
 import { z } from 'zod'
-import { TIERS, type Tier } from '../control/tiers.ts'
+import { TIERS, type Tier } from '../accounts/tiers.ts'
 import { type Database, nothing, sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type Customer, findCustomerOf, keepCustomer } from './customers.ts'

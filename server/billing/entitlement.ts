@@ -1,6 +1,6 @@
 // What a subscription is good for. Decided from what the provider says of it now and from nothing else, so the order in
 // which news arrives does not matter.
-import { TIERS, type Tier } from '../control/tiers.ts'
+import { TIERS, type Tier } from '../accounts/tiers.ts'
 import type { Seen } from './provider.ts'
 
 /** How long a tier outlives a payment that fails, in milliseconds: as long as Stripe's retries last by default. */

@@ -1,6 +1,6 @@
 // What this service needs of whoever bills its subscriptions. Two keep this contract: Stripe, and the simulation that
 // stands in for it in offline mode.
-import type { Tier } from '../control/tiers.ts'
+import type { Tier } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
 import type { StripeProvider } from './stripe.ts'
 

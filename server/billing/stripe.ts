@@ -1,6 +1,6 @@
 // Subscriptions at Stripe, by its own SDK.
 import Stripe from 'stripe'
-import type { Tier } from '../control/tiers.ts'
+import type { Tier } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
 import type { Logger } from '../telemetry.ts'
 import {

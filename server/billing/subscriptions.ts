@@ -1,6 +1,6 @@
 // The record of subscriptions, and the tier that an account has by them.
 import { z } from 'zod'
-import { TIERS, type Tier } from '../control/tiers.ts'
+import { TIERS, type Tier } from '../accounts/tiers.ts'
 import { column, nothing, sql, type Tx } from '../db/pool.ts'
 import { bestTier, ENDED, isLive, tierOf } from './entitlement.ts'
 import { PROVIDERS, type ProviderName, type Seen } from './provider.ts'

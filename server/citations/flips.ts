@@ -1,9 +1,9 @@
 // Changes of a watched quote, each alerted once: the change of state, its receipt, the alert and the job that sends it are
 // one transaction. Of two checks that find the same change, the second is refused: the number of the event is taken.
 import { z } from 'zod'
+import { countAlerts } from '../alerts/daily-allowance.ts'
 import { type Alert, type AlertType, makeAlertId, sealAlert, subjectOf } from '../alerts/format.ts'
 import { hasRoom, insertAlerts } from '../alerts/outbox.ts'
-import { countAlerts } from '../control/alert-days.ts'
 import { column, type Database, sql, type Tx } from '../db/pool.ts'
 import { type Companion, Refused } from '../receipts/chain.ts'
 import { sha256 } from '../receipts/format.ts'

@@ -3,11 +3,6 @@
 import { z } from 'zod'
 import { column, nothing, sql } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
-import { type Append, type Chain, type Companion, Refused } from '../receipts/chain.ts'
-import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
-import type { Logger } from '../telemetry.ts'
-import { Fenced, type WorkingRequest } from './request.ts'
 import {
   type Attestation,
   attestation as attestationShape,
@@ -20,7 +15,12 @@ import {
   SCHEMA_VERSION,
   SOLANA_MAINNET,
   type UnsignedResult,
-} from './result.ts'
+} from '../interface/result.ts'
+import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
+import { type Append, type Chain, type Companion, Refused } from '../receipts/chain.ts'
+import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
+import type { Logger } from '../telemetry.ts'
+import { Fenced, type WorkingRequest } from './request.ts'
 
 /** Whose receipts these are. The chain is public, so it names the service's role and nobody's page. */
 const REQUESTED_BY = 'source-verification'

@@ -15,11 +15,11 @@
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
+import { assessment } from '../interface/assessment.ts'
+import { observation } from '../interface/observation.ts'
+import { verificationInput } from '../interface/result.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
-import { assessment } from './assessment.ts'
-import { observation } from './observation.ts'
 import { lowerPayer } from './payers.ts'
-import { verificationInput } from './result.ts'
 
 export const states = [
   'quoted',

@@ -3,8 +3,8 @@
 import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, sql } from '../db/pool.ts'
+import type { assessment } from '../interface/assessment.ts'
 import type { SettlementIntent, settlement } from '../payments/x402.ts'
-import type { assessment } from './assessment.ts'
 import { raisePayers } from './payers.ts'
 import {
   Fenced,

@@ -1,10 +1,10 @@
 // The model's server in trouble: what is tried again, what is handed back, what is final, and what is spared.
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
+import { openThreads } from '../../server/threads/pool.ts'
 import { AssessorBusy, buildCircuit } from '../../workers/assessment/circuit.ts'
 import { literalAssessor } from '../../workers/assessment/literal.ts'
-import { buildTurnstile } from '../../workers/assessment/turnstile.ts'
-import { openThreads } from '../../workers/threads.ts'
+import { buildTurnstile } from '../../workers/assessment/semaphore.ts'
 import { type Asked, answer, message, type Reply, refuse, type Script, SILENT, verdictOn } from './messages-server.ts'
 import { observationOf, openLab } from './semantic-lab.ts'
 

@@ -2,8 +2,8 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { refuseForeign } from '../../server/http/mcp/guard.ts'
-import { openOffice } from '../control/office.ts'
+import { refuseForeign } from '../../server/mcp/guard.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { ERAS, envelope, openCaller } from './caller.ts'
 
 const office = await openOffice()

@@ -1,7 +1,7 @@
 // The queue in front of the chain's lock, without a database: a lock that is given by hand.
 import t from 'tap'
 import { BatchOverflow } from '../../server/db/batch.ts'
-import { openTurns } from '../../server/receipts/turns.ts'
+import { openTurns } from '../../server/db/lock-queue.ts'
 
 /** Turns that stop where they would wait for the lock, and where they would wait for the commit. */
 function openDesk(limits = { batch: 4, queue: 10 }) {

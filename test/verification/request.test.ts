@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase, transact } from '../../server/db/pool.ts'
+import type { Payment } from '../../server/interface/result.ts'
 import type { SettlementProof } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import {
@@ -16,7 +17,6 @@ import {
   states,
   type WorkingRequest,
 } from '../../server/verification/request.ts'
-import type { Payment } from '../../server/verification/result.ts'
 import { advance, type Step, writeSteps } from '../../server/verification/steps.ts'
 import { openTestDatabase } from '../database.ts'
 import { type Column, held, insertRow } from './rows.ts'

@@ -10,7 +10,7 @@ import { answerSchema, UnusableAnswer } from './answer.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 import { AssessorBusy, type Circuit, type Failure, type Leave, PATIENCE_MS } from './circuit.ts'
 import type { Question } from './prompt.ts'
-import { buildTurnstile } from './turnstile.ts'
+import { buildTurnstile } from './semaphore.ts'
 
 export interface Usage {
   input: number

@@ -2,9 +2,9 @@
 // model names lines by number, the quotations are cut and proved here, and the verdict is never more than what they carry.
 import { createHmac } from 'node:crypto'
 import { AppError } from '../../server/errors.ts'
+import type { Assessment } from '../../server/interface/assessment.ts'
 import type { Logger, Metrics } from '../../server/telemetry.ts'
-import type { Assessment } from '../../server/verification/assessment.ts'
-import { ThreadError, type Threads } from '../threads.ts'
+import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { AssessmentTask, Assessor } from '../verify.ts'
 import { readAnswer, UnusableAnswer } from './answer.ts'
 import type { Model, Usage } from './anthropic.ts'
