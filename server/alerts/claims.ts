@@ -40,7 +40,7 @@ const takenAlert = z.object({
   due: z.boolean(),
 })
 
-export interface Taken {
+export interface ClaimedAlert {
   /** Identifies the right to send. */
   sender: string
   webhook: z.output<typeof takenWebhook>
@@ -57,7 +57,7 @@ export interface Wanted {
 }
 
 /** The alert of the lane that is due for longest, of the webhooks without a sender; null when there is none. */
-export async function takeAlert({ db, log }: Pick<Core, 'db' | 'log'>, wanted: Wanted): Promise<Taken | null> {
+export async function takeAlert({ db, log }: Pick<Core, 'db' | 'log'>, wanted: Wanted): Promise<ClaimedAlert | null> {
   for (;;) {
     const taken = await transact(db, (tx) => takeAtOneWebhook(tx, wanted, log))
     if (taken === 'moved') wanted.moved()
@@ -69,7 +69,11 @@ export async function takeAlert({ db, log }: Pick<Core, 'db' | 'log'>, wanted: W
  * `not due`: the alert that was found waits behind another one of its webhook, and has been parked. `moved`: its lane was
  * that of an earlier time, and has been corrected.
  */
-async function takeAtOneWebhook(tx: Tx, wanted: Wanted, log: Logger): Promise<Taken | null | 'not due' | 'moved'> {
+async function takeAtOneWebhook(
+  tx: Tx,
+  wanted: Wanted,
+  log: Logger,
+): Promise<ClaimedAlert | null | 'not due' | 'moved'> {
   const webhook = await lockWebhook(tx, wanted)
   if (!webhook) return null
   if (webhook.lane !== wanted.lane) {
@@ -101,7 +105,7 @@ function lockWebhook(tx: Tx, { lane, accounts, domains }: Wanted) {
     for no key update of w skip locked`)
 }
 
-async function moveToLane(tx: Tx, { id, lane }: Taken['webhook']) {
+async function moveToLane(tx: Tx, { id, lane }: ClaimedAlert['webhook']) {
   await tx.query(sql.prepared('move_alerts_to_lane', nothing)`
     update alerts set lane = ${lane} where webhook_id = ${id} and next_attempt_at is not null`)
 }
@@ -142,17 +146,17 @@ export type Verdict =
   | { outcome: 'unwanted' }
 
 /** The right to send belongs to another courier by now. */
-export class OvertakenError extends Error {
-  override name = 'OvertakenError'
+export class LeaseLostError extends Error {
+  override name = 'LeaseLostError'
 }
 
 /**
- * Records the attempt and its consequence and gives back the right to send, in one transaction. Throws OvertakenError.
+ * Records the attempt and its consequence and gives back the right to send, in one transaction. Throws LeaseLostError.
  * @param slow whether the attempt failed or took long
  */
 export function settleAttempt(
   { db, log }: Pick<Core, 'db' | 'log'>,
-  taken: Taken,
+  taken: ClaimedAlert,
   attempt: Attempt,
   { verdict, slow }: { verdict: Verdict; slow: boolean },
 ): Promise<void> {
@@ -170,7 +174,7 @@ function isDisabling(verdict: Verdict): boolean {
   return verdict.outcome === 'unwanted' || (verdict.outcome === 'delivered' && verdict.disable)
 }
 
-async function releaseWebhook(tx: Tx, { webhook, sender, alert }: Taken, verdict: Verdict, slow: boolean) {
+async function releaseWebhook(tx: Tx, { webhook, sender, alert }: ClaimedAlert, verdict: Verdict, slow: boolean) {
   const givenUp = verdict.outcome === 'given up' && alert.pending
   const { rowCount } = await tx.query(sql.prepared('release_webhook', nothing)`
     update webhooks set sender = null, sending_until = null, tried = true, slow = ${slow},
@@ -179,13 +183,13 @@ async function releaseWebhook(tx: Tx, { webhook, sender, alert }: Taken, verdict
                    when ${givenUp} then 'failing'
                    else state end
     where id = ${webhook.id} and sender = ${sender}`)
-  if (rowCount === 0) throw new OvertakenError(`another courier sends at webhook ${webhook.id}`)
+  if (rowCount === 0) throw new LeaseLostError(`another courier sends at webhook ${webhook.id}`)
 }
 
 /** Attempts kept of one alert: it can be sent again without end, by redelivery. */
 export const MAX_ATTEMPTS_KEPT = 50
 
-async function insertAttempt(tx: Tx, { alert }: Taken, { atMs, ms, status, error }: Attempt) {
+async function insertAttempt(tx: Tx, { alert }: ClaimedAlert, { atMs, ms, status, error }: Attempt) {
   await tx.query(sql.prepared('insert_alert_attempt', nothing)`
     insert into alert_attempts (alert_id, attempt, at, ms, status, error)
     values (${alert.id}, ${alert.attempts + 1}, to_timestamp(${atMs} / 1000.0::float8), ${ms}, ${status}, ${error})`)
@@ -195,7 +199,7 @@ async function insertAttempt(tx: Tx, { alert }: Taken, { atMs, ms, status, error
 }
 
 /** A settled alert that is sent once more is tried once, and its state changes only if it is delivered. */
-async function moveAlert(tx: Tx, { alert }: Taken, verdict: Verdict) {
+async function moveAlert(tx: Tx, { alert }: ClaimedAlert, verdict: Verdict) {
   const retry = verdict.outcome === 'retry' ? verdict.seconds : null
   const state = alert.pending || verdict.outcome === 'delivered' ? STATE_AFTER[verdict.outcome] : null
   await tx.query(sql.prepared('move_alert', nothing)`

@@ -6,7 +6,7 @@
 import { setInterval as every } from 'node:timers/promises'
 import type { Work } from '../../workers/context.ts'
 import type { Logger } from '../telemetry.ts'
-import { type Taken, takeAlert } from './claims.ts'
+import { type ClaimedAlert, takeAlert } from './claims.ts'
 import { deliver } from './delivery.ts'
 import type { Lane } from './lanes.ts'
 
@@ -42,7 +42,7 @@ export type Bounds = typeof BOUNDS
 const BEHIND_MS = 60_000
 
 interface Send {
-  taken: Taken
+  taken: ClaimedAlert
   /** Under way for longer than `slowMs`. */
   overdue: boolean
   done: Promise<void>
@@ -77,7 +77,7 @@ export function openCourier(work: Work, bounds: Bounds = BOUNDS): Courier {
   }
 
   /** Accounts with nothing under way that were not served among the unproved lately go before the others. */
-  async function takeOf(lane: Lane): Promise<Taken | null> {
+  async function takeOf(lane: Lane): Promise<ClaimedAlert | null> {
     const accounts = full(lane, 'account_id', bounds.account)
     const domains = full(lane, 'domain', bounds.domain)
     const others = [...behind.keys(), ...[...sends.values()].map(({ taken }) => taken.webhook.account_id)]
@@ -101,7 +101,7 @@ export function openCourier(work: Work, bounds: Bounds = BOUNDS): Courier {
     }
   }
 
-  function start(taken: Taken) {
+  function start(taken: ClaimedAlert) {
     const send: Send = { taken, overdue: false, done: Promise.resolve() }
     const timer = setTimeout(() => {
       send.overdue = true

@@ -2,7 +2,7 @@
 
 import type { Work } from '../../workers/context.ts'
 import { AppError } from '../errors.ts'
-import { type Attempt, OvertakenError, settleAttempt, type Taken, type Verdict } from './claims.ts'
+import { type Attempt, type ClaimedAlert, LeaseLostError, settleAttempt, type Verdict } from './claims.ts'
 import { signedHeaders } from './format.ts'
 import { type Answer, FIRST_TIMEOUT_MS, type Message, postAlert, TIMEOUT_MS } from './post.ts'
 import { judge } from './schedule.ts'
@@ -12,7 +12,7 @@ import { webhookSecret } from './webhooks.ts'
  * Sends a claimed alert and settles it. Never throws: what cannot be settled is claimed again when the lease has run out.
  * @param overdue whether it has taken long by now
  */
-export async function deliver(taken: Taken, work: Work, overdue: () => boolean): Promise<void> {
+export async function deliver(taken: ClaimedAlert, work: Work, overdue: () => boolean): Promise<void> {
   try {
     const { answer, attempt } = await send(taken, work)
     const verdict = judge(taken.alert, answer)
@@ -21,12 +21,12 @@ export async function deliver(taken: Taken, work: Work, overdue: () => boolean):
     report(work, taken, attempt, verdict)
   } catch (error) {
     const { alert, webhook } = taken
-    const event = error instanceof OvertakenError ? 'alert_overtaken' : 'alert_unsettled'
+    const event = error instanceof LeaseLostError ? 'alert_overtaken' : 'alert_unsettled'
     work.log.warn({ event, alert_id: alert.id, webhook_id: webhook.id, err: error })
   }
 }
 
-async function send(taken: Taken, work: Work): Promise<{ answer: Answer | null; attempt: Attempt }> {
+async function send(taken: ClaimedAlert, work: Work): Promise<{ answer: Answer | null; attempt: Attempt }> {
   const atMs = work.now()
   const began = performance.now()
   const { answer, error } = await post(taken, work, atMs)
@@ -34,7 +34,11 @@ async function send(taken: Taken, work: Work): Promise<{ answer: Answer | null; 
   return { answer, attempt: { atMs, ms, status: answer?.status ?? null, error } }
 }
 
-async function post(taken: Taken, work: Work, atMs: number): Promise<{ answer: Answer | null; error: string | null }> {
+async function post(
+  taken: ClaimedAlert,
+  work: Work,
+  atMs: number,
+): Promise<{ answer: Answer | null; error: string | null }> {
   try {
     const timeoutMs = taken.webhook.lane === 'untried' ? FIRST_TIMEOUT_MS : TIMEOUT_MS
     const answer = await postAlert(write(taken, work, atMs), work.outbound, timeoutMs)
@@ -47,7 +51,7 @@ async function post(taken: Taken, work: Work, atMs: number): Promise<{ answer: A
 }
 
 /** Id and bytes are the same at each attempt; timestamp and signatures are of this attempt. */
-function write({ webhook, alert }: Taken, { config, keys, secrets }: Work, atMs: number): Message {
+function write({ webhook, alert }: ClaimedAlert, { config, keys, secrets }: Work, atMs: number): Message {
   const body = Buffer.from(alert.body)
   const versions = Array.from({ length: webhook.old_secrets + 1 }, (_, back) => webhook.secret_version - back)
   const signers = {
@@ -68,7 +72,7 @@ function describe({ status }: Answer): string | null {
   return `The receiver answered with status ${status}.`
 }
 
-function report({ log, metrics }: Work, { alert, webhook }: Taken, attempt: Attempt, verdict: Verdict) {
+function report({ log, metrics }: Work, { alert, webhook }: ClaimedAlert, attempt: Attempt, verdict: Verdict) {
   metrics.alertAttempts.inc({ outcome: LABELS[verdict.outcome] })
   const about = { alert_id: alert.id, webhook_id: webhook.id, type: alert.type, attempt: alert.attempts + 1 }
   const { ms, status, error } = attempt

@@ -9,7 +9,7 @@ import { isChangeable } from './entitlement.ts'
 import {
   type BilledAccount,
   type Checkout,
-  CustomerGone,
+  CustomerGoneError,
   type PaidTier,
   type Provider,
   ProviderError,
@@ -114,10 +114,10 @@ async function withCustomer<T>(
     const { change, subscriptions, gone } = await synchronize(buyer.billing, buyer.provider, customer)
     if (change) buyer.onChange(change)
     try {
-      if (gone) throw new CustomerGone(`${customer.customer_id} was deleted at ${buyer.provider.name}`)
+      if (gone) throw new CustomerGoneError(`${customer.customer_id} was deleted at ${buyer.provider.name}`)
       return await work(customer, pickStanding(subscriptions, buyer.billing.now()))
     } catch (error) {
-      if (!(error instanceof CustomerGone)) throw error
+      if (!(error instanceof CustomerGoneError)) throw error
       if (replaced > 0)
         throw new ProviderError('The provider does not know its own customer.', { uncertain: false, cause: error })
       await forgetCustomer(buyer.billing.db, customer.customer_id)

@@ -3,7 +3,7 @@
 // came meanwhile goes along.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Batcher, BatchOverflow } from './batch.ts'
+import { type Batcher, BatchOverflowError } from './batch.ts'
 
 interface Waiting<Item, Outcome> {
   item: Item
@@ -14,7 +14,7 @@ interface Waiting<Item, Outcome> {
 /**
  * @param write gets the lock, takes the items, and answers one outcome for each. Called again while a call before it is
  *   still writing, but never before that has taken its items.
- * @param limits `batch`: most items of one turn; `queue`: most items held before `add` rejects with BatchOverflow.
+ * @param limits `batch`: most items of one turn; `queue`: most items held before `add` rejects with BatchOverflowError.
  */
 export function openTurns<Item, Outcome>(
   write: (take: () => Item[]) => Promise<readonly Outcome[]>,
@@ -63,7 +63,7 @@ export function openTurns<Item, Outcome>(
 
   return {
     add(item) {
-      if (waiting.length + taken >= limits.queue) return Promise.reject(new BatchOverflow('too much is waiting'))
+      if (waiting.length + taken >= limits.queue) return Promise.reject(new BatchOverflowError('too much is waiting'))
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject })
         beginNext()

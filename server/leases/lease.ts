@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type Companion, Refused } from '../receipts/chain.ts'
+import { type Participant, Refused } from '../receipts/chain.ts'
 import { addToDay, takeFromDay } from '../receipts/days.ts'
 import type { HeldKeys } from '../receipts/signer.ts'
 import { type Lease, leaseId, type Revocation, type Sealed } from './format.ts'
@@ -38,7 +38,7 @@ interface Standing {
   nowMs: number
 }
 
-export const leaseActs: Companion<LeaseAct, LeaseRefusal> = {
+export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
   async admit(tx, acts) {
     const nowMs = Math.max(...acts.map((act) => act.atMs))
     // Counted before they are judged, which saves the usual case a statement; what is refused is taken back.

@@ -10,7 +10,7 @@ import { openEras, type ProtocolHeaders } from './eras.ts'
 import { offeredFeatures } from './features.ts'
 import { refuseForeign } from './guard.ts'
 import { openKeptAnswers, questionOf } from './response-cache.ts'
-import { CODES, errorText, idOf, Refusal, refusalOf } from './rpc.ts'
+import { CODES, errorText, idOf, RpcError, refusalOf } from './rpc.ts'
 import type { Exchange, Feature } from './server.ts'
 
 const PATH = '/mcp'
@@ -41,7 +41,7 @@ export async function mountMcp(app: FastifyInstance, api: Api, features: readonl
       url: PATH,
       config: { operation: 'mcp' },
       handler: async () => {
-        throw new Refusal(405, CODES.server, 'Only POST is answered here.', { headers: { allow: 'POST' } })
+        throw new RpcError(405, CODES.server, 'Only POST is answered here.', { headers: { allow: 'POST' } })
       },
     })
     scope.post(PATH, { bodyLimit: BODY_LIMIT, config: { operation: 'mcp' } }, async (request, reply) => {
@@ -69,7 +69,7 @@ function reportRefused(error: Error, { log }: Api) {
   else log.warn({ event: 'mcp_error', about })
 }
 
-function refuse(refusal: Refusal, request: FastifyRequest, reply: FastifyReply) {
+function refuse(refusal: RpcError, request: FastifyRequest, reply: FastifyReply) {
   if (refusal.status >= 500) request.log.error({ event: 'request_failed', operation: 'mcp', err: refusal.cause })
   return reply
     .code(refusal.status)
@@ -86,7 +86,7 @@ function acceptJsonOnly(scope: FastifyInstance) {
     try {
       done(null, JSON.parse(utf8.decode(body as Buffer)))
     } catch (error) {
-      done(new Refusal(400, CODES.parse, 'The body is not JSON in UTF-8.', { cause: error }))
+      done(new RpcError(400, CODES.parse, 'The body is not JSON in UTF-8.', { cause: error }))
     }
   })
 }
@@ -95,7 +95,7 @@ function acceptJsonOnly(scope: FastifyInstance) {
 function requireJsonWelcome({ headers }: FastifyRequest) {
   const { accept = '*/*' } = headers
   if (!/application\/(json|\*)|\*\/\*/i.test(accept))
-    throw new Refusal(406, CODES.server, `Accept must allow ${JSON_TYPE}.`)
+    throw new RpcError(406, CODES.server, `Accept must allow ${JSON_TYPE}.`)
 }
 
 function protocolHeadersOf({ headers }: FastifyRequest): ProtocolHeaders {

@@ -9,7 +9,7 @@ import {
   SdkError,
   SdkErrorCode,
 } from '@modelcontextprotocol/server'
-import { CODES, Refusal } from './rpc.ts'
+import { CODES, RpcError } from './rpc.ts'
 import { buildServer, type Exchange, type Feature, VERSIONS } from './server.ts'
 
 /** What HTTP says about the message. */
@@ -48,7 +48,7 @@ export function openEras(features: readonly Feature[], report: (error: Error) =>
     }
     // Nothing here ever changes while somebody listens; the SDK would hold the stream open all the same.
     if (route.kind === 'modern' && route.message.method === 'subscriptions/listen')
-      throw new Refusal(404, CODES.methodNotFound, 'Method not found')
+      throw new RpcError(404, CODES.methodNotFound, 'Method not found')
     const request = asWebRequest(headers, exchange)
     exchanges.set(request, exchange)
     return modern.fetch(request, { parsedBody: message })
@@ -76,9 +76,9 @@ const GONE = () => new Response(null, { status: 499 })
 
 function refuseLegacy({ reason }: InboundLegacyRoute, { version }: ProtocolHeaders) {
   if (reason === 'batch')
-    throw new Refusal(400, CODES.invalidRequest, 'Batches are not taken: send one message per request.')
+    throw new RpcError(400, CODES.invalidRequest, 'Batches are not taken: send one message per request.')
   if (version !== undefined && reason !== 'initialize' && !VERSIONS.includes(version.trim()))
-    throw new Refusal(400, CODES.server, 'This protocol version is not supported.', { data: { supported: VERSIONS } })
+    throw new RpcError(400, CODES.server, 'This protocol version is not supported.', { data: { supported: VERSIONS } })
 }
 
 /** The SDK reads these headers and the signal, and never the address or the body. */

@@ -2,19 +2,19 @@
 // sends that name as Host, and a page of another site its Origin; programs send no Origin.
 import { isIP } from 'node:net'
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from '@modelcontextprotocol/server'
-import { CODES, Refusal } from './rpc.ts'
+import { CODES, RpcError } from './rpc.ts'
 
 const LOCAL = localhostAllowedHostnames()
 
-/** Throws a Refusal (403). @param baseUrl where callers find us */
+/** Throws a RpcError (403). @param baseUrl where callers find us */
 export function refuseForeign(headers: { host?: string; origin?: string }, baseUrl: string): void {
   const ours = [...LOCAL, new URL(baseUrl).hostname]
   const host = validateHostHeader(headers.host, ours)
   // An address is not a name, so none can have been made to point here.
   if (!host.ok && !isAddress(host.hostname))
-    throw new Refusal(403, CODES.server, 'This is not the name of this service.')
+    throw new RpcError(403, CODES.server, 'This is not the name of this service.')
   if (headers.origin !== undefined && !validateOriginHeader(headers.origin, [...ours, host.hostname ?? '']).ok)
-    throw new Refusal(403, CODES.server, 'Pages of this origin may not use this endpoint.')
+    throw new RpcError(403, CODES.server, 'Pages of this origin may not use this endpoint.')
 }
 
 function isAddress(hostname = ''): boolean {

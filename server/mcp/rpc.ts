@@ -4,8 +4,8 @@ import { AppError, publicError } from '../errors.ts'
 export type RequestId = string | number | null
 
 /** A request that is not taken, with the HTTP status it gets. Its message is for the caller. */
-export class Refusal extends Error {
-  override name = 'Refusal'
+export class RpcError extends Error {
+  override name = 'RpcError'
   readonly status: number
   readonly code: number
   readonly data?: unknown
@@ -34,25 +34,25 @@ export const CODES = {
 } as const
 
 /** What may be said of anything thrown before a message is understood. Faults of ours are a 500 that says nothing. */
-export function refusalOf(error: unknown): Refusal {
-  if (error instanceof Refusal) return error
+export function refusalOf(error: unknown): RpcError {
+  if (error instanceof RpcError) return error
   if (error instanceof AppError) {
     const { status, headers, error: body } = publicError(error)
-    return new Refusal(status, CODES.server, body.message, { data: { error: body }, headers: { ...headers } })
+    return new RpcError(status, CODES.server, body.message, { data: { error: body }, headers: { ...headers } })
   }
   switch ((error as { code?: unknown }).code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new Refusal(415, CODES.server, 'Content-Type must be application/json.')
+      return new RpcError(415, CODES.server, 'Content-Type must be application/json.')
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new Refusal(413, CODES.server, 'The request body is too large.')
+      return new RpcError(413, CODES.server, 'The request body is too large.')
   }
   const status = (error as { statusCode?: unknown }).statusCode
   if (typeof status === 'number' && status >= 400 && status < 500)
-    return new Refusal(400, CODES.invalidRequest, 'The request cannot be read.')
-  return new Refusal(500, CODES.internal, 'Something went wrong here. Try again.', { cause: error })
+    return new RpcError(400, CODES.invalidRequest, 'The request cannot be read.')
+  return new RpcError(500, CODES.internal, 'Something went wrong here. Try again.', { cause: error })
 }
 
-export function errorText(refusal: Refusal, id: RequestId = null): string {
+export function errorText(refusal: RpcError, id: RequestId = null): string {
   const { code, message, data } = refusal
   return JSON.stringify({ jsonrpc: '2.0', error: { code, message, ...(data !== undefined && { data }) }, id })
 }

@@ -17,7 +17,7 @@ import type { Signer } from './signer.ts'
 import { openSigning, type Sign } from './signing.ts'
 import { type Growth, hashesOf, inclusionRanges } from './tree.ts'
 
-export { type Append, type Companion, Refused } from './companions.ts'
+export { type Append, type Participant, Refused } from './companions.ts'
 export { findHead, type Head } from './head.ts'
 
 /** A durable receipt, and the head that covers it. */
@@ -40,7 +40,7 @@ export interface Chain extends AsyncDisposable {
   readonly origin: string
   /**
    * Resolves once the receipt is durable and covered by a signed head, or when its companion refused it.
-   * Throws BatchOverflow when too many are waiting, and the database's error when the batch did not happen.
+   * Throws BatchOverflowError when too many are waiting, and the database's error when the batch did not happen.
    */
   append<Item, Refusal>(entry: Append<Item, Refusal>): Promise<Appended | Refused<Refusal>>
 }

@@ -7,7 +7,7 @@ import { enqueue, forgetExhaustedJobs } from '../db/jobs.ts'
 import { sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { jobOf } from './admission.ts'
-import { claimRequest, Fenced, failRequest, requestErrorOf, states } from './request.ts'
+import { claimRequest, failRequest, requestErrorOf, StaleAttemptError, states } from './request.ts'
 
 const stranded = z.object({
   id: z.string(),
@@ -57,6 +57,6 @@ async function failStranded(work: Work, id: string) {
     await transact(work.db, (tx) => failRequest(tx, request, error, work.config.maxInFlightPerPayer))
     await work.announcements.add(id)
   } catch (refusal) {
-    if (!(refusal instanceof Fenced)) throw refusal
+    if (!(refusal instanceof StaleAttemptError)) throw refusal
   }
 }

@@ -11,7 +11,7 @@ import { insertAlerts, requireRoom } from '../alerts/outbox.ts'
 import type { Core } from '../context.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type Appended, type Chain, type Companion, Refused } from '../receipts/chain.ts'
+import { type Appended, type Chain, type Participant, Refused } from '../receipts/chain.ts'
 import { findStandings, lockStandings, type Standing, standingColumns, standingRow } from './snapshot.ts'
 import { alertAt } from './watchdog.ts'
 
@@ -150,7 +150,7 @@ const MAX_ATTEMPTS = 5
 
 /**
  * Makes a test alert, like every other. Null when there is no such watchdog. Throws AppError `rate_limited` while too many
- * alerts wait for this receiver, `daily_limit` when the account has none left today, and BatchOverflow like the chain.
+ * alerts wait for this receiver, `daily_limit` when the account has none left today, and BatchOverflowError like the chain.
  */
 export async function tellTest({ db, chain }: Pick<Core, 'db' | 'chain'>, accountId: string, name: string) {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
@@ -168,7 +168,7 @@ export async function tellTest({ db, chain }: Pick<Core, 'db' | 'chain'>, accoun
   })
 }
 
-const watchdogAlerts: Companion<Telling, TellRefusal> = {
+const watchdogAlerts: Participant<Telling, TellRefusal> = {
   async admit(tx, items) {
     const standing = new Map(
       (

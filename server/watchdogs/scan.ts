@@ -5,7 +5,7 @@ import { setInterval as every } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Work } from '../../workers/context.ts'
 import { hasRoom } from '../alerts/outbox.ts'
-import { BatchOverflow } from '../db/batch.ts'
+import { BatchOverflowError } from '../db/batch.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import { Refused } from '../receipts/chain.ts'
 import { dueAlert, type Telling, tell, waitForNextDay } from './alerts.ts'
@@ -221,7 +221,7 @@ async function tellOneByOne(tools: Tools, tellings: Telling[]): Promise<number> 
       running = 0
     } catch (error) {
       // Full queue or repeated failures: the fault is not this watchdog's, so stop.
-      if (error instanceof BatchOverflow || ++running === MAX_FAILURES_RUNNING) throw error
+      if (error instanceof BatchOverflowError || ++running === MAX_FAILURES_RUNNING) throw error
       await putOff(tools, telling.seen.id, error)
     }
   }

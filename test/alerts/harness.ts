@@ -6,7 +6,7 @@ import { type Alert, type AlertType, makeAlertId, sealAlert, subjectOf } from '.
 import { insertAlerts, type NewAlert } from '../../server/alerts/outbox.ts'
 import { insertWebhook, webhookSecret } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
-import type { Companion } from '../../server/receipts/chain.ts'
+import type { Participant } from '../../server/receipts/chain.ts'
 import { openWork, type Work } from '../../workers/context.ts'
 import { type Front, openFront } from '../front.ts'
 import { openQueue, type Queue } from '../queue.ts'
@@ -53,7 +53,7 @@ export interface Office extends AsyncDisposable {
   webhook(hook: Hook): Promise<{ state: string; slow: boolean; tried: boolean; sender: string | null }>
 }
 
-const outboxRows: Companion<Omit<NewAlert, 'body' | 'serial'> & { alert: Alert }> = {
+const outboxRows: Participant<Omit<NewAlert, 'body' | 'serial'> & { alert: Alert }> = {
   admit: async (_tx, items) => items.map(() => null),
   write: (tx, entries) =>
     insertAlerts(

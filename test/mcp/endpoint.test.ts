@@ -207,7 +207,7 @@ t.test('the name in BASE_URL is ours', async (t) => {
     { host: 'verify.example.evil.example' },
     {},
   ])
-    t.throws(() => refuseForeign(headers, base), { name: 'Refusal' })
+    t.throws(() => refuseForeign(headers, base), { name: 'RpcError' })
 })
 
 t.test('answers carry the headers that HTTP answers carry', async (t) => {

@@ -1,7 +1,7 @@
 // The life of an outage: found by the clock or told by a heartbeat, alerted once, ended once; whatever comes in between.
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { BatchOverflow } from '../../server/db/batch.ts'
+import { BatchOverflowError } from '../../server/db/batch.ts'
 import { Refused } from '../../server/receipts/chain.ts'
 import { dueAlert, tell } from '../../server/watchdogs/alerts.ts'
 import { attend } from '../../server/watchdogs/intake-clock.ts'
@@ -29,7 +29,7 @@ async function openYard(terms?: object) {
 /** The chain refuses everything until it is let. */
 function blockChain({ api }: Kennel) {
   const { append } = api.chain
-  api.chain.append = () => Promise.reject(new BatchOverflow('full'))
+  api.chain.append = () => Promise.reject(new BatchOverflowError('full'))
   return () => {
     api.chain.append = append
   }
@@ -207,7 +207,7 @@ t.test('a heartbeat counts although the chain takes nothing; the scanner tells w
   t.equal(await state(), 'up')
   t.same(await told(), ['missed'])
   await after(11)
-  await t.rejects(scan(), BatchOverflow)
+  await t.rejects(scan(), BatchOverflowError)
   release()
   t.equal(await scanAgain(), 0, 'it is tried again in a while')
   await after(11)

@@ -1,6 +1,6 @@
 // Watchdogs over HTTP: what is asked for, what is answered, who is refused, and what happens at the same time.
 import t from 'tap'
-import { BatchOverflow } from '../../server/db/batch.ts'
+import { BatchOverflowError } from '../../server/db/batch.ts'
 import type { Account, Answer } from '../accounts/harness.ts'
 import { HOOK, openKennel } from './harness.ts'
 
@@ -242,7 +242,7 @@ t.test('more heartbeats than can be taken on get 503 and the advice to come back
   await guard(account, 'w')
   const { heartbeats } = kennel.api
   const { add } = heartbeats
-  heartbeats.add = () => Promise.reject(new BatchOverflow('full'))
+  heartbeats.add = () => Promise.reject(new BatchOverflowError('full'))
   t.teardown(() => {
     heartbeats.add = add
   })

@@ -1,12 +1,12 @@
 // How many may do something at once; the others wait in the order they came.
 
-export interface Turnstile {
+export interface Semaphore {
   /** Does `work` when there is room. Rejects with the signal's reason if that comes first; `work` is then not begun. */
   pass<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
   readonly waiting: number
 }
 
-export function buildTurnstile(places: number): Turnstile {
+export function buildSemaphore(places: number): Semaphore {
   let free = places
   const queue: (() => void)[] = []
 
