@@ -1,6 +1,6 @@
 // Accounts of the bench: so many that the load stays below the limits of each, because requests take them in turn.
 import type pg from 'pg'
-import { hashApiKey, makeApiKey } from '../server/auth.ts'
+import { hashApiKey, makeApiKey } from '../server/accounts/api-keys.ts'
 
 /** A load of tens of thousands of calls per second stays below the limits of the pro tier with these. */
 export const ACCOUNTS = 100

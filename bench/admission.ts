@@ -2,7 +2,7 @@
 // In groups, as the service does it, beside one transaction per request.
 import { createHash, randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { PUBLIC_LIMITS } from '../server/control/tiers.ts'
+import { PUBLIC_LIMITS } from '../server/accounts/tiers.ts'
 import { openDatabase } from '../server/db/pool.ts'
 import { openAdmissions } from '../server/verification/admission.ts'
 import { type Lab, openClient } from './lab.ts'

@@ -9,9 +9,9 @@ import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { readConfig } from '../server/config.ts'
 import { type Api, openApi, openCore } from '../server/context.ts'
-import { controlTools } from '../server/http/mcp/control-tools.ts'
-import type { Tool } from '../server/http/mcp/tool.ts'
-import { verifySourceTool } from '../server/http/mcp/verify-source.ts'
+import { controlTools } from '../server/mcp/control-tools.ts'
+import type { Tool } from '../server/mcp/tool.ts'
+import { verifySourceTool } from '../server/mcp/verify-source.ts'
 
 const config = readConfig()
 const core = await openCore(config, config.databaseUrl ?? '')

@@ -6,19 +6,19 @@ import { type Clock, systemClock } from './clock.ts'
 import { CountersignError } from './error.ts'
 import {
   BEFORE_ALL,
-  CutShort,
   EXPORT_MARK,
   type ExportHeader,
   exportLine,
   readHeader,
   readLine,
   readLines,
+  TruncatedExportError,
 } from './export.ts'
 import { describe, jsonFaults } from './json.ts'
 
 /** What came does not continue what came before it, or does not lead to the pinned head. */
-export class BrokenChain extends Error {
-  override name = 'BrokenChain'
+export class BrokenChainError extends Error {
+  override name = 'BrokenChainError'
 }
 
 /** A file, as far as it is needed here. */
@@ -38,7 +38,7 @@ export interface DownloadOptions {
 
 /**
  * Completes the export in a file, or begins one. Answers the head that the file is an export up to. Throws CountersignError,
- * BrokenChain for what came or what the file holds already, and a SyntaxError for a file that holds something else.
+ * BrokenChainError for what came or what the file holds already, and a SyntaxError for a file that holds something else.
  */
 export async function download(
   service: Countersign,
@@ -80,24 +80,24 @@ async function findExport(file: ExportFile): Promise<Begun | null> {
     }
   } catch (error) {
     // Text that ends in the middle of a line was cut off; anything else was never an export.
-    if (!(error instanceof CutShort)) throw error
+    if (!(error instanceof TruncatedExportError)) throw error
     const text = new TextDecoder().decode(error.rest)
     if (!begun && !EXPORT_MARK.startsWith(text.slice(0, EXPORT_MARK.length))) throw error
   }
   return begun
 }
 
-/** Pins the head of now, or the one that is given. Throws CountersignError, and BrokenChain for a chain without receipts. */
+/** Pins the head of now, or the one that is given. Throws CountersignError, and BrokenChainError for a chain without receipts. */
 export async function beginExport(service: Countersign, head?: ChainPoint): Promise<ExportHeader> {
   if (head) return { countersign_export: 1, head, checkpoint: null }
   const { serial, receipt_hash, checkpoint } = await service.chainHead()
-  if (serial === 0) throw new BrokenChain('The chain has no receipts yet.')
+  if (serial === 0) throw new BrokenChainError('The chain has no receipts yet.')
   return { countersign_export: 1, head: { serial, receipt_hash }, checkpoint }
 }
 
 /**
  * The receipts after `last` up to the head, a page at a time, and nothing that does not link. What the fields of a receipt
- * say is covered by its hash and so by the head; signatures are left to `verifyExport`. Throws BrokenChain, and CountersignError when the service does not answer several times in a row.
+ * say is covered by its hash and so by the head; signatures are left to `verifyExport`. Throws BrokenChainError, and CountersignError when the service does not answer several times in a row.
  */
 export async function* exportPages(
   service: Countersign,
@@ -111,23 +111,23 @@ export async function* exportPages(
     // Pages end at the same serials for everybody, so that a cache may have them.
     const to = Math.min(Math.ceil(from / PAGE) * PAGE, head.serial)
     const page = await persist(clock, () => service.chain(from, to))
-    if (page.length !== to - from + 1) throw new BrokenChain(`${page.length} receipts came for ${from} to ${to}.`)
+    if (page.length !== to - from + 1) throw new BrokenChainError(`${page.length} receipts came for ${from} to ${to}.`)
     for (const attestation of page) at = follow(attestation, at)
     yield page as Attestation[]
   }
   if (at.serial !== head.serial || at.receipt_hash !== head.receipt_hash)
-    throw new BrokenChain(`The chain does not lead to the pinned head, serial ${head.serial}.`)
+    throw new BrokenChainError(`The chain does not lead to the pinned head, serial ${head.serial}.`)
 }
 
 function follow(attestation: unknown, last: ChainPoint): ChainPoint {
   const fault = jsonFaults(attestation)[0]
   const wrong = fault ? describe(fault) : attestationShape(attestation, '')
-  if (wrong) throw new BrokenChain(`What comes after serial ${last.serial} is no attestation: ${wrong}.`)
+  if (wrong) throw new BrokenChainError(`What comes after serial ${last.serial} is no attestation: ${wrong}.`)
   const { serial, prev_hash, receipt_hash } = attestation as Attestation
   if (serial !== last.serial + 1 || prev_hash !== last.receipt_hash)
-    throw new BrokenChain(`Serial ${serial} does not continue serial ${last.serial}.`)
+    throw new BrokenChainError(`Serial ${serial} does not continue serial ${last.serial}.`)
   const changed = receiptHashFault(attestation as Attestation)
-  if (changed) throw new BrokenChain(`Serial ${serial}: ${changed}.`)
+  if (changed) throw new BrokenChainError(`Serial ${serial}: ${changed}.`)
   return { serial, receipt_hash }
 }
 

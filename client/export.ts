@@ -79,7 +79,7 @@ export function readLine(line: string): unknown {
 }
 
 /** The text ends in the middle of a line. */
-export class CutShort extends SyntaxError {
+export class TruncatedExportError extends SyntaxError {
   readonly rest: Uint8Array
 
   constructor(rest: Uint8Array) {
@@ -88,7 +88,7 @@ export class CutShort extends SyntaxError {
   }
 }
 
-/** Lines of UTF-8 text. Throws a SyntaxError for other bytes, and CutShort for a last line without a newline. */
+/** Lines of UTF-8 text. Throws a SyntaxError for other bytes, and TruncatedExportError for a last line without a newline. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
   let rest: Uint8Array = new Uint8Array()
   for await (const chunk of chunks) {
@@ -100,7 +100,7 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
     }
     rest = join(rest, chunk.subarray(from))
   }
-  if (rest.length > 0) throw new CutShort(rest)
+  if (rest.length > 0) throw new TruncatedExportError(rest)
 }
 
 function join(rest: Uint8Array, more: Uint8Array) {

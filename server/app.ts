@@ -13,12 +13,12 @@ import { AppError } from './errors.ts'
 import { mountBilling } from './http/billing.ts'
 import { mountCors } from './http/cors.ts'
 import { mountHealth } from './http/health.ts'
-import { mountMcp } from './http/mcp/endpoint.ts'
 import { mountOpenApi } from './http/openapi.ts'
 import { mountPages } from './http/pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
 import { mountTlog } from './http/tlog.ts'
-import { SCHEMA_VERSION } from './verification/result.ts'
+import { SCHEMA_VERSION } from './interface/result.ts'
+import { mountMcp } from './mcp/endpoint.ts'
 
 const BODY_LIMIT = 65_536
 /** Above the 5.6 kB of a full PAYMENT-SIGNATURE, far below what would hurt. */

@@ -1,4 +1,6 @@
 // Every operation there is, in the order the documentation shows them.
+
+import { createKey, getUsage, listKeysOperation, register, revokeKey } from './accounts/operations.ts'
 import { citationAlerts, watchdogAlerts } from './alerts/operations.ts'
 import { createCheckout, openBillingPortal } from './billing/operations.ts'
 import {
@@ -9,9 +11,16 @@ import {
   putCitationWatch,
   testCitationWatch,
 } from './citations/operations.ts'
-import { getSlot, getSlots, putSlot, removeSlot } from './control/journal-operations.ts'
-import { getLease, getLeases, grant, renew, revoke, verify } from './control/lease-operations.ts'
-import { createKey, getUsage, listKeysOperation, register, revokeKey } from './control/operations.ts'
+import { getSlot, getSlots, putSlot, removeSlot } from './journal/operations.ts'
+import { getLease, getLeases, grant, renew, revoke, verify } from './leases/operations.ts'
+import type { Operation } from './operation.ts'
+import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
+import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
+import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
+import { getMethodologies, getMethodology } from './verification/methodology.ts'
+import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
+import { findPayment, getPayment } from './verification/payment-status.ts'
+import { getRiskFlags } from './verification/risk-flags.ts'
 import {
   getWatchdog,
   getWatchdogs,
@@ -20,15 +29,7 @@ import {
   removeWatchdog,
   sendHeartbeat,
   testWatchdog,
-} from './control/watchdog-operations.ts'
-import type { Operation } from './operation.ts'
-import { findPayment, getPayment } from './payments/fate.ts'
-import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
-import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
-import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
-import { getMethodologies, getMethodology } from './verification/methodology.ts'
-import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
-import { getRiskFlags } from './verification/risk-flags.ts'
+} from './watchdogs/operations.ts'
 
 export const catalog: readonly Operation[] = [
   getCapabilities,

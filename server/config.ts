@@ -2,8 +2,8 @@
 // secret. docs/configuration.md and `cli config` are made from this list, so neither can drift from it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { PUBLIC_LIMITS } from './accounts/tiers.ts'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
-import { PUBLIC_LIMITS } from './control/tiers.ts'
 import { readFixtureHosts } from './outbound/url-policy.ts'
 import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
 import { readWitnesses } from './receipts/witnesses.ts'

@@ -57,7 +57,7 @@ async function checkPayments(config: Config): Promise<Finding[]> {
 }
 
 async function checkBilling(config: Config): Promise<Finding[]> {
-  const { inspectBilling } = await import('./billing/inspection.ts')
+  const { inspectBilling } = await import('./billing/startup-checks.ts')
   const found = await inspectBilling(config)
   return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
 }

@@ -1,11 +1,11 @@
 // Counting and permission: what every protocol does first, before it reads a body. A call with a valid API key is counted
 // against its account, a recovery with the right token against its request, and every other call against its address. So
 // a flood of calls or wrong keys from one address does not lock out a caller there who has a valid key.
-import { type Caller, recognise, requireScope, unauthenticated } from './auth.ts'
+import { type Caller, recognise, requireScope, unauthenticated } from './accounts/api-keys.ts'
+import type { Budget } from './accounts/rate-limit.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import type { Operation } from './operation.ts'
-import type { Budget } from './rate-limit.ts'
 import { isRecoveryToken, requestNamedBy } from './verification/recovery.ts'
 
 /** A call that was counted. */

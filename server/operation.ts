@@ -2,13 +2,13 @@
 // protocol are made from these, so none of them is written by hand, and none can forget a limit or the output check.
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
-import type { Caller, Scope } from './auth.ts'
+import type { Caller, Scope } from './accounts/api-keys.ts'
+import type { Budget } from './accounts/rate-limit.ts'
 import type { Api } from './context.ts'
-import { BatchOverflow } from './db/batch.ts'
+import { BatchOverflowError } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'
 import { type Entry, enter, permit } from './entrance.ts'
 import { AppError, type ErrorCode } from './errors.ts'
-import type { Budget } from './rate-limit.ts'
 import type { State } from './verification/request.ts'
 
 /** What a protocol adapter found beside the input: headers in HTTP, arguments and `_meta` in MCP. */
@@ -167,7 +167,7 @@ const MAX_RETRY_AFTER = 4
 
 /** For `catch`: what a full queue throws becomes AppError `capacity_exceeded`, anything else goes on as it is. */
 export function refuseOverflow(error: unknown): never {
-  if (!(error instanceof BatchOverflow)) throw error
+  if (!(error instanceof BatchOverflowError)) throw error
   throw new AppError('capacity_exceeded', 'More is waiting than can be taken on.', {
     cause: error,
     headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },

@@ -11,7 +11,7 @@ import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
 import type { Batcher } from '../server/db/batch.ts'
 import { runProcess } from '../server/process.ts'
-import { type Append, type Chain, type Companion, Refused } from '../server/receipts/chain.ts'
+import { type Append, type Chain, type Participant, Refused } from '../server/receipts/chain.ts'
 import { rescue } from '../workers/beat.ts'
 import { openWork, type Work } from '../workers/context.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'
@@ -79,7 +79,7 @@ function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string,
 }
 
 function watchChain(chain: Chain, { pass, tell }: Watch): Chain {
-  const inside = <Item, Refusal>(kind: Companion<Item, Refusal>): Companion<Item, Refusal> => ({
+  const inside = <Item, Refusal>(kind: Participant<Item, Refusal>): Participant<Item, Refusal> => ({
     async admit(tx, items) {
       await pass('head locked')
       return kind.admit(tx, items)

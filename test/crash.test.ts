@@ -1,7 +1,7 @@
 // kill -9 at every place of a verification. Whatever the moment: the caller gets its result, is charged once, and gets one
 // receipt; the chain has no gap; and nothing that was committed is done a second time.
 import t from 'tap'
-import type { CompletedResult } from '../server/verification/result.ts'
+import type { CompletedResult } from '../server/interface/result.ts'
 import { startChild } from './children.ts'
 import type { Place } from './crash-worker.ts'
 import { bodyOf, buy, checkBooks, declareDead, ONCE, openCrew, run, type Spent, spentOn } from './crew.ts'

@@ -1,7 +1,7 @@
 // Worker processes that crash, and the purchases they crash on.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import type { CompletedResult } from '../server/verification/result.ts'
+import type { CompletedResult } from '../server/interface/result.ts'
 import { type Child, startChild } from './children.ts'
 import type { Aim, Order } from './crash-worker.ts'
 import { audit, type Front, outcomeOf, readResult } from './front.ts'

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { readConfig } from '../server/config.ts'
 import { runDoctor } from '../server/doctor.ts'
-import { openOffice } from './control/office.ts'
+import { openOffice } from './accounts/harness.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
 import t from 'tap'
 import { verifyResult } from '../client/verification.ts'
-import { completedResult } from '../server/verification/result.ts'
+import { completedResult } from '../server/interface/result.ts'
 import { payingFetch, startSystem } from './system.ts'
 
 t.test('402, payment, 202, recovery, 200, replay: the same bytes each time', async (t) => {

@@ -1,7 +1,7 @@
 // Many purchases at once, on processes as they stand in production: two for the API, two workers, one database.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import type { CompletedResult } from '../server/verification/result.ts'
+import type { CompletedResult } from '../server/interface/result.ts'
 import { type Child, startChild } from './children.ts'
 import { audit, openFront, outcomeOf, readResult } from './front.ts'
 import { PAGE, payingFetch, VERIFY } from './system.ts'

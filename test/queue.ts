@@ -1,7 +1,7 @@
 // The queue worked by hand: one pass does every job that is there, as if all the time had gone by that any of them waits.
 import { Logger, runOnce } from 'graphile-worker'
+import { BOUNDS, openCourier } from '../server/alerts/delivery-loop.ts'
 import { openQueuePool } from '../server/db/queue.ts'
-import { BOUNDS, openCourier } from '../workers/alerts/courier.ts'
 import type { Work } from '../workers/context.ts'
 import { buildTasks } from '../workers/tasks.ts'
 

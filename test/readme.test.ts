@@ -2,9 +2,9 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { CALLER_LIMITS, LIMITS, TIERS, type TierLimits } from '../server/accounts/tiers.ts'
 import { readConfig } from '../server/config.ts'
 import { renderConfigurationPage } from '../server/configuration-page.ts'
-import { CALLER_LIMITS, LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
 
 const root = join(import.meta.dirname, '..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')

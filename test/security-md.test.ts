@@ -2,21 +2,27 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import {
+  CALLER_LIMITS,
+  PUBLIC_LIMITS,
+  LIMITS as TIER_LIMITS,
+  TIERS,
+  type TierLimits,
+} from '../server/accounts/tiers.ts'
 import { KEEP_DAYS } from '../server/alerts/outbox.ts'
+import { TIMEOUT_MS } from '../server/alerts/post.ts'
+import { GIVE_UP_SECONDS, MAX_RETRY_AFTER_SECONDS, SCHEDULE_SECONDS } from '../server/alerts/schedule.ts'
 import { OVERLAP_HOURS } from '../server/alerts/webhooks.ts'
 import { GRACE_MS } from '../server/billing/entitlement.ts'
 import { TOLERANCE_SECONDS } from '../server/billing/stripe.ts'
+import { MAX_FAILURES } from '../server/citations/check.ts'
 import { MAX_EVERY_HOURS, MIN_EVERY_HOURS } from '../server/citations/watch.ts'
 import { readConfig, variables } from '../server/config.ts'
-import { MAX_SLOT_BYTES } from '../server/control/journal.ts'
-import { MAX_TTL_S, RECHECK_MS } from '../server/control/lease-format.ts'
-import { CALLER_LIMITS, PUBLIC_LIMITS, LIMITS as TIER_LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
+import { LIMITS } from '../server/interface/result.ts'
+import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
+import { MAX_TTL_S, RECHECK_MS } from '../server/leases/format.ts'
 import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
-import { LIMITS } from '../server/verification/result.ts'
-import { TIMEOUT_MS } from '../workers/alerts/post.ts'
-import { GIVE_UP_SECONDS, MAX_RETRY_AFTER_SECONDS, SCHEDULE_SECONDS } from '../workers/alerts/schedule.ts'
 import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
-import { MAX_FAILURES } from '../workers/citations/check.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
 import { MAX_PATIENCE_SECONDS } from '../workers/retrieval/origins.ts'
 import { maxDepth, maxNodes } from '../workers/text/markup.ts'

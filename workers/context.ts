@@ -1,9 +1,10 @@
 // What a worker has beside the core: threads, the way out, the assessor, and the batchers its jobs share.
 import type { Core } from '../server/context.ts'
-import { openAnnouncements } from '../server/db/announcements.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
+import { openAnnouncements } from '../server/db/change-events.ts'
+import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
-import { assessment } from '../server/verification/assessment.ts'
+import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
@@ -14,7 +15,6 @@ import { redisObservations } from './retrieval/observation-store-redis.ts'
 import { buildOrigins, type Origins, type Politeness } from './retrieval/origins.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
 import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
-import { openThreads, type Threads } from './threads.ts'
 import type { Assessor } from './verify.ts'
 
 export interface Work extends Core {

@@ -1,19 +1,19 @@
 // A function for each job of db/jobs.ts, and when the recurring ones run. A job without a function does not compile.
 import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
+import { pruneAccounts } from '../server/accounts/pruning.ts'
+import type { Courier } from '../server/alerts/delivery-loop.ts'
 import { pruneAlerts, recallAlerts } from '../server/alerts/outbox.ts'
 import { reconcile } from '../server/billing/reconciliation.ts'
+import { checkCitation } from '../server/citations/check.ts'
 import { wakeDueWatches } from '../server/citations/watch.ts'
-import { pruneAccounts } from '../server/control/pruning.ts'
 import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { pruneRequests } from '../server/verification/pruning.ts'
-import type { Courier } from './alerts/courier.ts'
-import { checkCitation } from './citations/check.ts'
+import { sweepRequests } from '../server/verification/sweep.ts'
 import type { Work } from './context.ts'
 import { KEEP_SECONDS } from './retrieval/cache.ts'
 import { forgetObservations } from './retrieval/observation-store-postgres.ts'
 import { forgetOrigins, recallLines } from './retrieval/origins.ts'
-import { sweepRequests } from './sweep.ts'
 import { verifyRequest } from './verify.ts'
 
 type Task<N extends JobName> = (payload: Payload<N>, helpers: JobHelpers) => Promise<void>

@@ -6,28 +6,28 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
+import { type Assessment, assessment as assessmentShape } from '../server/interface/assessment.ts'
+import type { Observation } from '../server/interface/observation.ts'
+import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/interface/result.ts'
 import { jobKeyOf } from '../server/verification/admission.ts'
-import { type Assessment, assessment as assessmentShape } from '../server/verification/assessment.ts'
 import { completeRequest } from '../server/verification/completion.ts'
-import type { Observation } from '../server/verification/observation.ts'
 import {
   claimRequest,
-  Fenced,
   failRequest,
   requestErrorOf,
+  StaleAttemptError,
   type StoredObservation,
   type WorkingRequest,
 } from '../server/verification/request.ts'
-import { DEFAULT_MAX_AGE_SECONDS, inconsistency } from '../server/verification/result.ts'
+import { intend, PERSIST_SECONDS, settle } from '../server/verification/settlement.ts'
+import { inSeconds, snooze } from '../server/verification/snooze.ts'
 import { advance } from '../server/verification/steps.ts'
-import { AssessorBusy } from './assessment/circuit.ts'
+import { AssessorBusyError } from './assessment/circuit.ts'
 import { judgePage } from './assessment/page-quality.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
 import type { Work } from './context.ts'
 import { observeSource } from './retrieval/observation.ts'
 import { describeAsked, OriginBusyError } from './retrieval/origins.ts'
-import { intend, PERSIST_SECONDS, settle } from './settlement.ts'
-import { inSeconds, snooze } from './snooze.ts'
 
 export interface AssessmentTask {
   claim: string
@@ -45,7 +45,7 @@ export interface Assessor {
   readonly pausedUntil?: Date | null
   /**
    * Every evidence item is proved against the text. Throws AppError `assessment_failed` when it comes to no verdict, and
-   * AssessorBusy when it may come to one later.
+   * AssessorBusyError when it may come to one later.
    */
   assess(task: AssessmentTask): Promise<Assessment>
 }
@@ -175,13 +175,13 @@ async function complete(request: WorkingRequest, work: Work) {
 
 /** What a thrown value means for the request; whatever is left to the queue is thrown on. */
 async function conclude(error: unknown, request: WorkingRequest, work: Work, turn: Turn): Promise<void> {
-  if (error instanceof Fenced) {
+  if (error instanceof StaleAttemptError) {
     work.log.info({ event: 'fenced', request_id: request.id, message: error.message })
     return
   }
   if (turn.signal.aborted) return snooze(request, work, { seconds: 0 })
   if (error instanceof OriginBusyError) return standInLine(error, request, work)
-  if (error instanceof AssessorBusy) return awaitModel(error, request, work)
+  if (error instanceof AssessorBusyError) return awaitModel(error, request, work)
   const mayFail = request.state === 'accepted' || request.state === 'observed' || request.state === 'assessed'
   if (mayFail && error instanceof AppError) return fail(request, work, error)
   work.log.error({ event: 'verification_error', request_id: request.id, state: request.state, err: error })
@@ -226,7 +226,7 @@ function tooLong({ asked }: OriginBusyError): string {
 }
 
 /** Waits for the model, for as long as the payment would still hold afterwards. */
-async function awaitModel(busy: AssessorBusy, request: WorkingRequest, work: Work): Promise<void> {
+async function awaitModel(busy: AssessorBusyError, request: WorkingRequest, work: Work): Promise<void> {
   const { retryAfterSeconds: seconds } = busy
   work.log.info({ event: 'put_off', request_id: request.id, reason: busy.name, seconds })
   if (secondsLeft(request) > seconds)
@@ -241,7 +241,7 @@ async function fail(request: WorkingRequest, work: Work, error: AppError) {
   try {
     await transact(work.db, (tx) => failRequest(tx, request, requestErrorOf(error), maxInFlightPerPayer))
   } catch (refusal) {
-    if (refusal instanceof Fenced) return
+    if (refusal instanceof StaleAttemptError) return
     throw refusal
   }
   work.metrics.moves.inc({ state: 'failed' })

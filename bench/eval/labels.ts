@@ -14,9 +14,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import type { Observation } from '../../server/verification/observation.ts'
+import type { Observation } from '../../server/interface/observation.ts'
+import type { Threads } from '../../server/threads/pool.ts'
 import { extractText } from '../../workers/text/extraction.ts'
-import type { Threads } from '../../workers/threads.ts'
 
 export const VERDICTS = ['supports', 'contradicts', 'mixed', 'insufficient_evidence'] as const
 export type Label = (typeof VERDICTS)[number]

@@ -1,7 +1,7 @@
 // How an assessor did on a labelled set, and how that is printed.
 import { createHash } from 'node:crypto'
-import type { Assessment } from '../../server/verification/assessment.ts'
-import { inconsistency } from '../../server/verification/result.ts'
+import type { Assessment } from '../../server/interface/assessment.ts'
+import { inconsistency } from '../../server/interface/result.ts'
 import { figure, printNote, printRows } from '../table.ts'
 import { type Item, type Label, VERDICTS } from './labels.ts'
 

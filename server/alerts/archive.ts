@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { MAX_ATTEMPTS_KEPT } from './dispatch.ts'
+import { MAX_ATTEMPTS_KEPT } from './claims.ts'
 import { ALERT_ID, ALERT_TYPES } from './format.ts'
 import { laneOf } from './lanes.ts'
 import { wakeDelivery } from './outbox.ts'

@@ -1,7 +1,7 @@
 // From the wish for a tier to the page on which it is paid for. Two things must hold whatever fails and whoever asks at the
 // same time: an account never has two checkouts that can be paid, and never a checkout beside a subscription that bills.
 import { z } from 'zod'
-import { TIERS, type Tier } from '../control/tiers.ts'
+import { TIERS, type Tier } from '../accounts/tiers.ts'
 import { type Database, nothing, sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type Customer, findCustomerOf, keepCustomer } from './customers.ts'
@@ -9,7 +9,7 @@ import { isChangeable } from './entitlement.ts'
 import {
   type BilledAccount,
   type Checkout,
-  CustomerGone,
+  CustomerGoneError,
   type PaidTier,
   type Provider,
   ProviderError,
@@ -114,10 +114,10 @@ async function withCustomer<T>(
     const { change, subscriptions, gone } = await synchronize(buyer.billing, buyer.provider, customer)
     if (change) buyer.onChange(change)
     try {
-      if (gone) throw new CustomerGone(`${customer.customer_id} was deleted at ${buyer.provider.name}`)
+      if (gone) throw new CustomerGoneError(`${customer.customer_id} was deleted at ${buyer.provider.name}`)
       return await work(customer, pickStanding(subscriptions, buyer.billing.now()))
     } catch (error) {
-      if (!(error instanceof CustomerGone)) throw error
+      if (!(error instanceof CustomerGoneError)) throw error
       if (replaced > 0)
         throw new ProviderError('The provider does not know its own customer.', { uncertain: false, cause: error })
       await forgetCustomer(buyer.billing.db, customer.customer_id)

@@ -1,7 +1,7 @@
 // What an operator does with tiers and subscriptions: npm run cli -- billing <...>, account tier
 import { z } from 'zod'
+import { TIERS } from '../accounts/tiers.ts'
 import type { Config } from '../config.ts'
-import { TIERS } from '../control/tiers.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { deriveSecret, keptSeed } from '../receipts/keys.ts'
 import { openLog } from '../telemetry.ts'

@@ -52,7 +52,7 @@ export function listCustomers(
 }
 
 /** Takes the number of a look that is about to begin. */
-export function beginLook(db: Database, customerId: string): Promise<number> {
+export function beginSync(db: Database, customerId: string): Promise<number> {
   return db.oneFirst(sql.type(z.object({ looks: z.number() }))`
     update billing_customers set looks = looks + 1 where customer_id = ${customerId} returning looks`)
 }

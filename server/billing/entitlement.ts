@@ -1,7 +1,7 @@
 // What a subscription is good for. Decided from what the provider says of it now and from nothing else, so the order in
 // which news arrives does not matter.
-import { TIERS, type Tier } from '../control/tiers.ts'
-import type { Seen } from './provider.ts'
+import { TIERS, type Tier } from '../accounts/tiers.ts'
+import type { ProviderSubscription } from './provider.ts'
 
 /** How long a tier outlives a payment that fails, in milliseconds: as long as Stripe's retries last by default. */
 export const GRACE_MS = 14 * 86_400_000
@@ -22,7 +22,7 @@ const MEANING: Readonly<Record<string, 'serves' | 'grace' | 'stopped' | 'ended'>
   canceled: 'ended',
 }
 
-export type Entitling = Pick<Seen, 'status' | 'tier' | 'payment'> & { pastDueSince: Date | null }
+export type Entitling = Pick<ProviderSubscription, 'status' | 'tier' | 'payment'> & { pastDueSince: Date | null }
 
 /** The tier that a subscription gives. Money that went back, or is disputed, buys nothing until an invoice is paid again. */
 export function tierOf({ status, tier, payment, pastDueSince }: Entitling, nowMs: number): Tier {
@@ -38,12 +38,12 @@ export function tierOf({ status, tier, payment, pastDueSince }: Entitling, nowMs
 }
 
 /** Whether it may still cost money: as long as there is one, there must be no second. */
-export function isLive({ status }: Pick<Seen, 'status'>): boolean {
+export function isLive({ status }: Pick<ProviderSubscription, 'status'>): boolean {
   return MEANING[status] !== 'ended'
 }
 
 /** Whether its plan can be changed as it is. Others have to be paid or ended first. */
-export function isChangeable({ status }: Pick<Seen, 'status'>): boolean {
+export function isChangeable({ status }: Pick<ProviderSubscription, 'status'>): boolean {
   return MEANING[status] === 'serves' || MEANING[status] === 'grace'
 }
 

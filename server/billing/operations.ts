@@ -1,6 +1,6 @@
 // What an account may ask about its subscription.
 import { z } from 'zod'
-import { MONTHLY_PRICE_USD } from '../control/tiers.ts'
+import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
 import { type AccountCall, defineAccountExchange, Reply } from '../operation.ts'
 import { type Buyer, offerPortal, offerTier } from './checkouts.ts'
 import { requireProvider } from './choice.ts'

@@ -1,6 +1,6 @@
 // What this service needs of whoever bills its subscriptions. Two keep this contract: Stripe, and the simulation that
 // stands in for it in offline mode.
-import type { Tier } from '../control/tiers.ts'
+import type { Tier } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
 import type { StripeProvider } from './stripe.ts'
 
@@ -9,7 +9,7 @@ export type ProviderName = (typeof PROVIDERS)[number]
 export type PaidTier = Exclude<Tier, 'free'>
 
 /** A subscription as it is at the provider now. */
-export interface Seen {
+export interface ProviderSubscription {
   subscriptionId: string
   /** In the provider's words. */
   status: string
@@ -52,19 +52,19 @@ export interface Provider {
   findAccountId(customerId: string): Promise<string | null>
   /** Whose charge it is; null when nobody's. */
   findCustomerOfCharge(chargeId: string): Promise<string | null>
-  /** All subscriptions the customer ever had. Throws CustomerGone when the provider has no such customer any more. */
-  listSubscriptions(customerId: string): Promise<Seen[]>
+  /** All subscriptions the customer ever had. Throws CustomerGoneError when the provider has no such customer any more. */
+  listSubscriptions(customerId: string): Promise<ProviderSubscription[]>
   /** Subscriptions at our prices that have not ended, whoever's they are. */
   listSold(): AsyncIterable<{ subscriptionId: string; customerId: string }>
-  /** Throws CustomerGone. */
+  /** Throws CustomerGoneError. */
   openCheckout(order: CheckoutOrder): Promise<Checkout>
-  /** Null when it is not open any more. Throws CustomerGone. @param baseUrl where our own pages are */
+  /** Null when it is not open any more. Throws CustomerGoneError. @param baseUrl where our own pages are */
   findOpenCheckout(id: string, baseUrl: string): Promise<Checkout | null>
   /** From then on nobody can pay by it. `completed`: somebody did before. */
   closeCheckout(id: string): Promise<'closed' | 'completed'>
   /**
    * A page on which the customer manages the subscription or, given a change, confirms this very change of it. The
-   * subscription stays the same one, so that there are never two that bill. Throws CustomerGone.
+   * subscription stays the same one, so that there are never two that bill. Throws CustomerGoneError.
    */
   openPortal(order: PortalOrder): Promise<{ url: string; expiresAt: Date | null }>
 }
@@ -110,6 +110,6 @@ export class ProviderError extends AppError {
 }
 
 /** The provider has no such customer any more: it was deleted there. */
-export class CustomerGone extends Error {
-  override name = 'CustomerGone'
+export class CustomerGoneError extends Error {
+  override name = 'CustomerGoneError'
 }

@@ -5,7 +5,7 @@ import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import type { PaidTier, Seen, SimulatedAction, SimulatedPage, Simulation } from './provider.ts'
+import type { PaidTier, ProviderSubscription, SimulatedAction, SimulatedPage, Simulation } from './provider.ts'
 
 const MANAGE_MS = 3_600_000
 const PERIOD_MONTHS = 1
@@ -160,7 +160,7 @@ function eventOf(type: string, customer: string, nowMs: number) {
   }
 }
 
-async function listSubscriptions(db: Database, customerId: string, nowMs: number): Promise<Seen[]> {
+async function listSubscriptions(db: Database, customerId: string, nowMs: number): Promise<ProviderSubscription[]> {
   const row = z.object({ id: z.string(), tier: paidTier, status: z.string(), started_at: z.date() })
   const found = await db.any(sql.type(row)`
     select id, tier, status, started_at from simulated_subscriptions where customer_id = ${customerId} order by id`)

@@ -1,7 +1,7 @@
 // What became of the money that a subscription's present period was paid with.
 import type Stripe from 'stripe'
 import { isLive } from './entitlement.ts'
-import type { Seen } from './provider.ts'
+import type { ProviderSubscription } from './provider.ts'
 
 /** Disputes in which the money is taken from us until, or unless, they are won. Inquiries take nothing. */
 const WITHDRAWING = ['needs_response', 'under_review', 'appeal_needs_response', 'appeal_under_review', 'lost']
@@ -10,7 +10,10 @@ const WITHDRAWING = ['needs_response', 'under_review', 'appeal_needs_response', 
  * Of the latest invoice: `refunded` when everything that was paid for it went back, `disputed` when any of it is contested
  * or lost. An invoice that nothing was paid for yet took no money that could go back.
  */
-export async function findPaymentFate(stripe: Stripe, subscription: Stripe.Subscription): Promise<Seen['payment']> {
+export async function findPaymentFate(
+  stripe: Stripe,
+  subscription: Stripe.Subscription,
+): Promise<ProviderSubscription['payment']> {
   const { latest_invoice: latest } = subscription
   if (!isLive(subscription) || latest === null) return 'kept'
   const charges = await listCharges(stripe, typeof latest === 'string' ? latest : latest.id)

@@ -1,16 +1,16 @@
 // Subscriptions at Stripe, by its own SDK.
 import Stripe from 'stripe'
-import type { Tier } from '../control/tiers.ts'
+import type { Tier } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
 import type { Logger } from '../telemetry.ts'
 import {
   type Checkout,
   type CheckoutOrder,
-  CustomerGone,
+  CustomerGoneError,
   type PortalOrder,
   type Provider,
   ProviderError,
-  type Seen,
+  type ProviderSubscription,
 } from './provider.ts'
 import type { StripeSettings } from './settings.ts'
 import { findPaymentFate } from './stripe-payment.ts'
@@ -56,7 +56,7 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
   const orGone = async (error: unknown): Promise<never> => {
     if (!isMissingCustomer(error)) throw error
     await ask(checkPrices)
-    throw new CustomerGone('Stripe has no such customer', { cause: error })
+    throw new CustomerGoneError('Stripe has no such customer', { cause: error })
   }
 
   return {
@@ -89,7 +89,7 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
 
     listSubscriptions: (customerId) =>
       ask(async () => {
-        const seen: Seen[] = []
+        const seen: ProviderSubscription[] = []
         const listed = stripe.subscriptions.list({ customer: customerId, status: 'all', limit: PAGE })
         for await (const subscription of listed) seen.push(await see(stripe, subscription, tiers))
         return seen
@@ -116,7 +116,7 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
       ask(async () => {
         const session = await stripe.checkout.sessions.retrieve(id, { expand: ['customer'] })
         if (typeof session.customer === 'object' && session.customer?.deleted)
-          throw new CustomerGone('the customer of the checkout was deleted at Stripe')
+          throw new CustomerGoneError('the customer of the checkout was deleted at Stripe')
         return session.status === 'open' && session.url ? describe(session) : null
       }),
 
@@ -160,7 +160,11 @@ function idOf(reference: string | { id: string } | null): string | null {
   return typeof reference === 'object' ? (reference?.id ?? null) : reference
 }
 
-async function see(stripe: Stripe, subscription: Stripe.Subscription, tiers: Map<string, Tier>): Promise<Seen> {
+async function see(
+  stripe: Stripe,
+  subscription: Stripe.Subscription,
+  tiers: Map<string, Tier>,
+): Promise<ProviderSubscription> {
   const items = subscription.items.data
   const ours = items.map(({ price }) => tiers.get(price.id) ?? 'free')
   const tier = ours.includes('pro') ? 'pro' : ours.includes('dev') ? 'dev' : 'free'

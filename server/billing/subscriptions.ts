@@ -1,9 +1,9 @@
 // The record of subscriptions, and the tier that an account has by them.
 import { z } from 'zod'
-import { TIERS, type Tier } from '../control/tiers.ts'
+import { TIERS, type Tier } from '../accounts/tiers.ts'
 import { column, nothing, sql, type Tx } from '../db/pool.ts'
 import { bestTier, ENDED, isLive, tierOf } from './entitlement.ts'
-import { PROVIDERS, type ProviderName, type Seen } from './provider.ts'
+import { PROVIDERS, type ProviderName, type ProviderSubscription } from './provider.ts'
 
 const tier = z.enum(TIERS)
 const row = z.object({
@@ -42,7 +42,12 @@ function entitling(subscription: Subscription) {
 }
 
 /** Writes what a look saw of a customer's subscriptions. One that the provider does not list any more has ended. */
-export async function writeSeen(tx: Tx, customerId: string, seen: readonly Seen[], nowMs: number): Promise<void> {
+export async function writeSeen(
+  tx: Tx,
+  customerId: string,
+  seen: readonly ProviderSubscription[],
+  nowMs: number,
+): Promise<void> {
   const now = new Date(nowMs).toISOString()
   await tx.query(sql.type(nothing)`
     insert into billing_subscriptions as known

@@ -4,8 +4,8 @@
 import type { Database, Tx } from '../db/pool.ts'
 import { nothing, sql, transact } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
-import { beginLook, type Customer, endLook } from './customers.ts'
-import { CustomerGone, type Provider, type Seen } from './provider.ts'
+import { beginSync, type Customer, endLook } from './customers.ts'
+import { CustomerGoneError, type Provider, type ProviderSubscription } from './provider.ts'
 import { listSubscriptions, type Subscription, settleTier, type TierChange, writeSeen } from './subscriptions.ts'
 
 /** What billing needs of a process. */
@@ -42,7 +42,7 @@ export async function synchronize(
   cause?: Cause,
 ): Promise<Synchronized> {
   // The number comes before the look: whoever is given a later one sees everything that gave the reason for this one.
-  const look = await beginLook(db, customer.customer_id)
+  const look = await beginSync(db, customer.customer_id)
   const seen = await lookAt(provider, customer.customer_id)
   const written = await transact(db, async (tx) => {
     if (cause) await insertEvent(tx, customer.customer_id, cause)
@@ -56,11 +56,11 @@ export async function synchronize(
 }
 
 /** Null when the customer was deleted. */
-async function lookAt(provider: Provider, customerId: string): Promise<Seen[] | null> {
+async function lookAt(provider: Provider, customerId: string): Promise<ProviderSubscription[] | null> {
   try {
     return await provider.listSubscriptions(customerId)
   } catch (error) {
-    if (error instanceof CustomerGone) return null
+    if (error instanceof CustomerGoneError) return null
     throw error
   }
 }

@@ -1,11 +1,11 @@
 // Changes of a watched quote, each alerted once: the change of state, its receipt, the alert and the job that sends it are
 // one transaction. Of two checks that find the same change, the second is refused: the number of the event is taken.
 import { z } from 'zod'
+import { countAlerts } from '../alerts/daily-allowance.ts'
 import { type Alert, type AlertType, makeAlertId, sealAlert, subjectOf } from '../alerts/format.ts'
 import { hasRoom, insertAlerts } from '../alerts/outbox.ts'
-import { countAlerts } from '../control/alert-days.ts'
 import { column, type Database, sql, type Tx } from '../db/pool.ts'
-import { type Companion, Refused } from '../receipts/chain.ts'
+import { type Participant, Refused } from '../receipts/chain.ts'
 import { sha256 } from '../receipts/format.ts'
 import { type Check, type CitationState, type CitationWatch, seenIn } from './watch.ts'
 
@@ -40,7 +40,7 @@ export async function mayFlip(db: Database, watch: Pick<CitationWatch, 'id'>): P
   return may ?? false
 }
 
-export const citationFlips: Companion<Flip, FlipRefusal> = {
+export const citationFlips: Participant<Flip, FlipRefusal> = {
   async admit(tx, flips) {
     const numbers = await lockNumbers(tx, flips)
     const current = flips.map(({ watch, alert }) => {

@@ -1,6 +1,9 @@
 // What may be asked of citation watches: a quote that was paid for is looked at again, and whoever cites it is told when it
 // no longer stands where it stood.
 import { z } from 'zod'
+import { lockAccount } from '../accounts/account.ts'
+import { LIMITS, tierLimit } from '../accounts/tiers.ts'
+import { noAlertsLeft } from '../alerts/daily-allowance.ts'
 import { toldAlert } from '../alerts/operations.ts'
 import { requireRoom } from '../alerts/outbox.ts'
 import {
@@ -12,17 +15,14 @@ import {
   webhookSecret,
 } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
-import { lockAccount } from '../control/accounts.ts'
-import { noAlertsLeft } from '../control/alert-days.ts'
-import { LIMITS, tierLimit } from '../control/tiers.ts'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
+import { type CompletedResult, sha256Hex } from '../interface/result.ts'
 import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
 import { Refused } from '../receipts/chain.ts'
 import { sha256 } from '../receipts/format.ts'
 import { findResult } from '../verification/lookup.ts'
 import { isRecoveryToken } from '../verification/recovery.ts'
-import { type CompletedResult, sha256Hex } from '../verification/result.ts'
 import { tellTest } from './flips.ts'
 import {
   CITATION_STATES,

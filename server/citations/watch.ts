@@ -1,12 +1,12 @@
 // The record of citation watches: a quote that a verification found on a page, to be looked at again every few hours.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { ownName } from '../accounts/names.ts'
 import { WEBHOOK_STATES } from '../alerts/webhooks.ts'
-import { ownName } from '../control/names.ts'
 import { enqueue } from '../db/jobs.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { sha256Hex, timestamp } from '../verification/result.ts'
+import { sha256Hex, timestamp } from '../interface/result.ts'
 
 export const MIN_EVERY_HOURS = 1
 export const MAX_EVERY_HOURS = 720

@@ -2,8 +2,8 @@
 // item waits for nothing, and under load the batches grow by themselves until one round trip serves hundreds.
 
 /** The queue is full; the caller should be told to come back. */
-export class BatchOverflow extends Error {
-  override name = 'BatchOverflow'
+export class BatchOverflowError extends Error {
+  override name = 'BatchOverflowError'
 }
 
 export interface Batcher<Item, Outcome> extends AsyncDisposable {
@@ -21,7 +21,7 @@ interface Waiting<Item, Outcome> {
 
 /**
  * @param write writes all items of one batch and answers one outcome per item, in order. Called one at a time.
- * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflow.
+ * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflowError.
  */
 export function openBatcher<Item, Outcome>(
   write: (items: Item[]) => Promise<Outcome[]>,
@@ -53,7 +53,7 @@ export function openBatcher<Item, Outcome>(
 
   return {
     add(item) {
-      if (waiting.length + writing >= limits.queue) return Promise.reject(new BatchOverflow('too much is waiting'))
+      if (waiting.length + writing >= limits.queue) return Promise.reject(new BatchOverflowError('too much is waiting'))
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject })
         // Started in a later turn, so that everything one turn of the event loop brings goes into one batch.

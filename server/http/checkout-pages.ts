@@ -1,7 +1,7 @@
 // What people see around a checkout: the simulated one, and where every checkout leads back to. Plain HTML without scripts.
 
+import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
 import type { SimulatedAction, SimulatedPage } from '../billing/provider.ts'
-import { MONTHLY_PRICE_USD } from '../control/tiers.ts'
 
 /** Nothing is loaded from anywhere, nothing runs, nobody frames it, and its address goes to nobody as a referrer. */
 export const PAGE_HEADERS = {

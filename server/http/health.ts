@@ -3,13 +3,13 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { measurePruneLag } from '../accounts/pruning.ts'
 import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
-import { measurePruneLag } from '../control/pruning.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { sql } from '../db/pool.ts'
+import { shareReading } from '../db/single-flight.ts'
 import { findHead } from '../receipts/chain.ts'
-import { shareReading } from '../shared-reading.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 
 const KEEP_MS = 1000

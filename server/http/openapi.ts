@@ -6,11 +6,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
-import { isNotModified } from '../control/preconditions.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
+import { nonCompleted, PRICE } from '../interface/result.ts'
 import type { Operation } from '../operation.ts'
+import { isNotModified } from '../preconditions.ts'
 import { describeOffer, type Offer, type OfferConfig } from '../verification/offer.ts'
-import { nonCompleted, PRICE } from '../verification/result.ts'
 
 export async function mountOpenApi(app: FastifyInstance, api: Api) {
   const document = buildDocument(api)

@@ -2,12 +2,12 @@
 // answers; knows nothing of what any operation means.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { addressKey } from '../accounts/rate-limit.ts'
 import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
 import { type Entry, enter, permit } from '../entrance.ts'
 import { AppError, publicError } from '../errors.ts'
 import { type Credentials, execute, type Operation, Reply } from '../operation.ts'
-import { addressKey } from '../rate-limit.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
 

@@ -1,11 +1,11 @@
 // How the answers of the verification interface look in HTTP: its statuses, its headers, its body shape, and no others.
 import type { Api } from '../context.ts'
 import { type ErrorCode, publicError } from '../errors.ts'
+import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../interface/result.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import { describeResource } from '../verification/offer.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
 import { recoveryToken } from '../verification/recovery.ts'
-import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../verification/result.ts'
 
 /** An answer ready to be written. A Buffer is sent as it is; anything else as JSON. */
 export interface HttpAnswer {

@@ -3,11 +3,11 @@ import { type Address, type Hash, type Hex, isAddress } from 'viem'
 import { AppError } from '../errors.ts'
 import { checkAuthorization } from './authorization.ts'
 import { type EvmReader, openEvmReader, type Usage } from './evm-reader.ts'
-import { type Inspection, inspect } from './inspection.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { Audit, PaymentNetwork } from './live.ts'
 import { type EvmAuthorization, evmAuthorization, readEvmPayment } from './payload.ts'
 import { chainIdOf, isKeySignature, type Signers } from './signers.ts'
+import { type Inspection, inspect } from './startup-checks.ts'
 import { EVM_USDC, type EvmNetwork, evmTerms, type OfferedPayment } from './x402.ts'
 
 /** No authorization was accepted that was valid for longer than this. */

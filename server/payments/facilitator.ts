@@ -6,10 +6,10 @@ import type { Logger } from '../telemetry.ts'
 import { silenceOf } from './answers.ts'
 import { cdpHeaders } from './cdp.ts'
 import { openEvmNetwork } from './evm.ts'
-import { type Inspection, PaymentSetupError } from './inspection.ts'
 import { buildLiveFacilitator, type LiveOptions, type PaymentNetwork, type SupportedKind } from './live.ts'
 import { NETWORKS } from './networks.ts'
 import { openSigners } from './signers.ts'
+import { type Inspection, PaymentSetupError } from './startup-checks.ts'
 import type { Facilitator } from './x402.ts'
 
 const MODES = {

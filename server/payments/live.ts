@@ -1,15 +1,15 @@
 // Payments that move money: checked here first, then by an HTTP facilitator. How they are settled is in settling.ts.
 import type { PaymentRequirements } from '@x402/core/types'
 import { AppError } from '../errors.ts'
+import { PRICE } from '../interface/result.ts'
 import type { Logger } from '../telemetry.ts'
-import { PRICE } from '../verification/result.ts'
 import { askToVerify, type FacilitatorCalls, samePayer } from './answers.ts'
 import { buildCovers } from './cover.ts'
-import type { Inspection } from './inspection.ts'
 import type { LedgerEntry } from './ledger.ts'
 import { buildOutsideCalls, type OutsideLimits } from './outside-calls.ts'
 import { type PaymentReader, readPayload, readPayment } from './payload.ts'
 import { buildSettling } from './settling.ts'
+import type { Inspection } from './startup-checks.ts'
 import type { Facilitator, OfferedPayment, PaymentIdentity, PaymentPayload, SettlementIntent } from './x402.ts'
 
 /** What a chain says of one payment. */

@@ -1,8 +1,8 @@
 // How often callers can make this process ask a facilitator or a node about a payment. Anyone can send a payment that has
 // the right form, so each address may cause so many calls that come to nothing, and a process makes only so many in all.
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { addressKey } from '../accounts/rate-limit.ts'
 import { AppError } from '../errors.ts'
-import { addressKey } from '../rate-limit.ts'
 
 export interface OutsideCalls {
   /**

@@ -1,5 +1,5 @@
 // Who signed an EIP-3009 authorization: computed on threads (see signature-thread.ts).
-import { openPool } from '../threads.ts'
+import { openPool } from '../threads/thread.ts'
 import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signature-thread.ts'
 import { EVM_USDC, type EvmNetwork } from './x402.ts'

@@ -4,8 +4,7 @@
 // facilitator has signed it, so it is found by the memo of the order on our token account, and told by its message.
 import { address, createSolanaRpc, getBase58Encoder, getBase64Encoder, type Signature } from '@solana/kit'
 import { AppError } from '../errors.ts'
-import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../verification/result.ts'
-import { type Inspection, inspect } from './inspection.ts'
+import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/result.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { Audit, Finding, PaymentNetwork } from './live.ts'
 import { digestOf } from './payload.ts'
@@ -16,6 +15,7 @@ import {
   type SolanaPayment,
   tokenAccountOf,
 } from './solana-transaction.ts'
+import { type Inspection, inspect } from './startup-checks.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from './x402.ts'
 
 export const SOLANA_USDC = {

@@ -5,9 +5,16 @@ import { z } from 'zod'
 import { column, type Database, sql, transact } from '../db/pool.ts'
 import { loadFrontier } from './archive.ts'
 import { publicKeyOf } from './checkpoint.ts'
+import {
+  type Inspected,
+  inspectHead,
+  inspectReceipt,
+  isSigned,
+  type KnownKey,
+  type Walk,
+} from './entry-verification.ts'
 import { GENESIS } from './format.ts'
 import { findHead, type Head } from './head.ts'
-import { type Inspected, inspectHead, inspectReceipt, isSigned, type KnownKey, type Walk } from './inspection.ts'
 import { type Growth, growTree, TILE_HEIGHT } from './tree.ts'
 
 /** `every`: each one. `ends`: the last of each key and the last of all, which vouch for the rest through the links. */

@@ -1,9 +1,9 @@
 // What may be asked of the chain as a whole: its head, its receipts, proof that one head continues another, its keys.
 import { z } from 'zod'
-import { isNotModified } from '../control/preconditions.ts'
 import { AppError } from '../errors.ts'
+import { attestation, sha256Hex } from '../interface/result.ts'
 import { defineExchange, defineOperation, Reply } from '../operation.ts'
-import { attestation, sha256Hex } from '../verification/result.ts'
+import { isNotModified } from '../preconditions.ts'
 import { findAttestation, findAttestations, proveConsistency } from './archive.ts'
 import { findHead, type Head } from './chain.ts'
 import { NOTE_ED25519, noteKeyId, originOf, readNote, verifierKey } from './checkpoint.ts'

@@ -7,17 +7,17 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionError } from 'slonik'
 import { z } from 'zod'
+import { openTurns } from '../db/lock-queue.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
-import type { Attestation } from '../verification/result.ts'
+import type { Attestation } from '../interface/result.ts'
 import { type Append, admitEntries, Refused, writeCompanions } from './companions.ts'
 import { advanceHead, type Head, lockHead } from './head.ts'
 import { linkReceipts } from './links.ts'
 import type { Signer } from './signer.ts'
 import { openSigning, type Sign } from './signing.ts'
 import { type Growth, hashesOf, inclusionRanges } from './tree.ts'
-import { openTurns } from './turns.ts'
 
-export { type Append, type Companion, Refused } from './companions.ts'
+export { type Append, type Participant, Refused } from './companions.ts'
 export { findHead, type Head } from './head.ts'
 
 /** A durable receipt, and the head that covers it. */
@@ -40,7 +40,7 @@ export interface Chain extends AsyncDisposable {
   readonly origin: string
   /**
    * Resolves once the receipt is durable and covered by a signed head, or when its companion refused it.
-   * Throws BatchOverflow when too many are waiting, and the database's error when the batch did not happen.
+   * Throws BatchOverflowError when too many are waiting, and the database's error when the batch did not happen.
    */
   append<Item, Refusal>(entry: Append<Item, Refusal>): Promise<Appended | Refused<Refusal>>
 }

@@ -1,10 +1,10 @@
 // Rows of other features that belong to receipts: they are written in the receipts' own transaction, or not at all.
 import type { Tx } from '../db/pool.ts'
-import type { Attestation } from '../verification/result.ts'
+import type { Attestation } from '../interface/result.ts'
 import type { Subject } from './links.ts'
 
 /** Rows of one kind that belong to receipts and are written in the same transaction. */
-export interface Companion<Item, Refusal = never> {
+export interface Participant<Item, Refusal = never> {
   /** Locks the items' rows and says which may go on: null, or why not. A refused item gets no receipt. */
   admit(tx: Tx, items: Item[]): Promise<(null | Refused<Refusal>)[]>
   write(tx: Tx, entries: { item: Item; attestation: Attestation }[]): Promise<void>
@@ -19,7 +19,7 @@ export class Refused<Reason> {
 }
 
 export interface Append<Item = unknown, Refusal = unknown> extends Subject {
-  companion?: { kind: Companion<Item, Refusal>; item: Item }
+  companion?: { kind: Participant<Item, Refusal>; item: Item }
 }
 
 /** For each entry null, or why its companion refused it. */
@@ -48,7 +48,7 @@ export async function writeCompanions(tx: Tx, entries: Append[], attested: (Atte
 
 /** Entries of one kind are asked together, so that a batch costs one statement per kind. */
 function byKind(entries: Append[]) {
-  const groups = new Map<Companion<unknown, unknown>, number[]>()
+  const groups = new Map<Participant<unknown, unknown>, number[]>()
   for (const [index, entry] of entries.entries()) {
     if (!entry.companion) continue
     const group = groups.get(entry.companion.kind)

@@ -1,7 +1,8 @@
 // What may be asked of receipts: to make one, and to have one back with its proof.
 import { z } from 'zod'
-import { dailyLimit, LIMITS } from '../control/tiers.ts'
+import { dailyLimit, LIMITS } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
+import { attestation, codePoints, sha256Hex } from '../interface/result.ts'
 import {
   type AccountCall,
   defineAccountExchange,
@@ -11,7 +12,6 @@ import {
   refuseOverflow,
   wholeNumber,
 } from '../operation.ts'
-import { attestation, codePoints, sha256Hex } from '../verification/result.ts'
 import { listAttestations, proveReceipt } from './archive.ts'
 import { type Head, Refused } from './chain.ts'
 import type { Reader } from './reader.ts'

@@ -3,9 +3,9 @@
 import type { Database } from '../db/pool.ts'
 import { findAttestation } from './archive.ts'
 import { loadKnownKeys, loadReceipts } from './audit.ts'
+import { inspectReceipt, type Signed, type Walk } from './entry-verification.ts'
 import { GENESIS } from './format.ts'
 import type { Head } from './head.ts'
-import { inspectReceipt, type Signed, type Walk } from './inspection.ts'
 import type { Range } from './reader.ts'
 import type { Verifier } from './verifier.ts'
 

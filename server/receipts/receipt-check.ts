@@ -1,12 +1,12 @@
 // Whether a receipt that somebody holds is one of ours: what it says of itself, the key it names, the chain it should stand
 // in, and what came with it. Nothing of it is believed; keys and chain are those of the database.
 import type { Database } from '../db/pool.ts'
-import { type Attestation, attestation } from '../verification/result.ts'
+import { type Attestation, attestation } from '../interface/result.ts'
 import { findRoot, proveReceipt } from './archive.ts'
 import { loadKnownKeys } from './audit.ts'
 import { readNote } from './checkpoint.ts'
+import { checkpointFault, isInForce, isSigned, type KnownKey } from './entry-verification.ts'
 import { attestationPreimage, canonicalJson, sha256 } from './format.ts'
-import { checkpointFault, isInForce, isSigned, type KnownKey } from './inspection.ts'
 import type { Reader } from './reader.ts'
 
 /** An attestation alone, or with what the service hands out beside one. */

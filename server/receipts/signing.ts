@@ -2,7 +2,7 @@
 // covers the signature of the one before, so all of a batch can be made while the event loop answers others.
 import type { KeyObject } from 'node:crypto'
 import type { Worker } from 'node:worker_threads'
-import { startThread } from '../threads.ts'
+import { startThread } from '../threads/thread.ts'
 import { signText } from './format.ts'
 
 /** Signs texts in order; each signature in hex. */

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
-import { type Companion, Refused } from './chain.ts'
+import { type Participant, Refused } from './chain.ts'
 import { addToDay, takeFromDay } from './days.ts'
 import { canonicalJson } from './format.ts'
 
@@ -22,7 +22,7 @@ export function submissionKey(idempotencyKey: string, body: unknown) {
   return { hash: digest(idempotencyKey), bodyHash: digest(canonicalJson(body)) }
 }
 
-export const submissions: Companion<Submission, SubmissionRefusal> = {
+export const submissions: Participant<Submission, SubmissionRefusal> = {
   async admit(tx, items) {
     const known = await findKeys(tx, items)
     // Counted before it is judged, which saves the hot path a statement; what is refused is taken back.

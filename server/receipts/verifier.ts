@@ -1,6 +1,6 @@
 // Checks of many signatures, on threads of their own: a thousand take some sixty milliseconds.
 import { AppError } from '../errors.ts'
-import { openPool } from '../threads.ts'
+import { openPool } from '../threads/thread.ts'
 import type { SignedText } from './verifying-thread.ts'
 
 export type { SignedText } from './verifying-thread.ts'

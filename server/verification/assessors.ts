@@ -2,8 +2,8 @@
 // model; no caller is asked to pay while none of them takes work, or one of them does something else than is offered.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
+import { shareReading } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
-import { shareReading } from '../shared-reading.ts'
 import type { Logger } from '../telemetry.ts'
 import type { AssessmentKind } from './settings.ts'
 

@@ -2,10 +2,10 @@
 // configured (no real money, one chain only, no paid tool), its members say what is true instead.
 import { z } from 'zod'
 import type { Api } from '../context.ts'
+import { completedResult, LIMITS, PRICE, SCHEMA_VERSION, verificationInput } from '../interface/result.ts'
 import { configuredNetworks } from '../payments/networks.ts'
 import { configuredMethodologies } from './methodology.ts'
 import { describeOffer } from './offer.ts'
-import { completedResult, LIMITS, PRICE, SCHEMA_VERSION, verificationInput } from './result.ts'
 
 export const capabilities = z.strictObject({
   service: z.string(),

@@ -3,11 +3,6 @@
 import { z } from 'zod'
 import { column, nothing, sql } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
-import { type Append, type Chain, type Companion, Refused } from '../receipts/chain.ts'
-import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
-import type { Logger } from '../telemetry.ts'
-import { Fenced, type WorkingRequest } from './request.ts'
 import {
   type Attestation,
   attestation as attestationShape,
@@ -20,7 +15,12 @@ import {
   SCHEMA_VERSION,
   SOLANA_MAINNET,
   type UnsignedResult,
-} from './result.ts'
+} from '../interface/result.ts'
+import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
+import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
+import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
+import type { Logger } from '../telemetry.ts'
+import { StaleAttemptError, type WorkingRequest } from './request.ts'
 
 /** Whose receipts these are. The chain is public, so it names the service's role and nobody's page. */
 const REQUESTED_BY = 'source-verification'
@@ -43,13 +43,14 @@ interface Sealed {
 }
 
 /**
- * Completes a settled request. Throws Fenced when another attempt completed it, and an Error when the result breaks the
+ * Completes a settled request. Throws StaleAttemptError when another attempt completed it, and an Error when the result breaks the
  * interface. A crash anywhere before the commit leaves it `settled`, and the next attempt comes here again; no receipt is
  * left over.
  */
 export async function completeRequest(chain: Chain, request: WorkingRequest, servedAt: Date): Promise<void> {
   const appended = await chain.append(sealResult(request, servedAt))
-  if (appended instanceof Refused) throw new Fenced(`request ${request.id} is not settled under this attempt`)
+  if (appended instanceof Refused)
+    throw new StaleAttemptError(`request ${request.id} is not settled under this attempt`)
 }
 
 /**
@@ -153,7 +154,7 @@ function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date
   }
 }
 
-const completions: Companion<Sealed, 'fenced'> = {
+const completions: Participant<Sealed, 'fenced'> = {
   async admit(tx, items) {
     const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
       select r.id::text from verification_requests r

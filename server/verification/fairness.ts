@@ -2,10 +2,10 @@
 // on everyone who is counted, so that neither a group of calls nor two processes exceed a limit.
 import { createHmac, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
-import { PUBLIC_LIMITS } from '../control/tiers.ts'
+import { addressKey } from '../accounts/rate-limit.ts'
+import { PUBLIC_LIMITS } from '../accounts/tiers.ts'
 import { column, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
-import { addressKey } from '../rate-limit.ts'
 import type { Admission } from './admission.ts'
 
 /** No place is left: which limit, its number, and when a place may be free again. */

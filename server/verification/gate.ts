@@ -1,7 +1,7 @@
 // What is refused before anyone is asked to pay, because it cannot succeed.
 import { AppError, sayUncharged } from '../errors.ts'
+import { PRICE, type VerificationInput } from '../interface/result.ts'
 import { type Fixtures, parsePublicUrl } from '../outbound/url-policy.ts'
-import { PRICE, type VerificationInput } from './result.ts'
 
 /**
  * Answers the source's URL as it would be read. Throws AppError `budget_exceeded` where the price is above the caller's

@@ -6,6 +6,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { AppError, sayUncharged } from '../errors.ts'
+import { completedResult, PRICE, type VerificationInput, verificationInput } from '../interface/result.ts'
 import { type Call, defineExchange, refuseOverflow } from '../operation.ts'
 import { sourceDomain } from '../outbound/registrable-domain.ts'
 import { isBoundToAnother } from '../payments/known-payments.ts'
@@ -21,7 +22,6 @@ import { describeResource } from './offer.ts'
 import { describeWait } from './pending.ts'
 import { isRecoveryToken, isSameToken, recoveryToken } from './recovery.ts'
 import { isPayable, type RequestError, type RequestView, WORKING } from './request.ts'
-import { completedResult, PRICE, type VerificationInput, verificationInput } from './result.ts'
 
 /** Every answer of these operations that is not an AppError; http/verification.ts and MCP each render it their way. */
 export type VerificationAnswer =

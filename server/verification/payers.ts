@@ -1,6 +1,6 @@
 // The standing of payers: how much each may have in flight. It grows with what was settled and shrinks with work that ended
 // uncharged. The statements that end a request write it, so it says what the ledger says, whatever crashes.
-import { PUBLIC_LIMITS } from '../control/tiers.ts'
+import { PUBLIC_LIMITS } from '../accounts/tiers.ts'
 import { sql } from '../db/pool.ts'
 
 const { first_in_flight_per_payer, most_in_flight_per_payer: MOST, least_in_flight_per_payer: LEAST } = PUBLIC_LIMITS

@@ -15,11 +15,11 @@
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
+import { assessment } from '../interface/assessment.ts'
+import { observation } from '../interface/observation.ts'
+import { verificationInput } from '../interface/result.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
-import { assessment } from './assessment.ts'
-import { observation } from './observation.ts'
 import { lowerPayer } from './payers.ts'
-import { verificationInput } from './result.ts'
 
 export const states = [
   'quoted',
@@ -135,8 +135,8 @@ export function holdsRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attem
 }
 
 /** Another attempt has taken the request, or it has moved on: the caller stops and leaves everything as it is. */
-export class Fenced extends Error {
-  override name = 'Fenced'
+export class StaleAttemptError extends Error {
+  override name = 'StaleAttemptError'
 }
 
 /** What every entry of the ledger says of a payment, and where a request has it. */
@@ -147,7 +147,7 @@ export const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', p
 
 /**
  * Ends a request that was not charged and frees its payment authorization; its payer may have less in flight from then on.
- * Throws Fenced.
+ * Throws StaleAttemptError.
  * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
  */
 export async function failRequest(
@@ -158,7 +158,7 @@ export async function failRequest(
 ) {
   const held = sql.fragment`attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')`
   if (!(await endUncharged(tx, request.id, held, error, maxInFlightPerPayer)))
-    throw new Fenced(`request ${request.id} cannot be failed any more`)
+    throw new StaleAttemptError(`request ${request.id} cannot be failed any more`)
 }
 
 /**
@@ -213,7 +213,7 @@ interface Release {
 
 /**
  * The payment provably was not charged: work is kept, the authorization is let go, and new terms may be asked for. It counts
- * against the payer, for whom the work was done. Throws Fenced.
+ * against the payer, for whom the work was done. Throws StaleAttemptError.
  */
 export async function releasePayment(
   tx: Tx,
@@ -234,7 +234,7 @@ export async function releasePayment(
       ${lowerPayer(sql.fragment`released`, maxInFlightPerPayer)}
     )
     select id::text from released`)
-  if (released.length === 0) throw new Fenced(`request ${request.id} left settling`)
+  if (released.length === 0) throw new StaleAttemptError(`request ${request.id} left settling`)
   await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
 }
 

@@ -6,8 +6,8 @@ import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessmen
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
 import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
+import { riskFlag } from '../interface/result.ts'
 import { defineExchange } from '../operation.ts'
-import { riskFlag } from './result.ts'
 
 const TABLES = {
   retrieval: retrievalRiskFlags,

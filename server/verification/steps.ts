@@ -3,14 +3,14 @@
 import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, sql } from '../db/pool.ts'
+import type { assessment } from '../interface/assessment.ts'
 import type { SettlementIntent, settlement } from '../payments/x402.ts'
-import type { assessment } from './assessment.ts'
 import { raisePayers } from './payers.ts'
 import {
-  Fenced,
   ledgerColumns,
   ledgerValues,
   moves,
+  StaleAttemptError,
   type State,
   type StoredObservation,
   type WorkingRequest,
@@ -43,7 +43,7 @@ export type StepOutcome = 'taken' | 'fenced' | 'transaction_taken'
 export type Steps = Batcher<Step, StepOutcome>
 
 /**
- * Moves the request and answers it in its new state. Throws Fenced, and TransactionTakenError on the way to `settled`.
+ * Moves the request and answers it in its new state. Throws StaleAttemptError, and TransactionTakenError on the way to `settled`.
  * A crash before the commit repeats the stage.
  */
 export async function advance(
@@ -55,7 +55,7 @@ export async function advance(
   if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
   const { id, attempt, state: from } = request
   const outcome = await steps.add({ id, attempt, from, to, ...added })
-  if (outcome === 'fenced') throw new Fenced(`request ${id} left ${from}`)
+  if (outcome === 'fenced') throw new StaleAttemptError(`request ${id} left ${from}`)
   if (outcome === 'transaction_taken') throw new TransactionTakenError(`request ${id} names a transaction of another`)
   return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added }
 }

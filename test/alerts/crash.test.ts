@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startChild } from '../children.ts'
-import { openOffice } from './office.ts'
+import { openOffice } from './harness.ts'
 import type { Received } from './receiver.ts'
 
 t.jobs = 3

@@ -3,11 +3,11 @@ import { createPublicKey, hash, verify } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import { verifyAttestation } from '../../client/verification.ts'
+import { SCHEDULE_SECONDS } from '../../server/alerts/schedule.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
-import { SCHEDULE_SECONDS } from '../../workers/alerts/schedule.ts'
 import { jcs } from '../client/issuer.ts'
-import { openOffice } from './office.ts'
+import { openOffice } from './harness.ts'
 import { failing, failingFirst, type Received, status } from './receiver.ts'
 
 const office = await openOffice()

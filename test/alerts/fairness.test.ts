@@ -1,11 +1,11 @@
 // Receivers that hang, and accounts with much to send, beside those that answer and those that are new.
 import t from 'tap'
+import { BOUNDS, openCourier } from '../../server/alerts/delivery-loop.ts'
+import { FIRST_TIMEOUT_MS, TIMEOUT_MS } from '../../server/alerts/post.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
-import { BOUNDS, openCourier } from '../../workers/alerts/courier.ts'
-import { FIRST_TIMEOUT_MS, TIMEOUT_MS } from '../../workers/alerts/post.ts'
 import { PATIENT } from '../queue.ts'
-import { type Hook, type Office, openOffice } from './office.ts'
+import { type Hook, type Office, openOffice } from './harness.ts'
 import { held, status } from './receiver.ts'
 
 const names = (count: number, suffix = 'test') =>

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import t from 'tap'
 import { KEEP_DAYS, pruneAlerts } from '../../server/alerts/outbox.ts'
-import { openOffice } from './office.ts'
+import { openOffice } from './harness.ts'
 import { type Received, status } from './receiver.ts'
 
 const office = await openOffice()

@@ -1,9 +1,9 @@
 // One POST against receivers that stall, flood, or are somewhere else when they are asked again.
 import t, { type Test } from 'tap'
+import { postAlert } from '../../server/alerts/post.ts'
 import { makeCa, makeCertificate } from '../../server/fixture-tls.ts'
 import { openOutbound } from '../../server/outbound/connection.ts'
 import { noFixtures } from '../../server/outbound/url-policy.ts'
-import { postAlert } from '../../workers/alerts/post.ts'
 import { openNameServer, type Zone } from '../outbound/name-server.ts'
 import { openFixture, openServer, type Script, send } from '../outbound/scripted-server.ts'
 

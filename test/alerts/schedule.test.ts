@@ -1,7 +1,7 @@
 // The schedule by itself: the table, its jitter, and when it ends.
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { GIVE_UP_SECONDS, JITTER, judge, SCHEDULE_SECONDS } from '../../workers/alerts/schedule.ts'
+import { GIVE_UP_SECONDS, JITTER, judge, SCHEDULE_SECONDS } from '../../server/alerts/schedule.ts'
 
 const alert = (attempts: number, more: object = {}) => ({
   id: 'wh_0',

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import { type AlertOptions, type PinnedKey, verifyAlert } from '../../client/alert.ts'
+import { openOffice } from './harness.ts'
 import { ALERT_OPTIONS, type AlertCase, alertCases, BODY, ID, SECRET, SENT, send, webhookPins } from './issuer.ts'
-import { openOffice } from './office.ts'
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
 const vectors = JSON.parse(read('../vectors/alert.json')) as {

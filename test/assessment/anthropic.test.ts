@@ -1,10 +1,10 @@
 // The model's server in trouble: what is tried again, what is handed back, what is final, and what is spared.
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
-import { AssessorBusy, buildCircuit } from '../../workers/assessment/circuit.ts'
+import { openThreads } from '../../server/threads/pool.ts'
+import { AssessorBusyError, buildCircuit } from '../../workers/assessment/circuit.ts'
 import { literalAssessor } from '../../workers/assessment/literal.ts'
-import { buildTurnstile } from '../../workers/assessment/turnstile.ts'
-import { openThreads } from '../../workers/threads.ts'
+import { buildSemaphore } from '../../workers/assessment/semaphore.ts'
 import { type Asked, answer, message, type Reply, refuse, type Script, SILENT, verdictOn } from './messages-server.ts'
 import { observationOf, openLab } from './semantic-lab.ts'
 
@@ -43,12 +43,12 @@ t.test('a longer wait is handed back to the queue, and meanwhile nobody asks', a
   await using lab = await openLab(threads, () => refuse(429, 'rate_limit_error', { 'retry-after': '90' }), {
     now: () => now,
   })
-  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 90 })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError', retryAfterSeconds: 90 })
   t.equal(lab.server.asked.length, 1)
   t.same(lab.pauses, [])
   t.equal(lab.assessor.pausedUntil?.getTime(), now + 90_000)
   lab.server.script = good
-  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 90 })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError', retryAfterSeconds: 90 })
   t.equal(lab.server.asked.length, 1, 'not asked')
   now += 90_000
   t.equal(lab.assessor.pausedUntil, null)
@@ -58,15 +58,19 @@ t.test('a longer wait is handed back to the queue, and meanwhile nobody asks', a
 t.test('three failures in a row hand the request back; five open the circuit', async (t) => {
   let now = 1_000_000
   await using lab = await openLab(threads, () => refuse(529, 'overloaded_error'), { now: () => now })
-  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError' })
   t.equal(lab.server.asked.length, 3)
   t.equal(lab.assessor.pausedUntil, null)
-  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 15 })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError', retryAfterSeconds: 15 })
   t.equal(lab.server.asked.length, 5)
   t.ok(lab.assessor.pausedUntil)
   t.equal(await lab.metric('countersign_assessor_paused'), 1)
   now += 15_000
-  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy', retryAfterSeconds: 30 }, 'one call tries, and fails')
+  await t.rejects(
+    lab.assess(CLAIM, TEXT),
+    { name: 'AssessorBusyError', retryAfterSeconds: 30 },
+    'one call tries, and fails',
+  )
   t.equal(lab.server.asked.length, 6)
   now += 30_000
   lab.server.script = good
@@ -82,7 +86,7 @@ t.test('a wrong key, an unknown model, no money: nothing is tried again, and the
     [404, 'not_found_error'],
   ] as const) {
     await using lab = await openLab(threads, () => refuse(status, type))
-    await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
+    await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError' })
     t.equal(lab.server.asked.length, 1)
     t.ok(lab.assessor.pausedUntil, `${status}`)
     t.match(
@@ -179,7 +183,7 @@ t.test('a redirect is not followed: it would take the key along', async (t) => {
     response.writeHead(307, { location: `${other.server.url}/v1/messages` })
     response.end()
   })
-  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusy' })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError' })
   t.equal(other.server.asked.length, 0)
 })
 
@@ -192,11 +196,11 @@ t.test('the deadline of the payment and the end of the process are kept', async 
   await reached.promise
   stop.abort(new Error('the process ends'))
   await t.rejects(stopped, { message: 'the process ends' })
-  await t.rejects(lab.assessor.assess({ ...task, until: Date.now() - 1 }), { name: 'AssessorBusy' })
+  await t.rejects(lab.assessor.assess({ ...task, until: Date.now() - 1 }), { name: 'AssessorBusyError' })
   t.equal(lab.server.asked.length, 1, 'nothing is asked that cannot be answered in time')
   lab.server.script = () => refuse(429, 'rate_limit_error', { 'retry-after': '4' })
   await t.rejects(lab.assessor.assess({ ...task, until: Date.now() + 3000 }), {
-    name: 'AssessorBusy',
+    name: 'AssessorBusyError',
     retryAfterSeconds: 4,
   })
 })
@@ -241,7 +245,7 @@ t.test('calls under way when the circuit opens do not open it further', (t) => {
   t.equal(circuit.opensAt, 15_000)
   now = 15_000
   const probe = circuit.enter()
-  t.throws(() => circuit.enter(), AssessorBusy, 'one at a time')
+  t.throws(() => circuit.enter(), AssessorBusyError, 'one at a time')
   probe.abandoned()
   circuit.enter().failed({ retryAfterMs: 3_600_000 })
   t.equal(circuit.opensAt, 315_000, 'never longer than five minutes')
@@ -253,14 +257,14 @@ t.test('calls under way when the circuit opens do not open it further', (t) => {
   t.end()
 })
 
-t.test('the turnstile lets so many through, in order, and forgets who gave up', async (t) => {
-  const turnstile = buildTurnstile(2)
+t.test('the semaphore lets so many through, in order, and forgets who gave up', async (t) => {
+  const semaphore = buildSemaphore(2)
   const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
   const begun: number[] = []
   const stop = new AbortController()
   const never = new AbortController().signal
   const passing = gates.map((gate, i) =>
-    turnstile.pass(
+    semaphore.pass(
       () => {
         begun.push(i)
         return gate.promise
@@ -270,7 +274,7 @@ t.test('the turnstile lets so many through, in order, and forgets who gave up', 
   )
   await turn()
   t.same(begun, [0, 1])
-  t.equal(turnstile.waiting, 2)
+  t.equal(semaphore.waiting, 2)
   stop.abort(new Error('gave up'))
   await t.rejects(passing[2]!, { message: 'gave up' })
   gates[1]!.reject(new Error('failed'))
@@ -281,8 +285,8 @@ t.test('the turnstile lets so many through, in order, and forgets who gave up', 
   gates[3]!.resolve()
   await Promise.all([passing[0], passing[3]])
   await t.rejects(
-    turnstile.pass(async () => {}, stop.signal),
+    semaphore.pass(async () => {}, stop.signal),
     { message: 'gave up' },
   )
-  await turnstile.pass(async () => {}, never)
+  await semaphore.pass(async () => {}, never)
 })

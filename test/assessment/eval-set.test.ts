@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { readLabels } from '../../bench/eval/labels.ts'
 import { flawsOf } from '../../bench/eval/score.ts'
+import { openThreads } from '../../server/threads/pool.ts'
 import { literalAssessor } from '../../workers/assessment/literal.ts'
-import { openThreads } from '../../workers/threads.ts'
 
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())

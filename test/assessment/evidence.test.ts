@@ -1,5 +1,5 @@
 import t from 'tap'
-import { codePoints, inconsistency, LIMITS } from '../../server/verification/result.ts'
+import { codePoints, inconsistency, LIMITS } from '../../server/interface/result.ts'
 import { shortenedTo } from '../../workers/assessment/cuts.ts'
 import {
   deriveVerdict,

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { assessment } from '../../server/verification/assessment.ts'
-import { inconsistency } from '../../server/verification/result.ts'
+import { assessment } from '../../server/interface/assessment.ts'
+import { inconsistency } from '../../server/interface/result.ts'
 import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
 import { riskFlagMeanings } from '../../workers/assessment/risk-flags.ts'
 import { labelledClaims, pageText } from './fixtures/labelled.ts'

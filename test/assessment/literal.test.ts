@@ -1,10 +1,10 @@
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
-import { assessment } from '../../server/verification/assessment.ts'
-import type { Observation } from '../../server/verification/observation.ts'
+import { assessment } from '../../server/interface/assessment.ts'
+import type { Observation } from '../../server/interface/observation.ts'
+import { openThreads, ThreadError, type Threads } from '../../server/threads/pool.ts'
 import { literalAssessor } from '../../workers/assessment/literal.ts'
 import { LITERAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
-import { openThreads, ThreadError, type Threads } from '../../workers/threads.ts'
 import { pageText } from './fixtures/labelled.ts'
 import { flawOf, textDigest } from './fixtures/proof.ts'
 

@@ -4,9 +4,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { openThreads } from '../../server/threads/pool.ts'
 import { isSuspect } from '../../workers/assessment/injection.ts'
 import { extractText } from '../../workers/text/extraction.ts'
-import { openThreads } from '../../workers/threads.ts'
 import { type Asked, SILENT, verdictOn } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
 

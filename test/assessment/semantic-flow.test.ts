@@ -1,9 +1,9 @@
 // The whole service with a model behind it: what is charged, what is not, and what callers are told.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { completedResult } from '../../server/interface/result.ts'
 import { type Logger, openLog } from '../../server/telemetry.ts'
 import { buildAssessors } from '../../server/verification/assessors.ts'
-import { completedResult } from '../../server/verification/result.ts'
 import { beat } from '../../workers/beat.ts'
 import { openTill, PAGE, payingFetch, type System, startSystem } from '../system.ts'
 import { gatePages } from './fixtures/gate.ts'

@@ -1,14 +1,14 @@
 // A semantic assessor with real threads and a real HTTP client, before a scripted server.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import { type Assessment, assessment as assessmentShape } from '../../server/interface/assessment.ts'
+import type { Observation } from '../../server/interface/observation.ts'
+import { inconsistency } from '../../server/interface/result.ts'
 import { openLog, openMetrics } from '../../server/telemetry.ts'
-import { type Assessment, assessment as assessmentShape } from '../../server/verification/assessment.ts'
-import type { Observation } from '../../server/verification/observation.ts'
-import { inconsistency } from '../../server/verification/result.ts'
+import type { Threads } from '../../server/threads/pool.ts'
 import { anthropicModel, type ModelOptions } from '../../workers/assessment/anthropic.ts'
 import { buildCircuit } from '../../workers/assessment/circuit.ts'
 import { semanticAssessor } from '../../workers/assessment/semantic.ts'
-import type { Threads } from '../../workers/threads.ts'
 import type { Assessor } from '../../workers/verify.ts'
 import { type MessagesServer, openMessagesServer, type Script } from './messages-server.ts'
 

@@ -2,7 +2,7 @@
 // comes out is a valid assessment whose quotes are in the text, or a documented failure. Seeded, so a failure repeats.
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
-import { openThreads } from '../../workers/threads.ts'
+import { openThreads } from '../../server/threads/pool.ts'
 import type { Asked } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
 

@@ -1,9 +1,9 @@
 // The semantic assessor before a server that answers rightly, wrongly, or not in the form asked for.
 import t from 'tap'
+import { openThreads } from '../../server/threads/pool.ts'
 import { semanticProcedure } from '../../workers/assessment/procedure.ts'
 import { PROMPT_VERSION } from '../../workers/assessment/prompt.ts'
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
-import { openThreads } from '../../workers/threads.ts'
 import { answer, lineWith, message, type Script, SILENT, verdictOn } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
 

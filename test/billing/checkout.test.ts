@@ -4,7 +4,7 @@ import t from 'tap'
 import { openServer } from '../../server/app.ts'
 import { openBillingProvider } from '../../server/billing/choice.ts'
 import { readConfig } from '../../server/config.ts'
-import type { Account, Answer } from '../control/office.ts'
+import type { Account, Answer } from '../accounts/harness.ts'
 import { PRICES } from './stripe-server.ts'
 import { openTill } from './till.ts'
 

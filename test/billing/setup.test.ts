@@ -1,7 +1,7 @@
 // What Stripe needs in order to be set up, and what `doctor` says of it.
 import t from 'tap'
 import { CONCERNING } from '../../server/billing/events.ts'
-import { inspectBilling } from '../../server/billing/inspection.ts'
+import { inspectBilling } from '../../server/billing/startup-checks.ts'
 import { describeConfig, readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
 import { problemsOf } from '../problems.ts'

@@ -1,7 +1,7 @@
 // Subscriptions without Stripe, over HTTP, as a browser without scripts goes through them.
 import t from 'tap'
 import { openServer } from '../../server/app.ts'
-import { type Account, openOffice } from '../control/office.ts'
+import { type Account, openOffice } from '../accounts/harness.ts'
 
 const office = await openOffice({ BASE_URL: 'https://countersign.test' })
 t.teardown(() => office[Symbol.asyncDispose]())

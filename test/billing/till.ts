@@ -1,6 +1,6 @@
 // The service beside a stand-in for Stripe: accounts that buy, and events that arrive.
 import Stripe from 'stripe'
-import { type Account, type Answer, type Desk, type Office, openOffice } from '../control/office.ts'
+import { type Account, type Answer, type Desk, type Office, openOffice } from '../accounts/harness.ts'
 import { openStripeServer, type StripeServer, WEBHOOK_SECRET } from './stripe-server.ts'
 import type { StripeEvent } from './stripe-world.ts'
 

@@ -161,7 +161,7 @@ for (const { name, content, options, uncovered } of FILES) {
     for (const { at, what, changed } of byteChanges(bytes)) {
       tried++
       const names = await failed(changed, options).catch((error) => {
-        // Taken for another kind, about which the pin says nothing.
+        // ClaimedAlert for another kind, about which the pin says nothing.
         if (error instanceof UsageError) return ['usage']
         throw error
       })

@@ -1,7 +1,7 @@
 // An export that is fetched, interrupted, tampered with while it lay there, and gone on with.
 import t from 'tap'
 import { Countersign } from '../../client/client.ts'
-import { BrokenChain, download, type ExportFile } from '../../client/download.ts'
+import { BrokenChainError, download, type ExportFile } from '../../client/download.ts'
 import { CountersignError } from '../../client/error.ts'
 import { type Attestation, verifyExport } from '../../client/verification.ts'
 import { buildClock } from './counterpart.ts'
@@ -85,7 +85,7 @@ t.test('a file that was changed since is not gone on with, and stays as it is', 
     const content = `${changed.join('\n')}\n`
     const file = openFile(content)
     const error = await download(service, file).catch((error) => error)
-    t.ok(error instanceof BrokenChain || error instanceof SyntaxError, `${why}: ${error}`)
+    t.ok(error instanceof BrokenChainError || error instanceof SyntaxError, `${why}: ${error}`)
     t.equal(file.text(), content, why)
   }
 })
@@ -95,10 +95,10 @@ t.test('nor one of another history, nor one that goes beyond its head', async (t
   const { service } = await serve(t)
   const head = `${whole.split('\n')[0]}\n`
   const file = (receipts: Attestation[]) => openFile(head + receipts.map((one) => `${JSON.stringify(one)}\n`).join(''))
-  await t.rejects(download(service, file(other.slice(0, 3))), { name: 'BrokenChain' })
+  await t.rejects(download(service, file(other.slice(0, 3))), { name: 'BrokenChainError' })
   const short = issueExport(chain.slice(0, 4)).split('\n')[0]
   const beyond = openFile(whole.replace(/^.*/, () => short!))
-  await t.rejects(download(service, beyond), { name: 'BrokenChain', message: /does not lead to the pinned head/ })
+  await t.rejects(download(service, beyond), { name: 'BrokenChainError', message: /does not lead to the pinned head/ })
 })
 
 t.test('what the service sends must hang together', async (t) => {
@@ -116,16 +116,19 @@ t.test('what the service sends must hang together', async (t) => {
     const { service } = await serve(t, { chain, answers: answered })
     // The head is given: `/v1/chain-head` is not asked, whose path begins in the same way.
     const error = await download(service, openFile(), { head: { serial, receipt_hash } }).catch((error) => error)
-    t.match(error, { name: 'BrokenChain', message })
+    t.match(error, { name: 'BrokenChainError', message })
   }
   const { service } = await serve(t)
-  await t.rejects(download(service, openFile(), { head: { serial: 11, receipt_hash: 'f'.repeat(64) } }), BrokenChain)
+  await t.rejects(
+    download(service, openFile(), { head: { serial: 11, receipt_hash: 'f'.repeat(64) } }),
+    BrokenChainError,
+  )
   await t.rejects(download(service, openFile(), { head: { serial: 0, receipt_hash: '0'.repeat(64) } }), SyntaxError)
 })
 
 t.test('an empty log, and a service that is away', async (t) => {
   const empty = await serve(t, { chain: [] })
-  await t.rejects(download(empty.service, openFile()), { name: 'BrokenChain', message: /no receipts yet/ })
+  await t.rejects(download(empty.service, openFile()), { name: 'BrokenChainError', message: /no receipts yet/ })
   const { service, clock } = await serve(t, { chain, refuse: { '/v1/chain': 503 } })
   const { serial, receipt_hash } = chain.at(-1)!
   const file = openFile()

@@ -1,7 +1,7 @@
 import { verify } from 'node:crypto'
 import t from 'tap'
 import { type Verification, type VerificationResult, verifyResult } from '../../client/verification.ts'
-import type { CompletedResult } from '../../server/verification/result.ts'
+import type { CompletedResult } from '../../server/interface/result.ts'
 import { attest, type Forgery, issueResult, jcs, keys, pubkeyHex, publicKey, SEED, sha256 } from './issuer.ts'
 import { smallOrderKey, torsionSignature, zip215Signature } from './signatures.ts'
 import { change, drop, leaves, members, other } from './tampering.ts'

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAccount } from 'viem/accounts'
-import { openOffice } from '../control/office.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { buildCheck, checkCapabilities, checkResult, expectCompleted, type Result } from '../interface.schema.ts'
 import { openCaller } from '../mcp/caller.ts'
 import { harbourClaim, openTill, payingFetch, startSystem, VERIFY } from '../system.ts'

@@ -3,7 +3,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
-import { CALLER_LIMITS } from '../../server/control/tiers.ts'
+import { CALLER_LIMITS } from '../../server/accounts/tiers.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { TOKEN } from '../mcp/buyer.ts'
 import { openCaller } from '../mcp/caller.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { BatchOverflow, openBatcher } from '../../server/db/batch.ts'
+import { BatchOverflowError, openBatcher } from '../../server/db/batch.ts'
 
 /** A writer that does one batch each time it is let; its outcomes are the items, doubled. */
 function openPress(limits: { batch: number; queue: number }) {
@@ -64,7 +64,7 @@ t.test('past its queue it refuses, counting what is being written; with room aga
   const taken = [1, 2].map((item) => batcher.add(item))
   const one = await begun(1)
   const third = batcher.add(3)
-  await t.rejects(batcher.add(4), BatchOverflow)
+  await t.rejects(batcher.add(4), BatchOverflowError)
   one.print()
   await Promise.all(taken)
   const fifth = batcher.add(5)

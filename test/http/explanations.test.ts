@@ -11,7 +11,7 @@ import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessmen
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
 import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
-import { openOffice } from '../control/office.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { expectCompleted } from '../interface.schema.ts'
 import { payingFetch, startSystem } from '../system.ts'
 

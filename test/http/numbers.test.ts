@@ -1,7 +1,7 @@
 // Numbers in paths and queries, for every operation that reads one: decimal digits, and no other spelling.
 import t from 'tap'
 import { buildDocument } from '../../server/http/openapi.ts'
-import { openOffice } from '../control/office.ts'
+import { openOffice } from '../accounts/harness.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())

@@ -1,7 +1,7 @@
 // Every text that a buyer reads before paying says what the configuration in force does, and nothing else.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { openOffice } from '../control/office.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { ERAS, openCaller } from '../mcp/caller.ts'
 import { termsOf } from '../system.ts'
 

@@ -2,8 +2,8 @@
 // mounted. Exit code 0 means: everything passed but what the baseline names, and all of that failed.
 import Fastify from 'fastify'
 import t from 'tap'
-import { mountMcp } from '../../server/http/mcp/endpoint.ts'
-import { openOffice } from '../control/office.ts'
+import { mountMcp } from '../../server/mcp/endpoint.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { failuresOf, type Run, runSuite } from './conformance.ts'
 import { fixtureFeature } from './fixtures.ts'
 

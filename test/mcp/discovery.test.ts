@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { IDENTITY } from '../../server/http/mcp/server.ts'
-import { openOffice } from '../control/office.ts'
+import { IDENTITY } from '../../server/mcp/server.ts'
+import { openOffice } from '../accounts/harness.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())

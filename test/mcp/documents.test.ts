@@ -2,7 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import t from 'tap'
-import { openOffice } from '../control/office.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { ERAS, openCaller } from './caller.ts'
 
 const office = await openOffice()

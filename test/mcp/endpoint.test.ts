@@ -2,8 +2,8 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { refuseForeign } from '../../server/http/mcp/guard.ts'
-import { openOffice } from '../control/office.ts'
+import { refuseForeign } from '../../server/mcp/guard.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { ERAS, envelope, openCaller } from './caller.ts'
 
 const office = await openOffice()
@@ -207,7 +207,7 @@ t.test('the name in BASE_URL is ours', async (t) => {
     { host: 'verify.example.evil.example' },
     {},
   ])
-    t.throws(() => refuseForeign(headers, base), { name: 'Refusal' })
+    t.throws(() => refuseForeign(headers, base), { name: 'RpcError' })
 })
 
 t.test('answers carry the headers that HTTP answers carry', async (t) => {

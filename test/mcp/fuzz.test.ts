@@ -1,7 +1,7 @@
 // Whatever is sent, the answer is JSON-RPC, no 5xx, and says nothing of our insides nor of the key that was sent.
 import t from 'tap'
-import type { ToolDescriptor } from '../../server/http/mcp/tool.ts'
-import { openOffice } from '../control/office.ts'
+import type { ToolDescriptor } from '../../server/mcp/tool.ts'
+import { openOffice } from '../accounts/harness.ts'
 import { ERAS, type Era, envelope, openCaller, type RpcAnswer } from './caller.ts'
 
 const office = await openOffice()

@@ -3,7 +3,7 @@
 // must differ between twins taken out by name.
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { type Account, openOffice } from '../control/office.ts'
+import { type Account, openOffice } from '../accounts/harness.ts'
 import { ERAS, type Era, openCaller } from './caller.ts'
 
 const office = await openOffice()

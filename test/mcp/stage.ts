@@ -1,9 +1,9 @@
 // The endpoint alone, with features of a test's own, on an API that is open already.
 import Fastify from 'fastify'
 import type { Api } from '../../server/context.ts'
-import { mountMcp } from '../../server/http/mcp/endpoint.ts'
-import type { Feature } from '../../server/http/mcp/server.ts'
-import type { Tool } from '../../server/http/mcp/tool.ts'
+import { mountMcp } from '../../server/mcp/endpoint.ts'
+import type { Feature } from '../../server/mcp/server.ts'
+import type { Tool } from '../../server/mcp/tool.ts'
 
 export interface Stage extends AsyncDisposable {
   url: string

@@ -1,7 +1,7 @@
 // A purchase on each chain id, as it should go.
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import t from 'tap'
-import { completedResult } from '../../server/verification/result.ts'
+import { completedResult } from '../../server/interface/result.ts'
 import { openMarket, PRICE } from './market.ts'
 
 for (const network of ['eip155:84532', 'eip155:8453'] as const) {

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import pg from 'pg'
 import t from 'tap'
 import { z } from 'zod'
-import { BatchOverflow } from '../../server/db/batch.ts'
+import { BatchOverflowError } from '../../server/db/batch.ts'
 import { openDatabase, sql } from '../../server/db/pool.ts'
 import { type Appended, findHead, openChain, Refused } from '../../server/receipts/chain.ts'
 import { attestationPreimage, canonicalJson, GENESIS, sha256 } from '../../server/receipts/format.ts'
@@ -161,7 +161,7 @@ t.test('too many at once are turned away, and the rest is not lost', async (t) =
   const all = await Promise.allSettled(Array.from({ length: 9 }, (_, n) => chain.append(entry(n))))
   const turned = all.filter((one) => one.status === 'rejected')
   t.equal(turned.length, 5)
-  for (const { reason } of turned) t.ok(reason instanceof BatchOverflow)
+  for (const { reason } of turned) t.ok(reason instanceof BatchOverflowError)
   t.equal((await log.head()).serial, 4)
 })
 

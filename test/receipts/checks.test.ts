@@ -2,12 +2,12 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
+import type { Attestation } from '../../server/interface/result.ts'
 import { verifyChain, verifyReceipt } from '../../server/receipts/check-operations.ts'
 import { attest, canonicalJson, sha256 } from '../../server/receipts/format.ts'
 import { listReceipts } from '../../server/receipts/operations.ts'
 import { rotateKey } from '../../server/receipts/rotation.ts'
-import type { Attestation } from '../../server/verification/result.ts'
-import { type Account, openOffice } from '../control/office.ts'
+import { type Account, openOffice } from '../accounts/harness.ts'
 import { entry } from './log.ts'
 
 const seed = randomBytes(32)

@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
+import type { Attestation } from '../../server/interface/result.ts'
 import { exportRange } from '../../server/receipts/archive.ts'
 import { type Appended, type Chain, findHead, openChain } from '../../server/receipts/chain.ts'
 import { sha256 } from '../../server/receipts/format.ts'
 import type { KeyUse } from '../../server/receipts/keys.ts'
 import { type Rotation, rotateKey } from '../../server/receipts/rotation.ts'
 import { openSigner, type Signer } from '../../server/receipts/signer.ts'
-import type { Attestation } from '../../server/verification/result.ts'
 import { openTestDatabase } from '../database.ts'
 
 export interface TestLog extends AsyncDisposable {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { transact } from '../../server/db/pool.ts'
 import { submissionKey, submissions } from '../../server/receipts/submissions.ts'
-import { type Account, openOffice } from '../control/office.ts'
+import { type Account, openOffice } from '../accounts/harness.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())

@@ -1,7 +1,7 @@
 // The queue in front of the chain's lock, without a database: a lock that is given by hand.
 import t from 'tap'
-import { BatchOverflow } from '../../server/db/batch.ts'
-import { openTurns } from '../../server/receipts/turns.ts'
+import { BatchOverflowError } from '../../server/db/batch.ts'
+import { openTurns } from '../../server/db/lock-queue.ts'
 
 /** Turns that stop where they would wait for the lock, and where they would wait for the commit. */
 function openDesk(limits = { batch: 4, queue: 10 }) {
@@ -95,11 +95,11 @@ t.test('a turn that fails after it took its items fails these alone', async (t) 
 t.test('what is being written counts against the queue, and disposing waits for all of it', async (t) => {
   const { turns, waiting, writing } = openDesk({ batch: 2, queue: 3 })
   const all = [turns.add(1), turns.add(2), turns.add(3)]
-  await t.rejects(turns.add(4), BatchOverflow)
+  await t.rejects(turns.add(4), BatchOverflowError)
   await until(() => waiting.length === 1)
   waiting[0]!.resolve()
   await until(() => writing.length === 1 && waiting.length === 2)
-  await t.rejects(turns.add(4), BatchOverflow)
+  await t.rejects(turns.add(4), BatchOverflowError)
   let disposed = false
   const disposing = turns[Symbol.asyncDispose]().then(() => {
     disposed = true

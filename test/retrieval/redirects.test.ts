@@ -1,5 +1,5 @@
 import t from 'tap'
-import { source } from '../../server/verification/result.ts'
+import { source } from '../../server/interface/result.ts'
 import { fetchSource } from '../../workers/retrieval/fetch.ts'
 import { ok, openFixture, type Script } from '../outbound/scripted-server.ts'
 

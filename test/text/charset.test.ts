@@ -111,7 +111,7 @@ t.test('plain text declares nothing', async (t) => {
 
 t.test('charsets that browsers refuse to decode', async (t) => {
   for (const label of ['iso-2022-kr', 'hz-gb-2312', 'iso-2022-cn', 'replacement']) {
-    t.throws(() => html(latin1('x'), label), { name: 'Refusal', code: 'source_encoding_invalid' }, label)
+    t.throws(() => html(latin1('x'), label), { name: 'TextRefusalError', code: 'source_encoding_invalid' }, label)
     t.throws(() => html(latin1(`<meta charset=${label}>`)), { code: 'source_encoding_invalid' }, label)
   }
 })

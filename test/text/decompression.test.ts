@@ -7,8 +7,8 @@ const gzip = gzipSync(text)
 const brotli = brotliCompressSync(text)
 const garbage = Buffer.from('tail')
 
-const invalid = { name: 'Refusal', code: 'source_encoding_invalid' }
-const tooLarge = { name: 'Refusal', code: 'source_too_large' }
+const invalid = { name: 'TextRefusalError', code: 'source_encoding_invalid' }
+const tooLarge = { name: 'TextRefusalError', code: 'source_too_large' }
 
 t.test('undoes one coding', async (t) => {
   t.same(Buffer.from(decompress(gzip, 'gzip')), text)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { maxAttributes, maxDepth, maxNesting, maxNodes, parseMarkup } from '../../workers/text/markup.ts'
 
-const tooComplex = { name: 'Refusal', code: 'source_too_complex' }
+const tooComplex = { name: 'TextRefusalError', code: 'source_too_complex' }
 
 t.test('the limit on depth is exact', async (t) => {
   // html and body are open around them.

@@ -2,7 +2,7 @@ import { deflateRawSync, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { readMediaType, refuseBinary } from '../../workers/text/media-type.ts'
 
-const unsupported = { name: 'Refusal', code: 'source_unsupported_type' }
+const unsupported = { name: 'TextRefusalError', code: 'source_unsupported_type' }
 
 t.test('text/html and text/plain, with their charset', async (t) => {
   const table = {

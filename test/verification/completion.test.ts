@@ -2,9 +2,9 @@
 // What could not be served ends uncharged; what could not be served although it is charged is a fault, and never served.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { assessment } from '../../server/verification/assessment.ts'
-import { observation } from '../../server/verification/observation.ts'
-import { codePoints, unsignedResult } from '../../server/verification/result.ts'
+import { assessment } from '../../server/interface/assessment.ts'
+import { observation } from '../../server/interface/observation.ts'
+import { codePoints, unsignedResult } from '../../server/interface/result.ts'
 import { openWork, type Work } from '../../workers/context.ts'
 import { verifyRequest } from '../../workers/verify.ts'
 import { type Front, openFront, readResult } from '../front.ts'

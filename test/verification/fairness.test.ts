@@ -1,7 +1,7 @@
 // Limits on what is in flight: nobody's calls, however many and wherever they come in, keep the others from being served.
 import type pg from 'pg'
 import t from 'tap'
-import { PUBLIC_LIMITS } from '../../server/control/tiers.ts'
+import { PUBLIC_LIMITS } from '../../server/accounts/tiers.ts'
 import type { Database } from '../../server/db/pool.ts'
 import type { Admission, Admitted } from '../../server/verification/admission.ts'
 import { limitError } from '../../server/verification/fairness.ts'

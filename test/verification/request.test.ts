@@ -3,20 +3,20 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase, transact } from '../../server/db/pool.ts'
+import type { Payment } from '../../server/interface/result.ts'
 import type { SettlementProof } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import {
   claimRequest,
-  Fenced,
   failRequest,
   holdsRequest,
   moves,
   releasePayment,
+  StaleAttemptError,
   type State,
   states,
   type WorkingRequest,
 } from '../../server/verification/request.ts'
-import type { Payment } from '../../server/verification/result.ts'
 import { advance, type Step, writeSteps } from '../../server/verification/steps.ts'
 import { openTestDatabase } from '../database.ts'
 import { type Column, held, insertRow } from './rows.ts'
@@ -224,11 +224,11 @@ t.test('whoever claims a request fences the one before out of everything', async
     t.equal(await transact(db, (tx) => holdsRequest(tx, { id, attempt: after })), true)
     await t.rejects(
       transact(db, (tx) => failRequest(tx, late, { code: 'x', message: 'x', retryable: true }, 8)),
-      Fenced,
+      StaleAttemptError,
     )
     await t.rejects(
       transact(db, (tx) => releasePayment(tx, late, { reason: 'x', quoteTtlSeconds: 1, maxInFlightPerPayer: 8 })),
-      Fenced,
+      StaleAttemptError,
     )
   }
   const { rows } = await tables.query('select count(*)::int from payment_ledger')
@@ -253,13 +253,13 @@ t.test('a request that may have been charged cannot be failed, one that was not 
     const id = await insertRow(tables, state, { attempt })
     const fail = transact(db, (tx) => failRequest(tx, { id, attempt }, error, 8))
     if (moves[state].includes('failed')) await t.resolves(fail, state)
-    else await t.rejects(fail, Fenced, state)
+    else await t.rejects(fail, StaleAttemptError, state)
     const other = await insertRow(tables, state, { attempt })
     const release = transact(db, (tx) =>
       releasePayment(tx, { id: other, attempt }, { reason: 'x', quoteTtlSeconds: 9, maxInFlightPerPayer: 8 }),
     )
     if (moves[state].includes('unpaid')) await t.resolves(release, state)
-    else await t.rejects(release, Fenced, state)
+    else await t.rejects(release, StaleAttemptError, state)
   }
 })
 

@@ -1,6 +1,6 @@
 // Workers that were thought dead and were only slow. Nobody can stop them; but what they commit too late is refused.
 import t from 'tap'
-import type { CompletedResult } from '../../server/verification/result.ts'
+import type { CompletedResult } from '../../server/interface/result.ts'
 import type { Child } from '../children.ts'
 import type { Order, Place } from '../crash-worker.ts'
 import {

@@ -32,14 +32,14 @@ const BOUNDS: ReadonlySet<string> = new Set(['$schema', 'minimum', 'maximum', 'd
 export const answerSchema = withoutBounds(z.toJSONSchema(answer, { io: 'output' })) as Record<string, unknown>
 
 /** The answer cannot be used: no JSON, not of the form, or naming nothing that was shown. */
-export class UnusableAnswer extends Error {
-  override name = 'UnusableAnswer'
+export class UnusableAnswerError extends Error {
+  override name = 'UnusableAnswerError'
 }
 
 /**
  * Reads what a model wrote. Servers that do not hold models to a schema get away with prose or a fence around one
  * object, with lists or the
- * basis left out, and with more members; anything else throws UnusableAnswer.
+ * basis left out, and with more members; anything else throws UnusableAnswerError.
  */
 export function readAnswer(written: string): Answer {
   const lenient = answer.extend({
@@ -48,18 +48,18 @@ export function readAnswer(written: string): Answer {
     basis: answer.shape.basis.nullable().catch(null),
   })
   const parsed = lenient.safeParse(jsonIn(written))
-  if (!parsed.success) throw new UnusableAnswer('the answer is not of the form asked for')
+  if (!parsed.success) throw new UnusableAnswerError('the answer is not of the form asked for')
   return parsed.data
 }
 
 function jsonIn(written: string): unknown {
-  if (written.length > LONGEST_ANSWER) throw new UnusableAnswer('the answer is too long')
+  if (written.length > LONGEST_ANSWER) throw new UnusableAnswerError('the answer is too long')
   const [start, end] = [written.indexOf('{'), written.lastIndexOf('}')]
-  if (start < 0 || end < start) throw new UnusableAnswer('the answer holds no JSON object')
+  if (start < 0 || end < start) throw new UnusableAnswerError('the answer holds no JSON object')
   try {
     return JSON.parse(written.slice(start, end + 1))
   } catch (cause) {
-    throw new UnusableAnswer('the answer is no JSON', { cause })
+    throw new UnusableAnswerError('the answer is no JSON', { cause })
   }
 }
 

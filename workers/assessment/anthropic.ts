@@ -6,11 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
 import { AppError } from '../../server/errors.ts'
 import type { Logger, Metrics } from '../../server/telemetry.ts'
-import { answerSchema, UnusableAnswer } from './answer.ts'
+import { answerSchema, UnusableAnswerError } from './answer.ts'
 import { boundedFetch } from './bounded-fetch.ts'
-import { AssessorBusy, type Circuit, type Failure, type Leave, PATIENCE_MS } from './circuit.ts'
+import { AssessorBusyError, type Circuit, type Failure, type Leave, PATIENCE_MS } from './circuit.ts'
 import type { Question } from './prompt.ts'
-import { buildTurnstile } from './turnstile.ts'
+import { buildSemaphore } from './semaphore.ts'
 
 export interface Usage {
   input: number
@@ -30,8 +30,8 @@ export interface Prices {
 export interface Model {
   readonly id: string
   /**
-   * Puts one question. Throws AssessorBusy when the server does not answer now, AppError `assessment_failed` when it never
-   * will, UnusableAnswer when its answer is cut off or empty, and the signal's reason when that aborts.
+   * Puts one question. Throws AssessorBusyError when the server does not answer now, AppError `assessment_failed` when it never
+   * will, UnusableAnswerError when its answer is cut off or empty, and the signal's reason when that aborts.
    * @param until milliseconds since the epoch by which the answer is needed
    */
   ask(question: Question, options: { signal: AbortSignal; until: number }): Promise<{ written: string; usage: Usage }>
@@ -59,7 +59,7 @@ export interface ModelOptions {
 /** Asks an Anthropic-compatible server. Nothing is read from the environment. */
 export function anthropicModel(options: ModelOptions): Model {
   const client = buildClient(options)
-  const turnstile = buildTurnstile(options.concurrency)
+  const semaphore = buildSemaphore(options.concurrency)
   const pause = options.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }))
 
   return {
@@ -68,7 +68,7 @@ export function anthropicModel(options: ModelOptions): Model {
       for (let attempt = 1; ; attempt++) {
         const leave = options.circuit.enter()
         try {
-          const reply = await turnstile.pass(() => askOnce(client, options, question, signal, until), signal)
+          const reply = await semaphore.pass(() => askOnce(client, options, question, signal, until), signal)
           leave.succeeded()
           return reply
         } catch (error) {
@@ -77,7 +77,7 @@ export function anthropicModel(options: ModelOptions): Model {
           const waitMs = failure.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random() / 2)
           const isOver = attempt === ATTEMPTS || failure.lasting || waitMs > PATIENCE_MS
           if (isOver || Date.now() + waitMs + LEAST_TIME_MS > until)
-            throw new AssessorBusy(failure.message, waitFor(options.circuit, waitMs), { cause: error })
+            throw new AssessorBusyError(failure.message, waitFor(options.circuit, waitMs), { cause: error })
           await pause(waitMs, signal)
         }
       }
@@ -90,12 +90,12 @@ function waitFor({ opensAt }: Circuit, waitMs: number): number {
 }
 
 /** The provider's failures are the circuit's to know; everything else shows that it is there, or nothing. */
-function settle(error: unknown, leave: Leave): ProviderFailure | null {
-  if (error instanceof ProviderFailure) {
+function settle(error: unknown, leave: Leave): ProviderError | null {
+  if (error instanceof ProviderError) {
     leave.failed(error)
     return error
   }
-  if (error instanceof AppError || error instanceof UnusableAnswer) leave.succeeded()
+  if (error instanceof AppError || error instanceof UnusableAnswerError) leave.succeeded()
   else leave.abandoned()
   return null
 }
@@ -127,7 +127,7 @@ async function askOnce(
 ) {
   const { metrics, timeoutMs } = options
   const left = until - Date.now()
-  if (left < LEAST_TIME_MS) throw new AssessorBusy('there is no time left to ask', 1)
+  if (left < LEAST_TIME_MS) throw new AssessorBusyError('there is no time left to ask', 1)
   const limit = AbortSignal.timeout(Math.min(timeoutMs, left))
   const end = metrics.modelSeconds.startTimer()
   let outcome: Outcome = 'ok'
@@ -140,7 +140,7 @@ async function askOnce(
     return { written: writtenIn(message, options), usage }
   } catch (error) {
     signal.throwIfAborted()
-    const classified = limit.aborted ? new ProviderFailure('timeout', {}, error) : classify(error)
+    const classified = limit.aborted ? new ProviderError('timeout', {}, error) : classify(error)
     outcome = outcomeOf(classified)
     if (outcome === 'rejected' || outcome === 'denied')
       options.log.error({ event: 'model_refused_call', outcome, ...refusalIn(error) })
@@ -178,12 +178,12 @@ function writtenIn({ content, stop_reason }: Anthropic.Message, { log }: ModelOp
     })
   }
   if (stop_reason === 'max_tokens' || stop_reason === 'model_context_window_exceeded')
-    throw new UnusableAnswer(`the answer was cut off: ${stop_reason}`)
+    throw new UnusableAnswerError(`the answer was cut off: ${stop_reason}`)
   const blocks = Array.isArray(content) ? content : []
   const written = blocks.flatMap((block) =>
     block.type === 'text' && typeof block.text === 'string' ? [block.text] : [],
   )
-  if (written.length === 0) throw new UnusableAnswer('the answer holds no text')
+  if (written.length === 0) throw new UnusableAnswerError('the answer holds no text')
   return written.join('')
 }
 
@@ -206,8 +206,8 @@ function countUsage(metrics: Metrics, usage: Usage) {
 }
 
 /** The server did not do its part, and may do it another time. */
-class ProviderFailure extends Error implements Failure {
-  override name = 'ProviderFailure'
+class ProviderError extends Error implements Failure {
+  override name = 'ProviderError'
   readonly outcome: Outcome
   readonly retryAfterMs?: number
   readonly lasting?: boolean
@@ -231,22 +231,23 @@ type Outcome =
   | 'rejected'
 
 function outcomeOf(error: unknown): Outcome {
-  if (error instanceof ProviderFailure) return error.outcome
-  if (error instanceof UnusableAnswer) return 'unusable'
+  if (error instanceof ProviderError) return error.outcome
+  if (error instanceof UnusableAnswerError) return 'unusable'
   return error instanceof AppError && error.cause === undefined ? 'declined' : 'rejected'
 }
 
 /** The SDK's errors, and what the platform throws when a reply breaks off or is no JSON. */
 function classify(error: unknown): unknown {
-  if (error instanceof AppError || error instanceof UnusableAnswer || error instanceof AssessorBusy) return error
+  if (error instanceof AppError || error instanceof UnusableAnswerError || error instanceof AssessorBusyError)
+    return error
   if (error instanceof APIConnectionTimeoutError || error instanceof APIUserAbortError)
-    return new ProviderFailure('timeout', {}, error)
-  if (!(error instanceof APIError) || error.status === undefined) return new ProviderFailure('unreachable', {}, error)
+    return new ProviderError('timeout', {}, error)
+  if (!(error instanceof APIError) || error.status === undefined) return new ProviderError('unreachable', {}, error)
   const retryAfterMs = retryAfter(error.headers)
-  if (error.status === 429) return new ProviderFailure('rate_limited', { retryAfterMs }, error)
+  if (error.status === 429) return new ProviderError('rate_limited', { retryAfterMs }, error)
   if (error.status >= 500 || error.status === 408 || error.status === 409)
-    return new ProviderFailure('overloaded', { retryAfterMs }, error)
-  if (LASTING.has(error.status)) return new ProviderFailure('denied', { lasting: true }, error)
+    return new ProviderError('overloaded', { retryAfterMs }, error)
+  if (LASTING.has(error.status)) return new ProviderError('denied', { lasting: true }, error)
   return new AppError('assessment_failed', 'The model cannot be asked about this text. Nothing was charged.', {
     cause: error,
     retryable: false,

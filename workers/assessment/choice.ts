@@ -1,7 +1,7 @@
 // Which assessor a worker uses.
 import { createHmac } from 'node:crypto'
 import type { Core } from '../../server/context.ts'
-import type { Threads } from '../threads.ts'
+import type { Threads } from '../../server/threads/pool.ts'
 import type { Assessor } from '../verify.ts'
 import { anthropicModel } from './anthropic.ts'
 import { buildCircuit } from './circuit.ts'

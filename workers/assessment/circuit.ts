@@ -2,8 +2,8 @@
 // several failures in a row it opens for a while; then one call tries, and its fate decides.
 
 /** The work cannot be done now: hand it back, and try again then. */
-export class AssessorBusy extends Error {
-  override name = 'AssessorBusy'
+export class AssessorBusyError extends Error {
+  override name = 'AssessorBusyError'
   readonly retryAfterSeconds: number
   constructor(reason: string, retryAfterSeconds: number, options?: ErrorOptions) {
     super(reason, options)
@@ -28,7 +28,7 @@ export interface Leave {
 }
 
 export interface Circuit {
-  /** Throws AssessorBusy while the circuit is open. */
+  /** Throws AssessorBusyError while the circuit is open. */
   enter(): Leave
   /** Until when it is open, in milliseconds since the epoch; null when calls go through. */
   readonly opensAt: number | null
@@ -67,8 +67,8 @@ export function buildCircuit(now: () => number = Date.now): Circuit {
     enter() {
       if (openUntil === null) return leave(false)
       const left = openUntil - now()
-      if (left > 0) throw new AssessorBusy('the circuit is open', left / 1000)
-      if (probing) throw new AssessorBusy('another call tries whether the provider is back', PROBE_SECONDS)
+      if (left > 0) throw new AssessorBusyError('the circuit is open', left / 1000)
+      if (probing) throw new AssessorBusyError('another call tries whether the provider is back', PROBE_SECONDS)
       probing = true
       return leave(true)
     },

@@ -1,7 +1,7 @@
 // The proof of evidence: whatever an assessor proposes, a quotation is cut from the text here, and a verdict stands
 // only on quotations that were. Pure, so that it runs in threads; it takes nothing but types from the server.
-import type { Assessment } from '../../server/verification/assessment.ts'
-import type { Evidence } from '../../server/verification/result.ts'
+import type { Assessment } from '../../server/interface/assessment.ts'
+import type { Evidence } from '../../server/interface/result.ts'
 import { type CodePointIndex, codePointIndex } from '../text/offsets.ts'
 import { insidePair, sensibleCut, trimmed } from './cuts.ts'
 
@@ -123,7 +123,7 @@ function evidenceItem(
   }
 }
 
-/** The interface's limits (`LIMITS` in server/verification/result.ts, to which a test holds these). */
+/** The interface's limits (`LIMITS` in server/interface/result.ts, to which a test holds these). */
 export const MOST_ITEMS = 6
 export const LONGEST_QUOTE = 1000
 export const MOST_TEXT = 100_000

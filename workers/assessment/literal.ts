@@ -1,5 +1,5 @@
 import { AppError } from '../../server/errors.ts'
-import { ThreadError, type Threads } from '../threads.ts'
+import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { Assessor } from '../verify.ts'
 import type { Verdict } from './evidence.ts'
 import type { LiteralTask } from './literal-thread.ts'

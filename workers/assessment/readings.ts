@@ -1,5 +1,5 @@
 // One reading of a page: a model's answers to its parts, held to the lines that were shown, and put together by rule.
-import { type Answer, type Basis, UnusableAnswer, type Verdict } from './answer.ts'
+import { type Answer, type Basis, UnusableAnswerError, type Verdict } from './answer.ts'
 import type { Proposal, Stance } from './evidence.ts'
 import type { Span, Window } from './lines.ts'
 
@@ -21,7 +21,7 @@ export interface Heard {
 }
 
 /**
- * Holds an answer to the lines of a window, of which the masked ones were not shown. Throws UnusableAnswer if it names
+ * Holds an answer to the lines of a window, of which the masked ones were not shown. Throws UnusableAnswerError if it names
  * lines and none of them was shown, or gives a verdict without any line for it.
  */
 export function heard(answer: Answer, { first, last }: Window, masked: ReadonlySet<number>): Heard {
@@ -33,9 +33,9 @@ export function heard(answer: Answer, { first, last }: Window, masked: ReadonlyS
     for (let line = from; line <= to; line++) if (masked.has(line)) return false
     return true
   })
-  if (items.length > 0 && shown.length === 0) throw new UnusableAnswer('the answer names no line that was shown')
+  if (items.length > 0 && shown.length === 0) throw new UnusableAnswerError('the answer names no line that was shown')
   for (const stance of STANCES[answer.verdict])
-    if (!items.some((item) => item.stance === stance)) throw new UnusableAnswer('the verdict rests on no line')
+    if (!items.some((item) => item.stance === stance)) throw new UnusableAnswerError('the verdict rests on no line')
   const suspicious = answer.suspicious.map((line) => line - 1).filter((line) => first <= line && line <= last)
   return {
     verdict: answer.verdict,

@@ -37,7 +37,7 @@ export function searchText(query: Query, text: string, sentences: readonly Sente
   const readTerms = termIndex(query.terms)()
   let sentence = 0
   scanTokens(text, query.granularity, (folded, kind, start, end) => {
-    while (sentence < sentences.length - 1 && sentences[sentence]!.end <= start) sentence++
+    while (sentence < sentences.length - 1 && (sentences[sentence]?.end ?? 0) <= start) sentence++
     tally.enter(sentence)
     readTerms(folded, kind, start, end, tally.hit)
     runs.follow(query.symbolOf(folded), start, end, sentence)
@@ -74,13 +74,13 @@ function openTally(query: Query, sentences: readonly Sentence[]) {
     findings,
     enter(sentence: number) {
       advanceTo(sentence)
-      findings.tokenCounts[sentence]!++
+      findings.tokenCounts[sentence] = (findings.tokenCounts[sentence] ?? 0) + 1
     },
     hit(term: number, strength: number) {
       findings.hits.push({ term, strength })
       if (lastSeenIn[term] === current) return
       lastSeenIn[term] = current
-      findings.frequencies[term]!++
+      findings.frequencies[term] = (findings.frequencies[term] ?? 0) + 1
     },
     end() {
       advanceTo(sentences.length)
@@ -103,17 +103,17 @@ function openRuns(query: Query, findings: Tally) {
   const ringPlace = (tokensBack: number) => (count - tokensBack) % whole
   const keepRun = () => {
     if (length < 2) return
-    const first = sentenceOf[ringPlace(length)]!
-    const last = sentenceOf[ringPlace(1)]!
-    const weight = weightBefore[endInClaim + 1]! - weightBefore[endInClaim + 1 - length]!
-    if (first === last) findings.runs[first] = Math.max(findings.runs[first]!, weight)
-    else if (first + 1 === last) findings.bridges[first] = Math.max(findings.bridges[first]!, weight)
+    const first = sentenceOf[ringPlace(length)] ?? 0
+    const last = sentenceOf[ringPlace(1)] ?? 0
+    const weight = (weightBefore[endInClaim + 1] ?? 0) - (weightBefore[endInClaim + 1 - length] ?? 0)
+    const kept = first === last ? findings.runs : first + 1 === last ? findings.bridges : null
+    if (kept) kept[first] = Math.max(kept[first] ?? 0, weight)
   }
   const keepWhole = (end: number, last: number) => {
     findings.wholeMatchCount++
     if (findings.wholeMatches.length >= MOST_WHOLE_MATCHES) return
     const first = ringPlace(whole)
-    findings.wholeMatches.push({ start: starts[first]!, end, first: sentenceOf[first]!, last })
+    findings.wholeMatches.push({ start: starts[first] ?? 0, end, first: sentenceOf[first] ?? 0, last })
   }
 
   return {
@@ -141,7 +141,7 @@ function tokenWeights(query: Query): Float64Array {
   const sums = new Float64Array(query.tokens.length + 1)
   for (const [i, { folded, kind }] of query.tokens.entries()) {
     const weight = kind === 'dense' ? DENSE_WEIGHT : (priors.get(folded) ?? 0)
-    sums[i + 1] = sums[i]! + Math.max(weight, LEAST_WEIGHT)
+    sums[i + 1] = (sums[i] ?? 0) + Math.max(weight, LEAST_WEIGHT)
   }
   return sums
 }

@@ -1,4 +1,4 @@
-import type { Assessment } from '../../server/verification/assessment.ts'
+import type { Assessment } from '../../server/interface/assessment.ts'
 import { checkEvidence } from './checks.ts'
 import { type Digests, deriveVerdict, proveEvidence, type Verdict } from './evidence.ts'
 import { isSuspect, type Suspect, type Suspicion, suspectsOf } from './injection.ts'

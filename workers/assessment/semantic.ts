@@ -2,13 +2,13 @@
 // model names lines by number, the quotations are cut and proved here, and the verdict is never more than what they carry.
 import { createHmac } from 'node:crypto'
 import { AppError } from '../../server/errors.ts'
+import type { Assessment } from '../../server/interface/assessment.ts'
 import type { Logger, Metrics } from '../../server/telemetry.ts'
-import type { Assessment } from '../../server/verification/assessment.ts'
-import { ThreadError, type Threads } from '../threads.ts'
+import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { AssessmentTask, Assessor } from '../verify.ts'
-import { readAnswer, UnusableAnswer } from './answer.ts'
+import { readAnswer, UnusableAnswerError } from './answer.ts'
 import type { Model, Usage } from './anthropic.ts'
-import { AssessorBusy, type Circuit } from './circuit.ts'
+import { AssessorBusyError, type Circuit } from './circuit.ts'
 import type { Verdict } from './evidence.ts'
 import { semanticProcedure } from './procedure.ts'
 import { type Heard, heard } from './readings.ts'
@@ -43,7 +43,7 @@ export function semanticAssessor(tools: SemanticTools): Assessor {
         tools.metrics.assessments.inc({ assessor: 'semantic', verdict: verdict.claim_support })
         return { ...verdict, procedure }
       } catch (error) {
-        if (!(error instanceof AssessorBusy) || !tools.fallback) throw error
+        if (!(error instanceof AssessorBusyError) || !tools.fallback) throw error
         return fallBack(error, task, tools.fallback, tools)
       }
     },
@@ -51,7 +51,7 @@ export function semanticAssessor(tools: SemanticTools): Assessor {
 }
 
 async function fallBack(
-  error: AssessorBusy,
+  error: AssessorBusyError,
   task: AssessmentTask,
   fallback: Assessor,
   { metrics, log }: SemanticTools,
@@ -119,7 +119,7 @@ interface Asking {
   usage: Usage[]
 }
 
-/** All parts at once, as far as the model's turnstile lets them; the first failure ends the others. */
+/** All parts at once, as far as the model's semaphore lets them; the first failure ends the others. */
 async function readAll({ questions }: Plan, masked: readonly number[], asking: Asking): Promise<Heard[]> {
   const giveUp = new AbortController()
   const hidden = new Set(masked)
@@ -144,7 +144,7 @@ async function readPart(
       usage.push(reply.usage)
       return heard(readAnswer(reply.written), window, masked)
     } catch (error) {
-      if (!(error instanceof UnusableAnswer)) throw error
+      if (!(error instanceof UnusableAnswerError)) throw error
       tools.log.warn({ event: 'unusable_answer', attempt, reason: error.message })
       if (attempt === ATTEMPTS)
         throw new AppError('assessment_failed', 'The model gave no usable answer. Nothing was charged.', {

@@ -3,8 +3,8 @@
 // store that was truncated, mixed up or written to by somebody else yields nothing, and the page is fetched.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Observation, observation as observationShape } from '../../server/interface/observation.ts'
 import type { Logger } from '../../server/telemetry.ts'
-import { type Observation, observation as observationShape } from '../../server/verification/observation.ts'
 import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /** Where entries live: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */

@@ -5,12 +5,12 @@ import type { TLSSocket } from 'node:tls'
 import { errors } from 'undici'
 import type { z } from 'zod'
 import { AppError } from '../../server/errors.ts'
+import { LIMITS, type limits as limitsSchema } from '../../server/interface/result.ts'
 import type { Connection, Destination, Outbound } from '../../server/outbound/connection.ts'
 import { outboundFailure } from '../../server/outbound/failures.ts'
+import { meterSocket } from '../../server/outbound/meter.ts'
 import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
-import { LIMITS, type limits as limitsSchema } from '../../server/verification/result.ts'
 import type { HeldMemory } from './memory.ts'
-import { meterSocket } from './meter.ts'
 import {
   type ContentEncoding,
   checkHead,

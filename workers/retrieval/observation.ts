@@ -1,10 +1,10 @@
 // One observation of a source: fetched, read, and written down in the interface's terms.
 import { randomUUID } from 'node:crypto'
+import { type Observation, observation } from '../../server/interface/observation.ts'
+import { LIMITS } from '../../server/interface/result.ts'
 import type { Outbound } from '../../server/outbound/connection.ts'
-import { type Observation, observation } from '../../server/verification/observation.ts'
-import { LIMITS } from '../../server/verification/result.ts'
+import type { Threads } from '../../server/threads/pool.ts'
 import { extractText } from '../text/extraction.ts'
-import type { Threads } from '../threads.ts'
 import { fetchSource } from './fetch.ts'
 import type { BodyMemory, HeldMemory } from './memory.ts'
 import type { Origins } from './origins.ts'

@@ -4,7 +4,7 @@ import { load } from 'cheerio/slim'
 import type { Element } from 'domhandler'
 import { parseMarkup } from './markup.ts'
 import type { MediaType } from './media-type.ts'
-import { Refusal } from './refusal.ts'
+import { TextRefusalError } from './refusal.ts'
 
 /** In order of precedence. `utf8` is told from the bytes; `default` is windows-1252, a guess. */
 export type CharsetSource = 'bom' | 'header' | 'meta' | 'utf8' | 'default'
@@ -24,12 +24,12 @@ export interface DecodedText {
 export function decodeCharset(bytes: Uint8Array, type: MediaType): DecodedText {
   const { charset, source } = findCharset(bytes, type)
   if (charset === 'replacement') {
-    throw new Refusal('source_encoding_invalid', 'The declared charset is one that browsers refuse to decode.')
+    throw new TextRefusalError('source_encoding_invalid', 'The declared charset is one that browsers refuse to decode.')
   }
   const text = new TextDecoder(charset).decode(bytes)
   const replacements = charset === 'utf-8' && isUtf8(bytes) ? 0 : count(text, '\ufffd')
   if (replacements > text.length * mostReplaced) {
-    throw new Refusal('source_encoding_invalid', `The body is not text in the charset ${charset}.`)
+    throw new TextRefusalError('source_encoding_invalid', `The body is not text in the charset ${charset}.`)
   }
   return { text, charset, source, replacements }
 }

@@ -1,5 +1,5 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { Refusal } from './refusal.ts'
+import { TextRefusalError } from './refusal.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'br'
 
@@ -22,13 +22,13 @@ function decode(body: Uint8Array, coding: 'gzip' | 'br') {
     const { buffer, engine } = decoders[coding](body)
     // zlib stops silently at the end of the stream: what follows would be bytes that nobody has looked at.
     if (engine.bytesWritten !== body.length) {
-      throw new Refusal('source_encoding_invalid', `Bytes follow the end of the ${coding} stream.`)
+      throw new TextRefusalError('source_encoding_invalid', `Bytes follow the end of the ${coding} stream.`)
     }
     return buffer
   } catch (error) {
-    if (error instanceof Refusal) throw error
+    if (error instanceof TextRefusalError) throw error
     if (isTooLarge(error)) throw tooLarge(error)
-    throw new Refusal('source_encoding_invalid', `The body is not a complete ${coding} stream.`, error)
+    throw new TextRefusalError('source_encoding_invalid', `The body is not a complete ${coding} stream.`, error)
   }
 }
 
@@ -48,4 +48,8 @@ const isTooLarge = (error: unknown) =>
   error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE'
 
 const tooLarge = (cause?: unknown) =>
-  new Refusal('source_too_large', `The decoded body exceeds ${maxDecodedBytes.toLocaleString('en')} bytes.`, cause)
+  new TextRefusalError(
+    'source_too_large',
+    `The decoded body exceeds ${maxDecodedBytes.toLocaleString('en')} bytes.`,
+    cause,
+  )

@@ -1,5 +1,5 @@
 import { AppError } from '../../server/errors.ts'
-import { ThreadError, type Threads } from '../threads.ts'
+import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { CharsetSource } from './charset.ts'
 import type { ContentCoding } from './decompression.ts'
 import type { RiskFlag } from './risk-flags.ts'

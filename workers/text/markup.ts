@@ -2,7 +2,7 @@ import { type ChildNode, type Document, Element, type ParentNode } from 'domhand
 import { parse, type Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { isDropped } from './elements.ts'
-import { Refusal } from './refusal.ts'
+import { TextRefusalError } from './refusal.ts'
 
 /** Elements nested in each other. Browsers flatten what is nested deeper; real pages stay below 50. */
 export const maxDepth = 512
@@ -136,7 +136,7 @@ function extend(node: ChildNode | null | undefined, text: string): boolean {
 const textChunk = 16_384
 const anything = /^/
 
-const tooComplex = (what: string) => new Refusal('source_too_complex', `The markup has ${what}.`)
+const tooComplex = (what: string) => new TextRefusalError('source_too_complex', `The markup has ${what}.`)
 
 // Text misplaced in tables goes before the table, over and over, and formatting moves from one parent to the next: both
 // at the end of what may be a long list of children. The adapter's own versions search such lists from the front.

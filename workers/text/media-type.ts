@@ -1,5 +1,5 @@
 import { MIMEType } from 'node:util'
-import { Refusal } from './refusal.ts'
+import { TextRefusalError } from './refusal.ts'
 
 export interface MediaType {
   kind: 'html' | 'plain'
@@ -11,7 +11,7 @@ export interface MediaType {
 export function readMediaType(contentType: string): MediaType {
   const type = parse(contentType)
   const kind = type && kinds[type.essence]
-  if (!kind) throw new Refusal('source_unsupported_type', 'The source is neither text/html nor text/plain.')
+  if (!kind) throw new TextRefusalError('source_unsupported_type', 'The source is neither text/html nor text/plain.')
   return { kind, charset: type.params.get('charset') }
 }
 
@@ -30,7 +30,7 @@ const kinds: Record<string, 'html' | 'plain' | undefined> = { 'text/html': 'html
 export function refuseBinary(bytes: Uint8Array) {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 16)).toString('latin1')
   const match = signatures.find(([, signature, at = 0]) => head.startsWith(signature, at))
-  if (match) throw new Refusal('source_unsupported_type', `The body is ${match[0]}, not text.`)
+  if (match) throw new TextRefusalError('source_unsupported_type', `The body is ${match[0]}, not text.`)
 }
 
 const signatures: [format: string, signature: string, at?: number][] = [

@@ -7,8 +7,8 @@ export type RefusalCode = Extract<
 >
 
 /** Unwinds to the end of the thread's function, which hands it over as data: a class does not survive the way out. */
-export class Refusal extends Error {
-  override name = 'Refusal'
+export class TextRefusalError extends Error {
+  override name = 'TextRefusalError'
   readonly code: RefusalCode
 
   constructor(code: RefusalCode, message: string, cause?: unknown) {

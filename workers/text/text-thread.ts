@@ -8,7 +8,7 @@ import { Lines } from './lines.ts'
 import { readMediaType, refuseBinary } from './media-type.ts'
 import { codePointIndex } from './offsets.ts'
 import { addPlainText } from './plain-text.ts'
-import { Refusal, type RefusalCode } from './refusal.ts'
+import { type RefusalCode, TextRefusalError } from './refusal.ts'
 import { riskFlags } from './risk-flags.ts'
 import { addVisibleText } from './visible-text.ts'
 
@@ -19,7 +19,7 @@ export function extract(page: PageBytes): Outcome {
   try {
     return { ok: true, extraction: extraction(page) }
   } catch (error) {
-    if (error instanceof Refusal) return { ok: false, code: error.code, message: error.message }
+    if (error instanceof TextRefusalError) return { ok: false, code: error.code, message: error.message }
     throw error
   }
 }
@@ -31,7 +31,7 @@ function extraction({ body, contentEncoding, contentType }: PageBytes): Extracti
   const decoded = decodeCharset(bytes, type)
   const shown = collectText(decoded.text, type.kind)
   const text = cutText(shown.text)
-  if (text === '') throw new Refusal('source_empty', 'The source has no visible text.')
+  if (text === '') throw new TextRefusalError('source_empty', 'The source has no visible text.')
   const { length } = codePointIndex(text)
   const truncated = shown.isPart || text.length < shown.text.length
 

@@ -1,0 +1,73 @@
+// One POST of an alert: through the one door out, over a connection of its own. The receiver's address is checked at each
+// attempt; no redirect is followed, and only the head of the answer counts.
+import type { TLSSocket } from 'node:tls'
+import { type ResponseHeaders, retryAfterOf } from '../../workers/retrieval/response.ts'
+import { AppError } from '../errors.ts'
+import type { Outbound } from '../outbound/connection.ts'
+import { outboundFailure } from '../outbound/failures.ts'
+import { meterSocket } from '../outbound/meter.ts'
+
+/** What came back. */
+export interface Answer {
+  status: number
+  /** From `Retry-After`; null when there is none that can be read. */
+  retryAfterSeconds: number | null
+  /** `webhook-delivery: disable`. */
+  disable: boolean
+}
+
+export interface Message {
+  url: string
+  headers: Record<string, string>
+  body: Uint8Array
+}
+
+/** For everything, from the first DNS question to the end of the answer. */
+export const TIMEOUT_MS = 15_000
+/**
+ * The same for the first attempt at a host. It is shorter so that a new account's first alert does not wait long behind
+ * others whose receivers hang; a receiver that needs more time gets it with the retry, seconds later.
+ */
+export const FIRST_TIMEOUT_MS = 5000
+const MAX_HEADER_BYTES = 16_384
+const MAX_BODY_BYTES = 16_384
+
+/** Throws AppError, whose message never says to which address a name leads. */
+export async function postAlert(message: Message, outbound: Outbound, timeoutMs = TIMEOUT_MS): Promise<Answer> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  const { hostname } = new URL(message.url)
+  let socket: TLSSocket | undefined
+  try {
+    const destination = await outbound.resolve(new URL(message.url), signal)
+    await using connection = await outbound.connect(destination, { signal, timeoutMs })
+    socket = connection.socket
+    meterSocket(socket, hostname, { headerBytes: MAX_HEADER_BYTES, totalBytes: MAX_HEADER_BYTES + MAX_BODY_BYTES })
+    const { url } = destination
+    const client = connection.buildClient({ maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: 0, bodyTimeout: 0 })
+    const { headers, body } = message
+    const response = await client.request({ method: 'POST', path: url.pathname + url.search, headers, body, signal })
+    await passOver(response.body)
+    return readHead(response.statusCode, response.headers)
+  } catch (thrown) {
+    const failure = outboundFailure(thrown, hostname, socket)
+    if (failure instanceof AppError || !signal.aborted) throw failure
+    throw new AppError('source_timeout', `"${hostname}" did not answer within ${timeoutMs / 1000} seconds.`)
+  }
+}
+
+/** The answer is complete with its head. The rest is read so that a receiver is not cut off while it speaks, to a limit. */
+async function passOver(body: AsyncIterable<unknown>): Promise<void> {
+  try {
+    for await (const _ of body);
+  } catch {
+    // Broken off, too long or too slow: the status has already said whether the alert was accepted.
+  }
+}
+
+function readHead(status: number, headers: ResponseHeaders): Answer {
+  return {
+    status,
+    retryAfterSeconds: retryAfterOf(headers['retry-after'], Date.now()),
+    disable: String(headers['webhook-delivery']).trim().toLowerCase() === 'disable',
+  }
+}

@@ -1,0 +1,69 @@
+// One look at a page: whether a quote still stands in its text, and if not, what stands there that is most like it.
+
+import { literalAssessor } from '../../workers/assessment/literal.ts'
+import type { Work } from '../../workers/context.ts'
+import { observeSource } from '../../workers/retrieval/observation.ts'
+import { codePointIndex } from '../../workers/text/offsets.ts'
+import type { Observation } from '../interface/observation.ts'
+import { sha256 } from '../receipts/format.ts'
+import { type Check, type CitationWatch, type Nearest, watchJob } from './watch.ts'
+
+/** An observation this young serves too: whoever cites the page often asks for it often. */
+const MAX_AGE_SECONDS = 60
+
+/** Reads the page and judges it. Throws AppError `source_...` where it cannot be read, OriginBusyError when it is not its turn. */
+export async function lookAgain(watch: CitationWatch, work: Work, signal: AbortSignal): Promise<Check> {
+  const jobKey = watchJob(watch.id).key
+  const url = watch.source_url
+  const visit = () => observeSource(url, work, signal, jobKey)
+  const { observation } = await work.cache.observe(url, MAX_AGE_SECONDS, visit, signal)
+  const { content_sha256, text_sha256, normalized_text: text } = observation.source
+  const seen = { checked_at: observation.checked_at, content_sha256, text_sha256 }
+  const place = placeOf(watch.quote, text, watch.last_seen.start)
+  if (place) return { outcome: 'present', ...seen, ...place }
+  const nearest = await findNearest(watch.quote, observation, work, signal)
+  return nearest ? { outcome: 'changed', ...seen, nearest } : { outcome: 'vanished', ...seen }
+}
+
+/** Where the quote stands, in code points; of several places the one closest to where it stood. */
+export function placeOf(quote: string, text: string, formerStart: number): { start: number; end: number } | null {
+  const index = codePointIndex(text)
+  const former = index.toUtf16(Math.min(formerStart, index.length))
+  const before = text.lastIndexOf(quote, former)
+  const after = text.indexOf(quote, former)
+  if (before < 0 && after < 0) return null
+  const found = before >= 0 && (after < 0 || former - before <= after - former) ? before : after
+  return { start: index.toCodePoint(found), end: index.toCodePoint(found + quote.length) }
+}
+
+/** Below this a passage is another one, not a changed one. */
+const MIN_SIMILARITY = 0.5
+
+async function findNearest(quote: string, observation: Observation, work: Work, signal: AbortSignal) {
+  const { evidence } = await literalAssessor(work.threads).assess({ claim: quote, observation, signal })
+  const passages = evidence.map((item): Nearest => {
+    const { quote: passage, start, end } = item
+    return { quote: passage, quote_sha256: sha256(passage), start, end, similarity: similarityOf(quote, passage) }
+  })
+  const [best] = passages.sort((a, b) => b.similarity - a.similarity)
+  return best && best.similarity >= MIN_SIMILARITY ? best : null
+}
+
+/** Dice's coefficient over words and pairs of neighbouring words, so that both the words and their order count. */
+export function similarityOf(one: string, other: string): number {
+  const [a, b] = [countGrams(one), countGrams(other)]
+  let common = 0
+  for (const [gram, count] of a) common += Math.min(count, b.get(gram) ?? 0)
+  const total = sum(a) + sum(b)
+  return total === 0 ? 0 : Math.round((2000 * common) / total) / 1000
+}
+
+function countGrams(text: string): Map<string, number> {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+  const grams = new Map<string, number>()
+  for (const [n, word] of words.entries())
+    for (const gram of n === 0 ? [word] : [word, `${words[n - 1]} ${word}`]) grams.set(gram, (grams.get(gram) ?? 0) + 1)
+  return grams
+}
+
+const sum = (grams: Map<string, number>) => [...grams.values()].reduce((total, count) => total + count, 0)

@@ -1,0 +1,99 @@
+// What may be asked of the journal.
+import { z } from 'zod'
+import { LIMITS, tierLimit } from '../accounts/tiers.ts'
+import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
+import { isNotModified, requirePreconditions } from '../preconditions.ts'
+import { deleteSlot, etagOf, listSlots, MAX_SLOT_BYTES, readSlot, slotName, slotRow, writeSlot } from './slots.ts'
+
+const bytes = z.custom<Buffer>((value) => value instanceof Buffer)
+
+export const putSlot = defineAccountOperation({
+  name: 'put_journal_slot',
+  summary: 'Store bytes in a slot',
+  description:
+    'The service neither encrypts nor looks at them: encrypt what must stay private. Only new slots count against ' +
+    "the tier. `If-None-Match: *` makes it create only; If-Match with the slot's ETag makes it replace nothing but that.",
+  method: 'PUT',
+  path: '/v1/journal/{slot}',
+  family: 'control',
+  access: 'account',
+  scope: 'journal:write',
+  rawBody: { member: 'data', limit: MAX_SLOT_BYTES },
+  conditional: true,
+  statuses: [200, 201],
+  errors: ['tier_limit', 'precondition_failed'],
+  kind: 'transaction',
+  input: z.strictObject({ slot: slotName, data: bytes }),
+  output: slotRow,
+  async run({ slot, data }, { tx, caller, credentials }) {
+    const { accountId, tier } = caller
+    const written = await writeSlot(
+      tx,
+      { accountId, slot, content: data, limit: LIMITS[tier].journal_slots },
+      {
+        permit: (present) => requirePreconditions(credentials, present && etagOf(present)),
+        refuse: () => tierLimit('journal_slots', tier),
+      },
+    )
+    return new Reply(written.slot, { status: written.made ? 201 : 200, headers: { etag: etagOf(written.slot) } })
+  },
+})
+
+export const getSlot = defineAccountExchange({
+  name: 'get_journal_slot',
+  summary: 'The exact bytes of a slot',
+  method: 'GET',
+  path: '/v1/journal/{slot}',
+  family: 'control',
+  access: 'account',
+  scope: 'journal:read',
+  rawAnswer: true,
+  conditional: true,
+  statuses: [200, 304],
+  errors: ['not_found', 'precondition_failed'],
+  kind: 'exchange',
+  input: z.strictObject({ slot: slotName }),
+  output: bytes,
+  async run({ slot }, { api, caller, credentials }) {
+    const found = await readSlot(api.slots, caller.accountId, slot)
+    const etag = etagOf(found)
+    const headers = { etag, 'cache-control': 'private, no-cache' }
+    if (isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
+    const type = { 'content-type': 'application/octet-stream', 'x-content-type-options': 'nosniff' }
+    return new Reply(found.content, { headers: { ...headers, ...type } })
+  },
+})
+
+export const removeSlot = defineAccountOperation({
+  name: 'delete_journal_slot',
+  summary: 'Remove a slot',
+  method: 'DELETE',
+  path: '/v1/journal/{slot}',
+  family: 'control',
+  access: 'account',
+  scope: 'journal:write',
+  conditional: true,
+  statuses: [204],
+  errors: ['not_found', 'precondition_failed'],
+  kind: 'transaction',
+  input: z.strictObject({ slot: slotName }),
+  output: z.null(),
+  async run({ slot }, { tx, caller, credentials }) {
+    await deleteSlot(tx, caller.accountId, slot, (present) => requirePreconditions(credentials, etagOf(present)))
+    return new Reply(null, { status: 204 })
+  },
+})
+
+export const getSlots = defineAccountOperation({
+  name: 'list_journal_slots',
+  summary: "The account's slots, without their bytes",
+  method: 'GET',
+  path: '/v1/journal',
+  family: 'control',
+  access: 'account',
+  scope: 'journal:read',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({ slots: z.array(slotRow) }),
+  run: async (_input, { tx, caller }) => ({ slots: [...(await listSlots(tx, caller.accountId))] }),
+})

@@ -1,0 +1,116 @@
+// The journal: a few named slots of bytes per account. What they hold is nobody's business here: the same bytes come
+// out that went in, whether or not they were encrypted.
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { lockAccount } from '../accounts/account.ts'
+import { ownName } from '../accounts/names.ts'
+import { type Batcher, openBatcher } from '../db/batch.ts'
+import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+
+export const MAX_SLOT_BYTES = 65_536
+
+export const slotName = ownName.describe('Name of the slot.')
+
+export const slotRow = z.strictObject({
+  slot: z.string(),
+  bytes: z.int().min(0).max(MAX_SLOT_BYTES),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  updated_at: z.string(),
+})
+export type Slot = z.output<typeof slotRow>
+
+const slotColumns = sql.fragment`slot, octet_length(content) bytes, encode(sha256, 'hex') sha256,
+  to_char(updated_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') updated_at`
+
+export function etagOf({ sha256 }: Pick<Slot, 'sha256'>): string {
+  return `"${sha256}"`
+}
+
+export type StoredSlot = Slot & { content: Buffer }
+
+/** Reads of slots; null where there is none. Whatever is asked for while one query runs is the next one. */
+export type SlotReads = Batcher<SlotName, StoredSlot | null>
+
+export interface SlotName {
+  accountId: string
+  slot: string
+}
+
+/** Of full slots, what a query may bring at once: 2 MiB. */
+const MAX_READS = 32
+
+export function openSlotReads(db: Database): SlotReads {
+  return openBatcher((names: SlotName[]) => findSlots(db, names), { batch: MAX_READS, queue: Number.POSITIVE_INFINITY })
+}
+
+const foundRow = slotRow.extend({ n: z.int(), content: z.instanceof(Buffer) })
+
+async function findSlots(db: Database, names: SlotName[]): Promise<(StoredSlot | null)[]> {
+  const rows = await db.any(sql.prepared('find_slots', foundRow)`
+    select t.n, ${slotColumns}, content
+    from unnest(${column(names, 'uuid', (name) => name.accountId)}, ${column(names, 'text', (name) => name.slot)})
+         with ordinality as t (account, name, n)
+    join journal_slots s on s.account_id = t.account and s.slot = t.name`)
+  const found = new Map(rows.map(({ n, ...slot }) => [n, slot]))
+  return names.map((_, index) => found.get(index + 1) ?? null)
+}
+
+/** Throws AppError `not_found`. */
+export async function readSlot(reads: SlotReads, accountId: string, slot: string): Promise<StoredSlot> {
+  return (await reads.add({ accountId, slot })) ?? missing()
+}
+
+function missing(): never {
+  throw new AppError('not_found', 'This account has no such slot.')
+}
+
+export function listSlots(tx: Tx, accountId: string) {
+  return tx.any(sql.type(slotRow)`
+    select ${slotColumns} from journal_slots where account_id = ${accountId} order by slot collate "C"`)
+}
+
+/**
+ * Makes or replaces a slot.
+ * @param permit throws when the write is not meant for the present state; null when there is no such slot yet
+ * @param refuse makes the error when there are `limit` slots already and this would be one more
+ */
+export async function writeSlot(
+  tx: Tx,
+  { accountId, slot, content, limit }: { accountId: string; slot: string; content: Buffer; limit: number },
+  { permit, refuse }: { permit: (present: Slot | null) => void; refuse: () => AppError },
+): Promise<{ made: boolean; slot: Slot }> {
+  const present = (await lockSlot(tx, accountId, slot)) ?? (await lockAbsence(tx, accountId, slot))
+  permit(present)
+  if (!present && (await countSlots(tx, accountId)) >= limit) throw refuse()
+  const sha256 = createHash('sha256').update(content).digest()
+  const written = await tx.one(sql.prepared('write_slot', slotRow)`
+    insert into journal_slots (account_id, slot, content, sha256)
+    values (${accountId}, ${slot}, ${sql.binary(content)}, ${sql.binary(sha256)})
+    on conflict (account_id, slot) do update
+      set content = excluded.content, sha256 = excluded.sha256, updated_at = excluded.updated_at
+    returning ${slotColumns}`)
+  return { made: !present, slot: written }
+}
+
+/** @param permit as in writeSlot. Throws AppError `not_found`. */
+export async function deleteSlot(tx: Tx, accountId: string, slot: string, permit: (present: Slot) => void) {
+  permit((await lockSlot(tx, accountId, slot)) ?? missing())
+  await tx.query(sql.type(nothing)`delete from journal_slots where account_id = ${accountId} and slot = ${slot}`)
+}
+
+function lockSlot(tx: Tx, accountId: string, slot: string): Promise<Slot | null> {
+  return tx.maybeOne(sql.prepared('lock_slot', slotRow)`
+    select ${slotColumns} from journal_slots where account_id = ${accountId} and slot = ${slot} for update`)
+}
+
+/** Whoever had the lock before us may have made this very slot. */
+async function lockAbsence(tx: Tx, accountId: string, slot: string): Promise<Slot | null> {
+  await lockAccount(tx, accountId)
+  return lockSlot(tx, accountId, slot)
+}
+
+function countSlots(tx: Tx, accountId: string): Promise<number> {
+  return tx.oneFirst(sql.type(z.object({ n: z.number() }))`
+    select count(*) n from journal_slots where account_id = ${accountId}`)
+}

@@ -1,0 +1,92 @@
+// Counts what undici's own limits let through: its header limit looks at names and values only, begins anew with each 1xx
+// response, and does not see reason phrases, chunk extensions or trailers.
+import type { TLSSocket } from 'node:tls'
+import { AppError } from '../errors.ts'
+
+export interface MeterLimits {
+  /** Bytes from the first of the response to the end of the final header block, 1xx responses included. */
+  headerBytes: number
+  /** Decrypted bytes of the whole response, framing included. */
+  totalBytes: number
+}
+
+export interface Meter {
+  /** Whether the final header block was seen to its end. */
+  readonly headersDone: boolean
+}
+
+/**
+ * Counts all that the HTTP parser will read from the socket, before the parser sees it, and destroys the socket with
+ * `source_headers_too_large`, `source_too_large` or `source_protocol_error` at the first byte too many.
+ */
+export function meterSocket(socket: TLSSocket, hostname: string, limits: MeterLimits): Meter {
+  const headers = new HeaderScanner()
+  const read = socket.read
+  const problem = () => {
+    if (headers.bytes > limits.headerBytes)
+      return new AppError('source_headers_too_large', `The response headers exceed ${limits.headerBytes} bytes.`)
+    if (headers.unexpected)
+      return new AppError('source_protocol_error', `"${hostname}" sent an unasked-for ${headers.status} response.`)
+    // Not a sum over chunks: what the parser hands back with unshift() would count twice.
+    if (socket.bytesRead > limits.totalBytes)
+      return new AppError('source_too_large', `The response exceeds ${limits.totalBytes} bytes on the wire.`)
+    return null
+  }
+  socket.read = function meteredRead(size?: number) {
+    const chunk: Buffer | null = read.call(this, size)
+    if (chunk === null) return null
+    headers.scan(chunk, limits.headerBytes)
+    const found = problem()
+    if (found === null) return chunk
+    this.destroy(found)
+    return null
+  }
+  return {
+    get headersDone() {
+      return headers.done
+    },
+  }
+}
+
+const CR = 13
+const LF = 10
+const END = Buffer.from('\r\n\r\n')
+/** "HTTP/1.1 " comes before the three digits of the status. */
+const STATUS_AT = 9
+
+/** Finds the end of the final header block, a byte at a time, so that it costs the same however the bytes are cut up. */
+class HeaderScanner {
+  bytes = 0
+  done = false
+  /** A status that must not come: 100 without Expect, 101 without Upgrade. */
+  unexpected = false
+  status = 0
+  #offset = 0
+  #matched = 0
+
+  scan(chunk: Uint8Array, limit: number): void {
+    for (const byte of chunk) {
+      if (this.done || this.unexpected || this.bytes > limit) return
+      this.bytes++
+      this.#take(byte)
+    }
+  }
+
+  #take(byte: number): void {
+    // Parsers skip empty lines before a status line; taken as a block they would hide the real one.
+    if (this.#offset === 0 && (byte === CR || byte === LF)) return
+    if (this.#offset >= STATUS_AT && this.#offset < STATUS_AT + 3) this.status = this.status * 10 + byte - 48
+    this.#matched = byte === END[this.#matched] ? this.#matched + 1 : byte === CR ? 1 : 0
+    this.#offset++
+    if (this.#matched === END.length) this.#endBlock()
+  }
+
+  #endBlock(): void {
+    this.unexpected = this.status === 100 || this.status === 101
+    this.done = this.status < 100 || this.status > 199
+    if (this.done || this.unexpected) return
+    this.status = 0
+    this.#offset = 0
+    this.#matched = 0
+  }
+}

@@ -1,0 +1,210 @@
+// The operations on watchdogs.
+import { z } from 'zod'
+import { LIMITS, tierLimit } from '../accounts/tiers.ts'
+import { toldAlert } from '../alerts/operations.ts'
+import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
+import { AppError } from '../errors.ts'
+import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
+import { tellTest, tellTurn } from './alerts.ts'
+import {
+  deleteWatchdog,
+  findWatchdog,
+  listWatchdogs,
+  missing,
+  pauseWatchdog,
+  resumeWatchdog,
+  WATCHDOG_STATES,
+  type Watchdog,
+  watchdogName,
+  watchdogRow,
+  writeWatchdog,
+} from './watchdog.ts'
+
+const MAX_SECONDS = 2_592_000
+const MIN_GRACE_SECONDS = 5
+
+const watchdogOutput = watchdogRow.omit({ webhook_id: true, secret_version: true }).strict()
+const byName = z.strictObject({ name: watchdogName })
+const state = z.enum(WATCHDOG_STATES)
+
+/** The state of a watchdog must not come from a cache. */
+const FRESH = { 'cache-control': 'no-store' }
+
+export const putWatchdog = defineAccountOperation({
+  name: 'put_watchdog',
+  summary: 'Expect a heartbeat every interval_s seconds, and alert a webhook when none comes',
+  description:
+    'The clock starts at once. Without a heartbeat for interval_s it is late; after grace_s more (by default the larger of ' +
+    '5 and a tenth of the interval) it is down and watchdog.missed is sent, once per outage; watchdog.recovered follows the ' +
+    'next heartbeat. alert_after asks for so many missed intervals first, remind_every_s for watchdog.reminder while it is ' +
+    'down. Repeated with other terms it changes them and neither the clock nor a pause. webhook_secret is shown once, when ' +
+    'the watchdog is made.',
+  method: 'PUT',
+  path: '/v1/watchdog/{name}',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  statuses: [200, 201],
+  errors: ['tier_limit'],
+  kind: 'transaction',
+  input: z.strictObject({
+    name: watchdogName,
+    interval_s: z.int().min(10).max(MAX_SECONDS),
+    webhook_url: z.string().max(2048).describe('A public https address on port 443.'),
+    grace_s: z.int().min(0).max(MAX_SECONDS).optional(),
+    alert_after: z.int().min(1).max(100).default(1),
+    remind_every_s: z.int().min(60).max(MAX_SECONDS).nullable().default(null),
+  }),
+  output: watchdogOutput.extend({ webhook_secret: z.string().optional() }),
+  async run({ name, webhook_url, ...given }, { tx, api, caller }) {
+    const { accountId, tier } = caller
+    const terms = { ...given, grace_s: given.grace_s ?? Math.max(MIN_GRACE_SECONDS, Math.ceil(given.interval_s / 10)) }
+    const { made, watchdog } = await writeWatchdog(
+      tx,
+      { accountId, name, url: readWebhookUrl(webhook_url, api.config.fixtures), terms, limit: LIMITS[tier].watchdogs },
+      () => tierLimit('watchdogs', tier),
+    )
+    if (!made) return new Reply(describe(watchdog), { headers: FRESH })
+    const webhook_secret = webhookSecret(api.secrets.webhook, watchdog.webhook_id, watchdog.secret_version)
+    return new Reply({ ...describe(watchdog), webhook_secret }, { status: 201, headers: FRESH })
+  },
+})
+
+function describe({ webhook_id: _id, secret_version: _version, ...shown }: Watchdog) {
+  return shown
+}
+
+const note = z
+  .string()
+  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must be text without control characters')
+  .refine((text) => [...text].length <= 200, 'must have at most 200 characters')
+
+export const sendHeartbeat = defineAccountExchange({
+  name: 'send_heartbeat',
+  summary: 'Say that all is well, or that it is not',
+  description:
+    'No body is needed. `fail` says that the job ran and went wrong: the alert is sent at once, and the outage lasts until ' +
+    'a heartbeat that is `ok`. A paused watchdog counts heartbeats and stays paused. Of one watchdog 12 outages are alerted ' +
+    'at once and one more every 5 minutes; those in between are alerted as one.',
+  method: 'POST',
+  path: '/v1/heartbeat/{name}',
+  family: 'control',
+  access: 'account',
+  scope: 'heartbeat:send',
+  budget: 'heartbeats',
+  errors: ['not_found', 'capacity_exceeded'],
+  kind: 'exchange',
+  input: z.strictObject({ name: watchdogName, status: z.enum(['ok', 'fail']).default('ok'), note: note.optional() }),
+  output: z.strictObject({ name: watchdogName, state, due_at: z.string().nullable(), server_now: z.string() }),
+  async run({ name, status, note = null }, { api, caller }) {
+    const beaten = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
+    if (!beaten) return missing()
+    // The heartbeat is recorded, whether or not the alert can be made now.
+    if (beaten.turned) await tellTurn(api, beaten.id)
+    const { state, due_at, server_now } = beaten
+    return new Reply({ name, state, due_at, server_now }, { headers: FRESH })
+  },
+})
+
+export const getWatchdog = defineAccountOperation({
+  name: 'get_watchdog',
+  summary: 'One watchdog and its state',
+  method: 'GET',
+  path: '/v1/watchdog/{name}',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:read',
+  errors: ['not_found'],
+  kind: 'transaction',
+  input: byName,
+  output: watchdogOutput,
+  run: async ({ name }, { tx, caller }) =>
+    new Reply(describe(await findWatchdog(tx, caller.accountId, name)), { headers: FRESH }),
+})
+
+export const getWatchdogs = defineAccountOperation({
+  name: 'list_watchdogs',
+  summary: "The account's watchdogs by name",
+  method: 'GET',
+  path: '/v1/watchdog',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:read',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({ watchdogs: z.array(watchdogOutput) }),
+  run: async (_input, { tx, caller }) =>
+    new Reply({ watchdogs: (await listWatchdogs(tx, caller.accountId)).map(describe) }, { headers: FRESH }),
+})
+
+export const pause = defineAccountOperation({
+  name: 'pause_watchdog',
+  summary: 'Pause a watchdog, for good or until a moment, or resume it',
+  description:
+    'A paused watchdog sends nothing. Resumed, by hand or at `until`, it starts with a fresh deadline. An outage that was ' +
+    'told before the pause is told to be over by the first heartbeat, and no sooner than the pause ends.',
+  method: 'POST',
+  path: '/v1/watchdog/{name}/pause',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  errors: ['not_found'],
+  kind: 'transaction',
+  input: z.strictObject({
+    name: watchdogName,
+    paused: z.boolean(),
+    until: z.iso.datetime().nullable().default(null).describe('UTC, ending in Z.'),
+  }),
+  output: watchdogOutput,
+  async run({ name, paused, until }, { tx, caller }) {
+    const { accountId } = caller
+    if (!paused && until !== null) throw new AppError('invalid_request', 'until: goes with paused: true only.')
+    if (paused) await pauseWatchdog(tx, accountId, name, until)
+    else await resumeWatchdog(tx, accountId, name)
+    return new Reply(describe(await findWatchdog(tx, accountId, name)), { headers: FRESH })
+  },
+})
+
+export const removeWatchdog = defineAccountOperation({
+  name: 'delete_watchdog',
+  summary: 'Delete a watchdog, and with it the alerts that are still to be sent',
+  method: 'DELETE',
+  path: '/v1/watchdog/{name}',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  statuses: [204],
+  errors: ['not_found'],
+  kind: 'transaction',
+  input: byName,
+  output: z.null(),
+  async run({ name }, { tx, caller }) {
+    await deleteWatchdog(tx, caller.accountId, name)
+    return new Reply(null, { status: 204 })
+  },
+})
+
+export const testWatchdog = defineAccountExchange({
+  name: 'test_watchdog',
+  summary: 'Send a test alert',
+  description: 'watchdog.test goes by the same way as every alert: with a receipt, signed, and tried until it arrives.',
+  method: 'POST',
+  path: '/v1/watchdog/{name}/test',
+  family: 'control',
+  access: 'account',
+  scope: 'watchdog:write',
+  errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
+  kind: 'exchange',
+  input: byName,
+  output: z.strictObject({ name: watchdogName, ...toldAlert }),
+  async run({ name }, { api, caller }) {
+    const told = await tellTest(api, caller.accountId, name).catch(refuseOverflow)
+    if (!told) return missing()
+    const { id, type, alert, attestation } = told
+    const { event_seq } = alert.data
+    return new Reply(
+      { name, alert: { id, type, event_seq, created_at: alert.timestamp }, attestation },
+      { headers: FRESH },
+    )
+  },
+})

@@ -1,0 +1,146 @@
+// Rows of accounts whose time is over are deleted, however many there are; the gauge says how far behind that is.
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { measurePruneLag, pruneAccounts } from '../../server/accounts/pruning.ts'
+import { UNUSED_ACCOUNT_DAYS } from '../../server/accounts/tiers.ts'
+import { type Account, openOffice } from './harness.ts'
+
+const office = await openOffice()
+t.teardown(() => office[Symbol.asyncDispose]())
+const { tables, api } = office
+const { db } = api
+
+const count = async (table: string) => Number((await tables.query(`select count(*) n from ${table}`)).rows[0].n)
+const lagOf = async (table: string) =>
+  (await measurePruneLag(db)).find((row) => row.table === table)?.seconds ?? Number.NaN
+const prune = () => pruneAccounts(db, undefined, 10)
+
+t.beforeEach(async () => {
+  await prune()
+})
+
+t.test('nothing is over: nothing is deleted, and no lag is shown', async (t) => {
+  await office.register()
+  t.equal(await prune(), 0)
+  const lags = await measurePruneLag(db)
+  t.same(lags.map(({ table }) => table).sort(), [
+    'accounts',
+    'api_keys',
+    'billing_events',
+    'receipt_days',
+    'registration_days',
+    'simulated_checkouts',
+  ])
+  for (const { table, seconds } of lags) t.equal(seconds, 0, table)
+})
+
+t.test('days: this one and the one before stay', async (t) => {
+  const account = await office.register()
+  await tables.query(
+    `insert into receipt_days (account_id, day, receipts, lease_acts)
+     select id, (now() at time zone 'utc')::date - n, 1, 1 from accounts, generate_series(0, 24) n where handle = $1`,
+    [account.handle],
+  )
+  await tables.query(
+    `insert into registration_days (day, address_hash, registrations)
+     select (now() at time zone 'utc')::date - n, sha256(n::text::bytea), 1 from generate_series(0, 24) n`,
+  )
+  for (const table of ['receipt_days', 'registration_days']) {
+    // The oldest of 24 days ago should have gone 22 days ago.
+    const days = (await lagOf(table)) / 86_400
+    t.ok(days > 21.9 && days < 23.1, `${table}: ${days}`)
+  }
+  await prune()
+  for (const table of ['receipt_days', 'registration_days']) {
+    t.equal(await count(table), 2, table)
+    t.equal(await lagOf(table), 0, table)
+  }
+})
+
+t.test('keys that have ended go, in as many batches as it takes', async (t) => {
+  const account = await office.register()
+  await tables.query(
+    `insert into api_keys (id, account_id, key_hash, kind, expires_at)
+     select gen_random_uuid(), id, sha256(n::text::bytea), 'heartbeat', now() - interval '1 hour'
+     from accounts, generate_series(1, 35) n where handle = $1`,
+    [account.handle],
+  )
+  const lag = await lagOf('api_keys')
+  t.ok(lag >= 3600 && lag < 3700, `${lag} s`)
+  t.equal(await prune(), 35)
+  t.equal(await lagOf('api_keys'), 0)
+  t.equal((await account.call('GET', '/v1/usage')).status, 200)
+})
+
+t.test('pages of checkout that are over go, and the next checkout does not miss them', async (t) => {
+  const account = await office.register()
+  const ask = async (tier: string) => (await account.call('POST', '/v1/checkout', { body: { tier } })).body.checkout_url
+  const first = await ask('dev')
+  await tables.query(`update simulated_checkouts set expires_at = now() - interval '25 hours'`)
+  t.ok((await lagOf('simulated_checkouts')) >= 3600)
+  t.equal(await prune(), 1)
+  t.equal(await count('simulated_checkouts'), 0)
+  const second = await ask('pro')
+  t.match(second, /^http/)
+  t.not(second, first)
+  t.equal(await count('simulated_checkouts'), 1)
+})
+
+t.test('events of billing stay for ninety days', async (t) => {
+  const account = await office.register()
+  await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })
+  await tables.query(
+    `insert into billing_events (event_id, type, customer_id, created_at, received_at)
+     select 'evt_' || n, 'x', (select customer_id from billing_customers limit 1), now(), now() - n * interval '1 day'
+     from unnest(array[89, 91, 92]) n`,
+  )
+  t.equal(await prune(), 2)
+  t.equal(await count('billing_events'), 1)
+})
+
+t.test('accounts that were never used go after a while, and no others do', async (t) => {
+  const age = (account: Account, days: number) =>
+    tables.query(
+      `with aged as (update accounts set created_at = created_at - $2 * interval '1 day' where handle = $1 returning id)
+       update api_keys set created_at = created_at - $2 * interval '1 day' where account_id in (select id from aged)`,
+      [account.handle, days],
+    )
+  const isThere = async ({ handle }: Account) =>
+    (await tables.query('select from accounts where handle = $1', [handle])).rowCount === 1
+  const old = UNUSED_ACCOUNT_DAYS + 1
+  const unused = await Promise.all(Array.from({ length: 25 }, () => office.register()))
+  const [young, used, passedOn, granted] = await Promise.all(Array.from({ length: 4 }, () => office.register()))
+  await used!.call('POST', '/v1/receipt', { body: { subject_sha256: '00'.repeat(32) } })
+  // The first key made a second, which was not used yet, and ended itself.
+  const { body } = await passedOn!.call('POST', '/v1/api-keys', { body: { kind: 'full' } })
+  const [{ id }] = (await passedOn!.call('GET', '/v1/api-keys')).body.api_keys
+  await passedOn!.call('PUT', '/v1/journal/kept', { body: Buffer.from('x') })
+  await passedOn!.call('POST', `/v1/api-keys/${id}/revoke`)
+  await tables.query(`update accounts set tier = 'dev', granted_tier = 'dev' where handle = $1`, [granted!.handle])
+  await age(young!, UNUSED_ACCOUNT_DAYS - 1)
+  for (const account of [...unused, used!, passedOn!, granted!]) await age(account, old)
+  const lag = (await lagOf('accounts')) / 86_400
+  t.ok(lag >= 1 && lag < 1.1, `${lag} days`)
+  t.equal(await prune(), 25)
+  for (const account of unused) t.notOk(await isThere(account))
+  for (const account of [young!, used!, passedOn!, granted!]) t.ok(await isThere(account))
+  t.equal((await office.call('GET', '/v1/journal/kept', { key: body.api_key })).status, 200)
+  t.equal((await office.call('POST', '/v1/register', { body: { handle: unused[0]!.handle } })).status, 201)
+})
+
+t.test('an aborted signal ends it between two batches', async (t) => {
+  const account = await office.register()
+  await tables.query(
+    `insert into api_keys (id, account_id, key_hash, kind, expires_at)
+     select gen_random_uuid(), id, sha256(($2 || n)::bytea), 'heartbeat', now() - interval '1 hour'
+     from accounts, generate_series(1, 5) n where handle = $1`,
+    [account.handle, randomUUID()],
+  )
+  await t.rejects(pruneAccounts(db, AbortSignal.abort(), 2))
+  t.equal(await prune(), 5)
+})
+
+t.test('/metrics shows the lag of each table', async (t) => {
+  const { bytes } = await office.call('GET', '/metrics')
+  t.match(bytes.toString(), /^countersign_prune_lag_seconds\{table="receipt_days"\} 0$/m)
+})

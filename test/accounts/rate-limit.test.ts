@@ -1,0 +1,286 @@
+// Calls of an account are counted against the account and not against the address they come from. Calls that show no valid
+// key are counted against the address.
+import { randomBytes, randomUUID } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { makeApiKey } from '../../server/accounts/api-keys.ts'
+import { addressKey } from '../../server/accounts/rate-limit.ts'
+import { CALLER_LIMITS, LIMITS } from '../../server/accounts/tiers.ts'
+import { ERAS, openCaller } from '../mcp/caller.ts'
+import { redisUrl } from '../redis.ts'
+import { openKennel } from '../watchdogs/harness.ts'
+import { type Answer, type Desk, openOffice } from './harness.ts'
+
+/** The tests say where they call from. */
+const PROXIED = { TRUST_PROXY: '1' }
+const from = (address: string) => ({ 'x-forwarded-for': address })
+/** An address of 2001:db8::/32 that no other run counts for. */
+const anyAddress = () => `2001:db8:${randomBytes(2).toString('hex')}:${randomBytes(2).toString('hex')}::1`
+
+function expectLimited(t: Test, { status, headers, body }: Answer, message: RegExp) {
+  t.equal(status, 429)
+  t.match(body, { error: { code: 'rate_limited', message, retryable: true } })
+  t.match(headers.get('retry-after'), /^[1-9]\d?$/)
+}
+
+t.test('addresses of one IPv6 network of 64 bits are one', async (t) => {
+  const groups = () => Array.from({ length: 4 }, () => randomBytes(2).toString('hex'))
+  for (let run = 0; run < 200; run++) {
+    const network = ['2001', ...groups().slice(1)]
+    const one = [...network, ...groups()].join(':')
+    const other = [...network, ...groups()].join(':')
+    t.equal(addressKey(one), addressKey(other), `${one} and ${other}`)
+    t.equal(addressKey(`${one}%eth0`), addressKey(one))
+    t.equal(addressKey(`[${one}]:443`), addressKey(one))
+    const elsewhere = [...network.slice(0, 3), (Number.parseInt(network[3]!, 16) ^ 1).toString(16), ...groups()]
+    t.not(addressKey(elsewhere.join(':')), addressKey(one))
+  }
+  for (const [written, key] of [
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['2001:0DB8:0:0:ffff::', '2001:db8:0:0::/64'],
+    ['2001:db8:0:0:1:2:192.0.2.1', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['::ffff:c000:207', '192.0.2.7'],
+    ['0:0:0:0:0:FFFF:192.0.2.7', '192.0.2.7'],
+    ['192.0.2.7', '192.0.2.7'],
+    ['192.0.2.7:8080', '192.0.2.7'],
+    ['', 'unknown'],
+    ['unknown', 'unknown'],
+    ['256.1.1.1', 'unknown'],
+    ['1:2:3', 'unknown'],
+  ] as const)
+    t.equal(addressKey(written), key, written)
+})
+
+t.test('a thousand addresses of one IPv6 network have one limit', async (t) => {
+  await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '3' })
+  const network = anyAddress().replace('::1', '')
+  const statuses = new Map<number, number>()
+  for (let n = 0; n < 1000; n += 50) {
+    const answers = Array.from({ length: 50 }, (_, k) =>
+      office.call('GET', '/v1/chain-head', { headers: from(`${network}::${(n + k).toString(16)}`) }),
+    )
+    for (const { status } of await Promise.all(answers)) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  t.same(Object.fromEntries(statuses), { 200: 3, 429: 997 })
+})
+
+t.test('a thousand watchdogs of a pro account are heard from one address, without one false alarm', async (t) => {
+  await using kennel = await openKennel({ RATE_LIMIT_PER_MINUTE: '600' })
+  const owner = await kennel.register({ tier: 'pro' })
+  const watchdogs = Array.from({ length: LIMITS.pro.watchdogs }, (_, n) => `w${n}`)
+  const each = async (work: (name: string) => Promise<Answer>) => {
+    const statuses = new Set<number>()
+    for (let n = 0; n < watchdogs.length; n += 50)
+      for (const { status } of await Promise.all(watchdogs.slice(n, n + 50).map(work))) statuses.add(status)
+    return [...statuses]
+  }
+  t.same(await each((name) => kennel.guard(owner, name)), [201])
+  // An interval goes by when the test says so: three rounds are three times what a minute brings at 60 s.
+  for (let round = 0; round < 3; round++) {
+    await kennel.pass(owner, 60_000)
+    t.same(await each((name) => kennel.beat(owner, name)), [200])
+    t.equal(await kennel.scan(), 0)
+  }
+  t.same((await kennel.tables.query('select type from alerts')).rows, [])
+})
+
+t.test('the budgets of an account: each names its limit, and none takes from another', async (t) => {
+  await using office = await openOffice()
+  const owner = await office.register()
+  const other = await office.register()
+  await owner.call('PUT', '/v1/watchdog/w', { body: { interval_s: 60, webhook_url: 'https://example.com/hook' } })
+  const beat = () => owner.call('POST', '/v1/heartbeat/w')
+  const receipt = () => owner.call('POST', '/v1/receipt', { body: { subject_sha256: '00'.repeat(32) } })
+  const usage = (account = owner) => account.call('GET', '/v1/usage')
+  const spend = async (call: () => Promise<Answer>, times: number) => {
+    const statuses = new Set<number>()
+    for (let n = 0; n < times; n += 20) {
+      const calls = Array.from({ length: Math.min(20, times - n) }, call)
+      for (const { status } of await Promise.all(calls)) statuses.add(status)
+    }
+    return [...statuses].sort()
+  }
+  t.same(await spend(beat, LIMITS.free.heartbeats_per_minute), [200])
+  expectLimited(t, await beat(), /^heartbeats_per_minute: the free tier has 120\. Try again in \d+ s\.$/)
+  t.same(await spend(receipt, LIMITS.free.receipts_per_minute), [201, 429])
+  expectLimited(t, await receipt(), /^receipts_per_minute: the free tier has 120\./)
+  // The PUT was the first.
+  t.same(await spend(usage, LIMITS.free.calls_per_minute - 1), [200])
+  expectLimited(t, await usage(), /^calls_per_minute: the free tier has 600\./)
+  t.equal((await usage(other)).status, 200, 'another account has its own')
+  const elsewhere = await owner.call('GET', '/v1/usage', { headers: from(anyAddress()) })
+  t.equal(elsewhere.status, 429, 'and one account has the same from everywhere')
+  const key = makeApiKey()
+  t.equal((await office.call('GET', '/v1/usage', { key })).status, 401)
+})
+
+t.test('what an account may do is reachable at the numbers of its own tier', async (t) => {
+  for (const [tier, limits] of Object.entries(LIMITS)) {
+    t.ok(limits.heartbeats_per_minute >= 2 * 6 * limits.watchdogs, `${tier}: all watchdogs, at 10 s`)
+    t.ok(limits.receipts_per_minute * 1440 >= 2 * limits.receipts_per_day, `${tier}: the receipts of a day`)
+    t.ok(limits.calls_per_minute >= 4 * limits.active_leases, `${tier}: all leases, renewed every 15 s`)
+    t.ok(limits.lease_acts_per_day >= (86_400 / 22) * limits.active_leases, `${tier}: all leases, all day`)
+    t.equal(limits.journal_bytes, limits.journal_slots * 65_536, `${tier}: the bytes are those of the slots`)
+  }
+})
+
+t.test('a valid key gets through where the address has no call left, and leaves its count alone', async (t) => {
+  await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '5' })
+  const owner = await office.register()
+  const address = anyAddress()
+  const usage = (key?: string, more = {}) =>
+    office.call('GET', '/v1/usage', { key, headers: { ...from(address), ...more } })
+  for (let n = 0; n < 30; n++) t.equal((await usage(owner.key)).status, 200)
+  t.equal((await office.call('GET', '/v1/chain-head', { headers: from(address) })).status, 200)
+  // Four are left: a key that was typed wrong is the address's.
+  for (let n = 0; n < 4; n++) t.equal((await usage(`${owner.key.slice(0, -1)}!`)).status, 401)
+  expectLimited(t, await usage('x'), /requests in a minute/)
+  expectLimited(t, await usage(), /requests in a minute/)
+  t.equal((await usage(owner.key)).status, 200)
+  t.equal((await office.call('GET', '/v1/chain-head', { key: owner.key, headers: from(address) })).status, 200)
+  expectLimited(t, await office.call('GET', '/v1/chain-head', { headers: from(address) }), /requests in a minute/)
+})
+
+t.test('unknown keys that look like keys are looked for so many times, and lock out none that was here', async (t) => {
+  await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '1000' })
+  const [owner, later] = [await office.register(), await office.register()]
+  const address = anyAddress()
+  const usage = (key: string, desk: Desk = office, at = address) =>
+    desk.call('GET', '/v1/usage', { key, headers: from(at) })
+  t.equal((await usage(owner.key)).status, 200)
+  const most = CALLER_LIMITS.unknown_keys_per_minute
+  for (let n = 0; n < most; n++) t.equal((await usage(makeApiKey())).status, 401)
+  expectLimited(t, await usage(makeApiKey()), /unknown API keys/)
+  expectLimited(t, await usage(later.key), /unknown API keys/)
+  office.api.callers.clear()
+  t.equal((await usage(owner.key)).status, 200, 'one that was valid before is looked for at any time')
+  t.equal((await usage(later.key, office, anyAddress())).status, 200, 'a new one from anywhere else')
+  t.equal((await usage(later.key)).status, 200, 'and from then on from here')
+
+  await using restarted = await office.openDesk()
+  for (let n = 0; n < most; n++) await usage(makeApiKey(), restarted)
+  expectLimited(t, await usage(makeApiKey(), restarted), /unknown API keys/)
+  t.equal((await usage(owner.key, restarted)).status, 200, 'a process that has just started knows it as well')
+})
+
+t.test('a hundred calls at once with a key that was never seen: one look, and all are answered', async (t) => {
+  await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '5' })
+  const owner = await office.register()
+  const calls = Array.from({ length: 100 }, () => owner.call('GET', '/v1/usage', { headers: from('192.0.2.1') }))
+  t.same([...new Set((await Promise.all(calls)).map(({ status }) => status))], [200])
+})
+
+for (const era of ERAS)
+  t.test(`over MCP the same: ${era}`, async (t) => {
+    await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '5' })
+    const owner = await office.register()
+    const address = anyAddress()
+    const { ask, post } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+    const usage = (args: object, headers = {}) =>
+      ask(
+        'tools/call',
+        { name: 'service_usage_get', arguments: args },
+        { era, headers: { ...from(address), ...headers } },
+      )
+    const inHeader = { authorization: `Bearer ${owner.key}` }
+    for (let n = 0; n < 10; n++) {
+      t.equal((await usage({ service_key: owner.key })).body.result.structuredContent.handle, owner.handle)
+      t.equal((await usage({}, inHeader)).body.result.structuredContent.handle, owner.handle)
+    }
+    for (let n = 0; n < 5; n++)
+      t.match((await usage({ service_key: 'x' })).body.result.structuredContent, { error: { code: 'unauthenticated' } })
+    for (const refused of [
+      await usage({}),
+      await usage({ service_key: makeApiKey() }),
+      await ask('tools/list', {}, { era, headers: from(address) }),
+      await post('{', from(address)),
+    ]) {
+      t.equal(refused.status, 429)
+      t.match(refused.body.error.data.error, { code: 'rate_limited', retryable: true })
+    }
+    t.equal((await usage({ service_key: owner.key })).status, 200, 'a key in the arguments')
+    t.equal((await usage({}, inHeader)).status, 200, 'a key in the headers')
+    t.equal((await office.call('GET', '/v1/usage', { key: owner.key, headers: from(address) })).status, 200)
+
+    // Far beyond its limit the messages of the address are not read any more.
+    for (let n = 0; n < 60; n++) await post('{', from(address))
+    t.equal((await usage({ service_key: owner.key })).status, 429)
+    t.equal((await usage({}, inHeader)).status, 200, 'a key in the headers still')
+  })
+
+t.test('over MCP a heartbeat is a heartbeat, and the limit of calls holds for every message', async (t) => {
+  await using office = await openOffice()
+  const owner = await office.register()
+  await owner.call('PUT', '/v1/watchdog/w', { body: { interval_s: 60, webhook_url: 'https://example.com/hook' } })
+  const { ask, call } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+  const headers = { authorization: `Bearer ${owner.key}` }
+  const beat = () => call('service_watchdog_heartbeat', { name: 'w' }, { headers })
+  for (let n = 0; n < LIMITS.free.heartbeats_per_minute; n++) t.not((await beat()).isError, true)
+  const refused = await beat()
+  t.match(refused.structuredContent, { error: { code: 'rate_limited', message: /^heartbeats_per_minute/ } })
+  t.ok(refused._meta['service/retry-after-seconds'] > 0)
+  const spent = 1 + LIMITS.free.heartbeats_per_minute + 1
+  const rest = LIMITS.free.calls_per_minute - spent
+  for (let n = 0; n < rest; n += 20)
+    await Promise.all(Array.from({ length: Math.min(20, rest - n) }, () => ask('tools/list', {}, { headers })))
+  t.equal((await ask('tools/list', {}, { headers })).status, 429)
+})
+
+t.test('with Redis two processes share the count of an account', { skip: !redisUrl() }, async (t) => {
+  await using office = await openOffice({ REDIS_URL: redisUrl() ?? '' })
+  await using other = await office.openDesk()
+  const owner = await office.register()
+  await owner.call('PUT', '/v1/watchdog/w', { body: { interval_s: 60, webhook_url: 'https://example.com/hook' } })
+  const beat = (desk: Desk) => desk.call('POST', '/v1/heartbeat/w', { key: owner.key })
+  const statuses = new Set<number>()
+  for (let n = 0; n < LIMITS.free.heartbeats_per_minute; n += 2) {
+    statuses.add((await beat(office)).status)
+    statuses.add((await beat(other)).status)
+  }
+  t.same([...statuses], [200])
+  expectLimited(t, await beat(other), /heartbeats_per_minute/)
+  expectLimited(t, await beat(office), /heartbeats_per_minute/)
+})
+
+t.test('a handle that is taken, or not allowed, uses up no registration', async (t) => {
+  await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '1000' })
+  const address = anyAddress()
+  const register = (handle: string, at = address) =>
+    office.call('POST', '/v1/register', { body: { handle }, headers: from(at) })
+  const most = CALLER_LIMITS.registrations_per_day
+  t.equal((await register('first')).status, 201)
+  for (let n = 0; n < 5; n++) t.equal((await register('first')).status, 409)
+  const answers = await Promise.all(Array.from({ length: most + 4 }, () => register(randomUUID())))
+  t.equal(answers.filter(({ status }) => status === 201).length, most - 1)
+  const over = await register(randomUUID())
+  t.equal(over.status, 429)
+  t.match(over.body.error, { code: 'daily_limit', message: /20 a day \(UTC\) from one address/, retryable: true })
+  const seconds = Number(over.headers.get('retry-after'))
+  t.ok(Math.abs(seconds - (86_400 - ((Date.now() / 1000) % 86_400))) < 60, `${seconds} s to the next UTC midnight`)
+  t.equal((await register(randomUUID(), address.replace('::1', '::2'))).status, 429, 'the network is the same')
+  t.equal((await register(randomUUID(), anyAddress())).status, 201)
+  const { rows } = await office.tables.query('select r::text from registration_days r')
+  t.notMatch(JSON.stringify(rows), /2001/, 'no address is kept')
+  await office.tables.query('update registration_days set day = day - 1')
+  t.equal((await register(randomUUID())).status, 201, 'tomorrow is another day')
+})
+
+t.test(
+  'accounts made by all callers together have a limit, and one address does not use it up by failing',
+  async (t) => {
+    await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '1000' })
+    const register = () =>
+      office.call('POST', '/v1/register', { body: { handle: randomUUID() }, headers: from(anyAddress()) })
+    const most = CALLER_LIMITS.registrations_per_minute
+    await office.register({ handle: 'taken' })
+    const again = { body: { handle: 'taken' }, headers: from('192.0.2.1') }
+    for (let n = 0; n < most; n++) t.equal((await office.call('POST', '/v1/register', again)).status, 409)
+    for (let n = 0; n < most - 20; n += 20)
+      for (const { status } of await Promise.all(Array.from({ length: 20 }, register))) t.equal(status, 201)
+    // With the first, the one that is about to be refused is the 121st.
+    for (const { status } of await Promise.all(Array.from({ length: 19 }, register))) t.equal(status, 201)
+    expectLimited(t, await register(), /registrations by all callers/)
+  },
+)

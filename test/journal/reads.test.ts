@@ -1,0 +1,37 @@
+// Slots that are read at the same time share queries: each caller must get his own bytes and nobody else's.
+import { randomBytes } from 'node:crypto'
+import t from 'tap'
+import { openOffice } from '../accounts/harness.ts'
+
+t.test('a hundred reads at once, of three accounts, some of slots that are not there', async (t) => {
+  await using office = await openOffice()
+  const accounts = await Promise.all([1, 2, 3].map(() => office.register({ tier: 'pro' })))
+  const kept = new Map<string, Buffer>()
+  for (const [index, account] of accounts.entries())
+    for (const slot of ['a', 'b', 'c']) {
+      const bytes = randomBytes(index === 0 ? 65_536 : 10 * index)
+      kept.set(`${index} ${slot}`, bytes)
+      await account.call('PUT', `/v1/journal/${slot}`, { body: bytes })
+    }
+  await accounts[2]!.call('DELETE', '/v1/journal/c')
+  kept.delete('2 c')
+  const reads = Array.from({ length: 100 }, (_, n) => [n % 3, 'abcd'[n % 4]!] as const)
+  const answers = await Promise.all(reads.map(([index, slot]) => accounts[index]!.call('GET', `/v1/journal/${slot}`)))
+  const wrong = reads.filter(([index, slot], n) => {
+    const expected = kept.get(`${index} ${slot}`)
+    const { status, bytes } = answers[n]!
+    return expected ? status !== 200 || !bytes.equals(expected) : status !== 404
+  })
+  t.same(wrong, [])
+})
+
+t.test('a read sees every write that was answered before it', async (t) => {
+  await using office = await openOffice()
+  const account = await office.register()
+  for (let n = 0; n < 20; n++) {
+    const under = account.call('GET', '/v1/journal/a')
+    await account.call('PUT', '/v1/journal/a', { body: Buffer.from(`${n}`) })
+    t.equal((await account.call('GET', '/v1/journal/a')).bytes.toString(), `${n}`)
+    await under
+  }
+})

@@ -1,0 +1,100 @@
+// No thread of the service has the secrets of its process: each pool is made to start its threads, and each thread is asked,
+// through the inspector, what its environment and its flags are.
+import { createPrivateKey, randomBytes } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
+import { Session } from 'node:inspector/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { openSigners } from '../../server/payments/signers.ts'
+import { evmTerms } from '../../server/payments/x402.ts'
+import { openSigning } from '../../server/receipts/signing.ts'
+import { openVerifier } from '../../server/receipts/verifier.ts'
+import { openThreads } from '../../server/threads/pool.ts'
+
+/** Makes something start its threads, and ends them when it is disposed of. */
+const starts: Record<string, () => Promise<AsyncDisposable>> = {
+  async 'server/threads/pool.ts'() {
+    const threads = openThreads({ maxThreads: 1 })
+    await threads.run(new URL('./tasks.ts', import.meta.url), 'echo', 1)
+    return threads
+  },
+  async 'server/receipts/verifier.ts'() {
+    const verifier = openVerifier()
+    const signature = { text: 'a', pubkey_hex: 'ab'.repeat(32), signature_hex: 'ab'.repeat(64) }
+    await verifier.areSigned([signature])
+    return verifier
+  },
+  async 'server/receipts/signing.ts'() {
+    const signing = openSigning()
+    const seed = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), randomBytes(32)])
+    const key = createPrivateKey({ key: seed, format: 'der', type: 'pkcs8' })
+    await signing.sign(Array.from({ length: 10 }, String), key)
+    return signing
+  },
+  async 'server/payments/signers.ts'() {
+    const signers = openSigners()
+    const { payTo } = evmTerms('eip155:84532', `0x${'1'.repeat(40)}`)
+    const authorization = {
+      from: payTo,
+      to: payTo,
+      value: '1',
+      validAfter: '0',
+      validBefore: '1',
+      nonce: `0x${'1'.repeat(64)}`,
+    }
+    const signature = `0x${'1'.repeat(64)}${'1'.repeat(64)}1b`
+    await signers.isSignedByPayer('eip155:84532', { signature, authorization } as never)
+    return signers
+  },
+}
+
+/** Asks every thread there is, and every one to come. */
+async function openInterview() {
+  const session = new Session()
+  session.connect()
+  const answers: { env: string[]; flags: string[] }[] = []
+  let wanted = Promise.withResolvers<void>()
+  const ask = (sessionId: string) => {
+    const expression = 'JSON.stringify({ env: Object.keys(process.env), flags: process.execArgv ?? null })'
+    const message = JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression, returnByValue: true } })
+    void session.post('NodeWorker.sendMessageToWorker', { sessionId, message })
+  }
+  session.on('NodeWorker.attachedToWorker', ({ params }) => ask(params.sessionId))
+  session.on('NodeWorker.receivedMessageFromWorker', ({ params }) => {
+    const { id, result } = JSON.parse(params.message)
+    if (id !== 1) return
+    const answer = JSON.parse(result.result.value)
+    // The thread has not come so far yet.
+    if (answer.flags === null) return ask(params.sessionId)
+    answers.push(answer)
+    wanted.resolve()
+  })
+  await session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
+  return {
+    /** The answers that came since the last call, at least one. */
+    async answers() {
+      await wanted.promise
+      wanted = Promise.withResolvers()
+      return answers.splice(0)
+    },
+    [Symbol.dispose]: () => session.disconnect(),
+  }
+}
+
+process.env.SIGNING_SEED = randomBytes(32).toString('hex')
+process.env.DATABASE_URL = 'postgres://secret@127.0.0.1/none'
+
+for (const [file, start] of Object.entries(starts))
+  t.test(`a thread of ${file} has no environment and no flags`, async (t) => {
+    using interview = await openInterview()
+    await using _started = await start()
+    for (const answer of await interview.answers()) t.same(answer, { env: [], flags: [] })
+  })
+
+t.test('these are all that start threads', (t) => {
+  const root = join(import.meta.dirname, '..')
+  const files = globSync(['server/**/*.ts', 'workers/**/*.ts'], { cwd: root, exclude: ['server/threads/thread.ts'] })
+  const starters = files.filter((file) => /\b(?:openPool|startThread)[<(]/.test(readFileSync(join(root, file), 'utf8')))
+  t.same(starters.sort(), Object.keys(starts).sort())
+  t.end()
+})

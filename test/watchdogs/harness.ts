@@ -1,0 +1,90 @@
+// Watchdogs of an office, and time for them: it goes by when a test says so, and in strides beside which the time that a
+// step of a test takes is nothing.
+import type { Api } from '../../server/context.ts'
+import { type Database, nothing, sql } from '../../server/db/pool.ts'
+import { scanWatchdogs } from '../../server/watchdogs/scan.ts'
+import { type Account, type Answer, type Office, openOffice } from '../accounts/harness.ts'
+
+export const HOOK = 'https://example.com/hook'
+
+export interface AlertRow {
+  event_seq: number
+  type: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of every shape
+  body: any
+  serial: number
+}
+
+export interface Kennel extends Office {
+  /** Makes a watchdog of the account, by default one with an interval of 60,000 and a grace of 10,000 seconds. */
+  guard(owner: Account, name: string, terms?: object): Promise<Answer>
+  beat(owner: Account, name: string, body?: object): Promise<Answer>
+  show(owner: Account, name: string): Promise<Answer['body']>
+  /** As if so much more time had gone by for the watchdogs of an account. */
+  pass(owner: Account, seconds: number): Promise<void>
+  /** One scan up to now, as if the last had been `step` seconds ago, by default one; answers how many alerts it told. */
+  scan(step?: number, tools?: Api): Promise<number>
+  /** One scan up to a second after the last, however long ago that was: so a pause of a few seconds is still on. */
+  scanAgain(): Promise<number>
+  /** What went into the outbox for one watchdog, in order. */
+  alerts(owner: Account, name: string): Promise<AlertRow[]>
+}
+
+const TIMES = [
+  'started_at',
+  'last_beat_at',
+  'failed_at',
+  'down_since',
+  'revived_at',
+  'reminded_at',
+  'paused_until',
+  'check_at',
+  'outages_full_at',
+  'fails_wait_until',
+]
+
+export async function openKennel(env: Record<string, string> = {}): Promise<Kennel> {
+  const office = await openOffice(env)
+  const { tables, api } = office
+  return {
+    ...office,
+    guard: (owner, name, terms) =>
+      owner.call('PUT', `/v1/watchdog/${name}`, {
+        body: { interval_s: 60_000, grace_s: 10_000, webhook_url: HOOK, ...terms },
+      }),
+    beat: (owner, name, body) => owner.call('POST', `/v1/heartbeat/${name}`, { body }),
+    show: async (owner, name) => (await owner.call('GET', `/v1/watchdog/${name}`)).body,
+    async pass(owner, seconds) {
+      const back = TIMES.map((column) => `${column} = ${column} - $2 * interval '1 second'`).join(', ')
+      await tables.query(
+        `update watchdogs set ${back} where account_id = (select id from accounts where handle = $1)`,
+        [owner.handle, seconds],
+      )
+    },
+    scan: (step = 1, tools = api) =>
+      scanAt(tools, sql.fragment`open_at = now(), seen_at = now() - ${step} * interval '1 second'`),
+    scanAgain: () => scanAt(api, sql.fragment`open_at = seen_at + interval '1 second'`),
+    async alerts(owner, name) {
+      const { rows } = await tables.query(
+        `select a.event_seq::int, a.type, a.body::json body, a.serial::int from alerts a
+         join watchdogs w on w.webhook_id = a.webhook_id join accounts o on o.id = w.account_id
+         where o.handle = $1 and w.name = $2 order by a.event_seq`,
+        [owner.handle, name],
+      )
+      return rows
+    },
+    [Symbol.asyncDispose]: () => office[Symbol.asyncDispose](),
+  }
+}
+
+/** The clock of the scans is set in the transaction that takes the step, so that no process says in between that it is there. */
+async function scanAt({ db, ...tools }: Api, clock: ReturnType<typeof sql.fragment>): Promise<number> {
+  const transaction: Database['transaction'] = (work, retries) =>
+    db.transaction(async (tx) => {
+      await tx.query(sql.type(nothing)`update watchdog_scans set ${clock}`)
+      return work(tx)
+    }, retries)
+  const told = await scanWatchdogs({ ...tools, db: { ...db, transaction } })
+  if (told === null) throw new Error('there was no step to take')
+  return told
+}
