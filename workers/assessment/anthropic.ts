@@ -112,7 +112,7 @@ function buildClient({ apiKey, baseUrl, timeoutMs }: ModelOptions): Anthropic {
     timeout: timeoutMs,
     logLevel: 'off',
     openTelemetry: false,
-    // A redirect would take the key and the question to somebody nobody has named.
+    // A redirect would take the key and the question to a host that the operator has not named.
     fetchOptions: { redirect: 'error' },
     fetch: boundedFetch(LONGEST_REPLY_BYTES),
   })
@@ -254,7 +254,7 @@ function classify(error: unknown): unknown {
   })
 }
 
-/** What may be logged of a refusal: its message, and whatever else is no plain name, may quote the question. */
+/** What may be logged of a refusal: its message, and every field that is no plain name, may quote the question. */
 function refusalIn(error: unknown) {
   if (!(error instanceof APIError)) return {}
   const name = (value: unknown) => (typeof value === 'string' && PLAIN_NAME.test(value) ? value : null)

@@ -1,5 +1,5 @@
 // What can be checked of a verdict without a model: numbers, dates, units, negations, quoted words. A check that fails
-// takes a line's stance away, and so the verdict that stood on it; no check ever gives one.
+// takes a line's stance away, and with it the verdict that needed the line; no check gives a verdict.
 import type { Answer } from './answer.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
@@ -98,7 +98,7 @@ function readQuote(claim: string, query: Query, quote: string) {
   }
 }
 
-/** The claim word for word, neither negated nor put into somebody's mouth: hardly a contradiction. */
+/** The claim word for word, neither negated nor attributed to a speaker: hardly a contradiction. */
 function statesClaim(claim: string, query: Query, quote: string): boolean {
   const { isVerbatim, isNegatedOtherwise, isAttributed } = readQuote(claim, query, quote)
   return isVerbatim && query.tokens.length >= FEW_TOKENS && !isNegatedOtherwise && !isAttributed
@@ -106,7 +106,7 @@ function statesClaim(claim: string, query: Query, quote: string): boolean {
 
 /**
  * Whether the quoted lines have enough of the claim's words to be about it at all. What gives orders without knowing the
- * claim has none of them, whoever obeys it. Words of another language than the page's cannot be looked for.
+ * claim has none of them, if the reader obeys them. Words of another language than the page's cannot be looked for.
  */
 function isRelated(query: Query, page: PageText, quotes: readonly string[], { verdict }: Proposed): boolean {
   if (verdict === 'insufficient_evidence' || quotes.length === 0 || !sharesLanguage(query, page)) return true

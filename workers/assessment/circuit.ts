@@ -82,6 +82,6 @@ export function buildCircuit(now: () => number = Date.now): Circuit {
 const FAILURES = 5
 const FIRST_MS = 15_000
 const LONGEST_MS = 300_000
-/** A provider that wants to be left alone for longer than this is asked by nobody until then. */
+/** A provider that asks for a longer pause than this gets no question until the pause is over. */
 export const PATIENCE_MS = 5000
 const PROBE_SECONDS = 2

@@ -7,7 +7,7 @@ import type { RiskFlag } from './risk-flags.ts'
 import type { Findings } from './search.ts'
 import { absentTerms } from './warnings.ts'
 
-/** At most 800 code points. Of the page itself nothing is repeated: what it says stands in the evidence only. */
+/** At most 800 code points. It repeats nothing of the page: quotes are in the evidence only. */
 export function explain(
   query: Query,
   findings: Findings,

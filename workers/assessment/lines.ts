@@ -10,7 +10,7 @@ export interface Span {
   end: number
 }
 
-/** Every visible character of the text stands in exactly one line; a line is short enough to be quoted whole. */
+/** Every visible character of the text is in exactly one line; a line is short enough to be quoted whole. */
 export function linesOf(text: string): Span[] {
   const sentences = sentencesOf(text)
   if (sentences.length <= MOST_LINES) return sentences.map(({ start, end }) => ({ start, end }))
@@ -36,7 +36,7 @@ export interface Window {
 
 /**
  * Parts of the text that each fit into `budget` tokens, in order, covering all of it; each begins with the last lines
- * of the one before, so that what is said across a seam is read whole once. At least one line each, whatever the budget.
+ * of the one before, so that what is said across a seam is read whole once. At least one line each, also when the budget is smaller.
  */
 export function windowsOf(text: string, lines: readonly Span[], budget: number): Window[] {
   const windows: Window[] = []

@@ -1,3 +1,4 @@
+// The thread of the literal assessment: finds and ranks the passages that share the words of a claim.
 import { type Digests, deriveVerdict, MOST_ITEMS, proveEvidence, type Verdict } from './evidence.ts'
 import { explain } from './explanation.ts'
 import { rankPassages } from './passages.ts'

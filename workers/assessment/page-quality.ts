@@ -19,7 +19,7 @@ export function judgePage(claim: string, { source }: Page): PageFlag[] {
   if (text.length > LONGEST_SUSPECT) return []
   const lines = text.toLowerCase().split('\n').filter(Boolean)
   const flags: PageFlag[] = []
-  for (const [family, { code, flag, message }] of Object.entries(REFUSALS) as [Family, TextRefusalError][]) {
+  for (const [family, { code, flag, message }] of Object.entries(REFUSALS) as [Family, PageRefusal][]) {
     const doubt = doubtOf(family, claim, lines)
     if (doubt === 'certain') throw new AppError(code, message)
     if (doubt === 'possible') flags.push(flag)
@@ -28,13 +28,13 @@ export function judgePage(claim: string, { source }: Page): PageFlag[] {
   return flags
 }
 
-interface TextRefusalError {
+interface PageRefusal {
   code: ErrorCode
   flag: PageFlag
   message: string
 }
 
-const REFUSALS: Record<Family, TextRefusalError> = {
+const REFUSALS: Record<Family, PageRefusal> = {
   challenge: {
     code: 'source_challenge',
     flag: 'challenge_suspected',

@@ -47,7 +47,7 @@ export function holdsWordsOf(claim: string, lines: readonly string[], phrase: Re
   let [all, found, words, wordsFound] = [0, 0, 0, 0]
   for (const [i, term] of query.terms.entries()) {
     if (!isTelling(term)) continue
-    const isFound = frequencies[i]! > 0
+    const isFound = (frequencies[i] ?? 0) > 0
     all += term.prior
     if (isFound) found += term.prior
     if (!isTellingWord(term)) continue

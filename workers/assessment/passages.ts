@@ -1,5 +1,5 @@
 // Which passages of a page bear on a claim, best first. A passage is one sentence or two neighbours; a place where the
-// whole claim stands comes before any other.
+// whole claim occurs comes before any other.
 import { agreeingShare } from './agreement.ts'
 import { type Quantity, quantitiesOf } from './quantities.ts'
 import type { Query } from './query.ts'
@@ -7,7 +7,7 @@ import { type Relevance, relevanceMeasure } from './relevance.ts'
 import type { Findings } from './search.ts'
 import type { Sentence } from './sentences.ts'
 
-/** How much of the claim's wording stands there: all of it, all but for case and typography, or a part. */
+/** How much of the claim's wording a passage has: all of it, all but for case and typography, or a part. */
 export type Wording = 'exact' | 'folded' | 'partial'
 
 export interface Passage {
@@ -75,7 +75,7 @@ export function rankPassages(claim: string, query: Query, page: Page, findings: 
   return pick(ranked, page, claim.length < SHORT, most)
 }
 
-/** The sentences around each place where the whole claim stands, as far as they fit into one quotation. */
+/** The sentences around each place where the whole claim occurs, as far as they fit into one quotation. */
 function wholeWindows(claim: string, { text, sentences }: Page, findings: Findings): Window[] {
   return findings.wholeMatches.map(({ start, end, first, last }) => {
     let fitting = last
@@ -97,7 +97,7 @@ function neighbourWindows(page: Page, { hitsFrom }: Findings): Window[] {
   return windows
 }
 
-/** Sentence `i` and the next: sentences of one line, or a heading or label and what stands below it. */
+/** Sentence `i` and the next: sentences of one line, or a heading or label and the text below it. */
 function belongTogether({ text, sentences }: Page, i: number): boolean {
   const [a, b] = [sentences[i], sentences[i + 1]]
   if (!a || !b) return false
@@ -182,7 +182,7 @@ const WORDINGS: readonly Wording[] = ['exact', 'folded', 'partial']
 const LONGEST_PASSAGE = 1000
 const LONGEST_HEADING = 80
 const ENOUGH = 100
-/** A quotation shorter than this could stand anywhere, unless its line or the claim is as short. */
+/** A quotation shorter than this could be on any page, unless its line or the claim is as short. */
 const SHORT = 12
 /** The cells of a row, or a sentence. */
 const NO_HEADING = /\t|[.!?。！？…।؟;][\p{Pe}\p{Pf}"']?$/u

@@ -38,7 +38,7 @@ export function quantitiesOf(text: string): Quantity[] {
 /** A text's tokens with what readers of numbers and dates ask about them. A place beyond the last is no token. */
 export interface Reading {
   tokens: readonly Token[]
-  /** What stands between a token and the one before it. */
+  /** The text between a token and the one before it. */
   gapBefore(at: number): string
   /** A whole number written in digits, in a range, else null. */
   integer(at: number, least: number, most: number): number | null

@@ -6,9 +6,9 @@ import type { Findings } from './search.ts'
 export interface Relevance {
   /** About 0 to 2; only its order means anything. */
   score: number
-  /** How many of the claim's telling terms stand here. */
+  /** How many of the claim's telling terms occur in the sentences. */
   terms: number
-  /** Whether enough of the claim, or of one of its sentences, stands here to be worth showing. */
+  /** Whether enough of the claim, or of one of its sentences, occurs in the sentences to be worth showing. */
   bears: boolean
 }
 

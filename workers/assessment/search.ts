@@ -6,7 +6,7 @@ import type { Sentence } from './sentences.ts'
 import { termIndex } from './term-reader.ts'
 import { scanTokens } from './tokens.ts'
 
-/** A place where all of the claim's tokens stand in its order. UTF-16 offsets; `first` and `last` number sentences. */
+/** A place where all of the claim's tokens occur in its order. UTF-16 offsets; `first` and `last` number sentences. */
 export interface WholeMatch {
   start: number
   end: number
@@ -23,7 +23,7 @@ export interface Findings {
   /** Weight of the heaviest run of the claim's tokens inside a sentence, and of one that goes on into the next sentence. */
   runs: Float64Array
   bridges: Float64Array
-  /** In how many sentences each telling term stands. */
+  /** In how many sentences each telling term occurs. */
   frequencies: Uint32Array
   /** The first places of the whole claim, which do not overlap, and how many there are. */
   wholeMatches: readonly WholeMatch[]
@@ -93,7 +93,7 @@ function openRuns(query: Query, findings: Tally) {
   const follower = phraseFollower(query.symbols)
   const weightBefore = tokenWeights(query)
   const whole = query.symbols.length
-  // Rings of where the last tokens stand: a run is never longer than the claim.
+  // Rings of the places of the last tokens: a run is never longer than the claim.
   const starts = new Uint32Array(whole)
   const sentenceOf = new Uint32Array(whole)
   let count = 0

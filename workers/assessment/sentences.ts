@@ -43,7 +43,7 @@ const wordAt = (text: string, start: number): string => /^\p{L}*/u.exec(text.sli
 /** The Unicode rules leave an opening bracket or quotation mark with the sentence before it. */
 function withoutOpeners(text: string, start: number, end: number): number {
   let cut = end
-  while (cut > start && OPENER.test(text[cut - 1]!)) cut--
+  while (cut > start && OPENER.test(text.charAt(cut - 1))) cut--
   return cut > start ? cut : end
 }
 

@@ -1,4 +1,4 @@
-// Reasons to distrust a passage that shares a claim's words: other numbers, a negation, somebody's mere say-so.
+// Reasons to distrust a passage that shares a claim's words: other numbers, a negation, a statement attributed to a speaker.
 import { agree, disagreement } from './agreement.ts'
 import type { Passage } from './passages.ts'
 import { quantitiesOf } from './quantities.ts'
@@ -49,7 +49,7 @@ function hasFurtherMatches({ wholeMatches, wholeMatchCount }: Findings, passages
   return wholeMatchCount > shown.length
 }
 
-/** A claimed quantity that any passage agrees with is not in doubt, whatever else the best passage says. */
+/** A claimed quantity that any passage agrees with is not in doubt, also when the best passage says something else. */
 function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] {
   const given = passages.map(({ core }) => quantitiesOf(core))
   const flags = new Set<RiskFlag>()

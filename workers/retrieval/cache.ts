@@ -1,6 +1,6 @@
 // Observations shared between claims. Several claims on one page at the same time fetch it once, whichever workers they
 // are in; later ones take what is young enough for them. What comes out of a store is believed only under our seal: a
-// store that was truncated, mixed up or written to by somebody else yields nothing, and the page is fetched.
+// store that was truncated, mixed up or written to by another program yields nothing, and the page is fetched.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Observation, observation as observationShape } from '../../server/interface/observation.ts'

@@ -93,8 +93,8 @@ export async function fetchSource(url: string, outbound: Outbound, options: Fetc
     const start = parsePublicUrl(url, outbound.fixtures)
     start.hash = ''
     const { hops, memory } = options
-    const visits = await followRedirects(start, { outbound, limits, signal, hops, memory })
-    return describe(visits, limits, options.now?.() ?? new Date())
+    const route = await followRedirects(start, { outbound, limits, signal, hops, memory })
+    return describe(route, limits, options.now?.() ?? new Date())
   } catch (error) {
     if (!deadline.aborted || error instanceof AppError) throw error
     const message = `The source was not complete within ${limits.timeoutMs / 1000} seconds.`
@@ -116,19 +116,28 @@ interface Visit {
   tls: Connection['tls']
   status: number
   headers: ResponseHeaders
-  /** Null for a redirect, whose body is nobody's business. */
+  /** Null for a redirect, whose body is not read. */
   page: { head: PageHead; body: Uint8Array<ArrayBuffer> } | null
 }
 
-/** Every visit but the last ended in a redirect. */
-async function followRedirects(start: URL, journey: Journey): Promise<Visit[]> {
+type PageVisit = Visit & { page: NonNullable<Visit['page']> }
+
+const isPage = (visit: Visit): visit is PageVisit => visit.page !== null
+
+/** The visits that ended in a redirect, in order, and the one that brought the page. */
+interface Route {
+  redirects: Visit[]
+  last: PageVisit
+}
+
+async function followRedirects(start: URL, journey: Journey): Promise<Route> {
   const { outbound, limits } = journey
-  const visits: Visit[] = []
+  const redirects: Visit[] = []
   for (let url = start; ; ) {
     const visit = await visitInTurn(url, journey)
-    visits.push(visit)
-    if (visit.page) return visits
-    if (visits.length > limits.redirects)
+    if (isPage(visit)) return { redirects, last: visit }
+    redirects.push(visit)
+    if (redirects.length > limits.redirects)
       throw new AppError('source_too_many_redirects', `The source redirects more than ${limits.redirects} times.`)
     url = redirectTarget(url, visit.headers, outbound.fixtures)
   }
@@ -179,7 +188,7 @@ async function exchange(connection: Connection, destination: Destination, journe
   const client = connection.buildClient({ maxHeaderSize: limits.headerBytes, headersTimeout: 0, bodyTimeout: 0 })
   const headers = { ...REQUEST_HEADERS, 'user-agent': outbound.userAgent }
   const response = await client.request({ method: 'GET', path: url.pathname + url.search, headers, signal })
-  // A body that is not read to its end breaks off with the connection; that is no news to anyone.
+  // A body that is not read to its end fails when the connection closes. That error says nothing new.
   response.body.on('error', () => {})
   if (!meter.headersDone) throw new Error('undici read headers that the meter did not see')
   const visit = { destination, address, tls, status: response.statusCode, headers: response.headers }
@@ -221,17 +230,18 @@ async function collect(
 /** A coded body shows its format only when decoded. */
 function checkFormat(head: PageHead, body: Uint8Array): void {
   const format = head.contentEncoding === 'identity' ? findSignature(body) : null
-  if (format) throw new AppError('source_unsupported_type', `The source is ${format}, whatever its Content-Type says.`)
+  if (format)
+    throw new AppError('source_unsupported_type', `The source is ${format}, although its Content-Type says otherwise.`)
 }
 
-function describe(visits: Visit[], limits: FetchLimits, checkedAt: Date): FetchedSource {
-  const last = visits.at(-1)!
-  const { head, body } = last.page!
+function describe({ redirects, last }: Route, limits: FetchLimits, checkedAt: Date): FetchedSource {
+  const { head, body } = last.page
+  const visits = [...redirects, last]
   const fixture = visits.some(({ destination }) => destination.fixture)
   return {
     finalUrl: last.destination.url.href,
     hostname: last.destination.hostname,
-    redirects: visits.slice(0, -1).map(({ destination, status }) => ({
+    redirects: redirects.map(({ destination, status }) => ({
       url: destination.url.href,
       status: status as RedirectStatus,
     })),
@@ -241,7 +251,7 @@ function describe(visits: Visit[], limits: FetchLimits, checkedAt: Date): Fetche
     wireBytes: body.byteLength,
     tlsVerified: true,
     fixture,
-    riskFlags: riskFlagsOf(visits, checkedAt),
+    riskFlags: riskFlagsOf({ redirects, last }, checkedAt),
     checkedAt,
     limits: limitsInForce(limits, fixture),
     hops: visits.map(({ destination, address, tls }) => ({ url: destination.url.href, address, tls })),
@@ -250,14 +260,15 @@ function describe(visits: Visit[], limits: FetchLimits, checkedAt: Date): Fetche
 
 const NEAR_EXPIRY_MS = 48 * 3_600_000
 
-function riskFlagsOf(visits: Visit[], now: Date): RetrievalRiskFlag[] {
-  const { destination, headers, tls, page } = visits.at(-1)!
+function riskFlagsOf({ redirects, last }: Route, now: Date): RetrievalRiskFlag[] {
+  const { destination, headers, tls, page } = last
+  const first = redirects[0] ?? last
   const raised: Record<RetrievalRiskFlag, boolean> = {
-    cross_host_redirect: destination.hostname !== visits[0]!.destination.hostname,
+    cross_host_redirect: destination.hostname !== first.destination.hostname,
     internationalized_host: /(^|\.)xn--/.test(destination.hostname),
     ip_address_host: isIP(destination.hostname) !== 0,
     certificate_near_expiry: tls.validTo.getTime() - now.getTime() < NEAR_EXPIRY_MS,
-    no_content_length: !page!.head.delimited,
+    no_content_length: !page.head.delimited,
     refresh_header: headers.refresh !== undefined,
     attachment: /^\s*attachment\b/i.test(String(headers['content-disposition'])),
   }

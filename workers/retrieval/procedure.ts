@@ -2,6 +2,6 @@
 // nothing that fetches or parses is imported here.
 import { TEXT_PROCEDURE } from '../text/procedure.ts'
 
-/** Counts up when what is fetched, or how, changes; the text's own procedure stands behind it. */
+/** Increase it when the fetch changes. The procedure of the text follows it. */
 const RETRIEVAL_PROCEDURE = 'retrieval-1'
 export const OBSERVATION_PROCEDURE = `${RETRIEVAL_PROCEDURE}+${TEXT_PROCEDURE}`

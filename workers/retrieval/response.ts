@@ -14,7 +14,7 @@ export interface PageHead {
   contentEncoding: ContentEncoding
   /** Octets announced; null when the end is marked otherwise. */
   contentLength: number | null
-  /** Whether the end of the body can be told from a connection cut off. */
+  /** Whether the end of the body differs from a connection that was cut off. */
   delimited: boolean
 }
 

@@ -1,6 +1,6 @@
-// Which characters of a page become part of its text. Everything here is linear, whatever is thrown at it.
+// Which characters of a page become part of its text. Every function is linear in the length of its input.
 
-/** What was removed that readers cannot see but programs can: a channel for instructions nobody else reads. */
+/** Removed characters that readers cannot see but programs can: they could carry hidden instructions. */
 export interface Unseen {
   /** In UTF-16 units. */
   length: number

@@ -5,14 +5,14 @@ export type Display = 'none' | 'inline' | 'block' | 'box' | 'table' | 'group' | 
 
 export type WhiteSpace = 'collapse' | 'keep' | 'keep-lines'
 
-/** What the cascade of an element has come to. What nobody has said is absent. */
+/** The result of the cascade for one element. A property that no rule sets is absent. */
 export interface Style {
   display?: Display
-  /** Children are laid out as blocks, whatever they are. */
+  /** All children are laid out as blocks. */
   blocksInside?: boolean
   visible?: boolean
   whiteSpace?: WhiteSpace
-  /** Floats and absolutely positioned elements stand outside the line. */
+  /** Floats and absolutely positioned elements are outside the line. */
   floats?: boolean
   positioned?: boolean
   contentHidden?: boolean
@@ -31,14 +31,15 @@ export function readDeclarations(css: string): Declaration[] {
   for (const part of decodeCss(css).split(';')) {
     const match = part.trim().match(declaration)
     if (!match) continue
-    const property = match[1]!.toLowerCase() as Declaration['property']
-    const style = meanings[property].get(match[2]!.toLowerCase())
-    if (style) found.push({ property, style, important: match[3] !== undefined })
+    const [, name = '', value = '', bang] = match
+    const property = name.toLowerCase() as Declaration['property']
+    const style = meanings[property].get(value.toLowerCase())
+    if (style) found.push({ property, style, important: bang !== undefined })
   }
   return found
 }
 
-/** Comments are gone and escapes undone: `d\69splay/**\/:none` says what browsers take it to say. */
+/** Comments are gone and escapes undone: `d\69splay/**\/:none` reads as browsers read it. */
 function decodeCss(css: string) {
   return undoEscapes(
     css.includes('/*') ? css.replace(commentsOutsideStrings, (found) => (found[0] === '/' ? '' : found)) : css,

@@ -1,3 +1,4 @@
+// Undoes the content coding of a response body, to a limit.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { TextRefusalError } from './refusal.ts'
 
@@ -20,7 +21,7 @@ export function decompress(body: Uint8Array, coding: ContentCoding): Uint8Array 
 function decode(body: Uint8Array, coding: 'gzip' | 'br') {
   try {
     const { buffer, engine } = decoders[coding](body)
-    // zlib stops silently at the end of the stream: what follows would be bytes that nobody has looked at.
+    // zlib stops silently at the end of the stream. Bytes that follow it would be ignored, so they are refused.
     if (engine.bytesWritten !== body.length) {
       throw new TextRefusalError('source_encoding_invalid', `Bytes follow the end of the ${coding} stream.`)
     }

@@ -1,3 +1,4 @@
+// Extracts the text of a page on a thread, within limits of time and memory.
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { CharsetSource } from './charset.ts'

@@ -1,3 +1,4 @@
+// Lays out pieces of text in lines, as a browser does.
 /**
  * Puts pieces of text into lines the way a browser lays them out. Breaks, tabs and blanks are owed until text follows,
  * so none is ever left at the end of a line or of the whole, and there is never more than one empty line.

@@ -1,3 +1,4 @@
+// Parses HTML within limits that keep a hostile page from exhausting the thread.
 import { type ChildNode, type Document, Element, type ParentNode } from 'domhandler'
 import { parse, type Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
@@ -115,12 +116,12 @@ Object.setPrototypeOf(Attributes.prototype, null)
 
 const noAttributes = Object.freeze(new Attributes())
 
-/** Most of the bytes of many pages are scripts; nobody will read them. */
+/** Most of the bytes of many pages are scripts, which no later step reads. */
 const isRead = (parent: ParentNode) => !('name' in parent) || parent.name === 'style' || !isDropped(parent.name)
 
 /**
  * Puts text at the end of a text node, if that is one and is not full. The parser hands over text word by word; joined,
- * words stay a chain of as many objects until somebody searches them, and a long text would take twenty times its size.
+ * words stay a chain of as many objects until a search flattens them, and a long text would take twenty times its size.
  * A search when a node is full keeps the chains short; to read one character is too little, the compiler leaves that out.
  */
 function extend(node: ChildNode | null | undefined, text: string): boolean {

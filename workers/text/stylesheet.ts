@@ -1,3 +1,4 @@
+// Reads the style sheets of a page and finds the rules for an element.
 import { load } from 'cheerio/slim'
 import type { Document, Element } from 'domhandler'
 import { commentsOutsideStrings, type Declaration, readDeclarations } from './declarations.ts'
@@ -45,7 +46,8 @@ function readRules(css: string, certain: boolean, rules: Rule[], depth = 0) {
   for (const { prelude, body } of blocks(depth === 0 ? withoutComments(css) : css)) {
     const atRule = prelude.match(/^\s*@([\w-]+)([\s\S]*)/)
     if (atRule) {
-      const applies = conditions.get(atRule[1]!.toLowerCase())?.(atRule[2]!) ?? 'never'
+      const [, name = '', condition = ''] = atRule
+      const applies = conditions.get(name.toLowerCase())?.(condition) ?? 'never'
       if (applies !== 'never' && depth < deepestNesting)
         readRules(body, certain && applies === 'always', rules, depth + 1)
       continue
@@ -61,7 +63,7 @@ function readRules(css: string, certain: boolean, rules: Rule[], depth = 0) {
 const withoutComments = (css: string) =>
   css.replace(commentsOutsideStrings, (found) => (found.startsWith('/*') ? ' ' : found))
 
-/** The blocks on the outermost level, each with what stands before it. Brackets of any kind enclose all up to their own end. */
+/** The blocks on the outermost level, each with the text before it. A bracket of any kind encloses everything up to its own end. */
 function* blocks(css: string) {
   const closers: string[] = []
   let start = 0
@@ -79,7 +81,7 @@ function* blocks(css: string) {
       start = index + 1
       prelude = 'unknown'
     } else if (separators.has(token)) {
-      // A semicolon ends an at-rule without a block but is only a mistake in a selector; `<!--` may stand between rules.
+      // A semicolon ends an at-rule without a block but is only a mistake in a selector; `<!--` may occur between rules.
       if (prelude === 'unknown') prelude = kindOf(css.slice(start, index).trimStart(), token)
       if (prelude === 'selector' || (prelude === 'at-rule' && token !== ';')) continue
       start = index + token.length
