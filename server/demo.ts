@@ -98,7 +98,7 @@ for (const check of verdict.checks)
   say(`${check.ok ? 'ok  ' : 'FAIL'}  ${check.name}${check.detail ? `: ${check.detail}` : ''}`)
 if (!verdict.ok) throw new Error('the receipt does not verify')
 
-console.log(`\nThe attestation, as one line of JSON (README shows how openssl alone checks it):\n`)
+console.log(`\nThe attestation, as one line of JSON (docs/guide/auditing.md shows how openssl alone checks it):\n`)
 console.log(JSON.stringify(result.receipt.attestation))
 console.log(`\nDone in ${((performance.now() - started) / 1000).toFixed(1)} s.`)
 

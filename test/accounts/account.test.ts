@@ -6,7 +6,7 @@ import { RESERVED_HANDLES } from '../../server/accounts/account.ts'
 import { buildDocument } from '../../server/http/openapi.ts'
 import { type Answer, openOffice } from './harness.ts'
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+const GUIDE = readFileSync(new URL('../../docs/guide/control-toolkit.md', import.meta.url), 'utf8')
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 
@@ -112,7 +112,7 @@ t.test('a reserved handle is refused with its reason, and is documented', async 
     t.equal(status, 409)
     t.match(body.error, { code: 'handle_taken', message: `The handle ${handle} is reserved`, retryable: false })
     t.match(description.description, handle)
-    t.ok(README.includes(`\`${handle}\``), `${handle} is in README`)
+    t.ok(GUIDE.includes(`\`${handle}\``), `${handle} is in the guide`)
   }
 })
 
