@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
 import { CALLER_LIMITS, LIMITS, PUBLIC_LIMITS, TIERS, type TierLimits } from '../server/accounts/tiers.ts'
+import { ALERT_TYPES } from '../server/alerts/format.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { renderConfigurationPage } from '../server/configuration-page.ts'
 
@@ -42,6 +43,12 @@ t.test('the tables of limits are those of the code', async (t) => {
   const inFlight = documents.get('docs/guide/buying.md')?.match(/## How much at once\n[\s\S]*?(?=\n## )/)?.[0] ?? ''
   for (const [name, number] of Object.entries(PUBLIC_LIMITS))
     t.match(inFlight, new RegExp(`\\b${number}\\b`), `${name}: ${number}`)
+})
+
+t.test('every type of alert is explained', async (t) => {
+  const [, table = ''] = documents.get('docs/guide/alerts.md')?.match(/^\| `type` \|.*\n([\s\S]*?)\n\n/m) ?? []
+  const explained = [...table.matchAll(/`((?:watchdog|citation)\.\w+)`/g)].map(([, type]) => type)
+  t.same(explained.sort(), [...ALERT_TYPES].sort())
 })
 
 t.test('every npm script that is named exists', async (t) => {
