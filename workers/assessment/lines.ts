@@ -1,5 +1,5 @@
-// The lines a model is shown: numbered pieces of the text, each an exact span of it, so that an answer can name them and
-// nothing else. Mostly sentences; where a text has very many, neighbours are taken together.
+// The numbered lines that a model gets: each is an exact span of the text, so that an answer can name lines and nothing
+// else. Mostly sentences; where a text has very many, neighbours are taken together.
 import { codePointIndex } from '../text/offsets.ts'
 import { LONGEST_QUOTE } from './evidence.ts'
 import { sentencesOf } from './sentences.ts'

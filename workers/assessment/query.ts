@@ -1,4 +1,4 @@
-// What to look for: a claim, read once, as a phrase and as a set of terms.
+// Reads a claim once, as a phrase and as a set of terms to search for.
 import { sentencesOf } from './sentences.ts'
 import { type Granularity, granularityFor, type Token, tokensOf } from './tokens.ts'
 import { SCALES, UNITS } from './units.ts'

@@ -1,5 +1,5 @@
 // The line of jobs that wait for a turn at one origin, or for one URL. A turn that becomes free is kept for the first job of
-// the line, and that job is put back into the queue. Jobs that the origin has sent away go behind those not tried yet.
+// the line, and that job is put back into the queue. Jobs that the origin has refused go behind those not tried yet.
 //
 // Every job in a line also is in the queue with a later time. So a lost row, a lost wake or a killed worker delays a job
 // and never loses it.

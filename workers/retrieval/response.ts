@@ -1,4 +1,4 @@
-// What a response must be before its body is worth reading, judged by status and headers alone.
+// Checks the status and headers of a response before its body is read.
 import { isUtf8 } from 'node:buffer'
 import { AppError, isPassingStatus } from '../../server/errors.ts'
 import type { Fixtures } from '../../server/outbound/url-policy.ts'
@@ -36,7 +36,7 @@ export function redirectTarget(from: URL, headers: ResponseHeaders, fixtures: Fi
   const target = URL.parse(utf8OrLatin1(location), from.href)
   try {
     const url = parsePublicUrl(target?.href ?? '', fixtures, MAX_TARGET_CHARS)
-    // A fragment is never sent, and says nothing about what answered.
+    // A fragment is never sent, so it says nothing about the page.
     url.hash = ''
     return url
   } catch (error) {
@@ -64,11 +64,11 @@ export interface Hops {
   postpone(url: URL, answer: RetryLaterError): Promise<Error>
 }
 
-/** The source asked, by Retry-After, not to be asked again for a while. */
+/** The source answered with Retry-After. */
 export class RetryLaterError extends AppError {
   override name = 'RetryLaterError'
   readonly status: number
-  /** As asked, however long. */
+  /** As the source gave them, without a cap. */
   readonly retryAfterSeconds: number
   /** 429 and 503 are about the host; 404, 410 and 451 about the URL alone. */
   readonly about: 'host' | 'url'
@@ -81,7 +81,7 @@ export class RetryLaterError extends AppError {
   }
 }
 
-/** Whose patience an answer of this status asks for; null for one whose Retry-After means nothing here. */
+/** What the Retry-After of this status is about; null where it has no meaning here. */
 function askedBy(status: number): 'host' | 'url' | null {
   if (status === 429 || status === 503) return 'host'
   return status === 404 || status === 410 || status === 451 ? 'url' : null
@@ -135,7 +135,7 @@ function contentTypeOf(value: string | undefined): string {
   throw new AppError('source_unsupported_type', `${met} Only text/html and text/plain are read.`)
 }
 
-/** Exactly one coding: a list of them is how small responses are made to unfold without end. */
+/** Accepts one coding only: with a list of them a small response can decode to any size. */
 function contentEncodingOf(value: string | string[] | undefined): ContentEncoding {
   const coding = typeof value === 'string' ? value.trim().toLowerCase() : value
   if (coding === undefined || coding === '' || coding === 'identity') return 'identity'

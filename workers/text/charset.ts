@@ -20,7 +20,7 @@ export interface DecodedText {
 
 /**
  * Bytes to characters by the WHATWG tables of @exodus/bytes: those of Node itself are wrong for EUC-KR and Big5.
- * The order is that of browsers but for pages that declare nothing: valid UTF-8 is taken for what it is.
+ * The order is that of browsers, except for pages that declare nothing: valid UTF-8 is read as UTF-8.
  */
 export function decodeCharset(bytes: Uint8Array, type: MediaType): DecodedText {
   const { charset, source } = findCharset(bytes, type)

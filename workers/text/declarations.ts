@@ -1,4 +1,4 @@
-// What an author's style can say about whether text is seen and where its lines break. All else about style is ignored.
+// Reads the CSS declarations that decide whether text is visible and where its lines break. All others are ignored.
 
 /** How an element takes part in the flow of text. */
 export type Display = 'none' | 'inline' | 'block' | 'box' | 'table' | 'group' | 'row' | 'cell' | 'break'
@@ -39,7 +39,7 @@ export function readDeclarations(css: string): Declaration[] {
   return found
 }
 
-/** Comments are gone and escapes undone: `d\69splay/**\/:none` reads as browsers read it. */
+/** Removes comments and decodes escapes, so that `d\69splay/**\/:none` reads as in a browser. */
 function decodeCss(css: string) {
   return undoEscapes(
     css.includes('/*') ? css.replace(commentsOutsideStrings, (found) => (found[0] === '/' ? '' : found)) : css,
