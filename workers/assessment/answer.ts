@@ -1,4 +1,5 @@
-// The form of a model's answer: numbers of lines and words of closed lists, nothing else. Every part of it is checked before use.
+// The form of a model's answer: numbers of lines and words of closed lists, nothing else. Every part of it is checked
+// before use.
 import { z } from 'zod'
 
 export const BASES = [

@@ -1,6 +1,6 @@
-// The client of the Messages API, of Anthropic and of self-hosted servers. One question, one answer; no tools, no URL, no
-// streaming: a part of an answer has no use. The SDK's own retries are off, because they would occupy a worker for as long
-// as a server asks; here a long wait goes back to the queue.
+// The client of the Messages API, of Anthropic and of self-hosted servers. One question, one answer; no tools, no URL,
+// no streaming: a part of an answer has no use. The SDK's own retries are off, because they would occupy a worker for
+// as long as a server asks; here a long wait goes back to the queue.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
@@ -30,8 +30,8 @@ export interface Prices {
 export interface Model {
   readonly id: string
   /**
-   * Puts one question. Throws AssessorBusyError when the server does not answer now, AppError `assessment_failed` when it never
-   * will, UnusableAnswerError when its answer is cut off or empty, and the signal's reason when that aborts.
+   * Puts one question. Throws AssessorBusyError when the server does not answer now, AppError `assessment_failed` when
+   * it never will, UnusableAnswerError when its answer is cut off or empty, and the signal's reason when that aborts.
    * @param until milliseconds since the epoch by which the answer is needed
    */
   ask(question: Question, options: { signal: AbortSignal; until: number }): Promise<{ written: string; usage: Usage }>
@@ -89,7 +89,9 @@ function waitFor({ opensAt }: Circuit, waitMs: number): number {
   return Math.max(waitMs, opensAt === null ? 0 : opensAt - Date.now()) / 1000
 }
 
-/** Reports the provider's failures to the circuit. Any other outcome shows that the provider answers, or shows nothing. */
+/**
+ * Reports the provider's failures to the circuit. Any other outcome shows that the provider answers, or shows nothing.
+ */
 function settle(error: unknown, leave: Leave): ProviderError | null {
   if (error instanceof ProviderError) {
     leave.failed(error)

@@ -105,8 +105,8 @@ function statesClaim(claim: string, query: Query, quote: string): boolean {
 }
 
 /**
- * Whether the quoted lines have enough of the claim's words to be about it at all. What gives orders without knowing the
- * claim has none of them, if the reader obeys them. Words of another language than the page's cannot be looked for.
+ * Whether the quoted lines have enough of the claim's words to be about it at all. What gives orders without knowing
+ * the claim has none of them, if the reader obeys them. Words of another language than the page's cannot be looked for.
  */
 function isRelated(query: Query, page: PageText, quotes: readonly string[], { verdict }: Proposed): boolean {
   if (verdict === 'insufficient_evidence' || quotes.length === 0 || !sharesLanguage(query, page)) return true
@@ -144,7 +144,9 @@ function quotedPhrases(claim: string): Phrase[] {
   })
 }
 
-/** Whether a text has the tokens of all phrases, each phrase's in a row. The text is read once, however many there are. */
+/**
+ * Whether a text has the tokens of all phrases, each phrase's in a row. The text is read once, however many there are.
+ */
 function holdsAll(text: string, phrases: readonly Phrase[]): boolean {
   const read = new Map<Granularity, string>()
   return phrases.every(({ granularity, tokens }) => {

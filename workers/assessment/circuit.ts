@@ -1,5 +1,5 @@
-// A circuit breaker for a provider that does not answer. Closed, it passes every call. After several failures in a row it
-// opens for a while; then one call probes the provider, and its outcome closes or opens the circuit.
+// A circuit breaker for a provider that does not answer. Closed, it passes every call. After several failures in a row
+// it opens for a while; then one call probes the provider, and its outcome closes or opens the circuit.
 
 /** The provider cannot take the work now. The caller puts it back and retries after `retryAfterSeconds`. */
 export class AssessorBusyError extends Error {

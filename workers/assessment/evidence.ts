@@ -1,5 +1,5 @@
-// Cuts the proposed quotations from the text, and derives the verdict from those that were cut. Pure, so that it runs in
-// threads; it imports types alone from the server.
+// Cuts the proposed quotations from the text, and derives the verdict from those that were cut. Pure, so that it runs
+// in threads; it imports types alone from the server.
 import type { Assessment } from '../../server/interface/assessment.ts'
 import type { Evidence } from '../../server/interface/result.ts'
 import { type CodePointIndex, codePointIndex } from '../text/offsets.ts'

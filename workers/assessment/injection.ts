@@ -1,5 +1,5 @@
-// Finds text that addresses a program instead of people: orders, forged parts of a prompt, talk about the verdict. What it
-// finds is reported and masked in a second reading. It does not find everything, and no rule depends on that.
+// Finds text that addresses a program instead of people: orders, forged parts of a prompt, talk about the verdict. What
+// it finds is reported and masked in a second reading. It does not find everything, and no rule depends on that.
 import { fold, INSTRUCTION, SEAM, VERDICT } from './injection-phrases.ts'
 import type { Span } from './lines.ts'
 

@@ -36,7 +36,8 @@ export interface Window {
 
 /**
  * Parts of the text that each fit into `budget` tokens, in order, covering all of it; each begins with the last lines
- * of the one before, so that what is said across a seam is read whole once. At least one line each, also when the budget is smaller.
+ * of the one before, so that what is said across a seam is read whole once. At least one line each, also when the
+ * budget is smaller.
  */
 export function windowsOf(text: string, lines: readonly Span[], budget: number): Window[] {
   const windows: Window[] = []

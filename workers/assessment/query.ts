@@ -4,7 +4,9 @@ import { type Granularity, granularityFor, type Token, tokensOf } from './tokens
 import { SCALES, UNITS } from './units.ts'
 import { vocabularyOf } from './vocabulary.ts'
 
-/** A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most. */
+/**
+ * A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most.
+ */
 export interface Term {
   folded: string
   raw: string

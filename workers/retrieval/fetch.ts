@@ -1,5 +1,5 @@
-// Fetches one page: GET over verified TLS. Each redirect is checked, resolved and pinned like the first URL. The body stays
-// content-coded; the text thread decodes it.
+// Fetches one page: GET over verified TLS. Each redirect is checked, resolved and pinned like the first URL. The body
+// stays content-coded; the text thread decodes it.
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { errors } from 'undici'

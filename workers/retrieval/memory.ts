@@ -1,6 +1,6 @@
-// Bounds the bytes of page bodies that one worker holds for all of its fetches. A slow fetch holds few bytes and may wait
-// long. A fetch that gets no memory stops reading, and TCP slows its sender down. A source that sends much and then stalls
-// would keep its memory from the others, so the largest stalled fetch is aborted.
+// Bounds the bytes of page bodies that one worker holds for all of its fetches. A slow fetch holds few bytes and may
+// wait long. A fetch that gets no memory stops reading, and TCP slows its sender down. A source that sends much and
+// then stalls would keep its memory from the others, so the largest stalled fetch is aborted.
 import { AppError } from '../../server/errors.ts'
 
 /** The memory of one fetch. Disposing returns all of it. */

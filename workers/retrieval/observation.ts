@@ -21,8 +21,8 @@ export interface Observing {
 }
 
 /**
- * Observes one URL. Throws AppError `source_...` when there is nothing to observe and OriginBusyError when it is not this
- * job's turn. An observation that breaks the interface's schema throws too, before anything is charged.
+ * Observes one URL. Throws AppError `source_...` when there is nothing to observe and OriginBusyError when it is not
+ * this job's turn. An observation that breaks the interface's schema throws too, before anything is charged.
  * @param jobKey the job that observes
  */
 export async function observeSource(

@@ -112,8 +112,8 @@ export function buildOrigins(db: Database, options: { politeness?: Politeness | 
   async function leave(visit: string, origin: string) {
     visits.delete(visit)
     await db.query(sql.prepared('end_visit', nothing)`delete from origin_visits where id = ${visit}`)
-    // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own commit,
-    // so at least one of the two sees the other.
+    // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own
+    // commit, so at least one of the two sees the other.
     const waited = await db.exists(sql.prepared('find_line', z.object({ waits: z.number() }))`
       select 1 waits from origin_waits where origin = ${origin}`)
     if (waited) await wake(origin)
@@ -186,8 +186,8 @@ const blockedRow = z.object({ line: z.string() })
 
 /**
  * Records the pause that an answer asked for and returns the line it is for: the host's for 429 and 503, otherwise the
- * URL's. The URL that blocked its host last is blocked alone when it asks again, so that one busy URL does not renew the
- * block for its neighbours.
+ * URL's. The URL that blocked its host last is blocked alone when it asks again, so that one busy URL does not renew
+ * the block for its neighbours.
  */
 async function block(db: Database, url: URL, { status, retryAfterSeconds, about }: RetryLaterError): Promise<string> {
   const line = urlLine(url)

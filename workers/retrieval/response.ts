@@ -26,8 +26,8 @@ export function isRedirect(status: number): status is RedirectStatus {
 }
 
 /**
- * Where a redirect leads, judged like any URL that comes in. Throws `source_redirect_invalid` for what cannot be followed,
- * `source_blocked` for what may not be.
+ * Where a redirect leads, judged like any URL that comes in. Throws `source_redirect_invalid` for what cannot be
+ * followed, `source_blocked` for what may not be.
  */
 export function redirectTarget(from: URL, headers: ResponseHeaders, fixtures: Fixtures): URL {
   const location = headers.location
@@ -95,7 +95,10 @@ export function retryAfterOf(value: string | string[] | undefined, nowMs: number
   return Number.isNaN(date) ? null : Math.max(1, Math.ceil((date - nowMs) / 1000))
 }
 
-/** Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and others. */
+/**
+ * Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and
+ * others.
+ */
 export function checkHead(status: number, headers: ResponseHeaders, maxBytes: number): PageHead {
   if (status !== 200) {
     const about = askedBy(status)

@@ -53,7 +53,9 @@ function findCharset(bytes: Uint8Array, { kind, charset }: MediaType): { charset
   return { charset: 'windows-1252', source: 'default' }
 }
 
-/** The charset that the page declares in a meta element or an XML declaration. Parsing keeps comments and scripts out. */
+/**
+ * The charset that the page declares in a meta element or an XML declaration. Parsing keeps comments and scripts out.
+ */
 function declaredCharset(bytes: Uint8Array, selector: string): string | null {
   const start = isomorphicDecode(bytes)
   const $ = load(parseMarkup(start))
@@ -85,5 +87,7 @@ function count(text: string, character: string) {
   return found
 }
 
-/** A share of the characters. Single mistakes are common on real pages; beyond this it is another charset, or no text. */
+/**
+ * A share of the characters. Single mistakes are common on real pages; beyond this it is another charset, or no text.
+ */
 const mostReplaced = 0.1

@@ -24,7 +24,10 @@ export interface Declaration {
   important: boolean
 }
 
-/** The declarations of a rule or of a style attribute that matter here, in order. Invalid ones do not count, as in browsers. */
+/**
+ * The declarations of a rule or of a style attribute that matter here, in order. Invalid ones do not count, as in
+ * browsers.
+ */
 export function readDeclarations(css: string): Declaration[] {
   const found: Declaration[] = []
   if (css.length > longestDeclarations || (!relevant.test(css) && !css.includes('\\'))) return found

@@ -68,5 +68,7 @@ const isExhausted = (error: unknown, limit: AbortSignal) =>
 
 const textThread = new URL('./text-thread.ts', import.meta.url)
 
-/** Milliseconds, the wait for a thread included. The limits on size, depth and nodes end a page within about one second. */
+/**
+ * Milliseconds, the wait for a thread included. The limits on size, depth and nodes end a page within about one second.
+ */
 const timeLimit = 20_000

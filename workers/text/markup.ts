@@ -31,7 +31,9 @@ function withLineFeeds(html: string) {
   return html.includes('\r') ? html.split('\r\n').join('\n').split('\r').join('\n') : html
 }
 
-/** The parser puts names of tags and attributes together character by character, each an object until the name is over. */
+/**
+ * The parser puts names of tags and attributes together character by character, each an object until the name is over.
+ */
 function refuseEndlessName(html: string) {
   for (let start = 0; start + longestName <= html.length; start += longestName) {
     if (html.slice(start, start + longestName).search(/[\s/>=]/) < 0)
@@ -122,7 +124,8 @@ const isRead = (parent: ParentNode) => !('name' in parent) || parent.name === 's
 /**
  * Puts text at the end of a text node, if that is one and is not full. The parser delivers text word by word; joined,
  * words stay a chain of as many objects until a search flattens them, and a long text would take twenty times its size.
- * A search when a node is full keeps the chains short; reading one character does not suffice, because the compiler removes such a read.
+ * A search when a node is full keeps the chains short; reading one character does not suffice, because the compiler
+ * removes such a read.
  */
 function extend(node: ChildNode | null | undefined, text: string): boolean {
   if (node?.type !== 'text') return false
