@@ -1,4 +1,4 @@
-// The plain words of a literal assessment: what was looked for, what was found, and what that does not mean.
+// Writes the explanation of a literal assessment: what was searched, what was found, and what that does not mean.
 import { shortenedTo } from './cuts.ts'
 import { LONGEST_EXPLANATION } from './evidence.ts'
 import type { Passage } from './passages.ts'

@@ -1,6 +1,7 @@
-// Pages that answer 200 and are not what was asked for: challenges for people, log-in walls, soft 404s, shells that need
-// scripts. The text of one is never charged for. The gate looks at the text and the claim alone: a phrase makes a page
-// suspect, and a suspect page is refused only if it has almost no other text and the words of the claim are not in it.
+// Pages that answer 200 and are not what was asked for: challenges for people, log-in walls, soft 404s, shells that
+// need scripts. The text of one is never charged for. The gate looks at the text and the claim alone: a phrase makes a
+// page suspect, and a suspect page is refused only if it has almost no other text and the words of the claim are not in
+// it.
 import { AppError, type ErrorCode } from '../../server/errors.ts'
 import { type Family, PHRASES } from './page-phrases.ts'
 import type { PageFlag } from './page-risk-flags.ts'
@@ -11,8 +12,8 @@ interface Page {
 }
 
 /**
- * Throws AppError `source_challenge`, `source_login_required`, `source_not_found` or `source_needs_script` when the page
- * is certainly no answer to what was asked; otherwise returns the flags of what it may be.
+ * Throws AppError `source_challenge`, `source_login_required`, `source_not_found` or `source_needs_script` when the
+ * page is certainly no answer to what was asked; otherwise returns the flags of what it may be.
  */
 export function judgePage(claim: string, { source }: Page): PageFlag[] {
   const { normalized_text: text, decoded_bytes: bytes } = source
@@ -58,7 +59,8 @@ const REFUSALS: Record<Family, PageRefusal> = {
 }
 
 /**
- * Certain if the page has the phrase, almost no other text, and not the words of the claim. Possible if it has the phrase.
+ * Certain if the page has the phrase, almost no other text, and not the words of the claim. Possible if it has the
+ * phrase.
  */
 function doubtOf(family: Family, claim: string, lines: readonly string[]): 'certain' | 'possible' | null {
   const { phrases, alone, aside, besides } = PHRASES[family]

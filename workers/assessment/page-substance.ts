@@ -4,7 +4,10 @@ import { FURNITURE } from './page-phrases.ts'
 import { isTelling, isTellingWord, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 
-/** The lower-cased lines without the sentences that have the phrase. Where several sentences share it, the line is left out. */
+/**
+ * The lower-cased lines without the sentences that have the phrase. Where several sentences share it, the line is left
+ * out.
+ */
 export function sentencesWithout(phrase: RegExp, lines: readonly string[]): string[] {
   return lines.flatMap((line) => {
     if (!phrase.test(line)) return line

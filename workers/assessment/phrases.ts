@@ -1,5 +1,5 @@
-// Longest common runs: for each token of a text, the length of the longest run of tokens that ends there and also occurs
-// in the claim. A suffix automaton of the claim keeps this linear in the text, also when both repeat themselves.
+// Longest common runs: for each token of a text, the length of the longest run of tokens that ends there and also
+// occurs in the claim. A suffix automaton of the claim keeps this linear in the text, also when both repeat themselves.
 
 export interface PhraseFollower {
   /**

@@ -4,7 +4,9 @@ import { createHash } from 'node:crypto'
 import { answerSchema } from './answer.ts'
 import type { Span, Window } from './lines.ts'
 
-/** One question to a model. Claims on the same page share the bytes of `system` and `page`, which can then be cached. */
+/**
+ * One question to a model. Claims on the same page share the bytes of `system` and `page`, which can then be cached.
+ */
 export interface Question {
   system: string
   page: string

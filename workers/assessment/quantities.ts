@@ -144,7 +144,9 @@ function readScale(reading: Reading, { value, precision, next }: Figure, isMoney
   return readScale(reading, figure(value * scale, precision * scale, next + 1), isMoney)
 }
 
-/** The unit after a number: a sign in the gap, as in 5 %, or the next word; in dense scripts the next few characters. */
+/**
+ * The unit after a number: a sign in the gap, as in 5 %, or the next word; in dense scripts the next few characters.
+ */
 function readUnit({ tokens, word, gapBefore }: Reading, at: number): { unit: Unit | null; next: number } {
   const gap = gapBefore(at)
   const sign = SIGN_AFTER.exec(gap)?.[1]

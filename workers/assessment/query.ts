@@ -1,10 +1,12 @@
-// What to look for: a claim, read once, as a phrase and as a set of terms.
+// Reads a claim once, as a phrase and as a set of terms to search for.
 import { sentencesOf } from './sentences.ts'
 import { type Granularity, granularityFor, type Token, tokensOf } from './tokens.ts'
 import { SCALES, UNITS } from './units.ts'
 import { vocabularyOf } from './vocabulary.ts'
 
-/** A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most. */
+/**
+ * A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most.
+ */
 export interface Term {
   folded: string
   raw: string

@@ -111,7 +111,9 @@ function sum(values: Float64Array | Uint32Array): number {
 
 const K1 = 1.2
 const B = 0.5
-/** What a run of all the claim's words adds to the score; all its terms in one sentence of usual length reach about 1. */
+/**
+ * What a run of all the claim's words adds to the score; all its terms in one sentence of usual length reach about 1.
+ */
 const RUN = 0.6
 const FURTHER_SENTENCES = 5
 const NUMBER_COVERAGE = 0.5

@@ -20,7 +20,9 @@ export interface Findings {
   hits: readonly { term: number; strength: number }[]
   hitsFrom: Uint32Array
   tokenCounts: Uint32Array
-  /** Weight of the heaviest run of the claim's tokens inside a sentence, and of one that goes on into the next sentence. */
+  /**
+   * Weight of the heaviest run of the claim's tokens inside a sentence, and of one that goes on into the next sentence.
+   */
   runs: Float64Array
   bridges: Float64Array
   /** In how many sentences each telling term occurs. */
@@ -135,7 +137,9 @@ function openRuns(query: Query, findings: Tally) {
   }
 }
 
-/** Sums of the weights of the claim's tokens before each of them. A run of function words alone weighs next to nothing. */
+/**
+ * Sums of the weights of the claim's tokens before each of them. A run of function words alone weighs next to nothing.
+ */
 function tokenWeights(query: Query): Float64Array {
   const priors = new Map(query.terms.map(({ folded, prior }) => [folded, prior]))
   const sums = new Float64Array(query.tokens.length + 1)

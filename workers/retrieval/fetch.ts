@@ -1,5 +1,5 @@
-// One page, once: GET over verified TLS, redirects followed by hand, each hop judged, resolved and pinned anew. What comes
-// back is what the server sent, still content-coded; decoding and reading it is the text thread's work.
+// Fetches one page: GET over verified TLS. Each redirect is checked, resolved and pinned like the first URL. The body
+// stays content-coded; the text thread decodes it.
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { errors } from 'undici'
@@ -44,9 +44,9 @@ export interface FetchedSource {
   riskFlags: RetrievalRiskFlag[]
   /** When the last octet had arrived. */
   checkedAt: Date
-  /** What was in force, as results say it. */
+  /** The limits in force, as results state them. */
   limits: z.output<typeof limitsSchema>
-  /** Where each hop really went: for logs, never for results. */
+  /** The address of each hop: for logs, never for results. */
   hops: { url: string; address: string; tls: Connection['tls'] }[]
 }
 
@@ -70,19 +70,19 @@ const FETCH_LIMITS: FetchLimits = {
 }
 
 export interface FetchOptions {
-  /** Ends the fetch; what is thrown then is the signal's reason. */
+  /** Aborts the fetch, which then throws the signal's reason. */
   signal?: AbortSignal
   now?: () => Date
   limits?: Partial<FetchLimits>
   /** The turn that each hop takes at its origin. */
   hops?: Hops
-  /** What the body is charged to while it arrives. */
+  /** Counts the bytes of the body while it arrives. */
   memory?: HeldMemory
 }
 
 /**
- * Fetches one page. Throws what `hops` throws, and AppError: `invalid_request` for what is no URL, otherwise one of the `source_...` codes, whose
- * messages say what was met and never to which address a name leads.
+ * Fetches one page. Throws what `hops` throws, and AppError: `invalid_request` for an invalid URL, otherwise one of the
+ * `source_...` codes. No message names the address of a host.
  */
 export async function fetchSource(url: string, outbound: Outbound, options: FetchOptions = {}): Promise<FetchedSource> {
   const limits = { ...FETCH_LIMITS, ...options.limits }
@@ -143,7 +143,7 @@ async function followRedirects(start: URL, journey: Journey): Promise<Route> {
   }
 }
 
-/** What a host asks for is charged to the host, or the URL, that answered: after a redirect that is another one. */
+/** A Retry-After counts for the host, or the URL, that sent it: after a redirect that is another one. */
 async function visitInTurn(url: URL, journey: Journey): Promise<Visit> {
   const { hops } = journey
   await hops?.enter(url)
@@ -157,7 +157,7 @@ async function visitInTurn(url: URL, journey: Journey): Promise<Visit> {
   }
 }
 
-/** One hop: one question to DNS, and one second try over the same addresses if no byte of a response was lost by it. */
+/** One hop: one DNS query, and a second try over the same addresses if no byte of a response had arrived. */
 async function visitOnce(url: URL, journey: Journey): Promise<Visit> {
   const { outbound, limits, signal } = journey
   const destination = await outbound.resolve(url, signal)
@@ -195,7 +195,7 @@ async function exchange(connection: Connection, destination: Destination, journe
   if (isRedirect(response.statusCode)) return { ...visit, page: null }
   const head = checkHead(response.statusCode, response.headers, limits.wireBytes)
   const body = await collect(response.body, limits.wireBytes, journey.memory)
-  // undici takes a reset for the end of a body that has no other end, and then says so by an error of its own.
+  // undici takes a reset as the end of a body without a declared length, and raises an InformationalError only then.
   if (!head.delimited && socket.errored && !(socket.errored instanceof errors.InformationalError)) throw socket.errored
   checkFormat(head, body)
   return { ...visit, page: { head, body } }
@@ -209,7 +209,7 @@ const REQUEST_HEADERS = {
 /** Chunk sizes, chunk extensions and trailers of a body of the full size, in chunks of a hundred octets and more. */
 const FRAMING_ALLOWANCE_BYTES = 262_144
 
-/** Copies chunk by chunk: kept as they come, a body of one-octet chunks would cost a hundred times its size. */
+/** Copies each chunk: an array of one-octet chunks would take a hundred times the size of the body. */
 async function collect(
   stream: AsyncIterable<Uint8Array>,
   maxBytes: number,

@@ -1,5 +1,5 @@
-// The name of the way from a URL to a text, the first part of every `methodology_version`. The web process reads it too, so
-// nothing that fetches or parses is imported here.
+// The name of the way from a URL to a text, the first part of every `methodology_version`. The web process reads it
+// too, so nothing that fetches or parses is imported here.
 import { TEXT_PROCEDURE } from '../text/procedure.ts'
 
 /** Increase it when the fetch changes. The procedure of the text follows it. */

@@ -20,7 +20,7 @@ export interface DecodedText {
 
 /**
  * Bytes to characters by the WHATWG tables of @exodus/bytes: those of Node itself are wrong for EUC-KR and Big5.
- * The order is that of browsers but for pages that declare nothing: valid UTF-8 is taken for what it is.
+ * The order is that of browsers, except for pages that declare nothing: valid UTF-8 is read as UTF-8.
  */
 export function decodeCharset(bytes: Uint8Array, type: MediaType): DecodedText {
   const { charset, source } = findCharset(bytes, type)
@@ -53,7 +53,9 @@ function findCharset(bytes: Uint8Array, { kind, charset }: MediaType): { charset
   return { charset: 'windows-1252', source: 'default' }
 }
 
-/** The charset that the page declares in a meta element or an XML declaration. Parsing keeps comments and scripts out. */
+/**
+ * The charset that the page declares in a meta element or an XML declaration. Parsing keeps comments and scripts out.
+ */
 function declaredCharset(bytes: Uint8Array, selector: string): string | null {
   const start = isomorphicDecode(bytes)
   const $ = load(parseMarkup(start))
@@ -85,5 +87,7 @@ function count(text: string, character: string) {
   return found
 }
 
-/** A share of the characters. Single mistakes are common on real pages; beyond this it is another charset, or no text. */
+/**
+ * A share of the characters. Single mistakes are common on real pages; beyond this it is another charset, or no text.
+ */
 const mostReplaced = 0.1

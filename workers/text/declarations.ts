@@ -1,4 +1,4 @@
-// What an author's style can say about whether text is seen and where its lines break. All else about style is ignored.
+// Reads the CSS declarations that decide whether text is visible and where its lines break. All others are ignored.
 
 /** How an element takes part in the flow of text. */
 export type Display = 'none' | 'inline' | 'block' | 'box' | 'table' | 'group' | 'row' | 'cell' | 'break'
@@ -24,7 +24,10 @@ export interface Declaration {
   important: boolean
 }
 
-/** The declarations of a rule or of a style attribute that matter here, in order. Invalid ones do not count, as in browsers. */
+/**
+ * The declarations of a rule or of a style attribute that matter here, in order. Invalid ones do not count, as in
+ * browsers.
+ */
 export function readDeclarations(css: string): Declaration[] {
   const found: Declaration[] = []
   if (css.length > longestDeclarations || (!relevant.test(css) && !css.includes('\\'))) return found
@@ -39,7 +42,7 @@ export function readDeclarations(css: string): Declaration[] {
   return found
 }
 
-/** Comments are gone and escapes undone: `d\69splay/**\/:none` reads as browsers read it. */
+/** Removes comments and decodes escapes, so that `d\69splay/**\/:none` reads as in a browser. */
 function decodeCss(css: string) {
   return undoEscapes(
     css.includes('/*') ? css.replace(commentsOutsideStrings, (found) => (found[0] === '/' ? '' : found)) : css,

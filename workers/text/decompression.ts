@@ -8,7 +8,7 @@ export type ContentCoding = 'identity' | 'gzip' | 'br'
 export const maxDecodedBytes = 8_388_608
 
 /**
- * Undoes one content coding, whole or not at all: nothing may be missing from the stream and nothing may follow it.
+ * Decodes one content coding. The stream must be complete, and no bytes may follow it.
  * Synchronous on purpose: in a thread it is several times faster than streaming, and `maxOutputLength` stops a bomb
  * before its output is held.
  */
