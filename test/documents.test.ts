@@ -54,7 +54,7 @@ t.test('every type of alert is explained', async (t) => {
 t.test('every npm script that is named exists', async (t) => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const unknown = inDocuments((text) =>
-    [...text.matchAll(/\bnpm (?:run (?:--silent |-s )?([\w:]+)|(start|test)\b)/g)]
+    [...text.matchAll(/\bnpm (?:run (?:--silent |-s )?(\w+(?::\w+)*)|(start|test)\b)/g)]
       .map(([, script, short]) => script ?? short ?? '')
       .filter((script) => !Object.hasOwn(scripts, script)),
   )
