@@ -616,6 +616,7 @@ CREATE UNIQUE INDEX payment_ledger_one_log ON public.payment_ledger USING btree 
 CREATE UNIQUE INDEX payment_ledger_one_word ON public.payment_ledger USING btree (network, transaction) WHERE (proof = ANY (ARRAY['facilitator'::text, 'unconfirmed'::text]));
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE INDEX payment_ledger_request ON public.payment_ledger USING btree (request_id);
+CREATE INDEX payment_ledger_uncharged ON public.payment_ledger USING btree (entered_at) WHERE ((outcome = ANY (ARRAY['unpaid'::text, 'failed'::text])) AND (chain_says IS DISTINCT FROM 'differs'::text));
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
@@ -629,6 +630,7 @@ CREATE INDEX verification_requests_open_quotes ON public.verification_requests U
 CREATE INDEX verification_requests_payer ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[]))) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND ((payment #>> '{identity,payer}'::text[]) IS NOT NULL));
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['completed'::text, 'failed'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_quotes ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'unpaid'::text])) AND (body IS NOT NULL));
+CREATE INDEX verification_requests_uncharged ON public.verification_requests USING btree (changed_at) WHERE ((body IS NULL) AND ((state = 'failed'::text) OR ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NOT NULL))));
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
 CREATE INDEX watchdogs_check ON public.watchdogs USING btree (check_at) WHERE (check_at IS NOT NULL);
 
@@ -705,7 +707,19 @@ begin
   end if;
   return null;
 end $function$;
-CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE FUNCTION public.refuse_ledger_deletion()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.outcome in ('unpaid', 'failed') and old.chain_says is distinct from 'differs'
+     and old.entered_at < now() - interval '30 days'
+     and old.valid_before < extract(epoch from now() - interval '1 day') then
+    return old;
+  end if;
+  raise exception 'entry % of % is kept', old.entry, tg_table_name using errcode = 'restrict_violation';
+end $function$;
+CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_ledger_deletion();
 CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER receipts_key_in_force AFTER INSERT ON public.receipts REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_out_of_turn();
 CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON public.receipts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

@@ -11,6 +11,7 @@ import { readConfig, variables } from '../server/config.ts'
 import { MAX_SLOT_BYTES } from '../server/control/journal.ts'
 import { MAX_TTL_S, RECHECK_MS } from '../server/control/lease-format.ts'
 import { CALLER_LIMITS, PUBLIC_LIMITS, LIMITS as TIER_LIMITS, TIERS, type TierLimits } from '../server/control/tiers.ts'
+import { UNCHARGED_DAYS } from '../server/payments/ledger.ts'
 import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
 import { LIMITS } from '../server/verification/result.ts'
 import { TIMEOUT_MS } from '../workers/alerts/post.ts'
@@ -64,6 +65,7 @@ const numbers: Record<string, readonly number[]> = {
   'Calls of one address in a minute': [live.rateLimitPerMinute],
   'Lifetime of an unpaid quote': [config.quoteTtlSeconds],
   'Time a result is kept': [config.resultRetentionSeconds],
+  'Time a payment that charged nothing is kept, with its request': [UNCHARGED_DAYS],
   'Characters of a claim': [LIMITS.claimChars],
   'Active leases': byTier('active_leases'),
   'Receipts a day': byTier('receipts_per_day'),

@@ -36,6 +36,8 @@ export type Admitted =
   | { kind: 'row'; row: RequestView; accepted: boolean }
   /** The authorization belongs to another live request. */
   | { kind: 'payment_taken' }
+  /** The row that the call had seen was pruned meanwhile; its key is free. */
+  | { kind: 'pruned' }
   /** No place is left; the key and the payment stay free. */
   | Refusal
 
@@ -80,6 +82,7 @@ export async function admitBatch(tx: Tx, items: Admission[], maxInFlightPerPayer
     const refusal = refusals.get(item)
     if (refusal) return refusal
     const row = rowOf(item)
+    if (!row && item.known) return { kind: 'pruned' }
     if (!row) throw new Error('a request row vanished while it was locked')
     const now = accepted.rows.get(row.id) ?? row
     const bound = accepted.items.has(item)
@@ -104,7 +107,7 @@ function seat(items: Admission[], { rowOf, made, places }: Seating) {
     const row = rowOf(item)
     const payment = row?.payable && row.body_hash === item.bodyHash ? item.payment : undefined
     const isNew = made.get(keyOf(item))?.id === item.id
-    if (row && !payment && !isNew) continue
+    if (row ? !payment && !isNew : item.known) continue
     const refusal = places.refusalOf(item)
     if (refusal) refusals.set(item, refusal)
     else if (row && payment) offers.push({ item, row, payment, priority: places.takeForWork(item) })
