@@ -478,6 +478,7 @@ create table verification_requests (
   domain text,
   priority smallint not null default 0,
   accepted_at timestamp with time zone,
+  payer text,
   constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
@@ -627,7 +628,7 @@ CREATE INDEX verification_requests_domain ON public.verification_requests USING 
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_never_paid ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NULL));
 CREATE INDEX verification_requests_open_quotes ON public.verification_requests USING btree (address_key, quote_expires_at) WHERE ((state = 'quoted'::text) AND (address_key IS NOT NULL));
-CREATE INDEX verification_requests_payer ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[]))) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND ((payment #>> '{identity,payer}'::text[]) IS NOT NULL));
+CREATE INDEX verification_requests_payer ON public.verification_requests USING btree (payer) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (payer IS NOT NULL));
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['completed'::text, 'failed'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_quotes ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'unpaid'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_uncharged ON public.verification_requests USING btree (changed_at) WHERE ((body IS NULL) AND ((state = 'failed'::text) OR ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NOT NULL))));
@@ -649,12 +650,11 @@ begin
     ) everyone order by id
   ) in_order;
   return query
-    select 'payer', payment #>> '{identity,payer}', count(*), count(*) filter (where state <> 'settled'),
+    select 'payer', payer, count(*), count(*) filter (where state <> 'settled'),
            extract(epoch from avg(now() - accepted_at))::float8, null::integer
     from verification_requests
-    where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired')
-      and payment #>> '{identity,payer}' = any(payers_named)
-    group by 2
+    where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired') and payer = any(payers_named)
+    group by payer
     union all
     select 'address', encode(address_key, 'hex'), count(*), 0, extract(epoch from avg(now() - accepted_at))::float8, null
     from verification_requests

@@ -224,7 +224,7 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
       update verification_requests r
       set state = case r.state when 'unpaid' then 'assessed' else 'accepted' end,
           payment = offer.bound, payment_sealed = offer.sealed, changed_at = now(), accepted_at = now(),
-          address_key = offer.address, domain = offer.domain, priority = offer.priority,
+          payer = offer.payer, address_key = offer.address, domain = offer.domain, priority = offer.priority,
           -- Of an attempt that failed nothing is left; its body may have been pruned.
           error = null, body = coalesce(r.body, offer.body),
           settlement_intent = case r.state when 'failed' then null else r.settlement_intent end

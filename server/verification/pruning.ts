@@ -48,7 +48,7 @@ export async function pruneRequests(
 async function expireQuotes(db: Database): Promise<number> {
   const expired = await db.query(sql.type(nothing)`
     update verification_requests
-    set state = 'expired', payment = null, body = null, observation = null, assessment = null, address_key = null
+    set state = 'expired', payment = null, payer = null, body = null, observation = null, assessment = null, address_key = null
     where id in (
       select id from verification_requests
       where state in ('quoted', 'unpaid') and body is not null and quote_expires_at < now()
