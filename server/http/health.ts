@@ -9,6 +9,7 @@ import type { Api } from '../context.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { sql } from '../db/pool.ts'
 import { shareReading } from '../db/single-flight.ts'
+import { measureLedgerLag } from '../payments/ledger.ts'
 import { findHead } from '../receipts/chain.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 
@@ -86,5 +87,6 @@ async function measureQueue({ db, metrics, config }: Api) {
   for (const { table, seconds } of await measurePruneLag(db)) metrics.pruneLag.set({ table }, seconds)
   metrics.pruneLag.set({ table: 'alerts' }, await alertPruneLag(db))
   metrics.pruneLag.set({ table: 'verification_requests' }, await measureRequestLag(db, config.resultRetentionSeconds))
+  metrics.pruneLag.set({ table: 'payment_ledger' }, await measureLedgerLag(db))
   metrics.chainSerial.set((await findHead(db)).serial)
 }

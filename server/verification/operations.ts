@@ -150,23 +150,29 @@ function withoutEmptyOptions({ options, ...rest }: VerificationInput): Verificat
   return isGiven ? { ...rest, options } : rest
 }
 
-type Decided = Exclude<Admitted, { kind: 'cover_unknown' }>
+type Decided = Exclude<Admitted, { kind: 'cover_unknown' | 'pruned' }>
 
-/** Asks what the payer's balance covers only where it matters: when the payer has something unsettled already. */
-async function admit(admission: Admission, offer: OfferedPayment | null, { api }: Call): Promise<Decided> {
-  const add = (cover?: number | null) => {
-    const payment = offer && {
-      bound: offer.bound,
-      sealFor: (id: string) => sealPayload(api.secrets.payload, id, offer.payload),
-      ...(cover !== undefined && { cover }),
-    }
-    return api.admissions.add({ ...admission, ...(payment && { payment }) }).catch(refuseOverflow)
+/**
+ * Asks what the payer's balance covers only where it matters: when the payer has something unsettled already. A row that was
+ * pruned meanwhile is made anew.
+ */
+async function admit(
+  admission: Admission,
+  offer: OfferedPayment | null,
+  call: Call,
+  cover?: number | null,
+): Promise<Decided> {
+  const { api } = call
+  const payment = offer && {
+    bound: offer.bound,
+    sealFor: (id: string) => sealPayload(api.secrets.payload, id, offer.payload),
+    ...(cover !== undefined && { cover }),
   }
-  const first = await add()
-  if (first.kind !== 'cover_unknown') return first
-  const second = await add(offer && (await api.facilitator.cover(offer)))
-  if (second.kind === 'cover_unknown') throw new Error('the cover of a payment was given and not taken')
-  return second
+  const admitted = await api.admissions.add({ ...admission, ...(payment && { payment }) }).catch(refuseOverflow)
+  if (admitted.kind === 'pruned') return admit({ ...admission, known: false }, offer, call, cover)
+  if (admitted.kind !== 'cover_unknown') return admitted
+  if (!offer || cover !== undefined) throw new Error('the cover of a payment was given and not taken')
+  return admit(admission, offer, call, await api.facilitator.cover(offer))
 }
 
 const requestId = z.uuid()
