@@ -2,15 +2,16 @@
 // may read these, and however often they are asked, the database is asked about once a second.
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import { measurePruneLag } from '../accounts/pruning.ts'
 import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
-import { pendingMigrations } from '../db/migrate.ts'
-import { sql } from '../db/pool.ts'
+import { findPendingMigrations } from '../db/migrate.ts'
 import { shareReading } from '../db/single-flight.ts'
 import { findHead } from '../receipts/chain.ts'
+import { hasActiveReceiptKey } from '../receipts/keys.ts'
+import { measureBacklog } from '../verification/lookup.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
+import { measureScanAge } from '../watchdogs/intake-clock.ts'
 
 const KEEP_MS = 1000
 
@@ -51,15 +52,12 @@ type Check = { ok: boolean; detail?: string }
 
 async function checkReadiness(api: Api): Promise<Record<string, Check>> {
   try {
-    const pending = await pendingMigrations(async () => [
-      ...(await api.db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)),
-    ])
-    const keys = await api.db.oneFirst(sql.type(z.object({ n: z.number() }))`
-      select count(*) n from signing_keys where use = 'receipt' and status = 'active'`)
+    const pending = await findPendingMigrations(api.db)
+    const signs = await hasActiveReceiptKey(api.db)
     return {
       database: { ok: true },
       migrations: pending.length === 0 ? { ok: true } : { ok: false, detail: `pending: ${pending.join(', ')}` },
-      keys: keys === 1 ? { ok: true } : { ok: false, detail: 'no active receipt key' },
+      keys: signs ? { ok: true } : { ok: false, detail: 'no active receipt key' },
     }
   } catch (error) {
     api.log.warn({ event: 'not_ready', err: error })
@@ -75,14 +73,10 @@ function isBearer(header: string | undefined, token: string): boolean {
 
 /** Gauges that are the database's to know are read when they are asked for. */
 async function measureQueue({ db, metrics, config }: Api) {
-  const work = await db.one(sql.type(z.object({ n: z.number(), oldest: z.number() }))`
-    select count(*) n, coalesce(extract(epoch from now() - min(changed_at)), 0)::float8 oldest
-    from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling', 'settled')`)
-  metrics.working.set(work.n)
-  metrics.oldestWorkingSeconds.set(work.oldest)
-  const scanned = sql.type(z.object({ age: z.number() }))`
-    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`
-  metrics.watchdogScanAge.set(await db.oneFirst(scanned))
+  const backlog = await measureBacklog(db)
+  metrics.working.set(backlog.count)
+  metrics.oldestWorkingSeconds.set(backlog.oldestSeconds)
+  metrics.watchdogScanAge.set(await measureScanAge(db))
   for (const { table, seconds } of await measurePruneLag(db)) metrics.pruneLag.set({ table }, seconds)
   metrics.pruneLag.set({ table: 'alerts' }, await alertPruneLag(db))
   metrics.pruneLag.set({ table: 'verification_requests' }, await measureRequestLag(db, config.resultRetentionSeconds))
