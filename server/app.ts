@@ -8,6 +8,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify'
+import { catalog } from './catalog.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { mountBilling } from './http/billing.ts'
@@ -17,8 +18,10 @@ import { mountOpenApi } from './http/openapi.ts'
 import { mountPages } from './http/pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
 import { mountTlog } from './http/tlog.ts'
+import { parseJson } from './http-request.ts'
 import { SCHEMA_VERSION } from './interface/result.ts'
 import { mountMcp } from './mcp/endpoint.ts'
+import { offeredFeatures } from './mcp/features.ts'
 
 const BODY_LIMIT = 65_536
 /** Above the 5.6 kB of a full PAYMENT-SIGNATURE, far below what would hurt. */
@@ -60,9 +63,9 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
   mountPages(app, api)
   mountTlog(app, api)
   await mountBilling(app, api)
-  await mountOpenApi(app, api)
-  await mountRoutes(app, api)
-  await mountMcp(app, api)
+  await mountOpenApi(app, api, catalog)
+  await mountRoutes(app, api, catalog)
+  await mountMcp(app, api, offeredFeatures(api, catalog))
   return app
 }
 
@@ -96,12 +99,11 @@ function endConnectionsWhenDraining(app: FastifyInstance, api: Api) {
  * is no body, its type does not matter. (`curl -d ''` beats a watchdog so, and calls it a form.)
  */
 function acceptJsonOnly(app: FastifyInstance) {
-  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
       // Some clients name the type even where they send nothing.
-      done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer)))
+      done(null, body.length === 0 ? undefined : parseJson(body))
     } catch (error) {
       done(new AppError('invalid_request', 'The body is not JSON in UTF-8.', { cause: error }))
     }

@@ -4,7 +4,6 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
 import { nonCompleted, PRICE } from '../interface/result.ts'
@@ -12,8 +11,8 @@ import type { Operation } from '../operation.ts'
 import { isNotModified } from '../preconditions.ts'
 import { describeOffer, type Offer, type OfferConfig } from '../verification/offer.ts'
 
-export async function mountOpenApi(app: FastifyInstance, api: Api) {
-  const document = buildDocument(api)
+export async function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
+  const document = buildDocument(api, catalog)
   // Some hundred kilobytes: written down once, and not sent to those who have it.
   const bytes = Buffer.from(JSON.stringify(document))
   const tag = `"${hash('sha256', bytes, 'base64url')}"`
@@ -31,7 +30,10 @@ export async function mountOpenApi(app: FastifyInstance, api: Api) {
 }
 
 /** Exported for the tests, which hold it to the running routes. */
-export function buildDocument({ config }: { config: OfferConfig & Pick<Api['config'], 'baseUrl'> }) {
+export function buildDocument(
+  { config }: { config: OfferConfig & Pick<Api['config'], 'baseUrl'> },
+  catalog: readonly Operation[],
+) {
   const offer = describeOffer(config)
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of catalog)
@@ -177,7 +179,7 @@ function headerParameters(operation: Operation) {
     schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   }
   if (operation.access === 'payment') return [key, prefer]
-  if (operation.access === 'recovery' && operation.kind === 'exchange') return [prefer]
+  if (operation.answers === 'verification') return [prefer]
   if (operation.errors?.includes('idempotency_conflict')) return [optionalKey]
   return operation.conditional ? [tags('If-Match'), tags('If-None-Match')] : []
 }
@@ -217,15 +219,11 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
   503: { about: 'Disabled, at capacity, or a provider is away. Retry the same request.' },
 }
 
-/** The statuses of a question that is answered at once or not at all. */
+/** The statuses of an operation that looks up what is stored and buys nothing. */
 const LOOKUP_STATUSES = ['404', '429', '503']
 
-function isLookup({ access, kind }: Operation) {
-  return access === 'proof' || (access === 'recovery' && kind === 'transaction')
-}
-
 function verificationResponses(operation: Operation) {
-  const lookup = isLookup(operation)
+  const lookup = operation.answers === 'plain'
   const success = {
     description: 'Success',
     content: { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } },

@@ -2,7 +2,7 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { refuseForeign } from '../../server/mcp/guard.ts'
+import { checkOrigin } from '../../server/mcp/origin-check.ts'
 import { openOffice } from '../accounts/harness.ts'
 import { ERAS, envelope, openCaller } from './caller.ts'
 
@@ -199,15 +199,15 @@ t.test('Host and Origin', async (t) => {
 
 t.test('the name in BASE_URL is ours', async (t) => {
   const base = 'https://verify.example/'
-  refuseForeign({ host: 'verify.example' }, base)
-  refuseForeign({ host: 'verify.example:443', origin: 'https://verify.example' }, base)
+  checkOrigin({ host: 'verify.example' }, base)
+  checkOrigin({ host: 'verify.example:443', origin: 'https://verify.example' }, base)
   for (const headers of [
     { host: 'evil.example' },
     { host: 'verify.example', origin: 'https://evil.example' },
     { host: 'verify.example.evil.example' },
     {},
   ])
-    t.throws(() => refuseForeign(headers, base), { name: 'RpcError' })
+    t.throws(() => checkOrigin(headers, base), { name: 'RpcError' })
 })
 
 t.test('answers carry the headers that HTTP answers carry', async (t) => {

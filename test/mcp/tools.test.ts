@@ -204,7 +204,7 @@ for (const era of ERAS) {
   t.test(`${era}: a tool learns that its caller is gone`, async (t) => {
     const started = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<void>()
-    const waiting = makeTool('wait', async (_args, { credentials: { signal } }) => {
+    const waiting = makeTool('wait', async (_args, { options: { signal } }) => {
       signal.addEventListener('abort', () => ended.resolve(), { once: true })
       started.resolve()
       await ended.promise
