@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openOffice } from '../accounts/harness.ts'
-import { ERAS, openCaller } from '../mcp/caller.ts'
+import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { termsOf } from '../system.ts'
 
 const office = await openOffice()
@@ -14,7 +14,7 @@ const MODEL = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9'
 /** What a web process with this environment says, by where it says it. */
 async function read(env: Record<string, string>) {
   await using desk = await office.openDesk(env)
-  const { ask } = openCaller(new URL('/mcp', desk.api.baseUrl).href)
+  const { ask } = openRawClient(new URL('/mcp', desk.api.baseUrl).href)
   const page = async (path: string) => (await desk.call('GET', path)).bytes.toString()
   const capabilities = (await desk.call('GET', CAPABILITIES)).body
   const openapi = (await desk.call('GET', '/openapi.json')).body

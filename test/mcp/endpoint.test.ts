@@ -4,12 +4,12 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { checkOrigin } from '../../server/mcp/origin-check.ts'
 import { openOffice } from '../accounts/harness.ts'
-import { ERAS, envelope, openCaller } from './caller.ts'
+import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 const url = new URL('/mcp', office.api.baseUrl)
-const { post, ask } = openCaller(url.href)
+const { post, ask } = openRawClient(url.href)
 
 const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
 
@@ -227,7 +227,7 @@ t.test('answers carry the headers that HTTP answers carry', async (t) => {
 t.test('requests are counted like those of HTTP', async (t) => {
   const strict = await office.openDesk({ RATE_LIMIT_PER_MINUTE: '2' })
   t.teardown(() => strict[Symbol.asyncDispose]())
-  const { post } = openCaller(new URL('/mcp', strict.api.baseUrl).href)
+  const { post } = openRawClient(new URL('/mcp', strict.api.baseUrl).href)
   t.equal((await post(LIST)).status, 200)
   t.equal((await post(LIST)).status, 200)
   const answer = refused(t, await post(LIST), 429, -32_000)

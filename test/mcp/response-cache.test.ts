@@ -6,8 +6,8 @@ import { buildDispatcher } from '../../server/mcp/protocol-revisions.ts'
 import { buildResponseCache, cacheableRequest } from '../../server/mcp/response-cache.ts'
 import type { Feature } from '../../server/mcp/server.ts'
 import { openOffice } from '../accounts/harness.ts'
-import { ERAS, envelope, openCaller } from './caller.ts'
-import { openStage } from './stage.ts'
+import { openEndpoint } from './endpoint-harness.ts'
+import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
@@ -29,7 +29,7 @@ const METHODS = {
 
 for (const era of ERAS)
   t.test(era, async (t) => {
-    const { post } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+    const { post } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
     for (const method of METHODS[era])
       for (const meta of [undefined, { 'example/any': 1 }, ...(era === 'modern' ? [CLIENT] : [])])
         for (const id of [1, 'two', 3]) {
@@ -63,8 +63,8 @@ function countingFeature() {
 for (const era of ERAS)
   t.test(`${era}: the same request reaches the SDK once`, async (t) => {
     const { calls, feature } = countingFeature()
-    await using endpoint = await openStage(office.api, [feature])
-    const { ask } = openCaller(endpoint.url)
+    await using endpoint = await openEndpoint(office.api, [feature])
+    const { ask } = openRawClient(endpoint.url)
     for (const id of [1, 2, 'x']) t.equal((await ask('tools/list', {}, { era, id })).body.id, id)
     t.equal(calls.lists, 1)
     await ask('tools/list', {}, { era, meta: { 'example/any': 1 } })
@@ -77,8 +77,8 @@ for (const era of ERAS)
 
 t.test('a request that differs in its headers or form gets no cached response', async (t) => {
   const { feature } = countingFeature()
-  await using endpoint = await openStage(office.api, [feature])
-  const { ask, post } = openCaller(endpoint.url)
+  await using endpoint = await openEndpoint(office.api, [feature])
+  const { ask, post } = openRawClient(endpoint.url)
   t.equal((await ask('tools/list')).status, 200)
   const { body, headers } = envelope('tools/list', {})
   t.equal((await post(body, { ...headers, 'mcp-method': 'ping' })).body.error.code, -32_020)
