@@ -23,13 +23,13 @@ ${scope}
    The answer is 402; its PAYMENT-REQUIRED header holds the terms. Nothing is charged.
 2. Check recipient, asset, amount, network and expiry against your wallet policy; authorize with an x402 v2 client.
 3. Send the identical body with the identical Idempotency-Key and PAYMENT-SIGNATURE. 202 means: wait Retry-After seconds
-   and repeat the same call, or GET the Location with the X-Service-Recovery-Token as bearer token. Never pay anew for a
+   and repeat the same call, or GET the Location with the X-Service-Recovery-Token as bearer token. Never pay again for a
    pending request. \`Prefer: wait=20\` holds the answer until it is done.
 4. Keep the result, PAYMENT-RESPONSE, receipt and recovery token. Results are kept ${config.resultRetentionSeconds} seconds.
 
 A page that cannot be retrieved ends with 422 and is never charged. If the error is retryable, the same call with the same
-Idempotency-Key is answered 402 again and may be paid and tried anew; if it is not, the same failure comes again. Only what a page
-shows can be quoted: its \`<title>\` is not part of the text.
+Idempotency-Key is answered 402 again and may be paid for again; if it is not, the same failure comes again. Only the visible
+text of a page can be quoted: its \`<title>\` is not part of it.
 
 ## The control toolkit
 
@@ -38,10 +38,10 @@ calls below take it as Authorization: Bearer.
 
 - POST /v1/lease {agent, action, ttl_s, lim}: signed permission for an agent, which a gateway checks offline. /renew, /revoke.
 - POST /v1/receipt {subject_sha256, label}: a digest signed into the public hash chain (GET /v1/chain-head, /v1/chain).
-- PUT /v1/watchdog/{name} {interval_s, webhook_url}, then POST /v1/heartbeat/{name}: a signed alert when none comes.
-- PUT /v1/citation-watch/{name}: a signed alert when a quote that was bought is no longer on its page.
-- PUT, GET, DELETE /v1/journal/{slot}: up to 64 KiB of bytes of your own.
-- GET /v1/usage: what of the tier is used. POST /v1/checkout {tier}: the page where a person subscribes to dev or pro.
+- PUT /v1/watchdog/{name} {interval_s, webhook_url}, then POST /v1/heartbeat/{name}: a signed alert when no heartbeat comes.
+- PUT /v1/citation-watch/{name}: a signed alert when a quote that you bought is no longer on its page.
+- PUT, GET, DELETE /v1/journal/{slot}: up to 64 KiB of your bytes.
+- GET /v1/usage: how much of the tier is used. POST /v1/checkout {tier}: the page where a person subscribes to dev or pro.
 
 ## Over MCP
 

@@ -29,6 +29,9 @@ export interface Credentials {
   counted?: CountedCall
 }
 
+/** Longest time that a call waits for completion; Heroku's router gives up at 30 s. */
+export const MAX_WAIT_SECONDS = 25
+
 /** How the call is to be answered, beside its input. */
 export interface CallOptions {
   idempotencyKey?: string
@@ -37,7 +40,7 @@ export interface CallOptions {
   /** Entity tags of If-Match and If-None-Match as they came. */
   ifMatch?: string
   ifNoneMatch?: string
-  /** Longest wait for completion, 0 to 25 seconds. */
+  /** How long to wait for completion: 0 to MAX_WAIT_SECONDS. */
   waitSeconds: number
   /** Aborts when the caller disconnects. */
   signal: AbortSignal
@@ -194,6 +197,12 @@ export async function execute(operation: Operation, read: () => unknown, call: C
   })
 }
 
+/** The codes that a call of an operation may fail with, whichever protocol it comes through. */
+export function errorCodes({ access, errors = [] }: Operation): ErrorCode[] {
+  const account = access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []
+  return ['invalid_request', ...account, ...errors, 'rate_limited']
+}
+
 function checkOutput(schema: z.ZodType, answer: unknown): Reply<unknown> {
   const reply = asReply(answer)
   if (reply.body instanceof Buffer) return reply
@@ -204,21 +213,21 @@ function asReply(answer: unknown): Reply<unknown> {
   return answer instanceof Reply ? answer : new Reply(answer)
 }
 
-/** Longest wait that is advised when too much is waiting, in seconds; callers are spread over it. */
+/** Upper limit of Retry-After for a full queue, in seconds; each caller gets a random value up to it. */
 const MAX_RETRY_AFTER = 4
 
-/** For `catch`: what a full queue throws becomes AppError `capacity_exceeded`, anything else goes on as it is. */
+/** For `catch`: turns the error of a full queue into AppError `capacity_exceeded` and throws any other error again. */
 export function refuseOverflow(error: unknown): never {
   if (!(error instanceof BatchOverflowError)) throw error
-  throw new AppError('capacity_exceeded', 'More is waiting than can be taken on.', {
+  throw new AppError('capacity_exceeded', 'Too many requests are waiting.', {
     cause: error,
     headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },
   })
 }
 
 /**
- * A whole number of a path or a query, in decimal digits and in no other spelling: no sign, no blank, no leading zero, no
- * exponent. Protocols whose arguments are JSON send it as a number.
+ * A whole number in a path or a query, written in decimal digits only: no sign, space, leading zero or exponent. Protocols
+ * whose arguments are JSON send it as a number.
  * @param least at least 0
  */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
@@ -236,6 +245,6 @@ function parseInput(schema: z.ZodObject, raw: unknown) {
   const issues = parsed.error.issues
     .slice(0, MAX_ISSUES)
     .map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`)
-  // An unrecognised key is repeated in zod's message; a caller's text may not be well-formed, and may be long.
+  // zod repeats an unrecognised key in its message; the key may be long and may not be well-formed Unicode.
   throw new AppError('invalid_request', issues.join('; ').toWellFormed().slice(0, 500))
 }

@@ -1,5 +1,5 @@
-// Whether the process lives (/healthz), whether it can do its work (/readyz), and how it does (/metrics). No page in a browser
-// may read these, and however often they are asked, the database is asked about once a second.
+// Liveness (/healthz), readiness (/readyz) and metrics (/metrics). Pages in browsers may not read them. However often they are
+// called, the database is queried at most once a second.
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { measurePruneLag } from '../accounts/pruning.ts'
@@ -13,11 +13,12 @@ import { measureBacklog } from '../verification/lookup.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
 
+/** How long a reading is used again. */
 const KEEP_MS = 1000
 
 export function mountHealth(app: FastifyInstance, api: Api) {
   const readiness = shareReading(() => checkReadiness(api), KEEP_MS)
-  const gauges = shareReading(() => measureQueue(api), KEEP_MS)
+  const gauges = shareReading(() => measureDatabase(api), KEEP_MS)
   if (!api.config.operatorToken && isLive(api))
     api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
 
@@ -36,9 +37,13 @@ export function mountHealth(app: FastifyInstance, api: Api) {
   const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
   app.get('/metrics', { config: { operation: 'metrics', cors: false }, onRequest: limited }, async (request, reply) => {
     const { operatorToken: token } = api.config
-    if (!token && isLive(api)) return reply.code(404).send('Metrics are closed here: OPERATOR_TOKEN is not set.\n')
+    if (!token && isLive(api))
+      return reply.code(404).send('Metrics are closed here. Set OPERATOR_TOKEN to open them.\n')
     if (token && !isBearer(request.headers.authorization, token))
-      return reply.code(401).header('www-authenticate', 'Bearer').send('The operator token is needed.\n')
+      return reply
+        .code(401)
+        .header('www-authenticate', 'Bearer')
+        .send('Send the operator token as Authorization: Bearer.\n')
     await gauges()
     return reply.type(api.metrics.registry.contentType).send(await api.metrics.registry.metrics())
   })
@@ -71,8 +76,8 @@ function isBearer(header: string | undefined, token: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-/** Gauges that are the database's to know are read when they are asked for. */
-async function measureQueue({ db, metrics, config }: Api) {
+/** Sets the gauges whose values are in the database. */
+async function measureDatabase({ db, metrics, config }: Api) {
   const backlog = await measureBacklog(db)
   metrics.working.set(backlog.count)
   metrics.oldestWorkingSeconds.set(backlog.oldestSeconds)

@@ -1,4 +1,5 @@
-// Pages of text: what this is, for people at /, for language models at /llms.txt, for x402 catalogues at /.well-known/x402.
+// Pages that say what this service is: for people at /, for language models at /llms.txt, for x402 catalogues at
+// /.well-known/x402.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { introduction } from '../introduction.ts'
@@ -16,7 +17,7 @@ export function mountPages(app: FastifyInstance, api: Api) {
   app.get('/.well-known/x402', page('x402_discovery'), async () => describeOffers(api))
 }
 
-/** What catalogues that crawl for paid resources read. */
+/** For catalogues that crawl paid resources. */
 function describeOffers({ baseUrl, config }: Api) {
   const { closed, summary } = describeOffer(config)
   return {

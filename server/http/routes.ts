@@ -7,11 +7,8 @@ import { addressKey } from '../accounts/rate-limit.ts'
 import type { Api } from '../context.ts'
 import { AppError, publicError } from '../errors.ts'
 import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
-import { type Call, execute, type Operation } from '../operation.ts'
+import { type Call, execute, MAX_WAIT_SECONDS, type Operation } from '../operation.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
-
-/** Upper limit of `Prefer: wait`, in seconds; Heroku's router gives up at 30 s. */
-const MAX_WAIT_SECONDS = 25
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'

@@ -1,8 +1,8 @@
 // A tool made from an operation of the catalogue: the same input, the same `execute`, the same body as in HTTP. What HTTP
 // carries in headers is an argument.
 import { z } from 'zod'
-import { AppError, type ErrorCode } from '../errors.ts'
-import { type Call, type CallOptions, execute, type PlainOperation } from '../operation.ts'
+import { AppError } from '../errors.ts'
+import { type Call, type CallOptions, errorCodes, execute, type PlainOperation } from '../operation.ts'
 import { inputSchemaOf, resultOf, type Tool } from './tool.ts'
 
 /** What a call does to the account, from which the annotations follow. */
@@ -136,7 +136,7 @@ function describe(tool: OperationTool, { schema, names }: Side): Tool['descripto
   return {
     name,
     title,
-    description: `${about} Fails with: ${codesOf(operation).join(', ')}.`,
+    description: `${about} Fails with: ${errorCodes(operation).join(', ')}.`,
     inputSchema: {
       type: 'object',
       properties,
@@ -166,13 +166,4 @@ function base64Schema(limit: number) {
     maxLength: Math.ceil(limit / 3) * 4,
     description: `The bytes in base64; at most ${limit} bytes. Encrypt what must stay private.`,
   }
-}
-
-function codesOf({ access, errors = [] }: PlainOperation): ErrorCode[] {
-  return [
-    'invalid_request',
-    ...(access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []),
-    ...errors,
-    'rate_limited',
-  ]
 }

@@ -19,9 +19,9 @@ export function offeredPrompts(offer: Offer): Prompt[] {
 
 /** What to do with the answer: it holds a verdict, or quotes that the reader has to judge. */
 const CITING: Record<Offer['assessment'], string> = {
-  semantic: `Cite only if claim_support is "supports", and quote from evidence, word for word. With "mixed" or "contradicts" say what
-   the page says instead. With "insufficient_evidence" or "not_assessed" do not cite it for this claim.`,
-  literal: `No verdict is given here: no model is asked. With claim_support "not_assessed" read the quotes in evidence yourself, and
+  semantic: `Cite only if claim_support is "supports", and quote from evidence, word for word. With "mixed" or "contradicts" report
+   what the page says instead. With "insufficient_evidence" or "not_assessed" do not cite it for this claim.`,
+  literal: `This service gives no verdict and asks no model. With claim_support "not_assessed" read the quotes in evidence yourself, and
    cite the page only if one of them says what the claim says, word for word. With "insufficient_evidence" do not cite it.`,
 }
 
@@ -41,7 +41,7 @@ Claim: ${claim}
 
 1. Call service_verify_source with exactly this source_url and claim. It costs ${PRICE.usd} ${PRICE.currency}, paid through x402. The first answer
    holds the terms and charges nothing; pay only within the budget you were given. Use the SAME
-   _meta["service/idempotency-key"] again whenever you retry, and never pay anew while an answer says "pending".
+   _meta["service/idempotency-key"] again whenever you retry, and never pay again while an answer says "pending".
 2. ${CITING[assessment]}
 3. Keep request_id and receipt with the citation: they let others check it. ${caveat}
 4. If the call fails, nothing was charged: say that the page could not be verified.`,
@@ -70,7 +70,7 @@ Policy (lim): ${lim === '' ? '(none: pass an empty string)' : lim}
    that. If renewing fails with lease_ended, stop at once: the lease was revoked or has expired.
 4. When done, make a record of what you did, take its SHA-256, and call service_receipt_issue with it. The receipt is public:
    put nothing private into its label.
-5. Call service_lease_revoke. The permission should not outlive the work.`,
+5. Call service_lease_revoke. The permission should end with the work.`,
 }
 
 export function promptsFeature(offered: readonly Prompt[]): Feature {

@@ -26,7 +26,7 @@ export const resources: readonly Resource[] = [
     uri: 'service://pricing',
     name: 'pricing',
     title: 'Prices and limits',
-    description: 'What one verification costs and on which networks, what each tier costs a month and has.',
+    description: 'The price and networks of one verification; the monthly price and limits of each tier.',
     mimeType: JSON_TYPE,
     read: async ({ api }) => JSON.stringify(await pricing(api), null, 2),
   },
@@ -50,7 +50,7 @@ export const resources: readonly Resource[] = [
     uri: 'service://schemas/receipt',
     name: 'receipt-schema',
     title: 'Schema of receipts',
-    description: 'JSON Schema of an attestation, and of the receipt that a verification comes with.',
+    description: 'JSON Schema of an attestation, and of the receipt in a verification result.',
     mimeType: 'application/schema+json',
     read: async () => RECEIPT_SCHEMA,
   },
@@ -59,9 +59,7 @@ export const resources: readonly Resource[] = [
 async function pricing(api: Api) {
   const { price, networks, payment_mode, payment_protocol, description, mcp_tool } = await describeCapabilities(api)
   const prices = new Map(Object.entries(MONTHLY_PRICE_USD))
-  const tiers = Object.entries(LIMITS).map(([tier, limits]) => {
-    return [tier, { usd_per_month: prices.get(tier) ?? 0, limits }]
-  })
+  const tiers = Object.entries(LIMITS).map(([tier, limits]) => [tier, { usd_per_month: prices.get(tier) ?? 0, limits }])
   return {
     verification: {
       ...(mcp_tool && { tool: mcp_tool }),

@@ -4,7 +4,7 @@ import { addressKey } from '../accounts/rate-limit.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { PRICE, verificationInput } from '../interface/result.ts'
-import { type Call, type CallOptions, execute } from '../operation.ts'
+import { type Call, type CallOptions, execute, MAX_WAIT_SECONDS } from '../operation.ts'
 import { configuredNetworks } from '../payments/networks.ts'
 import type { VerificationAnswer } from '../verification/answer.ts'
 import { describeOffer, type Offer } from '../verification/offer.ts'
@@ -17,19 +17,16 @@ import { createTask, declaresTasks } from './tasks.ts'
 import { type CallToolResult, inputSchemaOf, type Tool, type ToolCall } from './tool.ts'
 import { META, renderAnswer, renderVerificationError } from './verification.ts'
 
-export const TOOL_NAME = 'service_verify_source'
-
-/** Longest wait for completion; Heroku's router gives up at 30 s. */
-const WAIT_SECONDS = 25
+const TOOL_NAME = 'service_verify_source'
 
 function descriptionOf({ closed, summary, outcomes, caveat }: Offer) {
   return `${closed ? `${closed} ` : ''}${summary} ${outcomes} ${caveat}
-Costs ${PRICE.usd} USDC by x402, and only when the work is done. Without a payment the answer is an error with the terms: sign \
+Costs ${PRICE.usd} USDC by x402, charged only when the work is done. Without a payment the answer is an error with the terms: sign \
 them and repeat the call with the payment in _meta["${META.payment}"].
-_meta["${META.key}"], or idempotency_key, names the purchase: 16 to 128 characters that nobody can guess. Use the SAME \
+_meta["${META.key}"], or idempotency_key, names the purchase: 16 to 128 characters that cannot be guessed. Use the SAME \
 value again when you retry the same request; one value is charged at most once.
-While pending, repeat the call and never pay anew. Failures are not charged; with retryable true the same call gets \
-terms again. _meta["${META.token}"], sent back in _meta, gets the result for a day.`
+While pending, repeat the call and never pay again. Failures are not charged; with retryable true the same call returns \
+terms again. _meta["${META.token}"], sent back in _meta, returns the result for a day.`
 }
 
 const input = verificationInput.extend({
@@ -121,7 +118,7 @@ function takeSeat({ api, credentials: { counted, address }, capabilities }: Tool
 function waitOptions({ options, progress }: ToolCall, seat: Disposable | null): CallOptions {
   const withdrawable = { ...options, withdrawn: options.signal }
   if (!seat) return { ...withdrawable, waitSeconds: 0 }
-  return { ...withdrawable, waitSeconds: WAIT_SECONDS, ...(progress && { watch: reportStages(progress) }) }
+  return { ...withdrawable, waitSeconds: MAX_WAIT_SECONDS, ...(progress && { watch: reportStages(progress) }) }
 }
 
 function readKey(given: unknown): PurchaseKey | null {

@@ -74,7 +74,7 @@ for (const [about, env] of [
   t.test(`${about}, every text says that no model is asked and no verdict is given`, async (t) => {
     const { sold, overMcp, capabilities, example } = await read(env)
     for (const [where, text] of Object.entries({ ...sold, ...overMcp })) {
-      if (where === 'the prompt') t.match(text, /No verdict is given here: no model is asked/, where)
+      if (where === 'the prompt') t.match(text, /This service gives no verdict and asks no model/, where)
       else t.match(text, QUOTED, where)
       t.notMatch(text, JUDGED, where)
       t.notMatch(text, /claim_support is "?(supports|mixed|contradicts)/, where)
