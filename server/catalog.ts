@@ -1,4 +1,4 @@
-// Every operation there is, in the order the documentation shows them.
+// All operations, in the order of the documentation.
 
 import { createKey, getUsage, listKeysOperation, register, revokeKey } from './accounts/operations.ts'
 import { citationAlerts, watchdogAlerts } from './alerts/operations.ts'

@@ -3,12 +3,13 @@ import { Redis } from 'ioredis'
 import { z } from 'zod'
 import type { Config } from './config.ts'
 import { findOpenDatabase } from './db/embedded.ts'
-import { pendingMigrations } from './db/migrate.ts'
+import { findPendingMigrations } from './db/migrate.ts'
 import { type Database, openDatabase, sql } from './db/pool.ts'
 import { findUnresolved } from './payments/ledger.ts'
 import { isActiveKey } from './receipts/keys.ts'
 import { kindOf, readBeats } from './verification/assessors.ts'
 import { describeAssessment } from './verification/offer.ts'
+import { measureScanAge } from './watchdogs/intake-clock.ts'
 
 export interface Finding {
   ok: boolean
@@ -103,8 +104,7 @@ async function checkClock(db: Database): Promise<Finding> {
 }
 
 async function checkMigrations(db: Database): Promise<Finding> {
-  const applied = await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)
-  const pending = await pendingMigrations(async () => [...applied])
+  const pending = await findPendingMigrations(db)
   return {
     ok: pending.length === 0,
     subject: 'migrations',
@@ -151,8 +151,7 @@ async function checkWorkers(db: Database, { assessment }: Config): Promise<Findi
 const MAX_SCAN_AGE_SECONDS = 15
 
 async function checkWatchdogs(db: Database): Promise<Finding> {
-  const seconds = await db.oneFirst(sql.type(z.object({ age: z.number() }))`
-    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`)
+  const seconds = await measureScanAge(db)
   return {
     ok: seconds < MAX_SCAN_AGE_SECONDS,
     subject: 'watchdogs',

@@ -194,5 +194,7 @@ export function publicError(error: unknown) {
   const known =
     error instanceof AppError ? error : new AppError('internal_error', 'Something went wrong here. Try again.')
   const { code, headers, message, retryable } = known
-  return { status: errorTable[code].status, headers, error: { code, message, retryable } }
+  const retryAfter = headers['retry-after']
+  const retryAfterSeconds = retryAfter === undefined ? undefined : Number(retryAfter)
+  return { status: errorTable[code].status, headers, retryAfterSeconds, error: { code, message, retryable } }
 }

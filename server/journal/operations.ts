@@ -25,13 +25,13 @@ export const putSlot = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({ slot: slotName, data: bytes }),
   output: slotRow,
-  async run({ slot, data }, { tx, caller, credentials }) {
+  async run({ slot, data }, { tx, caller, options }) {
     const { accountId, tier } = caller
     const written = await writeSlot(
       tx,
       { accountId, slot, content: data, limit: LIMITS[tier].journal_slots },
       {
-        permit: (present) => requirePreconditions(credentials, present && etagOf(present)),
+        permit: (present) => requirePreconditions(options, present && etagOf(present)),
         refuse: () => tierLimit('journal_slots', tier),
       },
     )
@@ -54,11 +54,11 @@ export const getSlot = defineAccountExchange({
   kind: 'exchange',
   input: z.strictObject({ slot: slotName }),
   output: bytes,
-  async run({ slot }, { api, caller, credentials }) {
+  async run({ slot }, { api, caller, options }) {
     const found = await readSlot(api.slots, caller.accountId, slot)
     const etag = etagOf(found)
     const headers = { etag, 'cache-control': 'private, no-cache' }
-    if (isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
+    if (isNotModified(options, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
     const type = { 'content-type': 'application/octet-stream', 'x-content-type-options': 'nosniff' }
     return new Reply(found.content, { headers: { ...headers, ...type } })
   },
@@ -78,8 +78,8 @@ export const removeSlot = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({ slot: slotName }),
   output: z.null(),
-  async run({ slot }, { tx, caller, credentials }) {
-    await deleteSlot(tx, caller.accountId, slot, (present) => requirePreconditions(credentials, etagOf(present)))
+  async run({ slot }, { tx, caller, options }) {
+    await deleteSlot(tx, caller.accountId, slot, (present) => requirePreconditions(options, etagOf(present)))
     return new Reply(null, { status: 204 })
   },
 })

@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { RESERVED_HANDLES } from '../../server/accounts/account.ts'
+import { catalog } from '../../server/catalog.ts'
 import { buildDocument } from '../../server/http/openapi.ts'
 import { type Answer, openOffice } from './harness.ts'
 
@@ -104,7 +105,7 @@ t.test('twenty keys at a time; those that have ended do not count and are not li
 })
 
 t.test('a reserved handle is refused with its reason, and is documented', async (t) => {
-  const description = buildDocument({ config: office.api.config }).paths['/v1/register']?.post as {
+  const description = buildDocument({ config: office.api.config }, catalog).paths['/v1/register']?.post as {
     description: string
   }
   for (const handle of RESERVED_HANDLES) {
