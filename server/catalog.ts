@@ -1,8 +1,8 @@
 // Every operation there is, in the order the documentation shows them.
 
-import { createKey, getUsage, listKeysOperation, register, revokeKey } from './accounts/operations.ts'
+import { createApiKey, listApiKeys, register, revokeApiKey } from './accounts/operations.ts'
 import { citationAlerts, watchdogAlerts } from './alerts/operations.ts'
-import { createCheckout, openBillingPortal } from './billing/operations.ts'
+import { createCheckout, getUsage, openBillingPortal } from './billing/operations.ts'
 import {
   checkCitationWatch,
   deleteCitationWatch,
@@ -42,9 +42,9 @@ export const catalog: readonly Operation[] = [
   findPayment,
   getKeys,
   register,
-  listKeysOperation,
-  createKey,
-  revokeKey,
+  listApiKeys,
+  createApiKey,
+  revokeApiKey,
   getUsage,
   createCheckout,
   openBillingPortal,

@@ -2,10 +2,10 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
-import { type KnownCallers, openKnownCallers } from './accounts/api-keys.ts'
+import { type CallerCache, openCallerCache } from './accounts/callers.ts'
 import { buildRateLimits, type RateLimits } from './accounts/rate-limit.ts'
 import { CALLER_LIMITS } from './accounts/tiers.ts'
-import { openBillingProvider } from './billing/choice.ts'
+import { openBillingProvider } from './billing/configured-provider.ts'
 import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
 import type { Batcher } from './db/batch.ts'
@@ -136,7 +136,7 @@ export interface ServedResult {
 export interface Api extends Core {
   limits: RateLimits
   /** What is known of API keys. */
-  callers: KnownCallers
+  callers: CallerCache
   /** For calls that wait for a result. */
   seats: Seats
   admissions: Batcher<Admission, Admitted>
@@ -169,7 +169,7 @@ export async function openApi(core: Core): Promise<Api> {
   const slots = opened.use(openSlotReads(core.db))
   const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
-  const callers = await openKnownCallers(core.db)
+  const callers = await openCallerCache(core.db)
   const draining = new AbortController()
   const closing = opened.move()
   const api: Api = {

@@ -180,6 +180,11 @@ export function isPassingStatus(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429
 }
 
+/** The message of any thrown value. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
 const MAX_MESSAGE = 2000
 const UNCHARGED = 'Nothing was charged.'
 

@@ -1,20 +1,13 @@
 // From the wish for a tier to the page on which it is paid for. Two things must hold whatever fails and whoever asks at the
 // same time: an account never has two checkouts that can be paid, and never a checkout beside a subscription that bills.
 import { z } from 'zod'
-import { TIERS, type Tier } from '../accounts/tiers.ts'
+import { type PaidTier, TIERS, type Tier } from '../accounts/tiers.ts'
 import { type Database, nothing, sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type Customer, findCustomerOf, keepCustomer } from './customers.ts'
 import { isChangeable } from './entitlement.ts'
-import {
-  type BilledAccount,
-  type Checkout,
-  CustomerGoneError,
-  type PaidTier,
-  type Provider,
-  ProviderError,
-} from './provider.ts'
-import { findStanding, pickStanding, type Subscription, type TierChange } from './subscriptions.ts'
+import { type BilledAccount, type Checkout, CustomerGoneError, type Provider, ProviderError } from './provider.ts'
+import { findBillingStatus, pickCurrent, type Subscription, type TierChange } from './subscriptions.ts'
 import { type Billing, synchronize } from './synchronization.ts'
 
 /** Stripe allows 30 minutes to 24 hours, by its own clock. */
@@ -92,7 +85,7 @@ function unsettled({ status, tier }: Subscription) {
 async function refuseGranted({ billing, provider, account }: Buyer, tier: PaidTier) {
   const { granted_tier: granted } = await transact(
     billing.db,
-    (tx) => findStanding(tx, provider.name, account.accountId, billing.now()),
+    (tx) => findBillingStatus(tx, provider.name, account.accountId, billing.now()),
     { readOnly: true },
   )
   if (rank(granted) >= rank(tier))
@@ -115,7 +108,7 @@ async function withCustomer<T>(
     if (change) buyer.onChange(change)
     try {
       if (gone) throw new CustomerGoneError(`${customer.customer_id} was deleted at ${buyer.provider.name}`)
-      return await work(customer, pickStanding(subscriptions, buyer.billing.now()))
+      return await work(customer, pickCurrent(subscriptions, buyer.billing.now()))
     } catch (error) {
       if (!(error instanceof CustomerGoneError)) throw error
       if (replaced > 0)
@@ -193,7 +186,7 @@ function superseded(why: string) {
 async function isPaid({ billing, provider, onChange }: Buyer, customer: Customer): Promise<boolean> {
   const { change, subscriptions } = await synchronize(billing, provider, customer)
   if (change) onChange(change)
-  return pickStanding(subscriptions, billing.now()) !== null
+  return pickCurrent(subscriptions, billing.now()) !== null
 }
 
 function isReusable({ provider, tier, expires_at }: State, wanted: Provider, wantedTier: PaidTier, nowMs: number) {

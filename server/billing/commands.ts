@@ -1,14 +1,15 @@
 // What an operator does with tiers and subscriptions: npm run cli -- billing <...>, account tier
 import { z } from 'zod'
+import { findAccountId, grantTier } from '../accounts/account.ts'
 import { TIERS } from '../accounts/tiers.ts'
 import type { Config } from '../config.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { deriveSecret, keptSeed } from '../receipts/keys.ts'
 import { openLog } from '../telemetry.ts'
-import { openBillingProvider, requireProvider } from './choice.ts'
+import { openBillingProvider, requireProvider } from './configured-provider.ts'
 import type { BillingProvider } from './provider.ts'
 import { isSound, type Reconciliation, reconcile } from './reconciliation.ts'
-import { findStanding, listSubscriptions, settleTier } from './subscriptions.ts'
+import { findBillingStatus, listSubscriptions, settleTier } from './subscriptions.ts'
 
 interface BillingCommand {
   takes?: string[]
@@ -66,8 +67,7 @@ export const billingCommands: Record<string, BillingCommand> = {
       }
       const provider = await openProvider(db, config)
       const id = await transact(db, async (tx) => {
-        const granted = await tx.maybeOneFirst(sql.type(z.object({ id: z.string() }))`
-          update accounts set granted_tier = ${tier} where handle = ${handle} returning id`)
+        const granted = await grantTier(tx, handle, tier)
         if (granted) await settleTier(tx, provider?.name ?? 'stripe', granted, Date.now())
         return granted
       })
@@ -88,7 +88,7 @@ async function openProvider(db: Database, config: Config): Promise<BillingProvid
 async function describeAccount(db: Database, provider: BillingProvider | undefined, id: string): Promise<string> {
   const { handle, tier, granted_tier, subscription } = await transact(
     db,
-    (tx) => findStanding(tx, provider?.name, id, Date.now()),
+    (tx) => findBillingStatus(tx, provider?.name, id, Date.now()),
     { readOnly: true },
   )
   const paid = subscription
@@ -100,10 +100,9 @@ async function describeAccount(db: Database, provider: BillingProvider | undefin
 }
 
 async function showAccount(tx: Tx, provider: BillingProvider | undefined, handle: string) {
-  const id = await tx.maybeOneFirst(sql.type(z.object({ id: z.string() }))`
-    select id from accounts where handle = ${handle}`)
+  const id = await findAccountId(tx, handle)
   if (id === null) return null
-  const { subscription: _, ...standing } = await findStanding(tx, provider?.name, id, Date.now())
+  const { subscription: _, ...standing } = await findBillingStatus(tx, provider?.name, id, Date.now())
   const customers = await tx.any(sql.type(
     z.object({ customer_id: z.string(), provider: z.string(), gone: z.boolean() }),
   )`

@@ -61,7 +61,7 @@ export function beginSync(db: Database, customerId: string): Promise<number> {
  * Whether what a look saw is to be written: not if a look that began later has been written. Holds the customer until the
  * transaction ends.
  */
-export async function endLook(tx: Tx, customerId: string, look: number, gone: boolean): Promise<boolean> {
+export async function endSync(tx: Tx, customerId: string, look: number, gone: boolean): Promise<boolean> {
   const ended = await tx.query(sql.type(nothing)`
     update billing_customers
     set seen_look = ${look}, gone_at = case when ${gone} then coalesce(gone_at, now()) end

@@ -7,7 +7,7 @@ import type { TierChange } from './subscriptions.ts'
 import { type Billing, synchronize } from './synchronization.ts'
 
 /** The types that may move a tier. Everything else is acknowledged and forgotten. */
-export const CONCERNING = [
+export const HANDLED_TYPES = [
   'checkout.session.completed',
   'checkout.session.async_payment_succeeded',
   'customer.deleted',
@@ -51,7 +51,7 @@ const IGNORED: Received = { outcome: 'ignored', change: null }
  */
 export async function receive(billing: Billing, provider: Provider, given: unknown): Promise<Received> {
   const type = z.object({ type: z.string() }).safeParse(given).data?.type
-  if (!CONCERNING.some((concerning) => concerning === type)) return IGNORED
+  if (!HANDLED_TYPES.some((concerning) => concerning === type)) return IGNORED
   const event = billingEvent.parse(given)
   if (await isKnown(billing, event.id)) return { outcome: 'repeated', change: null }
   const customer = await findOrAdopt(billing, provider, await customerIdOf(provider, event))

@@ -1,12 +1,10 @@
 // What this service needs of whoever bills its subscriptions. Two keep this contract: Stripe, and the simulation that
 // stands in for it in offline mode.
-import type { Tier } from '../accounts/tiers.ts'
+import type { PaidTier, Tier } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
-import type { StripeProvider } from './stripe.ts'
 
 export const PROVIDERS = ['stripe', 'simulation'] as const
 export type ProviderName = (typeof PROVIDERS)[number]
-export type PaidTier = Exclude<Tier, 'free'>
 
 /** A subscription as it is at the provider now. */
 export interface ProviderSubscription {
@@ -94,6 +92,12 @@ export interface Simulation extends Provider {
   findPage(token: string): Promise<SimulatedPage | null>
   /** Does what was clicked, once. Answers the event that Stripe would send; null when nothing came of it. */
   act(token: string, action: SimulatedAction): Promise<object | null>
+}
+
+export interface StripeProvider extends Provider {
+  readonly name: 'stripe'
+  /** The event in the body of a webhook call. Throws AppError `invalid_request` unless Stripe signed the body recently. */
+  readEvent(body: Buffer, signature: string, nowMs: number): unknown
 }
 
 export type BillingProvider = StripeProvider | Simulation

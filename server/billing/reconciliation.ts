@@ -2,6 +2,7 @@
 // after this; run once an hour, and by hand with `npm run cli -- billing reconcile`.
 import { z } from 'zod'
 import { sql, transact } from '../db/pool.ts'
+import { errorMessage } from '../errors.ts'
 import { type Customer, listCustomers } from './customers.ts'
 import { ENDED } from './entitlement.ts'
 import { findOrAdopt } from './events.ts'
@@ -97,7 +98,7 @@ async function bringInStep(billing: Billing, provider: Provider, customer: Custo
   } catch (error) {
     if (error instanceof ProviderError && error.uncertain) throw error
     billing.log.error({ event: 'billing_out_of_step', customer: customer.customer_id, err: error })
-    failed.push({ customerId: customer.customer_id, reason: (error as Error).message })
+    failed.push({ customerId: customer.customer_id, reason: errorMessage(error) })
     return null
   }
 }

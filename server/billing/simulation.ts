@@ -3,9 +3,10 @@
 // the very path it takes with Stripe. Nothing is paid and nothing renews.
 import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import type { PaidTier } from '../accounts/tiers.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import type { PaidTier, ProviderSubscription, SimulatedAction, SimulatedPage, Simulation } from './provider.ts'
+import type { ProviderSubscription, SimulatedAction, SimulatedPage, Simulation } from './provider.ts'
 
 const MANAGE_MS = 3_600_000
 const PERIOD_MONTHS = 1

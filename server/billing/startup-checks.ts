@@ -1,11 +1,9 @@
 // What has to be right before subscriptions are sold, asked by `cli doctor`.
 import Stripe from 'stripe'
-import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
-import type { Config } from '../config.ts'
+import { MONTHLY_PRICE_USD, type PaidTier } from '../accounts/tiers.ts'
+import type { Config, StripeSettings } from '../config.ts'
 import { type Inspection, inspect } from '../payments/startup-checks.ts'
-import { CONCERNING } from './events.ts'
-import type { PaidTier } from './provider.ts'
-import type { StripeSettings } from './settings.ts'
+import { HANDLED_TYPES } from './events.ts'
 import { buildStripeClient } from './stripe.ts'
 
 const SUBJECT = 'subscriptions'
@@ -74,7 +72,7 @@ function checkPrice(stripe: Stripe, tier: PaidTier, { prices }: StripeSettings):
 function checkWebhook(stripe: Stripe, { baseUrl }: Config): Promise<Inspection> {
   const url = `${baseUrl ?? ''}/v1/stripe/webhook`
   return ask(async () => {
-    const missing = new Set<string>(CONCERNING)
+    const missing = new Set<string>(HANDLED_TYPES)
     for await (const endpoint of stripe.webhookEndpoints.list({ limit: 100 })) {
       if (endpoint.url !== url || endpoint.status !== 'enabled') continue
       if (endpoint.enabled_events.includes('*')) missing.clear()

@@ -10,7 +10,7 @@ const WITHDRAWING = ['needs_response', 'under_review', 'appeal_needs_response', 
  * Of the latest invoice: `refunded` when everything that was paid for it went back, `disputed` when any of it is contested
  * or lost. An invoice that nothing was paid for yet took no money that could go back.
  */
-export async function findPaymentFate(
+export async function findPaymentState(
   stripe: Stripe,
   subscription: Stripe.Subscription,
 ): Promise<ProviderSubscription['payment']> {

@@ -3,7 +3,7 @@
 // be set up by hand and the portal of other business in the same Stripe account stays as it is.
 import { createHash } from 'node:crypto'
 import type Stripe from 'stripe'
-import type { StripeSettings } from './settings.ts'
+import type { StripeSettings } from '../config.ts'
 
 type Prices = StripeSettings['prices']
 

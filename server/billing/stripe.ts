@@ -1,6 +1,7 @@
 // Subscriptions at Stripe, by its own SDK.
 import Stripe from 'stripe'
 import type { Tier } from '../accounts/tiers.ts'
+import type { StripeSettings } from '../config.ts'
 import { AppError } from '../errors.ts'
 import type { Logger } from '../telemetry.ts'
 import {
@@ -8,19 +9,12 @@ import {
   type CheckoutOrder,
   CustomerGoneError,
   type PortalOrder,
-  type Provider,
   ProviderError,
   type ProviderSubscription,
+  type StripeProvider,
 } from './provider.ts'
-import type { StripeSettings } from './settings.ts'
-import { findPaymentFate } from './stripe-payment.ts'
+import { findPaymentState } from './stripe-payment.ts'
 import { findPortalConfiguration } from './stripe-portal.ts'
-
-export interface StripeProvider extends Provider {
-  readonly name: 'stripe'
-  /** The event in a webhook's body. Throws AppError `invalid_request` unless Stripe signed these bytes just now. */
-  readEvent(body: Buffer, signature: string, nowMs: number): unknown
-}
 
 /** With it the longest call, its repeats included, ends before a router gives up on whoever waits for it. */
 const TIMEOUT_MS = 5000
@@ -173,7 +167,7 @@ async function see(
     subscriptionId: subscription.id,
     status: subscription.status,
     tier,
-    payment: await findPaymentFate(stripe, subscription),
+    payment: await findPaymentState(stripe, subscription),
     currentPeriodEnd: periodEnd > 0 ? new Date(periodEnd * 1000) : null,
     // Either way of saying that no period follows.
     cancelAtPeriodEnd: subscription.cancel_at_period_end || subscription.cancel_at !== null,

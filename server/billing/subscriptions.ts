@@ -31,7 +31,7 @@ export async function listSubscriptions(tx: Tx, provider: ProviderName, accountI
 }
 
 /** The one that counts: of those that have not ended, the one with the most to give. */
-export function pickStanding(subscriptions: readonly Subscription[], nowMs: number): Subscription | null {
+export function pickCurrent(subscriptions: readonly Subscription[], nowMs: number): Subscription | null {
   const live = subscriptions.filter(isLive)
   const worth = (subscription: Subscription) => TIERS.indexOf(tierOf(entitling(subscription), nowMs))
   return live.reduce<Subscription | null>((best, next) => (!best || worth(next) > worth(best) ? next : best), null)
@@ -42,7 +42,7 @@ function entitling(subscription: Subscription) {
 }
 
 /** Writes what a look saw of a customer's subscriptions. One that the provider does not list any more has ended. */
-export async function writeSeen(
+export async function writeSubscriptions(
   tx: Tx,
   customerId: string,
   seen: readonly ProviderSubscription[],
@@ -103,9 +103,9 @@ export async function settleTier(
 }
 
 /** The tier as it is now, and what it rests on. */
-export async function findStanding(tx: Tx, provider: ProviderName | undefined, accountId: string, nowMs: number) {
+export async function findBillingStatus(tx: Tx, provider: ProviderName | undefined, accountId: string, nowMs: number) {
   const account = await tx.one(sql.type(standing)`
     select handle, tier, granted_tier from accounts where id = ${accountId}`)
   const subscriptions = provider ? await listSubscriptions(tx, provider, accountId) : []
-  return { ...account, subscription: pickStanding(subscriptions, nowMs) }
+  return { ...account, subscription: pickCurrent(subscriptions, nowMs) }
 }

@@ -4,9 +4,15 @@
 import type { Database, Tx } from '../db/pool.ts'
 import { nothing, sql, transact } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
-import { beginSync, type Customer, endLook } from './customers.ts'
+import { beginSync, type Customer, endSync } from './customers.ts'
 import { CustomerGoneError, type Provider, type ProviderSubscription } from './provider.ts'
-import { listSubscriptions, type Subscription, settleTier, type TierChange, writeSeen } from './subscriptions.ts'
+import {
+  listSubscriptions,
+  type Subscription,
+  settleTier,
+  type TierChange,
+  writeSubscriptions,
+} from './subscriptions.ts'
 
 /** What billing needs of a process. */
 export interface Billing {
@@ -46,8 +52,8 @@ export async function synchronize(
   const seen = await lookAt(provider, customer.customer_id)
   const written = await transact(db, async (tx) => {
     if (cause) await insertEvent(tx, customer.customer_id, cause)
-    if (await endLook(tx, customer.customer_id, look, seen === null))
-      await writeSeen(tx, customer.customer_id, seen ?? [], now())
+    if (await endSync(tx, customer.customer_id, look, seen === null))
+      await writeSubscriptions(tx, customer.customer_id, seen ?? [], now())
     const change = await settleTier(tx, provider.name, customer.account_id, now())
     return { change, subscriptions: await listSubscriptions(tx, provider.name, customer.account_id) }
   })

@@ -1,6 +1,6 @@
 // Where Stripe tells us of events, and the pages around a checkout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { requireProvider } from '../billing/choice.ts'
+import { requireProvider } from '../billing/configured-provider.ts'
 import { type Received, receive } from '../billing/events.ts'
 import { SIMULATED_ACTIONS, type Simulation } from '../billing/provider.ts'
 import type { Api } from '../context.ts'

@@ -82,7 +82,7 @@ export async function writeSlot(
 ): Promise<{ made: boolean; slot: Slot }> {
   const present = (await lockSlot(tx, accountId, slot)) ?? (await lockAbsence(tx, accountId, slot))
   permit(present)
-  if (!present && (await countSlots(tx, accountId)) >= limit) throw refuse()
+  if (!present && (await measureSlots(tx, accountId)).slots >= limit) throw refuse()
   const sha256 = createHash('sha256').update(content).digest()
   const written = await tx.one(sql.prepared('write_slot', slotRow)`
     insert into journal_slots (account_id, slot, content, sha256)
@@ -110,7 +110,9 @@ async function lockAbsence(tx: Tx, accountId: string, slot: string): Promise<Slo
   return lockSlot(tx, accountId, slot)
 }
 
-function countSlots(tx: Tx, accountId: string): Promise<number> {
-  return tx.oneFirst(sql.type(z.object({ n: z.number() }))`
-    select count(*) n from journal_slots where account_id = ${accountId}`)
+/** How many slots the account has, and their size together. */
+export function measureSlots(tx: Tx, accountId: string): Promise<{ slots: number; bytes: number }> {
+  return tx.one(sql.type(z.object({ slots: z.number(), bytes: z.number() }))`
+    select count(*) slots, coalesce(sum(octet_length(content)), 0)::int8 bytes
+    from journal_slots where account_id = ${accountId}`)
 }

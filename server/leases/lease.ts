@@ -46,7 +46,7 @@ export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
     const used = await addToDay(tx, 'lease_acts', asked)
     const before = [...used].map(([id, count]) => [id, count - (asked.get(id) ?? 0)] as const)
     const standing: Standing = {
-      active: await countActive(tx, [...new Set(acts.map((act) => act.accountId))], nowMs),
+      active: new Map(await countActiveLeases(tx, [...asked.keys()], nowMs)),
       leases: await findStates(
         tx,
         acts.map((act) => act.leaseId),
@@ -109,10 +109,17 @@ function refusalOf(act: LeaseAct, { active, leases, acts, nowMs }: Standing): Le
   return null
 }
 
-async function countActive(tx: Tx, accountIds: string[], nowMs: number): Promise<Map<string, number>> {
+const isActive = (nowMs: number) => sql.fragment`revoked_ms is null and expires_ms > ${nowMs}`
+
+/** Active leases by account; an account without one is missing. */
+export async function countActiveLeases(
+  tx: Tx,
+  accountIds: readonly string[],
+  nowMs: number,
+): Promise<ReadonlyMap<string, number>> {
   const rows = await tx.any(sql.prepared('count_active_leases', z.object({ id: z.string(), leases: z.number() }))`
     select account_id::text id, count(*) leases from leases
-    where account_id = any(${sql.array(accountIds, 'uuid')}) and revoked_ms is null and expires_ms > ${nowMs}
+    where account_id = any(${sql.array([...accountIds], 'uuid')}) and ${isActive(nowMs)}
     group by account_id`)
   return new Map(rows.map((row) => [row.id, row.leases]))
 }
@@ -206,8 +213,7 @@ export async function listLeases(
     ? sql.fragment`and (granted_ms, id) < (select granted_ms, id from leases
                                            where account_id = ${accountId} and id = ${before})`
     : sql.fragment``
-  const active =
-    activeAt === undefined ? sql.fragment`` : sql.fragment`and revoked_ms is null and expires_ms > ${activeAt}`
+  const active = activeAt === undefined ? sql.fragment`` : sql.fragment`and ${isActive(activeAt)}`
   return tx.any(sql.type(leaseRow)`
     select ${leaseColumns} from leases where account_id = ${accountId} ${active} ${older}
     order by granted_ms desc, id desc limit ${limit}`)

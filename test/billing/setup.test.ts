@@ -1,6 +1,6 @@
 // What Stripe needs in order to be set up, and what `doctor` says of it.
 import t from 'tap'
-import { CONCERNING } from '../../server/billing/events.ts'
+import { HANDLED_TYPES } from '../../server/billing/events.ts'
 import { inspectBilling } from '../../server/billing/startup-checks.ts'
 import { describeConfig, readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
@@ -66,7 +66,7 @@ t.test('doctor: key, prices, webhook', async (t) => {
     (await look()).at(-1),
     /^wrong Stripe does not send checkout.session.completed, .* to https:\/\/countersign.test/,
   )
-  endpoints.push({ ...endpoint, enabled_events: CONCERNING.filter((type) => type !== 'charge.refunded') })
+  endpoints.push({ ...endpoint, enabled_events: HANDLED_TYPES.filter((type) => type !== 'charge.refunded') })
   t.match((await look()).at(-1), /^wrong Stripe does not send charge.refunded to/)
   endpoints.push({ ...endpoint, id: 'we_3', enabled_events: ['charge.refunded'] })
   t.same(await look(), [
