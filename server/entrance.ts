@@ -1,7 +1,7 @@
 // Counting and permission: what every protocol does first, before it reads a body. A call with a valid API key is counted
 // against its account, a recovery with the right token against its request, and every other call against its address. So
 // a flood of calls or wrong keys from one address does not lock out a caller there who has a valid key.
-import { type Caller, recognise, requireScope, unauthenticated } from './accounts/api-keys.ts'
+import { authenticate, type Caller, requireScope, unauthenticated } from './accounts/callers.ts'
 import type { Budget } from './accounts/rate-limit.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
@@ -42,7 +42,7 @@ export async function identify(
 ): Promise<{ caller: Caller | null; refusal?: AppError }> {
   if (key === undefined) return { caller: null }
   try {
-    return { caller: await recognise(api, key, address) }
+    return { caller: await authenticate(api, key, address) }
   } catch (error) {
     if (error instanceof AppError && error.code === 'rate_limited') return { caller: null, refusal: error }
     throw error

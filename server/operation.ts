@@ -2,8 +2,9 @@
 // protocol are made from these, so none of them is written by hand, and none can forget a limit or the output check.
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
-import type { Caller, Scope } from './accounts/api-keys.ts'
+import type { Caller } from './accounts/callers.ts'
 import type { Budget } from './accounts/rate-limit.ts'
+import type { Scope } from './accounts/scopes.ts'
 import type { Api } from './context.ts'
 import { BatchOverflowError } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'

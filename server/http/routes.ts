@@ -2,7 +2,7 @@
 // answers; knows nothing of what any operation means.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import { addressKey } from '../accounts/rate-limit.ts'
+import { addressKey } from '../accounts/address-key.ts'
 import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
 import { type Entry, enter, permit } from '../entrance.ts'
