@@ -1,14 +1,16 @@
 // What an operator would check by hand, each with its cure. Reads only.
 import { Redis } from 'ioredis'
-import { z } from 'zod'
 import type { Config } from './config.ts'
+import { measureClockSkew } from './db/clock.ts'
 import { findOpenDatabase } from './db/embedded.ts'
-import { pendingMigrations } from './db/migrate.ts'
-import { type Database, openDatabase, sql } from './db/pool.ts'
+import { findPendingMigrations } from './db/migrate.ts'
+import { type Database, openDatabase } from './db/pool.ts'
+import { errorMessage } from './errors.ts'
 import { findUnresolved } from './payments/ledger.ts'
 import { isActiveKey } from './receipts/keys.ts'
 import { kindOf, readBeats } from './verification/assessors.ts'
 import { describeAssessment } from './verification/offer.ts'
+import { findScanAge } from './watchdogs/intake-clock.ts'
 
 export interface Finding {
   ok: boolean
@@ -85,15 +87,14 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
     ]
   } catch (error) {
     const cure = 'check DATABASE_URL and that the server accepts connections from here; then `npm run cli -- migrate`'
-    return [{ ok: false, subject: 'database', detail: (error as Error).message, cure }]
+    return [{ ok: false, subject: 'database', detail: errorMessage(error), cure }]
   } finally {
     await db.end()
   }
 }
 
 async function checkClock(db: Database): Promise<Finding> {
-  const now = await db.oneFirst(sql.type(z.object({ now: z.date() }))`select clock_timestamp() now`)
-  const skew = Math.abs(now.getTime() - Date.now())
+  const skew = await measureClockSkew(db)
   return {
     ok: skew < MAX_SKEW_MS,
     subject: 'database',
@@ -103,8 +104,7 @@ async function checkClock(db: Database): Promise<Finding> {
 }
 
 async function checkMigrations(db: Database): Promise<Finding> {
-  const applied = await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)
-  const pending = await pendingMigrations(async () => [...applied])
+  const pending = await findPendingMigrations(db)
   return {
     ok: pending.length === 0,
     subject: 'migrations',
@@ -151,8 +151,7 @@ async function checkWorkers(db: Database, { assessment }: Config): Promise<Findi
 const MAX_SCAN_AGE_SECONDS = 15
 
 async function checkWatchdogs(db: Database): Promise<Finding> {
-  const seconds = await db.oneFirst(sql.type(z.object({ age: z.number() }))`
-    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`)
+  const seconds = await findScanAge(db)
   return {
     ok: seconds < MAX_SCAN_AGE_SECONDS,
     subject: 'watchdogs',
@@ -184,7 +183,7 @@ async function checkRedis(url: string): Promise<Finding> {
     return { ok: true, subject: 'redis', detail: 'answers' }
   } catch (error) {
     const cure = 'check REDIS_URL; until it answers each web process counts rate limits for itself'
-    return { ok: false, subject: 'redis', detail: (error as Error).message, cure }
+    return { ok: false, subject: 'redis', detail: errorMessage(error), cure }
   } finally {
     redis.disconnect()
   }

@@ -5,6 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Logger, runMigrations } from 'graphile-worker'
 import pg from 'pg'
+import { z } from 'zod'
+import { type Database, sql } from './pool.ts'
 import { openQueuePool } from './queue.ts'
 
 const FOLDER = join(import.meta.dirname, '../../sql')
@@ -105,4 +107,11 @@ export async function pendingMigrations(query: (text: string) => Promise<{ name:
   return listMigrations()
     .map((migration) => migration.name)
     .filter((name) => !done.has(name))
+}
+
+/** As `pendingMigrations`, by a connection of the pool. */
+export function findPendingMigrations(db: Database): Promise<string[]> {
+  return pendingMigrations(async () => [
+    ...(await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)),
+  ])
 }
