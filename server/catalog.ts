@@ -11,8 +11,8 @@ import {
   putCitationWatch,
   testCitationWatch,
 } from './citations/operations.ts'
-import { getSlot, getSlots, putSlot, removeSlot } from './journal/operations.ts'
-import { getLease, getLeases, grant, renew, revoke, verify } from './leases/operations.ts'
+import { deleteJournalSlot, getJournalSlot, listJournalSlots, putJournalSlot } from './journal/operations.ts'
+import { getLease, grantLease, listLeases, renewLease, revokeLease, verifyLease } from './leases/operations.ts'
 import type { Operation } from './operation.ts'
 import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
 import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
@@ -48,12 +48,12 @@ export const catalog: readonly Operation[] = [
   getUsage,
   createCheckout,
   openBillingPortal,
-  grant,
-  renew,
-  revoke,
+  grantLease,
+  renewLease,
+  revokeLease,
   getLease,
-  getLeases,
-  verify,
+  listLeases,
+  verifyLease,
   createReceipt,
   getReceipt,
   listReceipts,
@@ -81,8 +81,8 @@ export const catalog: readonly Operation[] = [
   watchdogAlerts.list,
   watchdogAlerts.redeliver,
   watchdogAlerts.rotate,
-  putSlot,
-  getSlot,
-  removeSlot,
-  getSlots,
+  putJournalSlot,
+  getJournalSlot,
+  deleteJournalSlot,
+  listJournalSlots,
 ]
