@@ -62,7 +62,7 @@ function describeSubscription(subscription: Subscription): z.output<typeof subsc
 }
 
 const MODES = { stripe: 'stripe', simulation: 'simulated' } as const
-const mode = z.enum(['stripe', 'simulated']).describe('simulated: the page is our own and nothing is paid.')
+const mode = z.enum(['stripe', 'simulated']).describe('simulated: the page is one of this service and nothing is paid.')
 const tier = z.enum(['dev', 'pro'])
 const expiresAt = z.iso
   .datetime()
@@ -73,8 +73,8 @@ export const createCheckout = defineAccountExchange({
   name: 'create_checkout',
   summary: 'Get the page on which a person buys a tier',
   description:
-    'Charges nothing by itself. The page is bound to this account and tier; asked again while it is open, the answer is ' +
-    'the same page. For an account that subscribes to the other tier, it confirms the change of that subscription.',
+    'Charges nothing by itself. The page is bound to this account and tier; while it is open, another call gets the same ' +
+    'page. For an account that subscribes to the other tier, it confirms the change of that subscription.',
   method: 'POST',
   path: '/v1/checkout',
   family: 'control',
@@ -91,7 +91,7 @@ export const createCheckout = defineAccountExchange({
       .regex(/^(0|[1-9]\d*)(\.\d{1,6})?$/)
       .describe('Per month.'),
     mode,
-    kind: z.enum(['subscribe', 'change']).describe('change: confirms another plan for the subscription there is.'),
+    kind: z.enum(['subscribe', 'change']).describe('change: confirms another plan for the existing subscription.'),
     expires_at: expiresAt,
   }),
   async run(input, call) {
@@ -136,7 +136,7 @@ function fresh<T>(body: T): Reply<T> {
   return new Reply(body, { headers: { 'cache-control': 'no-store' } })
 }
 
-/** Counted before the provider is asked anything. Throws AppError `provider_unavailable`, `rate_limited`. */
+/** Counts the call before the provider is called. Throws AppError `provider_unavailable`, `rate_limited`. */
 async function buyerOf({ api, caller }: AccountCall): Promise<Buyer> {
   const provider = requireProvider(api)
   await api.limits.spendAccount(caller, 'checkouts')

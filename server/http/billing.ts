@@ -1,7 +1,7 @@
 // Where Stripe tells us of events, and the pages around a checkout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { requireProvider } from '../billing/configured-provider.ts'
-import { type Received, receive } from '../billing/events.ts'
+import { type HandledEvent, handleEvent } from '../billing/events.ts'
 import { SIMULATED_ACTIONS, type Simulation } from '../billing/provider.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
@@ -53,7 +53,7 @@ async function takeEvent(request: FastifyRequest, api: Api) {
   const provider = requireProvider(api)
   if (provider.name !== 'stripe') throw new AppError('not_found', 'Subscriptions are simulated here, without Stripe.')
   const event = provider.readEvent(request.body as Buffer, signatureOf(request), api.now())
-  const { outcome } = noteChange(api, await receive(api, provider, event))
+  const { outcome } = noteChange(api, await handleEvent(api, provider, event))
   return { received: true, outcome }
 }
 
@@ -64,7 +64,7 @@ function signatureOf({ headers }: FastifyRequest): string {
 }
 
 /** An account whose tier has moved is not to meet the old one in this process. */
-function noteChange(api: Api, received: Received): Received {
+function noteChange(api: Api, received: HandledEvent): HandledEvent {
   if (received.change) api.callers.clear()
   return received
 }
@@ -92,7 +92,7 @@ async function play(
   api: Api,
 ) {
   const event = await billing.act(tokenOf(request), action)
-  if (event) noteChange(api, await receive(api, billing, event))
+  if (event) noteChange(api, await handleEvent(api, billing, event))
   if (action === 'cancel') return reply.code(303).headers(PAGE_HEADERS).header('location', '/checkout/cancel').send()
   // What was clicked twice, or came to nothing, says so on its own page.
   const location = event ? '/checkout/success' : `/checkout/${tokenOf(request)}`
