@@ -79,6 +79,6 @@ t.test('doctor: key, prices, webhook', async (t) => {
   t.match(swapped[1], /^wrong the price of the dev tier is 99 usd/)
   t.match((await look({ STRIPE_PRICE_PRO: 'price_none' }))[2], /^wrong Stripe refuses: No such price/)
   t.match((await look({ STRIPE_SECRET_KEY: 'sk_test_other' }))[1], /^wrong Stripe does not know STRIPE_SECRET_KEY/)
-  t.match((await look({ STRIPE_SECRET_KEY: 'sk_live_x' }))[0], /^wrong .* in offline mode: people are charged/)
+  t.match((await look({ STRIPE_SECRET_KEY: 'sk_live_x' }))[0], /^wrong .* in offline mode: cards are charged/)
   t.match((await look({ STRIPE_API_BASE: 'http://127.0.0.1:1' }))[1], /^away does not answer/)
 })
