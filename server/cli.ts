@@ -41,7 +41,7 @@ const commands: Record<string, Command> = {
     },
   },
   config: {
-    about: 'Print every variable with the value in force; secrets are masked.',
+    about: 'Print every variable with its value; secrets are masked.',
     async run(config) {
       for (const { name, value, default: fallback, about } of describeConfig(config))
         console.log(`${name}=${value}\n    ${about}${fallback ? ` (default ${fallback})` : ''}`)

@@ -1,5 +1,5 @@
-// The configuration: one table of environment variables, read and checked at the start. Nothing else reads the environment. The
-// table also makes the documentation and the output of `cli config`.
+// The only reader of the environment. Every variable is declared once here: what it means, its default, whether it is a
+// secret. docs/configuration.md and `cli config` are made from this list, so neither can drift from it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { PUBLIC_LIMITS } from './accounts/tiers.ts'
@@ -33,8 +33,7 @@ function checkWitnesses(text: string, context: z.RefinementCtx) {
   }
 }
 
-/** A variable of the environment. `about` is its line in the documentation. */
-interface Variable {
+export interface Variable {
   schema: z.ZodType
   default?: string
   about: string
