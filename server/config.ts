@@ -10,7 +10,6 @@ import { readFixtureHosts } from './config/fixtures.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
 
-export type { AssessmentKind } from './config/assessment.ts'
 export type { StripeSettings } from './config/billing.ts'
 export type { CdpKey } from './config/cdp-key.ts'
 

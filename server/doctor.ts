@@ -10,7 +10,7 @@ import { findUnresolved } from './payments/ledger.ts'
 import { isActiveKey } from './receipts/keys.ts'
 import { kindOf, readBeats } from './verification/assessors.ts'
 import { describeAssessment } from './verification/offer.ts'
-import { findScanAge } from './watchdogs/intake-clock.ts'
+import { measureScanAge } from './watchdogs/intake-clock.ts'
 
 export interface Finding {
   ok: boolean
@@ -151,7 +151,7 @@ async function checkWorkers(db: Database, { assessment }: Config): Promise<Findi
 const MAX_SCAN_AGE_SECONDS = 15
 
 async function checkWatchdogs(db: Database): Promise<Finding> {
-  const seconds = await findScanAge(db)
+  const seconds = await measureScanAge(db)
   return {
     ok: seconds < MAX_SCAN_AGE_SECONDS,
     subject: 'watchdogs',

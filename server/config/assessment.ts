@@ -1,7 +1,5 @@
 // Parser of the variables ASSESSMENT and ANTHROPIC_*: which assessment is in force, and which model it asks.
-
-/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and no verdict is given. */
-export type AssessmentKind = 'literal' | 'semantic'
+import type { AssessmentKind } from '../interface/assessment.ts'
 
 interface ModelValues {
   ASSESSMENT: 'auto' | AssessmentKind

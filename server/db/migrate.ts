@@ -102,16 +102,16 @@ async function tuneQueue(client: pg.Client) {
 }
 
 /** Migrations of this release that the database has not seen; empty when it is up to date. */
+export function findPendingMigrations(db: Pick<Database, 'any'>): Promise<string[]> {
+  return pendingMigrations(async () => [
+    ...(await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)),
+  ])
+}
+
+/** As findPendingMigrations, for any client. */
 export async function pendingMigrations(query: (text: string) => Promise<{ name: string }[]>): Promise<string[]> {
   const done = new Set((await query('select name from schema_migrations')).map((row) => row.name))
   return listMigrations()
     .map((migration) => migration.name)
     .filter((name) => !done.has(name))
-}
-
-/** As `pendingMigrations`, by a connection of the pool. */
-export function findPendingMigrations(db: Database): Promise<string[]> {
-  return pendingMigrations(async () => [
-    ...(await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)),
-  ])
 }

@@ -2,8 +2,8 @@
 // `payment-identifier` of x402 v2. A client echoes them; a facilitator catalogues what it is sent.
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import type { AssessmentKind } from '../config.ts'
 import { AppError } from '../errors.ts'
+import type { AssessmentKind } from '../interface/assessment.ts'
 import type { PaymentPayload } from './x402.ts'
 
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema'

@@ -1,10 +1,10 @@
 // Whether what is offered can be had. Workers say in their beats what they assess by and whether they are waiting for a
 // model; no caller is asked to pay while none of them takes work, or one of them does something else than is offered.
 import { z } from 'zod'
-import type { AssessmentKind } from '../config.ts'
 import { type Database, sql } from '../db/pool.ts'
 import { shareReading } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
+import type { AssessmentKind } from '../interface/assessment.ts'
 import type { Logger } from '../telemetry.ts'
 
 export interface Assessors {

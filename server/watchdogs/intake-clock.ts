@@ -43,8 +43,8 @@ export async function attend(db: Database): Promise<void> {
     where abs(extract(epoch from now() - open_at)) > ${(PERIOD_MS / 1000) * 0.8}`)
 }
 
-/** Seconds since deadlines were last judged. Grows while no worker scans or no heartbeat can be taken. */
-export function findScanAge(db: Database): Promise<number> {
+/** Seconds since the scanner last judged deadlines. */
+export function measureScanAge(db: Pick<Database, 'oneFirst'>): Promise<number> {
   return db.oneFirst(sql.type(z.object({ age: z.number() }))`
     select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`)
 }
