@@ -1,8 +1,9 @@
 // Rate limits, authentication and authorization: what every protocol does before it reads a body. A call with a valid API
 // key is counted against its account, a recovery with a valid token against its request, every other call against its
 // address. So a flood of calls or wrong keys from one address does not lock out a caller there who has a valid key.
-import { type Caller, recognise, requireScope, type Scope, unauthenticated } from './accounts/api-keys.ts'
+import { authenticate, type Caller, requireScope, unauthenticated } from './accounts/callers.ts'
 import type { Budget } from './accounts/rate-limit.ts'
+import type { Scope } from './accounts/scopes.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { isRecoveryToken, requestNamedBy } from './verification/recovery.ts'
@@ -37,7 +38,7 @@ export async function countCall(
 ): Promise<CountedCall> {
   const budget = operation.budget ?? 'calls'
   if (operation.unlimited) return { caller: null, budget }
-  const shown = await authenticate(bearer, address, api)
+  const shown = await identifyCaller(bearer, address, api)
   const requestId = operation.access === 'recovery' ? recoverableRequest(bearer, api) : null
   if (shown.caller) await api.limits.spendAccount(shown.caller, budget)
   else if (requestId !== null) await api.limits.spendRecovery(requestId)
@@ -46,14 +47,14 @@ export async function countCall(
 }
 
 /** Finds the account of a key. Where the key was not looked up, `refusal` says why and `caller` is null. */
-export async function authenticate(
+export async function identifyCaller(
   key: string | undefined,
   address: string,
   api: Api,
 ): Promise<{ caller: Caller | null; refusal?: AppError }> {
   if (key === undefined) return { caller: null }
   try {
-    return { caller: await recognise(api, key, address) }
+    return { caller: await authenticate(api, key, address) }
   } catch (error) {
     if (error instanceof AppError && error.code === 'rate_limited') return { caller: null, refusal: error }
     throw error

@@ -3,17 +3,15 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { PUBLIC_LIMITS } from './accounts/tiers.ts'
-import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
-import { readFixtureHosts } from './outbound/url-policy.ts'
-import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
+import { assessmentProblems, DEFAULT_MODEL, DEFAULT_PRICES, readAssessment, readModel } from './config/assessment.ts'
+import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
+import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
+import { readFixtureHosts } from './config/fixtures.ts'
+import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
-import {
-  assessmentProblems,
-  DEFAULT_MODEL,
-  DEFAULT_PRICES,
-  readAssessment,
-  readModel,
-} from './verification/settings.ts'
+
+export type { StripeSettings } from './config/billing.ts'
+export type { CdpKey } from './config/cdp-key.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(0)
@@ -30,7 +28,7 @@ function checkWitnesses(text: string, context: z.RefinementCtx) {
   try {
     readWitnesses(text)
   } catch (error) {
-    context.addIssue((error as Error).message)
+    context.addIssue(errorMessage(error))
   }
 }
 
@@ -205,7 +203,7 @@ type Values = {
     : z.output<(typeof variables)[N]['schema']> | undefined
 }
 
-/** Everything wrong with the configuration at once, one line each. */
+/** Lists every problem of the configuration, one line each. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
   readonly problems: readonly string[]
@@ -269,9 +267,10 @@ function readValues(env: Readonly<Record<string, string | undefined>>, problems:
     if (given === undefined) continue
     const parsed = variable.schema.safeParse(given)
     if (parsed.success) values[name] = parsed.data
-    // The value itself is not repeated: it may be a secret in the wrong place.
+    // The message leaves the value out: it may be a secret that was put into the wrong variable.
     else problems.push(`${name}: ${parsed.error.issues[0]?.message ?? 'is not valid'}. ${variable.about}.`)
   }
+  // Sound: without problems, each member came out of the schema of its own name.
   return values as Values
 }
 
@@ -291,8 +290,8 @@ function contradictions(values: Values): string[] {
     for (const name of missingStripe(values)) problems.push(`${name} is required with the other settings of Stripe.`)
   for (const id of pricesOfTwoTiers(values))
     problems.push(`STRIPE_PRICE_DEV and STRIPE_PRICE_PRO: ${id} cannot be the price of both.`)
-  if (values.PAYMENT_MODE === 'mainnet' && values.PAY_TO_EVM && NOBODYS_ADDRESS.test(values.PAY_TO_EVM))
-    problems.push('PAY_TO_EVM is an address that nobody holds the key of: mainnet mode refuses it.')
+  if (values.PAYMENT_MODE === 'mainnet' && values.PAY_TO_EVM && UNOWNED_ADDRESS.test(values.PAY_TO_EVM))
+    problems.push('PAY_TO_EVM is an address without an owner: mainnet mode refuses it.')
   if (values.SIGNING_SEED && values.SIGNING_SEED_FILE) problems.push('SIGNING_SEED and SIGNING_SEED_FILE: set one.')
   for (const name of ['FIXTURE_HOSTS', 'FIXTURE_CA_FILE'] as const)
     if (values.PAYMENT_MODE === 'mainnet' && values[name])
@@ -302,19 +301,8 @@ function contradictions(values: Values): string[] {
   return problems
 }
 
-/** The address zero and the likes of it, offline mode's own among them. */
-const NOBODYS_ADDRESS = /^0x0{34}/
-
-/** Half a key is a mistake in every mode; none is one where Coinbase is the facilitator by default. */
-function missingCdpKeys(values: Values): string[] {
-  const names = ['CDP_API_KEY_ID', 'CDP_API_KEY_SECRET'] as const
-  const needed = values.PAYMENT_MODE === 'mainnet' && !values.FACILITATOR_URL
-  return needed || names.some((name) => values[name]) ? names.filter((name) => !values[name]) : []
-}
-
-function readCdpKey({ CDP_API_KEY_ID: id, CDP_API_KEY_SECRET: secret }: Values): CdpKey | undefined {
-  return id && secret ? { id, secret } : undefined
-}
+/** Addresses without a known key: address zero, and those near it, one of which offline mode uses by default. */
+const UNOWNED_ADDRESS = /^0x0{34}/
 
 function readFixtures(values: Values, problems: string[]) {
   const ca = values.FIXTURE_CA_FILE ? readFile('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems) : undefined
@@ -334,15 +322,18 @@ function readFile(name: VariableName, path: string, problems: string[]): string 
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    problems.push(`${name}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    // The code alone: the message repeats the path, which may be a secret that was put into the wrong variable.
+    const code = error instanceof Error && 'code' in error ? error.code : error
+    problems.push(`${name}: cannot be read (${code}).`)
     return undefined
   }
 }
 
-/** Every variable with its value, secrets masked; what `cli config` prints. */
+/** Every variable with its value in force and secrets masked, for `cli config`. */
 export function describeConfig(config: Config) {
+  const values: Readonly<Record<string, unknown>> = config.values
   return Object.entries<Variable>(variables).map(([name, variable]) => {
-    const value = config.values[name as VariableName]
+    const value = values[name]
     const shown = value === undefined ? '' : variable.secret ? '(set, hidden)' : String(value)
     return { name, value: shown, default: variable.default ?? '', about: variable.about }
   })

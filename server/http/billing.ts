@@ -1,7 +1,7 @@
 // The webhook that Stripe sends events to, and the pages around a checkout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { requireProvider } from '../billing/choice.ts'
-import { type Received, receive } from '../billing/events.ts'
+import { requireProvider } from '../billing/configured-provider.ts'
+import { type HandledEvent, handleEvent } from '../billing/events.ts'
 import { SIMULATED_ACTIONS, type SimulatedAction, type Simulation } from '../billing/provider.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
@@ -57,7 +57,7 @@ async function receiveEvent(request: FastifyRequest<{ Body: Buffer }>, api: Api)
   const provider = requireProvider(api)
   if (provider.name !== 'stripe') throw new AppError('not_found', 'Subscriptions are simulated here, without Stripe.')
   const event = provider.readEvent(request.body, signatureOf(request), api.now())
-  const received = await receive(api, provider, event)
+  const received = await handleEvent(api, provider, event)
   forgetCallers(received, api)
   return { received: true, outcome: received.outcome }
 }
@@ -69,7 +69,7 @@ function signatureOf({ headers }: Pick<FastifyRequest, 'headers'>): string {
 }
 
 /** This process caches accounts with their tiers; after a change of tier they are read again. */
-function forgetCallers({ change }: Received, { callers }: Pick<Api, 'callers'>) {
+function forgetCallers({ change }: HandledEvent, { callers }: Pick<Api, 'callers'>) {
   if (change) callers.clear()
 }
 
@@ -92,7 +92,7 @@ async function actOnPage(request: PageRequest, reply: FastifyReply, api: Api) {
 /** Returns the path of the page to show next. */
 async function act(billing: Simulation, token: string, action: SimulatedAction, api: Api): Promise<string> {
   const event = await billing.act(token, action)
-  if (event) forgetCallers(await receive(api, billing, event), api)
+  if (event) forgetCallers(await handleEvent(api, billing, event), api)
   if (action === 'cancel') return '/checkout/cancel'
   // Without an event the page was used before, or nothing changed; the page itself says so.
   return event ? '/checkout/success' : `/checkout/${token}`

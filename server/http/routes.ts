@@ -3,7 +3,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { authorize, type CountedCall, countCall } from '../access.ts'
-import { addressKey } from '../accounts/rate-limit.ts'
+import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { AppError, publicError } from '../errors.ts'
 import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'

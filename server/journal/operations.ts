@@ -1,4 +1,4 @@
-// What may be asked of the journal.
+// Operations of the journal.
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
 import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
@@ -7,12 +7,12 @@ import { deleteSlot, etagOf, listSlots, MAX_SLOT_BYTES, readSlot, slotName, slot
 
 const bytes = z.custom<Buffer>((value) => value instanceof Buffer)
 
-export const putSlot = defineAccountOperation({
+export const putJournalSlot = defineAccountOperation({
   name: 'put_journal_slot',
   summary: 'Store bytes in a slot',
   description:
-    'The service neither encrypts nor looks at them: encrypt what must stay private. Only new slots count against ' +
-    "the tier. `If-None-Match: *` makes it create only; If-Match with the slot's ETag makes it replace nothing but that.",
+    'The service neither encrypts nor reads them: encrypt what must stay private. Only new slots count against ' +
+    "the tier. With `If-None-Match: *` it only creates; with If-Match and the slot's ETag it replaces that state alone.",
   method: 'PUT',
   path: '/v1/journal/{slot}',
   family: 'control',
@@ -39,7 +39,7 @@ export const putSlot = defineAccountOperation({
   },
 })
 
-export const getSlot = defineAccountExchange({
+export const getJournalSlot = defineAccountExchange({
   name: 'get_journal_slot',
   summary: 'The exact bytes of a slot',
   method: 'GET',
@@ -64,7 +64,7 @@ export const getSlot = defineAccountExchange({
   },
 })
 
-export const removeSlot = defineAccountOperation({
+export const deleteJournalSlot = defineAccountOperation({
   name: 'delete_journal_slot',
   summary: 'Remove a slot',
   method: 'DELETE',
@@ -84,7 +84,7 @@ export const removeSlot = defineAccountOperation({
   },
 })
 
-export const getSlots = defineAccountOperation({
+export const listJournalSlots = defineAccountOperation({
   name: 'list_journal_slots',
   summary: "The account's slots, without their bytes",
   method: 'GET',

@@ -1,6 +1,6 @@
 // Counts messages against accounts, requests and addresses. The headers come first and may hold an API key. Without one, a
 // key or a recovery token may still be in the message, so the message has to be read before its caller is known.
-import { authenticate, type CountedCall, recoverableRequest } from '../access.ts'
+import { type CountedCall, identifyCaller, recoverableRequest } from '../access.ts'
 import type { Api } from '../context.ts'
 import type { AppError } from '../errors.ts'
 import { isRecord } from './rpc.ts'
@@ -25,7 +25,7 @@ export async function countHeaders(
   { address, bearer }: { address: string; bearer?: string },
   api: Api,
 ): Promise<Arrival> {
-  const { caller, refusal: keyRefusal } = await authenticate(bearer, address, api)
+  const { caller, refusal: keyRefusal } = await identifyCaller(bearer, address, api)
   if (caller) {
     await api.limits.spendAccount(caller, 'calls')
     return { address, counted: { caller, budget: 'calls' }, refusal: null }
@@ -43,7 +43,7 @@ export async function countMessage(arrival: Arrival | undefined, message: unknow
   if (!arrival) throw new Error('the headers of a message were not counted')
   if (arrival.counted) return arrival.counted
   const { key, token } = secretsIn(message)
-  const { caller, refusal = arrival.keyRefusal } = await authenticate(key, arrival.address, api)
+  const { caller, refusal = arrival.keyRefusal } = await identifyCaller(key, arrival.address, api)
   const requestId = caller ? null : recoverableRequest(token, api)
   if (!caller && requestId === null) {
     if (arrival.refusal) throw arrival.refusal

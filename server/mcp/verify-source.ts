@@ -1,6 +1,6 @@
 // The paid tool. Terms, payment and settlement are where x402 puts them in MCP: in `_meta` and in results of the tool.
 import { z } from 'zod'
-import { addressKey } from '../accounts/rate-limit.ts'
+import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { PRICE, verificationInput } from '../interface/result.ts'

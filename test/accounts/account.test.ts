@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { RESERVED_HANDLES } from '../../server/accounts/account.ts'
+import { RESERVED_HANDLES } from '../../server/accounts/registration.ts'
 import { catalog } from '../../server/catalog.ts'
 import { buildDocument } from '../../server/http/openapi.ts'
 import { type Answer, openOffice } from './harness.ts'

@@ -2,8 +2,8 @@
 // key are counted against the address.
 import { randomBytes, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { addressKey } from '../../server/accounts/address-key.ts'
 import { makeApiKey } from '../../server/accounts/api-keys.ts'
-import { addressKey } from '../../server/accounts/rate-limit.ts'
 import { CALLER_LIMITS, LIMITS } from '../../server/accounts/tiers.ts'
 import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { redisUrl } from '../redis.ts'
