@@ -1,11 +1,11 @@
 // One POST of an alert: through the one door out, over a connection of its own. The receiver's address is checked at each
 // attempt; no redirect is followed, and only the head of the answer counts.
 import type { TLSSocket } from 'node:tls'
-import { type ResponseHeaders, retryAfterOf } from '../../workers/retrieval/response.ts'
 import { AppError } from '../errors.ts'
 import type { Outbound } from '../outbound/connection.ts'
 import { outboundFailure } from '../outbound/failures.ts'
 import { meterSocket } from '../outbound/meter.ts'
+import { retryAfterOf } from '../outbound/retry-after.ts'
 
 /** What came back. */
 export interface Answer {
@@ -64,7 +64,7 @@ async function passOver(body: AsyncIterable<unknown>): Promise<void> {
   }
 }
 
-function readHead(status: number, headers: ResponseHeaders): Answer {
+function readHead(status: number, headers: Record<string, string | string[] | undefined>): Answer {
   return {
     status,
     retryAfterSeconds: retryAfterOf(headers['retry-after'], Date.now()),
