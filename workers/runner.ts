@@ -4,7 +4,7 @@
 import { EventEmitter } from 'node:events'
 import { setInterval as every } from 'node:timers/promises'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
-import { openCourier, openRounds } from '../server/alerts/delivery-loop.ts'
+import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
 import { openQueuePool } from '../server/db/queue.ts'
 import type { Logger } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
@@ -33,12 +33,12 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   const events: WorkerEvents = new EventEmitter()
   const poolId = Promise.withResolvers<string>()
   work.slowFetches.reopen()
-  const courier = opened.use(openCourier(work))
+  const deliveries = opened.use(openDeliveryLoop(work))
   events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
   const runner = await run({
     pgPool: pool,
     events,
-    taskList: buildTasks(work, courier),
+    taskList: buildTasks(work, deliveries),
     parsedCronItems: crontab(),
     noHandleSignals: true,
     logger: queueLogger(work.log),
@@ -56,7 +56,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   await beat(work, id)
   opened.defer(() => endBeat(work, id))
   opened.use(openPulse(work, id))
-  opened.use(openRounds(courier))
+  opened.use(openRounds(deliveries))
   let stopping = false
   const queueDied = runner.promise.then(
     () => (stopping ? new Promise<never>(() => {}) : Promise.reject(new Error('the queue stopped by itself'))),
@@ -66,7 +66,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   opened.defer(async () => {
     stopping = true
     // Side by side: each may take as long as the process has left.
-    await Promise.all([drain(runner, work.log), work.slowFetches.drain(), courier[Symbol.asyncDispose]()])
+    await Promise.all([drain(runner, work.log), work.slowFetches.drain(), deliveries[Symbol.asyncDispose]()])
   })
   const scanner = opened.use(openScanner(work))
   const died = Promise.race([queueDied, scanner.died])

@@ -1,5 +1,5 @@
 // When a failed alert is tried again, and when it is given up.
-import type { ClaimedAlert, Verdict } from './claims.ts'
+import type { ClaimedAlert, Decision } from './claims.ts'
 import type { Answer } from './post.ts'
 
 /**
@@ -24,7 +24,7 @@ export const GIVE_UP_SECONDS = 30 * 3600
  *
  * @param answer null: none came
  */
-export function judge(alert: ClaimedAlert['alert'], answer: Answer | null, random = Math.random): Verdict {
+export function decide(alert: ClaimedAlert['alert'], answer: Answer | null, random = Math.random): Decision {
   if (answer && answer.status >= 200 && answer.status < 300) return { outcome: 'delivered', disable: answer.disable }
   if (answer && (answer.status === 410 || answer.disable)) return { outcome: 'unwanted' }
   const pause = SCHEDULE_SECONDS[alert.attempts + 1]

@@ -1,6 +1,6 @@
 // Couriers beside each other, and receivers that keep them waiting.
 import t from 'tap'
-import { openCourier } from '../../server/alerts/delivery-loop.ts'
+import { openDeliveryLoop } from '../../server/alerts/delivery-loop.ts'
 import { alertPruneLag, KEEP_DAYS, pruneAlerts, recallAlerts } from '../../server/alerts/outbox.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
@@ -24,14 +24,14 @@ t.test('several workers: never two at one webhook, nothing twice, all in order',
     hooks.push(hook)
     told.set(hook.path, await office.tell(hook, 8))
   }
-  const couriers = [openCourier(work), openCourier(work), openCourier(work)]
-  for (const courier of couriers) courier.wake()
+  const loops = [openDeliveryLoop(work), openDeliveryLoop(work), openDeliveryLoop(work)]
+  for (const loop of loops) loop.wake()
   // One that finds nothing to take has not seen what others still have to settle.
   while (
     (await Promise.all(hooks.map((hook) => office.alerts(hook)))).flat().some(({ state }) => state === 'pending')
   ) {
-    for (const courier of couriers) courier.wake()
-    await Promise.all(couriers.map((courier) => courier.idle()))
+    for (const loop of loops) loop.wake()
+    await Promise.all(loops.map((loop) => loop.idle()))
   }
   for (const { path } of hooks) {
     const items = receiver.received.filter((item) => item.path === path)
@@ -41,21 +41,21 @@ t.test('several workers: never two at one webhook, nothing twice, all in order',
       'one at a time',
     )
   }
-  for (const courier of couriers) await courier[Symbol.asyncDispose]()
+  for (const loop of loops) await loop[Symbol.asyncDispose]()
 })
 
 t.test('a job only wakes; one that is doubled, late or for nothing does no harm', async (t) => {
   await using office = await openOffice()
   let woken = 0
-  const courier = { wake: () => void woken++, idle: async () => {}, async [Symbol.asyncDispose]() {} }
+  const loop = { wake: () => void woken++, idle: async () => {}, async [Symbol.asyncDispose]() {} }
   const hook = await office.makeHook()
-  const task = buildTasks(office.work, courier).deliver_alerts!
+  const task = buildTasks(office.work, loop).deliver_alerts!
   for (let n = 0; n < 3; n++) await task({ webhook_id: hook.id }, {} as never)
   t.equal(woken, 3)
   const { answer, release } = held()
   office.receiver.answers.set(hook.path, answer)
   await office.tell(hook)
-  const [first, second] = [openCourier(office.work), openCourier(office.work)]
+  const [first, second] = [openDeliveryLoop(office.work), openDeliveryLoop(office.work)]
   first.wake()
   await office.receiver.arrivals(hook.path, 1)
   first.wake()
@@ -75,7 +75,7 @@ t.test('one that is too slow loses its right: another sends the same, and the fi
   const answers = [answer, status(200)]
   receiver.answers.set(hook.path, (...given) => answers.shift()?.(...given))
   const [id] = await office.tell(hook)
-  const [slow, other] = [openCourier(work), openCourier(work)]
+  const [slow, other] = [openDeliveryLoop(work), openDeliveryLoop(work)]
   slow.wake()
   await receiver.arrivals(hook.path, 1)
   await front.tables.query(`update webhooks set sending_until = now() - interval '1 second'`)
@@ -95,11 +95,11 @@ t.test('another URL: what hangs at the old one holds nothing up', async (t) => {
   const { answer, release } = held(410)
   receiver.answers.set(hook.path, answer)
   const [id] = await office.tell(hook)
-  const courier = openCourier(office.work)
-  courier.wake()
+  const loop = openDeliveryLoop(office.work)
+  loop.wake()
   await receiver.arrivals(hook.path, 1)
   await transact(front.core.db, (tx) => updateWebhookUrl(tx, hook.id, receiver.url('/new')))
-  const other = openCourier(office.work)
+  const other = openDeliveryLoop(office.work)
   other.wake()
   // Either of the two may take it: the one that hangs at the old address goes on looking.
   await receiver.arrivals('/new', 1)
@@ -112,7 +112,7 @@ t.test('another URL: what hangs at the old one holds nothing up', async (t) => {
   )
   await other.idle()
   release()
-  await courier.idle()
+  await loop.idle()
   t.match(await office.webhook(hook), { state: 'active' }, 'what the old address said does not count')
   t.match(await office.alerts(hook), [{ state: 'delivered', attempts: 1 }])
 })
@@ -125,17 +125,17 @@ t.test('at one host four at a time, two of them unproved, and others do not wait
   const other = await office.makeHook({ host: 'other.test' })
   const fill = async () => {
     for (const hook of [...crowd, other]) await office.tell(hook)
-    courier.wake()
+    loop.wake()
     const [item] = (await receiver.arrivals(other.path, 1)).slice(-1)
     return receiver.received
       .slice(0, receiver.received.indexOf(item!) + 1)
       .filter(({ host }) => host === 'crowded.test')
   }
   for (const hook of crowd) receiver.answers.set(hook.path, answer)
-  await using courier = openCourier(office.work, PATIENT)
+  await using loop = openDeliveryLoop(office.work, PATIENT)
   t.equal((await fill()).length, 2)
   release()
-  await courier.idle()
+  await loop.idle()
   t.equal(receiver.received.filter(({ host }) => host === 'crowded.test').length, 7)
 
   const again = held()
@@ -242,7 +242,7 @@ t.test('one that nobody would look at is found by the sweep', async (t) => {
 t.test('an alert in the lane of an earlier time is moved to its own and sent', async (t) => {
   await using office = await openOffice()
   const hook = await office.makeHook()
-  await using courier = openCourier(office.work, PATIENT)
+  await using loop = openDeliveryLoop(office.work, PATIENT)
   for (const [lane, n] of [
     ['proved', 1],
     ['slow', 2],
@@ -250,8 +250,8 @@ t.test('an alert in the lane of an earlier time is moved to its own and sent', a
   ] as const) {
     await office.tell(hook)
     await office.front.tables.query(`update alerts set lane = $1 where state = 'pending'`, [lane])
-    courier.wake()
-    await courier.idle()
+    loop.wake()
+    await loop.idle()
     t.equal(office.receiver.received.length, n, lane)
   }
 })

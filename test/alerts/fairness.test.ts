@@ -1,6 +1,6 @@
 // Receivers that hang, and accounts with much to send, beside those that answer and those that are new.
 import t from 'tap'
-import { BOUNDS, openCourier } from '../../server/alerts/delivery-loop.ts'
+import { BOUNDS, openDeliveryLoop } from '../../server/alerts/delivery-loop.ts'
 import { FIRST_TIMEOUT_MS, TIMEOUT_MS } from '../../server/alerts/post.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
@@ -42,12 +42,12 @@ t.test(
     await prove(office, victim)
     const crowd = await makeCrowd(office, hosts)
     for (const hook of crowd) await office.tell(hook)
-    await using courier = openCourier(office.work, PATIENT)
-    courier.wake()
+    await using loop = openDeliveryLoop(office.work, PATIENT)
+    loop.wake()
     await Promise.all(crowd.slice(0, BOUNDS.unproved).map(({ path }) => receiver.arrivals(path, 1)))
     for (let n = 2; n <= 4; n++) {
       await office.tell(victim)
-      courier.wake()
+      loop.wake()
       await receiver.arrivals(victim.path, n)
       const hung = receiver.received.filter(({ path }) => path !== victim.path).length
       t.equal(hung, BOUNDS.unproved, `alert ${n} arrived while ${hung} hang and ${crowd.length - hung} wait`)
@@ -63,12 +63,12 @@ t.test('slow receivers leave places to those that were never tried', async (t) =
   const crowd = await makeCrowd(office, hosts)
   await front.tables.query('update webhooks set tried = true, slow = true')
   for (const hook of crowd) await office.tell(hook)
-  await using courier = openCourier(office.work, { ...PATIENT, unproved: 4, slow: 2 })
-  courier.wake()
+  await using loop = openDeliveryLoop(office.work, { ...PATIENT, unproved: 4, slow: 2 })
+  loop.wake()
   await Promise.all(crowd.slice(0, 2).map(({ path }) => receiver.arrivals(path, 1)))
   const newcomer = await office.makeHook({ host: 'new.test' })
   await office.tell(newcomer)
-  courier.wake()
+  loop.wake()
   await receiver.arrivals(newcomer.path, 1)
   t.equal(receiver.received.length, 3)
   for (const { release } of crowd) release()
@@ -80,15 +80,15 @@ t.test('an account whose receiver was never tried goes before all that were trie
   const { receiver, front } = office
   const crowd = await makeCrowd(office, hosts)
   const places = 4
-  await using courier = openCourier(office.work, { ...PATIENT, unproved: places, slow: places })
+  await using loop = openDeliveryLoop(office.work, { ...PATIENT, unproved: places, slow: places })
   for (const hook of crowd) await office.tell(hook)
-  courier.wake()
+  loop.wake()
   for (const [n, { path, release }] of crowd.entries()) {
     await receiver.arrivals(path, 1)
     t.equal(receiver.received.length - n <= places, true)
     release()
   }
-  await courier.idle()
+  await loop.idle()
   // Every receiver hangs again; every alert is due again, as a PUT or a redelivery makes it.
   const again = crowd.map(({ path }) => {
     const { answer, release } = held(500)
@@ -97,7 +97,7 @@ t.test('an account whose receiver was never tried goes before all that were trie
   })
   await front.tables.query(`update alerts set next_attempt_at = now() - interval '1 minute'`)
   receiver.received.length = 0
-  courier.wake()
+  loop.wake()
   const newcomer = await office.makeHook({ host: 'new.test' })
   const arrivedAgain = () => again.filter(({ path }) => pathsOf(office).includes(path))
   while (receiver.received.length < places) await receiver.anyArrival()
@@ -125,8 +125,8 @@ t.test('an account with many alerts due does not go before the first of another'
   receiver.received.length = 0
   for (const hook of busy) await office.tell(hook)
   await office.tell(other)
-  await using courier = openCourier(office.work, { ...PATIENT, proved: 2 })
-  courier.wake()
+  await using loop = openDeliveryLoop(office.work, { ...PATIENT, proved: 2 })
+  loop.wake()
   await receiver.arrivals(other.path, 1)
   t.ok(pathsOf(office).indexOf(other.path) <= 1, 'it was the second')
   for (const release of gates) release()
@@ -145,16 +145,16 @@ t.test('of one account two sends to receivers that are not proved, and eight in 
     for (const { path } of many) receiver.answers.set(path, answer)
     for (const hook of [...many, other]) await office.tell(hook)
     receiver.received.length = 0
-    await using courier = openCourier(office.work, PATIENT)
-    courier.wake()
-    // What waits is due for longer; that the courier takes another's shows that it takes no more of these.
+    await using loop = openDeliveryLoop(office.work, PATIENT)
+    loop.wake()
+    // What waits is due for longer; that the loop takes another's shows that it takes no more of these.
     while (receiver.received.length < most + 1) await receiver.anyArrival()
     await office.tell(other)
-    courier.wake()
+    loop.wake()
     while (pathsOf(office).filter((path) => path === other.path).length < 2) await receiver.anyArrival()
     t.equal(receiver.received.length, most + 2)
     release()
-    await courier.idle()
+    await loop.idle()
   }
 })
 
@@ -166,8 +166,8 @@ t.test('hosts of one registrable domain count together', async (t) => {
   for (const hook of crowd) await office.tell(hook)
   const other = await office.makeHook({ host: 'other.test' })
   await office.tell(other)
-  await using courier = openCourier(office.work)
-  courier.wake()
+  await using loop = openDeliveryLoop(office.work)
+  loop.wake()
   await receiver.arrivals(other.path, 1)
   t.equal(receiver.received.length, BOUNDS.domain.unproved + 1)
   for (const { release } of crowd) release()
@@ -189,8 +189,8 @@ t.test('receivers that answer once and then hang lose their places among the pro
     })
   for (const hook of turncoats) await office.tell(hook)
   await office.tell(victim)
-  await using courier = openCourier(office.work, { ...BOUNDS, slowMs: 50 })
-  courier.wake()
+  await using loop = openDeliveryLoop(office.work, { ...BOUNDS, slowMs: 50 })
+  loop.wake()
   await receiver.arrivals(victim.path, 2)
   t.equal(ended, 0, 'its alert arrived while all of them hang')
   release()
@@ -225,8 +225,8 @@ t.test('a PUT at the same host keeps what is known of the receiver; another host
   const { answer, release } = held()
   receiver.answers.set('/elsewhere', answer)
   await office.tell(hook)
-  await using courier = openCourier(office.work)
-  courier.wake()
+  await using loop = openDeliveryLoop(office.work)
+  loop.wake()
   await receiver.arrivals('/elsewhere', 2)
   await put(receiver.url('/evaded'))
   t.same(await known(), slow, 'a PUT does not save a receiver that hangs from the mark')
