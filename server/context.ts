@@ -27,7 +27,7 @@ import { type Admission, type Admitted, openAdmissions } from './verification/ad
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
 import { openSeats, type Seats } from './verification/waiting-seats.ts'
 import { type Heartbeats, openHeartbeats } from './watchdogs/heartbeats.ts'
-import { openAttendance } from './watchdogs/intake-clock.ts'
+import { openIntakeClock } from './watchdogs/intake-clock.ts'
 
 /** Shared by the API and the worker process. */
 export interface Core extends AsyncDisposable {
@@ -163,7 +163,7 @@ export async function openApi(core: Core): Promise<Api> {
   await using opened = new AsyncDisposableStack()
   const admissions = opened.use(openAdmissions(core.db, core.config.maxInFlightPerPayer))
   const heartbeats = opened.use(openHeartbeats(core.db))
-  opened.use(await openAttendance(core.db, core.log))
+  opened.use(await openIntakeClock(core.db, core.log))
   const reader = opened.use(openReader(core.db))
   const verifier = opened.use(openVerifier())
   const slots = opened.use(openSlotReads(core.db))

@@ -34,21 +34,21 @@ export const alertRecord = z.strictObject({
 })
 export type AlertRecord = z.output<typeof alertRecord>
 
-const moment = (column: string) =>
+const utcMillis = (column: string) =>
   sql.fragment`to_char(${sql.identifier([column])} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 const columns = sql.fragment`
-  id, type, event_seq, serial, state, ${moment('created_at')} created_at, ${moment('next_attempt_at')} next_attempt_at,
-  ${moment('settled_at')} settled_at, body,
+  id, type, event_seq, serial, state, ${utcMillis('created_at')} created_at, ${utcMillis('next_attempt_at')} next_attempt_at,
+  ${utcMillis('settled_at')} settled_at, body,
   coalesce((
     select json_agg(json_build_object('attempt', attempt, 'at', at, 'ms', ms, 'status', status, 'error', error)
                     order by attempt)
-    from (select attempt, ${moment('at')} at, ms, status, error from alert_attempts
+    from (select attempt, ${utcMillis('at')} at, ms, status, error from alert_attempts
           where alert_id = alerts.id order by attempt desc limit ${MAX_ATTEMPTS_KEPT}) latest
   ), '[]'::json) attempts`
 
 /** Newest first. @param before only alerts with a lower `event_seq` */
-export function listAlerts(tx: Tx, webhookId: string, { before, limit }: { before?: number; limit: number }) {
+export function findAlerts(tx: Tx, webhookId: string, { before, limit }: { before?: number; limit: number }) {
   return tx.any(sql.type(alertRecord)`
     select ${columns} from alerts
     where webhook_id = ${webhookId} and event_seq < ${before ?? Number.MAX_SAFE_INTEGER}
@@ -64,7 +64,7 @@ export function findWebhookState(tx: Tx, id: string) {
  * what it was unless it is delivered now; a disabled webhook stays disabled. Where it is still pending, the first one that
  * waits is tried now. Throws AppError `not_found`.
  */
-export async function redeliverAlert(tx: Tx, webhookId: string, id: string): Promise<AlertRecord> {
+export async function sendAgain(tx: Tx, webhookId: string, id: string): Promise<AlertRecord> {
   const missing = () => new AppError('not_found', 'There is no such alert here.')
   if (!ALERT_ID.test(id)) throw missing()
   await tx.query(sql.type(nothing)`

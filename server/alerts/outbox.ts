@@ -45,8 +45,8 @@ export const hasRoom = (webhookId: ReturnType<typeof sql.fragment>) => sql.fragm
                           order by a.event_seq limit ${MAX_WAITING}) waiting) < ${MAX_WAITING})`
 
 /** Throws AppError `rate_limited` when no test alert may wait at a webhook. */
-export async function requireRoom(db: Tx | Database, webhookId: string): Promise<void> {
-  const { room } = await db.one(sql.type(z.object({ room: z.boolean() }))`
+export async function requireRoom(tx: Tx, webhookId: string): Promise<void> {
+  const { room } = await tx.one(sql.type(z.object({ room: z.boolean() }))`
     select ${hasRoom(sql.fragment`${webhookId}::uuid`)} room`)
   if (room) return
   throw new AppError('rate_limited', `${MAX_WAITING} alerts are waiting for this receiver already.`, {

@@ -72,7 +72,7 @@ const MAX_OLD_SECRETS = 3
 const rotation = z.object({ secret_version: z.number(), old_secrets_until: z.string() })
 
 /** A new secret in force; those before it sign beside it for OVERLAP_HOURS. */
-export async function rotateWebhookSecret(tx: Tx, id: string): Promise<z.output<typeof rotation>> {
+export async function rotateSecret(tx: Tx, id: string): Promise<z.output<typeof rotation>> {
   return tx.one(sql.type(rotation)`
     update webhooks set secret_version = secret_version + 1,
       old_secrets = case when old_secrets_until > now() then least(old_secrets + 1, ${MAX_OLD_SECRETS}) else 1 end,

@@ -3,9 +3,7 @@
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
-import { noAlertsLeft } from '../alerts/daily-allowance.ts'
-import { toldAlert } from '../alerts/operations.ts'
-import { requireRoom } from '../alerts/outbox.ts'
+import { defineAlertOperations } from '../alerts/operations.ts'
 import {
   deleteWebhook,
   insertWebhook,
@@ -15,15 +13,14 @@ import {
   webhookSecret,
 } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
-import { type Tx, transact } from '../db/pool.ts'
+import type { Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type CompletedResult, sha256Hex } from '../interface/result.ts'
-import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
-import { Refused } from '../receipts/chain.ts'
+import { type AccountCall, defineAccountOperation, Reply } from '../operation.ts'
 import { sha256 } from '../receipts/format.ts'
 import { findResult } from '../verification/lookup.ts'
 import { isRecoveryToken } from '../verification/recovery.ts'
-import { tellTest } from './flips.ts'
+import { draftTest, raiseCitationAlert } from './alerts.ts'
 import {
   CITATION_STATES,
   type Citation,
@@ -230,48 +227,25 @@ export const checkCitationWatch = defineAccountOperation({
   },
 })
 
-export const testCitationWatch = defineAccountExchange({
-  name: 'test_citation_watch',
-  summary: 'Send a citation.test alert',
-  description: 'Through the same outbox, with a receipt and signatures like every alert.',
-  method: 'POST',
-  path: '/v1/citation-watch/{name}/test',
-  family: 'control',
-  access: 'account',
-  scope: 'watchdog:write',
-  errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
-  kind: 'exchange',
-  input: byName,
-  output: z.strictObject({ name: watchName, ...toldAlert }),
-  async run({ name }, { api, caller }) {
-    // Refused when another alert took the number: then the next number is tried.
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const watch = await transact(api.db, (tx) => findTestable(tx, caller.accountId, name), { readOnly: true })
-      const entry = tellTest(watch, api.now())
-      const appended = await api.chain.append(entry).catch(refuseOverflow)
-      if (appended instanceof Refused && appended.reason === 'daily_limit') throw noAlertsLeft()
-      if (appended instanceof Refused) continue
-      const { alertId, alert } = entry.companion.item
-      const { type, timestamp: created_at, data } = alert
-      return fresh({
-        name,
-        alert: { id: alertId, type, event_seq: data.event_seq, created_at },
-        attestation: appended.attestation,
-      })
-    }
-    throw new AppError('capacity_exceeded', 'The citation watch keeps changing. Try again.', {
-      headers: { 'retry-after': '1' },
-    })
+export const {
+  list: listCitationAlerts,
+  redeliver: redeliverCitationAlert,
+  rotate: rotateCitationWebhookSecret,
+  test: testCitationWatch,
+} = defineAlertOperations({
+  noun: 'citation watch',
+  path: '/v1/citation-watch',
+  names: {
+    list: 'list_citation_alerts',
+    redeliver: 'redeliver_citation_alert',
+    rotate: 'rotate_citation_webhook_secret',
+    test: 'test_citation_watch',
   },
+  name: watchName,
+  find: findWatch,
+  draftTest,
+  raise: raiseCitationAlert,
 })
-
-const MAX_ATTEMPTS = 5
-
-async function findTestable(tx: Tx, accountId: string, name: string): Promise<CitationWatch> {
-  const watch = await findWatch(tx, accountId, name)
-  await requireRoom(tx, watch.webhook_id)
-  return watch
-}
 
 function describe(watch: CitationWatch): z.output<typeof watchOutput> {
   const { id: _id, account_id: _account, webhook_id: _webhook, secret_version: _version, due: _due, ...shown } = watch

@@ -44,6 +44,15 @@ export const check = z.discriminatedUnion('outcome', [
 ])
 export type Check = z.output<typeof check>
 
+/** A check, and what follows from it. */
+export interface CheckResult {
+  check: Check
+  /** Checks in a row, this one included, in which the page could not be read. */
+  failures: number
+  /** Seconds until the next check. */
+  nextInSeconds: number
+}
+
 const watchRow = z.object({
   id: z.string(),
   account_id: z.string(),
@@ -68,14 +77,14 @@ const watchRow = z.object({
 })
 export type CitationWatch = z.output<typeof watchRow>
 
-const isoText = (column: ReturnType<typeof sql.fragment>) =>
+const utcMillis = (column: ReturnType<typeof sql.fragment>) =>
   sql.fragment`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 const watches = sql.fragment`
   select c.id::text, c.account_id::text, c.name, c.webhook_id::text, w.url webhook_url, w.state webhook_state,
          w.secret_version, c.request_id::text, c.evidence_id, c.source_url, c.quote, c.every_hours, c.state, c.last_seen,
-         c.last_check, c.failures, ${isoText(sql.fragment`c.check_at`)} next_check_at, c.check_at <= now() due,
-         c.event_seq, ${isoText(sql.fragment`c.created_at`)} created_at
+         c.last_check, c.failures, ${utcMillis(sql.fragment`c.check_at`)} next_check_at, c.check_at <= now() due,
+         c.event_seq, ${utcMillis(sql.fragment`c.created_at`)} created_at
   from citation_watches c join webhooks w on w.id = c.webhook_id`
 
 /** Throws AppError `not_found`, the same for a watch of another account as for none. */
@@ -168,9 +177,9 @@ export async function hastenCheck(tx: Tx, id: string, spacingSeconds: number): P
 export async function noteCheck(
   tx: Tx,
   watch: Pick<CitationWatch, 'id' | 'event_seq' | 'request_id' | 'evidence_id'>,
-  result: { check: Check; failures: number; nextInSeconds: number },
+  result: CheckResult,
 ): Promise<void> {
-  const seen = seenIn(result.check)
+  const seen = sightingIn(result.check)
   await tx.query(sql.type(nothing)`
     update citation_watches
     set last_check = ${sql.jsonb(result.check)}, failures = ${result.failures},
@@ -187,7 +196,7 @@ export async function postponeCheck(tx: Tx, id: string, seconds: number): Promis
 }
 
 /** The sighting in a check that found the quote, and `null` otherwise. */
-export function seenIn(found: Check): Sighting | null {
+export function sightingIn(found: Check): Sighting | null {
   if (found.outcome !== 'present') return null
   const { outcome: _, ...seen } = found
   return seen

@@ -1,18 +1,18 @@
 // The operations on watchdogs.
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
-import { toldAlert } from '../alerts/operations.ts'
+import { defineAlertOperations } from '../alerts/operations.ts'
 import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
-import { tellTest, tellTurn } from './alerts.ts'
+import { draftTest, raisePending, raiseWatchdogAlert } from './alerts.ts'
 import {
-  deleteWatchdog,
+  endPause,
   findWatchdog,
-  listWatchdogs,
+  findWatchdogs,
   missing,
-  pauseWatchdog,
-  resumeWatchdog,
+  removeWatchdog,
+  startPause,
   WATCHDOG_STATES,
   type Watchdog,
   watchdogName,
@@ -97,11 +97,11 @@ export const sendHeartbeat = defineAccountExchange({
   input: z.strictObject({ name: watchdogName, status: z.enum(['ok', 'fail']).default('ok'), note: note.optional() }),
   output: z.strictObject({ name: watchdogName, state, due_at: z.string().nullable(), server_now: z.string() }),
   async run({ name, status, note = null }, { api, caller }) {
-    const beaten = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
-    if (!beaten) return missing()
+    const answer = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
+    if (!answer) return missing()
     // The heartbeat is recorded, whether or not the alert can be made now.
-    if (beaten.turned) await tellTurn(api, beaten.id)
-    const { state, due_at, server_now } = beaten
+    if (answer.alert_due) await raisePending(api, answer.id)
+    const { state, due_at, server_now } = answer
     return new Reply({ name, state, due_at, server_now }, { headers: FRESH })
   },
 })
@@ -122,7 +122,7 @@ export const getWatchdog = defineAccountOperation({
     new Reply(describe(await findWatchdog(tx, caller.accountId, name)), { headers: FRESH }),
 })
 
-export const getWatchdogs = defineAccountOperation({
+export const listWatchdogs = defineAccountOperation({
   name: 'list_watchdogs',
   summary: "The account's watchdogs by name",
   method: 'GET',
@@ -134,10 +134,10 @@ export const getWatchdogs = defineAccountOperation({
   input: z.strictObject({}),
   output: z.strictObject({ watchdogs: z.array(watchdogOutput) }),
   run: async (_input, { tx, caller }) =>
-    new Reply({ watchdogs: (await listWatchdogs(tx, caller.accountId)).map(describe) }, { headers: FRESH }),
+    new Reply({ watchdogs: (await findWatchdogs(tx, caller.accountId)).map(describe) }, { headers: FRESH }),
 })
 
-export const pause = defineAccountOperation({
+export const pauseWatchdog = defineAccountOperation({
   name: 'pause_watchdog',
   summary: 'Pause a watchdog, for good or until a moment, or resume it',
   description:
@@ -159,13 +159,13 @@ export const pause = defineAccountOperation({
   async run({ name, paused, until }, { tx, caller }) {
     const { accountId } = caller
     if (!paused && until !== null) throw new AppError('invalid_request', 'until: goes with paused: true only.')
-    if (paused) await pauseWatchdog(tx, accountId, name, until)
-    else await resumeWatchdog(tx, accountId, name)
+    if (paused) await startPause(tx, accountId, name, until)
+    else await endPause(tx, accountId, name)
     return new Reply(describe(await findWatchdog(tx, accountId, name)), { headers: FRESH })
   },
 })
 
-export const removeWatchdog = defineAccountOperation({
+export const deleteWatchdog = defineAccountOperation({
   name: 'delete_watchdog',
   summary: 'Delete a watchdog, and with it the alerts that are still to be sent',
   method: 'DELETE',
@@ -179,32 +179,27 @@ export const removeWatchdog = defineAccountOperation({
   input: byName,
   output: z.null(),
   async run({ name }, { tx, caller }) {
-    await deleteWatchdog(tx, caller.accountId, name)
+    await removeWatchdog(tx, caller.accountId, name)
     return new Reply(null, { status: 204 })
   },
 })
 
-export const testWatchdog = defineAccountExchange({
-  name: 'test_watchdog',
-  summary: 'Send a test alert',
-  description: 'watchdog.test goes by the same way as every alert: with a receipt, signed, and tried until it arrives.',
-  method: 'POST',
-  path: '/v1/watchdog/{name}/test',
-  family: 'control',
-  access: 'account',
-  scope: 'watchdog:write',
-  errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
-  kind: 'exchange',
-  input: byName,
-  output: z.strictObject({ name: watchdogName, ...toldAlert }),
-  async run({ name }, { api, caller }) {
-    const told = await tellTest(api, caller.accountId, name).catch(refuseOverflow)
-    if (!told) return missing()
-    const { id, type, alert, attestation } = told
-    const { event_seq } = alert.data
-    return new Reply(
-      { name, alert: { id, type, event_seq, created_at: alert.timestamp }, attestation },
-      { headers: FRESH },
-    )
+export const {
+  list: listAlerts,
+  redeliver: redeliverAlert,
+  rotate: rotateWebhookSecret,
+  test: testWatchdog,
+} = defineAlertOperations({
+  noun: 'watchdog',
+  path: '/v1/watchdog',
+  names: {
+    list: 'list_alerts',
+    redeliver: 'redeliver_alert',
+    rotate: 'rotate_webhook_secret',
+    test: 'test_watchdog',
   },
+  name: watchdogName,
+  find: findWatchdog,
+  draftTest,
+  raise: raiseWatchdogAlert,
 })

@@ -5,8 +5,8 @@ import t from 'tap'
 import { verifyAlert } from '../../client/alert.ts'
 import { verifyAttestation } from '../../client/verification.ts'
 import { subjectOf } from '../../server/alerts/format.ts'
+import { CHANGE_BURST } from '../../server/citations/alerts.ts'
 import { checkCitation } from '../../server/citations/check.ts'
-import { FLIP_BURST } from '../../server/citations/flips.ts'
 import { testCitationWatch } from '../../server/citations/operations.ts'
 import { openReceiver } from '../alerts/receiver.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
@@ -134,9 +134,9 @@ t.test('a page that alternates: twelve changes are alerted at once, and one more
   }
   const receipts = async () => (await system.sql('select count(*)::int n from receipts'))[0]!.n as number
   const before = await receipts()
-  for (let n = 0; n < FLIP_BURST + 3; n++) await flip(n)
-  t.equal((await told(system)).length, FLIP_BURST)
-  t.equal(await receipts(), before + FLIP_BURST)
+  for (let n = 0; n < CHANGE_BURST + 3; n++) await flip(n)
+  t.equal((await told(system)).length, CHANGE_BURST)
+  t.equal(await receipts(), before + CHANGE_BURST)
   const shown = (await call('GET', '/v1/citation-watch/harbour')).body
   t.match(
     shown,
@@ -145,10 +145,10 @@ t.test('a page that alternates: twelve changes are alerted at once, and one more
   )
   t.ok(Date.parse(shown.next_check_at) > Date.now() + 3_600_000, 'and the next check comes by the rhythm')
   await system.sql(`update citation_watches set flips_full_at = flips_full_at - interval '1 hour'`)
-  await flip(FLIP_BURST + 1)
-  t.equal((await told(system)).length, FLIP_BURST, 'the page is again what was alerted: there is nothing to say')
-  await flip(FLIP_BURST + 2)
-  t.match((await told(system)).slice(FLIP_BURST), [{ type: 'citation.vanished' }])
+  await flip(CHANGE_BURST + 1)
+  t.equal((await told(system)).length, CHANGE_BURST, 'the page is again what was alerted: there is nothing to say')
+  await flip(CHANGE_BURST + 2)
+  t.match((await told(system)).slice(CHANGE_BURST), [{ type: 'citation.vanished' }])
 
   await system.sql('update alert_days set asked = 50')
   const refused = await call('POST', '/v1/citation-watch/harbour/test')

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { BatchOverflowError } from '../../server/db/batch.ts'
 import { Refused } from '../../server/receipts/chain.ts'
-import { dueAlert, tell } from '../../server/watchdogs/alerts.ts'
-import { attend } from '../../server/watchdogs/intake-clock.ts'
+import { dueAlert, raiseWatchdogAlert } from '../../server/watchdogs/alerts.ts'
+import { recordIntake } from '../../server/watchdogs/intake-clock.ts'
 import { openScanner, scanWatchdogs } from '../../server/watchdogs/scan.ts'
-import { findStandings } from '../../server/watchdogs/snapshot.ts'
+import { findSnapshots } from '../../server/watchdogs/snapshot.ts'
 import { jcs } from '../client/issuer.ts'
 import { type AlertRow, type Kennel, openKennel } from './harness.ts'
 
@@ -236,20 +236,20 @@ t.test('a heartbeat between the look and the lock has won', async (t) => {
   await using yard = await openYard()
   const { rows } = await yard.tables.query<{ id: string }>('select id from watchdogs')
   await yard.after(71_000)
-  const [seen] = await findStandings(yard.api.db, [rows[0]!.id])
+  const [seen] = await findSnapshots(yard.api.db, [rows[0]!.id])
   await yard.heart()
-  const telling = dueAlert(seen!, { overdue: true, remind: false })
-  t.ok((await tell(yard.api.chain, telling!)) instanceof Refused)
+  const draft = dueAlert(seen!, { overdue: true, remind: false })
+  t.ok((await raiseWatchdogAlert(yard.api.chain, draft!)) instanceof Refused)
   t.same(await yard.told(), [])
   t.equal(await yard.state(), 'up')
 
   await yard.after(71_000)
-  const [again] = await findStandings(yard.api.db, [rows[0]!.id])
-  const twice = [again!, again!].map((standing) => dueAlert(standing, { overdue: true, remind: false })!)
-  const outcomes = await Promise.all(twice.map((one) => tell(yard.api.chain, one)))
+  const [again] = await findSnapshots(yard.api.db, [rows[0]!.id])
+  const twice = [again!, again!].map((snapshot) => dueAlert(snapshot, { overdue: true, remind: false })!)
+  const outcomes = await Promise.all(twice.map((one) => raiseWatchdogAlert(yard.api.chain, one)))
   t.equal(outcomes.filter((outcome) => outcome instanceof Refused).length, 1, 'one of two')
   await yard.owner.call('POST', '/v1/watchdog/w/pause', { body: { paused: true } })
-  const [down] = await findStandings(yard.api.db, [rows[0]!.id])
+  const [down] = await findSnapshots(yard.api.db, [rows[0]!.id])
   t.equal(dueAlert(down!, { overdue: true, remind: true }), null)
   t.same(await yard.told(), ['missed'])
 })
@@ -374,7 +374,7 @@ t.test('while no heartbeat could be taken nobody is judged', async (t) => {
   await tables.query(
     `update watchdog_scans set seen_at = seen_at - interval '1000 hours', open_at = open_at - interval '1000 hours'`,
   )
-  await attend(api.db)
+  await recordIntake(api.db)
   while ((await scanWatchdogs(api)) === null);
   t.same(await yard.told(), [], 'and the time without counts for nothing')
 })
@@ -435,10 +435,12 @@ t.test('deleted in the middle of an outage: its alerts go with it', async (t) =>
   await using yard = await openYard()
   await yard.after(71_000)
   const { rows } = await yard.tables.query<{ id: string }>('select id from watchdogs')
-  const [seen] = await findStandings(yard.api.db, [rows[0]!.id])
+  const [seen] = await findSnapshots(yard.api.db, [rows[0]!.id])
   await yard.scan()
   t.equal((await yard.owner.call('DELETE', '/v1/watchdog/w')).status, 204)
-  t.ok((await tell(yard.api.chain, dueAlert(seen!, { overdue: true, remind: false })!)) instanceof Refused)
+  t.ok(
+    (await raiseWatchdogAlert(yard.api.chain, dueAlert(seen!, { overdue: true, remind: false })!)) instanceof Refused,
+  )
   t.equal((await yard.tables.query('select from alerts')).rowCount, 0)
 })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { placeOf, similarityOf } from '../../server/citations/look.ts'
+import { placeOf, similarityOf } from '../../server/citations/page-check.ts'
 
 t.test('a quote is found where it stood, or at the nearest place that has it, in code points', async (t) => {
   const text = '😀 one two 😀 one two end'
