@@ -13,7 +13,7 @@ import type { Work } from './context.ts'
 import { buildTasks, crontab } from './tasks.ts'
 
 export interface Runner extends AsyncDisposable {
-  /** Rejects when the queue, or the scan, stopped without having been asked to. */
+  /** Rejects when the queue stopped without having been asked to. */
   died: Promise<never>
 }
 
@@ -56,7 +56,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   await beat(work, id)
   opened.defer(() => endBeat(work, id))
   opened.use(openPulse(work, id))
-  opened.use(openRounds(deliveries))
+  opened.use(openRounds(deliveries, work.log))
   let stopping = false
   const queueDied = runner.promise.then(
     () => (stopping ? new Promise<never>(() => {}) : Promise.reject(new Error('the queue stopped by itself'))),
@@ -68,11 +68,9 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
     // Side by side: each may take as long as the process has left.
     await Promise.all([drain(runner, work.log), work.slowFetches.drain(), deliveries[Symbol.asyncDispose]()])
   })
-  const scanner = opened.use(openScanner(work))
-  const died = Promise.race([queueDied, scanner.died])
-  died.catch(() => {})
+  opened.use(openScanner(work))
   const closing = opened.move()
-  return { died, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return { died: queueDied, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
 async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {

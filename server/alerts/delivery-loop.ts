@@ -3,7 +3,7 @@
 //
 // Jobs of the queue and a timer only wake the loop; what is due is read from the outbox. So a job may be lost, doubled or late
 // without harm.
-import { setInterval as every } from 'node:timers/promises'
+import { every } from '../db/interval.ts'
 import type { Logger } from '../telemetry.ts'
 import { type ClaimedAlert, claimAlert } from './claims.ts'
 import { type DeliveryTools, deliver } from './delivery.ts'
@@ -193,19 +193,6 @@ function forgetPast(times: Map<string, number>) {
 const ROUND_MS = 1000
 
 /** Wakes the loop every ROUND_MS until disposed. */
-export function openRounds(loop: DeliveryLoop): AsyncDisposable {
-  const stopping = new AbortController()
-  const rounds = (async () => {
-    try {
-      for await (const _ of every(ROUND_MS, undefined, { signal: stopping.signal })) loop.wake()
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error
-    }
-  })()
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort()
-      await rounds
-    },
-  }
+export function openRounds(loop: DeliveryLoop, log: Logger): AsyncDisposable {
+  return every(ROUND_MS, loop.wake, (error) => log.warn({ event: 'courier_failed', err: error }))
 }

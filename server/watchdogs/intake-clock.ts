@@ -3,39 +3,28 @@
 //
 // The row of `watchdog_scans` holds two times: `open_at`, until which heartbeats were accepted, and `seen_at`, until which
 // scan.ts has judged deadlines.
-import { setInterval as every } from 'node:timers/promises'
+import { every } from '../db/interval.ts'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 
 const PERIOD_MS = 500
 
-/** Records the clock until disposed. While the database does not answer, no heartbeat can be taken either. */
+/**
+ * Records the clock until disposed; resolves after the first time. While the database does not answer, no heartbeat can be
+ * taken either; that is logged once.
+ */
 export async function openIntakeClock(db: Database, log: Logger): Promise<AsyncDisposable> {
-  const stopping = new AbortController()
   let failing = false
+  const onError = (error: unknown) => {
+    if (!failing) log.warn({ event: 'attendance_failed', err: error })
+    failing = true
+  }
   const record = async () => {
-    try {
-      await recordIntake(db)
-      failing = false
-    } catch (error) {
-      if (!failing) log.warn({ event: 'attendance_failed', err: error })
-      failing = true
-    }
+    await recordIntake(db)
+    failing = false
   }
-  await record()
-  const recording = (async () => {
-    try {
-      for await (const _ of every(PERIOD_MS, undefined, { signal: stopping.signal })) await record()
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error
-    }
-  })()
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort()
-      await recording
-    },
-  }
+  await record().catch(onError)
+  return every(PERIOD_MS, record, onError)
 }
 
 /** Written once a period by all processes together. The time may go back, after the database's clock was put back. */

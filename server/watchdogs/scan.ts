@@ -1,22 +1,17 @@
 // Finds watchdogs whose deadline has passed or whose alert is due. Every worker process tries once a second; the one that locks
 // the row of `watchdog_scans` decides up to when deadlines count, and claims what is due by moving its next check a few
 // seconds on. After a crash at any point the claimed watchdogs are checked again CLAIM_SECONDS later.
-import { setInterval as every } from 'node:timers/promises'
 import { z } from 'zod'
 import { hasRoom } from '../alerts/outbox.ts'
 import type { Core } from '../context.ts'
 import { BatchOverflowError } from '../db/batch.ts'
+import { every } from '../db/interval.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import { dueAlert, raiseOrWait, type WatchdogDraft } from './alerts.ts'
 import { snapshotColumns, snapshotRow } from './snapshot.ts'
 import { alertAt, alertableAt, nextOutageAt, resumed } from './watchdog.ts'
 
 type Tools = Pick<Core, 'db' | 'chain' | 'log' | 'metrics'>
-
-export interface Scanner extends AsyncDisposable {
-  /** Rejects when the scanner stops without being disposed. */
-  died: Promise<never>
-}
 
 const PERIOD_MS = 1000
 /**
@@ -40,40 +35,24 @@ const MAX_FAILURES_RUNNING = 3
  * Scans until disposed; a failing database is logged and waited out. Steps go on while alerts are raised, however many there
  * are: a long list of alerts must not look like downtime.
  */
-export function openScanner(tools: Tools): Scanner {
-  const stopping = new AbortController()
-  let raising: Promise<void> | undefined
+export function openScanner(tools: Tools): AsyncDisposable {
+  const onError = (error: unknown) => tools.log.warn({ event: 'scan_failed', err: error })
+  let raising: Promise<unknown> | undefined
   const scan = async () => {
     const until = await transact(tools.db, (tx) => advance(tx, tools))
     if (until === null) return
-    raising ??= orLog(tools, () => raiseDue(tools, until)).finally(() => {
-      raising = undefined
-    })
+    raising ??= raiseDue(tools, until)
+      .catch(onError)
+      .finally(() => {
+        raising = undefined
+      })
   }
-  const scanning = (async () => {
-    try {
-      for await (const _ of every(PERIOD_MS, undefined, { signal: stopping.signal })) await orLog(tools, scan)
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error
-    }
-  })()
-  const died = scanning.then(() => new Promise<never>(() => {}))
-  died.catch(() => {})
+  const scanning = every(PERIOD_MS, scan, onError)
   return {
-    died,
     async [Symbol.asyncDispose]() {
-      stopping.abort()
-      await scanning.catch(() => {})
+      await scanning[Symbol.asyncDispose]()
       await raising
     },
-  }
-}
-
-async function orLog({ log }: Tools, act: () => Promise<unknown>) {
-  try {
-    await act()
-  } catch (error) {
-    log.warn({ event: 'scan_failed', err: error })
   }
 }
 
