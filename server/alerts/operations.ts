@@ -33,8 +33,11 @@ interface Owner<
   raise: Raise<Draft>
 }
 
-/** Answers must not come from a cache, least of all a secret. */
-const FRESH = { 'cache-control': 'no-store' }
+/** An answer that no cache may keep: it shows a state that changes, or a secret. */
+export function fresh<T>(body: T, status = 200): Reply<T> {
+  return new Reply(body, { status, headers: { 'cache-control': 'no-store' } })
+}
+
 const MAX_PAGE = 100
 /** A test alert that is overtaken is composed anew, so many times in all. */
 const MAX_ATTEMPTS = 5
@@ -73,7 +76,7 @@ export function defineAlertOperations<
       const found = await findAlerts(tx, webhook_id, { before, limit: limit + 1 })
       const alerts = found.slice(0, limit)
       const next = found.length > limit ? (alerts.at(-1)?.event_seq ?? null) : null
-      return new Reply({ webhook_state: await findWebhookState(tx, webhook_id), alerts, next }, { headers: FRESH })
+      return fresh({ webhook_state: await findWebhookState(tx, webhook_id), alerts, next })
     },
   })
 
@@ -95,7 +98,7 @@ export function defineAlertOperations<
     output: alertRecord,
     async run({ name, id }, { tx, caller }) {
       const { webhook_id } = await find(tx, caller.accountId, name)
-      return new Reply(await sendAgain(tx, webhook_id, id), { status: 202, headers: FRESH })
+      return fresh(await sendAgain(tx, webhook_id, id), 202)
     },
   })
 
@@ -116,7 +119,7 @@ export function defineAlertOperations<
       const { webhook_id } = await find(tx, caller.accountId, name)
       const { secret_version, old_secrets_until } = await rotateSecret(tx, webhook_id)
       const webhook_secret = webhookSecret(api.secrets.webhook, webhook_id, secret_version)
-      return new Reply({ name, webhook_secret, old_secrets_until }, { headers: FRESH })
+      return fresh({ name, webhook_secret, old_secrets_until })
     },
   })
 
@@ -156,7 +159,7 @@ export function defineAlertOperations<
         const { id, alert } = draft
         const { type, timestamp: created_at, data } = alert
         const shown = { id, type, event_seq: data.event_seq, created_at }
-        return new Reply({ name, alert: shown, attestation: raised.attestation }, { headers: FRESH })
+        return fresh({ name, alert: shown, attestation: raised.attestation })
       }
       throw new AppError('capacity_exceeded', `The ${noun} keeps changing. Try again.`, {
         headers: { 'retry-after': '1' },

@@ -3,7 +3,7 @@
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
-import { defineAlertOperations } from '../alerts/operations.ts'
+import { defineAlertOperations, fresh } from '../alerts/operations.ts'
 import {
   deleteWebhook,
   insertWebhook,
@@ -15,7 +15,7 @@ import {
 import type { Api } from '../context.ts'
 import type { Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type CompletedResult, sha256Hex } from '../interface/result.ts'
+import { evidence, sha256Hex, source, timestamp } from '../interface/result.ts'
 import { type AccountCall, defineAccountOperation, Reply } from '../operation.ts'
 import { sha256 } from '../receipts/format.ts'
 import { findResult } from '../verification/lookup.ts'
@@ -114,6 +114,13 @@ async function makeWatch(
   return fresh({ ...describe(made), webhook_secret }, 201)
 }
 
+/** The parts of a completed result that a citation is made of. */
+const citedResult = z.object({
+  checked_at: timestamp,
+  source: z.object(source.pick({ requested_url: true, content_sha256: true, text_sha256: true }).shape),
+  evidence: z.array(z.object(evidence.pick({ evidence_id: true, quote: true, start: true, end: true }).shape)),
+})
+
 interface Named {
   request_id?: string
   recovery_token?: string
@@ -135,16 +142,16 @@ async function findCitation(
   const stored = await findResult(tx, id)
   if (!stored)
     throw new AppError('result_expired', 'The request has no result: it is not completed, or past its retention.')
-  const result = JSON.parse(stored.result.toString()) as CompletedResult
-  const evidence = result.evidence.find((item) => item.evidence_id === evidence_id)
-  if (!evidence) throw new AppError('invalid_request', `evidence_id: the result has no evidence "${evidence_id}".`)
-  const { start, end } = evidence
+  const result = citedResult.parse(JSON.parse(stored.result.toString()))
+  const cited = result.evidence.find((item) => item.evidence_id === evidence_id)
+  if (!cited) throw new AppError('invalid_request', `evidence_id: the result has no evidence "${evidence_id}".`)
+  const { start, end } = cited
   const { requested_url, content_sha256, text_sha256 } = result.source
   return {
     requestId: id,
-    evidenceId: evidence.evidence_id,
+    evidenceId: cited.evidence_id,
     sourceUrl: requested_url,
-    quote: evidence.quote,
+    quote: cited.quote,
     seen: { checked_at: result.checked_at, content_sha256, text_sha256, start, end },
   }
 }
@@ -178,11 +185,6 @@ export const listCitationWatches = defineAccountOperation({
   run: async (_input, { tx, caller }) =>
     fresh({ citation_watches: (await listWatches(tx, caller.accountId)).map(describe) }),
 })
-
-/** How things stand is never to be learnt from a cache, and a secret least of all. */
-function fresh<T>(body: T, status = 200): Reply<T> {
-  return new Reply(body, { status, headers: { 'cache-control': 'no-store' } })
-}
 
 export const deleteCitationWatch = defineAccountOperation({
   name: 'delete_citation_watch',

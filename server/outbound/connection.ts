@@ -186,8 +186,9 @@ function tlsOptions({ hostname, port, ca }: Destination, targets: readonly strin
 /** Hands out what was vetted, whatever name is asked for and whatever DNS would say by now. */
 function pinnedLookup(targets: readonly string[]): LookupFunction {
   const answers = targets.map((address) => ({ address, family: isIP(address) }))
+  const [first] = answers
   return (_hostname, { all }, callback) =>
-    all ? callback(null, answers) : callback(null, answers[0]!.address, answers[0]!.family)
+    all || !first ? callback(null, answers) : callback(null, first.address, first.family)
 }
 
 /** Node falls back to the common name when there is no SAN; no browser does, and CAs do not vouch for it. */
@@ -206,15 +207,19 @@ function checkPeer(socket: TLSSocket, { hostname }: Destination, targets: readon
   if (!socket.authorized) throw new AppError('source_tls_invalid', `The certificate of "${hostname}" is not valid.`)
 }
 
-function buildConnection({ url }: Destination, socket: TLSSocket): Connection {
-  // Read now: after the close they are gone.
-  const certificate = socket.getPeerX509Certificate()!
+function buildConnection({ url, hostname }: Destination, socket: TLSSocket): Connection {
+  // Read here, because a closed socket does not have them any more.
+  const certificate = socket.getPeerX509Certificate()
+  const protocol = socket.getProtocol()
+  const { remoteAddress } = socket
+  if (!certificate || !protocol || !remoteAddress)
+    throw new AppError('source_unreachable', `The connection to "${hostname}" failed or broke off.`)
   const clients: Client[] = []
   return {
     socket,
-    address: canonicalAddress(socket.remoteAddress!),
+    address: canonicalAddress(remoteAddress),
     tls: {
-      protocol: socket.getProtocol()!,
+      protocol,
       cipher: socket.getCipher().name,
       fingerprint256: certificate.fingerprint256,
       validTo: certificate.validToDate,

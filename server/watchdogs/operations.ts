@@ -1,7 +1,7 @@
 // The operations on watchdogs.
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
-import { defineAlertOperations } from '../alerts/operations.ts'
+import { defineAlertOperations, fresh } from '../alerts/operations.ts'
 import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
@@ -26,9 +26,6 @@ const MIN_GRACE_SECONDS = 5
 const watchdogOutput = watchdogRow.omit({ webhook_id: true, secret_version: true }).strict()
 const byName = z.strictObject({ name: watchdogName })
 const state = z.enum(WATCHDOG_STATES)
-
-/** The state of a watchdog must not come from a cache. */
-const FRESH = { 'cache-control': 'no-store' }
 
 export const putWatchdog = defineAccountOperation({
   name: 'put_watchdog',
@@ -64,9 +61,9 @@ export const putWatchdog = defineAccountOperation({
       { accountId, name, url: readWebhookUrl(webhook_url, api.config.fixtures), terms, limit: LIMITS[tier].watchdogs },
       () => tierLimit('watchdogs', tier),
     )
-    if (!made) return new Reply(describe(watchdog), { headers: FRESH })
+    if (!made) return fresh(describe(watchdog))
     const webhook_secret = webhookSecret(api.secrets.webhook, watchdog.webhook_id, watchdog.secret_version)
-    return new Reply({ ...describe(watchdog), webhook_secret }, { status: 201, headers: FRESH })
+    return fresh({ ...describe(watchdog), webhook_secret }, 201)
   },
 })
 
@@ -102,7 +99,7 @@ export const sendHeartbeat = defineAccountExchange({
     // The heartbeat is recorded, whether or not the alert can be made now.
     if (answer.alert_due) await raisePending(api, answer.id)
     const { state, due_at, server_now } = answer
-    return new Reply({ name, state, due_at, server_now }, { headers: FRESH })
+    return fresh({ name, state, due_at, server_now })
   },
 })
 
@@ -118,8 +115,7 @@ export const getWatchdog = defineAccountOperation({
   kind: 'transaction',
   input: byName,
   output: watchdogOutput,
-  run: async ({ name }, { tx, caller }) =>
-    new Reply(describe(await findWatchdog(tx, caller.accountId, name)), { headers: FRESH }),
+  run: async ({ name }, { tx, caller }) => fresh(describe(await findWatchdog(tx, caller.accountId, name))),
 })
 
 export const listWatchdogs = defineAccountOperation({
@@ -134,7 +130,7 @@ export const listWatchdogs = defineAccountOperation({
   input: z.strictObject({}),
   output: z.strictObject({ watchdogs: z.array(watchdogOutput) }),
   run: async (_input, { tx, caller }) =>
-    new Reply({ watchdogs: (await findWatchdogs(tx, caller.accountId)).map(describe) }, { headers: FRESH }),
+    fresh({ watchdogs: (await findWatchdogs(tx, caller.accountId)).map(describe) }),
 })
 
 export const pauseWatchdog = defineAccountOperation({
@@ -161,7 +157,7 @@ export const pauseWatchdog = defineAccountOperation({
     if (!paused && until !== null) throw new AppError('invalid_request', 'until: goes with paused: true only.')
     if (paused) await startPause(tx, accountId, name, until)
     else await endPause(tx, accountId, name)
-    return new Reply(describe(await findWatchdog(tx, accountId, name)), { headers: FRESH })
+    return fresh(describe(await findWatchdog(tx, accountId, name)))
   },
 })
 
