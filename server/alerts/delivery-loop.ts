@@ -30,7 +30,7 @@ export const BOUNDS = {
   /** Of one registrable domain: many watchdogs may alert one receiver, and often all at once. */
   domain: { all: 4, unproved: 2 },
   /**
-   * Milliseconds after which a send counts as slow, whatever lane its receiver is in. Otherwise receivers that answer once
+   * Milliseconds after which a send counts as slow, in any lane. Otherwise receivers that answer once
    * and then hang could hold the places of the proved ones.
    */
   slowMs: 2000,

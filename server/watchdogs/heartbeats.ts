@@ -1,4 +1,4 @@
-// Writes heartbeats to the watchdogs' rows: many in one statement, and without writing an index.
+// Writes heartbeats to the rows of watchdogs: many in one statement, and without writing an index.
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
@@ -7,7 +7,7 @@ import { alertAt, alertableAt, dueAt, nextOutageAt, shownState, utcMicros, WATCH
 export interface Heartbeat {
   accountId: string
   name: string
-  /** `fail`: the job ran and went wrong. */
+  /** `fail`: the watched job ran and failed. */
   status: 'ok' | 'fail'
   note: string | null
 }
@@ -30,7 +30,7 @@ export type Heartbeats = Batcher<Heartbeat, HeartbeatAnswer | null>
 
 const MAX_BATCH = 256
 const MAX_QUEUE = 8192
-/** The API raises the alert of a heartbeat itself; after this delay the scanner does, in case the API failed. */
+/** The API process raises the alert of a heartbeat; after this delay the scanner does, in case that failed. */
 const RAISE_SECONDS = 10
 
 export function openHeartbeats(db: Database): Heartbeats {
@@ -52,7 +52,7 @@ export async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise
 
 interface Run {
   beat: Heartbeat
-  /** Places in the batch. */
+  /** Indexes in the batch. */
   indexes: number[]
 }
 
@@ -69,19 +69,19 @@ function runsOf(beats: Heartbeat[]): Map<string, Run[]> {
   return runs
 }
 
-/** Unambiguous, because neither part holds a blank. */
+/** Unambiguous, because neither part contains a blank. */
 function keyOf(accountId: string, name: string) {
   return `${accountId} ${name}`
 }
 
 /**
- * One statement for one run of each watchdog. Rows are locked in the order of their ids, as everywhere, so that no two
- * batches wait for each other in a ring. `check_at` keeps its value unless the scanner must look earlier: no other indexed
- * column changes, so the new version of the row goes into its page and into no index (HOT). A watchdog whose allowance of
- * outages is used up changes only its row, however often it alternates.
+ * One statement for one run of each watchdog. Rows are locked in the order of their ids, as by every writer, so that no two
+ * batches deadlock. `check_at` keeps its value unless the scanner must look earlier. No other indexed column changes, so the
+ * new version of the row goes into the same page and into no index (HOT). A watchdog whose allowance of outages is used up
+ * changes only its row, however often it alternates.
  *
- * Only ids are taken from the locked rows. Postgres checks constraints on the row of its snapshot before it goes on to a
- * newer version; with values of the newer one put in, that could be a row that never was.
+ * Only ids are taken from the locked rows. Postgres checks constraints on the row of its snapshot before it goes on to a newer
+ * version. With values of the newer version in it, that row could violate them although neither version does.
  */
 async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, HeartbeatAnswer>> {
   const rows = await db.any(sql.prepared('write_heartbeats', answerRow)`
@@ -114,9 +114,9 @@ async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Heartbe
   return new Map(rows.map((row) => [keyOf(row.account_id, row.name), row]))
 }
 
-/** The heartbeat begins an outage: the first that says `fail`. During an outage or a pause another one changes nothing. */
+/** The heartbeat begins an outage: it is the first `fail`. During an outage or a pause a `fail` changes nothing. */
 const begins = sql.fragment`(t.failed and w.state = 'watching' and w.failed_at is null)`
-/** It begins another outage while the one before, which is over, is still to be alerted: both become one. */
+/** It begins another outage while the one before is over and not alerted yet: both are alerted as one. */
 const recurs = sql.fragment`
   (t.failed and w.state = 'watching' and w.failed_at is not null and w.revived_at is not null)`
 /** It ends an outage. */
@@ -124,5 +124,5 @@ const ends = sql.fragment`(not t.failed and (w.down_since is not null or w.faile
 const soon = sql.fragment`(now() + ${RAISE_SECONDS} * interval '1 second')`
 /** The deadline after this heartbeat. */
 const nextAlertAt = sql.fragment`(now() + (${alertAt} - w.started_at))`
-/** When a failure may be alerted as far as the day's number goes, or its deadline passes; null: at once. */
+/** When a `fail` may be alerted by the limit of the day, or its deadline passes, if that is earlier; null for at once. */
 const failsFrom = sql.fragment`case when w.fails_wait_until > now() then least(w.fails_wait_until, ${nextAlertAt}) end`

@@ -1,4 +1,4 @@
-// The operations on watchdogs.
+// The operations on watchdogs and on their heartbeats.
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
 import { defineAlertOperations, fresh } from '../alerts/operations.ts'
@@ -31,11 +31,11 @@ export const putWatchdog = defineAccountOperation({
   name: 'put_watchdog',
   summary: 'Expect a heartbeat every interval_s seconds, and alert a webhook when none comes',
   description:
-    'The clock starts at once. Without a heartbeat for interval_s it is late; after grace_s more (by default the larger of ' +
-    '5 and a tenth of the interval) it is down and watchdog.missed is sent, once per outage; watchdog.recovered follows the ' +
-    'next heartbeat. alert_after asks for so many missed intervals first, remind_every_s for watchdog.reminder while it is ' +
-    'down. Repeated with other terms it changes them and neither the clock nor a pause. webhook_secret is shown once, when ' +
-    'the watchdog is made.',
+    'The clock starts at once. Without a heartbeat for interval_s the watchdog is late; after grace_s more (by default the ' +
+    'larger of 5 and a tenth of the interval) it is down and watchdog.missed is sent, once per outage; watchdog.recovered ' +
+    'follows the next heartbeat. With alert_after, so many intervals must be missed first; with remind_every_s, ' +
+    'watchdog.reminder is sent while it is down. Another PUT changes the terms and neither the clock nor a pause. ' +
+    'webhook_secret is shown once, when the watchdog is made.',
   method: 'PUT',
   path: '/v1/watchdog/{name}',
   family: 'control',
@@ -78,11 +78,11 @@ const note = z
 
 export const sendHeartbeat = defineAccountExchange({
   name: 'send_heartbeat',
-  summary: 'Say that all is well, or that it is not',
+  summary: 'Report that a job ran, or that it failed',
   description:
-    'No body is needed. `fail` says that the job ran and went wrong: the alert is sent at once, and the outage lasts until ' +
-    'a heartbeat that is `ok`. A paused watchdog counts heartbeats and stays paused. Of one watchdog 12 outages are alerted ' +
-    'at once and one more every 5 minutes; those in between are alerted as one.',
+    'No body is needed. `fail` means that the job ran and failed: the alert is sent at once, and the outage lasts until a ' +
+    'heartbeat with `ok`. A paused watchdog counts heartbeats and stays paused. 12 outages of one watchdog are alerted at ' +
+    'once and one more every 5 minutes; those in between are alerted as one.',
   method: 'POST',
   path: '/v1/heartbeat/{name}',
   family: 'control',
@@ -96,7 +96,7 @@ export const sendHeartbeat = defineAccountExchange({
   async run({ name, status, note = null }, { api, caller }) {
     const answer = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
     if (!answer) return missing()
-    // The heartbeat is recorded, whether or not the alert can be made now.
+    // The heartbeat is recorded, even if the alert cannot be raised now.
     if (answer.alert_due) await raisePending(api, answer.id)
     const { state, due_at, server_now } = answer
     return fresh({ name, state, due_at, server_now })
@@ -135,10 +135,10 @@ export const listWatchdogs = defineAccountOperation({
 
 export const pauseWatchdog = defineAccountOperation({
   name: 'pause_watchdog',
-  summary: 'Pause a watchdog, for good or until a moment, or resume it',
+  summary: 'Pause a watchdog, with or without an end, or resume it',
   description:
-    'A paused watchdog sends nothing. Resumed, by hand or at `until`, it starts with a fresh deadline. An outage that was ' +
-    'told before the pause is told to be over by the first heartbeat, and no sooner than the pause ends.',
+    'A paused watchdog sends no alert. Resumed, by a call or at `until`, it starts with a fresh deadline. The end of an ' +
+    'outage that was alerted before the pause is alerted with the first heartbeat, but not before the pause ends.',
   method: 'POST',
   path: '/v1/watchdog/{name}/pause',
   family: 'control',
@@ -154,7 +154,7 @@ export const pauseWatchdog = defineAccountOperation({
   output: watchdogOutput,
   async run({ name, paused, until }, { tx, caller }) {
     const { accountId } = caller
-    if (!paused && until !== null) throw new AppError('invalid_request', 'until: goes with paused: true only.')
+    if (!paused && until !== null) throw new AppError('invalid_request', 'until: needs paused: true.')
     if (paused) await startPause(tx, accountId, name, until)
     else await endPause(tx, accountId, name)
     return fresh(describe(await findWatchdog(tx, accountId, name)))
@@ -163,7 +163,7 @@ export const pauseWatchdog = defineAccountOperation({
 
 export const deleteWatchdog = defineAccountOperation({
   name: 'delete_watchdog',
-  summary: 'Delete a watchdog, and with it the alerts that are still to be sent',
+  summary: 'Delete a watchdog and its alerts, sent or not',
   method: 'DELETE',
   path: '/v1/watchdog/{name}',
   family: 'control',

@@ -12,7 +12,7 @@
 //   watching ► watching: `ok` after a pause, for an outage that was alerted before it (watchdog.recovered)
 //
 // The moves with an alert happen in the transaction that writes the alert. Until then an outage, or its end, is noted in
-// `failed_at` and `revived_at`, and the owner sees the state that they give (`shownState`). A pause does not end an outage
+// `failed_at` and `revived_at`, and the owner sees the state that follows from them (`shownState`). A pause does not end an outage
 // that was alerted: `down_since` stays, and the next `ok` after it raises watchdog.recovered.
 //
 // A deadline is a few columns of a row and the database's clock. No process counts time, so nothing is lost with a process.
@@ -108,7 +108,7 @@ export const nextOutageAt = sql.fragment`
  */
 export const alertableAt = sql.fragment`greatest(${nextOutageAt}, case when not w.silent then w.fails_wait_until end)`
 
-/** Of a row `w`: the state as its owner sees it, whether or not the outage was alerted. */
+/** Of a row `w`: the state as its owner sees it, which does not depend on whether the outage was alerted. */
 export const shownState = sql.fragment`
   case when w.state = 'paused' then 'paused'
        when w.revived_at is null and (w.state = 'down' or w.failed_at is not null) then 'down'
@@ -191,7 +191,7 @@ export async function startPause(tx: Tx, accountId: string, name: string, until:
   const paused = await tx.query(sql.type(nothing)`
     update watchdogs set state = ${MOVES.pause.to}, paused_until = ${until}::timestamptz, check_at = ${until}::timestamptz
     where id = ${id} and (${until}::timestamptz is null or ${until}::timestamptz > now())`)
-  if (paused.rowCount === 0) throw new AppError('invalid_request', 'until: must lie in the future.')
+  if (paused.rowCount === 0) throw new AppError('invalid_request', 'until: must be in the future.')
 }
 
 /**
