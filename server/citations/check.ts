@@ -28,8 +28,7 @@ const JITTER = 0.05
 const POSTPONE_SECONDS = 900
 
 /** What a check needs. */
-type Tools = Pick<Core, 'db' | 'log' | 'now' | 'chain'> &
-  PageTools & { origins: Pick<Origins, 'join' | 'wake' | 'openHops'> }
+type Tools = Pick<Core, 'db' | 'log' | 'now' | 'chain'> & PageTools & { origins: Origins }
 
 export async function checkCitation(
   { watch_id }: Payload<'check_citation'>,

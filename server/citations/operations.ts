@@ -1,5 +1,5 @@
-// What may be asked of citation watches: a quote that was paid for is looked at again, and whoever cites it is told when it
-// no longer stands where it stood.
+// The operations on citation watches: a quote of a completed verification is checked regularly, and its account gets an alert
+// when the quote is not on the page any more.
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
@@ -29,9 +29,9 @@ import {
   countWatches,
   deleteWatch,
   findWatch,
+  findWatches,
   hastenCheck,
   insertWatch,
-  listWatches,
   MAX_EVERY_HOURS,
   MIN_EVERY_HOURS,
   seekWatch,
@@ -52,7 +52,7 @@ const watchOutput = z.strictObject({
   webhook_state: z.enum(WEBHOOK_STATES),
   state: z.enum(CITATION_STATES),
   failures: z.int().describe('Checks in a row in which the page could not be read.'),
-  last_seen: sighting.describe('The observation in which the quote stood last.'),
+  last_seen: sighting.describe('The last observation in which the quote was found.'),
   last_check: check.nullable(),
   next_check_at: z.string(),
   event_seq: z.int().describe('Alerts so far.'),
@@ -64,10 +64,10 @@ export const putCitationWatch = defineAccountOperation({
   name: 'put_citation_watch',
   summary: 'Watch a quote of a completed verification',
   description:
-    'Every every_hours the page is read again. When the quote is not in its text any more, the webhook is told: ' +
+    'Every every_hours the page is read again. When the quote is not in its text any more, an alert is sent: ' +
     'citation.changed with the passage most like it, citation.vanished when there is none or the page cannot be read ' +
-    'three times running; citation.restored when it is back. request_id, recovery_token and evidence_id name the quote; ' +
-    'leave all three out to change the rhythm or the webhook of a watch that is there.',
+    'three times in a row; citation.restored when the quote is back. request_id, recovery_token and evidence_id name the ' +
+    'quote; leave all three out to change every_hours or the webhook of an existing watch.',
   method: 'PUT',
   path: '/v1/citation-watch/{name}',
   family: 'control',
@@ -121,15 +121,15 @@ const citedResult = z.object({
   evidence: z.array(z.object(evidence.pick({ evidence_id: true, quote: true, start: true, end: true }).shape)),
 })
 
-interface Named {
+interface QuoteReference {
   request_id?: string
   recovery_token?: string
   evidence_id?: string
 }
 
-/** The quote that is named, or null where none is. The recovery token is what shows that the result is the caller's. */
+/** The quote that the input names; null when it names none. The recovery token proves that the result is the caller's. */
 async function findCitation(
-  { request_id, recovery_token, evidence_id }: Named,
+  { request_id, recovery_token, evidence_id }: QuoteReference,
   api: Api,
   tx: Tx,
 ): Promise<Citation | null> {
@@ -138,7 +138,7 @@ async function findCitation(
     throw new AppError('invalid_request', 'request_id, recovery_token and evidence_id go together.')
   const id = request_id.toLowerCase()
   if (!z.uuid().safeParse(id).success || !isRecoveryToken(api.secrets.recovery, id, recovery_token))
-    throw new AppError('not_found', 'There is no such request, or the recovery token is not its own.')
+    throw new AppError('not_found', 'There is no such request, or the recovery token is not of this request.')
   const stored = await findResult(tx, id)
   if (!stored)
     throw new AppError('result_expired', 'The request has no result: it is not completed, or past its retention.')
@@ -158,7 +158,7 @@ async function findCitation(
 
 export const getCitationWatch = defineAccountOperation({
   name: 'get_citation_watch',
-  summary: 'One citation watch, and what its last check came to',
+  summary: 'One citation watch with the outcome of its last check',
   method: 'GET',
   path: '/v1/citation-watch/{name}',
   family: 'control',
@@ -183,12 +183,12 @@ export const listCitationWatches = defineAccountOperation({
   input: z.strictObject({}),
   output: z.strictObject({ citation_watches: z.array(watchOutput) }),
   run: async (_input, { tx, caller }) =>
-    fresh({ citation_watches: (await listWatches(tx, caller.accountId)).map(describe) }),
+    fresh({ citation_watches: (await findWatches(tx, caller.accountId)).map(describe) }),
 })
 
 export const deleteCitationWatch = defineAccountOperation({
   name: 'delete_citation_watch',
-  summary: 'Delete a citation watch, with the alerts that are still to be sent',
+  summary: 'Delete a citation watch and its alerts, sent or not',
   method: 'DELETE',
   path: '/v1/citation-watch/{name}',
   family: 'control',
@@ -211,8 +211,8 @@ const SPACING_SECONDS = 60
 
 export const checkCitationWatch = defineAccountOperation({
   name: 'check_citation_watch',
-  summary: 'Look at a watched quote soon',
-  description: `The check is made by a worker, at the earliest ${SPACING_SECONDS} seconds after the last; next_check_at says when.`,
+  summary: 'Check a watched quote soon',
+  description: `A worker makes the check, at the earliest ${SPACING_SECONDS} seconds after the last one; next_check_at says when.`,
   method: 'POST',
   path: '/v1/citation-watch/{name}/check',
   family: 'control',

@@ -1,4 +1,4 @@
-// The record of citation watches: a quote that a verification found on a page, to be looked at again every few hours.
+// The record of citation watches: a quote that a verification found on a page, and when the page is checked for it again.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { ownName } from '../accounts/names.ts'
@@ -16,26 +16,26 @@ export const watchName = ownName.describe('Name of the citation watch.')
 export const CITATION_STATES = ['present', 'changed', 'vanished'] as const
 export type CitationState = (typeof CITATION_STATES)[number]
 
-/** One look at a page that could be read. */
+/** A page that could be read, as one check saw it. */
 const observed = z.strictObject({ checked_at: timestamp, content_sha256: sha256Hex, text_sha256: sha256Hex })
 
-/** Where a passage stands in the text, in code points. */
+/** Where a passage is in the text, in code points. */
 const place = { start: z.int().min(0), end: z.int().min(1) }
 
-/** A look that found the quote. */
+/** A check that found the quote. */
 export const sighting = observed.extend(place)
 export type Sighting = z.output<typeof sighting>
 
-/** The passage that is most like a quote that is no more. */
+/** The passage most like a quote that is not on the page any more. */
 const nearest = z.strictObject({
   quote: z.string(),
   quote_sha256: sha256Hex,
   ...place,
-  similarity: z.number().min(0).max(1).describe('Of the words and their order; 1 for the same.'),
+  similarity: z.number().min(0).max(1).describe('Of the words and their order; 1 for equal ones.'),
 })
 export type Nearest = z.output<typeof nearest>
 
-/** What a check came to. `unreadable`: the page could not be read, and the quote's fate is open. */
+/** The outcome of a check. `unreadable`: the page could not be read, so nothing is known of the quote. */
 export const check = z.discriminatedUnion('outcome', [
   sighting.extend({ outcome: z.literal('present') }),
   observed.extend({ outcome: z.literal('changed'), nearest }),
@@ -104,8 +104,8 @@ export function findWatchById(db: Database, id: string): Promise<CitationWatch |
   return db.maybeOne(sql.prepared('find_citation_watch', watchRow)`${watches} where c.id = ${id}`)
 }
 
-/** By name. */
-export function listWatches(tx: Tx, accountId: string) {
+/** Of one account, by name. */
+export function findWatches(tx: Tx, accountId: string) {
   return tx.any(sql.type(watchRow)`${watches} where c.account_id = ${accountId} order by c.name collate "C"`)
 }
 
@@ -114,7 +114,7 @@ export function countWatches(tx: Tx, accountId: string): Promise<number> {
     select count(*) n from citation_watches where account_id = ${accountId}`)
 }
 
-/** What is watched: a piece of evidence of one completed verification. */
+/** The quote that is watched: a piece of evidence of a completed verification. */
 export interface Citation {
   requestId: string
   evidenceId: string
@@ -123,7 +123,7 @@ export interface Citation {
   seen: Sighting
 }
 
-/** Makes the watch; its first check follows after `everyHours`, because the verification itself was a look. */
+/** Makes the watch. Its first check follows after `everyHours`, because the verification itself found the quote. */
 export async function insertWatch(
   tx: Tx,
   watch: { accountId: string; name: string; webhookId: string; everyHours: number; citation: Citation },
@@ -138,13 +138,13 @@ export async function insertWatch(
             now() + ${everyHours} * interval '1 hour')`)
 }
 
-/** Another rhythm, and perhaps another quote: then everything known of the old one is forgotten. */
+/** Changes the interval and, if given, the quote. Another quote starts without the checks of the old one. */
 export async function updateWatch(
   tx: Tx,
   { id, request_id, evidence_id }: CitationWatch,
   { everyHours, citation }: { everyHours: number; citation: Citation | null },
 ): Promise<void> {
-  // Sooner if the new rhythm asks for it, never later than it was.
+  // The next check may become earlier by this, never later.
   await tx.query(sql.type(nothing)`
     update citation_watches
     set every_hours = ${everyHours}, check_at = least(check_at, now() + ${everyHours} * interval '1 hour')
@@ -163,7 +163,7 @@ export async function deleteWatch(tx: Tx, id: string): Promise<void> {
   await tx.query(sql.type(nothing)`delete from citation_watches where id = ${id}`)
 }
 
-/** Due as soon as `spacingSeconds` have passed since the last check; a later job finds that it is not due yet. */
+/** Makes the check due `spacingSeconds` after the last one, if that is earlier than planned, and adds its job. */
 export async function hastenCheck(tx: Tx, id: string, spacingSeconds: number): Promise<void> {
   await tx.query(sql.type(nothing)`
     update citation_watches
@@ -173,7 +173,7 @@ export async function hastenCheck(tx: Tx, id: string, spacingSeconds: number): P
   await wakeWatches(tx, [id])
 }
 
-/** A check that changed nothing. Written only where no flip and no other check came in between. */
+/** Records a check without an alert. Writes nothing when an alert or another quote came in between. */
 export async function noteCheck(
   tx: Tx,
   watch: Pick<CitationWatch, 'id' | 'event_seq' | 'request_id' | 'evidence_id'>,
@@ -189,13 +189,13 @@ export async function noteCheck(
       and evidence_id = ${watch.evidence_id}`)
 }
 
-/** Puts a check off that could not be made. */
+/** Puts off a check that could not be made. */
 export async function postponeCheck(tx: Tx, id: string, seconds: number): Promise<void> {
   await tx.query(sql.type(nothing)`
     update citation_watches set check_at = now() + ${seconds} * interval '1 second' where id = ${id}`)
 }
 
-/** The sighting in a check that found the quote, and `null` otherwise. */
+/** The sighting in a check that found the quote; null for other checks. */
 export function sightingIn(found: Check): Sighting | null {
   if (found.outcome !== 'present') return null
   const { outcome: _, ...seen } = found
@@ -205,8 +205,8 @@ export function sightingIn(found: Check): Sighting | null {
 const MAX_DUE = 1000
 
 /**
- * Gives every watch that is due a job. The row says when a check is due, the job only wakes it: one that was lost, or given
- * up, is made again a minute later.
+ * Adds a job for every watch that is due. The row says when a check is due and the job only wakes it, so a lost or exhausted
+ * job is replaced a minute later.
  */
 export async function wakeDueWatches(tx: Tx): Promise<void> {
   const due = await tx.anyFirst(sql.type(z.object({ id: z.string() }))`
@@ -214,7 +214,7 @@ export async function wakeDueWatches(tx: Tx): Promise<void> {
   await wakeWatches(tx, due)
 }
 
-/** Checks go behind verifications, which are paid for. */
+/** Lower than that of verifications, which are paid for. */
 const PRIORITY = 10
 
 /** The job that checks one watch. */
