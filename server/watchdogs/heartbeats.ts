@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
-import { alertAt, alertableAt, dueAt, nextOutageAt, shownState, utcMicros, WATCHDOG_STATES } from './watchdog.ts'
+import { utcMicroseconds } from '../db/time.ts'
+import { alertAt, alertableAt, dueAt, nextOutageAt, shownState, WATCHDOG_STATES } from './watchdog.ts'
 
 export interface Heartbeat {
   accountId: string
@@ -108,7 +109,7 @@ async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Heartbe
                       else w.check_at end
     from target t where w.id = t.id
     returning w.id, w.account_id, w.name, ${shownState} state,
-      case when w.state <> 'paused' then ${utcMicros(dueAt)} end due_at, ${utcMicros(sql.fragment`now()`)} server_now,
+      case when w.state <> 'paused' then ${utcMicroseconds(dueAt)} end due_at, ${utcMicroseconds(sql.fragment`now()`)} server_now,
       w.state <> 'paused' and coalesce(w.revived_at = now() or w.failed_at = now(), false)
         and (w.down_since is not null or coalesce(${alertableAt} <= now(), true)) alert_due`)
   return new Map(rows.map((row) => [keyOf(row.account_id, row.name), row]))

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { hasRoom } from '../alerts/outbox.ts'
 import { type Database, sql, type Tx } from '../db/pool.ts'
-import { alertAt, alertableAt, dueAt, STORED_STATES, shownState, utcMicros, WATCHDOG_STATES } from './watchdog.ts'
+import { utcMicroseconds } from '../db/time.ts'
+import { alertAt, alertableAt, dueAt, STORED_STATES, shownState, WATCHDOG_STATES } from './watchdog.ts'
 
 export const snapshotRow = z.object({
   id: z.string(),
@@ -38,12 +39,12 @@ export type WatchdogSnapshot = z.output<typeof snapshotRow>
 
 /** Of a row `w`. */
 export const snapshotColumns = sql.fragment`w.id, w.account_id, w.webhook_id, w.name, w.interval_s, w.grace_s, w.alert_after, w.state,
-  ${shownState} shown, w.event_seq, ${utcMicros(sql.fragment`w.last_beat_at`)} last_beat_at, w.beats, w.note,
-  ${utcMicros(dueAt)} due_at, ${utcMicros(alertAt)} alert_at, ${utcMicros(sql.fragment`w.failed_at`)} failed_at,
-  ${utcMicros(sql.fragment`w.down_since`)} down_since, ${utcMicros(sql.fragment`w.revived_at`)} revived_at, w.silent, w.coalesced,
+  ${shownState} shown, w.event_seq, ${utcMicroseconds(sql.fragment`w.last_beat_at`)} last_beat_at, w.beats, w.note,
+  ${utcMicroseconds(dueAt)} due_at, ${utcMicroseconds(alertAt)} alert_at, ${utcMicroseconds(sql.fragment`w.failed_at`)} failed_at,
+  ${utcMicroseconds(sql.fragment`w.down_since`)} down_since, ${utcMicroseconds(sql.fragment`w.revived_at`)} revived_at, w.silent, w.coalesced,
   coalesce(${alertableAt} <= now(), true) and ${hasRoom(sql.fragment`w.webhook_id`)} may_alert,
   greatest(floor(extract(epoch from now() - w.started_at) / w.interval_s), 0)::bigint missed,
-  ${utcMicros(sql.fragment`now()`)} now`
+  ${utcMicroseconds(sql.fragment`now()`)} now`
 
 export async function findSnapshots(db: Tx | Database, ids: readonly string[]): Promise<readonly WatchdogSnapshot[]> {
   return db.any(sql.prepared('find_watchdog_snapshots', snapshotRow)`

@@ -24,6 +24,7 @@ import { ownName } from '../accounts/names.ts'
 import { OUTAGE_BURST, OUTAGE_SPACING_SECONDS } from '../alerts/daily-allowance.ts'
 import { deleteWebhook, insertWebhook, updateWebhookUrl, WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { utcMicroseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 
 /** The states of the column, which its CHECK constraint repeats. `watching` is shown as `new`, `up`, `late` or `down`. */
@@ -89,10 +90,6 @@ export const watchdogRow = z.object({
 })
 export type Watchdog = z.output<typeof watchdogRow>
 
-/** A time to the microsecond, as text in UTC. It can be compared with the column again, and sorts by time. */
-export const utcMicros = (expression: ReturnType<typeof sql.fragment>) =>
-  sql.fragment`to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
-
 /** Of a row `w`: when its next heartbeat is due, and when its silence becomes an outage. */
 export const dueAt = sql.fragment`(w.started_at + w.interval_s * interval '1 second')`
 export const alertAt = sql.fragment`
@@ -117,10 +114,10 @@ export const shownState = sql.fragment`
        else 'up' end`
 
 const watchdogColumns = sql.fragment`w.name, w.interval_s, w.grace_s, w.alert_after, w.remind_every_s, ${shownState} state,
-  case when w.state <> 'paused' then ${utcMicros(dueAt)} end due_at, ${utcMicros(sql.fragment`w.last_beat_at`)} last_heartbeat_at,
-  w.beats, w.note, case when w.revived_at is null then ${utcMicros(sql.fragment`w.down_since`)} end down_since,
-  ${utcMicros(sql.fragment`w.paused_until`)} paused_until, w.event_seq, ${utcMicros(sql.fragment`w.created_at`)} created_at,
-  w.webhook_id, h.url webhook_url, h.state webhook_state, h.secret_version, ${utcMicros(sql.fragment`now()`)} server_now`
+  case when w.state <> 'paused' then ${utcMicroseconds(dueAt)} end due_at, ${utcMicroseconds(sql.fragment`w.last_beat_at`)} last_heartbeat_at,
+  w.beats, w.note, case when w.revived_at is null then ${utcMicroseconds(sql.fragment`w.down_since`)} end down_since,
+  ${utcMicroseconds(sql.fragment`w.paused_until`)} paused_until, w.event_seq, ${utcMicroseconds(sql.fragment`w.created_at`)} created_at,
+  w.webhook_id, h.url webhook_url, h.state webhook_state, h.secret_version, ${utcMicroseconds(sql.fragment`now()`)} server_now`
 
 async function seekWatchdog(tx: Tx, accountId: string, name: string): Promise<Watchdog | null> {
   return tx.maybeOne(sql.prepared('find_watchdog', watchdogRow)`
