@@ -1,4 +1,4 @@
-// The schedule by itself: the table, its jitter, and when it ends.
+// The retry schedule: its table, its jitter, and its end.
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { decide, GIVE_UP_SECONDS, JITTER, SCHEDULE_SECONDS } from '../../server/alerts/schedule.ts'
@@ -15,7 +15,7 @@ const alert = (attempts: number, more: object = {}) => ({
 })
 const answer = (status: number, more: object = {}) => ({ status, retryAfterSeconds: null, disable: false, ...more })
 
-t.test('the waits are those of the table, with a fifth more or less', async (t) => {
+t.test('the waits are those of the table, up to a fifth longer or shorter', async (t) => {
   t.same(SCHEDULE_SECONDS, [0, 5, 20, 60, 180, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800])
   for (const [attempts, pause] of SCHEDULE_SECONDS.slice(1).entries())
     for (const [random, factor] of [
@@ -31,7 +31,7 @@ t.test('the waits are those of the table, with a fifth more or less', async (t) 
   t.same(decide(alert(11), null), { outcome: 'given up' })
 })
 
-t.test('the first retry comes within 10 seconds, whatever the dice say', async (t) => {
+t.test('the first retry comes within 10 seconds with any jitter', async (t) => {
   for (const random of [0, 0.999999]) {
     const decision = decide(alert(0), null, () => random)
     t.ok(decision.outcome === 'retry' && decision.seconds >= 4 && decision.seconds <= 6)
@@ -48,7 +48,7 @@ t.test('statuses', async (t) => {
   t.same(decide(alert(0), answer(200, { disable: true })), { outcome: 'delivered', disable: true })
 })
 
-t.test('Retry-After never makes a wait shorter, so that a receiver cannot use the schedule up', async (t) => {
+t.test('Retry-After never makes a wait shorter, so a receiver cannot use up the schedule', async (t) => {
   const wait = (attempts: number, status: number, retryAfterSeconds: number) => {
     const decision = decide(alert(attempts), answer(status, { retryAfterSeconds }), () => 0.5)
     return decision.outcome === 'retry' && decision.seconds
@@ -60,23 +60,23 @@ t.test('Retry-After never makes a wait shorter, so that a receiver cannot use th
   t.equal(wait(0, 500, 30), 5)
 })
 
-t.test('one that waited for others longer than a schedule lasts is tried, and then given up', async (t) => {
+t.test('an alert that waited for longer than a schedule lasts is tried once and then given up', async (t) => {
   const longest = SCHEDULE_SECONDS.reduce<number>((sum, pause) => sum + pause * (1 + JITTER) + 15, 0)
-  t.ok(GIVE_UP_SECONDS > longest, 'no schedule is cut short by it')
+  t.ok(GIVE_UP_SECONDS > longest, 'it cuts no schedule short')
   t.equal(decide(alert(0, { age_seconds: GIVE_UP_SECONDS }), null).outcome, 'retry')
   t.same(decide(alert(0, { age_seconds: GIVE_UP_SECONDS + 1 }), null), { outcome: 'given up' })
   t.same(decide(alert(0, { age_seconds: GIVE_UP_SECONDS + 1 }), answer(200)), { outcome: 'delivered', disable: false })
 })
 
-t.test('a settled one is tried once', async (t) => {
+t.test('a settled alert is tried once', async (t) => {
   t.same(decide(alert(3, { pending: false }), null), { outcome: 'given up' })
   t.same(decide(alert(3, { pending: false }), answer(200)), { outcome: 'delivered', disable: false })
 })
 
-t.test('README tells the same schedule', async (t) => {
+t.test('README has the same schedule', async (t) => {
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
-  const [, told = ''] = readme.match(/waits of ([^;]*?) before the next attempt/s) ?? []
+  const [, stated = ''] = readme.match(/waits of ([^;]*?) before the next attempt/s) ?? []
   const units: Record<string, number> = { s: 1, min: 60, h: 3600 }
-  const seconds = [...told.matchAll(/(\d+) (s|min|h)\b/g)].map(([, n, unit = '']) => Number(n) * (units[unit] ?? 0))
+  const seconds = [...stated.matchAll(/(\d+) (s|min|h)\b/g)].map(([, n, unit = '']) => Number(n) * (units[unit] ?? 0))
   t.same(seconds, SCHEDULE_SECONDS.slice(1))
 })
