@@ -1,5 +1,5 @@
-// kill -9 at every place of a verification. Whatever the moment: the caller gets its result, is charged once, and gets one
-// receipt; the chain has no gap; and nothing that was committed is done a second time.
+// kill -9 at every place of a verification. Each time the caller gets its result, is charged once, and gets one receipt; the chain
+// has no gap; and no committed work is done twice.
 import t from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
 import { startChild } from './children.ts'
@@ -9,7 +9,7 @@ import { audit, listen, openFront, outcomeOf, readResult } from './front.ts'
 import { openLedger } from './ledger.ts'
 import { PAGE } from './system.ts'
 
-/** What is done twice because its commit had not happened, and nothing else. */
+/** The work that each kill causes: only work that was not committed is done twice. */
 const kills: [Place, Spent][] = [
   ['before observed', { ...ONCE, fetches: 2 }],
   ['after observed', ONCE],
@@ -18,7 +18,7 @@ const kills: [Place, Spent][] = [
   ['before settling', ONCE],
   ['after settling', ONCE],
   ['before charge', ONCE],
-  // Charged, and nobody knows: the next attempt looks before it asks again.
+  // Charged, but not recorded: the next attempt looks up the charge before it settles.
   ['after charge', ONCE],
   ['before settled', ONCE],
   ['after settled', ONCE],
@@ -39,7 +39,7 @@ t.test('killed at any place, a verification is completed by the next worker', as
     await t.test(at, async (t) => {
       await run(worker, { at, how: 'kill' })
       const purchase = buy(front)
-      t.same(await worker.ended, { code: null, signal: 'SIGKILL' }, 'it came by there')
+      t.same(await worker.ended, { code: null, signal: 'SIGKILL' }, 'the worker reached the place')
       await declareDead(front)
       worker = await crew.next()
       await run(worker)
@@ -54,7 +54,7 @@ t.test('killed at any place, a verification is completed by the next worker', as
   await checkBooks(t, front, results)
 })
 
-t.test('all that a killed worker had begun or fetched ahead is done by the next one', async (t) => {
+t.test('the next worker does everything that a killed one had begun or fetched ahead', async (t) => {
   await using front = await openFront({ WORKER_CONCURRENCY: '2' })
   await using ledger = await openLedger(front.databaseUrl)
   await using crew = openCrew(front)
@@ -72,7 +72,7 @@ t.test('all that a killed worker had begun or fetched ahead is done by the next 
   await checkBooks(t, front, results)
 })
 
-t.test('an API process killed once it has taken the payment has taken it', async (t) => {
+t.test('a payment that an API process accepted before it was killed stays accepted', async (t) => {
   await using front = await openFront()
   await using ledger = await openLedger(front.databaseUrl)
   await using crew = openCrew(front)
@@ -80,12 +80,12 @@ t.test('an API process killed once it has taken the payment has taken it', async
   const { address } = await api.logs('listening')
   await using taken = await listen(front.databaseUrl, 'jobs:insert')
   const purchase = buy(front, { body: PAGE }, String(address))
-  const outcome = t.rejects(purchase.result, 'its caller learns nothing')
+  const outcome = t.rejects(purchase.result, 'its caller gets no answer')
   await taken.heard
   api.kill('SIGKILL')
   await outcome
   const again = await front.ask({ key: purchase.key, body: bodyOf(front, purchase) })
-  t.equal(again.status, 202, 'and is not asked to pay again')
+  t.equal(again.status, 202, 'the caller is not asked to pay again')
   await run(await crew.next())
   const result = await readResult(await outcomeOf(again))
   t.equal((await ledger.charges()).length, 1)

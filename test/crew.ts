@@ -1,4 +1,4 @@
-// Worker processes that crash, and the purchases they crash on.
+// Crash harness: worker processes that are made to crash, and the purchases they work on.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
@@ -10,11 +10,11 @@ import type { Page } from './site.ts'
 import { PAGE, payingFetch, VERIFY } from './system.ts'
 
 export interface Crew extends AsyncDisposable {
-  /** A new worker, ready and not yet at work. */
+  /** A new worker, ready, which takes no jobs yet. */
   next(): Promise<Child>
 }
 
-/** Workers are started one ahead of their turn, so that nobody waits for a process to load. */
+/** Each worker is started while the one before it is in use, so that tests do not wait for a process to load. */
 export function openCrew(front: Front): Crew {
   const crew: Child[] = []
   const hire = () => {
@@ -36,14 +36,14 @@ export function openCrew(front: Front): Crew {
   }
 }
 
-/** Puts a worker to work, or aims one that is at work already. */
+/** Lets a worker take jobs, and sets the place where it stops. */
 export async function run(child: Child, aim?: Aim) {
   const order = randomUUID()
   child.tell({ do: 'run', order, ...(aim && { aim }) } satisfies Order)
   await child.hears((heard) => heard.told === 'running' && heard.order === order)
 }
 
-/** Puts the past an hour back, in place of waiting until a silent worker counts as dead. */
+/** Makes silent workers count as dead: moves their last beats and locks an hour into the past. */
 export async function declareDead({ tables }: Front) {
   await tables.query(`update worker_beats set beat_at = beat_at - interval '1 hour'`)
   await tables.query(`
@@ -58,8 +58,8 @@ export interface Purchase {
 }
 
 /**
- * A purchase by a stock client, of a page and a claim of its own, that takes nothing from a cache.
- * @param address of another API process than the test's own
+ * A purchase by a stock client, with its own page and claim, which no cache answers.
+ * @param address the API process that is called; by default the one of the test
  */
 export function buy(
   front: Front,
@@ -82,7 +82,7 @@ export function bodyOf({ site }: Front, { path, claim }: Pick<Purchase, 'path' |
   return { source_url: site.url(path), claim, options: { max_age_seconds: 0 } }
 }
 
-/** What one purchase has cost so far, in things that are not to be done twice. */
+/** How often a purchase caused work that must not be done twice. */
 export interface Spent {
   fetches: number
   assessments: number
@@ -104,7 +104,7 @@ export async function spentOn(purchase: Purchase, { site, tables }: Front, ledge
   }
 }
 
-/** Results, receipts and chain are as they should be; and, once all workers have ended, no job is left. */
+/** Asserts that results, receipts and chain are right and, once all workers have ended, that no job is left. */
 export async function checkBooks(t: Test, front: Front, results: CompletedResult[], { jobs = true } = {}) {
   t.same(await audit(front, results), { badResults: {}, badLinks: [], receipts: results.length })
   if (!jobs) return

@@ -1,4 +1,4 @@
-// The demo does what README says, and README's shell lines check its receipt with openssl alone.
+// The demo runs to its end, and the shell commands of the documents check its receipt by openssl alone.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

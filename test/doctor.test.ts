@@ -1,4 +1,4 @@
-// What `doctor` says of the offer: which assessment is in force, whether the workers do it, whether metrics can be read.
+// `doctor` on the offer: the assessment in force, the workers' assessment, and access to metrics.
 import t from 'tap'
 import { readConfig } from '../server/config.ts'
 import { runDoctor } from '../server/doctor.ts'
@@ -27,7 +27,7 @@ t.test('the assessment in force, and the model by name and address', async (t) =
   ])
 })
 
-t.test('workers that assess in another way than is offered', async (t) => {
+t.test('workers that assess by another method than the offered one', async (t) => {
   const literal = 'retrieval-1+text-1 literal-1+icu-1+unicode-1+gate-1'
   await office.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
   t.match(await find('workers'), [{ ok: true, detail: /^1 alive/ }])
@@ -38,7 +38,7 @@ t.test('workers that assess in another way than is offered', async (t) => {
   t.match(await find('workers', MODEL), [{ ok: false, cure: /start a worker/ }])
 })
 
-t.test('metrics that are closed because their token is missing', async (t) => {
+t.test('metrics are closed without their token', async (t) => {
   const away = 'http://127.0.0.1:9'
   const live = {
     PAYMENT_MODE: 'testnet',

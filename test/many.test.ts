@@ -1,4 +1,4 @@
-// Many purchases at once, on processes as they stand in production: two for the API, two workers, one database.
+// Many concurrent purchases on the processes of a production setup: two API processes, two workers, one database.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
@@ -8,7 +8,7 @@ import { PAGE, payingFetch, VERIFY } from './system.ts'
 
 const PURCHASES = 500
 const AT_ONCE = 8
-/** Ten claims on each page: a site may be asked for only so many pages in a second, however many want them. */
+/** Ten claims on each page, because requests to one site are limited per second. */
 const PAGES = 50
 
 t.test(`${PURCHASES} purchases, ${AT_ONCE} at a time, on two API processes and two workers`, async (t) => {
@@ -50,10 +50,10 @@ t.test(`${PURCHASES} purchases, ${AT_ONCE} at a time, on two API processes and t
   const { rows: jobs } = await front.tables.query(`
     select count(*)::int from graphile_worker.jobs where task_identifier = 'verify_request'`)
   t.equal(jobs[0].count, 0, 'no job is left')
-  t.same(troubles([...apis, ...workers]), [], 'and nobody had anything to complain of')
+  t.same(troubles([...apis, ...workers]), [], 'no process logged a warning')
 })
 
-/** Runs `work(0)` to `work(count - 1)`, so many at a time; the results in order. */
+/** Runs `work(0)` to `work(count - 1)`, `width` at a time, and returns the results in order. */
 async function inParallel<T>(count: number, width: number, work: (n: number) => Promise<T>): Promise<T[]> {
   const results: T[] = []
   let next = 0
@@ -64,7 +64,7 @@ async function inParallel<T>(count: number, width: number, work: (n: number) => 
   return results
 }
 
-/** What was logged as a warning or worse. */
+/** The log lines that are warnings or worse. */
 function troubles(children: Child[]) {
   return children.flatMap(({ heard }) => heard.filter(({ level }) => Number(level) >= 40))
 }

@@ -1,4 +1,4 @@
-// How the processes of the Procfile end: asked to stop, they finish or hand back what they have begun, and exit 0.
+// The end of the processes of the Procfile: when they are asked to stop, they finish or hand back their work and exit 0.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { startChild } from './children.ts'
@@ -6,10 +6,10 @@ import { buy, openCrew, run } from './crew.ts'
 import { type Front, listen, openFront, openSlowPage } from './front.ts'
 import { harbourClaim, PAGE, payingFetch, VERIFY } from './system.ts'
 
-// Mostly waiting for what takes its time.
+// Most of the time these tests wait.
 t.jobs = 3
 
-t.test('web: those who wait are answered with 202 at once', { buffered: true }, async (t) => {
+t.test('web: waiting calls are answered with 202 at once', { buffered: true }, async (t) => {
   await using front = await openFront()
   await using web = startChild('server/main.ts', front.env)
   const { address } = await web.logs('listening')
@@ -32,19 +32,19 @@ t.test('web: those who wait are answered with 202 at once', { buffered: true }, 
   t.ok(ended < 6000, `ended after ${Math.round(ended)} ms`)
 })
 
-t.test('web: nobody there, it ends at once', { buffered: true }, async (t) => {
+t.test('web: without calls it ends at once', { buffered: true }, async (t) => {
   await using front = await openFront()
   await using web = startChild('server/main.ts', front.env)
   const { address, assessment } = await web.logs('listening')
-  t.match(assessment, /^literal: no model is asked/, 'the start says what is sold')
-  t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'a connection is kept alive')
+  t.match(assessment, /^literal: no model is asked/, 'the start logs the assessment')
+  t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'the connection stays open')
   const told = performance.now()
   web.kill('SIGTERM')
   t.same(await web.ended, { code: 0, signal: null })
   t.ok(performance.now() - told < 6000)
 })
 
-t.test('worker: what it has begun is finished, nothing is begun any more', { buffered: true }, async (t) => {
+t.test('worker: jobs under way are finished, and no other is begun', { buffered: true }, async (t) => {
   await using front = await openFront()
   await using worker = startChild('workers/main.ts', front.env)
   t.match(await worker.logs('worker_started'), { assessment: /^literal: no model is asked/ })
@@ -59,35 +59,39 @@ t.test('worker: what it has begun is finished, nothing is begun any more', { buf
   slow.serve()
   t.equal((await begun.result).status, 'completed')
   t.same(await worker.ended, { code: 0, signal: null })
-  t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }], 'the late one waits for another worker')
-  t.same((await front.tables.query('select pool_id from worker_beats')).rows, [], 'it has left its place')
+  t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }], 'the later job waits for another worker')
+  t.same((await front.tables.query('select pool_id from worker_beats')).rows, [], 'its beat is deleted')
   await using other = startChild('workers/main.ts', front.env)
   t.equal((await late.result).status, 'completed')
   other.kill('SIGTERM')
   await other.ended
 })
 
-t.test('worker: what does not end in 18 seconds is handed back, no attempt spent', { buffered: true }, async (t) => {
-  await using front = await openFront()
-  await using crew = openCrew(front)
-  const worker = await crew.next()
-  await run(worker, { at: 'in assessment', how: 'hold' })
-  const purchase = buy(front)
-  await worker.tells('held')
-  const told = performance.now()
-  worker.kill('SIGTERM')
-  t.same(await worker.ended, { code: 0, signal: null })
-  const seconds = (performance.now() - told) / 1000
-  t.ok(seconds < 25, `ended after ${seconds.toFixed(1)} s`)
-  t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }])
-  const { rows } = await front.tables.query('select state, error from verification_requests')
-  t.same(rows, [{ state: 'observed', error: null }])
-  await run(await crew.next())
-  t.equal((await purchase.result).status, 'completed')
-})
+t.test(
+  'worker: a job that takes longer than 18 seconds is handed back without losing an attempt',
+  { buffered: true },
+  async (t) => {
+    await using front = await openFront()
+    await using crew = openCrew(front)
+    const worker = await crew.next()
+    await run(worker, { at: 'in assessment', how: 'hold' })
+    const purchase = buy(front)
+    await worker.tells('held')
+    const told = performance.now()
+    worker.kill('SIGTERM')
+    t.same(await worker.ended, { code: 0, signal: null })
+    const seconds = (performance.now() - told) / 1000
+    t.ok(seconds < 25, `ended after ${seconds.toFixed(1)} s`)
+    t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }])
+    const { rows } = await front.tables.query('select state, error from verification_requests')
+    t.same(rows, [{ state: 'observed', error: null }])
+    await run(await crew.next())
+    t.equal((await purchase.result).status, 'completed')
+  },
+)
 
 t.test(
-  'worker: a job deaf to its signal is cut off within 30 seconds, and done by another',
+  'worker: a job that ignores its signal is cut off within 30 seconds, and another worker does it',
   { buffered: true },
   async (t) => {
     await using front = await openFront()

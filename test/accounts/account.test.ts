@@ -55,7 +55,7 @@ t.test('twenty registrations of one handle at once: one', async (t) => {
   t.equal(answers.filter((answer) => answer.status === 409).length, 19)
 })
 
-t.test('keys are listed without themselves, and end when they are told to', async (t) => {
+t.test('the list of keys leaves out the keys; a key ends at once or at the given time', async (t) => {
   const account = await office.register()
   const make = async (body: object) => (await account.call('POST', '/v1/api-keys', { body })).body
   const [full, beat] = [await make({ kind: 'full', label: 'next' }), await make({ kind: 'heartbeat' })]
@@ -73,9 +73,9 @@ t.test('keys are listed without themselves, and end when they are told to', asyn
   const old = listed[0].id
   const overlap = await account.call('POST', `/v1/api-keys/${old}/revoke`, { body: { after_s: 3600 } })
   t.equal(overlap.body.ends_at, new Date(office.clock.now + 3_600_000).toISOString())
-  t.equal((await account.call('GET', '/v1/usage')).status, 200, 'the old key works until then')
+  t.equal((await account.call('GET', '/v1/usage')).status, 200, 'the old key works until its end')
   t.equal((await office.call('POST', `/v1/api-keys/${old}/revoke`, { key: full.api_key })).status, 200)
-  t.equal((await account.call('GET', '/v1/usage')).status, 401, 'and no longer')
+  t.equal((await account.call('GET', '/v1/usage')).status, 401, 'and not afterwards')
   t.equal((await office.call('GET', '/v1/usage', { key: full.api_key })).status, 200)
   t.equal((await office.call('POST', `/v1/api-keys/${old}/revoke`, { key: full.api_key })).status, 404)
   t.equal((await office.call('GET', '/v1/usage', { key: beat.api_key })).status, 403)
@@ -83,16 +83,16 @@ t.test('keys are listed without themselves, and end when they are told to', asyn
     t.equal((await office.call('POST', '/v1/api-keys', { key: full.api_key, body })).status, 400)
 })
 
-t.test('twenty keys at a time; those that have ended do not count and are not listed', async (t) => {
+t.test('twenty keys at a time; ended keys do not count and are not listed', async (t) => {
   const account = await office.register()
   const make = () => account.call('POST', '/v1/api-keys', { body: { kind: 'heartbeat' } })
   const made = await Promise.all(Array.from({ length: 30 }, make))
-  t.equal(made.filter(({ status }) => status === 201).length, 19, 'with the first there are twenty')
+  t.equal(made.filter(({ status }) => status === 201).length, 19, 'twenty, with the first key')
   const refused = made.find(({ status }) => status !== 201)!
   t.match(refused, { status: 403, body: { error: { code: 'tier_limit', message: /^api_keys: .* 20 / } } })
   const { id } = made.find(({ status }) => status === 201)!.body
   await account.call('POST', `/v1/api-keys/${id}/revoke`, { body: { after_s: 3600 } })
-  t.equal((await make()).status, 403, 'one that is about to end is still there')
+  t.equal((await make()).status, 403, 'a key that is due to end still counts')
   await office.tables.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [id])
   const listed = async () => (await account.call('GET', '/v1/api-keys')).body.api_keys.length
   t.equal(await listed(), 19)
@@ -116,7 +116,7 @@ t.test('a reserved handle is refused with its reason, and is documented', async 
   }
 })
 
-t.test('usage: what the limits count, and when the day is over', async (t) => {
+t.test('usage: the numbers that the limits count, and the end of the day', async (t) => {
   const account = await office.register()
   const usage = async () => (await account.call('GET', '/v1/usage')).body
   const empty = await usage()
@@ -170,7 +170,7 @@ t.test('usage: what the limits count, and when the day is over', async (t) => {
   })
 })
 
-t.test('ten receipts a UTC day on the free tier; the service signs its own beside them', async (t) => {
+t.test('ten receipts a UTC day on the free tier; receipts of the service do not count', async (t) => {
   const account = await office.register()
   const submit = (n: number) => account.call('POST', '/v1/receipt', { body: { subject_sha256: subject(n) } })
   const terms = { agent: 'a', action: 'b', ttl_s: 60, lim: '' }
@@ -184,7 +184,7 @@ t.test('ten receipts a UTC day on the free tier; the service signs its own besid
   t.ok(Math.abs(seconds - (86_400 - ((Date.now() / 1000) % 86_400))) < 60, `${seconds} s to the next UTC midnight`)
   t.equal((await account.call('POST', `/v1/lease/${lease.lease_id}/renew`)).status, 200)
   t.match((await account.call('GET', '/v1/usage')).body.used, { receipts_today: 10 })
-  // What yesterday counted, counts no more.
+  // Counts of yesterday do not count today.
   await office.tables.query(
     'update receipt_days set day = day - 1 where account_id = (select id from accounts where handle = $1)',
     [account.handle],
@@ -193,7 +193,7 @@ t.test('ten receipts a UTC day on the free tier; the service signs its own besid
   t.equal((await submit(12)).status, 201)
 })
 
-t.test('a tier is what the account has now', async (t) => {
+t.test('a changed tier applies at once', async (t) => {
   const account = await office.register({ tier: 'dev' })
   const { tier, limits } = (await account.call('GET', '/v1/usage')).body
   t.equal(tier, 'dev')

@@ -1,4 +1,4 @@
-// The API half alone on a database of its own, with a clock that tests move, and callers with API keys.
+// Account harness: the API process alone on its own database, with a clock that tests set, and accounts with API keys.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -27,15 +27,15 @@ export interface Answer {
 
 export interface Desk extends AsyncDisposable {
   api: Api
-  /** Where it listens, which BASE_URL may name otherwise. */
+  /** The address it listens on, which may differ from BASE_URL. */
   address: string
   call(method: string, path: string, ask?: Ask): Promise<Answer>
 }
 
 export interface Office extends Desk {
-  /** Milliseconds; what the service takes for now. Moving it on is how leases end here. */
+  /** The present time of the service, in ms since the epoch. Tests advance it to end leases. */
   clock: { now: number }
-  /** Registers an account, of the tier `free` where nothing else is said, and brings its full key. */
+  /** Registers an account, of the free tier by default, and returns its full key. */
   register(options?: { handle?: string; tier?: 'free' | 'dev' | 'pro' }): Promise<Account>
   tables: pg.Pool
   /** Another process on the same database, folder and clock. */

@@ -1,4 +1,4 @@
-// Rows of accounts whose time is over are deleted, however many there are; the gauge says how far behind that is.
+// Expired rows of accounts are deleted in any number; the gauge shows how late.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { measurePruneLag, pruneAccounts } from '../../server/accounts/pruning.ts'
@@ -19,7 +19,7 @@ t.beforeEach(async () => {
   await prune()
 })
 
-t.test('nothing is over: nothing is deleted, and no lag is shown', async (t) => {
+t.test('without expired rows nothing is deleted, and the lag is 0', async (t) => {
   await office.register()
   t.equal(await prune(), 0)
   const lags = await measurePruneLag(db)
@@ -34,7 +34,7 @@ t.test('nothing is over: nothing is deleted, and no lag is shown', async (t) => 
   for (const { table, seconds } of lags) t.equal(seconds, 0, table)
 })
 
-t.test('days: this one and the one before stay', async (t) => {
+t.test('counts of today and yesterday stay', async (t) => {
   const account = await office.register()
   await tables.query(
     `insert into receipt_days (account_id, day, receipts, lease_acts)
@@ -46,7 +46,7 @@ t.test('days: this one and the one before stay', async (t) => {
      select (now() at time zone 'utc')::date - n, sha256(n::text::bytea), 1 from generate_series(0, 24) n`,
   )
   for (const table of ['receipt_days', 'registration_days']) {
-    // The oldest of 24 days ago should have gone 22 days ago.
+    // The oldest day is 24 days ago; it expired 22 days ago.
     const days = (await lagOf(table)) / 86_400
     t.ok(days > 21.9 && days < 23.1, `${table}: ${days}`)
   }
@@ -57,7 +57,7 @@ t.test('days: this one and the one before stay', async (t) => {
   }
 })
 
-t.test('keys that have ended go, in as many batches as it takes', async (t) => {
+t.test('ended keys are deleted, in several batches', async (t) => {
   const account = await office.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)
@@ -72,7 +72,7 @@ t.test('keys that have ended go, in as many batches as it takes', async (t) => {
   t.equal((await account.call('GET', '/v1/usage')).status, 200)
 })
 
-t.test('pages of checkout that are over go, and the next checkout does not miss them', async (t) => {
+t.test('expired pages of checkout are deleted, and the next checkout works without them', async (t) => {
   const account = await office.register()
   const ask = async (tier: string) => (await account.call('POST', '/v1/checkout', { body: { tier } })).body.checkout_url
   const first = await ask('dev')
@@ -86,7 +86,7 @@ t.test('pages of checkout that are over go, and the next checkout does not miss 
   t.equal(await count('simulated_checkouts'), 1)
 })
 
-t.test('events of billing stay for ninety days', async (t) => {
+t.test('billing events stay for ninety days', async (t) => {
   const account = await office.register()
   await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })
   await tables.query(
@@ -98,7 +98,7 @@ t.test('events of billing stay for ninety days', async (t) => {
   t.equal(await count('billing_events'), 1)
 })
 
-t.test('accounts that were never used go after a while, and no others do', async (t) => {
+t.test('only accounts that were never used are deleted', async (t) => {
   const age = (account: Account, days: number) =>
     tables.query(
       `with aged as (update accounts set created_at = created_at - $2 * interval '1 day' where handle = $1 returning id)
@@ -111,7 +111,7 @@ t.test('accounts that were never used go after a while, and no others do', async
   const unused = await Promise.all(Array.from({ length: 25 }, () => office.register()))
   const [young, used, passedOn, granted] = await Promise.all(Array.from({ length: 4 }, () => office.register()))
   await used!.call('POST', '/v1/receipt', { body: { subject_sha256: '00'.repeat(32) } })
-  // The first key made a second, which was not used yet, and ended itself.
+  // The first key made a second one, which was not used yet, and then ended itself.
   const { body } = await passedOn!.call('POST', '/v1/api-keys', { body: { kind: 'full' } })
   const [{ id }] = (await passedOn!.call('GET', '/v1/api-keys')).body.api_keys
   await passedOn!.call('PUT', '/v1/journal/kept', { body: Buffer.from('x') })
@@ -128,7 +128,7 @@ t.test('accounts that were never used go after a while, and no others do', async
   t.equal((await office.call('POST', '/v1/register', { body: { handle: unused[0]!.handle } })).status, 201)
 })
 
-t.test('an aborted signal ends it between two batches', async (t) => {
+t.test('an aborted signal stops between two batches', async (t) => {
   const account = await office.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)

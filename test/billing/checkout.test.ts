@@ -1,5 +1,5 @@
-// POST /v1/checkout and the billing portal, with Stripe: one page at a time, one subscription at a time, whatever fails and
-// whoever asks at once.
+// POST /v1/checkout and the billing portal, with Stripe: one open page and one subscription at a time, under failures and
+// concurrent calls.
 import t from 'tap'
 import { openServer } from '../../server/app.ts'
 import { openBillingProvider } from '../../server/billing/configured-provider.ts'
@@ -26,7 +26,7 @@ const liveOf = (account: Account) =>
     ({ customer, status }) => customersOf(account).some(({ id }) => id === customer) && status !== 'canceled',
   )
 
-t.test('a page bound to account and tier', async (t) => {
+t.test('the page is bound to account and tier', async (t) => {
   const account = await office.register()
   for (const [tier, price, usd] of [
     ['dev', PRICES.dev, '29'],
@@ -65,7 +65,7 @@ t.test('a page bound to account and tier', async (t) => {
   )
 })
 
-t.test('asked again: the same page, until it is closed or near its end', async (t) => {
+t.test('repeated calls get the same page, until it is closed or about to expire', async (t) => {
   const account = await office.register()
   const first = await ask(account, 'dev')
   for (let n = 0; n < 3; n++) t.same((await ask(account, 'dev')).body, first.body)
@@ -78,7 +78,7 @@ t.test('asked again: the same page, until it is closed or near its end', async (
   t.not((await ask(account, 'dev')).body.checkout_url, second.body.checkout_url, 'closed at Stripe')
 })
 
-t.test('twenty calls at once: one customer, one open page', async (t) => {
+t.test('twenty concurrent calls: one customer, one open page', async (t) => {
   const desk = await office.openDesk()
   t.teardown(() => desk[Symbol.asyncDispose]())
   const account = await office.register()
@@ -102,7 +102,7 @@ t.test('twenty calls at once: one customer, one open page', async (t) => {
   t.equal(customersOf(other).length, 1)
 })
 
-t.test('twenty pages an hour, of checkout and portal together; the next one asks Stripe nothing', async (t) => {
+t.test('twenty pages an hour, of checkout and portal together; one more call does not reach Stripe', async (t) => {
   const account = await office.register()
   const other = await office.register()
   const portal = () => account.call('POST', '/v1/billing-portal')
@@ -118,11 +118,11 @@ t.test('twenty pages an hour, of checkout and portal together; the next one asks
     t.ok(seconds > 3500 && seconds <= 3600, `${seconds} s`)
   }
   t.equal(stripe.calls.length, asked)
-  t.equal((await ask(other, 'dev')).status, 200, 'another account has its own')
+  t.equal((await ask(other, 'dev')).status, 200, 'another account has a count of its own')
   t.ok(stripe.calls.length > asked)
 })
 
-t.test('a page that was just being made for somebody else is not left open', async (t) => {
+t.test('a page that a concurrent call was making is closed', async (t) => {
   const account = await office.register()
   const held = stripe.hold(/POST \/v1\/checkout\/sessions$/)
   const slow = ask(account, 'dev')
@@ -137,7 +137,7 @@ t.test('a page that was just being made for somebody else is not left open', asy
   )
 })
 
-t.test('who has the tier already is told so', async (t) => {
+t.test('a tier that the account has already is refused', async (t) => {
   const account = await till.subscriber('dev')
   const again = await ask(account, 'dev')
   t.match(again, { status: 409, body: { error: { code: 'already_subscribed', retryable: false } } })
@@ -152,15 +152,15 @@ t.test('who has the tier already is told so', async (t) => {
   t.equal(sessionsOf(account).length, 1)
 })
 
-t.test('paid, and not told: asking again finds it instead of selling it twice', async (t) => {
+t.test('a payment whose event is missing is found by the next call, not sold twice', async (t) => {
   const account = await office.register()
   acts.payCheckout(await till.checkout(account, 'dev'))
   world.events.splice(0)
   t.equal((await ask(account, 'dev')).status, 409)
-  t.equal(await till.tierOf(account), 'dev', 'and the tier is there')
+  t.equal(await till.tierOf(account), 'dev', 'the account has the tier')
 })
 
-t.test('paid in the very moment in which the other tier is asked for', async (t) => {
+t.test('a payment at the moment of a call for the other tier', async (t) => {
   const account = await office.register()
   const session = await till.checkout(account, 'dev')
   const held = stripe.hold(/GET \/v1\/subscriptions\?/)
@@ -174,7 +174,7 @@ t.test('paid in the very moment in which the other tier is asked for', async (t)
   t.equal((await ask(account, 'pro')).body.kind, 'change')
 })
 
-t.test('from dev to pro: one subscription, changed on a page that confirms it', async (t) => {
+t.test('from dev to pro: a page confirms the change of the one subscription', async (t) => {
   const account = await till.subscriber('dev')
   const { status, body } = await ask(account, 'pro')
   t.equal(status, 200)
@@ -198,7 +198,7 @@ t.test('from dev to pro: one subscription, changed on a page that confirms it', 
   t.equal(await till.tierOf(account), 'pro')
   t.equal(liveOf(account).length, 1)
   await ask(account, 'dev')
-  t.equal(world.configurations.length, 1, 'the portal is set up once')
+  t.equal(world.configurations.length, 1, 'the portal is configured once')
   t.match(world.configurations[0]?.features, {
     subscription_update: { enabled: 'true', proration_behavior: 'always_invoice' },
     subscription_cancel: { enabled: 'true', mode: 'at_period_end' },
@@ -215,7 +215,7 @@ t.test('the billing portal', async (t) => {
   t.match(await nobody.call('POST', '/v1/billing-portal'), { status: 404, body: { error: { code: 'not_found' } } })
 })
 
-t.test('after the end of a subscription there is a new page, and a new subscription', async (t) => {
+t.test('after the end of a subscription a new one can be bought', async (t) => {
   const account = await till.subscriber('dev')
   acts.setStatus(account.subscription, 'canceled')
   await till.deliverAll()
@@ -226,7 +226,7 @@ t.test('after the end of a subscription there is a new page, and a new subscript
   t.equal(customersOf(account).length, 1)
 })
 
-t.test('Stripe fails: 503, and nothing is there twice when it is asked again', async (t) => {
+t.test('after a failure of Stripe (503), the repeated call makes nothing twice', async (t) => {
   for (const path of ['customers', 'subscriptions', 'checkout/sessions'])
     for (const how of ['drop before', 'drop after', '500 before', '500 after'] as const) {
       const account = await office.register()
@@ -243,7 +243,7 @@ t.test('Stripe fails: 503, and nothing is there twice when it is asked again', a
         openSessionsOf(account).some(({ url }) => url === answer.body.checkout_url),
         name,
       )
-      // An answer that was lost is repeated under its key. After a plain refusal a second one may lie there unseen.
+      // A lost answer is repeated under its key. After a refusal there may be a second object that was never given out.
       if (how.startsWith('drop')) {
         t.equal(customersOf(account).length, 1, name)
         t.equal(sessionsOf(account).length, 1, name)
@@ -251,7 +251,7 @@ t.test('Stripe fails: 503, and nothing is there twice when it is asked again', a
     }
 })
 
-t.test('a lost answer is made up for by the SDK itself', async (t) => {
+t.test('the SDK repeats a call whose answer was lost', async (t) => {
   const account = await office.register()
   stripe.faults.push({ match: /POST \/v1\/checkout\/sessions$/, how: 'drop after', times: 1 })
   t.equal((await ask(account, 'dev')).status, 200)
@@ -270,22 +270,19 @@ t.test('a customer that was deleted at Stripe is replaced', async (t) => {
   t.equal(openSessionsOf(account).at(-1)?.customer, customersOf(account)[1]?.id)
 })
 
-t.test(
-  'Stripe that knows neither the customer nor the prices is the wrong Stripe: nobody loses a tier by it',
-  async (t) => {
-    const account = await till.subscriber('pro')
-    const known = world.customers.get(account.customer)!
-    world.customers.delete(account.customer)
-    const prices = (world.prices as string[]).splice(0)
-    t.equal((await ask(account, 'dev')).status, 503)
-    t.equal(await till.tierOf(account), 'pro')
-    ;(world.prices as string[]).push(...prices)
-    world.customers.set(account.customer, known)
-    t.equal((await ask(account, 'pro')).status, 409)
-  },
-)
+t.test('a Stripe account that knows neither the customer nor the prices takes no tier away', async (t) => {
+  const account = await till.subscriber('pro')
+  const known = world.customers.get(account.customer)!
+  world.customers.delete(account.customer)
+  const prices = (world.prices as string[]).splice(0)
+  t.equal((await ask(account, 'dev')).status, 503)
+  t.equal(await till.tierOf(account), 'pro')
+  ;(world.prices as string[]).push(...prices)
+  world.customers.set(account.customer, known)
+  t.equal((await ask(account, 'pro')).status, 409)
+})
 
-t.test('what the operator granted needs no subscription', async (t) => {
+t.test('a tier that the operator granted is not sold', async (t) => {
   const account = await office.register()
   await office.tables.query(`update accounts set granted_tier = 'dev', tier = 'dev' where handle = $1`, [
     account.handle,
@@ -296,7 +293,7 @@ t.test('what the operator granted needs no subscription', async (t) => {
   t.equal(await till.tierOf(account), 'pro')
   acts.setStatus(subscription, 'canceled')
   await till.deliverAll()
-  t.equal(await till.tierOf(account), 'dev', 'the grant is still there')
+  t.equal(await till.tierOf(account), 'dev', 'the grant stays in force')
 })
 
 t.test('input', async (t) => {
@@ -305,7 +302,7 @@ t.test('input', async (t) => {
     t.equal((await account.call('POST', '/v1/checkout', { body })).status, 400, JSON.stringify(body))
 })
 
-t.test('where nobody bills: 503 that says why', async (t) => {
+t.test('without a provider: 503 that names the reason', async (t) => {
   const account = await office.register()
   const live = {
     PORT: '0',
@@ -335,7 +332,7 @@ t.test('where nobody bills: 503 that says why', async (t) => {
     }
     const signature = { 'stripe-signature': `t=1,v1=${'00'.repeat(32)}` }
     const event = await send('/v1/stripe/webhook', { method: 'POST', body: '{}', headers: signature })
-    t.equal(event.status, 503, 'Stripe is to come again when it is set up')
+    t.equal(event.status, 503, '5xx makes Stripe repeat the event')
     const usage = await send('/v1/usage', {})
     t.match(await usage.json(), { tier: 'free', subscription: null })
     t.equal((await send('/checkout/x', {})).status, 404)

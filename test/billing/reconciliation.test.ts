@@ -1,4 +1,4 @@
-// `billing reconcile` and its hourly job: what was lost is found, what is wrong is corrected and named.
+// `billing reconcile` and its hourly job: lost changes are found, wrong tiers are corrected, problems are listed.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { startSystem } from '../system.ts'
 import { openStripeServer, PRICES } from './stripe-server.ts'
 import { openTill, type Till } from './till.ts'
 
-/** In a process of its own, as an operator runs it. */
+/** Runs a command in its own process, as an operator does. */
 async function cli(till: Till, ...args: string[]) {
   const { values, dataDir } = till.office.api.config
   const env = { ...till.stripe.env, BASE_URL: String(values.BASE_URL), DATA_DIR: dataDir }
@@ -25,7 +25,7 @@ async function cli(till: Till, ...args: string[]) {
   return { code: code as number, stdout, stderr }
 }
 
-/** The same command in this process, which takes a tenth of the time. */
+/** Runs a command in this process, in a tenth of the time. */
 async function command(till: Till, group: string, name: string, ...args: string[]) {
   const { db, config } = till.office.api
   const [stdout, stderr]: [string[], string[]] = [[], []]
@@ -40,7 +40,7 @@ async function command(till: Till, group: string, name: string, ...args: string[
   }
 }
 
-t.test('events that never came', async (t) => {
+t.test('lost events', async (t) => {
   await using till = await openTill()
   const { office, stripe } = till
   const { acts, events } = stripe.world
@@ -81,10 +81,10 @@ t.test('events that never came', async (t) => {
   t.match(await command(till, 'billing', 'reconcile'), { code: 0, stdout: /^6 customers, 0 corrected/ })
   for (const event of lost) t.equal((await till.deliver(event)).status, 200)
   const tiers = await Promise.all([bought, ended, refunded, unknown, upgraded].map(till.tierOf))
-  t.same(tiers, ['dev', 'free', 'free', 'pro', 'pro'], 'what comes late after all changes nothing')
+  t.same(tiers, ['dev', 'free', 'free', 'pro', 'pro'], 'late events change nothing')
 })
 
-t.test('an account is not found, or pays twice: named, and left to the operator', async (t) => {
+t.test('a subscription without an account, and an account with two, are listed for the operator', async (t) => {
   await using till = await openTill()
   const { acts, customers } = till.stripe.world
   const account = await till.subscriber('dev')
@@ -103,10 +103,10 @@ t.test('an account is not found, or pays twice: named, and left to the operator'
   t.equal(stdout.match(/^UNBOUND +sub_/gm)?.length, 4)
   t.match(stdout, new RegExp(`^DOUBLED +${account.handle} pays for sub_\\w+ and sub_\\w+`, 'm'))
   t.match(stdout, /^1 customers, 1 corrected, 4 unbound, 1 doubled, 0 failed$/m)
-  t.equal(await till.tierOf(account), 'pro', 'the better of the two counts')
+  t.equal(await till.tierOf(account), 'pro', 'the better tier counts')
 })
 
-t.test('a subscription whose customer says nothing is known by its own metadata', async (t) => {
+t.test('a subscription of a customer without metadata is found by its own', async (t) => {
   await using till = await openTill()
   const { acts, customers } = till.stripe.world
   const account = await till.office.register()
@@ -119,7 +119,7 @@ t.test('a subscription whose customer says nothing is known by its own metadata'
   })
 })
 
-t.test('many customers, more than one page of them', async (t) => {
+t.test('many customers, on more than one page', async (t) => {
   await using till = await openTill()
   const { office, stripe } = till
   const { db, log, now } = office.api
@@ -136,14 +136,14 @@ t.test('many customers, more than one page of them', async (t) => {
   const { billing } = office.api
   const result = await reconcile({ db, log, now }, billing!)
   t.equal(result.customers, 521)
-  t.equal(result.changes.length, 521, 'tiers that rest on nothing go, and one that was lost is there')
+  t.equal(result.changes.length, 521, 'tiers without a subscription end, and a lost one is set')
   t.equal(await till.tierOf(account), 'dev')
   const asked = stripe.calls.length
   await reconcile({ db, log, now }, billing!)
-  t.ok(stripe.calls.length - asked < 20, 'Stripe is asked about those who may have something, and not about all')
+  t.ok(stripe.calls.length - asked < 20, 'Stripe is asked only about customers that may have a subscription')
 })
 
-t.test('the end of a grace period, of which nobody tells', async (t) => {
+t.test('the end of a grace period, for which there is no event', async (t) => {
   await using till = await openTill()
   const { db, log, now, billing } = till.office.api
   const account = await till.subscriber('pro')
@@ -155,7 +155,7 @@ t.test('the end of a grace period, of which nobody tells', async (t) => {
   t.same((await reconcile({ db, log, now }, billing!)).changes, [{ handle: account.handle, from: 'pro', to: 'free' }])
 })
 
-t.test('Stripe is away, or is the wrong one: exit 1, and nothing is taken from anybody', async (t) => {
+t.test('Stripe does not answer, or is the wrong account: exit 1, and no tier changes', async (t) => {
   await using till = await openTill()
   const account = await till.subscriber('pro')
   till.stripe.faults.push({ match: /GET/, how: 'drop before', times: 100 })
@@ -173,7 +173,7 @@ t.test('Stripe is away, or is the wrong one: exit 1, and nothing is taken from a
   world.customers.set(customer.id, customer)
 })
 
-t.test('simulated subscriptions give nothing once Stripe bills', async (t) => {
+t.test('simulated subscriptions give no tier once Stripe bills', async (t) => {
   await using till = await openTill()
   const none = { STRIPE_SECRET_KEY: '', STRIPE_WEBHOOK_SECRET: '', STRIPE_PRICE_DEV: '', STRIPE_PRICE_PRO: '' }
   await using before = await till.office.openDesk(none)
@@ -191,7 +191,7 @@ t.test('simulated subscriptions give nothing once Stripe bills', async (t) => {
   t.match(await till.usageOf(account), { tier: 'free', subscription: null })
 })
 
-t.test('list, show, and what the operator grants', async (t) => {
+t.test('list, show, and tiers that the operator grants', async (t) => {
   await using till = await openTill()
   const paying = await till.subscriber('dev')
   const given = await till.office.register()
@@ -210,7 +210,7 @@ t.test('list, show, and what the operator grants', async (t) => {
   t.match(await command(till, 'account', 'tier', paying.handle, 'free'), {
     stdout: /: dev; granted free; sub_\w+ dev active/,
   })
-  t.equal(await till.tierOf(paying), 'dev', 'what is paid stays')
+  t.equal(await till.tierOf(paying), 'dev', 'the paid tier stays')
   const shown = await command(till, 'billing', 'show', paying.handle)
   t.match(JSON.parse(shown.stdout), {
     handle: paying.handle,
@@ -228,7 +228,7 @@ t.test('list, show, and what the operator grants', async (t) => {
   t.match(await command(till, 'account', 'tier', paying.handle, 'gold'), { code: 2, stderr: /"gold" is not one of/ })
 })
 
-t.test('the job: hourly, with Stripe only', async (t) => {
+t.test('the job runs hourly, with Stripe only', async (t) => {
   const items = crontab() as unknown as { task: string; match: unknown; options: { queueName?: string } }[]
   t.equal(items.filter(({ task }) => task === 'reconcile_billing').length, 1)
   await using stripe = await openStripeServer()

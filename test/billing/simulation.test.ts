@@ -1,11 +1,11 @@
-// Subscriptions without Stripe, over HTTP, as a browser without scripts goes through them.
+// Simulated subscriptions over HTTP, as a browser without scripts uses them.
 import t from 'tap'
 import { openServer } from '../../server/app.ts'
 import { type Account, openOffice } from '../accounts/harness.ts'
 
 const office = await openOffice({ BASE_URL: 'https://countersign.test' })
 t.teardown(() => office[Symbol.asyncDispose]())
-/** Where forms are sent: answers that lead on are looked at, and not followed. */
+/** Requests a page without following redirects. */
 const server = await openServer(office.api)
 t.teardown(() => server[Symbol.asyncDispose]())
 
@@ -16,7 +16,7 @@ async function checkout(account: Account, tier: string) {
   return body
 }
 
-/** Sends the form of a page by one of its buttons. */
+/** Submits the form of a page by one of its buttons. */
 async function click(path: string, action: string, { at = server, type = FORM } = {}) {
   const url = new URL(path, at.address)
   return fetch(url, { method: 'POST', headers: { 'content-type': type }, body: `action=${action}`, redirect: 'manual' })
@@ -35,7 +35,7 @@ t.test('bought, changed, ended', async (t) => {
   const answer = await checkout(account, 'dev')
   t.match(answer, { tier: 'dev', price_usd: '29', mode: 'simulated', kind: 'subscribe' })
   t.match(answer.checkout_url, /^https:\/\/countersign\.test\/checkout\/[A-Za-z0-9_-]{43}$/)
-  t.same(await checkout(account, 'dev'), answer, 'asked again: the same page')
+  t.same(await checkout(account, 'dev'), answer, 'a repeated call gets the same page')
 
   const page = await read(pathOf(answer.checkout_url))
   t.equal(page.status, 200)
@@ -43,8 +43,8 @@ t.test('bought, changed, ended', async (t) => {
   t.match(page.html, /nothing is charged/)
   t.match(page.html, /<b>kelby<\/b> would subscribe to the dev tier, 29 USD per month/)
   t.same(buttonsOf(page.html), ['pay', 'cancel'])
-  t.notMatch(page.html, /<script|https?:|\son\w+=/i, 'nothing runs, and nothing comes from elsewhere')
-  t.equal((await usage(account)).tier, 'free', 'looking buys nothing')
+  t.notMatch(page.html, /<script|https?:|\son\w+=/i, 'no script, and nothing from another host')
+  t.equal((await usage(account)).tier, 'free', 'opening the page buys nothing')
 
   const paid = await click(pathOf(answer.checkout_url), 'pay')
   t.equal(paid.status, 303)
@@ -56,7 +56,7 @@ t.test('bought, changed, ended', async (t) => {
   })
   t.ok(Date.parse((await usage(account)).subscription.current_period_end) > office.clock.now)
   const { rows } = await office.tables.query('select type from billing_events')
-  t.same(rows, [{ type: 'checkout.session.completed' }], 'it came as an event of Stripe would')
+  t.same(rows, [{ type: 'checkout.session.completed' }], 'recorded like an event of Stripe')
   t.match((await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })).body.error.code, 'already_subscribed')
 
   const change = await checkout(account, 'pro')
@@ -74,10 +74,10 @@ t.test('bought, changed, ended', async (t) => {
   t.same(buttonsOf(manage.html), ['end', 'cancel'])
   await click(pathOf(portal.portal_url), 'end')
   t.match(await usage(account), { tier: 'free', subscription: null })
-  t.match(await checkout(account, 'dev'), { kind: 'subscribe' }, 'and may begin anew')
+  t.match(await checkout(account, 'dev'), { kind: 'subscribe' }, 'a new subscription is possible')
 })
 
-t.test('cancelled, clicked twice, and too late', async (t) => {
+t.test('cancelled, clicked twice, and expired', async (t) => {
   const account = await office.register()
   const first = pathOf((await checkout(account, 'dev')).checkout_url)
   const left = await click(first, 'cancel')
@@ -103,7 +103,7 @@ t.test('cancelled, clicked twice, and too late', async (t) => {
   t.equal((await usage(late)).tier, 'free')
 })
 
-t.test('pages of two tiers: the later one closes the earlier', async (t) => {
+t.test('a page for another tier closes the earlier page', async (t) => {
   const account = await office.register()
   const dev = pathOf((await checkout(account, 'dev')).checkout_url)
   const pro = pathOf((await checkout(account, 'pro')).checkout_url)
@@ -112,7 +112,7 @@ t.test('pages of two tiers: the later one closes the earlier', async (t) => {
   t.equal((await usage(account)).tier, 'pro')
 })
 
-t.test('whoever cannot guess the address can do nothing', async (t) => {
+t.test('without the address of the page, nothing is possible', async (t) => {
   const account = await office.register()
   const path = pathOf((await checkout(account, 'dev')).checkout_url)
   const other = await office.register()
@@ -138,11 +138,11 @@ t.test('whoever cannot guess the address can do nothing', async (t) => {
   )
   for (const address of [path, others]) {
     const token = address.split('/').at(-1) ?? ''
-    t.ok(rows.length > 0 && rows.every(({ row }) => !row.includes(token)), 'the address is kept nowhere')
+    t.ok(rows.length > 0 && rows.every(({ row }) => !row.includes(token)), 'the address is stored nowhere')
   }
 })
 
-t.test('headers: not kept, not framed, not told to anybody; no foreign scripts or forms', async (t) => {
+t.test('headers: no cache, no frame, no referrer; no foreign scripts or forms', async (t) => {
   const account = await office.register()
   for (const path of [pathOf((await checkout(account, 'dev')).checkout_url), '/checkout/success', '/checkout/none']) {
     const { headers, html } = await read(path)
@@ -155,10 +155,10 @@ t.test('headers: not kept, not framed, not told to anybody; no foreign scripts o
   }
 })
 
-t.test('a handle that is markup comes out as text', async (t) => {
+t.test('markup in a handle is escaped', async (t) => {
   const account = await office.register()
   const path = pathOf((await checkout(account, 'dev')).checkout_url)
-  // No handle can be one; the page does not rely on it.
+  // No handle can contain markup; the page does not rely on that.
   await office.tables.query('alter table accounts drop constraint accounts_handle_check')
   await office.tables.query('update accounts set handle = $1 where handle = $2', [
     `<img src=x onerror="alert('1')">&`,
@@ -169,7 +169,7 @@ t.test('a handle that is markup comes out as text', async (t) => {
   t.match(html, '&#60;img src=x onerror=&#34;alert(&#39;1&#39;)&#34;&#62;&#38;')
 })
 
-t.test('a second process gives the same page, and moves the same tier', async (t) => {
+t.test('a second process gives the same page and changes the same tier', async (t) => {
   const desk = await office.openDesk()
   t.teardown(() => desk[Symbol.asyncDispose]())
   const account = await office.register()
@@ -182,7 +182,7 @@ t.test('a second process gives the same page, and moves the same tier', async (t
   t.equal((await usage(account)).tier, 'dev')
 })
 
-t.test('Stripe’s webhook is nowhere in a simulation', async (t) => {
+t.test('a simulation has no webhook of Stripe', async (t) => {
   const headers = { 'content-type': 'application/json', 'stripe-signature': `t=1,v1=${'00'.repeat(32)}` }
   t.equal((await office.call('POST', '/v1/stripe/webhook', { body: Buffer.from('{}'), headers })).status, 404)
 })

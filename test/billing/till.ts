@@ -1,17 +1,17 @@
-// The service beside a stand-in for Stripe: accounts that buy, and events that arrive.
+// Stripe harness: the service with a stand-in for Stripe, accounts that subscribe, and events that are delivered.
 import Stripe from 'stripe'
 import { type Account, type Answer, type Desk, type Office, openOffice } from '../accounts/harness.ts'
 import { openStripeServer, type StripeServer, WEBHOOK_SECRET } from './stripe-server.ts'
 import type { StripeEvent } from './stripe-world.ts'
 
 export interface Delivery {
-  /** Signed with it in place of the right one. */
+  /** Signs the event, in place of the right secret. */
   secret?: string
-  /** Seconds before now at which it was signed. */
+  /** Age of the signature in seconds. */
   age?: number
-  /** What becomes of the body after it was signed. */
+  /** Changes the body after it was signed. */
   alter?: (body: string) => string
-  /** The signature in place of the right one; null: none. */
+  /** In place of the right signature; null sends none. */
   signature?: string | null
   at?: Desk
 }
@@ -21,11 +21,11 @@ export interface Till extends AsyncDisposable {
   stripe: StripeServer
   /** Sends an event as Stripe would. */
   deliver(event: StripeEvent, delivery?: Delivery): Promise<Answer>
-  /** Sends all events that wait, in order. */
+  /** Sends all waiting events, in order. */
   deliverAll(): Promise<void>
   tierOf(account: Account): Promise<string>
   usageOf(account: Account): Promise<Answer['body']>
-  /** Asks for a checkout and brings the id of its session. */
+  /** Begins a checkout and returns the id of its session. */
   checkout(account: Account, tier: string): Promise<string>
   /** A new account that has paid for a tier, all events delivered. */
   subscriber(tier: 'dev' | 'pro'): Promise<Account & { subscription: string; customer: string }>

@@ -1,5 +1,5 @@
-// Stripe's events over HTTP: whatever their order, and however often they come, the tier ends where Stripe has it; what
-// Stripe did not sign moves nothing.
+// Stripe's events over HTTP: in any order and any number of copies, the tier ends where Stripe's records put it. Events that
+// Stripe did not sign change nothing.
 import t from 'tap'
 import { PRICES, WEBHOOK_SECRET } from './stripe-server.ts'
 import { openTill } from './till.ts'
@@ -11,11 +11,11 @@ const { acts, events } = stripe.world
 
 const eventRows = async () => (await office.tables.query('select event_id from billing_events')).rows.length
 
-t.test('bought: checkout, events, tier, limits', async (t) => {
+t.test('a purchase: checkout, events, tier, limits', async (t) => {
   const account = await office.register()
   t.equal((await till.usageOf(account)).subscription, null)
   const subscription = acts.payCheckout(await till.checkout(account, 'dev'))
-  t.equal(await till.tierOf(account), 'free', 'paid, and not told yet')
+  t.equal(await till.tierOf(account), 'free', 'paid, but no event has arrived')
   await till.deliverAll()
   const { tier, limits, subscription: shown } = await till.usageOf(account)
   t.equal(tier, 'dev')
@@ -31,7 +31,7 @@ t.test('bought: checkout, events, tier, limits', async (t) => {
   })
 })
 
-t.test('what each status is good for', async (t) => {
+t.test('the tier that each status gives', async (t) => {
   const account = await till.subscriber('pro')
   for (const [status, tier] of [
     ['trialing', 'pro'],
@@ -49,7 +49,7 @@ t.test('what each status is good for', async (t) => {
   }
   acts.setStatus(account.subscription, 'invented_in_2031' as 'active')
   await till.deliverAll()
-  t.equal(await till.tierOf(account), 'free', 'a word nobody knows')
+  t.equal(await till.tierOf(account), 'free', 'an unknown status')
   acts.setStatus(account.subscription, 'active')
   acts.endWithPeriod(account.subscription)
   await till.deliverAll()
@@ -59,7 +59,7 @@ t.test('what each status is good for', async (t) => {
   t.match(await till.usageOf(account), { tier: 'free', subscription: null })
 })
 
-t.test('which price is which tier; metadata say nothing', async (t) => {
+t.test('the price decides the tier, metadata do not', async (t) => {
   const account = await till.subscriber('dev')
   for (const [price, tier] of [
     [PRICES.pro, 'pro'],
@@ -74,12 +74,12 @@ t.test('which price is which tier; metadata say nothing', async (t) => {
   }
 })
 
-t.test('money that goes back takes the tier with it until something is paid again', async (t) => {
+t.test('a refund or a dispute ends the tier until another payment', async (t) => {
   const account = await till.subscriber('dev')
   const { subscription } = account
   acts.refund(subscription, 100)
   await till.deliverAll()
-  t.equal(await till.tierOf(account), 'dev', 'a part of it')
+  t.equal(await till.tierOf(account), 'dev', 'a partial refund')
   acts.refund(subscription)
   await till.deliverAll()
   t.match(await till.usageOf(account), { tier: 'free', subscription: { status: 'active', payment: 'refunded' } })
@@ -100,7 +100,7 @@ t.test('money that goes back takes the tier with it until something is paid agai
   t.equal(await till.tierOf(account), 'free', 'lost')
 })
 
-t.test('a failed payment: grace while Stripe retries, and no longer', async (t) => {
+t.test('a failed payment: the tier lasts for the grace period', async (t) => {
   const account = await till.subscriber('pro')
   acts.renew(account.subscription, false)
   await till.deliverAll()
@@ -109,7 +109,7 @@ t.test('a failed payment: grace while Stripe retries, and no longer', async (t) 
   office.clock.now += 13 * DAY
   acts.setStatus(account.subscription, 'past_due')
   await till.deliverAll()
-  t.equal(await till.tierOf(account), 'pro', 'each new failure does not begin the grace anew')
+  t.equal(await till.tierOf(account), 'pro', 'another failure does not restart the grace period')
   office.clock.now += DAY
   acts.setStatus(account.subscription, 'past_due')
   await till.deliverAll()
@@ -119,10 +119,10 @@ t.test('a failed payment: grace while Stripe retries, and no longer', async (t) 
   t.equal(await till.tierOf(account), 'pro')
   acts.renew(account.subscription, false)
   await till.deliverAll()
-  t.equal(await till.tierOf(account), 'pro', 'another failure has a grace of its own')
+  t.equal(await till.tierOf(account), 'pro', 'a failure after a payment has a new grace period')
 })
 
-t.test('a short life in every order, all of it told at its end', async (t) => {
+t.test('all events of a short history, delivered at its end in every order', async (t) => {
   const account = await office.register()
   const subscription = acts.payCheckout(await till.checkout(account, 'dev'))
   acts.renew(subscription, false)
@@ -151,7 +151,7 @@ function* permutations<T>(items: T[]): Generator<T[]> {
     for (const rest of permutations(items.toSpliced(index, 1))) yield [item, ...rest]
 }
 
-t.test('replayed: once worked on, an event moves nothing and asks nothing', async (t) => {
+t.test('a replayed event changes nothing and calls nothing', async (t) => {
   const account = await till.subscriber('dev')
   acts.setPrice(account.subscription, PRICES.pro)
   const [event] = events.splice(0)
@@ -162,7 +162,7 @@ t.test('replayed: once worked on, an event moves nothing and asks nothing', asyn
   t.equal(await till.tierOf(account), 'pro')
 })
 
-t.test('duplicated at the same moment through two services', async (t) => {
+t.test('concurrent duplicates through two services', async (t) => {
   const desk = await office.openDesk()
   t.teardown(() => desk[Symbol.asyncDispose]())
   const account = await office.register()
@@ -178,7 +178,7 @@ t.test('duplicated at the same moment through two services', async (t) => {
   t.equal((await desk.call('GET', '/v1/usage', { key: account.key })).body.tier, 'pro')
 })
 
-t.test('an old look that comes back late does not undo what a later one saw', async (t) => {
+t.test('a slow synchronization does not undo a later one', async (t) => {
   const account = await till.subscriber('dev')
   acts.setPrice(account.subscription, PRICES.dev)
   const held = stripe.hold(/GET \/v1\/subscriptions\?/)
@@ -193,7 +193,7 @@ t.test('an old look that comes back late does not undo what a later one saw', as
   t.match(await till.usageOf(account), { tier: 'free', subscription: null })
 })
 
-t.test('forged, and its like: refused, before anything is asked of database or Stripe', async (t) => {
+t.test('forged events are refused without a query and without a call to Stripe', async (t) => {
   const account = await till.subscriber('dev')
   acts.setStatus(account.subscription, 'canceled')
   const [event] = events.splice(0)
@@ -229,7 +229,7 @@ t.test('forged, and its like: refused, before anything is asked of database or S
   t.equal(await till.tierOf(account), 'free')
 })
 
-t.test('other types, other business, other methods and bodies', async (t) => {
+t.test('other event types, other business, other methods and bodies', async (t) => {
   const rows = await eventRows()
   const other = stripe.world.tell('payout.paid', { id: 'po_1' })
   const foreign = stripe.world.tell('invoice.paid', { id: 'in_1', customer: 'cus_of_another_business' })
@@ -252,7 +252,7 @@ t.test('other types, other business, other methods and bodies', async (t) => {
   t.equal((await office.call('POST', '/v1/stripe/webhook', { body, headers: large })).status, 413)
 })
 
-t.test('no limit by address loses an event', async (t) => {
+t.test('no limit per address refuses an event', async (t) => {
   const strict = await office.openDesk({ RATE_LIMIT_PER_MINUTE: '1' })
   t.teardown(() => strict[Symbol.asyncDispose]())
   const account = await till.subscriber('dev')
@@ -264,42 +264,39 @@ t.test('no limit by address loses an event', async (t) => {
   t.equal(await till.tierOf(account), 'pro')
 })
 
-t.test(
-  'what could not be worked on is answered 5xx, leaves nothing, and is worked on when it comes again',
-  async (t) => {
-    const account = await till.subscriber('dev')
-    acts.setPrice(account.subscription, PRICES.pro)
-    const [event] = events.splice(0)
-    const rows = await eventRows()
-    for (const how of ['500 before', 'drop before', 'drop after'] as const) {
-      stripe.faults.push({ match: /GET \/v1\/subscriptions/, how, times: 3 })
-      const answer = await till.deliver(event!)
-      t.match(answer, { status: 503, body: { error: { code: 'provider_unavailable', retryable: true } } }, how)
-      t.equal(await eventRows(), rows)
-      t.equal(await till.tierOf(account), 'dev')
-      stripe.faults.length = 0
-    }
-    await office.tables.query(`alter table billing_subscriptions add constraint broken check (tier <> 'pro') not valid`)
-    t.equal((await till.deliver(event!)).status, 500, 'a fault of ours')
-    t.equal(await eventRows(), rows, 'event, subscription and tier move together or not at all')
+t.test('an event that fails is answered 5xx, leaves no trace, and is applied when it is repeated', async (t) => {
+  const account = await till.subscriber('dev')
+  acts.setPrice(account.subscription, PRICES.pro)
+  const [event] = events.splice(0)
+  const rows = await eventRows()
+  for (const how of ['500 before', 'drop before', 'drop after'] as const) {
+    stripe.faults.push({ match: /GET \/v1\/subscriptions/, how, times: 3 })
+    const answer = await till.deliver(event!)
+    t.match(answer, { status: 503, body: { error: { code: 'provider_unavailable', retryable: true } } }, how)
+    t.equal(await eventRows(), rows)
     t.equal(await till.tierOf(account), 'dev')
-    await office.tables.query('alter table billing_subscriptions drop constraint broken')
-    t.match(await till.deliver(event!), { status: 200, body: { outcome: 'applied' } })
-    t.equal(await till.tierOf(account), 'pro')
-  },
-)
+    stripe.faults.length = 0
+  }
+  await office.tables.query(`alter table billing_subscriptions add constraint broken check (tier <> 'pro') not valid`)
+  t.equal((await till.deliver(event!)).status, 500, 'a fault of the service')
+  t.equal(await eventRows(), rows, 'event, subscription and tier are written together or not at all')
+  t.equal(await till.tierOf(account), 'dev')
+  await office.tables.query('alter table billing_subscriptions drop constraint broken')
+  t.match(await till.deliver(event!), { status: 200, body: { outcome: 'applied' } })
+  t.equal(await till.tierOf(account), 'pro')
+})
 
-t.test('a customer deleted at Stripe', async (t) => {
+t.test('a customer that was deleted at Stripe', async (t) => {
   const account = await till.subscriber('dev')
   acts.deleteCustomer(account.customer)
   await till.deliverAll()
   t.match(await till.usageOf(account), { tier: 'free', subscription: null })
   acts.payCheckout(await till.checkout(account, 'pro'))
   await till.deliverAll()
-  t.equal(await till.tierOf(account), 'pro', 'the account buys as another customer')
+  t.equal(await till.tierOf(account), 'pro', 'the account subscribes as another customer')
 })
 
-t.test('a tier that ends is felt at once, and takes nothing away', async (t) => {
+t.test('the end of a tier applies at once and deletes nothing', async (t) => {
   const account = await till.subscriber('dev')
   const lease = () => account.call('POST', '/v1/lease', { body: { agent: 'a', action: 'b', ttl_s: 60, lim: '' } })
   t.equal((await lease()).status, 201)
@@ -307,6 +304,10 @@ t.test('a tier that ends is felt at once, and takes nothing away', async (t) => 
   acts.setStatus(account.subscription, 'canceled')
   await till.deliverAll()
   const refused = await lease()
-  t.match(refused, { status: 403, body: { error: { code: 'tier_limit' } } }, 'nothing is added above the free limits')
-  t.match(await till.usageOf(account), { tier: 'free', used: { active_leases: 2 } }, 'and what is there stays')
+  t.match(
+    refused,
+    { status: 403, body: { error: { code: 'tier_limit' } } },
+    'nothing can be added above the free limits',
+  )
+  t.match(await till.usageOf(account), { tier: 'free', used: { active_leases: 2 } }, 'existing leases stay')
 })

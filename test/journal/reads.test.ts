@@ -1,9 +1,9 @@
-// Slots that are read at the same time share queries: each caller must get his own bytes and nobody else's.
+// Concurrent reads of slots share queries: each caller must get the bytes of its own slot.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { openOffice } from '../accounts/harness.ts'
 
-t.test('a hundred reads at once, of three accounts, some of slots that are not there', async (t) => {
+t.test('a hundred concurrent reads of three accounts, some of missing slots', async (t) => {
   await using office = await openOffice()
   const accounts = await Promise.all([1, 2, 3].map(() => office.register({ tier: 'pro' })))
   const kept = new Map<string, Buffer>()
@@ -25,7 +25,7 @@ t.test('a hundred reads at once, of three accounts, some of slots that are not t
   t.same(wrong, [])
 })
 
-t.test('a read sees every write that was answered before it', async (t) => {
+t.test('a read sees every write that was answered before it began', async (t) => {
   await using office = await openOffice()
   const account = await office.register()
   for (let n = 0; n < 20; n++) {

@@ -1,4 +1,4 @@
-// Leases over HTTP: what is signed, who is refused, what the chain says of it, and what happens at the same time.
+// Leases over HTTP: signatures, refusals, receipts, and concurrent acts.
 import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import t from 'tap'
 import { verifyLease } from '../../client/lease.ts'
@@ -24,7 +24,7 @@ const TERMS = { agent: 'agent-7', action: 'pay', ttl_s: 600, lim: 'usd<=20' }
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex')
 const base64 = (text: string) => Buffer.from(text, 'base64')
 
-/** Checks with OpenSSL, not with the client. */
+/** Verifies by OpenSSL, independently of the client. */
 function isSignedByLeaseKey(bytes: Buffer, signature: string): boolean {
   const hex = keys.find((key) => key.use === 'lease')?.pubkey_hex ?? ''
   const der = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), Buffer.from(hex, 'hex')])
@@ -53,7 +53,7 @@ async function leaseReceipts(subject?: string) {
   return rows
 }
 
-t.test('a grant: the terms as they were asked for, signed, in the chain, and good for 30 seconds', async (t) => {
+t.test('a grant: the requested terms, signed, in the chain, and valid for 30 seconds', async (t) => {
   const account = await office.register({ handle: 'kelby' })
   const answer = await account.call('POST', '/v1/lease', { body: TERMS })
   t.equal(answer.status, 201)
@@ -84,7 +84,7 @@ t.test('a grant: the terms as they were asked for, signed, in the chain, and goo
   t.match((await account.call('GET', '/v1/usage')).body.used, { active_leases: 1, receipts_today: 0 })
 })
 
-t.test('terms outside the rules are refused, and never clamped', async (t) => {
+t.test('terms outside the limits are refused, never clamped', async (t) => {
   const account = await office.register({ tier: 'pro' })
   const ask = (changes: object) => account.call('POST', '/v1/lease', { body: { ...TERMS, ...changes } })
   const wrong = [
@@ -130,7 +130,7 @@ t.test('terms outside the rules are refused, and never clamped', async (t) => {
   }
 })
 
-t.test('a renewal moves the deadline of the same lease, and never past its end', async (t) => {
+t.test('a renewal makes the deadline of the same lease later, but never later than its end', async (t) => {
   const account = await office.register()
   const granted = (await account.call('POST', '/v1/lease', { body: { ...TERMS, ttl_s: 50 } })).body
   const path = `/v1/lease/${granted.lease.lease_id}`
@@ -161,7 +161,7 @@ t.test('a renewal moves the deadline of the same lease, and never past its end',
   t.match((await account.call('GET', path)).body, { state: 'expired', revoked_ms: null })
 })
 
-t.test('a clock that is behind takes no deadline back', async (t) => {
+t.test('a clock that is behind makes no deadline earlier', async (t) => {
   const account = await office.register()
   const granted = (await account.call('POST', '/v1/lease', { body: TERMS })).body.lease
   clock.now += 10_000
@@ -174,7 +174,7 @@ t.test('a clock that is behind takes no deadline back', async (t) => {
   clock.now += 8000
 })
 
-t.test('a revocation is signed, final, and the same whenever and wherever it is asked for', async (t) => {
+t.test('a revocation is signed, final, and the same in every answer of every process', async (t) => {
   const account = await office.register({ handle: 'orsay' })
   const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body
   const path = `/v1/lease/${lease.lease_id}`
@@ -221,7 +221,7 @@ t.test('an expired lease can be revoked, once', async (t) => {
   t.equal((await account.call('POST', `/v1/lease/${lease.lease_id}/revoke`)).bytes.toString(), first.bytes.toString())
 })
 
-t.test('the free tier has one active lease; one that ended makes room', async (t) => {
+t.test('the free tier has one active lease; an ended one does not count', async (t) => {
   const account = await office.register()
   const grant = (ttl_s: number) => account.call('POST', '/v1/lease', { body: { ...TERMS, ttl_s } })
   t.equal((await grant(5)).status, 201)
@@ -238,7 +238,7 @@ t.test('the free tier has one active lease; one that ended makes room', async (t
   t.match((await account.call('GET', '/v1/usage')).body.used, { active_leases: 1, receipts_today: 0 })
 })
 
-t.test('fifty grants at once on the free tier, through two processes: exactly one', async (t) => {
+t.test('fifty concurrent grants on the free tier through two processes: exactly one succeeds', async (t) => {
   await using other = await office.openDesk()
   const { key } = await office.register()
   const before = (await leaseReceipts()).length
@@ -246,11 +246,11 @@ t.test('fifty grants at once on the free tier, through two processes: exactly on
     Array.from({ length: 50 }, (_, n) => (n % 2 ? office : other).call('POST', '/v1/lease', { key, body: TERMS })),
   )
   t.same(countBy(answers), { 201: 1, 403: 49 })
-  t.equal((await leaseReceipts()).length, before + 1, 'what was refused has no receipt')
+  t.equal((await leaseReceipts()).length, before + 1, 'refused grants have no receipt')
   t.equal((await office.call('GET', '/v1/lease', { key })).body.leases.length, 1)
 })
 
-t.test('twenty revocations at once: one receipt, one answer', async (t) => {
+t.test('twenty concurrent revocations: one receipt, one answer', async (t) => {
   await using other = await office.openDesk()
   const { key } = await office.register()
   const { lease } = (await office.call('POST', '/v1/lease', { key, body: TERMS })).body
@@ -263,7 +263,7 @@ t.test('twenty revocations at once: one receipt, one answer', async (t) => {
   t.equal((await leaseReceipts(answers[0]?.body.attestation.subject_sha256)).length, 1)
 })
 
-t.test('renewals and a revocation at once: no renewal has a place in the chain after the revocation', async (t) => {
+t.test('concurrent renewals and a revocation: no renewal is in the chain after the revocation', async (t) => {
   await using other = await office.openDesk()
   const { key } = await office.register({ tier: 'pro' })
   for (let round = 0; round < 5; round++) {
@@ -314,7 +314,7 @@ t.test('the verdict of the service on a lease', async (t) => {
   t.match(await ask(), { valid: true, recheck_by_ms: lease.expires_ms })
   clock.now = lease.expires_ms
   t.match(await ask(), { valid: false, reason: 'expired', state: 'expired' })
-  t.match(await ask({ action: 'sell' }), { reason: 'wrong_action' }, 'what it is not for comes first')
+  t.match(await ask({ action: 'sell' }), { reason: 'wrong_action' }, 'another action is reported before the state')
 
   const second = (await account.call('POST', '/v1/lease', { body: TERMS })).body.lease as Lease
   await account.call('POST', `/v1/lease/${second.lease_id}/revoke`)
@@ -325,7 +325,7 @@ t.test('the verdict of the service on a lease', async (t) => {
   t.equal((await account.call('POST', `${path}/verify`, { body: { agent: 7 } })).status, 400)
 })
 
-t.test('a rotation of the lease key reaches processes that are running, and old leases keep verifying', async (t) => {
+t.test('a rotation of the lease key reaches running processes, and old leases still verify', async (t) => {
   const seed = randomBytes(32)
   await using branch = await openOffice({ SIGNING_SEED: seed.toString('hex') })
   await using idle = await branch.openDesk()
@@ -339,18 +339,22 @@ t.test('a rotation of the lease key reaches processes that are running, and old 
   const { retired, record } = await rotateKey(db, seed, 'lease', { origin: chain.origin, now: Date.now })
   t.equal(retired, old.lease.key_id)
 
-  // The first act of each process after it: signed anew, because the batch itself finds the key changed.
+  // The first act of each process after the rotation is signed again, because the batch detects the new key.
   const acts = await Promise.all([grant(idle), grant(branch), grant(branch)])
   for (const { lease } of acts) t.equal(lease.key_id, record.key_id)
   const renewed = (await idle.call('POST', `/v1/lease/${old.lease.lease_id}/renew`, { key: account.key })).body
-  t.equal(renewed.lease.key_id, record.key_id, 'and a renewal is by the new key')
+  t.equal(renewed.lease.key_id, record.key_id, 'a renewal is signed with the new key')
   const revoked = (await branch.call('POST', `/v1/lease/${acts[0].lease.lease_id}/revoke`, { key: account.key })).body
   t.equal(revoked.revocation.key_id, record.key_id)
 
   const receiptKey = pinned.filter((key) => key.use === 'receipt')
   const leaseKeys = pinned.filter((key) => key.use === 'lease')
   const gateway = { account: 'kelby', agent: 'agent-7', action: 'pay', now: branch.clock.now }
-  t.match(verifyLease(old, { ...gateway, keys: leaseKeys }), { ok: true }, 'signed before, and still good')
+  t.match(
+    verifyLease(old, { ...gateway, keys: leaseKeys }),
+    { ok: true },
+    'a lease that was signed before still verifies',
+  )
   t.match(verifyLease(renewed, { ...gateway, keys: leaseKeys }), { ok: false, reason: 'untrusted_key' })
   const followed = trustIntroduced(await published(), [...receiptKey, ...leaseKeys])
   for (const lease of [old, renewed, acts[1]]) t.match(verifyLease(lease, { ...gateway, keys: followed }), { ok: true })
@@ -363,7 +367,7 @@ t.test('a rotation of the lease key reaches processes that are running, and old 
   )
 })
 
-t.test('acts of one batch see those before them', async (t) => {
+t.test('acts of one batch see the effect of earlier ones', async (t) => {
   const account = await office.register()
   const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body as { lease: Lease }
   const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
@@ -390,7 +394,7 @@ t.test('acts of one batch count against the day, and a revocation is never refus
   const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body as { lease: Lease }
   const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
   const { keys } = office.api
-  // The grant above was the first of three.
+  // The grant above was the first of three acts.
   const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys, dailyLimit: 3 }
   const signed = signRenewal(lease, clock.now, keys.lease) as Signed<Lease>
   const renew = { ...about, act: 'renew', signed } as const
@@ -401,10 +405,10 @@ t.test('acts of one batch count against the day, and a revocation is never refus
     ['done', 'done', 'daily_limit', 'done', 'repeat'],
   )
   const { used } = (await account.call('GET', '/v1/usage')).body
-  t.equal(used.lease_acts_today, 4, 'what was refused is not counted')
+  t.equal(used.lease_acts_today, 4, 'refused acts are not counted')
 })
 
-t.test('a free account makes so many receipts by lease acts in a day, and no more', async (t) => {
+t.test('lease acts of a free account are limited per day', async (t) => {
   const account = await office.register()
   const grant = () => account.call('POST', '/v1/lease', { body: TERMS })
   const { lease_id } = (await grant()).body.lease
@@ -430,10 +434,10 @@ t.test('a free account makes so many receipts by lease acts in a day, and no mor
   t.match(await grant(), { status: 429, body: { error: { code: 'daily_limit' } } })
   t.equal((await account.call('GET', '/v1/usage')).body.used.lease_acts_today, most + 1)
   await office.tables.query('update receipt_days set day = day - 1')
-  t.equal((await grant()).status, 201, 'tomorrow is another day')
+  t.equal((await grant()).status, 201, 'the count starts again the next day')
 })
 
-t.test('the list: newest first, in pages, and only the active ones if asked', async (t) => {
+t.test('the list: newest first, in pages, with a filter for active leases', async (t) => {
   const account = await office.register({ tier: 'pro' })
   const ids: string[] = []
   for (let n = 0; n < 5; n++) {
@@ -469,7 +473,7 @@ t.test('the list: newest first, in pages, and only the active ones if asked', as
     t.equal((await account.call('GET', `/v1/lease${query}`)).status, 400, query)
 })
 
-t.test('everything that was done here is in a chain that verifies', async (t) => {
+t.test('the chain of all these acts verifies', async (t) => {
   const { body } = await office.call('GET', '/v1/chain')
   const { body: head } = await office.call('GET', '/v1/chain-head')
   const { checks } = verifyChain(body.attestations, { keys, head, signatures: 'last' })
