@@ -2,13 +2,13 @@
 import t from 'tap'
 import { readConfig } from '../server/config.ts'
 import { runDoctor } from '../server/doctor.ts'
-import { openOffice } from './accounts/harness.ts'
+import { openAccountHarness } from './accounts/harness.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
 
 async function find(subject: string, env: Record<string, string> = {}) {
-  const config = readConfig({ DATABASE_URL: office.api.databaseUrl, DATA_DIR: office.api.config.dataDir, ...env })
+  const config = readConfig({ DATABASE_URL: harness.api.databaseUrl, DATA_DIR: harness.api.config.dataDir, ...env })
   return (await runDoctor(config)).filter((finding) => finding.subject === subject)
 }
 
@@ -29,12 +29,12 @@ t.test('the assessment in force, and the model by name and address', async (t) =
 
 t.test('workers that assess by another method than the offered one', async (t) => {
   const literal = 'retrieval-1+text-1 literal-1+icu-1+unicode-1+gate-1'
-  await office.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
+  await harness.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
   t.match(await find('workers'), [{ ok: true, detail: /^1 alive/ }])
   t.match(await find('workers', MODEL), [
     { ok: false, detail: /literal-1\S*, but semantic assessment is offered/, cure: /same ASSESSMENT/ },
   ])
-  await office.tables.query('delete from worker_beats')
+  await harness.tables.query('delete from worker_beats')
   t.match(await find('workers', MODEL), [{ ok: false, cure: /start a worker/ }])
 })
 

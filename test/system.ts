@@ -188,7 +188,7 @@ export async function signPayment(terms: PaymentRequired, changes: PaymentChange
 /** Undefined: the payment is settled. */
 export type Outcome = () => SettlementOutcome | undefined | Promise<SettlementOutcome | undefined>
 
-export interface Till extends Facilitator {
+export interface ScriptedFacilitator extends Facilitator {
   /** Every requested settlement, in order. */
   settled: OfferedPayment[]
   /** Outcomes of the next settlements, in place of success. */
@@ -196,7 +196,7 @@ export interface Till extends Facilitator {
 }
 
 /** The offline facilitator with a record of its settlements and with outcomes that tests choose. */
-export function openTill(): Till {
+export function openScriptedFacilitator(): ScriptedFacilitator {
   const facilitator = openOfflineFacilitator()
   const settled: OfferedPayment[] = []
   const outcomes: Outcome[] = []

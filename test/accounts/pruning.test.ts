@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { measurePruneLag, pruneAccounts } from '../../server/accounts/pruning.ts'
 import { UNUSED_ACCOUNT_DAYS } from '../../server/accounts/tiers.ts'
-import { type Account, openOffice } from './harness.ts'
+import { type Account, openAccountHarness } from './harness.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
-const { tables, api } = office
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { tables, api } = harness
 const { db } = api
 
 const count = async (table: string) => Number((await tables.query(`select count(*) n from ${table}`)).rows[0].n)
@@ -20,7 +20,7 @@ t.beforeEach(async () => {
 })
 
 t.test('without expired rows nothing is deleted, and the lag is 0', async (t) => {
-  await office.register()
+  await harness.register()
   t.equal(await prune(), 0)
   const lags = await measurePruneLag(db)
   t.same(lags.map(({ table }) => table).sort(), [
@@ -35,7 +35,7 @@ t.test('without expired rows nothing is deleted, and the lag is 0', async (t) =>
 })
 
 t.test('counts of today and yesterday stay', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   await tables.query(
     `insert into receipt_days (account_id, day, receipts, lease_acts)
      select id, (now() at time zone 'utc')::date - n, 1, 1 from accounts, generate_series(0, 24) n where handle = $1`,
@@ -58,7 +58,7 @@ t.test('counts of today and yesterday stay', async (t) => {
 })
 
 t.test('ended keys are deleted, in several batches', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)
      select gen_random_uuid(), id, sha256(n::text::bytea), 'heartbeat', now() - interval '1 hour'
@@ -73,7 +73,7 @@ t.test('ended keys are deleted, in several batches', async (t) => {
 })
 
 t.test('expired pages of checkout are deleted, and the next checkout works without them', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const ask = async (tier: string) => (await account.call('POST', '/v1/checkout', { body: { tier } })).body.checkout_url
   const first = await ask('dev')
   await tables.query(`update simulated_checkouts set expires_at = now() - interval '25 hours'`)
@@ -87,7 +87,7 @@ t.test('expired pages of checkout are deleted, and the next checkout works witho
 })
 
 t.test('billing events stay for ninety days', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })
   await tables.query(
     `insert into billing_events (event_id, type, customer_id, created_at, received_at)
@@ -108,8 +108,8 @@ t.test('only accounts that were never used are deleted', async (t) => {
   const isThere = async ({ handle }: Account) =>
     (await tables.query('select from accounts where handle = $1', [handle])).rowCount === 1
   const old = UNUSED_ACCOUNT_DAYS + 1
-  const unused = await Promise.all(Array.from({ length: 25 }, () => office.register()))
-  const [young, used, passedOn, granted] = await Promise.all(Array.from({ length: 4 }, () => office.register()))
+  const unused = await Promise.all(Array.from({ length: 25 }, () => harness.register()))
+  const [young, used, passedOn, granted] = await Promise.all(Array.from({ length: 4 }, () => harness.register()))
   await used!.call('POST', '/v1/receipt', { body: { subject_sha256: '00'.repeat(32) } })
   // The first key made a second one, which was not used yet, and then ended itself.
   const { body } = await passedOn!.call('POST', '/v1/api-keys', { body: { kind: 'full' } })
@@ -124,12 +124,12 @@ t.test('only accounts that were never used are deleted', async (t) => {
   t.equal(await prune(), 25)
   for (const account of unused) t.notOk(await isThere(account))
   for (const account of [young!, used!, passedOn!, granted!]) t.ok(await isThere(account))
-  t.equal((await office.call('GET', '/v1/journal/kept', { key: body.api_key })).status, 200)
-  t.equal((await office.call('POST', '/v1/register', { body: { handle: unused[0]!.handle } })).status, 201)
+  t.equal((await harness.call('GET', '/v1/journal/kept', { key: body.api_key })).status, 200)
+  t.equal((await harness.call('POST', '/v1/register', { body: { handle: unused[0]!.handle } })).status, 201)
 })
 
 t.test('an aborted signal stops between two batches', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)
      select gen_random_uuid(), id, sha256(($2 || n)::bytea), 'heartbeat', now() - interval '1 hour'
@@ -141,6 +141,6 @@ t.test('an aborted signal stops between two batches', async (t) => {
 })
 
 t.test('/metrics shows the lag of each table', async (t) => {
-  const { bytes } = await office.call('GET', '/metrics')
+  const { bytes } = await harness.call('GET', '/metrics')
   t.match(bytes.toString(), /^countersign_prune_lag_seconds\{table="receipt_days"\} 0$/m)
 })

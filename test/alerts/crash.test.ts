@@ -2,14 +2,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startChild } from '../children.ts'
-import { openOffice } from './harness.ts'
+import { openAccountHarness } from './harness.ts'
 import type { Received } from './receiver.ts'
 
 t.jobs = 3
 const idOf = ({ headers }: Received) => headers['webhook-id']
 
 t.test('killed while the receiver thinks', { buffered: true }, async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, receiver } = office
   const hook = await office.makeHook()
   const answered = Promise.withResolvers<void>()
@@ -33,7 +33,7 @@ t.test('killed while the receiver thinks', { buffered: true }, async (t) => {
 })
 
 t.test('killed when the receiver has answered 200 and nobody knows yet', { buffered: true }, async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, receiver } = office
   const hook = await office.makeHook()
   const settling = await front.tables.connect()
@@ -63,7 +63,7 @@ t.test('killed when the receiver has answered 200 and nobody knows yet', { buffe
 })
 
 t.test('with nobody helping, another worker sends it within 30 seconds', { buffered: true }, async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, receiver } = office
   const hook = await office.makeHook()
   receiver.answers.set(hook.path, () => {})

@@ -6,16 +6,16 @@ import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { buildTasks } from '../../workers/tasks.ts'
-import { readResult } from '../front.ts'
+import { readResult } from '../api-harness.ts'
 import { PATIENT } from '../queue.ts'
 import { PAGE, payingFetch } from '../system.ts'
-import { type Hook, openOffice } from './harness.ts'
+import { type Hook, openAccountHarness } from './harness.ts'
 import { type Answering, failing, failingFirst, held, type Received, status } from './receiver.ts'
 
 const idOf = ({ headers }: Received) => headers['webhook-id']
 
 t.test('several workers: never two at one webhook, nothing twice, all in order', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { receiver, work } = office
   const hooks: Hook[] = []
   const told = new Map<string, string[]>()
@@ -45,7 +45,7 @@ t.test('several workers: never two at one webhook, nothing twice, all in order',
 })
 
 t.test('a job only wakes; one that is doubled, late or for nothing does no harm', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   let woken = 0
   const courier = { wake: () => void woken++, idle: async () => {}, async [Symbol.asyncDispose]() {} }
   const hook = await office.makeHook()
@@ -68,7 +68,7 @@ t.test('a job only wakes; one that is doubled, late or for nothing does no harm'
 })
 
 t.test('one that is too slow loses its right: another sends the same, and the first settles nothing', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { receiver, front, work } = office
   const hook = await office.makeHook()
   const { answer, release } = held(500)
@@ -89,7 +89,7 @@ t.test('one that is too slow loses its right: another sends the same, and the fi
 })
 
 t.test('another URL: what hangs at the old one holds nothing up', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { receiver, front } = office
   const hook = await office.makeHook()
   const { answer, release } = held(410)
@@ -118,7 +118,7 @@ t.test('another URL: what hangs at the old one holds nothing up', async (t) => {
 })
 
 t.test('at one host four at a time, two of them unproved, and others do not wait for them', async (t) => {
-  await using office = await openOffice(['crowded.test', 'other.test'])
+  await using office = await openAccountHarness(['crowded.test', 'other.test'])
   const { receiver } = office
   const { answer, release } = held()
   const crowd = await Promise.all(Array.from({ length: 7 }, () => office.makeHook({ host: 'crowded.test' })))
@@ -147,7 +147,7 @@ t.test('at one host four at a time, two of them unproved, and others do not wait
 
 t.test('receivers that hang take half of the places, and no slot of the queue', async (t) => {
   const hosts = Array.from({ length: 12 }, (_, n) => `slow-${n}.test`)
-  await using office = await openOffice(['good.test', ...hosts])
+  await using office = await openAccountHarness(['good.test', ...hosts])
   const { receiver, front, work } = office
   const { answer, release } = held(500)
   let open = 0
@@ -188,7 +188,7 @@ t.test('receivers that hang take half of the places, and no slot of the queue', 
 })
 
 t.test('one that fails or dawdles waits among the slow from then on, until it does well', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const hook = await office.makeHook()
   office.receiver.answers.set(hook.path, failingFirst(1))
   await office.tell(hook)
@@ -200,7 +200,7 @@ t.test('one that fails or dawdles waits among the slow from then on, until it do
 })
 
 t.test('a worker that is told to stop finishes what it sends, and takes nothing more', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { receiver, work } = office
   const hook = await office.makeHook()
   const { answer, release } = held()
@@ -217,7 +217,7 @@ t.test('a worker that is told to stop finishes what it sends, and takes nothing 
 })
 
 t.test('alerts whose job is gone are sent all the same', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const hook = await office.makeHook()
   await office.tell(hook)
   await office.front.tables.query('delete from graphile_worker._private_jobs')
@@ -227,7 +227,7 @@ t.test('alerts whose job is gone are sent all the same', async (t) => {
 })
 
 t.test('one that nobody would look at is found by the sweep', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const hook = await office.makeHook()
   await office.tell(hook, 2)
   await office.front.tables.query('update alerts set next_attempt_at = null')
@@ -240,7 +240,7 @@ t.test('one that nobody would look at is found by the sweep', async (t) => {
 })
 
 t.test('an alert in the lane of an earlier time is moved to its own and sent', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const hook = await office.makeHook()
   await using courier = openCourier(office.work, PATIENT)
   for (const [lane, n] of [
@@ -257,7 +257,7 @@ t.test('an alert in the lane of an earlier time is moved to its own and sent', a
 })
 
 t.test('settled alerts are kept for 90 days, their receipts for ever', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, receiver } = office
   const hook = await office.makeHook()
   await office.tell(hook, 2)
@@ -285,7 +285,7 @@ t.test('settled alerts are kept for 90 days, their receipts for ever', async (t)
 t.test(
   'pruning goes on until nothing is left, or its time is over; the lag says by how much it is behind',
   async (t) => {
-    await using office = await openOffice()
+    await using office = await openAccountHarness()
     const { front } = office
     const hook = await office.makeHook()
     await office.tell(hook)

@@ -7,10 +7,10 @@ import { SCHEDULE_SECONDS } from '../../server/alerts/schedule.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
 import { jcs } from '../client/issuer.ts'
-import { openOffice } from './harness.ts'
+import { openAccountHarness } from './harness.ts'
 import { failing, failingFirst, type Received, status } from './receiver.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const { receiver, front } = office
 const { keys } = (await (await fetch(front.url('/v1/keys'))).json()) as {

@@ -5,14 +5,14 @@ import { FIRST_TIMEOUT_MS, TIMEOUT_MS } from '../../server/alerts/post.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
 import { PATIENT } from '../queue.ts'
-import { type Hook, type Office, openOffice } from './harness.ts'
+import { type AccountHarness, type Hook, openAccountHarness } from './harness.ts'
 import { held, status } from './receiver.ts'
 
 const names = (count: number, suffix = 'test') =>
   Array.from({ length: count }, (_, n) => `r${n}.${suffix}`) as [string, ...string[]]
 
 /** Webhooks of accounts of their own, one at each host, that hang until they are released. */
-async function makeCrowd(office: Office, hosts: readonly string[], code = 500) {
+async function makeCrowd(office: AccountHarness, hosts: readonly string[], code = 500) {
   const crowd = []
   for (const host of hosts) {
     const hook = await office.makeHook({ host })
@@ -24,19 +24,19 @@ async function makeCrowd(office: Office, hosts: readonly string[], code = 500) {
 }
 
 /** Delivers one alert, after which the receiver is proved. */
-async function prove(office: Office, ...hooks: Hook[]) {
+async function prove(office: AccountHarness, ...hooks: Hook[]) {
   for (const hook of hooks) await office.tell(hook)
   await office.deliver()
   for (const hook of hooks) t.match(await office.webhook(hook), { tried: true, slow: false })
 }
 
-const pathsOf = ({ receiver }: Office) => receiver.received.map(({ path }) => path)
+const pathsOf = ({ receiver }: AccountHarness) => receiver.received.map(({ path }) => path)
 
 t.test(
   '70 accounts whose receivers hang take half of the sends; one that answered before waits for none',
   async (t) => {
     const hosts = names(70)
-    await using office = await openOffice(['victim.test', ...hosts])
+    await using office = await openAccountHarness(['victim.test', ...hosts])
     const { receiver } = office
     const victim = await office.makeHook({ host: 'victim.test' })
     await prove(office, victim)
@@ -58,7 +58,7 @@ t.test(
 
 t.test('slow receivers leave places to those that were never tried', async (t) => {
   const hosts = names(6)
-  await using office = await openOffice(['new.test', ...hosts])
+  await using office = await openAccountHarness(['new.test', ...hosts])
   const { receiver, front } = office
   const crowd = await makeCrowd(office, hosts)
   await front.tables.query('update webhooks set tried = true, slow = true')
@@ -76,7 +76,7 @@ t.test('slow receivers leave places to those that were never tried', async (t) =
 
 t.test('an account whose receiver was never tried goes before all that were tried lately', async (t) => {
   const hosts = names(12)
-  await using office = await openOffice(['new.test', ...hosts])
+  await using office = await openAccountHarness(['new.test', ...hosts])
   const { receiver, front } = office
   const crowd = await makeCrowd(office, hosts)
   const places = 4
@@ -110,7 +110,7 @@ t.test('an account whose receiver was never tried goes before all that were trie
 
 t.test('an account with many alerts due does not go before the first of another', async (t) => {
   const hosts = names(6)
-  await using office = await openOffice(['other.test', ...hosts])
+  await using office = await openAccountHarness(['other.test', ...hosts])
   const { receiver } = office
   const first = await office.makeHook({ host: hosts[0] })
   const busy = [first]
@@ -134,7 +134,7 @@ t.test('an account with many alerts due does not go before the first of another'
 
 t.test('of one account two sends to receivers that are not proved, and eight in all', async (t) => {
   const hosts = names(12)
-  await using office = await openOffice(['other.test', ...hosts])
+  await using office = await openAccountHarness(['other.test', ...hosts])
   const { receiver } = office
   const first = await office.makeHook({ host: hosts[0] })
   const many = [first]
@@ -160,7 +160,7 @@ t.test('of one account two sends to receivers that are not proved, and eight in 
 
 t.test('hosts of one registrable domain count together', async (t) => {
   const hosts = names(7, 'crowded.test')
-  await using office = await openOffice(['other.test', ...hosts])
+  await using office = await openAccountHarness(['other.test', ...hosts])
   const { receiver } = office
   const crowd = await makeCrowd(office, hosts)
   for (const hook of crowd) await office.tell(hook)
@@ -175,7 +175,7 @@ t.test('hosts of one registrable domain count together', async (t) => {
 
 t.test('receivers that answer once and then hang lose their places among the proved', async (t) => {
   const hosts = names(70)
-  await using office = await openOffice(['victim.test', ...hosts])
+  await using office = await openAccountHarness(['victim.test', ...hosts])
   const { receiver } = office
   const victim = await office.makeHook({ host: 'victim.test' })
   const turncoats = await Promise.all(hosts.map((host) => office.makeHook({ host })))
@@ -197,7 +197,7 @@ t.test('receivers that answer once and then hang lose their places among the pro
 })
 
 t.test('a PUT at the same host keeps what is known of the receiver; another host forgets it', async (t) => {
-  await using office = await openOffice(['hook.test', 'other.test'])
+  await using office = await openAccountHarness(['hook.test', 'other.test'])
   const { receiver, front } = office
   const hook = await office.makeHook()
   const put = (url: string) => transact(front.core.db, (tx) => updateWebhookUrl(tx, hook.id, url))
@@ -234,7 +234,7 @@ t.test('a PUT at the same host keeps what is known of the receiver; another host
 })
 
 t.test('the first attempt at a host gets five seconds, later ones fifteen', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { receiver, front } = office
   const hook = await office.makeHook()
   receiver.answers.set(hook.path, () => {})
@@ -250,7 +250,7 @@ t.test('the first attempt at a host gets five seconds, later ones fifteen', asyn
 })
 
 t.test('an alert that is sent again and again keeps its latest 50 attempts', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front } = office
   const hook = await office.makeHook()
   await office.tell(hook)

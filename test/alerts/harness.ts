@@ -8,7 +8,7 @@ import { insertWebhook, webhookSecret } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
 import type { Participant } from '../../server/receipts/chain.ts'
 import { openWork, type Work } from '../../workers/context.ts'
-import { type Front, openFront } from '../front.ts'
+import { type ApiHarness, openApiHarness } from '../api-harness.ts'
 import { openQueue, type Queue } from '../queue.ts'
 import { openReceiver, type Receiver } from './receiver.ts'
 
@@ -34,8 +34,8 @@ export interface AlertRow {
   log: (number | string | null)[]
 }
 
-export interface Office extends AsyncDisposable {
-  front: Front
+export interface AccountHarness extends AsyncDisposable {
+  front: ApiHarness
   /** By how much the worker's clock is ahead of ours, in milliseconds. */
   clock: { aheadMs: number }
   work: Work
@@ -66,10 +66,10 @@ const outboxRows: Participant<Omit<NewAlert, 'body' | 'serial'> & { alert: Alert
     ),
 }
 
-export async function openOffice(hosts?: readonly [string, ...string[]]): Promise<Office> {
+export async function openAccountHarness(hosts?: readonly [string, ...string[]]): Promise<AccountHarness> {
   await using opened = new AsyncDisposableStack()
   const receiver = opened.use(await openReceiver(hosts))
-  const front = opened.use(await openFront(receiver.env))
+  const front = opened.use(await openApiHarness(receiver.env))
   const clock = { aheadMs: 0 }
   const work = opened.use(await openWork({ ...front.core, now: () => Date.now() + clock.aheadMs }))
   const queue = opened.use(openQueue(work))

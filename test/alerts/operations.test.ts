@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import t from 'tap'
 import { KEEP_DAYS, pruneAlerts } from '../../server/alerts/outbox.ts'
-import { openOffice } from './harness.ts'
+import { openAccountHarness } from './harness.ts'
 import { type Received, status } from './receiver.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const { front, receiver } = office
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import { type AlertOptions, type PinnedKey, verifyAlert } from '../../client/alert.ts'
-import { openOffice } from './harness.ts'
+import { openAccountHarness } from './harness.ts'
 import { ALERT_OPTIONS, type AlertCase, alertCases, BODY, ID, SECRET, SENT, send, webhookPins } from './issuer.ts'
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
@@ -86,7 +86,7 @@ t.test('what the caller does wrong is said to the caller', async (t) => {
 })
 
 t.test('what the service sends is good, and what README prints says so', async (t) => {
-  const office = await openOffice()
+  const office = await openAccountHarness()
   t.teardown(() => office[Symbol.asyncDispose]())
   const hook = await office.makeHook()
   await office.tell(hook)

@@ -5,12 +5,12 @@ import { openServer } from '../../server/app.ts'
 import { openBillingProvider } from '../../server/billing/configured-provider.ts'
 import { readConfig } from '../../server/config.ts'
 import type { Account, Answer } from '../accounts/harness.ts'
+import { openStripeHarness } from './harness.ts'
 import { PRICES } from './stripe-server.ts'
-import { openTill } from './till.ts'
 
-const till = await openTill()
-t.teardown(() => till[Symbol.asyncDispose]())
-const { office, stripe } = till
+const harness = await openStripeHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { accountHarness, stripe } = harness
 const { world } = stripe
 const { acts } = world
 
@@ -27,7 +27,7 @@ const liveOf = (account: Account) =>
   )
 
 t.test('the page is bound to account and tier', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   for (const [tier, price, usd] of [
     ['dev', PRICES.dev, '29'],
     ['pro', PRICES.pro, '99'],
@@ -44,7 +44,7 @@ t.test('the page is bound to account and tier', async (t) => {
       kind: 'subscribe',
       expires_at: new Date(session.expires_at * 1000).toISOString(),
     })
-    const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
+    const { rows } = await accountHarness.tables.query('select id from accounts where handle = $1', [account.handle])
     const metadata = { service: 'countersign', account_id: rows[0].id, handle: account.handle, tier }
     t.match(session, {
       mode: 'subscription',
@@ -66,11 +66,11 @@ t.test('the page is bound to account and tier', async (t) => {
 })
 
 t.test('repeated calls get the same page, until it is closed or about to expire', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   const first = await ask(account, 'dev')
   for (let n = 0; n < 3; n++) t.same((await ask(account, 'dev')).body, first.body)
   t.equal(sessionsOf(account).length, 1)
-  office.clock.now += 22.5 * 3_600_000
+  accountHarness.clock.now += 22.5 * 3_600_000
   const second = await ask(account, 'dev')
   t.not(second.body.checkout_url, first.body.checkout_url)
   t.equal(openSessionsOf(account).length, 1)
@@ -79,19 +79,22 @@ t.test('repeated calls get the same page, until it is closed or about to expire'
 })
 
 t.test('twenty concurrent calls: one customer, one open page', async (t) => {
-  const desk = await office.openDesk()
+  const desk = await accountHarness.openApiProcess()
   t.teardown(() => desk[Symbol.asyncDispose]())
-  const account = await office.register()
+  const account = await accountHarness.register()
   const call = (n: number, tier: string) =>
-    (n % 2 ? desk : office).call('POST', '/v1/checkout', { key: account.key, body: { tier } })
+    (n % 2 ? desk : accountHarness).call('POST', '/v1/checkout', { key: account.key, body: { tier } })
   const same = await Promise.all(Array.from({ length: 20 }, (_, n) => call(n, 'dev')))
   t.same([...new Set(same.map(({ body }) => body.checkout_url))], [openSessionsOf(account)[0]?.url])
   t.equal(customersOf(account).length, 1)
 
-  const other = await office.register()
+  const other = await accountHarness.register()
   const mixed = await Promise.all(
     Array.from({ length: 20 }, (_, n) =>
-      (n % 2 ? desk : office).call('POST', '/v1/checkout', { key: other.key, body: { tier: n % 3 ? 'dev' : 'pro' } }),
+      (n % 2 ? desk : accountHarness).call('POST', '/v1/checkout', {
+        key: other.key,
+        body: { tier: n % 3 ? 'dev' : 'pro' },
+      }),
     ),
   )
   for (const { status, body } of mixed)
@@ -103,8 +106,8 @@ t.test('twenty concurrent calls: one customer, one open page', async (t) => {
 })
 
 t.test('twenty pages an hour, of checkout and portal together; one more call does not reach Stripe', async (t) => {
-  const account = await office.register()
-  const other = await office.register()
+  const account = await accountHarness.register()
+  const other = await accountHarness.register()
   const portal = () => account.call('POST', '/v1/billing-portal')
   for (let n = 0; n < 10; n++) {
     t.equal((await ask(account, 'dev')).status, 200)
@@ -123,7 +126,7 @@ t.test('twenty pages an hour, of checkout and portal together; one more call doe
 })
 
 t.test('a page that a concurrent call was making is closed', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   const held = stripe.hold(/POST \/v1\/checkout\/sessions$/)
   const slow = ask(account, 'dev')
   await held.reached
@@ -138,7 +141,7 @@ t.test('a page that a concurrent call was making is closed', async (t) => {
 })
 
 t.test('a tier that the account has already is refused', async (t) => {
-  const account = await till.subscriber('dev')
+  const account = await harness.subscriber('dev')
   const again = await ask(account, 'dev')
   t.match(again, { status: 409, body: { error: { code: 'already_subscribed', retryable: false } } })
   t.match(again.body.error.message, /dev.*active.*billing-portal/)
@@ -153,16 +156,16 @@ t.test('a tier that the account has already is refused', async (t) => {
 })
 
 t.test('a payment whose event is missing is found by the next call, not sold twice', async (t) => {
-  const account = await office.register()
-  acts.payCheckout(await till.checkout(account, 'dev'))
+  const account = await accountHarness.register()
+  acts.payCheckout(await harness.checkout(account, 'dev'))
   world.events.splice(0)
   t.equal((await ask(account, 'dev')).status, 409)
-  t.equal(await till.tierOf(account), 'dev', 'the account has the tier')
+  t.equal(await harness.tierOf(account), 'dev', 'the account has the tier')
 })
 
 t.test('a payment at the moment of a call for the other tier', async (t) => {
-  const account = await office.register()
-  const session = await till.checkout(account, 'dev')
+  const account = await accountHarness.register()
+  const session = await harness.checkout(account, 'dev')
   const held = stripe.hold(/GET \/v1\/subscriptions\?/)
   const asked = ask(account, 'pro')
   await held.reached
@@ -175,7 +178,7 @@ t.test('a payment at the moment of a call for the other tier', async (t) => {
 })
 
 t.test('from dev to pro: a page confirms the change of the one subscription', async (t) => {
-  const account = await till.subscriber('dev')
+  const account = await harness.subscriber('dev')
   const { status, body } = await ask(account, 'pro')
   t.equal(status, 200)
   t.match(body, { tier: 'pro', price_usd: '99', mode: 'stripe', kind: 'change', expires_at: null })
@@ -194,8 +197,8 @@ t.test('from dev to pro: a page confirms the change of the one subscription', as
   })
   t.equal(openSessionsOf(account).length, 0)
   acts.setPrice(account.subscription, PRICES.pro)
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'pro')
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'pro')
   t.equal(liveOf(account).length, 1)
   await ask(account, 'dev')
   t.equal(world.configurations.length, 1, 'the portal is configured once')
@@ -206,22 +209,22 @@ t.test('from dev to pro: a page confirms the change of the one subscription', as
 })
 
 t.test('the billing portal', async (t) => {
-  const account = await till.subscriber('dev')
+  const account = await harness.subscriber('dev')
   const { status, body } = await account.call('POST', '/v1/billing-portal')
   t.equal(status, 200)
   t.same(Object.keys(body), ['portal_url', 'mode', 'expires_at'])
   t.equal(world.portals.get(body.portal_url.split('/').at(-1))?.customer, account.customer)
-  const nobody = await office.register()
+  const nobody = await accountHarness.register()
   t.match(await nobody.call('POST', '/v1/billing-portal'), { status: 404, body: { error: { code: 'not_found' } } })
 })
 
 t.test('after the end of a subscription a new one can be bought', async (t) => {
-  const account = await till.subscriber('dev')
+  const account = await harness.subscriber('dev')
   acts.setStatus(account.subscription, 'canceled')
-  await till.deliverAll()
-  acts.payCheckout(await till.checkout(account, 'dev'))
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'dev')
+  await harness.deliverAll()
+  acts.payCheckout(await harness.checkout(account, 'dev'))
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'dev')
   t.equal(liveOf(account).length, 1)
   t.equal(customersOf(account).length, 1)
 })
@@ -229,7 +232,7 @@ t.test('after the end of a subscription a new one can be bought', async (t) => {
 t.test('after a failure of Stripe (503), the repeated call makes nothing twice', async (t) => {
   for (const path of ['customers', 'subscriptions', 'checkout/sessions'])
     for (const how of ['drop before', 'drop after', '500 before', '500 after'] as const) {
-      const account = await office.register()
+      const account = await accountHarness.register()
       stripe.faults.push({ match: new RegExp(`(POST|GET) /v1/${path}(\\?.*)?$`), how, times: 3 })
       const failed = await ask(account, 'dev')
       const name = `${path}: ${how}`
@@ -252,14 +255,14 @@ t.test('after a failure of Stripe (503), the repeated call makes nothing twice',
 })
 
 t.test('the SDK repeats a call whose answer was lost', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   stripe.faults.push({ match: /POST \/v1\/checkout\/sessions$/, how: 'drop after', times: 1 })
   t.equal((await ask(account, 'dev')).status, 200)
   t.equal(sessionsOf(account).length, 1)
 })
 
 t.test('a customer that was deleted at Stripe is replaced', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   await ask(account, 'dev')
   const [first] = customersOf(account)
   acts.deleteCustomer(first!.id)
@@ -271,39 +274,39 @@ t.test('a customer that was deleted at Stripe is replaced', async (t) => {
 })
 
 t.test('a Stripe account that knows neither the customer nor the prices takes no tier away', async (t) => {
-  const account = await till.subscriber('pro')
+  const account = await harness.subscriber('pro')
   const known = world.customers.get(account.customer)!
   world.customers.delete(account.customer)
   const prices = (world.prices as string[]).splice(0)
   t.equal((await ask(account, 'dev')).status, 503)
-  t.equal(await till.tierOf(account), 'pro')
+  t.equal(await harness.tierOf(account), 'pro')
   ;(world.prices as string[]).push(...prices)
   world.customers.set(account.customer, known)
   t.equal((await ask(account, 'pro')).status, 409)
 })
 
 t.test('a tier that the operator granted is not sold', async (t) => {
-  const account = await office.register()
-  await office.tables.query(`update accounts set granted_tier = 'dev', tier = 'dev' where handle = $1`, [
+  const account = await accountHarness.register()
+  await accountHarness.tables.query(`update accounts set granted_tier = 'dev', tier = 'dev' where handle = $1`, [
     account.handle,
   ])
   t.match(await ask(account, 'dev'), { status: 409, body: { error: { code: 'already_subscribed', message: /dev/ } } })
-  const subscription = acts.payCheckout(await till.checkout(account, 'pro'))
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'pro')
+  const subscription = acts.payCheckout(await harness.checkout(account, 'pro'))
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'pro')
   acts.setStatus(subscription, 'canceled')
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'dev', 'the grant stays in force')
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'dev', 'the grant stays in force')
 })
 
 t.test('input', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   for (const body of [{}, { tier: 'free' }, { tier: 'gold' }, { tier: ['dev'] }, { tier: 'dev', account: 'x' }])
     t.equal((await account.call('POST', '/v1/checkout', { body })).status, 400, JSON.stringify(body))
 })
 
 t.test('without a provider: 503 that names the reason', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   const live = {
     PORT: '0',
     PAYMENT_MODE: 'testnet',
@@ -317,8 +320,8 @@ t.test('without a provider: 503 that names the reason', async (t) => {
     [half, /STRIPE_WEBHOOK_SECRET, STRIPE_PRICE_DEV, STRIPE_PRICE_PRO is not set/],
   ] as const) {
     const config = readConfig(env)
-    const billing = await openBillingProvider({ ...office.api, config, secret: Buffer.alloc(32) })
-    await using server = await openServer({ ...office.api, config, billing })
+    const billing = await openBillingProvider({ ...accountHarness.api, config, secret: Buffer.alloc(32) })
+    await using server = await openServer({ ...accountHarness.api, config, billing })
     const send = (path: string, init: RequestInit) =>
       fetch(new URL(path, server.address), { ...init, headers: { ...typed, ...init.headers } })
     const typed = { authorization: `Bearer ${account.key}`, 'content-type': 'application/json' }

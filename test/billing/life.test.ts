@@ -5,9 +5,9 @@ import { reconcile } from '../../server/billing/reconciliation.ts'
 import { openStripe } from '../../server/billing/stripe.ts'
 import { readConfig } from '../../server/config.ts'
 import type { Account } from '../accounts/harness.ts'
+import { openStripeHarness } from './harness.ts'
 import { PRICES } from './stripe-server.ts'
 import type { StripeEvent, World } from './stripe-world.ts'
-import { openTill } from './till.ts'
 
 /** Mulberry32: the same seed gives the same history. */
 function randomOf(seed: number) {
@@ -70,23 +70,23 @@ const LIVES = 6
 const STEPS = 60
 
 t.test(`${LIVES} random histories of ${STEPS} steps`, async (t) => {
-  await using till = await openTill()
-  const { office, stripe } = till
+  await using harness = await openStripeHarness()
+  const { accountHarness, stripe } = harness
   const { world } = stripe
-  const desk = await office.openDesk()
+  const desk = await accountHarness.openApiProcess()
   t.teardown(() => desk[Symbol.asyncDispose]())
   const random = randomOf(SEED)
   const accounts: { account: Account; customer: string }[] = []
   for (let n = 0; n < LIVES; n++) {
-    const account = await office.register()
-    await till.checkout(account, 'dev')
+    const account = await accountHarness.register()
+    await harness.checkout(account, 'dev')
     const customer = [...world.customers.values()].find(({ metadata }) => metadata.handle === account.handle)
     accounts.push({ account, customer: customer!.id })
   }
   const waiting: StripeEvent[] = []
   const seen: StripeEvent[] = []
   const send = async (event: StripeEvent) => {
-    const { status } = await till.deliver(event, { at: random.chance(0.5) ? desk : office })
+    const { status } = await harness.deliver(event, { at: random.chance(0.5) ? desk : accountHarness })
     // Stripe repeats an event that was not answered 2xx.
     if (status === 200) seen.push(event)
     else waiting.push(event)
@@ -94,7 +94,7 @@ t.test(`${LIVES} random histories of ${STEPS} steps`, async (t) => {
   const wrong = async () => {
     const found: string[] = []
     for (const { account, customer } of accounts) {
-      const [tier, due] = [await till.tierOf(account), dueTier(world, customer)]
+      const [tier, due] = [await harness.tierOf(account), dueTier(world, customer)]
       if (tier !== due) found.push(`${tier} in place of ${due}`)
     }
     return found
@@ -121,8 +121,8 @@ t.test(`${LIVES} random histories of ${STEPS} steps`, async (t) => {
 
   // From here on no event arrives.
   stripe.faults.length = 0
-  const provider = openStripe(readConfig(stripe.env).stripe!, office.api.log)
-  const { db, log, now } = office.api
+  const provider = openStripe(readConfig(stripe.env).stripe!, accountHarness.api.log)
+  const { db, log, now } = accountHarness.api
   let corrected = 0
   for (let round = 0; round < 4; round++) {
     for (let step = 0; step < 5; step++) for (const { customer } of accounts) happen(world, customer, random)
@@ -133,6 +133,6 @@ t.test(`${LIVES} random histories of ${STEPS} steps`, async (t) => {
     corrected += before
   }
   t.ok(corrected > 3, `${corrected} corrections`)
-  for (const event of world.events.splice(0)) t.equal((await till.deliver(event)).status, 200)
+  for (const event of world.events.splice(0)) t.equal((await harness.deliver(event)).status, 200)
   t.same(await wrong(), [], 'late events change nothing')
 })

@@ -1,12 +1,12 @@
 // Simulated subscriptions over HTTP, as a browser without scripts uses them.
 import t from 'tap'
 import { openServer } from '../../server/app.ts'
-import { type Account, openOffice } from '../accounts/harness.ts'
+import { type Account, openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice({ BASE_URL: 'https://countersign.test' })
-t.teardown(() => office[Symbol.asyncDispose]())
+const harness = await openAccountHarness({ BASE_URL: 'https://countersign.test' })
+t.teardown(() => harness[Symbol.asyncDispose]())
 /** Requests a page without following redirects. */
-const server = await openServer(office.api)
+const server = await openServer(harness.api)
 t.teardown(() => server[Symbol.asyncDispose]())
 
 const pathOf = (url: string) => new URL(url).pathname
@@ -24,14 +24,14 @@ async function click(path: string, action: string, { at = server, type = FORM } 
 const FORM = 'application/x-www-form-urlencoded'
 
 async function read(path: string) {
-  const { status, headers, bytes } = await office.call('GET', path)
+  const { status, headers, bytes } = await harness.call('GET', path)
   return { status, headers, html: bytes.toString() }
 }
 const buttonsOf = (html: string) => [...html.matchAll(/<button name="action" value="(\w+)">/g)].map(([, name]) => name)
 const usage = async (account: Account) => (await account.call('GET', '/v1/usage')).body
 
 t.test('bought, changed, ended', async (t) => {
-  const account = await office.register({ handle: 'kelby' })
+  const account = await harness.register({ handle: 'kelby' })
   const answer = await checkout(account, 'dev')
   t.match(answer, { tier: 'dev', price_usd: '29', mode: 'simulated', kind: 'subscribe' })
   t.match(answer.checkout_url, /^https:\/\/countersign\.test\/checkout\/[A-Za-z0-9_-]{43}$/)
@@ -54,8 +54,8 @@ t.test('bought, changed, ended', async (t) => {
     tier: 'dev',
     subscription: { status: 'active', tier: 'dev', provider: 'simulation', cancel_at_period_end: false },
   })
-  t.ok(Date.parse((await usage(account)).subscription.current_period_end) > office.clock.now)
-  const { rows } = await office.tables.query('select type from billing_events')
+  t.ok(Date.parse((await usage(account)).subscription.current_period_end) > harness.clock.now)
+  const { rows } = await harness.tables.query('select type from billing_events')
   t.same(rows, [{ type: 'checkout.session.completed' }], 'recorded like an event of Stripe')
   t.match((await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })).body.error.code, 'already_subscribed')
 
@@ -64,7 +64,7 @@ t.test('bought, changed, ended', async (t) => {
   t.match((await read(pathOf(change.checkout_url))).html, /<b>kelby<\/b> would change from dev to the pro tier, 99 USD/)
   await click(pathOf(change.checkout_url), 'pay')
   t.match(await usage(account), { tier: 'pro', subscription: { tier: 'pro' } })
-  const live = await office.tables.query(`select count(*)::int n from simulated_subscriptions where status = 'active'`)
+  const live = await harness.tables.query(`select count(*)::int n from simulated_subscriptions where status = 'active'`)
   t.equal(live.rows[0].n, 1)
 
   const { body: portal } = await account.call('POST', '/v1/billing-portal')
@@ -78,7 +78,7 @@ t.test('bought, changed, ended', async (t) => {
 })
 
 t.test('cancelled, clicked twice, and expired', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const first = pathOf((await checkout(account, 'dev')).checkout_url)
   const left = await click(first, 'cancel')
   t.equal(left.headers.get('location'), '/checkout/cancel')
@@ -95,16 +95,16 @@ t.test('cancelled, clicked twice, and expired', async (t) => {
   t.match((await read(second)).html, /was used already/)
   t.equal((await usage(account)).tier, 'dev')
 
-  const late = await office.register()
+  const late = await harness.register()
   const third = pathOf((await checkout(late, 'pro')).checkout_url)
-  office.clock.now += 23 * 3_600_000
+  harness.clock.now += 23 * 3_600_000
   t.equal((await read(third)).status, 404)
   t.equal((await click(third, 'pay')).status, 404)
   t.equal((await usage(late)).tier, 'free')
 })
 
 t.test('a page for another tier closes the earlier page', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const dev = pathOf((await checkout(account, 'dev')).checkout_url)
   const pro = pathOf((await checkout(account, 'pro')).checkout_url)
   t.equal((await click(dev, 'pay')).headers.get('location'), dev)
@@ -113,9 +113,9 @@ t.test('a page for another tier closes the earlier page', async (t) => {
 })
 
 t.test('without the address of the page, nothing is possible', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const path = pathOf((await checkout(account, 'dev')).checkout_url)
-  const other = await office.register()
+  const other = await harness.register()
   const others = pathOf((await checkout(other, 'dev')).checkout_url)
   const changed = `${path.slice(0, -1)}${path.endsWith('A') ? 'B' : 'A'}`
   for (const wrong of [
@@ -133,7 +133,7 @@ t.test('without the address of the page, nothing is possible', async (t) => {
   t.equal((await click(path, 'pay', { type: 'application/json' })).status, 415)
   t.equal((await click(path, 'x'.repeat(2000))).status, 413)
   t.same([(await usage(account)).tier, (await usage(other)).tier], ['free', 'free'])
-  const { rows } = await office.tables.query(
+  const { rows } = await harness.tables.query(
     'select c::text row from simulated_checkouts c union all select b::text from billing_checkouts b',
   )
   for (const address of [path, others]) {
@@ -143,7 +143,7 @@ t.test('without the address of the page, nothing is possible', async (t) => {
 })
 
 t.test('headers: no cache, no frame, no referrer; no foreign scripts or forms', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   for (const path of [pathOf((await checkout(account, 'dev')).checkout_url), '/checkout/success', '/checkout/none']) {
     const { headers, html } = await read(path)
     t.equal(headers.get('content-type'), 'text/html; charset=utf-8')
@@ -156,11 +156,11 @@ t.test('headers: no cache, no frame, no referrer; no foreign scripts or forms', 
 })
 
 t.test('markup in a handle is escaped', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const path = pathOf((await checkout(account, 'dev')).checkout_url)
   // No handle can contain markup; the page does not rely on that.
-  await office.tables.query('alter table accounts drop constraint accounts_handle_check')
-  await office.tables.query('update accounts set handle = $1 where handle = $2', [
+  await harness.tables.query('alter table accounts drop constraint accounts_handle_check')
+  await harness.tables.query('update accounts set handle = $1 where handle = $2', [
     `<img src=x onerror="alert('1')">&`,
     account.handle,
   ])
@@ -170,13 +170,13 @@ t.test('markup in a handle is escaped', async (t) => {
 })
 
 t.test('a second process gives the same page and changes the same tier', async (t) => {
-  const desk = await office.openDesk()
-  t.teardown(() => desk[Symbol.asyncDispose]())
-  const account = await office.register()
-  const second = await openServer(desk.api)
+  const otherProcess = await harness.openApiProcess()
+  t.teardown(() => otherProcess[Symbol.asyncDispose]())
+  const account = await harness.register()
+  const second = await openServer(otherProcess.api)
   t.teardown(() => second[Symbol.asyncDispose]())
   const here = await checkout(account, 'dev')
-  const there = await desk.call('POST', '/v1/checkout', { key: account.key, body: { tier: 'dev' } })
+  const there = await otherProcess.call('POST', '/v1/checkout', { key: account.key, body: { tier: 'dev' } })
   t.equal(there.body.checkout_url, here.checkout_url)
   t.equal((await click(pathOf(here.checkout_url), 'pay', { at: second })).headers.get('location'), '/checkout/success')
   t.equal((await usage(account)).tier, 'dev')
@@ -184,5 +184,5 @@ t.test('a second process gives the same page and changes the same tier', async (
 
 t.test('a simulation has no webhook of Stripe', async (t) => {
   const headers = { 'content-type': 'application/json', 'stripe-signature': `t=1,v1=${'00'.repeat(32)}` }
-  t.equal((await office.call('POST', '/v1/stripe/webhook', { body: Buffer.from('{}'), headers })).status, 404)
+  t.equal((await harness.call('POST', '/v1/stripe/webhook', { body: Buffer.from('{}'), headers })).status, 404)
 })

@@ -1,9 +1,9 @@
 // Numbers in paths and queries, for every operation that reads one: decimal digits, and no other spelling.
 import t from 'tap'
 import { buildDocument } from '../../server/http/openapi.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 const WRONG = [

@@ -3,10 +3,10 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import t from 'tap'
-import { type Account, type Answer, openOffice } from '../accounts/harness.ts'
+import { type Account, type Answer, openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
 
 const tagOf = (bytes: Buffer) => `"${createHash('sha256').update(bytes).digest('hex')}"`
 const put = (account: Account, slot: string, bytes: Buffer, headers: Record<string, string> = {}) =>
@@ -17,7 +17,7 @@ const countBy = (answers: Answer[]) =>
   )
 
 t.test('a read returns the written bytes, from 0 to 65,536 of them', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   let status = 201
   for (const size of [0, 1, 1000, 65_536]) {
     const bytes = randomBytes(size)
@@ -46,14 +46,14 @@ t.test('a read returns the written bytes, from 0 to 65,536 of them', async (t) =
 })
 
 t.test('one byte more is refused, with and without Content-Length', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const bytes = randomBytes(65_537)
   const announced = await put(account, 'big', bytes)
   t.equal(announced.status, 413)
   t.equal(announced.body.error.code, 'body_too_large')
   t.match(announced.body.error.message, /65536/)
 
-  const url = new URL('/v1/journal/big', office.api.baseUrl)
+  const url = new URL('/v1/journal/big', harness.api.baseUrl)
   const headers = { authorization: `Bearer ${account.key}`, 'content-type': 'application/octet-stream' }
   const chunked = request(url, { method: 'PUT', headers })
   for (let at = 0; at < bytes.length; at += 8192) chunked.write(bytes.subarray(at, at + 8192))
@@ -65,7 +65,7 @@ t.test('one byte more is refused, with and without Content-Length', async (t) =>
 })
 
 t.test('only application/octet-stream is accepted, and stored unchanged', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   for (const type of ['application/json', 'text/plain', 'application/octet', '']) {
     const answer = await put(account, 'typed', Buffer.from('{}'), { 'content-type': type })
     t.equal(answer.status, 415, type)
@@ -78,7 +78,7 @@ t.test('only application/octet-stream is accepted, and stored unchanged', async 
 })
 
 t.test('names: 1 to 128 letters, digits, dots, underscores, hyphens; case-sensitive', async (t) => {
-  const account = await office.register({ tier: 'dev' })
+  const account = await harness.register({ tier: 'dev' })
   for (const slot of ['a', 'A', '0', '-', '_', '...', 'a.b-c_d', 'x'.repeat(128)])
     t.equal((await put(account, slot, Buffer.from(slot))).status, 201, slot)
   t.equal((await account.call('GET', '/v1/journal/A')).bytes.toString(), 'A')
@@ -94,7 +94,7 @@ t.test('names: 1 to 128 letters, digits, dots, underscores, hyphens; case-sensit
 })
 
 t.test('a removed slot does not exist', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   await put(account, 'gone', Buffer.from('x'))
   const removed = await account.call('DELETE', '/v1/journal/gone')
   t.equal(removed.status, 204)
@@ -106,7 +106,7 @@ t.test('a removed slot does not exist', async (t) => {
 })
 
 t.test('If-Match and If-None-Match', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const one = Buffer.from('one')
   const [same, other, weak] = [tagOf(one), tagOf(Buffer.from('another')), `W/${tagOf(one)}`]
   const path = '/v1/journal/c'
@@ -158,7 +158,7 @@ t.test('If-Match and If-None-Match', async (t) => {
 })
 
 t.test('the free tier has four slots; replacing is allowed, and a removed slot does not count', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   for (const slot of ['a', 'b', 'c', 'd']) t.equal((await put(account, slot, Buffer.from('1'))).status, 201)
   const fifth = await put(account, 'e', Buffer.from('1'))
   t.equal(fifth.status, 403)
@@ -170,11 +170,11 @@ t.test('the free tier has four slots; replacing is allowed, and a removed slot d
 })
 
 t.test('thirty concurrent new slots through two processes: exactly four succeed', async (t) => {
-  await using other = await office.openDesk()
-  const account = await office.register()
+  await using other = await harness.openApiProcess()
+  const account = await harness.register()
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) =>
-      (n % 2 ? office : other).call('PUT', `/v1/journal/s${n}`, { key: account.key, body: Buffer.from([n]) }),
+      (n % 2 ? harness : other).call('PUT', `/v1/journal/s${n}`, { key: account.key, body: Buffer.from([n]) }),
     ),
   )
   t.same(countBy(answers), { 201: 4, 403: 26 })
@@ -184,13 +184,13 @@ t.test('thirty concurrent new slots through two processes: exactly four succeed'
 t.test(
   'twenty concurrent writes of one slot: one creates it, and one of those with the same ETag replaces it',
   async (t) => {
-    await using other = await office.openDesk()
-    const account = await office.register()
+    await using other = await harness.openApiProcess()
+    const account = await harness.register()
     const race = (slot: string, first: number, headers: Record<string, string> = {}) =>
       Promise.all(
         Array.from({ length: 20 }, (_, n) => {
           const ask = { key: account.key, body: Buffer.from([first + n]), headers }
-          return (n % 2 ? office : other).call('PUT', `/v1/journal/${slot}`, ask)
+          return (n % 2 ? harness : other).call('PUT', `/v1/journal/${slot}`, ask)
         }),
       )
     t.same(countBy(await race('once', 0, { 'if-none-match': '*' })), { 201: 1, 412: 19 })
@@ -201,7 +201,7 @@ t.test(
 )
 
 t.test('concurrent writes and removals never exceed the limit', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const tasks = Array.from({ length: 40 }, (_, n) => {
     const path = `/v1/journal/s${n % 6}`
     return n % 3 === 0 ? account.call('DELETE', path) : account.call('PUT', path, { body: Buffer.from([n]) })
@@ -217,7 +217,7 @@ t.test('concurrent writes and removals never exceed the limit', async (t) => {
 })
 
 t.test('slots of one name in two accounts are independent', async (t) => {
-  const [ours, theirs] = [await office.register(), await office.register()]
+  const [ours, theirs] = [await harness.register(), await harness.register()]
   await put(ours, 'shared', Buffer.from('ours'))
   t.equal((await put(theirs, 'shared', Buffer.from('theirs'))).status, 201)
   await theirs.call('DELETE', '/v1/journal/shared')

@@ -1,12 +1,12 @@
 // The gateway of the client's README against the service, with the clocks of both set by the tests.
 import { createServer } from 'node:http'
 import t from 'tap'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { buildGateway } from '../client/gateway.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
-const { keys } = (await office.call('GET', '/v1/keys')).body
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { keys } = (await harness.call('GET', '/v1/keys')).body
 const TERMS = { agent: 'agent-7', action: 'pay', ttl_s: 60, lim: 'usd<=20' }
 
 /** Advances the clocks of the service and the gateway together; the wall clock has no effect. */
@@ -15,13 +15,13 @@ function tick(t: import('tap').Test) {
   t.intercept(performance, 'now', { value: () => ticks })
   return (ms: number) => {
     ticks += ms
-    office.clock.now += ms
+    harness.clock.now += ms
   }
 }
 
 async function openCase(t: import('tap').Test, terms: object = {}) {
-  const account = await office.register()
-  const mayPay = buildGateway(office.api.baseUrl, account.key, account.handle, keys)
+  const account = await harness.register()
+  const mayPay = buildGateway(harness.api.baseUrl, account.key, account.handle, keys)
   const { lease } = (await account.call('POST', '/v1/lease', { body: { ...TERMS, ...terms } })).body
   const renewals = async () =>
     (await account.call('GET', `/v1/lease/${lease.lease_id}`)).body.receipts.renewed as number

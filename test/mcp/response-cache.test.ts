@@ -4,11 +4,11 @@ import { openEras } from '../../server/mcp/eras.ts'
 import { offeredFeatures } from '../../server/mcp/features.ts'
 import { openKeptAnswers, questionOf } from '../../server/mcp/response-cache.ts'
 import type { Feature } from '../../server/mcp/server.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, envelope, openCaller } from './caller.ts'
 import { openStage } from './stage.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 /** The SDK itself, nothing before it. */

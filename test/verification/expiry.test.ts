@@ -4,7 +4,7 @@ import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import { openWork } from '../../workers/context.ts'
-import { openFront } from '../front.ts'
+import { openApiHarness } from '../api-harness.ts'
 import { type Deed, openLedger, openLedgerFacilitator } from '../ledger.ts'
 import { openQueue } from '../queue.ts'
 import { payingFetch } from '../system.ts'
@@ -15,9 +15,9 @@ interface Options {
   fails?: boolean
 }
 
-async function openOffice({ script = [], fails = false }: Options) {
+async function openAccountHarness({ script = [], fails = false }: Options) {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   const ledger = opened.use(await openLedger(front.databaseUrl))
   const facilitator = opened.use(openLedgerFacilitator(ledger, () => script.shift()))
   const assess = async () => {
@@ -44,7 +44,7 @@ const cases = [
 
 for (const { name, script, fails, status, code } of cases)
   t.test(`${name}: ${status} ${code}`, async (t) => {
-    await using office = await openOffice({ ...(script && { script: [...script] }), ...(fails && { fails }) })
+    await using office = await openAccountHarness({ ...(script && { script: [...script] }), ...(fails && { fails }) })
     const { front, queue } = office
     const key = randomUUID()
     const first = await front.ask({ key, fetch: payingFetch() })

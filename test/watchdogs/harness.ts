@@ -3,7 +3,7 @@
 import type { Api } from '../../server/context.ts'
 import { type Database, nothing, sql } from '../../server/db/pool.ts'
 import { scanWatchdogs } from '../../server/watchdogs/scan.ts'
-import { type Account, type Answer, type Office, openOffice } from '../accounts/harness.ts'
+import { type Account, type AccountHarness, type Answer, openAccountHarness } from '../accounts/harness.ts'
 
 export const HOOK = 'https://example.com/hook'
 
@@ -15,7 +15,7 @@ export interface AlertRow {
   serial: number
 }
 
-export interface Kennel extends Office {
+export interface Kennel extends AccountHarness {
   /** Makes a watchdog of the account, by default one with an interval of 60,000 and a grace of 10,000 seconds. */
   guard(owner: Account, name: string, terms?: object): Promise<Answer>
   beat(owner: Account, name: string, body?: object): Promise<Answer>
@@ -44,7 +44,7 @@ const TIMES = [
 ]
 
 export async function openKennel(env: Record<string, string> = {}): Promise<Kennel> {
-  const office = await openOffice(env)
+  const office = await openAccountHarness(env)
   const { tables, api } = office
   return {
     ...office,

@@ -256,7 +256,7 @@ t.test('a heartbeat between the look and the lock has won', async (t) => {
 
 t.test('many workers at once, many watchdogs, heartbeats in between: each outage is told once', async (t) => {
   await using yard = await openYard()
-  await using other = await yard.openDesk()
+  await using other = await yard.openApiProcess()
   const many = await yard.register({ tier: 'pro' })
   const names = Array.from({ length: 60 }, (_, n) => `w${n}`)
   for (const name of names) await yard.guard(many, name)

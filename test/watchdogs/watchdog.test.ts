@@ -145,7 +145,7 @@ t.test('the free tier has one; what is deleted makes room', async (t) => {
 })
 
 t.test('thirty at once, through two processes: exactly one', async (t) => {
-  await using other = await kennel.openDesk()
+  await using other = await kennel.openApiProcess()
   const account = await kennel.register()
   const put = (n: number, path: string) =>
     (n % 2 ? kennel : other).call('PUT', path, { key: account.key, body: { interval_s: 60, webhook_url: HOOK } })
@@ -204,7 +204,7 @@ t.test('a key for heartbeats sends them and nothing else', async (t) => {
 })
 
 t.test('heartbeats at once: each is counted, each caller hears of its own, and none touches the index', async (t) => {
-  await using other = await kennel.openDesk()
+  await using other = await kennel.openApiProcess()
   const account = await kennel.register({ tier: 'dev' })
   const names = Array.from({ length: 20 }, (_, n) => `w${n}`)
   for (const name of names) await guard(account, name)

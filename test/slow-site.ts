@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
 
-export interface DripSite extends AsyncDisposable {
+export interface SlowSite extends AsyncDisposable {
   /** Values of FIXTURE_HOSTS and FIXTURE_CA_FILE. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   /** Resolves when this many pages are being sent at the same time. */
@@ -21,11 +21,11 @@ export interface DripSite extends AsyncDisposable {
 const DRIP_MS = 2000
 
 /** @param options.quick hosts that answer at once; `page` is the whole page of every host */
-export async function openDripSite(options: {
+export async function openSlowSite(options: {
   names: [string, ...string[]]
   quick?: string[]
   page: string
-}): Promise<DripSite> {
+}): Promise<SlowSite> {
   const { names, quick = [], page } = options
   const ca = await makeCa()
   const certificate = await makeCertificate(ca, [...names, ...quick])

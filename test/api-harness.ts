@@ -15,7 +15,7 @@ import { openTestDatabase } from './database.ts'
 import { openSite, type Site } from './site.ts'
 import { type AskOptions, harbourClaim, PAGE, VERIFY } from './system.ts'
 
-export interface Front extends AsyncDisposable {
+export interface ApiHarness extends AsyncDisposable {
   core: Core
   api: Api
   site: Site
@@ -31,7 +31,7 @@ export interface Front extends AsyncDisposable {
   ask(options: AskOptions): Promise<Response>
 }
 
-export async function openFront(env: Record<string, string> = {}): Promise<Front> {
+export async function openApiHarness(env: Record<string, string> = {}): Promise<ApiHarness> {
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
   const site = opened.use(await openSite({ '/harbour': PAGE }))
@@ -99,7 +99,7 @@ export interface Audit {
 
 /** Verifies the results, and that the chain consists of exactly their receipts. */
 export async function audit(
-  { tables, url }: Pick<Front, 'tables' | 'url'>,
+  { tables, url }: Pick<ApiHarness, 'tables' | 'url'>,
   results: CompletedResult[],
 ): Promise<Audit> {
   const { keys } = (await (await fetch(url('/v1/keys'))).json()) as { keys: { key_id: number; pubkey_hex: string }[] }
