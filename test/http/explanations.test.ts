@@ -11,7 +11,7 @@ import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessmen
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
 import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { expectCompleted } from '../interface.schema.ts'
 import { payingFetch, startSystem } from '../system.ts'
 
@@ -24,7 +24,7 @@ interface Flag {
 
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 const listed = (await office.call('GET', '/risk-flags')).body?.risk_flags as Flag[]
@@ -89,7 +89,7 @@ t.test('the methodology_version of a result resolves', async (t) => {
 t.test('without a worker the version is what this configuration comes to, and resolves', async (t) => {
   const model = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9', ANTHROPIC_MODEL: 'org/model@1' }
   for (const env of [{}, model, { ...model, ASSESSMENT: 'literal' }]) {
-    await using desk = await office.openDesk(env)
+    await using desk = await office.openApiProcess(env)
     const { methodology_version: version } = (await desk.call('GET', '/api/agent/v1/capabilities')).body
     t.match(version, /^retrieval-\d+\+text-\d+\S* (literal|semantic)-\d+\S*\+gate-\d+$/)
     t.equal(version, configuredMethodologies(readConfig(env))[0])
@@ -97,7 +97,7 @@ t.test('without a worker the version is what this configuration comes to, and re
     t.equal(status, 200, version)
     t.match(body, { methodology_version: version, in_force: true })
   }
-  await using desk = await office.openDesk({ ...model, ASSESSMENT_FALLBACK: 'literal' })
+  await using desk = await office.openApiProcess({ ...model, ASSESSMENT_FALLBACK: 'literal' })
   const { methodologies } = (await desk.call('GET', '/methodology')).body
   t.match(methodologies, [
     { in_force: true, methodology_version: / semantic-/ },

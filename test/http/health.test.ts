@@ -1,7 +1,7 @@
 // What operators ask: does it live, can it work, how is it doing.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { openTill, payingFetch, startSystem } from '../system.ts'
+import { openScriptedFacilitator, payingFetch, startSystem } from '../system.ts'
 
 const TOKEN = 'operator-token-of-this-test'
 
@@ -135,7 +135,7 @@ const LIVE = {
 }
 
 t.test('/metrics in a live mode without OPERATOR_TOKEN is closed, and the log says why', async (t) => {
-  await using live = await startSystem({ env: LIVE, overrides: { facilitator: openTill() } })
+  await using live = await startSystem({ env: LIVE, overrides: { facilitator: openScriptedFacilitator() } })
   for (const authorization of ['', 'Bearer undefined', `Bearer ${TOKEN}`]) {
     const response = await get('/metrics', live.service.address, { authorization })
     t.equal(response.status, 404)
@@ -145,7 +145,7 @@ t.test('/metrics in a live mode without OPERATOR_TOKEN is closed, and the log sa
     live.logged.find(({ event }) => event === 'metrics_closed'),
     { reason: /OPERATOR_TOKEN/ },
   )
-  await using guarded = await live.openTwin({ facilitator: openTill() }, { OPERATOR_TOKEN: TOKEN })
+  await using guarded = await live.openTwin({ facilitator: openScriptedFacilitator() }, { OPERATOR_TOKEN: TOKEN })
   t.equal((await get('/metrics', guarded.address)).status, 401)
   const read = await get('/metrics', guarded.address, { authorization: `Bearer ${TOKEN}` })
   t.equal(read.status, 200)

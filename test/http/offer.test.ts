@@ -1,11 +1,11 @@
 // Every text that a buyer reads before paying says what the configuration in force does, and nothing else.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { termsOf } from '../system.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 const CAPABILITIES = '/api/agent/v1/capabilities'
@@ -13,7 +13,7 @@ const MODEL = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9'
 
 /** What a web process with this environment says, by where it says it. */
 async function read(env: Record<string, string>) {
-  await using desk = await office.openDesk(env)
+  await using desk = await office.openApiProcess(env)
   const { ask } = openRawClient(new URL('/mcp', desk.api.baseUrl).href)
   const page = async (path: string) => (await desk.call('GET', path)).bytes.toString()
   const capabilities = (await desk.call('GET', CAPABILITIES)).body

@@ -3,11 +3,11 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import { mountMcp } from '../../server/mcp/endpoint.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { conformanceFeature } from './conformance-feature.ts'
 import { failuresOf, type Run, runSuite } from './conformance-suites.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const service = new URL('/mcp', office.api.baseUrl).href
 

@@ -3,10 +3,10 @@ import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { checkOrigin } from '../../server/mcp/origin-check.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const url = new URL('/mcp', office.api.baseUrl)
 const { post, ask } = openRawClient(url.href)
@@ -225,7 +225,7 @@ t.test('answers carry the headers that HTTP answers carry', async (t) => {
 })
 
 t.test('requests are counted like those of HTTP', async (t) => {
-  const strict = await office.openDesk({ RATE_LIMIT_PER_MINUTE: '2' })
+  const strict = await office.openApiProcess({ RATE_LIMIT_PER_MINUTE: '2' })
   t.teardown(() => strict[Symbol.asyncDispose]())
   const { post } = openRawClient(new URL('/mcp', strict.api.baseUrl).href)
   t.equal((await post(LIST)).status, 200)

@@ -1,10 +1,10 @@
 // Whatever is sent, the answer is JSON-RPC, no 5xx, and says nothing of our insides nor of the key that was sent.
 import t from 'tap'
 import type { ToolDescriptor } from '../../server/mcp/tool.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, type Era, envelope, openRawClient, type RpcAnswer } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const { post, ask } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 const owner = await office.register({ tier: 'pro' })

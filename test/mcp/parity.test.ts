@@ -3,10 +3,10 @@
 // must differ between twins taken out by name.
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { type Account, openOffice } from '../accounts/harness.ts'
+import { type Account, openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, type Era, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const { ask, call } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/ext-tasks/core/v2'
 import t, { type Test } from 'tap'
 import { holdPage } from '../site.ts'
-import { harbourClaim, type Outcome, openTill, PAGE, startSystem } from '../system.ts'
+import { harbourClaim, type Outcome, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
@@ -26,10 +26,10 @@ import {
 const EXTENSION = 'io.modelcontextprotocol/tasks'
 const TASKS: Manner = { modern: true, capabilities: { extensions: { [EXTENSION]: {} } } }
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
-const twinTill = openTill()
+const twinTill = openScriptedFacilitator()
 const twin = await system.openTwin({ facilitator: twinTill })
 t.teardown(() => twin[Symbol.asyncDispose]())
 const url = system.url('/')

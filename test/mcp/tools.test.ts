@@ -6,11 +6,11 @@ import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import { resultOf, type Tool, type ToolDescriptor } from '../../server/mcp/tool.ts'
 import { toolsFeature } from '../../server/mcp/tools.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { makeTool, openEndpoint } from './endpoint-harness.ts'
 import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const url = new URL('/mcp', office.api.baseUrl).href
 
@@ -94,7 +94,7 @@ t.test('a tool called without a key, or with a wrong one, names both ways to bri
 })
 
 t.test('without the paid tool', async (t) => {
-  const desk = await office.openDesk({ MCP_VERIFICATION_ENABLED: 'false' })
+  const desk = await office.openApiProcess({ MCP_VERIFICATION_ENABLED: 'false' })
   t.teardown(() => desk[Symbol.asyncDispose]())
   const { ask } = openRawClient(new URL('/mcp', desk.api.baseUrl).href)
   for (const era of ERAS) {

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import {
   type CallOptions,
   callTool,
@@ -20,10 +20,10 @@ import {
   termsOf,
 } from './paid-tool.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
-const twinTill = openTill()
+const twinTill = openScriptedFacilitator()
 const twin = await system.openTwin({ facilitator: twinTill })
 t.teardown(() => twin[Symbol.asyncDispose]())
 const impatient = await system.openTwin({ facilitator: twinTill })

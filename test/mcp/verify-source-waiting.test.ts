@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
@@ -21,7 +21,7 @@ import {
   type ToolResult,
 } from './paid-tool.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 /** What verification of a payment waits for, one entry for each. */
 const gates: (() => Promise<void>)[] = []
 const verify = async (...given: Parameters<typeof till.verify>) => {

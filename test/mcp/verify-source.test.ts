@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { checkRequest } from '../interface.schema.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
@@ -20,7 +20,7 @@ import {
   termsOf,
 } from './paid-tool.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 const url = system.url('/')
