@@ -1,4 +1,4 @@
-// Purchases over MCP with payments that move: on a local EVM chain and a local Solana ledger, through real facilitators.
+// Purchases over MCP with real settlement: on a local EVM chain and a local Solana ledger, through real facilitators.
 import { randomUUID } from 'node:crypto'
 import { generateKeyPairSigner } from '@solana/kit'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -34,7 +34,7 @@ function newArgs({ site }: System) {
   return { ...harbourClaim(site), source_url: site.url(path) }
 }
 
-t.test('on an EVM chain', async (t) => {
+t.test('purchases on an EVM chain are charged once', async (t) => {
   await using market = await openMarket()
   const url = market.system.url('/')
   const openPurse = async () => {
@@ -75,14 +75,14 @@ t.test('on an EVM chain', async (t) => {
   const meta = { [KEY]: randomUUID() }
   const payment = await wallet.createPaymentPayload(termsOf(await callTool(url, { args, meta })))
   const paid = { args, meta: { ...meta, [PAYMENT]: payment }, ...TASKS }
-  // The facilitator settles and does not say so, and the chain cannot be asked.
+  // The facilitator settles without answering, and the chain does not answer either.
   market.facilitator.script.push(deeds.lostAfter)
   market.rpc.shut = true
   const task = await callTool(url, paid)
   t.equal(task.resultType, 'task')
   await market.book.next('settlement', { outcome: 'unknown' })
   for (const again of [paid, { ...paid, meta }, { ...paid, meta: { ...meta, [PAYMENT]: await otherPayment() } }])
-    t.equal((await callTool(url, again)).taskId, task.taskId, 'nobody is asked to pay again')
+    t.equal((await callTool(url, again)).taskId, task.taskId, 'the caller is not asked to pay again')
   market.rpc.shut = false
   await market.hurry()
   expectCompleted(t, await callTool(url, { args, meta }))
@@ -96,7 +96,7 @@ t.test('on an EVM chain', async (t) => {
   }
 })
 
-t.test('on a Solana ledger, where the terms name their order', async (t) => {
+t.test('purchases on a Solana ledger, where the terms name their request', async (t) => {
   await using market = await openSolanaMarket()
   const url = market.system.url('/')
   const openPurse = async () => {
@@ -127,7 +127,7 @@ t.test('on a Solana ledger, where the terms name their order', async (t) => {
   t.equal(expectCompleted(t, byKey).bytes, first, 'under the key that came with its terms')
   t.equal(await spent(), PRICE)
 
-  // The chain shows what each payment names. Who names the same in a payment of their own, readable or not, gets nothing.
+  // The chain publishes the request that a payment names. Another payer whose payment names it gets nothing.
   const { wallet: stranger } = await openPurse()
   const own = await stranger.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system) })))
   for (const change of [{ amount: '1' }, {}]) {
@@ -137,7 +137,7 @@ t.test('on a Solana ledger, where the terms name their order', async (t) => {
     t.notOk(fished._meta?.[KEY] ?? fished._meta?.['service/recovery-token'])
   }
 
-  // For terms that were named to a key, and brought without it: they cannot be found again, so new ones are named.
+  // A payment for terms that were made for a key, sent without the key: the request is not found, so new terms are sent.
   const { wallet: later } = await openPurse()
   const keyed = await callTool(url, { args, meta: { [KEY]: randomUUID() } })
   const astray = await later.createPaymentPayload(termsOf(keyed))

@@ -1,5 +1,5 @@
-// A whole purchase by each of the clients that agents have, paid as x402's own MCP client pays: without a key, and with
-// nothing in `_meta` but the payment.
+// A whole purchase through each MCP client, paid as x402's own MCP client pays: without a key, and with nothing in `_meta`
+// but the payment.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
@@ -49,23 +49,23 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     t.equal(till.settled.length, before + 2)
   })
 
-  t.test(`${name}: progress`, async (t) => {
+  t.test(`${name}: progress is reported`, async (t) => {
     await using client = await open(url)
     const held = holdPage({ body: PAGE })
     const args = { ...newArgs(held.page), idempotency_key: randomUUID() }
     const payment = await openWallet().createPaymentPayload(termsOf(await client.call({ name: TOOL, arguments: args })))
-    const heard: number[] = []
+    const reported: number[] = []
     const onprogress = ({ progress }: { progress: number }) => {
-      heard.push(progress)
-      // Until then nothing but the payment has been taken.
+      reported.push(progress)
+      // Only the payment is accepted so far.
       if (progress === 1) held.release()
     }
     const params = { name: TOOL, arguments: args, _meta: { 'x402/payment': payment } }
     expectCompleted(t, await client.call(params, { onprogress }))
-    t.same(heard, [1, 2, 3, 4, 5])
+    t.same(reported, [1, 2, 3, 4, 5])
   })
 
-  t.test(`${name}: it leaves, and comes back`, async (t) => {
+  t.test(`${name}: it disconnects and repeats the call`, async (t) => {
     await using client = await open(url)
     const held = holdPage({ body: PAGE })
     const args = { ...newArgs(held.page), idempotency_key: randomUUID() }
