@@ -9,7 +9,6 @@ import { SOLANA_DEVNET } from '../../server/interface/result.ts'
 import { deeds } from '../payments/evm-facilitator.ts'
 import { openMarket, PRICE } from '../payments/market.ts'
 import { openSolanaMarket } from '../payments/solana-market.ts'
-import { harbourClaim, PAGE, type System } from '../system.ts'
 import { CLIENTS } from './clients.ts'
 import { openInspector } from './inspector.ts'
 import {
@@ -18,6 +17,7 @@ import {
   expectNonCompleted,
   KEY,
   type Manner,
+  newArgs,
   PAYMENT,
   payByClient,
   post,
@@ -27,12 +27,6 @@ import {
 } from './paid-tool.ts'
 
 const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
-
-function newArgs({ site }: System) {
-  const path = `/${randomUUID()}`
-  site.pages.set(path, { body: PAGE })
-  return { ...harbourClaim(site), source_url: site.url(path) }
-}
 
 t.test('purchases on an EVM chain are charged once', async (t) => {
   await using market = await openMarket()
@@ -47,7 +41,7 @@ t.test('purchases on an EVM chain are charged once', async (t) => {
   for (const [name, open] of Object.entries(CLIENTS)) {
     const { wallet, spent } = await openPurse()
     await using client = await open(url)
-    const args = newArgs(market.system)
+    const args = newArgs(market.system.site)
     const answer = await payByClient((params) => client.call(params), args, wallet)
     const { result } = expectCompleted(t, answer)
     t.match(result.payment, { network: market.chain.network, mode: 'testnet', simulated: false })
@@ -58,7 +52,7 @@ t.test('purchases on an EVM chain are charged once', async (t) => {
   await using inspector = await openInspector(url)
   for (const era of ['legacy', 'modern']) {
     const { wallet, spent } = await openPurse()
-    const args = newArgs(market.system)
+    const args = newArgs(market.system.site)
     const key = `${KEY}="${randomUUID()}"`
     const asked = await inspector.buy(era, args, key)
     t.equal(asked.code, 5, asked.errors)
@@ -71,7 +65,7 @@ t.test('purchases on an EVM chain are charged once', async (t) => {
   }
 
   const { wallet, spent } = await openPurse()
-  const args = newArgs(market.system)
+  const args = newArgs(market.system.site)
   const meta = { [KEY]: randomUUID() }
   const payment = await wallet.createPaymentPayload(termsOf(await callTool(url, { args, meta })))
   const paid = { args, meta: { ...meta, [PAYMENT]: payment }, ...TASKS }
@@ -92,7 +86,7 @@ t.test('purchases on an EVM chain are charged once', async (t) => {
 
   async function otherPayment() {
     const { wallet: other } = await openPurse()
-    return other.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system) })))
+    return other.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system.site) })))
   }
 })
 
@@ -110,13 +104,13 @@ t.test('purchases on a Solana ledger, where the terms name their request', async
   for (const [name, open] of Object.entries(CLIENTS)) {
     const { wallet, spent } = await openPurse()
     await using client = await open(url)
-    const answer = await payByClient((params) => client.call(params), newArgs(market.system), wallet)
+    const answer = await payByClient((params) => client.call(params), newArgs(market.system.site), wallet)
     t.match(expectCompleted(t, answer).result.payment, { network: SOLANA_DEVNET, simulated: false })
     t.equal(await spent(), PRICE, name)
   }
 
   const { wallet, spent } = await openPurse()
-  const args = newArgs(market.system)
+  const args = newArgs(market.system.site)
   const asked = await callTool(url, { args })
   const payment = await wallet.createPaymentPayload(termsOf(asked))
   const paid = { args, meta: { [PAYMENT]: payment } }
@@ -129,7 +123,7 @@ t.test('purchases on a Solana ledger, where the terms name their request', async
 
   // The chain publishes the request that a payment names. Another payer whose payment names it gets nothing.
   const { wallet: stranger } = await openPurse()
-  const own = await stranger.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system) })))
+  const own = await stranger.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system.site) })))
   for (const change of [{ amount: '1' }, {}]) {
     const accepted = { ...payment.accepted, ...change }
     const fished = await callTool(url, { args, meta: { [PAYMENT]: { ...own, accepted } } })

@@ -3,20 +3,23 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { openTill, PAGE, startSystem } from '../system.ts'
 import { CLIENTS } from './clients.ts'
-import { expectCompleted, expectNonCompleted, KEY, openWallet, payByClient, TOOL, termsOf } from './paid-tool.ts'
+import {
+  expectCompleted,
+  expectNonCompleted,
+  KEY,
+  newArgs,
+  openWallet,
+  payByClient,
+  TOOL,
+  termsOf,
+} from './paid-tool.ts'
 
 const till = openTill()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 const url = system.url('/')
-
-function newArgs(page: Parameters<typeof system.site.pages.set>[1] = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  system.site.pages.set(path, page)
-  return { ...harbourClaim(system.site), source_url: system.site.url(path) }
-}
 
 for (const [name, open] of Object.entries(CLIENTS)) {
   t.test(name, async (t) => {
@@ -26,7 +29,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     t.ok(names.includes(TOOL))
 
     const before = till.settled.length
-    const args = newArgs()
+    const args = newArgs(system.site)
     const answer = await payByClient((params) => client.call(params), args)
     const { bytes, token } = expectCompleted(t, answer)
     t.equal(till.settled.length, before + 1)
@@ -37,13 +40,16 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     t.equal(expectCompleted(t, byToken).bytes, bytes)
     t.equal(till.settled.length, before + 1)
 
-    const keyed = { ...newArgs(), idempotency_key: randomUUID() }
+    const keyed = { ...newArgs(system.site), idempotency_key: randomUUID() }
     const first = expectCompleted(t, await payByClient((params) => client.call(params), keyed))
     const again = await payByClient((params) => client.call(params), keyed)
     t.equal(expectCompleted(t, again).bytes, first.bytes, 'a key among the arguments is repeated by the client itself')
     t.equal(till.settled.length, before + 2)
 
-    const missing = await payByClient((params) => client.call(params), newArgs({ status: 404, body: 'no' }))
+    const missing = await payByClient(
+      (params) => client.call(params),
+      newArgs(system.site, { status: 404, body: 'no' }),
+    )
     expectNonCompleted(t, missing, 'failed', 'source_http_status')
     expectNonCompleted(t, await client.call({ name: TOOL, arguments: {} }), 'failed', 'invalid_request')
     t.equal(till.settled.length, before + 2)
@@ -52,7 +58,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
   t.test(`${name}: progress is reported`, async (t) => {
     await using client = await open(url)
     const held = holdPage({ body: PAGE })
-    const args = { ...newArgs(held.page), idempotency_key: randomUUID() }
+    const args = { ...newArgs(system.site, held.page), idempotency_key: randomUUID() }
     const payment = await openWallet().createPaymentPayload(termsOf(await client.call({ name: TOOL, arguments: args })))
     const reported: number[] = []
     const onprogress = ({ progress }: { progress: number }) => {
@@ -68,7 +74,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
   t.test(`${name}: it disconnects and repeats the call`, async (t) => {
     await using client = await open(url)
     const held = holdPage({ body: PAGE })
-    const args = { ...newArgs(held.page), idempotency_key: randomUUID() }
+    const args = { ...newArgs(system.site, held.page), idempotency_key: randomUUID() }
     const before = till.settled.length
     const leaving = new AbortController()
     const left = payByClient((params) => client.call(params, { signal: leaving.signal }), args)

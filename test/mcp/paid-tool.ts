@@ -1,4 +1,5 @@
-// Calls of the paid tool as they are on the wire, and the payment loop of x402's own MCP client.
+// Calls of the paid tool as they are on the wire, signed orders for it, and the payment loop of x402's own MCP client.
+import { randomUUID } from 'node:crypto'
 import { isPaymentRequired, parsePaymentRequired } from '@x402/core/schemas'
 import type { PaymentPayload, PaymentRequired, SettleResponse } from '@x402/core/types'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -6,6 +7,8 @@ import { x402Client } from '@x402/fetch'
 import type { Test } from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { checkNonCompleted, checkResult, type NonCompleted, type Result } from '../interface.schema.ts'
+import { holdPage, type Page, type Site } from '../site.ts'
+import { harbourClaim, PAGE, type System } from '../system.ts'
 import { envelope } from './raw-client.ts'
 
 export const TOOL = 'service_verify_source'
@@ -110,6 +113,24 @@ export async function sign(url: string, call: CallOptions, wallet = openWallet()
   const asked = await callTool(url, call)
   const payment: PaymentPayload = await wallet.createPaymentPayload(termsOf(asked))
   return { asked, payment, key: asked._meta?.['service/idempotency-key'] as string }
+}
+
+/** Arguments of a new purchase: the claim about the harbour, and a new page. */
+export function newArgs(site: Site, page: Page | (() => Promise<Page>) = { body: PAGE }) {
+  const path = `/${randomUUID()}`
+  site.pages.set(path, page)
+  return { ...harbourClaim(site), source_url: site.url(path) }
+}
+
+/** Signs an order of a new page, which the site holds until `held.release()`. */
+export async function signOrder(system: System, page: Page = { body: PAGE }) {
+  const held = holdPage(page)
+  const args = newArgs(system.site, held.page)
+  const key = randomUUID()
+  const unpaid = { args, meta: { [KEY]: key } }
+  const { asked, payment } = await sign(system.url('/'), unpaid)
+  const paid = { args, meta: { [KEY]: key, [PAYMENT]: payment } }
+  return { args, key, held, payment, terms: termsOf(asked), unpaid, paid }
 }
 
 export interface CallableTool {

@@ -7,8 +7,8 @@ import {
   UpdateTaskResultV2Schema,
 } from '@modelcontextprotocol/ext-tasks/core/v2'
 import t, { type Test } from 'tap'
-import { holdPage } from '../site.ts'
-import { harbourClaim, type Outcome, openTill, PAGE, startSystem } from '../system.ts'
+import type { Page } from '../site.ts'
+import { type Outcome, openTill, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
@@ -18,7 +18,7 @@ import {
   PAYMENT,
   post,
   readAnswer,
-  sign,
+  signOrder,
   type ToolResult,
   termsOf,
 } from './paid-tool.ts'
@@ -75,17 +75,7 @@ interface Task extends ToolResult {
   result?: ToolResult
 }
 
-/** A signed order of a page that the site holds until it is released. */
-async function order(page: { status?: number; body: string } = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  const held = holdPage(page)
-  system.site.pages.set(path, held.page)
-  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
-  const key = randomUUID()
-  const { payment } = await sign(url, { args, meta: { [KEY]: key } })
-  const paid = { args, meta: { [KEY]: key, [PAYMENT]: payment } }
-  return { args, key, held, path, payment, paid, unpaid: { args, meta: { [KEY]: key } } }
-}
+const order = (page?: Page) => signOrder(system, page)
 
 async function openTask(t: Test, page?: { status?: number; body: string }) {
   const ordered = await order(page)

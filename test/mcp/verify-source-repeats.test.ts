@@ -2,7 +2,7 @@
 // sent while a payment may be in progress.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { holdPage } from '../site.ts'
+import type { Page } from '../site.ts'
 import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
 import {
   type CallOptions,
@@ -15,6 +15,7 @@ import {
   payByClient,
   REPLAYED,
   sign,
+  signOrder,
   TOKEN,
   type ToolResult,
   termsOf,
@@ -32,17 +33,7 @@ t.teardown(() => impatient[Symbol.asyncDispose]())
 const url = system.url('/')
 const settled = () => till.settled.length + twinTill.settled.length
 
-/** A signed order of a new page, which the site can hold. */
-async function order(page: { status?: number; body: string } = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  const held = holdPage(page)
-  system.site.pages.set(path, held.page)
-  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
-  const key = randomUUID()
-  const { payment, asked } = await sign(url, { args, meta: { [KEY]: key } })
-  const paid = { args, meta: { [KEY]: key, [PAYMENT]: payment } }
-  return { args, key, held, paid, terms: termsOf(asked), unpaid: { args, meta: { [KEY]: key } } }
-}
+const order = (page?: Page) => signOrder(system, page)
 
 /** Calls a process that is draining and so makes no call wait. */
 const askImpatiently = (call: CallOptions) => callTool(impatient.address, call)

@@ -1,22 +1,20 @@
 // Progress reports to a waiting caller of the paid tool, and what happens to the work when the caller disconnects.
-import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import type { Page } from '../site.ts'
+import { openTill, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
   expectNonCompleted,
-  KEY,
   type Manner,
   type Message,
   messagesOf,
   PAYMENT,
   post,
-  sign,
+  signOrder,
   TOOL,
   type ToolResult,
 } from './paid-tool.ts'
@@ -32,15 +30,7 @@ const system = await startSystem({ overrides: { facilitator: { ...till, verify }
 t.teardown(() => system[Symbol.asyncDispose]())
 const url = system.url('/')
 
-async function order(page: { status?: number; body: string } = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  const held = holdPage(page)
-  system.site.pages.set(path, held.page)
-  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
-  const key = randomUUID()
-  const { payment } = await sign(url, { args, meta: { [KEY]: key } })
-  return { args, key, held, unpaid: { args, meta: { [KEY]: key } }, meta: { [KEY]: key, [PAYMENT]: payment } }
-}
+const order = (page?: Page) => signOrder(system, page)
 
 /** A call whose messages the test reads one by one. */
 async function listen(args: object, meta: object, manner: Manner) {
@@ -68,7 +58,11 @@ function nextResponse(): Promise<ServerResponse> {
 
 for (const modern of [false, true]) {
   t.test(`stages are reported as they are reached, ${modern ? '2026-07-28' : 'before 2026-07-28'}`, async (t) => {
-    const { args, held, meta } = await order()
+    const {
+      args,
+      held,
+      paid: { meta },
+    } = await order()
     const settling = Promise.withResolvers<undefined>()
     till.outcomes.push(() => settling.promise)
     const call = await listen(args, { ...meta, progressToken: 'a-token' }, { modern })
@@ -98,7 +92,12 @@ for (const modern of [false, true]) {
 }
 
 t.test('without a progress token, or with nothing to wait for, the answer is JSON', async (t) => {
-  const { args, held, meta, unpaid } = await order()
+  const {
+    args,
+    held,
+    paid: { meta },
+    unpaid,
+  } = await order()
   held.release()
   const asked = await listen(args, { ...unpaid.meta, progressToken: 1 }, {})
   t.match(asked.response.headers.get('content-type'), /^application\/json/, 'the price')
@@ -110,7 +109,11 @@ t.test('without a progress token, or with nothing to wait for, the answer is JSO
 })
 
 t.test('after a failure no progress is reported', async (t) => {
-  const { args, held, meta } = await order({ status: 500, body: 'no' })
+  const {
+    args,
+    held,
+    paid: { meta },
+  } = await order({ status: 500, body: 'no' })
   held.release()
   const call = await listen(args, { ...meta, progressToken: 7 }, {})
   const heard: Message[] = []
@@ -126,7 +129,12 @@ t.test('after a failure no progress is reported', async (t) => {
 for (const modern of [false, true]) {
   const era = modern ? '2026-07-28' : 'before 2026-07-28'
   t.test(`disconnected after the payment was accepted: the work continues, ${era}`, async (t) => {
-    const { args, held, meta, unpaid } = await order()
+    const {
+      args,
+      held,
+      paid: { meta },
+      unpaid,
+    } = await order()
     const leaving = new AbortController()
     const call = await listen(args, { ...meta, progressToken: 1 }, { modern, signal: leaving.signal })
     t.match(await call.next(), { params: { progress: 1 } })
@@ -137,7 +145,13 @@ for (const modern of [false, true]) {
   })
 
   t.test(`disconnected before the payment was accepted: nothing is bound, ${era}`, async (t) => {
-    const { args, held, meta, unpaid, key } = await order()
+    const {
+      args,
+      held,
+      paid: { meta },
+      unpaid,
+      key,
+    } = await order()
     held.release()
     const [verifying, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     gates.push(async () => {
@@ -156,7 +170,7 @@ for (const modern of [false, true]) {
     // A later purchase has completed, so the abandoned one will not change any more.
     const later = await order()
     later.held.release()
-    expectCompleted(t, await callTool(url, { args: later.args, meta: later.meta }))
+    expectCompleted(t, await callTool(url, { args: later.args, meta: later.paid.meta }))
     const rows = await system.sql(
       `select state, payment from verification_requests where key_hash = sha256(convert_to($1, 'UTF8'))`,
       [key],
