@@ -1,4 +1,4 @@
-// A purchase by hand, with the inspector's command line, in both eras of the protocol.
+// A purchase by hand with the inspector's command line, in both eras of the protocol.
 import { randomUUID } from 'node:crypto'
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
@@ -11,7 +11,7 @@ const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 
-/** Methods that were asked for, where the protocol has them in a header. */
+/** The methods in the Mcp-Method headers that were sent. */
 const asks: unknown[] = []
 subscribe('http.server.request.start', (message) => {
   asks.push((message as { request: IncomingMessage }).request.headers['mcp-method'])
