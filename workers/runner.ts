@@ -2,9 +2,9 @@
 // watch on the queue's own health. A pool that died while its process lives is worse than a crash, because nothing restarts it; so its death
 // is reported by `died`, and the process is expected to exit.
 import { EventEmitter } from 'node:events'
-import { setInterval as every } from 'node:timers/promises'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
 import { openCourier, openRounds } from '../server/alerts/delivery-loop.ts'
+import { every } from '../server/db/interval.ts'
 import { openQueuePool } from '../server/db/queue.ts'
 import type { Logger } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
@@ -89,32 +89,13 @@ async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
   }
 }
 
-/** Beats and looks for the dead until disposed. A failing database is logged and waited out: it is nobody's death. */
+/** Beats and looks for dead pools until disposed. While the database fails, each try is logged and the next one follows. */
 function openPulse(work: Work, poolId: string): AsyncDisposable {
-  const stopping = new AbortController()
-  const beating = (async () => {
-    try {
-      for await (const _ of every(BEAT_SECONDS * 1000, undefined, { signal: stopping.signal }))
-        await pulse(work, poolId)
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error
-    }
-  })()
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort()
-      await beating
-    },
-  }
-}
-
-async function pulse(work: Work, poolId: string) {
-  try {
+  const pulse = async () => {
     await beat(work, poolId)
     await rescue(work)
-  } catch (error) {
-    work.log.warn({ event: 'beat_failed', err: error })
   }
+  return every(BEAT_SECONDS * 1000, pulse, (error) => work.log.warn({ event: 'beat_failed', err: error }))
 }
 
 /** The queue's own lines, without what jobs carry: a failed job's line would hold its whole payload. */
