@@ -3,8 +3,8 @@ import type { Attestation } from '../interface/result.ts'
 import { originOf, signCheckpoint } from './checkpoint.ts'
 import { linkEntry } from './format.ts'
 import type { Head } from './head.ts'
+import { type Sign, signHere } from './signatures.ts'
 import type { ChainKeys } from './signer.ts'
-import { type Sign, signHere } from './signing.ts'
 import { type Growth, growTree, rootHash } from './tree.ts'
 
 export interface Subject {

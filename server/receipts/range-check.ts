@@ -7,7 +7,7 @@ import { inspectReceipt, type Signed, type Walk } from './entry-verification.ts'
 import { GENESIS } from './format.ts'
 import type { Head } from './head.ts'
 import type { Range } from './reader.ts'
-import type { Verifier } from './verifier.ts'
+import type { Verifier } from './signatures.ts'
 
 export interface RangeFault {
   serial: number
