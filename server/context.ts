@@ -9,7 +9,7 @@ import { openBillingProvider } from './billing/choice.ts'
 import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
 import type { Batcher } from './db/batch.ts'
-import { openWaiting, type Waiting } from './db/change-events.ts'
+import { type ChangeListener, openChangeListener } from './db/change-events.ts'
 import { type Database, openDatabase } from './db/pool.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
 import { openOfflineFacilitator } from './payments/offline.ts'
@@ -145,7 +145,7 @@ export interface Api extends Core {
   reader: Reader
   verifier: Verifier
   slots: SlotReads
-  waiting: Waiting
+  changeEvents: ChangeListener
   /** Whether any worker can assess, and as it is offered. */
   assessors: Assessors
   /** Results never change, so what was read once need not be read again until it expires. */
@@ -167,7 +167,7 @@ export async function openApi(core: Core): Promise<Api> {
   const reader = opened.use(openReader(core.db))
   const verifier = opened.use(openVerifier())
   const slots = opened.use(openSlotReads(core.db))
-  const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
+  const changeEvents = opened.use(openChangeListener(core.databaseUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const callers = await openKnownCallers(core.db)
   const draining = new AbortController()
@@ -182,7 +182,7 @@ export async function openApi(core: Core): Promise<Api> {
     reader,
     verifier,
     slots,
-    waiting,
+    changeEvents,
     assessors: buildAssessors({ db: () => api.db, log: core.log, offered: core.config.assessment.kind }),
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),
     baseUrl: core.config.baseUrl ?? `http://${core.config.host}:${core.config.port}`,

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { utcSeconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 import { hashApiKey, type KeyKind, makeApiKey } from './api-keys.ts'
 
@@ -76,15 +77,12 @@ export const apiKeyRow = z.strictObject({
   last_used_at: z.string().nullable().describe('To the hour; null when it was never used.'),
 })
 
-const iso = (column: string) =>
-  sql.fragment`to_char(${sql.identifier([column])} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
-
 const unended = sql.fragment`(k.expires_at is null or k.expires_at > now())`
 
 export function listApiKeys(tx: Tx, accountId: string) {
   return tx.any(sql.type(apiKeyRow)`
-    select id, kind, label, ${iso('created_at')} created_at, ${iso('expires_at')} expires_at,
-           ${iso('last_used_at')} last_used_at
+    select id, kind, label, ${utcSeconds(sql.fragment`created_at`)} created_at, ${utcSeconds(sql.fragment`expires_at`)} expires_at,
+           ${utcSeconds(sql.fragment`last_used_at`)} last_used_at
     from api_keys k where account_id = ${accountId} and ${unended} order by k.created_at, id`)
 }
 

@@ -1,6 +1,7 @@
 // Alerts as their account sees them: what was sent, whether it arrived, and how each attempt ended.
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 import { MAX_ATTEMPTS_KEPT } from './claims.ts'
 import { ALERT_ID, ALERT_TYPES } from './format.ts'
@@ -34,16 +35,13 @@ export const alertRecord = z.strictObject({
 })
 export type AlertRecord = z.output<typeof alertRecord>
 
-const moment = (column: string) =>
-  sql.fragment`to_char(${sql.identifier([column])} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
-
 const columns = sql.fragment`
-  id, type, event_seq, serial, state, ${moment('created_at')} created_at, ${moment('next_attempt_at')} next_attempt_at,
-  ${moment('settled_at')} settled_at, body,
+  id, type, event_seq, serial, state, ${utcMilliseconds(sql.fragment`created_at`)} created_at, ${utcMilliseconds(sql.fragment`next_attempt_at`)} next_attempt_at,
+  ${utcMilliseconds(sql.fragment`settled_at`)} settled_at, body,
   coalesce((
     select json_agg(json_build_object('attempt', attempt, 'at', at, 'ms', ms, 'status', status, 'error', error)
                     order by attempt)
-    from (select attempt, ${moment('at')} at, ms, status, error from alert_attempts
+    from (select attempt, ${utcMilliseconds(sql.fragment`"at"`)} at, ms, status, error from alert_attempts
           where alert_id = alerts.id order by attempt desc limit ${MAX_ATTEMPTS_KEPT}) latest
   ), '[]'::json) attempts`
 

@@ -2,6 +2,7 @@
 import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { utcSeconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 import { registrableDomain } from '../outbound/registrable-domain.ts'
 import { type Fixtures, hostOf, parsePublicUrl } from '../outbound/url-policy.ts'
@@ -78,5 +79,5 @@ export async function rotateWebhookSecret(tx: Tx, id: string): Promise<z.output<
       old_secrets = case when old_secrets_until > now() then least(old_secrets + 1, ${MAX_OLD_SECRETS}) else 1 end,
       old_secrets_until = now() + ${OVERLAP_HOURS} * interval '1 hour'
     where id = ${id}
-    returning secret_version, to_char(old_secrets_until at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') old_secrets_until`)
+    returning secret_version, ${utcSeconds(sql.fragment`old_secrets_until`)} old_secrets_until`)
 }

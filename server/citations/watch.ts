@@ -5,6 +5,7 @@ import { ownName } from '../accounts/names.ts'
 import { WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { enqueue } from '../db/jobs.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 import { sha256Hex, timestamp } from '../interface/result.ts'
 
@@ -68,14 +69,11 @@ const watchRow = z.object({
 })
 export type CitationWatch = z.output<typeof watchRow>
 
-const isoText = (column: ReturnType<typeof sql.fragment>) =>
-  sql.fragment`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
-
 const watches = sql.fragment`
   select c.id::text, c.account_id::text, c.name, c.webhook_id::text, w.url webhook_url, w.state webhook_state,
          w.secret_version, c.request_id::text, c.evidence_id, c.source_url, c.quote, c.every_hours, c.state, c.last_seen,
-         c.last_check, c.failures, ${isoText(sql.fragment`c.check_at`)} next_check_at, c.check_at <= now() due,
-         c.event_seq, ${isoText(sql.fragment`c.created_at`)} created_at
+         c.last_check, c.failures, ${utcMilliseconds(sql.fragment`c.check_at`)} next_check_at, c.check_at <= now() due,
+         c.event_seq, ${utcMilliseconds(sql.fragment`c.created_at`)} created_at
   from citation_watches c join webhooks w on w.id = c.webhook_id`
 
 /** Throws AppError `not_found`, the same for a watch of another account as for none. */

@@ -8,15 +8,15 @@ import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
 import { pendingMigrations } from '../db/migrate.ts'
 import { sql } from '../db/pool.ts'
-import { shareReading } from '../db/single-flight.ts'
-import { findHead } from '../receipts/chain.ts'
+import { singleFlight } from '../db/single-flight.ts'
+import { findHead } from '../receipts/head.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 
 const KEEP_MS = 1000
 
 export function mountHealth(app: FastifyInstance, api: Api) {
-  const readiness = shareReading(() => checkReadiness(api), KEEP_MS)
-  const gauges = shareReading(() => measureQueue(api), KEEP_MS)
+  const readiness = singleFlight(() => checkReadiness(api), KEEP_MS)
+  const gauges = singleFlight(() => measureQueue(api), KEEP_MS)
   if (!api.config.operatorToken && isLive(api))
     api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
 

@@ -305,7 +305,7 @@ async function awaitOutcome(
   let now: RequestView | null = row
   credentials.watch?.(row.state)
   while (now && WORKING.includes(now.state) && credentials.waitSeconds > 0 && !enough.aborted) {
-    await api.waiting.nextSign(row.id, enough, credentials.watch && WATCH_MS)
+    await api.changeEvents.waitForChange(row.id, enough, credentials.watch && WATCH_MS)
     now = await findById(api.db, row.id)
     if (now) credentials.watch?.(now.state)
   }

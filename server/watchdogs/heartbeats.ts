@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
-import { alertAt, dueAt, moment, nextOutageAt, shownState, tellableAt, WATCHDOG_STATES } from './watchdog.ts'
+import { utcMicroseconds } from '../db/time.ts'
+import { alertAt, dueAt, nextOutageAt, shownState, tellableAt, WATCHDOG_STATES } from './watchdog.ts'
 
 export interface Heartbeat {
   accountId: string
@@ -108,7 +109,7 @@ async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Beaten>
                       else w.check_at end
     from target t where w.id = t.id
     returning w.id, w.account_id, w.name, ${shownState} state,
-      case when w.state <> 'paused' then ${moment(dueAt)} end due_at, ${moment(sql.fragment`now()`)} server_now,
+      case when w.state <> 'paused' then ${utcMicroseconds(dueAt)} end due_at, ${utcMicroseconds(sql.fragment`now()`)} server_now,
       w.state <> 'paused' and coalesce(w.revived_at = now() or w.failed_at = now(), false)
         and (w.down_since is not null or coalesce(${tellableAt} <= now(), true)) turned`)
   return new Map(rows.map((row) => [keyOf(row.account_id, row.name), row]))

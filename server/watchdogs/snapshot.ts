@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { hasRoom } from '../alerts/outbox.ts'
 import { type Database, sql, type Tx } from '../db/pool.ts'
-import { alertAt, dueAt, moment, shownState, tellableAt, WATCHDOG_STATES } from './watchdog.ts'
+import { utcMicroseconds } from '../db/time.ts'
+import { alertAt, dueAt, shownState, tellableAt, WATCHDOG_STATES } from './watchdog.ts'
 
 export const standingRow = z.object({
   id: z.string(),
@@ -38,12 +39,12 @@ export type Standing = z.output<typeof standingRow>
 
 /** Of a row `w`. */
 export const standingColumns = sql.fragment`w.id, w.account_id, w.webhook_id, w.name, w.interval_s, w.grace_s, w.alert_after, w.state,
-  ${shownState} shown, w.event_seq, ${moment(sql.fragment`w.last_beat_at`)} last_beat_at, w.beats, w.note,
-  ${moment(dueAt)} due_at, ${moment(alertAt)} alert_at, ${moment(sql.fragment`w.failed_at`)} failed_at,
-  ${moment(sql.fragment`w.down_since`)} down_since, ${moment(sql.fragment`w.revived_at`)} revived_at, w.silent, w.coalesced,
+  ${shownState} shown, w.event_seq, ${utcMicroseconds(sql.fragment`w.last_beat_at`)} last_beat_at, w.beats, w.note,
+  ${utcMicroseconds(dueAt)} due_at, ${utcMicroseconds(alertAt)} alert_at, ${utcMicroseconds(sql.fragment`w.failed_at`)} failed_at,
+  ${utcMicroseconds(sql.fragment`w.down_since`)} down_since, ${utcMicroseconds(sql.fragment`w.revived_at`)} revived_at, w.silent, w.coalesced,
   coalesce(${tellableAt} <= now(), true) and ${hasRoom(sql.fragment`w.webhook_id`)} may_tell,
   greatest(floor(extract(epoch from now() - w.started_at) / w.interval_s), 0)::bigint missed,
-  ${moment(sql.fragment`now()`)} now`
+  ${utcMicroseconds(sql.fragment`now()`)} now`
 
 export async function findStandings(db: Tx | Database, ids: readonly string[]): Promise<readonly Standing[]> {
   return db.any(sql.prepared('find_watchdog_standings', standingRow)`

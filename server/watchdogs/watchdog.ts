@@ -8,6 +8,7 @@ import { ownName } from '../accounts/names.ts'
 import { OUTAGE_BURST, OUTAGE_SPACING_SECONDS } from '../alerts/daily-allowance.ts'
 import { deleteWebhook, insertWebhook, updateWebhookUrl, WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { utcMicroseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 
 export const WATCHDOG_STATES = ['new', 'up', 'late', 'down', 'paused'] as const
@@ -45,10 +46,6 @@ export const watchdogRow = z.object({
 })
 export type Watchdog = z.output<typeof watchdogRow>
 
-/** A moment to the microsecond, in text: it can be compared with the column again, and sorts by time. */
-export const moment = (expression: ReturnType<typeof sql.fragment>) =>
-  sql.fragment`to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
-
 /** Of a row `w`: when its next heartbeat is due, and when its silence becomes an outage. */
 export const dueAt = sql.fragment`(w.started_at + w.interval_s * interval '1 second')`
 export const alertAt = sql.fragment`
@@ -73,10 +70,10 @@ export const shownState = sql.fragment`
        else 'up' end`
 
 const watchdogColumns = sql.fragment`w.name, w.interval_s, w.grace_s, w.alert_after, w.remind_every_s, ${shownState} state,
-  case when w.state <> 'paused' then ${moment(dueAt)} end due_at, ${moment(sql.fragment`w.last_beat_at`)} last_heartbeat_at,
-  w.beats, w.note, case when w.revived_at is null then ${moment(sql.fragment`w.down_since`)} end down_since,
-  ${moment(sql.fragment`w.paused_until`)} paused_until, w.event_seq, ${moment(sql.fragment`w.created_at`)} created_at,
-  w.webhook_id, h.url webhook_url, h.state webhook_state, h.secret_version, ${moment(sql.fragment`now()`)} server_now`
+  case when w.state <> 'paused' then ${utcMicroseconds(dueAt)} end due_at, ${utcMicroseconds(sql.fragment`w.last_beat_at`)} last_heartbeat_at,
+  w.beats, w.note, case when w.revived_at is null then ${utcMicroseconds(sql.fragment`w.down_since`)} end down_since,
+  ${utcMicroseconds(sql.fragment`w.paused_until`)} paused_until, w.event_seq, ${utcMicroseconds(sql.fragment`w.created_at`)} created_at,
+  w.webhook_id, h.url webhook_url, h.state webhook_state, h.secret_version, ${utcMicroseconds(sql.fragment`now()`)} server_now`
 
 export async function seekWatchdog(tx: Tx, accountId: string, name: string): Promise<Watchdog | null> {
   return tx.maybeOne(sql.prepared('find_watchdog', watchdogRow)`
