@@ -1,7 +1,7 @@
 // What an alert is, byte by byte: a document, its receipt in the chain, and the body that both make. The body is stored
 // and sent as it is, at every attempt.
 import { createHmac, randomUUID, sign } from 'node:crypto'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import { canonicalJson, type SigningKey, sha256 } from '../receipts/format.ts'
 
 export const ALERT_TYPES = [

@@ -1,7 +1,7 @@
 // Pages of text: what this is, for people at /, for language models at /llms.txt, for x402 catalogues at /.well-known/x402.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
-import { PRICE } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
 import { describeOffer } from '../verification/offer.ts'
 
 export function mountPages(app: FastifyInstance, api: Api) {

@@ -1,7 +1,8 @@
 // How the answers of the verification interface look in HTTP: its statuses, its headers, its body shape, and no others.
 import type { Api } from '../context.ts'
 import { type ErrorCode, publicError } from '../errors.ts'
-import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
+import { type NonCompleted, SCHEMA_VERSION } from '../interface/result.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import { describeResource } from '../verification/offer.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'

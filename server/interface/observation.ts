@@ -1,6 +1,7 @@
 // What was seen of a source, once: the part of a result that a later claim on the same page may share.
 import { z } from 'zod'
-import { limits, riskFlags, source, sourceIdentity, timestamp } from './result.ts'
+import { limits, riskFlags, source, sourceIdentity } from './result.ts'
+import { timestamp } from './scalars.ts'
 
 export const observation = z.strictObject({
   /** Everything of the result's `source` but `requested_url`, which belongs to the request. */

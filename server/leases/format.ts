@@ -2,7 +2,7 @@
 // service can move. A gateway that holds the key needs nothing else of this service until that deadline.
 import { randomBytes, sign } from 'node:crypto'
 import { z } from 'zod'
-import { codePoints } from '../interface/result.ts'
+import { codePoints } from '../interface/scalars.ts'
 import { canonicalJson, type SigningKey, sha256 } from '../receipts/format.ts'
 
 /** A revocation is felt this much later at most, by gateways that never ask. */

@@ -13,7 +13,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import type { Api } from '../context.ts'
-import { PRICE } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
 import type { Credentials } from '../operation.ts'
 import { describeOffer, type Offer } from '../verification/offer.ts'
 

@@ -1,7 +1,7 @@
 // Reading the chain back: receipts by serial, ranges as the text that is sent, proofs for old receipts, tiles.
 import { z } from 'zod'
 import { column, type Database, sql, type Tx } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import type { Head, Inclusion } from './chain.ts'
 import {
   consistencyRanges,

@@ -1,7 +1,8 @@
 // What may be asked of the chain as a whole: its head, its receipts, proof that one head continues another, its keys.
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
-import { attestation, sha256Hex } from '../interface/result.ts'
+import { attestation } from '../interface/attestation.ts'
+import { sha256Hex } from '../interface/scalars.ts'
 import { defineExchange, defineOperation, Reply } from '../operation.ts'
 import { isNotModified } from '../preconditions.ts'
 import { findAttestation, findAttestations, proveConsistency } from './archive.ts'

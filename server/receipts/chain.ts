@@ -9,7 +9,7 @@ import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionE
 import { z } from 'zod'
 import { openLockQueue } from '../db/lock-queue.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import { type Append, admitEntries, Refused, writeCompanions } from './companions.ts'
 import { advanceHead, type Head, lockHead } from './head.ts'
 import { linkReceipts } from './links.ts'

@@ -1,6 +1,6 @@
 // Rows of other features that belong to receipts: they are written in the receipts' own transaction, or not at all.
 import type { Tx } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import type { Subject } from './links.ts'
 
 /** Rows of one kind that belong to receipts and are written in the same transaction. */

@@ -1,6 +1,6 @@
 // What must hold of a receipt that stands in the chain after others, and of the head that stands behind the last one.
 import { type KeyObject, verify } from 'node:crypto'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import { checkpointText, NOTE_ED25519, noteKeyId, originOf, readNote } from './checkpoint.ts'
 import { attestationPreimage, sha256 } from './format.ts'
 import type { Head } from './head.ts'

@@ -2,7 +2,7 @@
 // format can be read, and checked, on its own.
 import { hash, type KeyObject, sign } from 'node:crypto'
 import canonicalize from 'canonicalize'
-import type { Attestation, Envelope } from '../interface/result.ts'
+import type { Attestation, Envelope } from '../interface/attestation.ts'
 
 /** prev_hash of the first receipt. */
 export const GENESIS = '0'.repeat(64)

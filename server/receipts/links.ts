@@ -1,5 +1,5 @@
 // A batch of receipts, linked to the head, signed, and covered by a signed checkpoint. Pure: nothing is written here.
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import { originOf, signCheckpoint } from './checkpoint.ts'
 import { linkEntry } from './format.ts'
 import type { Head } from './head.ts'

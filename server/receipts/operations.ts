@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { dailyLimit, LIMITS } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
-import { attestation, codePoints, sha256Hex } from '../interface/result.ts'
+import { attestation } from '../interface/attestation.ts'
+import { codePoints, sha256Hex } from '../interface/scalars.ts'
 import {
   type AccountCall,
   defineAccountExchange,

@@ -4,7 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import { openBatcher } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import { exportRange, findAttestations, findHash, type NodeLoader } from './archive.ts'
 import { findHead, type Head } from './head.ts'
 import { buildTiles } from './tiles.ts'

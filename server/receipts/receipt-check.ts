@@ -1,7 +1,7 @@
 // Whether a receipt that somebody holds is one of ours: what it says of itself, the key it names, the chain it should stand
 // in, and what came with it. Nothing of it is believed; keys and chain are those of the database.
 import type { Database } from '../db/pool.ts'
-import { type Attestation, attestation } from '../interface/result.ts'
+import { type Attestation, attestation } from '../interface/attestation.ts'
 import { findRoot, proveReceipt } from './archive.ts'
 import { loadKnownKeys } from './audit.ts'
 import { readNote } from './checkpoint.ts'

@@ -3,7 +3,7 @@
 // key and every one after it with the new, whichever process signs.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import { canonicalJson, sha256 } from './format.ts'
 import { advanceHead, type Head, lockHead } from './head.ts'
 import { deriveKey, findSigningKey, type KeyUse } from './keys.ts'

@@ -6,14 +6,15 @@ import { AppError } from '../errors.ts'
 import {
   type Attestation,
   attestation as attestationShape,
+  type Envelope,
+  RECEIPT_TYPE,
+} from '../interface/attestation.ts'
+import { type Payment, SOLANA_MAINNET } from '../interface/payment.ts'
+import {
   type CompletedResult,
   completedResult,
-  type Envelope,
   LIMITS,
-  type Payment,
-  RECEIPT_TYPE,
   SCHEMA_VERSION,
-  SOLANA_MAINNET,
   type UnsignedResult,
 } from '../interface/result.ts'
 import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'

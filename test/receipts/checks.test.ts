@@ -2,7 +2,7 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
-import type { Attestation } from '../../server/interface/result.ts'
+import type { Attestation } from '../../server/interface/attestation.ts'
 import { verifyChain, verifyReceipt } from '../../server/receipts/check-operations.ts'
 import { attest, canonicalJson, sha256 } from '../../server/receipts/format.ts'
 import { listReceipts } from '../../server/receipts/operations.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
-import type { Attestation } from '../../server/interface/result.ts'
+import type { Attestation } from '../../server/interface/attestation.ts'
 import { exportRange } from '../../server/receipts/archive.ts'
 import { type Appended, type Chain, findHead, openChain } from '../../server/receipts/chain.ts'
 import { sha256 } from '../../server/receipts/format.ts'
