@@ -41,7 +41,7 @@ export async function mayFlip(db: Database, watch: Pick<CitationWatch, 'id'>): P
 }
 
 export const citationFlips: Participant<Flip, FlipRefusal> = {
-  async admit(tx, flips) {
+  async check(tx, flips) {
     const numbers = await lockNumbers(tx, flips)
     const current = flips.map(({ watch, alert }) => {
       if (numbers.get(keyOf(watch)) !== alert.data.event_seq - 1) return false
@@ -60,7 +60,7 @@ export const citationFlips: Participant<Flip, FlipRefusal> = {
     )
   },
 
-  async write(tx, entries) {
+  async apply(tx, entries) {
     for (const { item } of entries) await writeFlip(tx, item)
     await insertAlerts(
       tx,
@@ -162,6 +162,6 @@ function entryOf(watch: CitationWatch, state: CitationState, check: Flip['check'
     subjectSha256: subjectOf(alert),
     label: alert.type,
     requestedBy: 'citation-watch',
-    companion: { kind: citationFlips, item },
+    participant: { kind: citationFlips, item },
   }
 }

@@ -252,7 +252,7 @@ export const testCitationWatch = defineAccountExchange({
       const appended = await api.chain.append(entry).catch(refuseOverflow)
       if (appended instanceof Refused && appended.reason === 'daily_limit') throw noAlertsLeft()
       if (appended instanceof Refused) continue
-      const { alertId, alert } = entry.companion.item
+      const { alertId, alert } = entry.participant.item
       const { type, timestamp: created_at, data } = alert
       return fresh({
         name,

@@ -1,6 +1,9 @@
 // The one door to Postgres for everything but graphile-worker's own pool. Every query that returns rows names a zod
 // schema, and every row is checked against it.
 import {
+  BackendTerminatedError,
+  BackendTerminatedUnexpectedlyError,
+  ConnectionError,
   createBigintTypeParser,
   createPool,
   type DatabasePool,
@@ -72,3 +75,17 @@ export function transact<T>(db: Database, work: (tx: Tx) => Promise<T>, options:
     return work(tx)
   })
 }
+
+/** Whether the connection was lost or never came about. What a COMMIT under way has done is then open. */
+export function isConnectionLoss(error: unknown): boolean {
+  if (
+    error instanceof BackendTerminatedError ||
+    error instanceof BackendTerminatedUnexpectedlyError ||
+    error instanceof ConnectionError
+  )
+    return true
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && CONNECTION_CODES.has(error.code)
+}
+
+/** Sockets that broke or were refused, and a server that has crashed or is only coming up. */
+const CONNECTION_CODES = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', '57P02', '57P03'])

@@ -1,4 +1,4 @@
-// The record of leases, and the companion that keeps it in step with the receipts. Every grant, renewal and revocation
+// The record of leases, and the participant that keeps it in step with the receipts. Every grant, renewal and revocation
 // is written under the lock of the chain's head, so acts on one lease, and an account's count of leases, have one order,
 // whichever process they came through.
 import { z } from 'zod'
@@ -39,7 +39,7 @@ interface Standing {
 }
 
 export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
-  async admit(tx, acts) {
+  async check(tx, acts) {
     const nowMs = Math.max(...acts.map((act) => act.atMs))
     // Counted before they are judged, which saves the usual case a statement; what is refused is taken back.
     const asked = countByAccount(acts)
@@ -60,7 +60,7 @@ export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
     return refusals
   },
 
-  async write(tx, entries) {
+  async apply(tx, entries) {
     const done = entries.map(({ item, attestation }) => ({ ...item, serial: attestation.serial }))
     const granted = done.filter((act) => act.act === 'grant')
     const renewed = done.filter((act) => act.act === 'renew')

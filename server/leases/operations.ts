@@ -284,8 +284,8 @@ async function append<Act extends Unkeyed<LeaseAct>>(api: Api, label: string, si
 type Unkeyed<Act> = Act extends unknown ? Omit<Act, 'keys'> : never
 
 function appendAct(api: Api, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
-  const companion = { kind: leaseActs, item: act }
-  const entry = { subjectSha256: subjectOf(act.sealed), label, requestedBy: 'lease', companion }
+  const participant = { kind: leaseActs, item: act }
+  const entry = { subjectSha256: subjectOf(act.sealed), label, requestedBy: 'lease', participant }
   return api.chain.append(entry).catch(refuseOverflow)
 }
 

@@ -2,15 +2,17 @@
 import { z } from 'zod'
 import { column, type Database, sql, type Tx } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
-import type { Head, Inclusion } from './chain.ts'
+import type { Head } from './head.ts'
 import {
   consistencyRanges,
   frontierOf,
   hashesOf,
+  type Inclusion,
   inclusionRanges,
   leafHash,
   type NodeSource,
   nodeHash,
+  proveInclusion,
   rootHash,
   type Subtree,
   subtreesOf,
@@ -76,9 +78,7 @@ export type NodeLoader = (subtrees: readonly Subtree[]) => Promise<NodeSource>
 
 /** Proof that the receipt is in the tree of `size` leaves; `size` is at most the head's. */
 export async function proveReceipt(load: NodeLoader, serial: number, size: number): Promise<Inclusion> {
-  const ranges = inclusionRanges(serial - 1, size)
-  const hashes = hashesOf(ranges, await load(subtreesOf(ranges)))
-  return { leaf_index: serial - 1, tree_size: size, hashes: hashes.map((hash) => hash.toString('hex')) }
+  return proveInclusion(serial, size, await load(subtreesOf(inclusionRanges(serial - 1, size))))
 }
 
 /** Proof that the tree of `to` leaves continues the one of `from`. */

@@ -2,8 +2,7 @@
 import { z } from 'zod'
 import { defineExchange } from '../operation.ts'
 import { rangeInput, resolveRange } from './chain-operations.ts'
-import { checkRange } from './range-check.ts'
-import { checkReceipt } from './receipt-check.ts'
+import { checkRange, checkReceipt } from './checks.ts'
 
 const check = z.strictObject({
   name: z.string(),

@@ -2,7 +2,8 @@
 // batch before, and with which keys the next one is to be signed.
 import { z } from 'zod'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
-import type { Links } from './links.ts'
+import type { Attestation } from '../interface/attestation.ts'
+import type { Growth } from './tree.ts'
 
 const headRow = z.object({
   serial: z.number(),
@@ -13,6 +14,15 @@ const headRow = z.object({
   key_changes: z.number(),
 })
 export type Head = z.output<typeof headRow>
+
+/** Receipts that continue a head. */
+export interface Extension {
+  attestations: Attestation[]
+  /** The tree with these receipts in it. */
+  tree: Growth
+  /** C2SP checkpoint of that tree. */
+  checkpoint: string
+}
 
 const headColumns = sql.fragment`
   serial, encode(receipt_hash, 'hex') receipt_hash, ts_ms, frontier, checkpoint, key_changes`
@@ -27,7 +37,7 @@ export function findHead(tx: Tx | Database): Promise<Head> {
 }
 
 /** Writes receipts, the tree nodes they complete and the new head, under the head's lock. One statement: it is the hot one. */
-export async function advanceHead(tx: Tx, { attestations, tree, checkpoint }: Links) {
+export async function advanceHead(tx: Tx, { attestations, tree, checkpoint }: Extension) {
   const last = attestations.at(-1)
   if (!last) return
   const made = tree.made()

@@ -6,6 +6,7 @@ import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
+import { utcMilliseconds } from '../db/time.ts'
 import type { SigningKey } from './format.ts'
 
 export const KEY_USES = ['receipt', 'lease', 'webhook', 'checkpoint'] as const
@@ -114,6 +115,6 @@ export function listKeys(tx: Tx) {
   return tx.any(sql.type(publicKey)`
     select key_id, use, 'Ed25519' alg, encode(pubkey, 'hex') pubkey_hex, status,
            case when h.serial > 0 then first_serial end first_serial, last_serial, introduced_by,
-           to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') created_at
+           ${utcMilliseconds(sql.fragment`created_at`)} created_at
     from signing_keys k cross join chain_head h order by key_id`)
 }

@@ -14,7 +14,8 @@ import {
   wholeNumber,
 } from '../operation.ts'
 import { listAttestations, proveReceipt } from './archive.ts'
-import { type Head, Refused } from './chain.ts'
+import { Refused } from './chain.ts'
+import type { Head } from './head.ts'
 import type { Reader } from './reader.ts'
 import { findByKey, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
 
@@ -65,7 +66,7 @@ export const createReceipt = defineAccountExchange({
       subjectSha256: input.subject_sha256,
       label: input.label ?? null,
       requestedBy: caller.handle,
-      companion: { kind: submissions, item },
+      participant: { kind: submissions, item },
     }
     const appended = await api.chain.append(entry).catch(refuseOverflow)
     if (appended instanceof Refused) return answerRefused(appended.reason, key?.hash, call)

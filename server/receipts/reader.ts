@@ -5,9 +5,17 @@ import { LRUCache } from 'lru-cache'
 import { openBatcher } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
-import { exportRange, findAttestations, findHash, type NodeLoader } from './archive.ts'
+import {
+  exportRange,
+  findAttestations,
+  findHash,
+  findTile,
+  type NodeLoader,
+  storedNodes,
+  TILE_WIDTH,
+} from './archive.ts'
 import { findHead, type Head } from './head.ts'
-import { buildTiles } from './tiles.ts'
+import { frontierOf, nodeHash, nodeKey, type Subtree, TILE_HEIGHT } from './tree.ts'
 
 export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
@@ -57,7 +65,6 @@ export function openReader(db: Database): Reader {
     sizeCalculation: (page) => page.body.length + 300,
     fetchMethod: (_name, _stale, { context }) => loadPage(db, context),
   })
-  const tiles = buildTiles(db)
   return {
     head: () => heads.add(null),
     attestation: (serial) => attestations.add(serial),
@@ -71,7 +78,7 @@ export function openReader(db: Database): Reader {
       }
       return page
     },
-    nodes: tiles.under,
+    nodes: openNodes(db),
     async [Symbol.asyncDispose]() {
       await heads[Symbol.asyncDispose]()
       await attestations[Symbol.asyncDispose]()
@@ -88,4 +95,95 @@ async function loadPage(db: Database, range: Range): Promise<KeptPage> {
   if (from > to) return { preface: '', body: Buffer.from('[]}'), receiptHash: '' }
   const [text, receiptHash] = await Promise.all([exportRange(db, from, to), findHash(db, to)])
   return { preface: '', body: Buffer.from(`${text}}`), receiptHash }
+}
+
+interface Tile {
+  level: number
+  index: number
+}
+
+/** Of a SHA-256 hash. */
+const BYTES = 32
+/** All nodes of a tile in one piece, level by level from its 256 hashes to its one root. */
+const NODES = 2 * TILE_WIDTH - 1
+/** 16 kB each. */
+const MAX_TILES = 2048
+const MAX_NODES = 4096
+
+/**
+ * The tree in memory: full tiles, from which all proofs over the older part of the log come, and single nodes to the right of
+ * them. A complete subtree never changes, so nodes that were read are kept. Gives a loader for the tree of a head, or an older one.
+ */
+function openNodes(db: Database): (head: Head) => NodeLoader {
+  const kept = new LRUCache<string, Buffer, Tile>({
+    max: MAX_TILES,
+    fetchMethod: async (_name, _stale, { context: tile }) => growNodes(await loadTile(db, tile)),
+  })
+  const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
+  const nodesOf = (tile: Tile) => kept.forceFetch(`${tile.level}/${tile.index}`, { context: tile })
+
+  return (head) => {
+    const edge = new Map(
+      frontierOf(head.serial).map((subtree, n) => [
+        nodeKey(subtree),
+        head.frontier.subarray(n * BYTES, (n + 1) * BYTES),
+      ]),
+    )
+    return async (subtrees) => {
+      const found = new Map<string, Buffer>()
+      const missing: Subtree[] = []
+      const load = async (subtree: Subtree) => {
+        const name = nodeKey(subtree)
+        const { tile, offset } = placeOf(subtree)
+        const known = edge.get(name) ?? single.get(name)
+        if (known) found.set(name, known)
+        else if (isFull(tile, head)) found.set(name, (await nodesOf(tile)).subarray(offset, offset + BYTES))
+        else missing.push(subtree)
+      }
+      await Promise.all(subtrees.map(load))
+      if (missing.length > 0) {
+        const stored = await storedNodes(db)(missing)
+        for (const subtree of missing) {
+          found.set(nodeKey(subtree), stored(subtree))
+          single.set(nodeKey(subtree), stored(subtree))
+        }
+      }
+      return (subtree) => {
+        const hash = found.get(nodeKey(subtree))
+        if (!hash) throw new Error(`subtree ${nodeKey(subtree)} was not loaded`)
+        return hash
+      }
+    }
+  }
+}
+
+function isFull({ level, index }: Tile, { serial }: Head): boolean {
+  return (index + 1) * TILE_WIDTH <= Math.floor(serial / 2 ** (level * TILE_HEIGHT))
+}
+
+/** In which tile a subtree's root stands, and where among its nodes. */
+function placeOf({ level, index }: Subtree): { tile: Tile; offset: number } {
+  const height = level % TILE_HEIGHT
+  const width = TILE_WIDTH / 2 ** height
+  const before = 2 * TILE_WIDTH - 2 * width
+  const tile = { level: Math.floor(level / TILE_HEIGHT), index: Math.floor(index / width) }
+  return { tile, offset: (before + (index % width)) * BYTES }
+}
+
+/** Hashes of a full tile. Whether it is full is known from a head, so no bound is given here. */
+async function loadTile(db: Database, tile: Tile): Promise<Buffer> {
+  const hashes = await findTile(db, { serial: Number.MAX_SAFE_INTEGER }, { ...tile, width: TILE_WIDTH })
+  if (!hashes) throw new Error(`tile ${tile.level}/${tile.index} is beyond every head`)
+  return hashes
+}
+
+function growNodes(hashes: Buffer): Buffer {
+  const nodes = Buffer.alloc(NODES * BYTES)
+  hashes.copy(nodes)
+  // A parent stands behind all nodes before it, in the order of its children.
+  for (let parent = TILE_WIDTH, child = 0; parent < NODES; parent++, child += 2) {
+    const [left, right] = [child * BYTES, (child + 1) * BYTES]
+    nodeHash(nodes.subarray(left, right), nodes.subarray(right, right + BYTES)).copy(nodes, parent * BYTES)
+  }
+  return nodes
 }

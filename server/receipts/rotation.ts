@@ -4,10 +4,10 @@
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
+import { type LinkOptions, linkReceipts } from './chain.ts'
 import { canonicalJson, sha256 } from './format.ts'
 import { advanceHead, type Head, lockHead } from './head.ts'
 import { deriveKey, findSigningKey, type KeyUse } from './keys.ts'
-import { type LinkOptions, linkReceipts } from './links.ts'
 import { type ChainKeys, loadKeys } from './signer.ts'
 
 /** Whose receipts introductions are; no account can have this name. */
@@ -71,9 +71,9 @@ async function introduce(tx: Tx, head: Head, keys: ChainKeys, record: KeyRecord,
     label: introductionLabel(record.use),
     requestedBy: ROTATION_REQUESTER,
   }
-  const links = await linkReceipts(head, keys, [subject], options)
-  await advanceHead(tx, links)
-  return links.attestations[0]!
+  const extension = await linkReceipts(head, keys, [subject], options)
+  await advanceHead(tx, extension)
+  return extension.attestations[0]!
 }
 
 /** Says in the chain itself whether the next receipt must be signed with another key. */

@@ -23,7 +23,7 @@ export function submissionKey(idempotencyKey: string, body: unknown) {
 }
 
 export const submissions: Participant<Submission, SubmissionRefusal> = {
-  async admit(tx, items) {
+  async check(tx, items) {
     const known = await findKeys(tx, items)
     // Counted before it is judged, which saves the hot path a statement; what is refused is taken back.
     const asked = countBy(items.filter((item) => !known.has(idOf(item) ?? '')))
@@ -47,7 +47,7 @@ export const submissions: Participant<Submission, SubmissionRefusal> = {
     return refusals
   },
 
-  async write(tx, entries) {
+  async apply(tx, entries) {
     const keyed = entries.flatMap(({ item, attestation }) =>
       item.key ? [{ ...item, key: item.key, attestation }] : [],
     )

@@ -89,6 +89,19 @@ export function inclusionRanges(index: number, size: number): Range[] {
   return ranges.reverse()
 }
 
+/** That leaf `leaf_index` is in the tree of `tree_size`: the hashes up to its root, in hex. */
+export interface Inclusion {
+  leaf_index: number
+  tree_size: number
+  hashes: string[]
+}
+
+/** Proof that the receipt with this serial is in the tree of `size` leaves. */
+export function proveInclusion(serial: number, size: number, nodeAt: NodeSource): Inclusion {
+  const hashes = hashesOf(inclusionRanges(serial - 1, size), nodeAt)
+  return { leaf_index: serial - 1, tree_size: size, hashes: hashes.map((hash) => hash.toString('hex')) }
+}
+
 /** The ranges whose hashes prove that the tree of `size` continues the one of `old` leaves (RFC 9162 §2.1.4). */
 export function consistencyRanges(old: number, size: number): Range[] {
   if (old === 0 || old === size) return []
@@ -120,7 +133,8 @@ export function subtreesOf(ranges: readonly Range[]): Subtree[] {
   return ranges.flatMap(([from, to]) => completeSubtrees(from, to))
 }
 
-const keyOf = ({ level, index }: Subtree) => `${level}/${index}`
+/** A name for maps of nodes. */
+export const nodeKey = ({ level, index }: Subtree) => `${level}/${index}`
 
 /** The tree's right edge in memory: what is needed to append, and to prove what was appended. */
 export interface Growth {
@@ -137,10 +151,10 @@ export interface Growth {
 export function growTree(size: number, frontier: Buffer): Growth {
   const nodes = new Map<string, Buffer>()
   const made: (Subtree & { hash: Buffer })[] = []
-  for (const [n, node] of frontierOf(size).entries()) nodes.set(keyOf(node), frontier.subarray(n * 32, n * 32 + 32))
+  for (const [n, node] of frontierOf(size).entries()) nodes.set(nodeKey(node), frontier.subarray(n * 32, n * 32 + 32))
   const nodeAt: NodeSource = (node) => {
-    const hash = nodes.get(keyOf(node))
-    if (!hash) throw new Error(`subtree ${keyOf(node)} is not on the right edge`)
+    const hash = nodes.get(nodeKey(node))
+    if (!hash) throw new Error(`subtree ${nodeKey(node)} is not on the right edge`)
     return hash
   }
   const growth: Growth = {
@@ -148,12 +162,12 @@ export function growTree(size: number, frontier: Buffer): Growth {
     append(receiptHash) {
       let node: Subtree = { level: 0, index: growth.size }
       let hash = leafHash(receiptHash)
-      nodes.set(keyOf(node), hash)
+      nodes.set(nodeKey(node), hash)
       // A right child is complete: so is its parent.
       while (node.index % 2 === 1) {
         hash = nodeHash(nodeAt({ level: node.level, index: node.index - 1 }), hash)
         node = { level: node.level + 1, index: (node.index - 1) / 2 }
-        nodes.set(keyOf(node), hash)
+        nodes.set(nodeKey(node), hash)
         if (node.level % TILE_HEIGHT === 0) made.push({ ...node, hash })
       }
       growth.size++

@@ -110,8 +110,8 @@ export type TellRefusal = 'changed' | 'daily_limit'
 /** Resolves once the alert is in the outbox, or when it is refused. */
 export function tell(chain: Chain, telling: Telling): Promise<Appended | Refused<TellRefusal>> {
   const { type: label, alert } = telling
-  const companion = { kind: watchdogAlerts, item: telling }
-  return chain.append({ subjectSha256: subjectOf(alert), label, requestedBy: 'watchdog', companion })
+  const participant = { kind: watchdogAlerts, item: telling }
+  return chain.append({ subjectSha256: subjectOf(alert), label, requestedBy: 'watchdog', participant })
 }
 
 /**
@@ -169,7 +169,7 @@ export async function tellTest({ db, chain }: Pick<Core, 'db' | 'chain'>, accoun
 }
 
 const watchdogAlerts: Participant<Telling, TellRefusal> = {
-  async admit(tx, items) {
+  async check(tx, items) {
     const standing = new Map(
       (
         await lockStandings(
@@ -193,7 +193,7 @@ const watchdogAlerts: Participant<Telling, TellRefusal> = {
     )
   },
 
-  async write(tx, entries) {
+  async apply(tx, entries) {
     await writeAfters(
       tx,
       entries.map(({ item }) => item),

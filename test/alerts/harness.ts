@@ -54,8 +54,8 @@ export interface Office extends AsyncDisposable {
 }
 
 const outboxRows: Participant<Omit<NewAlert, 'body' | 'serial'> & { alert: Alert }> = {
-  admit: async (_tx, items) => items.map(() => null),
-  write: (tx, entries) =>
+  check: async (_tx, items) => items.map(() => null),
+  apply: (tx, entries) =>
     insertAlerts(
       tx,
       entries.map(({ item: { alert, ...row }, attestation }) => ({
@@ -95,8 +95,8 @@ export async function openOffice(hosts?: readonly [string, ...string[]]): Promis
       const data = { event_seq: eventSeq, watchdog: 'nächtlich \u{1F6A2}', state: 'down' }
       const alert: Alert = { type, timestamp: new Date().toISOString(), data }
       const item = { id: makeAlertId(), webhookId: hook.id, eventSeq, type, alert }
-      const companion = { kind: outboxRows, item }
-      await core.chain.append({ subjectSha256: subjectOf(alert), label: type, requestedBy: 'watchdog', companion })
+      const participant = { kind: outboxRows, item }
+      await core.chain.append({ subjectSha256: subjectOf(alert), label: type, requestedBy: 'watchdog', participant })
       return item.id
     })
     return Promise.all(made)

@@ -377,7 +377,7 @@ t.test('acts of one batch see those before them', async (t) => {
   const renew = { ...about, act: 'renew', sealed: renewed, dailyLimit } as const
   const revoke = { ...about, act: 'revoke', sealed: revokeLease(lease, clock.now, key) } as const
   const outcomes = await transact(office.api.db, (tx) =>
-    leaseActs.admit(tx, [grant, renew, revoke, revoke, renew, grant, grant]),
+    leaseActs.check(tx, [grant, renew, revoke, revoke, renew, grant, grant]),
   )
   t.same(
     outcomes.map((outcome) => outcome?.reason ?? 'done'),
@@ -395,7 +395,7 @@ t.test('acts of one batch count against the day, and a revocation is never refus
   const sealed = renewLease(lease, clock.now, keys.lease) as Sealed<Lease>
   const renew = { ...about, act: 'renew', sealed } as const
   const revoke = { ...about, act: 'revoke', sealed: revokeLease(lease, clock.now, keys.lease) } as const
-  const outcomes = await transact(office.api.db, (tx) => leaseActs.admit(tx, [renew, renew, renew, revoke, revoke]))
+  const outcomes = await transact(office.api.db, (tx) => leaseActs.check(tx, [renew, renew, renew, revoke, revoke]))
   t.same(
     outcomes.map((outcome) => outcome?.reason ?? 'done'),
     ['done', 'done', 'daily_limit', 'done', 'repeat'],

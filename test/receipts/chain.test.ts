@@ -5,8 +5,9 @@ import t from 'tap'
 import { z } from 'zod'
 import { BatchOverflowError } from '../../server/db/batch.ts'
 import { openDatabase, sql } from '../../server/db/pool.ts'
-import { type Appended, findHead, openChain, Refused } from '../../server/receipts/chain.ts'
+import { type Appended, openChain, Refused } from '../../server/receipts/chain.ts'
 import { attestationPreimage, canonicalJson, GENESIS, sha256 } from '../../server/receipts/format.ts'
+import { findHead } from '../../server/receipts/head.ts'
 import { openSigningKey } from '../../server/receipts/keys.ts'
 import { openTestDatabase } from '../database.ts'
 import { entry, ORIGIN, openTestLog } from './log.ts'
@@ -32,16 +33,16 @@ t.test('two processes append to one chain without gap or fork', async (t) => {
   t.same(await log.read(), chain, 'what the database makes into JSON is what was signed')
 })
 
-t.test('a refused companion gets no receipt, and the others of its batch do', async (t) => {
+t.test('a refused participant gets no receipt, and the others of its batch do', async (t) => {
   await using log = await openTestLog()
   const written: string[] = []
   const kind = {
-    admit: async (_tx: unknown, items: string[]) => items.map((item) => (item === 'no' ? new Refused('no') : null)),
-    write: async (_tx: unknown, entries: { item: string }[]) => void written.push(...entries.map((e) => e.item)),
+    check: async (_tx: unknown, items: string[]) => items.map((item) => (item === 'no' ? new Refused('no') : null)),
+    apply: async (_tx: unknown, entries: { item: string }[]) => void written.push(...entries.map((e) => e.item)),
   }
   const { chain } = log.processes[0]!
   const ask = (items: string[]) =>
-    Promise.all(items.map((item, n) => chain.append({ ...entry(n), companion: { kind, item } })))
+    Promise.all(items.map((item, n) => chain.append({ ...entry(n), participant: { kind, item } })))
   const outcomes = (answers: Awaited<ReturnType<typeof ask>>) =>
     answers.map((a) => (a instanceof Refused ? a.reason : a.attestation.serial))
   t.same(outcomes(await ask(['yes', 'no', 'also'])), [1, 'no', 2])
@@ -50,17 +51,17 @@ t.test('a refused companion gets no receipt, and the others of its batch do', as
   t.equal((await log.head()).serial, 2)
 })
 
-t.test('a batch whose companion fails leaves nothing behind', async (t) => {
+t.test('a batch whose participant fails leaves nothing behind', async (t) => {
   await using log = await openTestLog()
   const kind = {
-    admit: async (_tx: unknown, items: string[]) => items.map(() => null),
-    write: async () => {
+    check: async (_tx: unknown, items: string[]) => items.map(() => null),
+    apply: async () => {
       throw new Error('the rows cannot be written')
     },
   }
   const { chain } = log.processes[0]!
   const both = await Promise.allSettled([
-    chain.append({ ...entry(1), companion: { kind, item: 'x' } }),
+    chain.append({ ...entry(1), participant: { kind, item: 'x' } }),
     chain.append(entry(2)),
   ])
   t.same(
@@ -77,14 +78,14 @@ t.test('a connection that dies before the commit costs nobody a receipt', async 
   await admin.connect()
   let tries = 0
   const kind = {
-    admit: async (_tx: unknown, items: string[]) => items.map(() => null),
-    write: async () => {
+    check: async (_tx: unknown, items: string[]) => items.map(() => null),
+    apply: async () => {
       if (tries++ > 0) return
       await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and state = 'idle in transaction'`)
     },
   }
-  const appended = await log.processes[0]!.chain.append({ ...entry(1), companion: { kind, item: 'x' } })
+  const appended = await log.processes[0]!.chain.append({ ...entry(1), participant: { kind, item: 'x' } })
   await admin.end()
   t.equal(tries, 2)
   t.match(appended, { attestation: { serial: 1 } })

@@ -2,10 +2,10 @@
 import t from 'tap'
 import { verifyChain } from '../../client/verification.ts'
 import { transact } from '../../server/db/pool.ts'
+import { linkReceipts } from '../../server/receipts/chain.ts'
 import { attest, canonicalJson, sha256 } from '../../server/receipts/format.ts'
 import { advanceHead, lockHead } from '../../server/receipts/head.ts'
 import { deriveKey, listKeys } from '../../server/receipts/keys.ts'
-import { linkReceipts } from '../../server/receipts/links.ts'
 import { loadKeys } from '../../server/receipts/signer.ts'
 import { entry, ORIGIN, openTestLog, type TestLog } from './log.ts'
 

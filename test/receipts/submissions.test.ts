@@ -61,7 +61,7 @@ t.test('entries of one batch are judged in their order', async (t) => {
     item(account, 3, 'c'),
   ]
   const expected = ['done', 'repeat', 'conflict', 'done', 'done', 'daily_limit', 'done', 'daily_limit', 'daily_limit']
-  const outcomes = await transact(office.api.db, (tx) => submissions.admit(tx, batch))
+  const outcomes = await transact(office.api.db, (tx) => submissions.check(tx, batch))
   t.same(
     outcomes.map((one) => one?.reason ?? 'done'),
     expected,
