@@ -194,7 +194,7 @@ async function publish(draft: string, home: string, near: string) {
     if (home !== near) await symlink(home, near)
   } catch (error) {
     await Promise.all([removeFolder(draft), home === near ? undefined : removeFolder(home)])
-    ignore('ENOTEMPTY', 'EEXIST', 'ENOTDIR')(error as NodeJS.ErrnoException)
+    ignore('ENOTEMPTY', 'EEXIST', 'ENOTDIR')(error)
   }
 }
 
@@ -203,8 +203,8 @@ function findHome(dataDir: string, name: string) {
 }
 
 function ignore(...codes: string[]) {
-  return (error: NodeJS.ErrnoException) => {
-    if (!codes.includes(error.code ?? '')) throw error
+  return (error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && codes.includes(String(error.code)))) throw error
     return undefined
   }
 }

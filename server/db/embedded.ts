@@ -4,7 +4,6 @@ import type { ChildProcessByStdio } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, realpath } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -132,10 +131,11 @@ async function startServer(cluster: Cluster, programs: Programs, durable: boolea
 async function findFreePort(): Promise<number> {
   const listener = createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
-  const { port } = listener.address() as AddressInfo
+  const address = listener.address()
   listener.close()
   await once(listener, 'close')
-  return port
+  if (address === null || typeof address === 'string') throw new Error('no TCP port on 127.0.0.1')
+  return address.port
 }
 
 function spawnServer({ data }: Cluster, { bin, account }: Programs, port: number, durable: boolean): Server {

@@ -83,7 +83,7 @@ async function applyOne(client: pg.Client, migration: Migration) {
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
-    throw new Error(`sql/${migration.name} failed: ${(error as Error).message}`, { cause: error })
+    throw new Error(`sql/${migration.name} failed: ${error instanceof Error ? error.message : error}`, { cause: error })
   }
 }
 

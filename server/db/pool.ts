@@ -41,6 +41,7 @@ const checkRows: Interceptor = {
     const outcome = parser['~standard'].validate(row)
     if (outcome instanceof Promise) throw new TypeError('row schemas are synchronous')
     if (outcome.issues) throw new SchemaValidationError(query, row, outcome.issues)
+    // slonik's type of a row is that of the driver; what the schema made of it is typed by the query.
     return outcome.value as typeof row
   },
 }

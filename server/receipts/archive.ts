@@ -11,9 +11,9 @@ import {
   inclusionRanges,
   leafHash,
   type NodeSource,
-  nodeHash,
   proveInclusion,
   rootHash,
+  rootOfComplete,
   type Subtree,
   subtreesOf,
   TILE_HEIGHT,
@@ -51,7 +51,8 @@ export async function findAttestations(db: Tx | Database, serials: readonly numb
   const rows = await db.any(sql.prepared('find_attestations', z.object({ serial: z.number(), text: z.string() }))`
     select r.serial, ${attestationJson} text
     from receipts r join signing_keys k using (key_id) where r.serial = any(${sql.array(serials, 'int8')})`)
-  const found = new Map(rows.map(({ serial, text }) => [serial, JSON.parse(text) as Attestation]))
+  // No schema: `attestationJson` writes exactly these members, and a check of each would cost more than the query.
+  const found = new Map(rows.map(({ serial, text }): [number, Attestation] => [serial, JSON.parse(text)]))
   return serials.map((serial) => found.get(serial) ?? null)
 }
 
@@ -119,13 +120,11 @@ export function storedNodes(db: Tx | Database): NodeLoader {
   return async (subtrees) => {
     const stretches = subtrees.map(stretchOf)
     const loaded = await loadStretches(db, stretches)
-    const kept = new Map(stretches.map((stretch, n) => [nameOf(stretch), loaded[n]!]))
+    const kept = new Map(stretches.map((stretch, n) => [nameOf(stretch), loaded[n]]))
     return (node) => {
-      let row = kept.get(nameOf(stretchOf(node)))
-      if (!row) throw new Error(`subtree ${node.level}/${node.index} was not loaded`)
-      while (row.length > 1)
-        row = Array.from({ length: row.length / 2 }, (_, n) => nodeHash(row![2 * n]!, row![2 * n + 1]!))
-      return row[0]!
+      const hashes = kept.get(nameOf(stretchOf(node)))
+      if (!hashes) throw new Error(`subtree ${node.level}/${node.index} was not loaded`)
+      return rootOfComplete(hashes)
     }
   }
 }
@@ -163,8 +162,8 @@ export async function findTile(
   const from = tile.index * TILE_WIDTH
   const complete = Math.floor(head.serial / 2 ** (tile.level * TILE_HEIGHT))
   if (from + tile.width > complete) return null
-  const [hashes] = await loadStretches(db, [{ level: tile.level * TILE_HEIGHT, from, to: from + tile.width }])
-  return Buffer.concat(hashes!)
+  const stretches = [{ level: tile.level * TILE_HEIGHT, from, to: from + tile.width }]
+  return Buffer.concat((await loadStretches(db, stretches)).flat())
 }
 
 /** Entry bundle of a tile: each receipt_hash behind its length in two bytes. */

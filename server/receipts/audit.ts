@@ -6,15 +6,16 @@ import { column, type Database, sql, transact } from '../db/pool.ts'
 import { loadFrontier } from './archive.ts'
 import { publicKeyOf } from './checkpoint.ts'
 import {
-  type Inspected,
-  inspectHead,
-  inspectReceipt,
   isSigned,
   type KnownKey,
+  type StoredReceipt,
+  verifyEntry,
+  verifyHead,
   type Walk,
 } from './entry-verification.ts'
 import { GENESIS } from './format.ts'
 import { findHead, type Head } from './head.ts'
+import { KEY_USES } from './keys.ts'
 import { type Growth, growTree, TILE_HEIGHT } from './tree.ts'
 
 /** `every`: each one. `ends`: the last of each key and the last of all, which vouch for the rest through the links. */
@@ -69,7 +70,7 @@ async function auditFrom(db: Database, head: Head, from: number, options: AuditO
   for (let first = from; first <= head.serial && !faults.has('serials'); first += PAGE) {
     const last = Math.min(first + PAGE - 1, head.serial)
     for (const receipt of await loadReceipts(db, first, last)) {
-      const signed = inspectReceipt(receipt, walk, keys, reportReceipt)
+      const signed = verifyEntry(receipt, walk, keys, reportReceipt)
       const ends = receipt.serial === head.serial || receipt.serial === signed?.key.last_serial
       if (!signed || (options.signatures === 'ends' && !ends)) continue
       signatures++
@@ -80,13 +81,13 @@ async function auditFrom(db: Database, head: Head, from: number, options: AuditO
     walk.tree = growTree(walk.tree.size, walk.tree.frontier())
     options.onProgress?.(last, head.serial)
   }
-  inspectHead(head, walk, keys, report)
+  verifyHead(head, walk, keys, report)
   return { from, to: head.serial, signatures, faults }
 }
 
 const keyRow = z.object({
   key_id: z.number(),
-  use: z.string(),
+  use: z.enum(KEY_USES),
   pubkey_hex: z.string(),
   first_serial: z.number().nullable(),
   last_serial: z.number().nullable(),
@@ -118,7 +119,7 @@ const receiptRow = z.object({
   prev_hash: z.string(),
   receipt_hash: z.string(),
   signature: z.instanceof(Buffer),
-}) satisfies z.ZodType<Inspected>
+}) satisfies z.ZodType<StoredReceipt>
 
 /** Of those there are. */
 export function loadReceipts(db: Database, from: number, to: number) {

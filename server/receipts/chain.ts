@@ -218,7 +218,11 @@ export async function linkReceipts(
   })
   const texts = linked.map(({ preimage }) => preimage)
   const signatures = await sign(texts, keys.receipt.privateKey)
-  const attestations = linked.map(({ unsigned }, n) => ({ ...unsigned, sig_ed25519_hex: signatures[n]! }))
+  const attestations = linked.map(({ unsigned }, n) => {
+    const sig_ed25519_hex = signatures[n]
+    if (sig_ed25519_hex === undefined) throw new Error(`${signatures.length} signatures for ${linked.length} receipts`)
+    return { ...unsigned, sig_ed25519_hex }
+  })
   const name = originOf(head.checkpoint) ?? origin
   const checkpoint = signCheckpoint(name, tree.size, rootHash(tree.size, tree.nodeAt), keys.checkpoint)
   return { attestations, tree, checkpoint }

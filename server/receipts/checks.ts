@@ -7,11 +7,12 @@ import { loadKnownKeys, loadReceipts } from './audit.ts'
 import { readNote } from './checkpoint.ts'
 import {
   checkpointFault,
-  inspectReceipt,
   isInForce,
   isSigned,
   type KnownKey,
+  type Report,
   type Signed,
+  verifyEntry,
   type Walk,
 } from './entry-verification.ts'
 import { attestationPreimage, canonicalJson, GENESIS, sha256 } from './format.ts'
@@ -89,16 +90,16 @@ async function judge(
     ['chain', standingFault(a, ours, head.serial)],
   ]
   if (given.canonical_envelope_base64 !== undefined) verdicts.push(...judgeEnvelope(a, given))
-  if (given.inclusion !== undefined) verdicts.push(['inclusion', await inclusionFault(a)])
+  if (given.inclusion !== undefined) verdicts.push(['inclusion', await inclusionFault(given.inclusion)])
   if (given.checkpoint !== undefined) verdicts.push(['checkpoint', await headFault(given.checkpoint)])
   return verdicts
 
   /** There is one proof for a leaf in a tree, so it is good if it is ours. */
-  async function inclusionFault({ serial }: Attestation): Promise<string | null> {
-    const { tree_size: size } = given.inclusion as { tree_size?: unknown }
-    if (!isSize(size) || size < serial || size > head.serial) return 'tree_size is not that of a tree that holds it'
-    const proof = await proveReceipt(nodes, serial, size)
-    return isSame(given.inclusion, proof) ? null : `is not the proof for serial ${serial} in the tree of ${size}`
+  async function inclusionFault(inclusion: object): Promise<string | null> {
+    const size = 'tree_size' in inclusion ? inclusion.tree_size : undefined
+    if (!isSize(size) || size < a.serial || size > head.serial) return 'tree_size is not that of a tree that holds it'
+    const proof = await proveReceipt(nodes, a.serial, size)
+    return isSame(inclusion, proof) ? null : `is not the proof for serial ${a.serial} in the tree of ${size}`
   }
 
   async function headFault(checkpoint: string): Promise<string | null> {
@@ -109,7 +110,7 @@ async function judge(
 }
 
 function isSize(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 1
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1
 }
 
 function keyFault(a: Attestation, key: KnownKey | undefined): string | null {
@@ -179,7 +180,7 @@ export async function checkRange(
 ): Promise<RangeCheck> {
   const keys = await loadKnownKeys(db)
   const faults: RangeFault[] = []
-  const report = (check: string, serial: number, detail: string) => void faults.push({ serial, check, detail })
+  const report: Report = (check, serial, detail) => void faults.push({ serial, check, detail })
   const walk = await startBefore(db, from)
   const checks: Promise<void>[] = []
   let receipts = 0
@@ -187,19 +188,13 @@ export async function checkRange(
 
   for (let first = from; first <= to; first += SLICE) {
     const slice = await loadReceipts(db, first, Math.min(first + SLICE - 1, to))
-    const signed = slice.map((receipt) => inspectReceipt(receipt, walk, keys, report))
+    const signed = slice.flatMap((receipt) => verifyEntry(receipt, walk, keys, report) ?? [])
     receipts += slice.length
-    signatures += signed.filter(Boolean).length
-    checks.push(
-      checkSignatures(
-        verifier,
-        slice.map(({ serial }) => serial),
-        signed,
-        report,
-      ),
-    )
-    // Whoever fails first speaks at the end, not as an unhandled rejection meanwhile.
-    checks.at(-1)?.catch(() => {})
+    signatures += signed.length
+    const checked = checkSignatures(verifier, signed, report)
+    // A failure is thrown below; until then it must not count as an unhandled rejection.
+    checked.catch(() => {})
+    checks.push(checked)
   }
   await Promise.all(checks)
   if (walk.serial < to) report('serials', to, 'is missing')
@@ -215,20 +210,14 @@ async function startBefore(db: Database, from: number): Promise<Walk> {
   return { serial: from - 1, prevHash, tsMs: before?.ts_ms ?? 0, tree: null }
 }
 
-async function checkSignatures(
-  verifier: Verifier,
-  serials: number[],
-  signed: (Signed | null)[],
-  report: (check: string, serial: number, detail: string) => void,
-) {
-  const asked = signed.flatMap((one, index) => (one ? [{ ...one, serial: serials[index]! }] : []))
+async function checkSignatures(verifier: Verifier, signed: Signed[], report: Report) {
   const answers = await verifier.areSigned(
-    asked.map(({ text, key, signature }) => ({
+    signed.map(({ text, key, signature }) => ({
       text,
       pubkey_hex: key.pubkey_hex,
       signature_hex: signature.toString('hex'),
     })),
   )
-  for (const [index, { serial }] of asked.entries())
+  for (const [index, { serial }] of signed.entries())
     if (!answers[index]) report('signatures', serial, 'is not signed by its key')
 }

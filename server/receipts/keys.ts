@@ -51,7 +51,7 @@ function keepSeed(path: string, seed: Buffer) {
   try {
     linkSync(draft, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   } finally {
     unlinkSync(draft)
   }

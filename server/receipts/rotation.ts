@@ -73,7 +73,9 @@ async function introduce(tx: Tx, head: Head, keys: ChainKeys, record: KeyRecord,
   }
   const extension = await linkReceipts(head, keys, [subject], options)
   await advanceHead(tx, extension)
-  return extension.attestations[0]!
+  const [introduction] = extension.attestations
+  if (!introduction) throw new Error('the introduction of a key has no receipt')
+  return introduction
 }
 
 /** Says in the chain itself whether the next receipt must be signed with another key. */

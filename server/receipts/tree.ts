@@ -57,6 +57,15 @@ export function rootHash(size: number, nodeAt: NodeSource): Buffer {
   return size === 0 ? EMPTY_ROOT : rangeHash(0, size, nodeAt)
 }
 
+/** Root of a complete subtree. @param hashes its descendants at one level, a power of two of them */
+export function rootOfComplete(hashes: readonly Buffer[]): Buffer {
+  const [first, second] = hashes
+  if (!first) throw new Error('a subtree has at least one hash')
+  if (!second) return first
+  const middle = hashes.length / 2
+  return nodeHash(rootOfComplete(hashes.slice(0, middle)), rootOfComplete(hashes.slice(middle)))
+}
+
 /** Largest power of two below `width`, where RFC 6962 splits. */
 function split(width: number): number {
   return 2 ** Math.floor(Math.log2(width - 1))
