@@ -1,4 +1,4 @@
-// A receipt of the chain, and the receipt of a purchase, which holds one.
+// The shapes of receipts: the attestation, which is a receipt of the chain, and the receipt of a purchase, which holds one.
 import { z } from 'zod'
 import { payment } from './payment.ts'
 import { sha256Hex, text, timestamp } from './scalars.ts'

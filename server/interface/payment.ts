@@ -1,10 +1,10 @@
-// The price, the networks and the payment of a result.
+// The price of a verification, the Solana networks, and the payment that a result states.
 import { z } from 'zod'
 import { decimalUsd } from './scalars.ts'
 
 export const PRICE = { atomic: '30000', usd: '0.03', currency: 'USDC', decimals: 6 } as const
 
-/** SHA-256 of the USDC networks' Solana genesis hashes, cut to 32 characters, as CAIP-2 has them. */
+/** CAIP-2 names of the Solana networks: the first 32 characters of their genesis hashes. */
 export const SOLANA_MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'
 export const SOLANA_DEVNET = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'
 

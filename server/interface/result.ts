@@ -1,12 +1,12 @@
-// The shapes of the verification interface, version 1.0.0: what a caller sends, the completed result, and the body of
-// every other answer. Names, enumerations and limits are the interface's; nothing here may be looser or stricter.
+// The shapes of the verification interface, version 1.0.0: the input, the completed result, and the body of every other
+// answer. Names, enumerations and limits are those of the specification, neither looser nor stricter.
 import { z } from 'zod'
 import { receipt } from './attestation.ts'
 import { payment } from './payment.ts'
 import { decimalUsd, sha256Hex, text, timestamp } from './scalars.ts'
 
 export const SCHEMA_VERSION = '1.0.0'
-/** The ceilings of the interface; what was in force for one retrieval stands in the result's `limits`. */
+/** The upper limits of the interface. A result's `limits` names those that its retrieval used. */
 export const LIMITS = {
   urlChars: 2048,
   claimChars: 2000,
@@ -38,7 +38,7 @@ export const verificationInput = z.strictObject({
     .max(LIMITS.urlChars)
     .regex(/^https:\/\/[^\s]+$/, 'must be an https:// URL without spaces')
     .refine(
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: the control characters are what is refused
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII includes the control characters
       (value) => /^[\x00-\x7f]*$/.test(value),
       'must be an ASCII URI: percent-encode the path and query, and write the host as its A-label (xn--...)',
     )
@@ -47,10 +47,10 @@ export const verificationInput = z.strictObject({
   claim: text(1, LIMITS.claimChars)
     .refine((value) => /\S/u.test(value), 'must contain a non-whitespace character')
     .meta({ minLength: 1, maxLength: LIMITS.claimChars, pattern: '\\S' })
-    .describe('The one claim to hold against what the page shows; its <title> is not part of that.'),
+    .describe('The one claim to check against what the page shows; its <title> is not part of that.'),
   options: z
     .strictObject({
-      // Published, and not filled in: the body that a key stands for is the one that was sent.
+      // Published, but not filled in: an idempotency key is bound to the body as it was sent.
       max_age_seconds: z
         .int()
         .min(0)
@@ -104,7 +104,7 @@ export const source = z.strictObject({
   content_sha256: sha256Hex,
   text_sha256: sha256Hex,
   normalized_text: text(0, LIMITS.textChars).describe(
-    'What the page shows. Its <title> is not part of it: what only the title says cannot be quoted.',
+    'What the page shows. Its <title> is not part of it: text that only the title has cannot be quoted.',
   ),
   offset_unit: z.literal('unicode_codepoint'),
   redirects: z.array(redirect).max(LIMITS.redirects),
@@ -136,7 +136,7 @@ export const cache = z.strictObject({
   original_checked_at: timestamp,
 })
 
-/** The result before it is sealed: all of it but the receipt, which attests it. */
+/** The result without the receipt that attests it. */
 export const unsignedResult = z.strictObject({
   schema_version: z.literal(SCHEMA_VERSION),
   request_id: z.uuid(),
@@ -170,13 +170,13 @@ export const completedResult = unsignedResult
   .meta({ allOf: consistencyRules() })
 export type CompletedResult = z.output<typeof completedResult>
 
-/** The same rules as `inconsistency` below, as JSON Schema: whoever validates by the published schema is held to them too. */
+/** The rules of `inconsistency` below as JSON Schema, for those who validate by the published schema. */
 function consistencyRules() {
   const has = (stance: string) => ({
     properties: { evidence: { contains: { properties: { stance: { const: stance } } } } },
   })
   const when = (field: string, value: string, rule: object) => ({
-    // biome-ignore lint/suspicious/noThenProperty: `then` is JSON Schema's own word
+    // biome-ignore lint/suspicious/noThenProperty: `then` is a keyword of JSON Schema
     ...{ if: { properties: { [field]: { const: value } } }, then: rule },
   })
   return [
@@ -192,7 +192,7 @@ function consistencyRules() {
   ]
 }
 
-/** Names the consistency rule of the interface that a verdict breaks, or null. */
+/** The consistency rule of the interface that a verdict breaks, or null. */
 export function inconsistency(verdict: {
   claim_support: z.output<typeof claimSupport>
   assessment_scope: z.output<typeof assessmentScope>

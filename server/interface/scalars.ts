@@ -1,7 +1,7 @@
-// Texts, timestamps, digests and amounts as the interface writes them.
+// The scalar values of the interface: texts, timestamps, digests and amounts.
 import { z } from 'zod'
 
-/** Length in Unicode code points, which is what the interface means by characters. */
+/** Length in Unicode code points, which the interface calls characters. */
 export function codePoints(text: string): number {
   let count = text.length
   for (let i = 0; i < text.length; i++) {
@@ -25,7 +25,7 @@ export const text = (min: number, max: number) =>
     .refine((value) => isOfLength(value, min, max), `must have ${min} to ${max} characters`)
     .meta({ minLength: min, maxLength: max })
 
-/** Whether a text has `min` to `max` code points; they are counted only where its UTF-16 length leaves that open. */
+/** Whether a text has `min` to `max` code points. They are counted only if its UTF-16 length does not decide it. */
 function isOfLength(value: string, min: number, max: number): boolean {
   if (value.length < min || value.length > 2 * max) return false
   if (value.length >= 2 * min && value.length <= max) return true

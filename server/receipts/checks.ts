@@ -20,7 +20,7 @@ import type { Head } from './head.ts'
 import type { Range, Reader } from './reader.ts'
 import type { Verifier } from './signatures.ts'
 
-/** An attestation alone, or with what the service hands out beside one. */
+/** An attestation alone, or with what the service returns beside one. */
 export interface GivenReceipt {
   attestation: object
   inclusion?: object
@@ -36,7 +36,7 @@ export interface Check {
   detail?: string
 }
 
-/** Every check there is to make of what was given, in a fixed order. What could not be checked is not ok. */
+/** Makes every check of a given receipt, in a fixed order. A check that could not be made is not ok. */
 export async function checkReceipt(
   { db, reader }: { db: Database; reader: Reader },
   given: GivenReceipt,
@@ -49,11 +49,11 @@ export async function checkReceipt(
   )
 }
 
-/** Null for what is good. */
+/** `fault` is null when the check passed. */
 type Verdict = readonly [name: string, fault: string | null]
 
 const NAMES = ['receipt_hash', 'key', 'signature', 'chain'] as const
-/** The members that are checked only where they are given. */
+/** Checks of optional members: name of the check, member. */
 const OPTIONAL = [
   ['envelope', 'canonical_envelope_base64'],
   ['envelope_digest', 'canonical_envelope_base64'],
@@ -87,14 +87,14 @@ async function judge(
     ['receipt_hash', sha256(text) === a.receipt_hash ? null : 'is not the SHA-256 of the other fields'],
     ['key', keyFault(a, key)],
     ['signature', signatureFault(a, text, key)],
-    ['chain', standingFault(a, ours, head.serial)],
+    ['chain', chainFault(a, ours, head.serial)],
   ]
   if (given.canonical_envelope_base64 !== undefined) verdicts.push(...judgeEnvelope(a, given))
   if (given.inclusion !== undefined) verdicts.push(['inclusion', await inclusionFault(given.inclusion)])
   if (given.checkpoint !== undefined) verdicts.push(['checkpoint', await headFault(given.checkpoint)])
   return verdicts
 
-  /** There is one proof for a leaf in a tree, so it is good if it is ours. */
+  /** A leaf has one proof in a tree, so the given one must equal ours. */
   async function inclusionFault(inclusion: object): Promise<string | null> {
     const size = 'tree_size' in inclusion ? inclusion.tree_size : undefined
     if (!isSize(size) || size < a.serial || size > head.serial) return 'tree_size is not that of a tree that holds it'
@@ -124,7 +124,7 @@ function signatureFault(a: Attestation, text: string, key: KnownKey | undefined)
   return isSigned({ text, key, signature: Buffer.from(a.sig_ed25519_hex, 'hex') }) ? null : 'is not by that key'
 }
 
-function standingFault(a: Attestation, ours: Attestation | null, head: number): string | null {
+function chainFault(a: Attestation, ours: Attestation | null, head: number): string | null {
   if (!ours) return `there is no receipt ${a.serial}; the head is ${head}`
   return isSame(a, ours) ? null : `is not receipt ${a.serial} of the chain`
 }
@@ -147,7 +147,7 @@ function isSame(one: unknown, other: unknown): boolean {
   return canonical(one) === canonicalJson(other)
 }
 
-/** Null for what has no canonical form. */
+/** Canonical JSON, or null when the value has none. */
 function canonical(value: unknown): string | null {
   try {
     return canonicalJson(value)
@@ -165,14 +165,17 @@ export interface RangeFault {
 export interface RangeCheck {
   receipts: number
   signatures: number
-  /** The one of the lowest serial. */
+  /** The fault with the lowest serial. */
   fault: RangeFault | null
 }
 
-/** A millisecond of the event loop or two. */
+/** Receipts between two awaits: one or two milliseconds of the event loop. */
 const SLICE = 125
 
-/** @param range not beyond the head; an empty one is sound */
+/**
+ * Checks a range in slices, so that the event loop serves others meanwhile; threads check the signatures.
+ * @param range not beyond the head; an empty range is sound
+ */
 export async function checkRange(
   { db, verifier }: { db: Database; verifier: Verifier },
   { from, to }: Range,
@@ -203,7 +206,7 @@ export async function checkRange(
   return { receipts, signatures, fault: faults.toSorted((a, b) => a.serial - b.serial)[0] ?? null }
 }
 
-/** After the receipt before the range, which is not checked itself. */
+/** The state after the receipt before the range. That receipt is not checked. */
 async function startBefore(db: Database, from: number): Promise<Walk> {
   const before = from === 1 ? null : await findAttestation(db, from - 1)
   const prevHash = from === 1 ? GENESIS : (before?.receipt_hash ?? 'none')

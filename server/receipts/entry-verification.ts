@@ -1,4 +1,4 @@
-// What must hold of a receipt that stands in the chain after others, and of the head that stands behind the last one.
+// Verifies a receipt in its place in the chain, and the head after the last receipt.
 import { type KeyObject, verify } from 'node:crypto'
 import type { Attestation } from '../interface/attestation.ts'
 import { checkpointText, NOTE_ED25519, noteKeyId, originOf, readNote } from './checkpoint.ts'
@@ -8,7 +8,7 @@ import type { KeyUse } from './keys.ts'
 import { keyRecord, ROTATION_REQUESTER, subjectOfRecord } from './rotation.ts'
 import { type Growth, rootHash } from './tree.ts'
 
-/** A receipt as it is stored. */
+/** A receipt as the table holds it. */
 export type StoredReceipt = Omit<Attestation, 'v' | 'ts_utc' | 'pubkey_hex' | 'sig_ed25519_hex'> & { signature: Buffer }
 
 export interface KnownKey {
@@ -21,19 +21,19 @@ export interface KnownKey {
   introduced_by: number | null
 }
 
-/** How far the walk along the chain has come. */
+/** The state of a walk along the chain. `verifyEntry` moves it on by one receipt. */
 export interface Walk {
   serial: number
   prevHash: string
   tsMs: number
-  /** Null where the tree is not looked at. */
+  /** Null when the walk does not check the tree. */
   tree: Growth | null
 }
 
-/** Told what is wrong, and with the receipt of which serial. */
+/** Takes a fault: the name of the check, the receipt's serial, the text. */
 export type Report = (name: string, serial: number, text: string) => void
 
-/** What a receipt's signature is over, and whose it must be. */
+/** A receipt's signature, the text it must cover and the key it must be made with. */
 export interface Signed {
   serial: number
   text: string
@@ -41,7 +41,7 @@ export interface Signed {
   signature: Buffer
 }
 
-/** Checks all but the signature, and goes one step on. Answers what is to be checked of the signature; null without a key. */
+/** Checks all of a receipt but its signature, and moves the walk on. Answers the signature to check; null without a key. */
 export function verifyEntry(receipt: StoredReceipt, walk: Walk, keys: KnownKey[], report: Report): Signed | null {
   const { serial } = receipt
   const fault = (name: string, text: string) => report(name, serial, text)
@@ -74,7 +74,7 @@ function verifyHash(receipt: StoredReceipt, key: KnownKey, fault: Fault): Signed
   return { serial: receipt.serial, text, key, signature }
 }
 
-/** Whether a receipt of this serial was for this key to sign. */
+/** Whether this key was the one to sign the receipt of this serial. */
 export function isInForce({ first_serial, last_serial }: KnownKey, serial: number): boolean {
   return serial >= (first_serial ?? 1) && serial <= (last_serial ?? Number.POSITIVE_INFINITY)
 }
@@ -86,7 +86,7 @@ function verifyIntroduction(receipt: StoredReceipt, key: KnownKey, fault: Fault)
   if (!introduces || !follows) fault('introductions', `does not introduce key ${key.key_id}`)
 }
 
-/** Holds the head against the walk that should have ended at it. */
+/** Compares the head with the walk that ends at it. */
 export function verifyHead(
   head: Head,
   walk: Walk & { tree: Growth },
@@ -101,7 +101,7 @@ export function verifyHead(
   if (problem) report('checkpoint', problem)
 }
 
-/** Whether a checkpoint is ours and of this tree: null, or what is wrong with it. */
+/** Null for a checkpoint that a key of the service signed over this tree; otherwise what is wrong with it. */
 export function checkpointFault(checkpoint: string, size: number, root: Buffer, keys: KnownKey[]): string | null {
   const origin = originOf(checkpoint)
   if (size === 0) return origin === null ? null : 'there is a checkpoint of an empty chain'

@@ -1,6 +1,5 @@
-// Reading the chain for many callers at once. What never changes is kept in memory; what does, the head, is read for all who
-// ask at the same time by one query that began after the last of them asked, so nobody is shown an older head than was
-// there when he came.
+// Reads the chain for many callers at once. Receipts and tree nodes never change and are cached. The head does: callers that
+// ask at the same time share one query, and it starts after the last of them asked, so none gets a head older than its call.
 import { LRUCache } from 'lru-cache'
 import { openBatcher } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
@@ -21,9 +20,9 @@ export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
-  /** Receipts that this head covers, and the head's serial, as they are sent. */
+  /** Receipts up to this head, and the head's serial, as they are sent. */
   page(range: Range, head: Head): Promise<Page>
-  /** Loads nodes of the tree that this head is of, or of an older one. */
+  /** A loader of nodes of the tree of this head, or of an older one. */
   nodes(head: Head): NodeLoader
 }
 
@@ -35,17 +34,17 @@ export interface Range {
 export interface Page {
   /** JSON, as GET /v1/chain answers it. */
   body: Buffer
-  /** The last receipt's: stands for all before it. */
+  /** Of the last receipt of the page: it covers all before it. */
   receiptHash: string
 }
 
 interface KeptPage extends Page {
-  /** What stands before the attestations, which are all that never changes. */
+  /** The text before the attestations. It holds the head's serial, so it changes; the rest of a page never does. */
   preface: string
 }
 
 const MAX_PAGE_BYTES = 64 * 1024 * 1024
-/** Serials of one query. */
+/** Most serials of one query. */
 const MAX_GROUP = 256
 
 export function openReader(db: Database): Reader {
@@ -70,7 +69,7 @@ export function openReader(db: Database): Reader {
     attestation: (serial) => attestations.add(serial),
     async page(range, head) {
       const page = await pages.forceFetch(`${range.from}-${range.to}`, { context: range })
-      // The same bytes are sent again until the head moves: a copy of a large page would cost more than sending it.
+      // The bytes are made again only when the head has moved: a copy of a large page costs more than sending it.
       const preface = prefaceOf(range, head)
       if (page.preface !== preface) {
         page.body = Buffer.concat([Buffer.from(preface), page.body.subarray(page.preface.length)])
@@ -104,7 +103,7 @@ interface Tile {
 
 /** Of a SHA-256 hash. */
 const BYTES = 32
-/** All nodes of a tile in one piece, level by level from its 256 hashes to its one root. */
+/** Nodes of a tile, which are kept in one buffer: level by level from its 256 hashes to its root. */
 const NODES = 2 * TILE_WIDTH - 1
 /** 16 kB each. */
 const MAX_TILES = 2048
@@ -161,7 +160,7 @@ function isFull({ level, index }: Tile, { serial }: Head): boolean {
   return (index + 1) * TILE_WIDTH <= Math.floor(serial / 2 ** (level * TILE_HEIGHT))
 }
 
-/** In which tile a subtree's root stands, and where among its nodes. */
+/** The tile that holds a subtree's root, and the root's offset among the tile's nodes, in bytes. */
 function placeOf({ level, index }: Subtree): { tile: Tile; offset: number } {
   const height = level % TILE_HEIGHT
   const width = TILE_WIDTH / 2 ** height
@@ -180,7 +179,7 @@ async function loadTile(db: Database, tile: Tile): Promise<Buffer> {
 function growNodes(hashes: Buffer): Buffer {
   const nodes = Buffer.alloc(NODES * BYTES)
   hashes.copy(nodes)
-  // A parent stands behind all nodes before it, in the order of its children.
+  // Each level follows the level of its children, in their order.
   for (let parent = TILE_WIDTH, child = 0; parent < NODES; parent++, child += 2) {
     const [left, right] = [child * BYTES, (child + 1) * BYTES]
     nodeHash(nodes.subarray(left, right), nodes.subarray(right, right + BYTES)).copy(nodes, parent * BYTES)

@@ -1,12 +1,12 @@
-// The Merkle tree over the chain, RFC 6962: leaf n−1 is receipt_hash of serial n. It proves in O(log n) hashes that an old
-// receipt belongs to a head that was pinned, and that one head continues another. Pure: nodes come from outside.
+// The Merkle tree over the chain, as in RFC 6962: leaf n−1 is receipt_hash of serial n. O(log n) hashes prove that a head holds
+// a receipt, and that one head continues another. Pure: callers provide the nodes.
 import { hash } from 'node:crypto'
 
-/** What is hashed, laid out in one place: a hash object for each of these would cost more than the hashing. */
+/** Buffers for the hashed bytes, used again: a hash object for each node would cost more than the hashing. */
 const leaf = Buffer.alloc(33, 0)
 const pair = Buffer.alloc(65, 1)
 
-/** @param receiptHash the 32 bytes themselves, so that tiles and heads can be public without showing any receipt */
+/** @param receiptHash 32 bytes. Leaves are hashes of hashes, so tiles and heads reveal no receipt. */
 export function leafHash(receiptHash: Uint8Array): Buffer {
   leaf.set(receiptHash, 1)
   return hash('sha256', leaf, 'buffer')
@@ -20,7 +20,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
 
 export const EMPTY_ROOT = hash('sha256', '', 'buffer')
 
-/** Levels that are kept, because a tile is 256 hashes wide. */
+/** Every eighth level is stored: a tile is 256 hashes wide. */
 export const TILE_HEIGHT = 8
 
 /** A complete subtree: the leaves from index·2^level to (index+1)·2^level. */
@@ -71,7 +71,7 @@ function split(width: number): number {
   return 2 ** Math.floor(Math.log2(width - 1))
 }
 
-/** Root of a tree whose right edge is all that is known. @param frontier as `Growth.frontier` gives it */
+/** Root of a tree from its right edge. @param frontier as `Growth.frontier` gives it */
 export function rootOfFrontier(frontier: Buffer): Buffer {
   if (frontier.length === 0) return EMPTY_ROOT
   const parts = Array.from({ length: frontier.length / 32 }, (_, n) => frontier.subarray(n * 32, n * 32 + 32))
@@ -98,7 +98,7 @@ export function inclusionRanges(index: number, size: number): Range[] {
   return ranges.reverse()
 }
 
-/** That leaf `leaf_index` is in the tree of `tree_size`: the hashes up to its root, in hex. */
+/** Proof that leaf `leaf_index` is in the tree of `tree_size` leaves: the hashes up to its root, in hex. */
 export interface Inclusion {
   leaf_index: number
   tree_size: number
@@ -137,7 +137,7 @@ export function hashesOf(ranges: readonly Range[], nodeAt: NodeSource): Buffer[]
   return ranges.map(([from, to]) => rangeHash(from, to, nodeAt))
 }
 
-/** Every complete subtree that `hashesOf` will ask for. */
+/** Every complete subtree that `hashesOf` reads. */
 export function subtreesOf(ranges: readonly Range[]): Subtree[] {
   return ranges.flatMap(([from, to]) => completeSubtrees(from, to))
 }
@@ -149,10 +149,10 @@ export const nodeKey = ({ level, index }: Subtree) => `${level}/${index}`
 export interface Growth {
   size: number
   append(receiptHash: Uint8Array): void
-  /** Any complete subtree of the old frontier or made since. */
+  /** A complete subtree of the old frontier, or one made since. Throws for others. */
   nodeAt: NodeSource
   frontier(): Buffer
-  /** Complete subtrees at kept levels that came into being. */
+  /** Complete subtrees at stored levels that were made since. */
   made(): (Subtree & { hash: Buffer })[]
 }
 
@@ -172,7 +172,7 @@ export function growTree(size: number, frontier: Buffer): Growth {
       let node: Subtree = { level: 0, index: growth.size }
       let hash = leafHash(receiptHash)
       nodes.set(nodeKey(node), hash)
-      // A right child is complete: so is its parent.
+      // A complete right child makes its parent complete.
       while (node.index % 2 === 1) {
         hash = nodeHash(nodeAt({ level: node.level, index: node.index - 1 }), hash)
         node = { level: node.level + 1, index: (node.index - 1) / 2 }

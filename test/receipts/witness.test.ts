@@ -211,7 +211,7 @@ t.test('the configuration', async (t) => {
   const wrong: [string, RegExp][] = [
     [witness.vkey, /pairs of a verifier key and a URL/],
     [`${witness.vkey} ftp://x`, /pairs/],
-    [witness.entry.replace(/\+[0-9a-f]{8}\+/, '+00000000+'), /own key id/],
+    [witness.entry.replace(/\+[0-9a-f]{8}\+/, '+00000000+'), /key id of the verifier key does not fit/],
     [`${verifierKey('witness.test/one', '00'.repeat(32))} https://x`, /type 4/],
     [`${witness.entry},`, /pairs/],
   ]
