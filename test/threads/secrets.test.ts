@@ -1,5 +1,5 @@
-// No thread of the service has the secrets of its process: each pool is made to start its threads, and each thread is asked,
-// through the inspector, what its environment and its flags are.
+// No thread of the service has the secrets of its process. The test starts the threads of each pool and reads their
+// environment and flags through the inspector.
 import { createPrivateKey, randomBytes } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -47,7 +47,7 @@ const starts: Record<string, () => Promise<AsyncDisposable>> = {
   },
 }
 
-/** Asks every thread there is, and every one to come. */
+/** Reads environment and flags of every thread, also of those that start later. */
 async function openInterview() {
   const session = new Session()
   session.connect()
@@ -63,14 +63,14 @@ async function openInterview() {
     const { id, result } = JSON.parse(params.message)
     if (id !== 1) return
     const answer = JSON.parse(result.result.value)
-    // The thread has not come so far yet.
+    // The thread is still starting.
     if (answer.flags === null) return ask(params.sessionId)
     answers.push(answer)
     wanted.resolve()
   })
   await session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
   return {
-    /** The answers that came since the last call, at least one. */
+    /** The answers since the last call, at least one. */
     async answers() {
       await wanted.promise
       wanted = Promise.withResolvers()
@@ -90,7 +90,7 @@ for (const [user, start] of Object.entries(starts))
     for (const answer of await interview.answers()) t.same(answer, { env: [], flags: [] })
   })
 
-t.test('these are all that open a pool', async (t) => {
+t.test('every user of the pool is tested here', async (t) => {
   const root = join(import.meta.dirname, '../..')
   const files = globSync(['server/**/*.ts', 'workers/**/*.ts'], { cwd: root, exclude: ['server/threads/pool.ts'] })
   const calls = files.flatMap((file) => {
