@@ -64,7 +64,7 @@ export interface Appended {
 }
 
 export interface Chain extends AsyncDisposable {
-  /** Name of the log in its first checkpoint. Later checkpoints keep the name of the first. */
+  /** The configured name of the log. A log that has a checkpoint keeps the name in it. */
   readonly origin: string
   /**
    * Resolves once the receipt is durable and covered by a signed head, or when its participant refused it.
