@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { flagsOf } from '../bench/node-flags.ts'
 
 export interface Ending {
   code: number | null
@@ -31,7 +32,7 @@ const ROOT = join(import.meta.dirname, '..')
 
 /** @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all the environment there is. */
 export function startChild(file: string, env: Record<string, string>, options: { ipc?: boolean } = {}): Child {
-  const child = spawn(process.execPath, [join(ROOT, file)], {
+  const child = spawn(process.execPath, [...flagsOf(file), join(ROOT, file)], {
     cwd: ROOT,
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(options.ipc ? ['ipc' as const] : [])],

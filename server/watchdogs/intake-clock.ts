@@ -3,6 +3,7 @@
 //
 // The row of `watchdog_scans` holds two times: `open_at`, until which heartbeats were accepted, and `seen_at`, until which
 // scan.ts has judged deadlines.
+import { z } from 'zod'
 import { every } from '../db/interval.ts'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
@@ -32,4 +33,10 @@ export async function recordIntake(db: Database): Promise<void> {
   await db.query(sql.prepared('record_intake', nothing)`
     update watchdog_scans set open_at = now()
     where abs(extract(epoch from now() - open_at)) > ${(PERIOD_MS / 1000) * 0.8}`)
+}
+
+/** Seconds since the scanner last judged deadlines. */
+export function measureScanAge(db: Pick<Database, 'oneFirst'>): Promise<number> {
+  return db.oneFirst(sql.type(z.object({ age: z.number() }))`
+    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`)
 }

@@ -1,6 +1,6 @@
 // An API, the parts of a worker, whose queue a test drains, and a receiver of webhooks. Alerts are raised as owners raise them.
 import { randomUUID } from 'node:crypto'
-import { insertAccount } from '../../server/accounts/account.ts'
+import { insertAccount } from '../../server/accounts/registration.ts'
 import type { AlertType } from '../../server/alerts/format.ts'
 import { type AlertDraft, composeAlert, raiserOf } from '../../server/alerts/raise.ts'
 import { insertWebhook, webhookSecret } from '../../server/alerts/webhooks.ts'
