@@ -145,7 +145,7 @@ export interface Api extends Core {
   verifier: Verifier
   slots: SlotReads
   changeEvents: ChangeListener
-  /** Whether any worker can assess, and as it is offered. */
+  /** Whether a live worker can assess by the method that is offered. */
   assessors: Assessors
   /** Results never change, so a cached one is valid until it expires. */
   results: LRUCache<string, ServedResult>

@@ -66,12 +66,17 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
     (error) => (stopping ? new Promise<never>(() => {}) : Promise.reject(error)),
   )
   queueDied.catch(() => {})
+  const scanner = openScanner(work)
   opened.defer(async () => {
     stopping = true
-    // Side by side: each may take as long as the process has left.
-    await Promise.all([drain(runner, work.log), work.slowFetches.drain(), deliveries[Symbol.asyncDispose]()])
+    // Side by side: each may take as long as the process has left, and none starts anything new meanwhile.
+    await Promise.all([
+      drain(runner, work.log),
+      work.slowFetches.drain(),
+      deliveries[Symbol.asyncDispose](),
+      scanner[Symbol.asyncDispose](),
+    ])
   })
-  opened.use(openScanner(work))
   const closing = opened.move()
   return { died: queueDied, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }

@@ -11,7 +11,7 @@ import { WEBHOOK_STATES } from './webhooks.ts'
 
 const timestamp = z.string()
 
-export const attemptRecord = z.strictObject({
+const attemptRecord = z.strictObject({
   attempt: z.int().min(1),
   at: timestamp.describe('When the attempt began.'),
   ms: z.int(),
@@ -31,7 +31,7 @@ export const alertRecord = z.strictObject({
   body: z.string().describe('The bytes that are sent, as text.'),
   attempts: z.array(attemptRecord).describe('The latest 50, oldest first.'),
 })
-export type AlertRecord = z.output<typeof alertRecord>
+type AlertRecord = z.output<typeof alertRecord>
 
 const columns = sql.fragment`
   id, type, event_seq, serial, state, ${utcMilliseconds(sql.fragment`created_at`)} created_at,

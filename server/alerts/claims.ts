@@ -13,7 +13,7 @@ import { LANES, type Lane, laneOf } from './lanes.ts'
 import { WEBHOOK_STATES } from './webhooks.ts'
 
 /** Longer than an attempt may take, settling included. */
-export const LEASE_SECONDS = 20
+const LEASE_SECONDS = 20
 
 const claimedWebhook = z.object({
   id: z.string(),

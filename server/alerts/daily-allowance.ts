@@ -11,7 +11,7 @@ import { AppError } from '../errors.ts'
  */
 export type AlertCause = 'asked' | 'found'
 
-export interface CountedAlert {
+interface CountedAlert {
   accountId: string
   cause: AlertCause
 }

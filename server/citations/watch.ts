@@ -221,6 +221,6 @@ export function watchJob(id: string) {
   return { name: 'check_citation' as const, payload, key: `citation:${id}`, priority: PRIORITY, maxAttempts: 3 }
 }
 
-export async function wakeWatches(tx: Tx, ids: readonly string[]): Promise<void> {
+async function wakeWatches(tx: Tx, ids: readonly string[]): Promise<void> {
   await enqueue(tx, ids.map(watchJob))
 }

@@ -5,7 +5,7 @@ import { column, type Database, sql } from '../db/pool.ts'
 import { utcMicroseconds } from '../db/time.ts'
 import { alertAt, alertableAt, dueAt, nextOutageAt, shownState, WATCHDOG_STATES } from './watchdog.ts'
 
-export interface Heartbeat {
+interface Heartbeat {
   accountId: string
   name: string
   /** `fail`: the watched job ran and failed. */
@@ -24,7 +24,7 @@ const answerRow = z.object({
   alert_due: z.boolean(),
 })
 /** A watchdog after its heartbeat. */
-export type HeartbeatAnswer = z.output<typeof answerRow>
+type HeartbeatAnswer = z.output<typeof answerRow>
 
 /** `add` answers null when there is no such watchdog. */
 export type Heartbeats = Batcher<Heartbeat, HeartbeatAnswer | null>
@@ -39,7 +39,7 @@ export function openHeartbeats(db: Database): Heartbeats {
 }
 
 /** Heartbeats of one watchdog are applied in arrival order; consecutive equal ones are merged. */
-export async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise<(HeartbeatAnswer | null)[]> {
+async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise<(HeartbeatAnswer | null)[]> {
   const answers: (HeartbeatAnswer | null)[] = beats.map(() => null)
   const runs = [...runsOf(beats).values()]
   for (let round = 0; ; round++) {

@@ -17,6 +17,8 @@ export interface Received {
   /** Names and values as on the wire. */
   rawHeaders: string[]
   body: Buffer
+  /** The sender's port, which is another one for each connection. */
+  port: number | undefined
   /** Requests of this path under way when this one arrived. */
   besides: number
 }
@@ -28,8 +30,6 @@ export interface Receiver extends AsyncDisposable {
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   url(path: string, host?: string): string
   received: Received[]
-  /** Connections accepted. */
-  readonly accepts: number
   /** By path; other paths get 204. */
   answers: Map<string, Answering>
   /** Resolves with the requests at the path as soon as there are `count`. */
@@ -50,7 +50,6 @@ export async function openReceiver(hosts: readonly [string, ...string[]] = [HOOK
   const answers: Receiver['answers'] = new Map()
   const underWay = new Map<string, number>()
   const waiting = new Set<() => void>()
-  let accepts = 0
   const server = createServer({ cert: certificate.cert, key: certificate.key }, async (request, response) => {
     const path = request.url ?? ''
     const besides = underWay.get(path) ?? 0
@@ -59,14 +58,23 @@ export async function openReceiver(hosts: readonly [string, ...string[]] = [HOOK
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     const { method = '', headers, rawHeaders } = request
-    const item = { method, path, host: headers.host ?? '', headers, rawHeaders, body: Buffer.concat(chunks), besides }
+    const port = request.socket.remotePort
+    const item = {
+      method,
+      path,
+      host: headers.host ?? '',
+      headers,
+      rawHeaders,
+      body: Buffer.concat(chunks),
+      port,
+      besides,
+    }
     received.push(item)
     for (const look of waiting) look()
     const answer = answers.get(path)
     if (answer) await answer(response, item)
     else response.writeHead(204).end()
   })
-  server.on('connection', () => accepts++)
   server.on('tlsClientError', () => {})
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -78,9 +86,6 @@ export async function openReceiver(hosts: readonly [string, ...string[]] = [HOOK
     },
     url: (path, host = hosts[0]) => `https://${host}${path}`,
     received,
-    get accepts() {
-      return accepts
-    },
     answers,
     arrivals(path, count) {
       const { promise, resolve } = Promise.withResolvers<Received[]>()

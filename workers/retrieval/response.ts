@@ -88,7 +88,10 @@ function askedBy(status: number): 'host' | 'url' | null {
   return status === 404 || status === 410 || status === 451 ? 'url' : null
 }
 
-/** Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and others. */
+/**
+ * Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and
+ * others.
+ */
 export function checkHead(status: number, headers: ResponseHeaders, maxBytes: number): PageHead {
   if (status !== 200) {
     const about = askedBy(status)
