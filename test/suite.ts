@@ -4,9 +4,9 @@
 // in the same way, but it also loads its recorder for coverage into every process, which doubles the time of each start.
 
 import type { StdioOptions } from 'node:child_process'
-import { globSync, statSync } from 'node:fs'
+import { globSync, readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { inspect, parseArgs } from 'node:util'
 import type { Base, Spawn } from 'tap'
 import { Test, t } from 'tap'
@@ -21,6 +21,7 @@ export interface Sums {
 type Point = Base['lists']['fail'][number]
 
 const ROOT = join(import.meta.dirname, '..')
+const TOGETHER = 'test/together.ts'
 const SLOWEST = 10
 
 const { values: options, positionals } = parseArgs({
@@ -63,7 +64,7 @@ async function runFiles(files: string[]): Promise<Sums> {
   else suite.resume()
   const completed = new Promise((resolve) => suite.once('complete', resolve))
   suite.runMain(() => {})
-  for (const file of files) add(suite, file)
+  for (const group of groupFiles(files)) add(suite, group)
   suite.end()
   await completed
   const skipped = [...suite.lists.skip, ...suite.lists.todo].filter((point) => !isEmptyFile(point))
@@ -77,20 +78,51 @@ async function runFiles(files: string[]): Promise<Sums> {
   return { passed: pass, failed: fail + empty, skipped: skipped.length }
 }
 
-function add(suite: Pick<Test, 'spawn'>, file: string): void {
+/**
+ * Files of one folder share a process, a few at a time. Those directly in test/ are long and have processes of their own,
+ * and so have those that start processes, and those that change what the next file would see. They come first, because
+ * the longest are among them.
+ */
+function groupFiles(files: string[]): string[][] {
+  const isAlone = (file: string) =>
+    dirname(file) === 'test' || NEEDS_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))
+  const { alone = [], shared = [] } = Object.groupBy(files, (file) => (isAlone(file) ? 'alone' : 'shared'))
+  const groups = alone.map((file) => [file])
+  for (const members of Object.values(Object.groupBy(shared, dirname)))
+    for (let at = 0; at < (members?.length ?? 0); at += GROUP) groups.push(members?.slice(at, at + GROUP) ?? [])
+  return groups
+}
+
+/** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and other processes. */
+const NEEDS_PROCESS =
+  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|node:child_process|\/(children|crew|lab)\.ts'/m
+const GROUP = 5
+
+function nameGroup(files: string[]): string {
+  const [first = '', ...others] = files
+  if (others.length === 0) return first
+  return `${dirname(first)}/{${files.map((file) => basename(file, '.test.ts'))}}.test.ts`
+}
+
+function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   // tap puts its recorder into the child's NODE_OPTIONS. `env` puts this process's own options there instead.
-  const args = [`NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`, process.execPath, file]
+  const args = [
+    `NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`,
+    process.execPath,
+    ...(files.length > 1 ? [TOGETHER] : []),
+    ...files,
+  ]
+  const timeout = files.length * Number(options.timeout) * 1000
   const env = {
     // Node keeps here what it has compiled, for the next process that imports it.
     NODE_COMPILE_CACHE: join(ROOT, '.tap/compiled'),
     ...process.env,
-    TAP_TIMEOUT: options.timeout,
+    TAP_TIMEOUT: String(timeout / 1000),
     TAP_ONLY: options.only ? '1' : '0',
     ...(options.grep ? { TAP_GREP: options.grep.join('\n') } : {}),
   }
   const stdio: StdioOptions = ['ignore', 'pipe', 'pipe']
-  const timeout = Number(options.timeout) * 1000
-  const running = suite.spawn('env', args, { name: file, cwd: ROOT, env, stdio, timeout, buffered: true })
+  const running = suite.spawn('env', args, { name: nameGroup(files), cwd: ROOT, env, stdio, timeout, buffered: true })
   const { subtest } = running as { subtest?: Spawn | null }
   subtest?.once('process', ({ stderr }) => {
     stderr
