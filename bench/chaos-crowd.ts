@@ -85,10 +85,7 @@ export async function runCrowd(lab: Lab, options: CrowdOptions): Promise<CrowdRe
     attack,
     charged: await countCharged(admin, attacker.payer),
     alerts: { empty: emptyAlerts, crowd: crowdAlerts },
-    tables: compareTables(
-      { start, before, peak, after },
-      { empty: bought(empty), crowd: crowd.length, receipts, uncharged: attack.payments.accepted },
-    ),
+    tables: compareTables({ start, before, peak, after }, { empty: bought(empty), crowd: crowd.length, receipts }),
     workerBytes: await readPeakMemory(house.processes.worker),
     heldBack: { empty: alone.heldBack(), crowd: beside.heldBack() },
   }
@@ -177,27 +174,14 @@ function sumOfDailyLimits({ limits }: Account): number {
   return counted.reduce((sum, [, limit]) => sum + limit, 0)
 }
 
-/**
- * A payment that was accepted and charged nothing leaves one entry in the ledger, and the request that the entry names: the
- * operator's book is complete. The limits on what is in flight limit them.
- */
-const BOOKED = ['payment_ledger', 'verification_requests']
-
 /** What a purchase leaves for good is measured, in the empty house, and not assumed; one whose buyer gave up leaves it too. */
 function compareTables(
   rows: { start: Rows; before: Rows; peak: Rows; after: Rows },
-  counts: { empty: number; crowd: number; receipts: number; uncharged: number },
+  counts: { empty: number; crowd: number; receipts: number },
 ): TableReport[] {
   return [...rows.before].map(([name, before]) => {
     const perPurchase = Math.max(0, before - (rows.start.get(name) ?? 0)) / counts.empty
-    const more =
-      name === 'receipts'
-        ? counts.receipts
-        : name === 'tree_nodes'
-          ? TREE_SLACK
-          : BOOKED.includes(name)
-            ? counts.uncharged
-            : 0
+    const more = name === 'receipts' ? counts.receipts : name === 'tree_nodes' ? TREE_SLACK : 0
     return {
       name,
       before,

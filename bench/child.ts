@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Lab } from './lab.ts'
+import { flagsOf } from './node-flags.ts'
 
 export interface Child extends AsyncDisposable {
   pid: number
@@ -22,7 +23,7 @@ export async function openChild(
   options: { event: string; env?: Record<string, string>; args?: string[]; ipc?: boolean },
 ): Promise<Child> {
   const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []
-  const child = spawn(process.execPath, [...profiling, join(ROOT, file), ...(options.args ?? [])], {
+  const child = spawn(process.execPath, [...flagsOf(file), ...profiling, join(ROOT, file), ...(options.args ?? [])], {
     cwd: ROOT,
     env: { ...lab.env, ...options.env },
     stdio: ['ignore', 'pipe', 'inherit', ...(options.ipc ? (['ipc'] as const) : [])],

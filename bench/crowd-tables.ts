@@ -16,7 +16,8 @@ const TIMELESS = [
   ...['watchdogs', 'watchdog_scans', 'worker_beats', 'webhooks'],
 ]
 /** Longer than anything is kept that is kept for a time: alerts, for 90 days. */
-const AGE = `interval '91 days'`
+const AGE_DAYS = 91
+const AGE = `interval '${AGE_DAYS} days'`
 
 /** SQLSTATE. */
 const DEADLOCK = '40P01'
@@ -71,6 +72,8 @@ async function age(client: pg.Client): Promise<void> {
     const back = columns.map((column) => `${column} = ${column} - ${AGE}`)
     await persist(() => client.query(`update ${table} set ${back.join(', ')}`))
   }
+  // The end of an authorization, in Unix seconds.
+  await persist(() => client.query(`update payment_ledger set valid_before = valid_before - ${AGE_DAYS * 86_400}`))
 }
 
 /** The processes write to the same rows in their own order: the one that Postgres ends in a deadlock tries again. */

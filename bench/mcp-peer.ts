@@ -7,6 +7,7 @@ import { McpServer as FirstMcpServer } from '@modelcontextprotocol/sdk/server/mc
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import { catalog } from '../server/catalog.ts'
 import { readConfig } from '../server/config.ts'
 import { type Api, openApi, openCore } from '../server/context.ts'
 import { controlTools } from '../server/mcp/control-tools.ts'
@@ -16,7 +17,7 @@ import { verifySourceTool } from '../server/mcp/verify-source.ts'
 const config = readConfig()
 const core = await openCore(config, config.databaseUrl ?? '')
 const api = await openApi(core)
-const tools = [...controlTools(), verifySourceTool(api)].map((tool) => ({ tool, ...registration(tool) }))
+const tools = [...controlTools(catalog), verifySourceTool(api)].map((tool) => ({ tool, ...registration(tool) }))
 
 function registration({ descriptor }: Tool) {
   const { title, description, annotations } = descriptor
@@ -25,8 +26,9 @@ function registration({ descriptor }: Tool) {
 }
 
 function run(tool: Tool, args: Record<string, unknown>, api: Api) {
-  const credentials = { address: '127.0.0.1', waitSeconds: 0, signal: new AbortController().signal }
-  return tool.call(args, { api, credentials, meta: {}, capabilities: {} })
+  const credentials = { address: '127.0.0.1' }
+  const options = { waitSeconds: 0, signal: new AbortController().signal }
+  return tool.call(args, { api, credentials, options, meta: {}, capabilities: {} })
 }
 
 const IDENTITY = { name: 'peer', version: '1.0.0' }

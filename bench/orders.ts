@@ -60,15 +60,18 @@ function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
  */
 export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInput, keyHash?: Buffer): Admission {
   const { bound, payload } = buildPayment()
+  const known = keyHash !== undefined
+  const key = keyHash ?? createHash('sha256').update(randomUUID()).digest()
   return {
     id: randomUUID(),
-    known: keyHash !== undefined,
-    keyHash: keyHash ?? createHash('sha256').update(randomUUID()).digest(),
+    known,
+    keyHash: key,
     bodyHash: bodyHashOf(body),
     body,
     quoteTtlSeconds: 900,
-    addressKey: randomBytes(16),
-    domain: `${randomBytes(8).toString('hex')}.test`,
+    // Of the key, which is as random: orders are made while admissions are timed.
+    addressKey: key.subarray(0, 16),
+    domain: `${key.toString('hex', 0, 8)}.test`,
     payment: { bound, sealFor: (id) => sealPayload(secret, id, payload) },
   }
 }

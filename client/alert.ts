@@ -1,4 +1,4 @@
-// What a receiver asks of a POST before it believes it: did the service send exactly these bytes, and just now? Answered
+// Verifies an alert that a receiver got by POST: that the service sent exactly these bytes, and recently. Works
 // offline, with the webhook's secret, with pinned keys, or with both (Standard Webhooks 1.0.0, `v1` and `v1a`).
 import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
@@ -13,12 +13,12 @@ import { isSigned } from './signature.ts'
 export type { PinnedKey } from './keys.ts'
 
 export interface Alert {
-  /** `webhook-id`. Delivery is at least once: what has been seen before is not to be acted on again. */
+  /** `webhook-id`. Delivery is at least once: ignore an id that was seen before. */
   id: string
   /** E.g. `watchdog.missed`. */
   type: string
   timestamp: string
-  /** `event_seq` ascends by one at each webhook: a gap is an alert that was given up. */
+  /** `event_seq` ascends by one at each webhook. A gap is an alert whose delivery ended without success. */
   data: { event_seq: number } & Record<string, unknown>
   receipt?: { attestation: Attestation }
 }
@@ -26,11 +26,11 @@ export interface Alert {
 /**
  * - `missing_header`, `repeated_header`, `malformed_header`: one of `webhook-id`, `webhook-timestamp`,
  *   `webhook-signature`. Two of a kind are refused, because readers differ in which of them they take.
- * - `too_old`, `too_new`: `webhook-timestamp` is further from our clock than the tolerance.
- * - `unsigned`: there is no signature of a kind that can be checked with what was given.
- * - `bad_signature`: of a kind that can be checked, no signature is good.
- * - `malformed_body`: signed, and yet not an alert.
- * - `bad_receipt`: the receipt is not of this alert, or not good.
+ * - `too_old`, `too_new`: `webhook-timestamp` differs from the local clock by more than the tolerance.
+ * - `unsigned`: no signature is of a kind that the given secrets and keys can check.
+ * - `bad_signature`: no signature of a checkable kind is valid.
+ * - `malformed_body`: the signature is valid, but the body is not an alert.
+ * - `bad_receipt`: the receipt belongs to another alert, or is invalid.
  */
 export type AlertRefusal =
   | 'missing_header'
@@ -59,12 +59,12 @@ export type AlertVerdict =
 export interface AlertMessage {
   /** As a server has them: `Headers`, or an object of names in any case. */
   headers: Iterable<readonly [string, string]> | Readonly<Record<string, string | readonly string[] | undefined>>
-  /** As it came, byte for byte: parsed and written anew it is another. */
+  /** The bytes as received. A body that was parsed and serialised again has other bytes. */
   body: string | Uint8Array
 }
 
 export interface AlertOptions {
-  /** `whsec_...`; several while they change. */
+  /** `whsec_...`; several during a rotation. */
   secret?: string | readonly string[]
   /** Pinned: those of use `webhook` check `v1a`, those of use `receipt` the receipt in the body. */
   keys?: readonly PinnedKey[]
@@ -75,8 +75,8 @@ export interface AlertOptions {
 }
 
 /**
- * Judges a message. At least one kind of signature must be checked; each kind that can be must be good. Throws a TypeError
- * for a secret or a pin that is none, and when there is neither; never for a bad message.
+ * Verifies a message. At least one kind of signature must be checkable, and every checkable kind must be valid. Throws
+ * a TypeError for a malformed secret or pin, and when both are missing; never for a bad message.
  */
 export function verifyAlert(message: AlertMessage & AlertOptions): AlertVerdict {
   const { headers, body, toleranceSeconds = 300, now = Date.now(), keys = [] } = message
@@ -85,14 +85,14 @@ export function verifyAlert(message: AlertMessage & AlertOptions): AlertVerdict 
   const head = readHead(headers)
   if ('reason' in head) return head
   const age = now / 1000 - head.seconds
-  // Both are comparisons that NaN fails: at a time that is not known, nothing is fresh.
+  // NaN fails both comparisons, so no message is fresh while the time is unknown.
   if (!(age <= toleranceSeconds)) return refuse('too_old', `sent ${Math.floor(age)} s ago`)
   if (!(age >= -toleranceSeconds)) return refuse('too_new', `sent ${Math.ceil(-age)} s from now`)
   const bytes = typeof body === 'string' ? utf8ToBytes(body) : body
   const signed = concatBytes(utf8ToBytes(`${head.id}.${head.timestamp}.`), bytes)
   const signedBy = judgeSignatures(head.signatures, signed, checks)
   if ('reason' in signedBy) return signedBy
-  // From here on the message is what the service said.
+  // From here on the service has signed the message.
   const told = readBody(bytes)
   if ('reason' in told) return told
   const receiptKeys = keys.filter(({ use }) => use === 'receipt')
@@ -106,7 +106,7 @@ function refuse(reason: AlertRefusal, detail: string) {
   return { ok: false, reason, detail } as const
 }
 
-/** Whether a signature is good for what was signed, by kind. */
+/** Checks a signature over a text, by kind of signature. */
 type Checks = Partial<Record<SignatureKind, (signature: Uint8Array, signed: Uint8Array) => boolean>>
 
 function readChecks({ secret = [], keys = [] }: AlertOptions): Checks {
@@ -118,7 +118,7 @@ function readChecks({ secret = [], keys = [] }: AlertOptions): Checks {
     throw new TypeError('A secret or an active webhook key is needed to check an alert with')
   return {
     ...(secrets.length > 0 && {
-      // All of them, each to its end: how long it takes tells nothing.
+      // Checks all of them to the end, so that the time reveals nothing.
       v1: (signature, signed) => secrets.map((key) => isSame(signature, hmac(sha256, key, signed))).includes(true),
     }),
     ...(publicKeys.length > 0 && {
@@ -140,9 +140,9 @@ function isSame(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 const NAMES = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const
-/** A dot would make two readings of what is signed. A comma is where a server joined two headers. */
+/** A dot would make the signed text ambiguous. A comma shows that a server joined two headers. */
 const FORMS = [/^[A-Za-z0-9_-]{1,100}$/, /^[1-9]\d{0,11}$/, /^[a-z0-9]+,[^\s,]+( [a-z0-9]+,[^\s,]+)*$/] as const
-/** Each takes some milliseconds, and anybody can send many. */
+/** Each check takes some milliseconds, and any sender can add many signatures. */
 const MAX_SIGNATURES = 16
 
 interface Signature {
@@ -167,7 +167,7 @@ function readHead(headers: AlertMessage['headers']) {
   return { id, timestamp, seconds: Number(timestamp), signatures }
 }
 
-/** Null for what is not what it says it is. Kinds that are not known are somebody else's business. */
+/** Null for a malformed signature. Unknown kinds are skipped. */
 function readSignatures(list: string): Signature[] | null {
   const parts = list.split(' ').map((part) => part.split(',') as [string, string])
   const known = parts.filter(([kind]) => Object.hasOwn(SIGNATURE_BYTES, kind))

@@ -1,4 +1,4 @@
-// What the service can say to a purchase or its recovery, read from one HTTP response.
+// Reads the service's answer to a purchase or a recovery from one HTTP response.
 import { decodeBase64Json, readBody } from './bytes.ts'
 import type { Failure, PaymentRequired } from './error.ts'
 import type { VerificationResult } from './result.ts'
@@ -31,7 +31,7 @@ export interface Pending {
 export interface Refused {
   state: 'refused'
   failure: Failure
-  /** Says nothing about the purchase itself: the same request may be sent again soon. */
+  /** The answer says nothing about the purchase: send the same request again soon. */
   passing: boolean
   retryAfterMs: number | null
 }
@@ -128,9 +128,9 @@ function asObject(value: unknown): Record<string, unknown> | null {
     : null
 }
 
-/** Several times the largest result or page of the chain there is. In bytes. */
+/** In bytes. Several times the largest result or chain page. */
 export const MAX_ANSWER = 16 * 1024 * 1024
 
-// Busy, or broken between here and there. A 422 that is retryable is the end of one attempt: the next one is paid anew, which
-// is the caller's to decide.
+// The service is busy, or the connection to it failed. A retryable 422 ends one attempt: the next attempt is a new
+// payment, so the caller decides about it.
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])

@@ -1,4 +1,4 @@
-// What is typed on the command line, read strictly: a pin that was mistyped must never pass for another.
+// Reads the arguments of the command line strictly: a mistyped pin must never be accepted as another pin.
 import type { ChainPoint } from './chain.ts'
 import { readVerifierKey } from './checkpoint.ts'
 import { buildKeyRing, type PinnedKey } from './keys.ts'
@@ -26,7 +26,7 @@ export function readTree(option: string, tree: string): TreeHead {
   return { tree_size: size, root_hash: root }
 }
 
-/** NaN for what is not a number and 64 hex characters, or a number that cannot be told from its neighbours. */
+/** The number is NaN if the text is not a number and 64 hex characters, or if the number exceeds the safe integers. */
 function readNumbered(text: string): [number: number, hex: string] {
   const [, number = '', hex = ''] = /^(\d+):([0-9a-f]{64})$/.exec(text) ?? []
   return [number !== '' && Number.isSafeInteger(Number(number)) ? Number(number) : Number.NaN, hex]
@@ -59,7 +59,7 @@ function asUsage(read: () => unknown): void {
   }
 }
 
-/** What comes from a file or a service must not move the cursor, nor write lines that look like ours. */
+/** Text from a file or a service must not move the cursor, nor write lines that look like output of this program. */
 export function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 }

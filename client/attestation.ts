@@ -1,4 +1,4 @@
-// One link of the receipt chain: a digest, signed. Verified with pinned keys and nothing else.
+// Verifies one link of the receipt chain, a signed digest, with pinned keys alone.
 import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { sha256Hex } from './bytes.ts'
 import { examine, type Rule, type Verification } from './checks.ts'
@@ -24,7 +24,7 @@ export interface Attestation {
 
 export interface AttestationOptions {
   keys: readonly PinnedKey[]
-  /** Another check of Ed25519 signatures than the one that comes along and takes 2 ms. */
+  /** Replaces the included check of Ed25519 signatures, which takes 2 ms. */
   signatureCheck?: SignatureCheck
 }
 
@@ -49,8 +49,9 @@ export const attestationShape = closed({
 })
 
 /**
- * Verifies one attestation by itself: key, signature, hash. It says that the service signed this digest at this time by
- * its own clock, not what the digest stands for. Throws a TypeError for a malformed pin, never for a bad attestation.
+ * Verifies one attestation by itself: key, signature, hash. It proves that the service signed this digest at this time
+ * by its own clock. It does not prove what the digest was made from. Throws a TypeError for a malformed pin, never for
+ * a bad attestation.
  */
 export function verifyAttestation(attestation: unknown, { keys, signatureCheck }: AttestationOptions): Verification {
   return examine(attestation, attestationShape, attestationRules(buildKeyRing(keys), signatureCheck))
@@ -94,7 +95,7 @@ export function attestedTimeFault({ ts_ms, ts_utc }: Attestation): string | null
   return Math.abs(Date.parse(ts_utc) - ts_ms) < 1000 ? null : 'ts_utc and ts_ms are different times'
 }
 
-/** What is signed and hashed: the canonical attestation without the hash and the signature. */
+/** The text that is signed and hashed: the canonical attestation without the hash and the signature. */
 function signedText({ receipt_hash: _hash, sig_ed25519_hex: _signature, ...signed }: Attestation): string {
   return canonicalJson(signed)
 }

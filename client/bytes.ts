@@ -1,4 +1,4 @@
-// Bytes and the two texts they travel as. Everything here runs in browsers too.
+// Bytes and their two text forms, hex and base64. Runs in browsers too.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 
@@ -38,14 +38,14 @@ export async function readBody(response: Response, most: number): Promise<Uint8A
 export function decodeBase64(text: string): Uint8Array | null {
   try {
     const binary = atob(text)
-    // atob forgives; two spellings of one value would let a field change without any digest changing.
+    // atob accepts several spellings of one value. With them a field could change while every digest stays the same.
     return btoa(binary) === text ? Uint8Array.from(binary, (char) => char.charCodeAt(0)) : null
   } catch {
     return null
   }
 }
 
-/** What a base64 JSON header says, or null when it is missing or says nothing readable. */
+/** The value of a base64 JSON header, or null when it is missing or unreadable. */
 export function decodeBase64Json(header: string | null): unknown {
   const bytes = header === null ? null : decodeBase64(header)
   if (!bytes) return null

@@ -1,5 +1,5 @@
-// A range of the receipt chain: no gap, no fork, no step back in time, and no key that was not introduced. Receipts are
-// taken one at a time, so that a chain of any length can be verified.
+// Verifies a range of the receipt chain: no gap, no fork, no step back in time, and no key without an introduction. It
+// takes one receipt at a time, so it can verify a chain of any length.
 import {
   type Attestation,
   attestationShape,
@@ -24,26 +24,29 @@ export interface ChainPoint {
 }
 
 export interface ChainOptions {
-  /** The keys that are trusted. One is enough: those that come after it are introduced by it in the chain. */
+  /** The trusted keys. One is enough: the chain introduces each later key. */
   keys: readonly PinnedKey[]
-  /** The receipt just before the first one given; without it, a range that starts after serial 1 hangs in the air. */
+  /**
+   * The receipt just before the first one given; without it, no earlier receipt vouches for a range that starts after
+   * serial 1.
+   */
   from?: ChainPoint
   /** Receipts that were pinned before: the range must lead through each of them. */
   through?: readonly ChainPoint[]
-  /** The head that was pinned: the range must end there. */
+  /** The pinned head: the range must end there. */
   head?: ChainPoint
   /**
-   * The signed head of the tree over the chain, and the verifier key that was pinned for it. Keys of use `checkpoint`
-   * among `keys` count beside it. A verifier key without anything that it signed is a fault.
+   * The signed head of the tree over the chain, and the pinned verifier key for it. Keys of use `checkpoint` among
+   * `keys` count too. A verifier key without a checkpoint is a fault.
    */
   checkpoint?: string
   vkey?: string
   /**
-   * `every` (default) checks each signature. `last` checks the last, and those that introduce keys: through the links they
-   * cover all others, except that a bad signature among those goes unnoticed.
+   * `every` (default) checks each signature. `last` checks the last one and those that introduce keys. The links then
+   * prove all other receipts, but a bad signature among them goes unnoticed.
    */
   signatures?: 'every' | 'last'
-  /** Another check of Ed25519 signatures than the one that comes along and takes 2 ms. */
+  /** Replaces the included check of Ed25519 signatures, which takes 2 ms. */
   signatureCheck?: SignatureCheck
 }
 
@@ -74,16 +77,16 @@ const CHECKS = [
 ] as const
 type CheckName = (typeof CHECKS)[number]
 
-/** `verifyChain` for a chain that comes piece by piece. */
+/** `verifyChain` for a chain that arrives in pieces. */
 export class ChainVerifier {
   readonly #options: ChainOptions
-  /** The first thing wrong, or worth saying, under each name. */
+  /** The first fault or note under each name. */
   readonly #found = new Map<CheckName, string | Note>()
   readonly #tree = new TreeGrowth()
   /** Of the keys that are pinned or were introduced. */
   readonly #keyIds: Set<number>
   readonly #verifierKeys: VerifierKey[] | undefined
-  /** Those of `through` that have not come yet. */
+  /** The receipts of `through` that have not arrived yet. */
   #awaited: readonly ChainPoint[]
   #keyRing: KeyRing
   #count = 0
@@ -105,11 +108,11 @@ export class ChainVerifier {
     const wrong = fault ? `${path}${describe(fault)}` : attestationShape(value, path)
     if (fault) this.#note(fault.kind === 'not_json' ? 'plain_json' : 'well_formed_unicode', wrong)
     if (wrong) this.refuse(fault ? 'not checked: it is not well-formed JSON data' : wrong)
-    // After something that is no receipt, nothing more can be said of what follows.
+    // After an item that is no receipt, no later item can be judged.
     else if (!this.#found.has('shape')) this.#follow(value as Attestation)
   }
 
-  /** What came is no receipt at all. */
+  /** The item is no receipt. */
   refuse(reason: string): void {
     this.#note('shape', reason)
   }
@@ -138,7 +141,7 @@ export class ChainVerifier {
     this.#note('receipt_hashes', at(receiptHashFault(next)))
     this.#note('attested_times', at(attestedTimeFault(next)))
     this.#lastIsSigned = false
-    // A key is handed on by a signature, so that one is never left to the links.
+    // A signature introduces a key, so it is checked also in mode `last`.
     if ((this.#options.signatures ?? 'every') === 'every' || isHandover(next)) this.#checkSignature(next)
     const met = this.#awaited.filter(({ serial }) => serial === next.serial)
     const other = met.some(({ receipt_hash }) => receipt_hash !== next.receipt_hash)
@@ -161,7 +164,7 @@ export class ChainVerifier {
     const { key_id, pubkey_hex, serial: first_serial } = next
     if (same || last.subject_sha256 !== introductionSubject({ key_id, use: 'receipt', pubkey_hex, first_serial }))
       return 'is not signed with the key that the one before introduced'
-    // Trusted only if the signature of the introduction was good, by a key that was trusted itself.
+    // Trusted only if a trusted key signed the introduction.
     if (this.#lastIsSigned) this.#trust({ key_id, pubkey_hex, first_serial })
     return null
   }
@@ -174,7 +177,7 @@ export class ChainVerifier {
       this.#keyRing = (attestation) => (attestation.key_id === key.key_id ? added : before)(attestation)
       this.#keyIds.add(key.key_id)
     } catch {
-      // What was introduced is no key: it stays untrusted.
+      // The introduced value is no key: it stays untrusted.
     }
   }
 
@@ -222,7 +225,7 @@ export class ChainVerifier {
     return keys ? null : new Note('its signature was not checked: no verifier key was given')
   }
 
-  /** The first of each name stays; a fault takes the place of a note. */
+  /** Keeps the first of each name; a fault replaces a note. */
   #note(name: CheckName, found: string | Note | null): void {
     const before = this.#found.get(name)
     if (found === null || typeof before === 'string' || (before && found instanceof Note)) return

@@ -15,7 +15,7 @@ const ED25519 = 1
 /** As many as the reference implementation of signed notes takes. */
 const MAX_SIGNATURES = 100
 
-/** What a checkpoint says, whoever signed it; null for what is none. */
+/** The contents of a checkpoint, without a check of its signatures; null for a malformed one. */
 export function readCheckpoint(note: string): Checkpoint | null {
   const end = note.lastIndexOf('\n\n')
   const [origin, size = '', root = '', rest, ...more] = note.slice(0, end + 1).split('\n')
@@ -26,9 +26,9 @@ export function readCheckpoint(note: string): Checkpoint | null {
 }
 
 /**
- * Why a checkpoint is not signed by the key of a pinned verifier key (`name+hash+base64`), or null when it is. Lines of
- * other keys are passed over: a log may be changing its key, and witnesses sign beside it. Throws a TypeError for a
- * malformed pin.
+ * Why a checkpoint is not signed by the key of a pinned verifier key (`name+hash+base64`), or null when it is.
+ * Signatures of other keys are ignored: a log may be changing its key, and witnesses add theirs. Throws a TypeError for
+ * a malformed pin.
  */
 export function checkpointFault(note: string, vkey: string, check?: SignatureCheck): string | null {
   return noteFault(note, [readVerifierKey(vkey)], check)
@@ -40,7 +40,7 @@ export interface VerifierKey {
   publicKey: Uint8Array
 }
 
-/** As `checkpointFault`, for several keys of one log: one of them must have signed, and none of them wrongly. */
+/** As `checkpointFault`, for several keys of one log: at least one must have signed, and no signature may be wrong. */
 export function noteFault(note: string, keys: readonly VerifierKey[], check: SignatureCheck = isSigned): string | null {
   const checkpoint = readCheckpoint(note)
   if (!checkpoint) return 'is not a checkpoint'
@@ -72,8 +72,8 @@ function readSignatureLine(line: string) {
 }
 
 /**
- * The pinned verifier key, and beside it the log's other checkpoint keys that are trusted: after a change of keys a
- * checkpoint has the signature of the new one. Throws a TypeError for a malformed pin.
+ * The pinned verifier key and the log's other trusted checkpoint keys: after a rotation the new key signs the
+ * checkpoints. Throws a TypeError for a malformed pin.
  */
 export function readVerifierKeys(vkey: string, trusted: readonly PinnedKey[]): VerifierKey[] {
   const pinned = readVerifierKey(vkey)

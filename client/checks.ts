@@ -1,4 +1,4 @@
-// How a verification reports: the same checks by name, in the same order, whatever was given.
+// Runs the checks of a verification and reports them: for every input the same names in the same order.
 import { describe, jsonFaults } from './json.ts'
 import type { Shape } from './shape.ts'
 
@@ -15,7 +15,7 @@ export interface Verification {
   checks: Check[]
 }
 
-/** A rule returns what is wrong, nothing when all is well, or a note on what it could not cover. */
+/** A rule returns a fault, nothing when it passes, or a note on what it could not cover. */
 export type Rule<T> = readonly [name: string, judge: (subject: T) => string | Note | null]
 
 export class Note {
@@ -27,8 +27,8 @@ export class Note {
 }
 
 /**
- * Runs every rule over a value of unknown origin. A rule sees only plain, well-formed JSON of the right shape; where
- * that is not given, it is listed as failed, since what was not checked is not good.
+ * Runs every rule over an untrusted value. A rule gets plain, well-formed JSON of the right shape. Without that, the
+ * rule is listed as failed, because an unchecked property is not proved.
  */
 export function examine<T>(value: unknown, shape: Shape, rules: readonly Rule<T>[]): Verification {
   const faults = jsonFaults(value)

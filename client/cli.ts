@@ -100,7 +100,7 @@ const commands: Record<string, Command> = {
 }
 
 const knownKeys = new Map<string, KeyObject>()
-/** Thirty times as fast as the one that runs in browsers, and refuses the same. */
+/** Thirty times as fast as the check that runs in browsers, and it refuses the same signatures. */
 const signatureCheck: SignatureCheck = (message, signature, publicKey) => {
   const x = Buffer.from(publicKey).toString('base64url')
   const key = knownKeys.get(x) ?? createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
@@ -163,7 +163,7 @@ async function* bytesOf(file: string): AsyncGenerator<Uint8Array> {
   for (let chunk = await next(); !chunk.done; chunk = await next()) yield chunk.value as Buffer
 }
 
-/** A file that cannot be read, or holds something else, is a mistake of the caller's. */
+/** A file that cannot be read, or has other contents, is a UsageError. */
 async function readable<T>(file: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read()

@@ -1,4 +1,4 @@
-// Buys verifications. Holds no wallet: payment is whatever the given fetch does at a 402.
+// Buys verifications. It holds no wallet: the given fetch pays when it meets a 402.
 import { type Answer, MAX_ANSWER, parseObject, type Refused, readFailure, type Settlement } from './answer.ts'
 import { hex256 } from './attestation.ts'
 import { readBody } from './bytes.ts'
@@ -21,9 +21,9 @@ export type * from './result.ts'
 export interface CountersignOptions {
   /** Where the service is, e.g. `https://verify.example`. */
   baseUrl: string | URL
-  /** Pays: an x402-aware fetch such as `wrapFetchWithPayment` makes. Without it a 402 is the end. */
+  /** The paying fetch, such as `wrapFetchWithPayment` makes. Without it a 402 ends the purchase. */
   fetch?: Fetch
-  /** Never pays; used for everything but the one paid request. Default: the global fetch. */
+  /** The fetch for all other requests. It must not pay. Default: the global fetch. */
   plainFetch?: Fetch
   clock?: Clock
 }
@@ -34,14 +34,14 @@ export interface PurchaseOptions extends WaitOptions {
 }
 
 export interface Purchase {
-  /** As received and not verified: that is what `verifyResult` and a pinned key are for. */
+  /** As received, not verified: verify it with `verifyResult` and a pinned key. */
   result: VerificationResult
   /** The exact bytes of `result`. Keep these. */
   bytes: Uint8Array
-  /** True if this key had been bought before. */
+  /** True if this key had paid for the result before. */
   replay: boolean
   requestId: string
-  /** A secret: whoever has it can read the result. */
+  /** A secret: it opens the result. */
   recoveryToken: string | null
   /** The x402 settlement, where the answer carried one; a recovered result does not, but has `payment` all the same. */
   settlement: Settlement | null
@@ -73,9 +73,9 @@ const headShape = object({
   checkpoint: text(),
   vkey: text(),
 })
-/** Twice the height of any tree there will be. */
+/** Twice the height of any possible tree. */
 const MAX_PROOF = 128
-/** For one answer that takes no waiting, its body included: a service that never ends one is not there. */
+/** The limit for one answer that needs no waiting, body included. A service that takes longer counts as unreachable. */
 const READ_MS = 60_000
 
 export class Countersign {
@@ -93,9 +93,9 @@ export class Countersign {
   }
 
   /**
-   * Buys one verification, or fetches it if this key has bought it before, and waits until it is completed. The paying
-   * fetch is called at most once, after the service itself has said that nothing is paid under this key; whatever
-   * happens then, repeats go without payment. Throws CountersignError, which carries the key.
+   * Buys one verification, or fetches it if this key has paid for it before, and waits until it is completed. The
+   * paying fetch is called at most once, and only after the service has said that this key has no payment. Every repeat
+   * goes without payment. Throws CountersignError, which carries the key.
    */
   async verifySource(input: VerificationInput, options: PurchaseOptions = {}): Promise<Purchase> {
     const idempotencyKey = options.idempotencyKey ?? createIdempotencyKey()
@@ -127,7 +127,7 @@ export class Countersign {
     return keys as PublishedKey[]
   }
 
-  /** The end of the chain, as the service says; `verifyReceipt`, `verifyChain` and `look` say whether that holds. */
+  /** The end of the chain, as the service states it; `verifyReceipt`, `verifyChain` and `look` check it. */
   async chainHead(options: { signal?: AbortSignal } = {}): Promise<ChainHead> {
     return shaped(headShape, await this.#read('v1/chain-head', options.signal)) as ChainHead
   }
@@ -167,7 +167,7 @@ export class Countersign {
     return exchange.send(this.#plain, url, { headers: { authorization: `Bearer ${recoveryToken}` } })
   }
 
-  /** Waits a pending purchase out; `repeat` serves where no recovery token was given. */
+  /** Waits until a pending purchase ends; `repeat` asks again where there is no recovery token. */
   async #complete(exchange: Exchange, first: Answer, repeat: () => Promise<Answer>): Promise<Purchase> {
     const { bearings } = exchange
     let answer = first
@@ -204,20 +204,20 @@ function shaped(shape: Shape, value: unknown): unknown {
   return value
 }
 
-/** Asking again would bring the same: it is the service's own answer that is wrong. */
+/** The service's answer is wrong, so a repeat would bring the same answer. */
 function unexpected(message: string): CountersignError {
   return new CountersignError({ ...clientFailure('unexpected_response', message), retryable: false })
 }
 
-/** Unpredictable, since whoever guesses a key can stand in its way. */
+/** Unpredictable, because a caller who guesses a key can occupy it. */
 export function createIdempotencyKey(): string {
   return `cs_${crypto.randomUUID()}`
 }
 
 /**
- * The one call of the paying fetch. An x402 fetch signs a new authorization at every 402 it sees, so once it may have
- * sent one, the answer is sought without it. Should the service then know of no payment, the one that was signed may
- * still arrive: whether to sign another is the caller's to decide, under the same key.
+ * The one call of the paying fetch. An x402 fetch signs a new authorization at every 402. Once it may have sent one, all
+ * further requests go without it. If the service then knows of no payment, the signed one may still arrive: the caller
+ * decides whether to sign another under the same key.
  */
 async function payOnce(exchange: Exchange, post: (fetch: Fetch) => Promise<Answer>, pay: Fetch, plain: Fetch) {
   const paid = await post(pay)

@@ -1,4 +1,4 @@
-// Time, as far as waiting needs it. Given to the client, so that a caller (or a test) can bring its own.
+// The clock of the client: time and waiting. A caller or a test can pass its own.
 
 export interface Clock {
   /** Milliseconds; only differences count, except against the HTTP date of a Retry-After. */

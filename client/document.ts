@@ -1,5 +1,5 @@
-// A file to be verified, whatever it holds. It is told by its form, the answer says what it was taken for, and a pin that says
-// nothing about such a thing is refused: whoever gave it would think that it had been checked.
+// Verifies a file of any known kind. The form of the file decides its kind, and the answer names the kind. A pin that
+// does not apply to that kind is refused, because its owner would believe that it was checked.
 import { UsageError } from './arguments.ts'
 import { type Attestation, verifyAttestation } from './attestation.ts'
 import { joinBytes } from './bytes.ts'
@@ -15,7 +15,7 @@ export type DocumentOptions = Omit<ChainOptions, 'checkpoint'> & Pick<ReceiptOpt
 
 interface Kind {
   name: string
-  /** The pins it can be held against, beside the keys. */
+  /** The pins that apply to it, besides the keys. */
   pins: readonly (keyof DocumentOptions)[]
   verify(value: unknown, options: DocumentOptions): Verification
 }
@@ -74,7 +74,7 @@ function verifyJson(bytes: Uint8Array, options: DocumentOptions): Verification {
   return { ok, checks: [{ name: 'json', ok: true, detail: kind.name }, ...checks] }
 }
 
-/** By the member that everything else in it hangs on, so that what stands beside that one is always checked. */
+/** Found by the member that all others depend on, so that the others are always checked. */
 function kindOf(value: unknown): Kind {
   if (Array.isArray(value)) return CHAIN
   if (typeof value !== 'object' || value === null) return ATTESTATION
@@ -119,7 +119,7 @@ function verifyPage(value: unknown, options: DocumentOptions): Verification {
   return { ok: [first, ...checks].every(({ ok }) => ok), checks: [first, ...checks] }
 }
 
-/** `head_serial` is the head of when the page was made, and nothing in the page can prove it. */
+/** `head_serial` is the head at the time of the page. Nothing in the page proves it. */
 function rangeFault({ from, to, head_serial, attestations }: Page): string | null {
   if (!Array.isArray(attestations) || attestations[0]?.serial !== from || attestations.at(-1)?.serial !== to)
     return `these are not the receipts from ${from} to ${to}`

@@ -1,4 +1,5 @@
-// Fetches a whole chain, page by page, up to a head that was pinned before the first one; goes on where it was stopped.
+// Downloads a whole chain page by page, up to a head that is pinned before the first page. It resumes an interrupted
+// file.
 import { type Attestation, attestationShape, receiptHashFault } from './attestation.ts'
 import type { ChainPoint } from './chain.ts'
 import type { Countersign } from './client.ts'
@@ -16,29 +17,29 @@ import {
 } from './export.ts'
 import { describe, jsonFaults } from './json.ts'
 
-/** What came does not continue what came before it, or does not lead to the pinned head. */
+/** The received receipts do not continue those before them, or do not lead to the pinned head. */
 export class BrokenChainError extends Error {
   override name = 'BrokenChainError'
 }
 
-/** A file, as far as it is needed here. */
+/** The part of a file's interface that a download uses. */
 export interface ExportFile {
-  /** From its beginning; nothing for a file that is new. */
+  /** Reads from the beginning; yields nothing for a new file. */
   read(): AsyncIterable<Uint8Array>
   truncate(bytes: number): Promise<void>
   append(text: string): Promise<void>
 }
 
 export interface DownloadOptions {
-  /** The receipt to end at; the head of now when left out. */
+  /** The receipt to end at. Default: the present head. */
   head?: ChainPoint
   onProgress?: (serial: number, head: number) => void
   clock?: Clock
 }
 
 /**
- * Completes the export in a file, or begins one. Answers the head that the file is an export up to. Throws CountersignError,
- * BrokenChainError for what came or what the file holds already, and a SyntaxError for a file that holds something else.
+ * Completes the export in a file, or begins one. Returns the head at which the export ends. Throws CountersignError,
+ * BrokenChainError for bad receipts from the service or in the file, and a SyntaxError for a file with other contents.
  */
 export async function download(
   service: Countersign,
@@ -51,7 +52,7 @@ export async function download(
   if (head.serial < 1) throw new SyntaxError('an export ends at serial 1 or later')
   if (options.head && (options.head.serial !== head.serial || options.head.receipt_hash !== head.receipt_hash))
     throw new SyntaxError(`it is an export up to another head, serial ${head.serial}`)
-  // A line that was cut off by whatever ended the last run is written again.
+  // A last line without an end was interrupted; it is written again.
   await file.truncate(begun?.bytes ?? 0)
   if (!begun) await file.append(exportLine(header))
   for await (const page of exportPages(service, head, begun?.last ?? BEFORE_ALL, options.clock)) {
@@ -69,7 +70,7 @@ interface Begun {
   bytes: number
 }
 
-/** What a file holds of an export; null for an empty file, and for one that was cut off in its first line. */
+/** The part of an export that a file holds; null for an empty file, and for one that ends in its first line. */
 async function findExport(file: ExportFile): Promise<Begun | null> {
   let begun: Begun | null = null
   try {
@@ -79,7 +80,7 @@ async function findExport(file: ExportFile): Promise<Begun | null> {
       begun.bytes += new TextEncoder().encode(line).length + 1
     }
   } catch (error) {
-    // Text that ends in the middle of a line was cut off; anything else was never an export.
+    // A text that ends inside a line was cut off; any other text was never an export.
     if (!(error instanceof TruncatedExportError)) throw error
     const text = new TextDecoder().decode(error.rest)
     if (!begun && !EXPORT_MARK.startsWith(text.slice(0, EXPORT_MARK.length))) throw error
@@ -87,7 +88,9 @@ async function findExport(file: ExportFile): Promise<Begun | null> {
   return begun
 }
 
-/** Pins the head of now, or the one that is given. Throws CountersignError, and BrokenChainError for a chain without receipts. */
+/**
+ * Pins the present head, or the given one. Throws CountersignError, and BrokenChainError for a chain without receipts.
+ */
 export async function beginExport(service: Countersign, head?: ChainPoint): Promise<ExportHeader> {
   if (head) return { countersign_export: 1, head, checkpoint: null }
   const { serial, receipt_hash, checkpoint } = await service.chainHead()
@@ -96,8 +99,9 @@ export async function beginExport(service: Countersign, head?: ChainPoint): Prom
 }
 
 /**
- * The receipts after `last` up to the head, a page at a time, and nothing that does not link. What the fields of a receipt
- * say is covered by its hash and so by the head; signatures are left to `verifyExport`. Throws BrokenChainError, and CountersignError when the service does not answer several times in a row.
+ * The receipts after `last` up to the head, a page at a time; each must link to the one before. The hash of a receipt
+ * covers its fields, and the head covers the hashes. `verifyExport` checks the signatures. Throws BrokenChainError, and
+ * CountersignError when the service does not answer several times in a row.
  */
 export async function* exportPages(
   service: Countersign,
@@ -108,7 +112,7 @@ export async function* exportPages(
   let at = last
   while (at.serial < head.serial) {
     const from = at.serial + 1
-    // Pages end at the same serials for everybody, so that a cache may have them.
+    // Pages end at the same serials for every caller, so that a cache can serve them.
     const to = Math.min(Math.ceil(from / PAGE) * PAGE, head.serial)
     const page = await persist(clock, () => service.chain(from, to))
     if (page.length !== to - from + 1) throw new BrokenChainError(`${page.length} receipts came for ${from} to ${to}.`)

@@ -1,4 +1,4 @@
-// The one error that leaves the client, carrying whatever a caller needs to come back for what was bought.
+// The one error class of the client. It carries what a caller needs to fetch the purchase later.
 
 /** An x402 v2 PaymentRequired object, as the service sent it. */
 export interface PaymentRequired {
@@ -11,10 +11,10 @@ export interface PaymentRequired {
  * The service's own codes are passed on unchanged (its documentation lists them). These are the client's:
  * - `invalid_idempotency_key`: not 16 to 128 characters of `A-Z a-z 0-9 _ . : -`; nothing was sent.
  * - `network_error`: no answer, several times in a row.
- * - `unexpected_response`: an answer that is not the interface's, from a proxy for instance.
+ * - `unexpected_response`: an answer outside the interface, from a proxy for instance.
  * - `deadline_exceeded`: not done in `timeoutMs`. The purchase goes on.
  * - `aborted`: the caller's signal. The purchase goes on.
- * - `payment_unresolved`: the paying fetch broke off, and the service knows of no payment. It may still be under way.
+ * - `payment_unresolved`: the paying fetch failed, and the service knows of no payment. The payment may still arrive.
  */
 export type ClientErrorCode =
   | 'invalid_idempotency_key'
@@ -43,16 +43,19 @@ export interface Bearings {
 export class CountersignError extends Error {
   override name = 'CountersignError'
   readonly code: string
-  /** Whether the same call, with the same key, may succeed later. A purchase that failed so is paid anew, and was not charged. */
+  /**
+   * Whether the same call with the same key may succeed later. The failed attempt was not charged; the next one needs a
+   * new payment.
+   */
   readonly retryable: boolean
-  /** HTTP status; null where no answer was had. */
+  /** HTTP status; null without an answer. */
   readonly status: number | null
   readonly requestId: string | null
-  /** Repeat a purchase with this and no other key: that is what keeps it from being paid twice. */
+  /** Repeat a purchase with this key alone: the key keeps it from being paid twice. */
   readonly idempotencyKey: string | null
   /** The terms, where the service asked for payment. */
   readonly paymentRequired: PaymentRequired | null
-  // Private, so that printing or serialising the error does not show it.
+  // Private, so that a printed or serialised error does not show it.
   readonly #recoveryToken: string | null
 
   constructor(failure: Failure, bearings: Bearings = { idempotencyKey: null, requestId: null, recoveryToken: null }) {
@@ -66,7 +69,10 @@ export class CountersignError extends Error {
     this.#recoveryToken = bearings.recoveryToken
   }
 
-  /** The credential for `recover`, if one was given out. A secret: neither printed nor serialised with the error. */
+  /**
+   * The credential for `recover`, if the service gave one. A secret: it is neither printed nor serialised with the
+   * error.
+   */
   get recoveryToken(): string | null {
     return this.#recoveryToken
   }

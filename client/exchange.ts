@@ -1,4 +1,4 @@
-// One purchase's conversation with the service: every request of it under one deadline, every failure with the bearings.
+// The requests of one purchase: all under one deadline, and every failure carries the key and the token.
 import { type Answer, type Pending, type Refused, readAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
 import { type Bearings, type ClientErrorCode, CountersignError, type Failure } from './error.ts'
@@ -31,12 +31,12 @@ export class Exchange {
     this.#signal = signal ? AbortSignal.any([signal, this.#deadline]) : this.#deadline
   }
 
-  /** Sends once. A broken connection is an answer too, a passing one: what became of the request is unknown. */
+  /** Sends once. A broken connection counts as a transient answer: the fate of the request is unknown. */
   async send(fetch: Fetch, url: string, init: RequestInit): Promise<Answer> {
     this.#checkTime(0)
     const headers = { ...(init.headers as Record<string, string>), ...this.#preference() }
     try {
-      // A redirect would carry the key, the payment or the token to an address that nobody chose.
+      // A redirect would carry the key, the payment or the token to an address that the caller has not chosen.
       const response = await fetch(url, { ...init, headers, redirect: 'manual', signal: this.#signal })
       return this.#note(await readAnswer(response, this.#clock.now()))
     } catch (cause) {
@@ -45,7 +45,7 @@ export class Exchange {
     }
   }
 
-  /** Sends until the answer says something about the purchase, or too many passing ones came in a row. */
+  /** Sends until an answer is about the purchase, or too many transient answers came in a row. */
   async persist(send: () => Promise<Answer>): Promise<Answer> {
     for (let failures = 1; ; failures++) {
       const answer = await send()
@@ -54,7 +54,7 @@ export class Exchange {
     }
   }
 
-  /** Waits as long as the service asked for, else longer with every failure. */
+  /** Waits for the seconds of Retry-After, else longer with every failure. */
   async pause(answer: Pending | Refused, failures = 1): Promise<void> {
     const ms = answer.retryAfterMs ?? 1000 * 2 ** (failures - 1)
     this.#checkTime(ms)
@@ -67,7 +67,7 @@ export class Exchange {
     return new CountersignError(failure, this.bearings)
   }
 
-  /** Never asks to be held longer than there is time to listen. */
+  /** The wait that a request asks for never exceeds the time left. */
   #preference(): Record<string, string> {
     const seconds = Math.min(this.#wait, Math.floor((this.#ends - this.#clock.now()) / 1000))
     return seconds > 0 ? { prefer: `wait=${seconds}` } : {}
@@ -104,7 +104,7 @@ function broken(cause: unknown): Refused {
   return { state: 'refused', failure, passing: true, retryAfterMs: null }
 }
 
-/** What the service holds at most; its router would cut longer ones off. */
+/** The longest wait of the service; its router would cut longer ones off. */
 const MAX_WAIT_S = 25
-/** Passing failures in a row: some half minute of them, at the least. */
+/** Transient failures in a row: at least about half a minute of them. */
 const PATIENCE = 6

@@ -1,5 +1,5 @@
-// A whole chain in one file: JSON lines, the first naming the head that was pinned when the export began, then one
-// attestation a line. Every byte of it is accounted for, so a file that was changed anywhere is not a good one.
+// A whole chain in one file of JSON lines: the first line names the head that was pinned when the export began; then
+// comes one attestation a line. Every byte is covered, so a change anywhere makes the file invalid.
 import { type Attestation, GENESIS_HASH, hex256 } from './attestation.ts'
 import { joinBytes } from './bytes.ts'
 import { type ChainOptions, type ChainPoint, ChainVerifier } from './chain.ts'
@@ -20,13 +20,13 @@ export const headerShape = closed({
   checkpoint: either(text(/./), literal(null)),
 })
 
-/** What stands before serial 1: an export is a whole chain. */
+/** The point before serial 1: an export is a whole chain. */
 export const BEFORE_ALL: ChainPoint = { serial: 0, receipt_hash: GENESIS_HASH }
 
-/** How every export begins. */
+/** The beginning of every export. */
 export const EXPORT_MARK = '{"countersign_export"'
 
-/** In which order a line has its members: first those of the header. */
+/** The order of a line's members: first those of the header. */
 const MEMBERS = [
   ...['countersign_export', 'head', 'checkpoint'],
   ...['v', 'serial', 'subject_sha256', 'label', 'requested_by', 'key_id', 'ts_ms', 'ts_utc', 'prev_hash'],
@@ -39,8 +39,8 @@ export function exportLine(value: ExportHeader | Attestation): string {
 }
 
 /**
- * Verifies an export, line by line: a file of any length. `head` in the options is one that was pinned independently, and
- * must be the one that the file names.
+ * Verifies an export, line by line: a file of any length. `head` in the options is one that was pinned independently,
+ * and must be the one that the file names.
  */
 export async function verifyExport(chunks: AsyncIterable<Uint8Array>, options: ChainOptions): Promise<Verification> {
   const { head: pinned, ...rest } = options
@@ -70,7 +70,7 @@ export function readHeader(line: string): ExportHeader {
   return header as ExportHeader
 }
 
-/** Of the many ways to write a value only one is taken: what may be written differently may be changed unseen. */
+/** Accepts only one spelling of a value: other spellings would be changes that no digest shows. */
 export function readLine(line: string): unknown {
   const value = parseJson(line)
   if (exportLine(value as Attestation) !== `${line}\n`)
@@ -88,7 +88,10 @@ export class TruncatedExportError extends SyntaxError {
   }
 }
 
-/** Lines of UTF-8 text. Throws a SyntaxError for other bytes, and TruncatedExportError for a last line without a newline. */
+/**
+ * Lines of UTF-8 text. Throws a SyntaxError for other bytes, and TruncatedExportError for a last line without a
+ * newline.
+ */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
   let rest: Uint8Array = new Uint8Array()
   for await (const chunk of chunks) {
@@ -118,5 +121,5 @@ function decode(line: Uint8Array): string {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const NEWLINE = 0x0a
-/** Many times what a line may need: it is the first one that has a checkpoint, with a line for each witness. */
+/** Many times what a line may need: the first one has a checkpoint with a line for each witness. */
 const MAX_LINE = 65_536

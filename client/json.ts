@@ -1,4 +1,4 @@
-// JSON as signatures need it: unambiguous when read, canonical (RFC 8785, JCS) when written.
+// Reads JSON without ambiguity and writes it in canonical form (RFC 8785, JCS), as signatures need it.
 import canonicalize from 'canonicalize'
 
 export interface JsonFault {
@@ -8,14 +8,14 @@ export interface JsonFault {
   reason: string
 }
 
-/** Everything that keeps a value from having one canonical form; empty for plain, well-formed JSON data. */
+/** The faults that keep a value from having one canonical form; empty for plain, well-formed JSON data. */
 export function jsonFaults(value: unknown): JsonFault[] {
   const faults: JsonFault[] = []
   inspect(value, '', [], faults)
   return faults
 }
 
-/** RFC 8785 text of a value. Throws a TypeError for anything `jsonFaults` objects to. */
+/** RFC 8785 text of a value. Throws a TypeError where `jsonFaults` finds a fault. */
 export function canonicalJson(value: unknown): string {
   const fault = jsonFaults(value)[0]
   if (fault) throw new TypeError(`No canonical JSON: ${describe(fault)}`)
@@ -24,8 +24,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * JSON.parse that refuses a member name given twice: of two values, a reader of the text may see the one that was
- * never signed. Throws a SyntaxError, for data that is nested too deep as well.
+ * JSON.parse that refuses a repeated member name: of two values, a reader of the text may see the one that was not
+ * signed. Throws a SyntaxError, for data that is nested too deep as well.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)

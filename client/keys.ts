@@ -1,20 +1,20 @@
-// The keys a caller trusts, and which of them may speak for a receipt.
+// The keys that a caller trusts, and which of them may sign a receipt.
 import { Point } from '@noble/ed25519'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import type { Attestation } from './attestation.ts'
 import { either, integer, literal, object, type Shape, text } from './shape.ts'
 
 /**
- * A signing key pinned through a trusted channel. Entries of `GET /v1/keys` have this form, but a key that came over
- * the same channel as the receipt proves only that the two came from the same place.
+ * A signing key pinned through a trusted channel. Entries of `GET /v1/keys` have this form, but a key from the same
+ * channel as the receipt proves only that both came from one place.
  */
 export interface PinnedKey {
   key_id: number
   /** 64 hex characters. */
   pubkey_hex: string
-  /** Where it is given, only a `receipt` key is taken for receipts, and only a `lease` key for leases. */
+  /** If set, only a `receipt` key counts for receipts, and only a `lease` key for leases. */
   use?: string
-  /** `active` where nothing is said; `retired` keys are good up to `last_serial`, all others for nothing. */
+  /** Default `active`. A `retired` key is valid up to `last_serial`; a key with any other status is not valid. */
   status?: string
   first_serial?: number | null
   /** Counts only for a retired key. */
@@ -24,7 +24,7 @@ export interface PinnedKey {
 /** Finds the public key that an attestation must be signed with, or says why there is none. */
 export type KeyRing = (attestation: Attestation) => { publicKey: Uint8Array } | { distrust: string }
 
-/** Throws a TypeError for a pin that is no Ed25519 key: that is a mistake of the caller, not of the receipt. */
+/** Throws a TypeError for a pin that is no Ed25519 key: the caller's mistake, not the receipt's. */
 export function buildKeyRing(pinned: readonly PinnedKey[]): KeyRing {
   const keys = receiptKeys(pinned).map((key) => ({ ...key, publicKey: readPublicKey(key) }))
   return ({ key_id, pubkey_hex, serial }) => {
@@ -61,7 +61,7 @@ function pinFault(key: PinnedKey, path: string): string | null {
   return object(Object.fromEntries(given))(key, path)
 }
 
-/** Those that were found good before: it takes a millisecond, and gateways come with the same pins again and again. */
+/** Keys that passed before: the check takes a millisecond, and gateways repeat the same pins. */
 const known = new Map<string, Uint8Array>()
 
 /** Throws a TypeError for a pin that is no Ed25519 key. */
@@ -72,7 +72,7 @@ export function readPublicKey({ key_id, pubkey_hex }: PinnedKey): Uint8Array {
     if (!Number.isSafeInteger(key_id)) throw new TypeError('key_id is not an integer')
     const bytes = hexToBytes(pubkey_hex.toLowerCase())
     const point = Point.fromBytes(bytes)
-    // No honest key lies outside the prime-order group, and with one that does a signature may fit many messages.
+    // No honest key lies outside the prime-order group. With such a key, one signature may fit many messages.
     if (point.isSmallOrder() || !point.isTorsionFree()) throw new TypeError('not in the prime-order group')
     known.set(pubkey_hex, bytes)
     return bytes
@@ -81,7 +81,7 @@ export function readPublicKey({ key_id, pubkey_hex }: PinnedKey): Uint8Array {
   }
 }
 
-/** A key whose end is not known, or whose status nobody knows, is in force for nothing. */
+/** A retired key without its last serial, or with an unknown status, is valid for no receipt. */
 function inForce({ status = 'active', first_serial, last_serial }: PinnedKey, serial: number): boolean {
   if (serial < (first_serial ?? 0)) return false
   return status === 'active' || (status === 'retired' && serial <= (last_serial ?? -1))

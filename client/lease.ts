@@ -1,5 +1,5 @@
-// What a gateway asks of a lease before it lets an agent act: did the service sign it, for this account, agent and
-// action, and is it still good? Answered offline, with pinned keys. The policy in `lim` remains for the gateway to enforce.
+// Verifies a lease before a gateway lets an agent act: that the service signed it for this account, agent and action,
+// and that it is still valid. Works offline, with pinned keys. The gateway itself enforces the policy in `lim`.
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { decodeBase64 } from './bytes.ts'
 import { canonicalJson, jsonFaults, parseJson } from './json.ts'
@@ -17,7 +17,7 @@ export interface Lease {
   account: string
   agent: string
   action: string
-  /** Policy. The gateway has to read and enforce it, and to refuse what it does not understand. */
+  /** Policy. The gateway must read and enforce it, and refuse a policy that it does not understand. */
   lim: string
   ttl_s: number
   granted_ms: number
@@ -30,13 +30,13 @@ export interface Lease {
 
 /**
  * - `malformed`: not a lease of this version, or one that contradicts itself.
- * - `untrusted_key`: signed, it says, with a key that is not pinned for leases or is no longer active. After a rotation
- *   of keys a renewal brings a signature by the new one.
- * - `bad_signature`: the signature is not that key's over these bytes.
- * - `altered`: `lease` does not say what the signed bytes say.
- * - `wrong_account`, `wrong_agent`, `wrong_action`: a good lease, but not for this.
- * - `ended`: the service says that it is revoked, or that it is not renewed any more.
- * - `clock_skewed`: signed in what is the future here. With a clock that is behind, a lease would seem good too long.
+ * - `untrusted_key`: it names a key that is not pinned for leases or is no longer active. After a rotation of keys a
+ *   renewal brings a signature by the new key.
+ * - `bad_signature`: the signature is not that key's signature over these bytes.
+ * - `altered`: `lease` differs from the signed bytes.
+ * - `wrong_account`, `wrong_agent`, `wrong_action`: a valid lease, but for another account, agent or action.
+ * - `ended`: the service states that it is revoked, or that it cannot be renewed.
+ * - `clock_skewed`: signed in the future by the local clock. With a slow clock a lease would seem valid for too long.
  * - `expired`: past `expires_ms`. It cannot be renewed.
  * - `recheck_passed`: past `recheck_by_ms`. Renew it.
  */
@@ -63,26 +63,27 @@ export type LeaseVerdict =
   | { ok: false; reason: LeaseRefusal; detail: string }
 
 export interface LeaseOptions {
-  /** Pinned through a channel that is trusted independently of the one the lease came by. */
+  /** Pinned through a trusted channel, independent of the one that brought the lease. */
   keys: readonly PinnedKey[]
-  /** Handle of the account whose leases count. Anybody may register one and grant a lease for any agent. */
+  /** Handle of the account whose leases count. Any caller may register an account and grant a lease for any agent. */
   account: string
   agent: string
   action: string
   /** Wall clock in milliseconds; default: now. */
   now?: number
-  /** By how much the wall clock may be wrong; default 2000. It only ever shortens a lease. */
+  /** The possible error of the wall clock in milliseconds; default 2000. It only shortens a lease. */
   skewMs?: number
   /**
-   * For an answer that this very program got from the service: milliseconds of a monotonic clock (`performance.now()`),
-   * `askedAt` just before the request was sent, `now` by default now. The wall clock then does not matter.
+   * For an answer that this program itself got from the service: milliseconds of a monotonic clock
+   * (`performance.now()`), `askedAt` just before the request was sent, `now` by default now. The wall clock is then not
+   * used.
    */
   fetched?: { askedAt: number; now?: number }
 }
 
 /**
- * Judges what the service answered to a grant, a renewal or a GET of a lease, or as much of it as an agent hands over:
- * `canonical_lease_base64` and `sig_ed25519_hex` are needed. A refused renewal (409) may be given as it came.
+ * Verifies the service's answer to a grant, a renewal or a GET of a lease, or the part of it that an agent shows:
+ * `canonical_lease_base64` and `sig_ed25519_hex` are required. A refused renewal (409) may be passed unchanged.
  * Throws a TypeError for a malformed pin or skew, never for a bad lease.
  */
 export function verifyLease(answer: unknown, options: LeaseOptions): LeaseVerdict {
@@ -94,7 +95,7 @@ export function verifyLease(answer: unknown, options: LeaseOptions): LeaseVerdic
   const key = keys.find(({ key_id }) => key_id === lease.key_id)
   if (!key) return refuse('untrusted_key', `key_id ${lease.key_id} is not pinned as an active lease key`)
   if (!isSigned(bytes, signature, key.publicKey)) return refuse('bad_signature', 'not signed with the pinned key')
-  // From here on the lease is what the service said.
+  // From here on the service has signed the lease.
   if (claimed !== undefined && !isSame(claimed, lease)) return refuse('altered', '`lease` is not what was signed')
   const misfit = (['account', 'agent', 'action'] as const).find((name) => lease[name] !== options[name])
   if (misfit) return refuse(`wrong_${misfit}`, `the lease is for ${misfit} ${JSON.stringify(lease[misfit])}`)
@@ -111,7 +112,7 @@ function readLeaseKeys(pinned: readonly PinnedKey[]) {
     .map((key) => ({ key_id: key.key_id, publicKey: readPublicKey(key) }))
 }
 
-/** It is signed by nobody, but whoever invents it only takes a lease away. */
+/** It has no signature. A forged one can only end a lease. */
 function saysEnded(answer: unknown): boolean {
   const { state, error } = (answer ?? {}) as { state?: unknown; error?: { code?: unknown } | null }
   return state === 'revoked' || error?.code === 'lease_ended'
@@ -148,7 +149,7 @@ function readEnvelope(answer: unknown) {
   return { lease: signed as Lease, bytes, signature, claimed: given.lease, servedMs: given.server_now_ms }
 }
 
-/** Undefined for what is not JSON, or not unambiguous. */
+/** Undefined for text that is not JSON, or ambiguous. */
 function parse(bytes: Uint8Array): unknown {
   try {
     return parseJson(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
@@ -170,9 +171,10 @@ function isSame(claimed: unknown, lease: Lease): boolean {
 }
 
 /**
- * The latest that the service's clock may show by now; NaN when that cannot be told. Either by the wall clock here, or,
- * for an answer fetched by ourselves, by what that clock showed then and all the time since the question was sent. An
- * answer to a GET was signed some time before it was given: `server_now_ms` says so; unsigned, it may only shorten.
+ * The latest time that the service's clock may show now; NaN when it is unknown. It comes from the local wall clock,
+ * or, for an answer that this program fetched, from the service's time then plus the time since the request was sent.
+ * An answer to a GET was signed earlier: `server_now_ms` gives its time. That is unsigned, so it may only shorten a
+ * lease.
  */
 function latestServerTime(lease: Lease, servedMs: unknown, { fetched, now = Date.now(), skewMs = 2000 }: LeaseOptions) {
   if (!(skewMs >= 0)) throw new TypeError('skewMs must be a number of milliseconds, 0 or more')
@@ -182,7 +184,7 @@ function latestServerTime(lease: Lease, servedMs: unknown, { fetched, now = Date
   return tick >= askedAt ? answeredMs + (tick - askedAt) : Number.NaN
 }
 
-/** Every comparison is one that NaN fails: in a time that is not known, no lease is good. */
+/** NaN fails every comparison, so no lease is valid while the time is unknown. */
 function judgeTime(lease: Lease, serverMs: number): LeaseVerdict {
   if (!(lease.issued_ms <= serverMs)) return refuse('clock_skewed', 'it was signed in what is the future here')
   if (!(serverMs < lease.expires_ms)) return refuse('expired', 'it is past expires_ms')

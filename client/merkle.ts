@@ -1,5 +1,5 @@
-// The tree over the chain (RFC 6962): leaf n−1 is receipt_hash of serial n. Proofs in O(log n) hashes that an old receipt
-// belongs to a head, and that one head continues another. Pure, and without the service.
+// The Merkle tree over the chain (RFC 6962): leaf n−1 is receipt_hash of serial n. Verifies proofs of O(log n) hashes
+// that a receipt belongs to a head, and that one head continues another. Pure and offline.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, concatBytes, hexToBytes } from '@noble/hashes/utils.js'
 
@@ -27,7 +27,7 @@ function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
   return sha256(concatBytes(NODE, left, right))
 }
 
-/** The root that a proof leads to, in hex; null for a proof that leads nowhere. RFC 9162, 2.1.3.2. */
+/** The root that a proof leads to, in hex; null for an invalid proof. RFC 9162, 2.1.3.2. */
 export function rootOfInclusion(receiptHash: string, { leaf_index, tree_size, hashes }: Inclusion): string | null {
   if (!(leaf_index < tree_size)) return null
   let at = leaf_index
@@ -84,7 +84,7 @@ export function isContinued(from: TreeHead, to: TreeHead, hashes: readonly strin
   return last === 0 && bytesToHex(before) === from.root_hash && bytesToHex(after) === to.root_hash
 }
 
-/** Grows a tree leaf by leaf, keeping no more than its right edge. */
+/** Grows a tree leaf by leaf and keeps its right edge alone. */
 export class TreeGrowth {
   #size = 0
   /** Roots of the complete subtrees, largest first. */

@@ -1,4 +1,5 @@
-// A receipt as the service hands it out: the attestation, the proof that it is in the tree, and a signed head of that tree.
+// Verifies a receipt as the service returns it: the attestation, the proof that it is in the tree, and a signed tree
+// head.
 import { type Attestation, type AttestationOptions, attestationRules, attestationShape, hex256 } from './attestation.ts'
 import { noteFault, readCheckpoint, readVerifierKeys, type VerifierKey } from './checkpoint.ts'
 import { examine, Note, type Rule, type Verification } from './checks.ts'
@@ -10,7 +11,7 @@ import type { SignatureCheck } from './signature.ts'
 export interface ReceiptOptions extends AttestationOptions {
   /** Verifier key of the log's checkpoints, pinned. Keys of use `checkpoint` among `keys` count beside it. */
   vkey?: string
-  /** A head of the tree that was pinned: the receipt must be in it. */
+  /** A pinned tree head: the receipt must be in its tree. */
   tree?: TreeHead
 }
 
@@ -22,7 +23,7 @@ interface Proved {
 
 const MAX_PATH = 64
 export const inclusionShape = closed({ leaf_index: integer(0), tree_size: integer(1), hashes: list(hex256, MAX_PATH) })
-/** Closed: what stands beside the three is proved by nothing. */
+/** Closed: no proof covers any other member. */
 const provedShape = closed({ attestation: attestationShape, inclusion: inclusionShape, checkpoint: text(/./) })
 
 /** Verifies the answer of `POST /v1/receipt` or `GET /v1/receipt/{serial}`. Throws a TypeError for a malformed pin. */
@@ -49,7 +50,7 @@ function inclusionFault({ attestation, inclusion, checkpoint }: Proved, tree?: T
   if (head.tree_size === inclusion.tree_size)
     return root === head.root_hash ? null : 'the proof does not lead to the root of the checkpoint'
   const astray = `leads to the tree of ${inclusion.tree_size}, not to the checkpoint's of ${head.tree_size}`
-  // To a tree that nobody vouches for any hashes lead.
+  // Any hashes lead to a root that no key has signed.
   return tree?.tree_size === inclusion.tree_size ? new Note(`${astray}, but to the given one`) : `the proof ${astray}`
 }
 

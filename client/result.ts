@@ -4,7 +4,7 @@ import type { Attestation } from './attestation.ts'
 export type Stance = 'supports' | 'contradicts' | 'mentions'
 export type ClaimSupport = 'supports' | 'contradicts' | 'mixed' | 'insufficient_evidence' | 'not_assessed'
 
-/** CAIP-2; the Solana ones are mainnet and devnet. `none` where nothing moved. */
+/** CAIP-2; the Solana ones are mainnet and devnet. `none` where no funds moved. */
 export type Network =
   | 'eip155:8453'
   | 'eip155:84532'
@@ -83,7 +83,7 @@ export interface Receipt {
   envelope: Envelope
   canonical_envelope_base64: string
   attestation: Attestation
-  /** A note for people. Nothing signs it: never act on it. */
+  /** A note for people. It has no signature: never act on it. */
   verification: string
 }
 

@@ -1,4 +1,5 @@
-// Keys change: the receipt key in force signs a receipt that introduces the next key. Whoever pinned one key can follow.
+// Follows rotations of keys: the receipt key in force signs a receipt that introduces the next key, so one pinned key
+// is enough to trust all later ones.
 import {
   type Attestation,
   type AttestationOptions,
@@ -19,7 +20,7 @@ export interface ListedKey extends PinnedKey {
 
 export type IntroducedKey = ListedKey & { introduction: Attestation }
 
-/** Whether the receipt after this one must be signed with another key. Only the service makes receipts of this name. */
+/** Whether another key must sign the next receipt. Only the service makes receipts of this name. */
 export function isHandover({ requested_by, label }: Attestation): boolean {
   return requested_by === 'key-rotation' && label === 'receipt-key'
 }
@@ -34,16 +35,15 @@ export function introductionSubject(
   )
 }
 
-/** Those of published keys that come with an introduction of their own, whoever signed it. */
+/** The published keys that have an introduction, without a check of its signature. */
 export function readIntroduced(published: unknown): IntroducedKey[] {
   return readPublished(published).filter(isIntroduced)
 }
 
 /**
- * Of published keys those that can be trusted because a trusted key introduced them, beside the pinned ones; all with the
- * serials that the introductions give them. A key that nothing trusted introduces is left out. That a key is compromised
- * is believed without proof: it takes trust away and gives none. Throws a TypeError for a malformed pin, never for a bad
- * list.
+ * The pinned keys and the published keys that a trusted key introduced, with the serials of their introductions. A key
+ * without a trusted introduction is left out. The status `compromised` needs no proof, because it only removes trust.
+ * Throws a TypeError for a malformed pin, never for a bad list.
  */
 export function trustIntroduced(
   published: unknown,
@@ -87,7 +87,7 @@ function isKey(value: unknown): value is ListedKey {
   return keyShape(value, '') === null
 }
 
-/** Whether a signature can be good under it at all. */
+/** Whether any signature can be valid under it. */
 function isSound(key: PinnedKey): boolean {
   try {
     return readPublicKey(key).length > 0

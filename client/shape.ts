@@ -1,6 +1,6 @@
-// Shapes of JSON data, no more than the checks need in order to run without tripping.
+// Shapes of JSON data, as far as the checks need them.
 
-/** Says what is wrong with a value, or null. `path` is the JSON Pointer that the answer begins with. */
+/** The fault of a value, or null. `path` is the JSON Pointer at the start of the message. */
 export type Shape = (value: unknown, path: string) => string | null
 
 export const anything: Shape = () => null
@@ -43,7 +43,7 @@ export function object(members: Readonly<Record<string, Shape>>): Shape {
   }
 }
 
-/** An object with these members and no other: for what no digest or only a chosen part of one covers. */
+/** An object with exactly these members: for data that no digest covers as a whole. */
 export function closed(members: Readonly<Record<string, Shape>>): Shape {
   const required = object(members)
   return (value, path) => {

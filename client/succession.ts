@@ -1,5 +1,5 @@
-// The log's checkpoint key changes: a receipt introduces the next one, and that receipt is in a tree that the old key has
-// signed. Whoever pinned a verifier key can follow it with nothing else in hand, as long as both sign.
+// Follows a rotation of the log's checkpoint key: a receipt introduces the next key, and the old key has signed a tree
+// with that receipt. A pinned verifier key is enough to follow, as long as both keys sign.
 import { bytesToHex } from '@noble/hashes/utils.js'
 import { receiptHashFault } from './attestation.ts'
 import { noteFault, readVerifierKey, type VerifierKey } from './checkpoint.ts'
@@ -11,17 +11,17 @@ import { readIntroduced } from './rotation.ts'
 import type { SignatureCheck } from './signature.ts'
 
 export interface Succession {
-  /** The key that is to be pinned from here on. */
+  /** The key to pin from now on. */
   vkey: string
   /** Of the receipt that introduces it. */
   serial: number
 }
 
 /**
- * What takes the place of a pinned verifier key, if the service names another and can prove it; null otherwise, which is
- * no fault as long as the pinned one signs.
+ * The successor of a pinned verifier key, if the service names one and proves it; null otherwise, which is no fault
+ * while the pinned key signs.
  *
- * @param head one that the pinned key has signed, and whose root is the one that was signed
+ * @param head a head that the pinned key has signed, with the signed root
  */
 export async function findSuccession(
   service: Countersign,
@@ -54,7 +54,7 @@ async function findIntroduction(service: Countersign, head: ChainHead, next: Ver
   const pubkey_hex = bytesToHex(next.publicKey)
   const keys = readIntroduced(await service.keys())
   const key = keys.find((one) => one.use === 'checkpoint' && one.pubkey_hex === pubkey_hex)
-  // Nobody but the service makes receipts that introduce keys: to be in the tree is enough.
+  // Only the service makes receipts that introduce keys, so a place in the tree is proof enough.
   if (!key || jsonFaults(key.introduction).length > 0 || receiptHashFault(key.introduction) !== null) return null
   const { serial, receipt_hash } = key.introduction
   const proof = await service.inclusion(serial, head.tree_size)

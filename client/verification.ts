@@ -1,5 +1,5 @@
-// Verifies a completed result offline: that the service signed it, and that it is consistent with itself. Whether the
-// page still says so, and whether the claim is true, nothing here can tell.
+// Verifies a completed result offline: that the service signed it, and that it is consistent. It cannot check whether
+// the page still has the text, nor whether the claim is true.
 import { type Attestation, attestationRules, attestationShape, hex256, timestamp } from './attestation.ts'
 import { decodeBase64, sha256Hex } from './bytes.ts'
 import { examine, type Rule, type Verification } from './checks.ts'
@@ -23,17 +23,17 @@ export { trustIntroduced } from './rotation.ts'
 export type { SignatureCheck } from './signature.ts'
 
 export interface VerificationOptions {
-  /** Pinned through a channel that is trusted independently of the one the result came by. */
+  /** Pinned through a trusted channel, independent of the one that brought the result. */
   keys: readonly PinnedKey[]
-  /** Another check of Ed25519 signatures than the one that comes along and takes 2 ms. */
+  /** Replaces the included check of Ed25519 signatures, which takes 2 ms. */
   signatureCheck?: SignatureCheck
 }
 
 /**
- * Verifies a completed result. Every check is listed by name, always the same ones in the same order; what could not be
- * checked counts as failed. Throws a TypeError for a malformed pin, never for a bad result.
+ * Verifies a completed result. Every check is listed by name, always in the same order. A check that could not run
+ * counts as failed. Throws a TypeError for a malformed pin, never for a bad result.
  *
- * `receipt.verification`, a note for people, is the one field that nothing signs.
+ * `receipt.verification`, a note for people, is the only field without a signature.
  */
 export function verifyResult(result: unknown, { keys, signatureCheck }: VerificationOptions): Verification {
   const attested = attestationRules(buildKeyRing(keys), signatureCheck).map(
@@ -121,8 +121,8 @@ const consistencyRules: Rule<VerificationResult>[] = [
 ]
 
 /**
- * Any account may have any digest attested in the same chain with the same key, an invented envelope's included. Only
- * the requester says that the service itself sold this.
+ * Any account may have any digest attested in the same chain with the same key, also that of an invented envelope. Only
+ * `requested_by` shows that the service itself sold this result.
  */
 function purchaseFault({ requested_by, label }: Attestation): string | null {
   return requested_by === 'source-verification' && label === null
@@ -194,7 +194,7 @@ function lacking(verdict: string, concerned: string, evidence: Evidence[], neede
   return missing ? `${verdict} without evidence of stance ${missing}` : null
 }
 
-/** A verdict that decides nothing is still a sold observation, so it must not carry the marks of an error. */
+/** A result without a verdict is still a sold observation, so it must not look like an error. */
 function boundedObservationFault({ payment, ...result }: VerificationResult): string | null {
   if (payment.status !== 'settled') return 'a completed result must be settled'
   return Object.hasOwn(result, 'error') ? 'a completed result carries no error' : null

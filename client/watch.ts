@@ -1,4 +1,4 @@
-// Keeps an eye on a log: the head that was pinned last, and whether the one of now continues it.
+// Monitors a log: whether its present head continues the head that was pinned last.
 import { hex256 } from './attestation.ts'
 import { checkpointFault, readCheckpoint, readVerifierKey } from './checkpoint.ts'
 import type { ChainHead, Countersign } from './client.ts'
@@ -9,7 +9,7 @@ import { closed, integer, text } from './shape.ts'
 import type { SignatureCheck } from './signature.ts'
 import { findSuccession } from './succession.ts'
 
-/** What is kept between two looks. */
+/** The state between two looks. */
 export interface Pinned {
   /** Verifier key of the checkpoints. */
   vkey: string
@@ -29,8 +29,8 @@ export const pinnedShape = closed({
 })
 
 /**
- * `pinned`: seen for the first time. `rollback`: the chain is shorter than it was. `fork`: it does not continue what it
- * was. `invalid`: what the service says of its head does not hold together, or it refuses to prove it.
+ * `pinned`: seen for the first time. `rollback`: the chain is shorter than before. `fork`: it does not continue the
+ * pinned head. `invalid`: the service's head is inconsistent, or the service does not prove it.
  */
 export type Verdict = 'pinned' | 'unchanged' | 'advanced' | 'rollback' | 'fork' | 'invalid'
 
@@ -38,19 +38,19 @@ export interface Sighting {
   verdict: Verdict
   /** In words, why. */
   detail: string
-  /** The head that was seen, pinned or not; together with the one before it the evidence. */
+  /** The head of this look, pinned or not. Together with the pinned one it is the evidence. */
   seen: Pinned
 }
 
 export const ALARMS: ReadonlySet<Verdict> = new Set(['rollback', 'fork', 'invalid'])
 
 /**
- * Looks once. Throws CountersignError when the service cannot be asked, which says nothing about the log, and a TypeError
- * for a malformed verifier key of the caller's.
+ * Looks once. Throws CountersignError when the service does not answer, which says nothing about the log, and a
+ * TypeError for a malformed verifier key.
  *
- * @param before what was pinned; null at the first look, which has nothing to compare with
+ * @param before the pinned state; null at the first look
  * @param options `vkey` from a source independent of the service, for the first look or in place of the pinned one;
- *   without it, the first look takes the service's word
+ *   without it, the first look trusts the service
  */
 export async function look(
   service: Countersign,
@@ -77,13 +77,15 @@ export async function look(
 export interface PinStore {
   /** Null before the first look. */
   load(): Promise<string | null>
-  /** Whole or not at all: half a pin would be no pin. */
+  /** Writes the whole pin or nothing. */
   save(text: string): Promise<void>
-  /** Two heads that a log signed and that cannot both be true are proof against it, wherever they are shown. */
+  /** Two signed heads that contradict each other prove to everyone that the log is dishonest. */
   keepEvidence(text: string): Promise<void>
 }
 
-/** Looks once and keeps what was seen; an alarm leaves the pin as it is. Throws as `look`, and a SyntaxError for a bad pin. */
+/**
+ * Looks once and saves the head; an alarm leaves the pin unchanged. Throws as `look`, and a SyntaxError for a bad pin.
+ */
 export async function lookAndKeep(
   service: Countersign,
   store: PinStore,
@@ -110,7 +112,7 @@ function readPinned(text: string | null): Pinned | null {
 
 const pretty = (value: object) => `${JSON.stringify(value, null, 2)}\n`
 
-/** Why what is said of a head does not hold together, whatever was before. */
+/** The inconsistency of one head by itself, or null. */
 async function headFault(
   service: Countersign,
   head: ChainHead,
@@ -156,7 +158,7 @@ async function compare(service: Countersign, before: Pinned, now: Pinned): Promi
     : { verdict: 'fork', detail: `serial ${now.serial} does not continue the pinned ${before.serial}` }
 }
 
-/** A service that answers, but not with the proof, is not excused by that. */
+/** A service that answers without the proof counts as unable to prove its head. */
 async function provable<T>(ask: () => Promise<T>): Promise<T | string> {
   try {
     return await ask()

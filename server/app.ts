@@ -1,4 +1,4 @@
-// The API process's HTTP application, built from a context and not yet listening.
+// The HTTP application of the API process: every route, strict reading of requests, one record of each answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, {
@@ -8,6 +8,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify'
+import { catalog } from './catalog.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { mountBilling } from './http/billing.ts'
@@ -17,31 +18,35 @@ import { mountOpenApi } from './http/openapi.ts'
 import { mountPages } from './http/pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
 import { mountTlog } from './http/tlog.ts'
+import { parseJson } from './http-request.ts'
 import { SCHEMA_VERSION } from './interface/result.ts'
 import { mountMcp } from './mcp/endpoint.ts'
+import { offeredFeatures } from './mcp/features.ts'
 
 const BODY_LIMIT = 65_536
-/** Above the 5.6 kB of a full PAYMENT-SIGNATURE, far below what would hurt. */
+/** Above the 5.6 kB of the largest PAYMENT-SIGNATURE. */
 const MAX_HEADER_BYTES = 32_768
 const REQUEST_TIMEOUT_MS = 30_000
 
+/** Builds the application; it does not listen yet. */
 export async function buildApp(api: Api): Promise<FastifyInstance> {
+  // Of Fastify's own type, so that the application has the default type that plugins take.
+  const loggerInstance: FastifyBaseLogger = api.log
   const app = Fastify({
-    loggerInstance: api.log as FastifyBaseLogger,
+    loggerInstance,
     logController: new LogController({ disableRequestLogging: true }),
-    // Lines carry their operation themselves; a logger per request would be made for nothing.
+    // Log lines name their operation themselves, so a logger per request is not needed.
     childLoggerFactory: (logger) => logger,
-    // So many hops in front are ours: the address counted from the right end of X-Forwarded-For cannot be made up.
+    // The number of proxies in front that are trusted: the address that far from the right of X-Forwarded-For is not forged.
     trustProxy: (_address, hop) => hop < api.config.trustProxy,
     bodyLimit: BODY_LIMIT,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // A request without Host is refused like any other, and not by Node with an empty body.
+    // A request without Host gets an error body (see refuseWithoutHost); Node would send an empty one.
     http: { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false },
-    // Unknown paths below a route's own are answered by the not-found handler, in the right body shape. How long a
-    // parameter may be is for the operations to say; a path cannot be longer than the headers it comes with.
+    // The operations limit the length of parameters; a path cannot be longer than the request's headers.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: MAX_HEADER_BYTES },
-    // A path that cannot even be decoded.
-    frameworkErrors: (_error, request, reply) => answerNothingHere(request, reply),
+    // A path that cannot be decoded.
+    frameworkErrors: (_error, request, reply) => answerNotFound(request, reply),
     forceCloseConnections: 'idle',
     clientErrorHandler: answerUnreadable,
   })
@@ -54,29 +59,29 @@ export async function buildApp(api: Api): Promise<FastifyInstance> {
     const answer = renderError(error, request)
     return reply.code(answer.status).headers(answer.headers).send(answer.body)
   })
-  app.setNotFoundHandler(answerNothingHere)
+  app.setNotFoundHandler(answerNotFound)
   await mountCors(app)
   mountHealth(app, api)
   mountPages(app, api)
   mountTlog(app, api)
   await mountBilling(app, api)
-  await mountOpenApi(app, api)
-  await mountRoutes(app, api)
-  await mountMcp(app, api)
+  await mountOpenApi(app, api, catalog)
+  await mountRoutes(app, api, catalog)
+  await mountMcp(app, api, offeredFeatures(api, catalog))
   return app
 }
 
-function answerNothingHere(request: FastifyRequest, reply: FastifyReply) {
+function answerNotFound(request: FastifyRequest, reply: FastifyReply) {
   const answer = renderError(new AppError('not_found', 'There is nothing at this address for this method.'), request)
   return reply.code(answer.status).headers(answer.headers).send(answer.body)
 }
 
 export interface Server extends AsyncDisposable {
-  /** Where it listens, with the port it was given. */
+  /** The address that it listens on, with its port. */
   address: string
 }
 
-/** Listens. Disposing stops accepting and waits for the answers under way. */
+/** Starts to listen. Disposing stops accepting connections and waits for the answers in progress. */
 export async function openServer(api: Api): Promise<Server> {
   const app = await buildApp(api)
   const address = await app.listen({ host: api.config.host, port: api.config.port })
@@ -84,7 +89,7 @@ export async function openServer(api: Api): Promise<Server> {
   return { address, [Symbol.asyncDispose]: () => app.close() }
 }
 
-/** A connection kept alive after its last answer would hold the process up until it is cut off. */
+/** An idle connection that is kept alive would delay the end of the process. */
 function endConnectionsWhenDraining(app: FastifyInstance, api: Api) {
   app.addHook('onSend', async (_request, reply) => {
     if (api.draining.aborted) reply.header('connection', 'close')
@@ -92,16 +97,15 @@ function endConnectionsWhenDraining(app: FastifyInstance, api: Api) {
 }
 
 /**
- * JSON is read strictly: UTF-8 or nothing. Every other content type is refused before its body is looked at; where there
- * is no body, its type does not matter. (`curl -d ''` beats a watchdog so, and calls it a form.)
+ * Accepts JSON in UTF-8 only. Any other content type is refused before its body is read, but an empty body may have any
+ * type: `curl -d ''`, which sends a heartbeat, names the type of a form.
  */
 function acceptJsonOnly(app: FastifyInstance) {
-  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
-      // Some clients name the type even where they send nothing.
-      done(null, body.length === 0 ? undefined : JSON.parse(utf8.decode(body as Buffer)))
+      // Some clients name the type without sending a body.
+      done(null, body.length === 0 ? undefined : parseJson(body))
     } catch (error) {
       done(new AppError('invalid_request', 'The body is not JSON in UTF-8.', { cause: error }))
     }
@@ -113,7 +117,7 @@ function acceptJsonOnly(app: FastifyInstance) {
   })
 }
 
-/** One line and two metrics per answer; no header, body or query is ever part of them. */
+/** One log line and two metrics per answer. They contain no header, body or query. */
 function recordRequests(app: FastifyInstance, api: Api) {
   app.addHook('onResponse', async (request, reply) => {
     const operation = request.routeOptions.config?.operation
@@ -139,19 +143,19 @@ const UNREADABLE_HEADERS = {
   connection: 'close',
 }
 
-/** Bytes that are not HTTP, or headers past the limit: answered in words and closed. */
+/** Answers bytes that are not HTTP, or headers above the limit, with an error body, and closes the connection. */
 function answerUnreadable(this: FastifyInstance, _error: unknown, socket: Socket) {
   if (!socket.writable) return
   const headers = Object.entries(UNREADABLE_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('')}\r\n${UNREADABLE}`)
 }
 
-/** `Expect` with anything but 100-continue; Node would answer with a status that is none of ours. */
+/** `Expect` with anything but 100-continue; Node would answer with a status that the interface does not have. */
 function refuseExpectation(_request: IncomingMessage, response: ServerResponse) {
   response.writeHead(400, UNREADABLE_HEADERS).end(UNREADABLE)
 }
 
-/** HTTP/1.1 asks for it, and Node would refuse without a word. */
+/** HTTP/1.1 requires it. */
 async function refuseWithoutHost(request: FastifyRequest) {
   if (request.headers.host === undefined) throw new AppError('invalid_request', 'The Host header is missing.')
 }

@@ -1,8 +1,8 @@
-// Every operation there is, in the order the documentation shows them.
+// All operations, in the order of the documentation.
 
-import { createKey, getUsage, listKeysOperation, register, revokeKey } from './accounts/operations.ts'
+import { createApiKey, listApiKeys, register, revokeApiKey } from './accounts/operations.ts'
 import { citationAlerts, watchdogAlerts } from './alerts/operations.ts'
-import { createCheckout, openBillingPortal } from './billing/operations.ts'
+import { createCheckout, getUsage, openBillingPortal } from './billing/operations.ts'
 import {
   checkCitationWatch,
   deleteCitationWatch,
@@ -11,8 +11,8 @@ import {
   putCitationWatch,
   testCitationWatch,
 } from './citations/operations.ts'
-import { getSlot, getSlots, putSlot, removeSlot } from './journal/operations.ts'
-import { getLease, getLeases, grant, renew, revoke, verify } from './leases/operations.ts'
+import { deleteJournalSlot, getJournalSlot, listJournalSlots, putJournalSlot } from './journal/operations.ts'
+import { getLease, grantLease, listLeases, renewLease, revokeLease, verifyLease } from './leases/operations.ts'
 import type { Operation } from './operation.ts'
 import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
 import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
@@ -42,18 +42,18 @@ export const catalog: readonly Operation[] = [
   findPayment,
   getKeys,
   register,
-  listKeysOperation,
-  createKey,
-  revokeKey,
+  listApiKeys,
+  createApiKey,
+  revokeApiKey,
   getUsage,
   createCheckout,
   openBillingPortal,
-  grant,
-  renew,
-  revoke,
+  grantLease,
+  renewLease,
+  revokeLease,
   getLease,
-  getLeases,
-  verify,
+  listLeases,
+  verifyLease,
   createReceipt,
   getReceipt,
   listReceipts,
@@ -81,8 +81,8 @@ export const catalog: readonly Operation[] = [
   watchdogAlerts.list,
   watchdogAlerts.redeliver,
   watchdogAlerts.rotate,
-  putSlot,
-  getSlot,
-  removeSlot,
-  getSlots,
+  putJournalSlot,
+  getJournalSlot,
+  deleteJournalSlot,
+  listJournalSlots,
 ]

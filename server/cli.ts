@@ -1,10 +1,11 @@
-// Operator commands: npm run cli -- <command>. Exit 0 when all is well, 1 when it is not, 2 for a wrong call.
+// Operator commands: npm run cli -- <command>. Exits 0 when all is well, 1 when not, 2 for a wrong call.
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { billingCommands } from './billing/commands.ts'
 import { type Config, ConfigError, describeConfig, readConfig } from './config.ts'
+import { renderConfigurationPage } from './configuration-page.ts'
 import { findOpenDatabase } from './db/embedded.ts'
 import { listMigrations, migrate } from './db/migrate.ts'
 import { type Database, openDatabase, transact } from './db/pool.ts'
@@ -16,7 +17,7 @@ import { rotate, verifyChain } from './receipts/commands.ts'
 import { listKeys } from './receipts/keys.ts'
 
 interface Command {
-  /** Names of the arguments it needs. */
+  /** Names of the required arguments. */
   takes?: string[]
   about: string
   run(config: Config, args: string[]): Promise<number>
@@ -33,7 +34,7 @@ const commands: Record<string, Command> = {
     },
   },
   doctor: {
-    about: 'Check configuration, database, migrations, keys, workers and Redis, and say the cure for what is wrong.',
+    about: 'Check configuration, database, migrations, keys, workers and Redis, and print a cure for each problem.',
     async run(config) {
       const findings = await runDoctor(config)
       for (const finding of findings) console.log(formatFinding(finding))
@@ -41,19 +42,26 @@ const commands: Record<string, Command> = {
     },
   },
   config: {
-    about: 'Print every variable with the value in force; secrets are masked.',
+    about: 'Print every variable with its value; secrets are masked.',
     async run(config) {
       for (const { name, value, default: fallback, about } of describeConfig(config))
         console.log(`${name}=${value}\n    ${about}${fallback ? ` (default ${fallback})` : ''}`)
       return 0
     },
   },
+  'config --markdown': {
+    about: 'Print docs/configuration.md: every variable with its default and its meaning.',
+    async run() {
+      process.stdout.write(renderConfigurationPage())
+      return 0
+    },
+  },
   schema: {
-    about: "Print the database's schema as sql/schema.sql has it.",
+    about: 'Print the schema of the database, in the form of sql/schema.sql.',
     run: (config) => withDatabase(config, async (db) => process.stdout.write(await describeSchema(db))),
   },
   keys: {
-    about: 'List every public key that ever signed.',
+    about: 'List every public key that has ever signed.',
     run: (config) =>
       withDatabase(config, async (db) =>
         console.log(JSON.stringify(await transact(db, listKeys, { readOnly: true }), null, 2)),
@@ -61,13 +69,13 @@ const commands: Record<string, Command> = {
   },
   'keys rotate': {
     takes: ['receipt|checkpoint|lease|webhook'],
-    about: 'Put a new signing key in force; the receipt key in force signs its introduction. Needs no restart.',
+    about: 'Replace a signing key; the present receipt key signs the introduction of the new one. Needs no restart.',
     run: (config, [use = '']) => withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), use)),
   },
   'chain verify': {
     takes: ['links|signatures'],
     about:
-      'Recompute the chain from the database: every hash, link and tree node; with `signatures`, each of these too.',
+      'Recompute the chain from the database: every hash, link and tree node, and with `signatures` also every signature.',
     run: (config, [mode = '']) => withDatabase(config, (db) => verifyChain(db, mode)),
   },
   ...Object.fromEntries(
@@ -78,7 +86,7 @@ const commands: Record<string, Command> = {
   ),
   'sign-offline': {
     takes: ['PAYMENT-REQUIRED'],
-    about: 'Sign the terms of a 402 with a throwaway wallet that owns nothing, and print PAYMENT-SIGNATURE.',
+    about: 'Sign the terms of a 402 with a new wallet that owns nothing, and print PAYMENT-SIGNATURE.',
     async run(_config, [terms = '']) {
       console.log(await signOffline(terms))
       return 0
@@ -86,7 +94,7 @@ const commands: Record<string, Command> = {
   },
 }
 
-/** Good for offline mode, where any key pays, and worth nothing on a chain. */
+/** Such a signature pays in offline mode, where every key pays, and is worthless on a chain. */
 async function signOffline(terms: string): Promise<string> {
   const client = new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
   return encodePaymentSignatureHeader(await client.createPaymentPayload(decodePaymentRequiredHeader(terms.trim())))
@@ -105,7 +113,7 @@ async function withDatabase(config: Config, work: (db: Database) => Promise<unkn
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(args: string[]): Promise<number> {
-  // A command is one word or two.
+  // The name of a command has one word or two.
   const words = Object.hasOwn(commands, args.slice(0, 2).join(' ')) ? 2 : 1
   const name = args.length === 0 ? undefined : args.slice(0, words).join(' ')
   const rest = args.slice(words)

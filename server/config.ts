@@ -1,19 +1,17 @@
 // The only reader of the environment. Every variable is declared once here: what it means, its default, whether it is a
-// secret. The README's table and `cli config` are made from this list, so neither can drift from it.
+// secret. docs/configuration.md and `cli config` are made from this list, so neither can drift from it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { PUBLIC_LIMITS } from './accounts/tiers.ts'
-import { missingStripe, pricesOfTwoTiers, readStripe } from './billing/settings.ts'
-import { readFixtureHosts } from './outbound/url-policy.ts'
-import { type CdpKey, isCdpSecret } from './payments/cdp.ts'
+import { assessmentProblems, DEFAULT_MODEL, DEFAULT_PRICES, readAssessment, readModel } from './config/assessment.ts'
+import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
+import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
+import { readFixtureHosts } from './config/fixtures.ts'
+import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witnesses.ts'
-import {
-  assessmentProblems,
-  DEFAULT_MODEL,
-  DEFAULT_PRICES,
-  readAssessment,
-  readModel,
-} from './verification/settings.ts'
+
+export type { StripeSettings } from './config/billing.ts'
+export type { CdpKey } from './config/cdp-key.ts'
 
 const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(0)
@@ -30,11 +28,11 @@ function checkWitnesses(text: string, context: z.RefinementCtx) {
   try {
     readWitnesses(text)
   } catch (error) {
-    context.addIssue((error as Error).message)
+    context.addIssue(errorMessage(error))
   }
 }
 
-interface Variable {
+export interface Variable {
   schema: z.ZodType
   default?: string
   about: string
@@ -49,7 +47,11 @@ export const variables = {
     about:
       'Public address, for links and payment resources. Testnet and mainnet require one with https. Unset: where it listens',
   },
-  DATA_DIR: { schema: z.string().min(1), default: '.data', about: 'Folder of the embedded database and the made seed' },
+  DATA_DIR: {
+    schema: z.string().min(1),
+    default: '.data',
+    about: 'Folder of the embedded database and generated seed',
+  },
   DATABASE_URL: {
     schema: z.url({ protocol: /^postgres(ql)?$/ }),
     about: 'Postgres 14 or newer; unset: embedded Postgres (npm start and demo only)',
@@ -63,7 +65,7 @@ export const variables = {
   PAYMENT_MODE: {
     schema: z.enum(['offline', 'testnet', 'mainnet']),
     default: 'offline',
-    about: 'offline checks real signatures and moves nothing',
+    about: 'offline: payment signatures are checked, no money moves. testnet: test money moves. mainnet: USDC moves',
   },
   FACILITATOR_URL: {
     schema: url,
@@ -76,10 +78,10 @@ export const variables = {
   EVM_RPC_URL: {
     schema: url,
     about:
-      'JSON-RPC of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is believed, and a public one is asked in doubt',
+      'JSON-RPC node of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is believed, and a public node is asked in doubt',
     secret: true,
   },
-  SOLANA_RPC_URL: { schema: url, about: 'The same of Solana', secret: true },
+  SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC node of Solana, used like EVM_RPC_URL', secret: true },
   ASSESSMENT: {
     schema: z.enum(['auto', 'literal', 'semantic']),
     default: 'auto',
@@ -106,12 +108,12 @@ export const variables = {
     schema: z.enum(['none', 'literal']),
     default: 'none',
     about:
-      'While the model does not answer. none: new verifications answer 503 and paid ones wait; literal: it assesses',
+      'While the model does not answer. none: new verifications answer 503 and paid ones wait. literal: claims are assessed without a model',
   },
   ASSESSMENT_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
     default: '8',
-    about: 'Questions one worker process has under way at the model at once',
+    about: 'Questions that one worker process asks the model at the same time',
   },
   ASSESSMENT_TIMEOUT_SECONDS: {
     schema: z.coerce.number().min(0.05).max(110),
@@ -138,10 +140,10 @@ export const variables = {
   },
   STRIPE_PRICE_DEV: {
     schema: priceIds,
-    about: 'Stripe price of the dev tier; after a comma, prices that are sold no more and still count',
+    about: 'Stripe price of the dev tier. After a comma: earlier prices, whose subscribers keep the tier',
   },
-  STRIPE_PRICE_PRO: { schema: priceIds, about: 'The same of the pro tier' },
-  STRIPE_API_BASE: { schema: origin, about: 'Another address of the Stripe API' },
+  STRIPE_PRICE_PRO: { schema: priceIds, about: 'Stripe price of the pro tier, written like STRIPE_PRICE_DEV' },
+  STRIPE_API_BASE: { schema: origin, about: 'Address of the Stripe API. Unset: the one of Stripe' },
   WITNESSES: {
     schema: z.string().superRefine(checkWitnesses),
     about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
@@ -154,12 +156,12 @@ export const variables = {
   WORKER_CONCURRENCY: {
     schema: z.coerce.number().int().min(1).max(256),
     default: '32',
-    about: 'Verifications one worker process has under way at once',
+    about: 'Verifications that one worker process works on at the same time',
   },
   WORKER_FETCHES: {
     schema: z.coerce.number().int().min(0).max(4096),
     default: '256',
-    about: 'Slow fetches one worker process holds beside them',
+    about: 'Slow fetches that one worker process keeps open besides those verifications',
   },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
@@ -177,7 +179,7 @@ export const variables = {
   RATE_LIMIT_PER_MINUTE: {
     schema: count,
     about:
-      'Calls per address and minute that show no valid API key or recovery token; 0: no limit per address. Unset: 600, in offline mode 0',
+      'Calls per minute of one address, calls with a valid API key or recovery token not counted. 0: no limit. Unset: 600, in offline mode 0',
   },
   MAX_IN_FLIGHT_PER_PAYER: {
     schema: count.max(PUBLIC_LIMITS.most_in_flight_per_payer),
@@ -186,12 +188,12 @@ export const variables = {
       'Verifications a new payer may have in flight; one more with each settlement, one less with each that ends ' +
       'uncharged. 0: no limit per payer',
   },
-  TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxy hops in front whose X-Forwarded-For counts' },
+  TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxies in front whose X-Forwarded-For is believed' },
   FIXTURE_HOSTS: {
     schema: z.string().regex(/^[^=,\s]+=[^=,\s]+:\d+(,[^=,\s]+=[^=,\s]+:\d+)*$/, 'must be name=address:port,...'),
-    about: 'Named hosts reached at a given address, for tests: name=127.0.0.1:8443,... Not in mainnet mode',
+    about: 'Host names that are reached at a given address, for tests: name=127.0.0.1:8443,... Not in mainnet mode',
   },
-  FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) trusted for the fixture hosts' },
+  FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) that is trusted for FIXTURE_HOSTS' },
 } as const satisfies Record<string, Variable>
 
 export type VariableName = keyof typeof variables
@@ -201,7 +203,7 @@ type Values = {
     : z.output<(typeof variables)[N]['schema']> | undefined
 }
 
-/** Everything wrong with the configuration at once, one line each. */
+/** Lists every problem of the configuration, one line each. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
   readonly problems: readonly string[]
@@ -265,9 +267,10 @@ function readValues(env: Readonly<Record<string, string | undefined>>, problems:
     if (given === undefined) continue
     const parsed = variable.schema.safeParse(given)
     if (parsed.success) values[name] = parsed.data
-    // The value itself is not repeated: it may be a secret in the wrong place.
+    // The message leaves the value out: it may be a secret that was put into the wrong variable.
     else problems.push(`${name}: ${parsed.error.issues[0]?.message ?? 'is not valid'}. ${variable.about}.`)
   }
+  // Sound: without problems, each member came out of the schema of its own name.
   return values as Values
 }
 
@@ -287,8 +290,8 @@ function contradictions(values: Values): string[] {
     for (const name of missingStripe(values)) problems.push(`${name} is required with the other settings of Stripe.`)
   for (const id of pricesOfTwoTiers(values))
     problems.push(`STRIPE_PRICE_DEV and STRIPE_PRICE_PRO: ${id} cannot be the price of both.`)
-  if (values.PAYMENT_MODE === 'mainnet' && values.PAY_TO_EVM && NOBODYS_ADDRESS.test(values.PAY_TO_EVM))
-    problems.push('PAY_TO_EVM is an address that nobody holds the key of: mainnet mode refuses it.')
+  if (values.PAYMENT_MODE === 'mainnet' && values.PAY_TO_EVM && UNOWNED_ADDRESS.test(values.PAY_TO_EVM))
+    problems.push('PAY_TO_EVM is an address without an owner: mainnet mode refuses it.')
   if (values.SIGNING_SEED && values.SIGNING_SEED_FILE) problems.push('SIGNING_SEED and SIGNING_SEED_FILE: set one.')
   for (const name of ['FIXTURE_HOSTS', 'FIXTURE_CA_FILE'] as const)
     if (values.PAYMENT_MODE === 'mainnet' && values[name])
@@ -298,19 +301,8 @@ function contradictions(values: Values): string[] {
   return problems
 }
 
-/** The address zero and the likes of it, offline mode's own among them. */
-const NOBODYS_ADDRESS = /^0x0{34}/
-
-/** Half a key is a mistake in every mode; none is one where Coinbase is the facilitator by default. */
-function missingCdpKeys(values: Values): string[] {
-  const names = ['CDP_API_KEY_ID', 'CDP_API_KEY_SECRET'] as const
-  const needed = values.PAYMENT_MODE === 'mainnet' && !values.FACILITATOR_URL
-  return needed || names.some((name) => values[name]) ? names.filter((name) => !values[name]) : []
-}
-
-function readCdpKey({ CDP_API_KEY_ID: id, CDP_API_KEY_SECRET: secret }: Values): CdpKey | undefined {
-  return id && secret ? { id, secret } : undefined
-}
+/** Addresses without a known key: address zero, and those near it, one of which offline mode uses by default. */
+const UNOWNED_ADDRESS = /^0x0{34}/
 
 function readFixtures(values: Values, problems: string[]) {
   const ca = values.FIXTURE_CA_FILE ? readFile('FIXTURE_CA_FILE', values.FIXTURE_CA_FILE, problems) : undefined
@@ -330,15 +322,18 @@ function readFile(name: VariableName, path: string, problems: string[]): string 
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    problems.push(`${name}: cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    // The code alone: the message repeats the path, which may be a secret that was put into the wrong variable.
+    const code = error instanceof Error && 'code' in error ? error.code : error
+    problems.push(`${name}: cannot be read (${code}).`)
     return undefined
   }
 }
 
-/** Every variable with its value in force, secrets masked; what `cli config` prints. */
+/** Every variable with its value in force and secrets masked, for `cli config`. */
 export function describeConfig(config: Config) {
+  const values: Readonly<Record<string, unknown>> = config.values
   return Object.entries<Variable>(variables).map(([name, variable]) => {
-    const value = config.values[name as VariableName]
+    const value = values[name]
     const shown = value === undefined ? '' : variable.secret ? '(set, hidden)' : String(value)
     return { name, value: shown, default: variable.default ?? '', about: variable.about }
   })

@@ -1,11 +1,11 @@
-// What the processes are made of: opened in order, closed in reverse, nothing made at import. Tests open the same.
+// The parts of the processes, opened in order and closed in reverse. Nothing is made at import. Tests open the same parts.
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
-import { type KnownCallers, openKnownCallers } from './accounts/api-keys.ts'
+import { type CallerCache, openCallerCache } from './accounts/callers.ts'
 import { buildRateLimits, type RateLimits } from './accounts/rate-limit.ts'
 import { CALLER_LIMITS } from './accounts/tiers.ts'
-import { openBillingProvider } from './billing/choice.ts'
+import { openBillingProvider } from './billing/configured-provider.ts'
 import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
 import type { Batcher } from './db/batch.ts'
@@ -39,28 +39,28 @@ export interface Core extends AsyncDisposable {
   /** Milliseconds since the epoch. */
   now: () => number
   chain: Chain
-  /** To be looked up at each use: a rotation changes them. */
+  /** To be read at each use: a rotation changes them. */
   keys: HeldKeys
   facilitator: Facilitator
-  /** Who bills subscriptions; undefined where nobody does. */
+  /** Undefined where no provider bills subscriptions. */
   billing: BillingProvider | undefined
-  /** Shared counts and observations; undefined when none is configured. */
+  /** Shared counts and observations; undefined without REDIS_URL. */
   redis: Redis | undefined
   secrets: {
-    /** Recovery tokens are made from it. */
+    /** Recovery tokens are derived from it. */
     recovery: KeyObject
-    /** Seals payment payloads at rest. */
+    /** Encrypts stored payment payloads. */
     payload: KeyObject
-    /** Seals cached observations. */
+    /** Encrypts cached observations. */
     observation: Buffer
-    /** Secrets of webhooks are made from it. */
+    /** Secrets of webhooks are derived from it. */
     webhook: KeyObject
     /** Keys the digests under which callers' addresses are counted. */
     address: KeyObject
   }
 }
 
-/** What tests and the one-process start put in the place of the real thing. */
+/** Replacements that tests and the one-process start make. */
 export interface Overrides {
   log?: Logger
   now?: () => number
@@ -70,7 +70,7 @@ export interface Overrides {
 
 const DEFAULT_CONNECTIONS = 10
 
-/** Opens database, keys, chain and facilitator. Throws with the reason when one of them is not fit to start with. */
+/** Opens database, keys, chain and facilitator. Throws with the reason when one of them cannot be used. */
 export async function openCore(config: Config, databaseUrl: string, overrides: Overrides = {}): Promise<Core> {
   await using opened = new AsyncDisposableStack()
   const log = overrides.log ?? openLog(config.logLevel)
@@ -106,7 +106,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     billing,
     redis,
     secrets: {
-      // Made once: from raw bytes every use would make them anew, at ten times the cost.
+      // Key objects, because crypto would make one from raw bytes at each use, at ten times the cost.
       recovery: createSecretKey(deriveSecret(seed, 'recovery token')),
       payload: createSecretKey(deriveSecret(seed, 'payment payload')),
       observation: deriveSecret(seed, 'observation'),
@@ -127,17 +127,16 @@ async function openFacilitator(config: Config, log: Logger): Promise<Facilitator
 export interface ServedResult {
   bytes: Buffer
   settlementHeader: string | null
-  /** Kept with it: making the token anew would be the dearest part of serving the result. */
+  /** Kept because deriving the token again would be the most expensive part of serving the result. */
   recoveryToken: string
   expiresAt: number
 }
 
-/** What answering callers takes, beside the core. */
+/** The parts of the API process. */
 export interface Api extends Core {
   limits: RateLimits
-  /** What is known of API keys. */
-  callers: KnownCallers
-  /** For calls that wait for a result. */
+  callers: CallerCache
+  /** Limit calls that wait for a result. */
   seats: Seats
   admissions: Batcher<Admission, Admitted>
   heartbeats: Heartbeats
@@ -146,13 +145,13 @@ export interface Api extends Core {
   verifier: Verifier
   slots: SlotReads
   waiting: Waiting
-  /** Whether any worker can assess, and as it is offered. */
+  /** Whether a live worker can assess by the method that is offered. */
   assessors: Assessors
-  /** Results never change, so what was read once need not be read again until it expires. */
+  /** Results never change, so a cached one is valid until it expires. */
   results: LRUCache<string, ServedResult>
-  /** Where callers find us; set once the address is known. */
+  /** Public address; set when the server listens, where BASE_URL is not set. */
   baseUrl: string
-  /** Aborts when the process is told to stop: whoever is being held back is answered at once. */
+  /** Aborts when the process is asked to stop: calls that wait are answered at once. */
   draining: AbortSignal
   drain(): void
 }
@@ -169,7 +168,7 @@ export async function openApi(core: Core): Promise<Api> {
   const slots = opened.use(openSlotReads(core.db))
   const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
-  const callers = await openKnownCallers(core.db)
+  const callers = await openCallerCache(core.db)
   const draining = new AbortController()
   const closing = opened.move()
   const api: Api = {
@@ -194,7 +193,7 @@ export async function openApi(core: Core): Promise<Api> {
 }
 
 function openRedis(url: string, log: Logger): Redis {
-  // A request must not hang on a Redis that is away: commands fail at once and the limiter counts by itself.
+  // A call must not wait for a Redis that does not answer: commands fail at once, and the limiter counts in this process.
   const redis = new Redis(url, { enableOfflineQueue: false, maxRetriesPerRequest: 1, connectTimeout: 5000 })
   redis.on('error', (error) => log.warn({ event: 'redis_error', err: error }))
   return redis

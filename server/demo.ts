@@ -1,22 +1,22 @@
-// `npm run demo`: the main job on a fresh machine. Everything is real but the money: a Postgres in a temporary folder, the
-// API and a worker over HTTP, an HTTPS page on this machine, and a stock x402 client that reads the terms, signs and pays.
+// `npm run demo`: one purchase from start to end. Only the money is not real: there is a Postgres in a temporary folder, the API
+// over HTTP, a worker, an HTTPS page on this machine, and a stock x402 client that reads the terms, signs and pays.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { z } from 'zod'
 import { verifyResult } from '../client/verification.ts'
 import { readConfig } from './config.ts'
 import { openEmbeddedPostgres } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
 import { makeCa, makeCertificate } from './fixture-tls.ts'
-import type { CompletedResult } from './interface/result.ts'
+import { completedResult } from './interface/result.ts'
 import { openService } from './service.ts'
 import { openLog } from './telemetry.ts'
 import { describeAssessment } from './verification/offer.ts'
@@ -28,6 +28,8 @@ const PAGE = `<!doctype html><html lang="en"><title>Kelby harbour</title>
 <p>The harbour was opened in 1874 by the county engineer, two years later than planned.
 It has three piers and a lighthouse 21 metres high.</p>
 <p>Fishing ended in 1962. The ferry to Orsay sails on Mondays and Thursdays.</p></html>`
+
+const keyList = z.object({ keys: z.array(z.object({ key_id: z.int(), pubkey_hex: z.string() })) })
 
 const started = performance.now()
 await using opened = new AsyncDisposableStack()
@@ -71,12 +73,12 @@ const location = accepted.headers.get('location') ?? ''
 say(`paid  by ${wallet.address} (offline mode: the signature is checked, nothing moves)`)
 say(`202   Retry-After ${accepted.headers.get('retry-after')}, recovery at ${new URL(location).pathname}`)
 
-step('Recover the result with the token that came along')
+step('Recover the result with the token from the answer')
 const token = accepted.headers.get('x-service-recovery-token') ?? ''
 const recovered = await fetch(location, { headers: { authorization: `Bearer ${token}`, prefer: 'wait=25' } })
 expect(recovered, 200)
 const text = await recovered.text()
-const result = JSON.parse(text) as CompletedResult
+const result = completedResult.parse(JSON.parse(text))
 say(`200   ${text.length} bytes, claim_support: ${result.claim_support}`)
 say(`      ${result.explanation}`)
 for (const { evidence_id, quote, start, end, stance } of result.evidence)
@@ -89,16 +91,14 @@ if ((await replay.text()) !== text) throw new Error('the replay differs from the
 const settled = decodePaymentResponseHeader(replay.headers.get('payment-response') ?? '')
 say(`200   replay: ${replay.headers.get('x-service-idempotent-replay')}, settlement success: ${settled.success}`)
 
-step('Check the receipt offline, with the pinned key and nothing of the service')
-const { keys } = (await (await fetch(`${service.address}/v1/keys`)).json()) as {
-  keys: { key_id: number; pubkey_hex: string }[]
-}
+step('Check the receipt offline, with the pinned key and without the service')
+const { keys } = keyList.parse(await (await fetch(`${service.address}/v1/keys`)).json())
 const verdict = verifyResult(result, { keys })
 for (const check of verdict.checks)
   say(`${check.ok ? 'ok  ' : 'FAIL'}  ${check.name}${check.detail ? `: ${check.detail}` : ''}`)
 if (!verdict.ok) throw new Error('the receipt does not verify')
 
-console.log(`\nThe attestation, as one line of JSON (README shows how openssl alone checks it):\n`)
+console.log(`\nThe attestation, as one line of JSON (docs/guide/auditing.md shows how openssl alone checks it):\n`)
 console.log(JSON.stringify(result.receipt.attestation))
 console.log(`\nDone in ${((performance.now() - started) / 1000).toFixed(1)} s.`)
 
@@ -117,7 +117,7 @@ function expect(response: Response, status: number) {
 async function makeFolder(closing: AsyncDisposableStack) {
   const made = await mkdtemp(join(tmpdir(), 'countersign-demo-'))
   closing.defer(() => rm(made, { recursive: true, force: true }))
-  // Under root, Postgres runs as another user, who must get into the folder.
+  // Under root, Postgres runs as another user, which needs access to the folder.
   await chmod(made, 0o711)
   return made
 }
@@ -132,9 +132,10 @@ async function openPage(home: string) {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the page has no port')
   return {
-    env: { FIXTURE_HOSTS: `${HOST}=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
+    env: { FIXTURE_HOSTS: `${HOST}=127.0.0.1:${address.port}`, FIXTURE_CA_FILE: caFile },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))

@@ -1,4 +1,4 @@
-// `npm start`: the whole service on this machine, with a database of its own unless DATABASE_URL names one.
+// `npm start`: the whole service in one process, with an embedded database unless DATABASE_URL is set.
 import { randomUUID } from 'node:crypto'
 import { type Config, readConfig } from './config.ts'
 import { openEmbeddedPostgres } from './db/embedded.ts'

@@ -1,14 +1,16 @@
-// What an operator would check by hand, each with its cure. Reads only.
+// `cli doctor`: checks configuration and database, and gives a cure for each problem. It only reads.
 import { Redis } from 'ioredis'
-import { z } from 'zod'
 import type { Config } from './config.ts'
+import { measureClockSkew } from './db/clock.ts'
 import { findOpenDatabase } from './db/embedded.ts'
-import { pendingMigrations } from './db/migrate.ts'
-import { type Database, openDatabase, sql } from './db/pool.ts'
+import { findPendingMigrations } from './db/migrate.ts'
+import { type Database, openDatabase } from './db/pool.ts'
+import { errorMessage } from './errors.ts'
 import { findUnresolved } from './payments/ledger.ts'
 import { isActiveKey } from './receipts/keys.ts'
 import { kindOf, readBeats } from './verification/assessors.ts'
 import { describeAssessment } from './verification/offer.ts'
+import { measureScanAge } from './watchdogs/intake-clock.ts'
 
 export interface Finding {
   ok: boolean
@@ -42,13 +44,13 @@ function checkAssessment(config: Config): Finding {
 
 function checkMetrics({ operatorToken, paymentMode }: Config): Finding {
   const subject = 'metrics'
-  if (operatorToken) return { ok: true, subject, detail: 'ask for OPERATOR_TOKEN' }
-  if (paymentMode === 'offline') return { ok: true, subject, detail: 'open to anyone, in offline mode alone' }
-  const cure = 'set OPERATOR_TOKEN, and give it to what reads /metrics'
+  if (operatorToken) return { ok: true, subject, detail: 'open to OPERATOR_TOKEN' }
+  if (paymentMode === 'offline') return { ok: true, subject, detail: 'open to every caller, as in offline mode only' }
+  const cure = 'set OPERATOR_TOKEN, and give it to the collector that reads /metrics'
   return { ok: false, subject, detail: 'closed: OPERATOR_TOKEN is not set', cure }
 }
 
-/** What the processes check when they start; there it stops them only when payments would be lost. */
+/** The checks that the processes make when they start. There a problem prevents the start only if payments would be lost. */
 async function checkPayments(config: Config): Promise<Finding[]> {
   if (config.paymentMode === 'offline') return []
   const { inspectPayments } = await import('./payments/facilitator.ts')
@@ -85,26 +87,24 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
     ]
   } catch (error) {
     const cure = 'check DATABASE_URL and that the server accepts connections from here; then `npm run cli -- migrate`'
-    return [{ ok: false, subject: 'database', detail: (error as Error).message, cure }]
+    return [{ ok: false, subject: 'database', detail: errorMessage(error), cure }]
   } finally {
     await db.end()
   }
 }
 
 async function checkClock(db: Database): Promise<Finding> {
-  const now = await db.oneFirst(sql.type(z.object({ now: z.date() }))`select clock_timestamp() now`)
-  const skew = Math.abs(now.getTime() - Date.now())
+  const skew = await measureClockSkew(db)
   return {
     ok: skew < MAX_SKEW_MS,
     subject: 'database',
-    detail: `answers; its clock and ours differ by ${skew} ms`,
-    cure: 'let both machines follow NTP: deadlines and receipts are told by these clocks',
+    detail: `answers; its clock and the one of this machine differ by ${skew} ms`,
+    cure: 'synchronize both machines by NTP: deadlines and receipts depend on these clocks',
   }
 }
 
 async function checkMigrations(db: Database): Promise<Finding> {
-  const applied = await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)
-  const pending = await pendingMigrations(async () => [...applied])
+  const pending = await findPendingMigrations(db)
   return {
     ok: pending.length === 0,
     subject: 'migrations',
@@ -137,13 +137,13 @@ async function checkWorkers(db: Database, { assessment }: Config): Promise<Findi
     return {
       ok: false,
       subject,
-      detail: `one works by ${other}, and ${assessment.kind} assessment is offered: nothing is sold meanwhile`,
+      detail: `one assesses by ${other}, but ${assessment.kind} assessment is offered: until they agree, nothing is sold`,
       cure: 'give web and worker processes the same ASSESSMENT and ANTHROPIC_API_KEY',
     }
   return {
     ok: alive.length > 0,
     subject,
-    detail: `${alive.length} with a fresh sign of life`,
+    detail: `${alive.length} alive`,
     cure: 'start a worker process: without one, paid requests stay pending',
   }
 }
@@ -151,26 +151,25 @@ async function checkWorkers(db: Database, { assessment }: Config): Promise<Findi
 const MAX_SCAN_AGE_SECONDS = 15
 
 async function checkWatchdogs(db: Database): Promise<Finding> {
-  const seconds = await db.oneFirst(sql.type(z.object({ age: z.number() }))`
-    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`)
+  const seconds = await measureScanAge(db)
   return {
     ok: seconds < MAX_SCAN_AGE_SECONDS,
     subject: 'watchdogs',
     detail: `their deadlines were judged ${Math.round(seconds)} s ago`,
-    cure: 'start a web process, which takes heartbeats, and a worker process, which judges',
+    cure: 'start a web process, which takes heartbeats, and a worker process, which judges deadlines',
   }
 }
 
-/** An authorization is void after some minutes, and on Base that is final within half an hour. */
-const LONGEST_DOUBT_SECONDS = 3600
+/** An authorization expires after some minutes, and on Base that is final within half an hour. */
+const MAX_UNRESOLVED_SECONDS = 3600
 
 async function checkSettlements(db: Database): Promise<Finding> {
   const open = await findUnresolved(db)
   const oldest = Math.max(0, ...open.map((payment) => payment.open_seconds))
   return {
-    ok: oldest < LONGEST_DOUBT_SECONDS,
+    ok: oldest < MAX_UNRESOLVED_SECONDS,
     subject: 'settlements',
-    detail: open.length === 0 ? 'none in doubt' : `${open.length} in doubt, the oldest for ${oldest} s`,
+    detail: open.length === 0 ? 'none unresolved' : `${open.length} unresolved, the oldest for ${oldest} s`,
     cure: 'see `npm run cli -- payments list-unresolved`; a worker and the RPC of the chain must be up',
   }
 }
@@ -183,8 +182,8 @@ async function checkRedis(url: string): Promise<Finding> {
     await redis.ping()
     return { ok: true, subject: 'redis', detail: 'answers' }
   } catch (error) {
-    const cure = 'check REDIS_URL; until it answers each web process counts rate limits for itself'
-    return { ok: false, subject: 'redis', detail: (error as Error).message, cure }
+    const cure = 'check REDIS_URL; until it answers, each web process counts rate limits by itself'
+    return { ok: false, subject: 'redis', detail: errorMessage(error), cure }
   } finally {
     redis.disconnect()
   }

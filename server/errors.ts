@@ -1,11 +1,11 @@
-// Every failure a caller may see. Callers branch on the code, so a code is never renamed or reused; messages are for
-// people and may change freely. The documentation and the tests read this table.
+// Every failure that a caller can get. Callers branch on the code, so a code is never renamed or reused; messages are for people
+// and may change. The documentation and the tests read this table.
 
 interface Entry {
   status: number
   /**
-   * True: the same call, with the same Idempotency-Key where it has one, may succeed later. Never true of what the caller has
-   * to change first. A single error may say otherwise (see AppError).
+   * True: the same call, with the same Idempotency-Key where it has one, may succeed later. False where the caller has to change
+   * something first. A single AppError may differ from the table.
    */
   retryable: boolean
   about: string
@@ -40,7 +40,7 @@ const table = {
   handle_taken: {
     status: 409,
     retryable: false,
-    about: 'Another account has this handle, or the service keeps it for itself.',
+    about: 'Another account has this handle, or it is reserved.',
   },
   already_subscribed: {
     status: 409,
@@ -97,7 +97,7 @@ const table = {
   source_rate_limited: {
     status: 422,
     retryable: true,
-    about: 'The source asked to be left alone for longer than the payment holds.',
+    about: 'The source asked for a pause that is longer than the payment is valid.',
   },
   source_redirect_invalid: { status: 422, retryable: false, about: 'A redirect of the source cannot be followed.' },
   source_too_many_redirects: { status: 422, retryable: false, about: 'The source redirects more than five times.' },
@@ -121,7 +121,7 @@ const table = {
     about:
       'The source answered with a check for robots. Sources check when they are busy, so a later call may get the page.',
   },
-  source_login_required: { status: 422, retryable: false, about: 'The source shows its text to those who log in.' },
+  source_login_required: { status: 422, retryable: false, about: 'The source shows its text only after a login.' },
   source_not_found: {
     status: 422,
     retryable: false,
@@ -133,7 +133,7 @@ const table = {
     retryable: true,
     about: 'The assessment did not come to a valid end. Not retryable where the model declined the text.',
   },
-  cancelled: { status: 422, retryable: true, about: 'The caller took the request back. Nothing was charged.' },
+  cancelled: { status: 422, retryable: true, about: 'The caller withdrew the request. Nothing was charged.' },
   execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
   daily_limit: { status: 429, retryable: true, about: 'No more of these until the next UTC midnight.' },
   rate_limited: {
@@ -144,9 +144,13 @@ const table = {
       'domain. The message names the limit. Nothing was charged, and the key and the payment stay free.',
   },
   verification_disabled: { status: 503, retryable: true, about: 'Verification is switched off.' },
-  capacity_exceeded: { status: 503, retryable: true, about: 'More work is waiting than can be taken on.' },
+  capacity_exceeded: { status: 503, retryable: true, about: 'Too much work is waiting.' },
   provider_unavailable: { status: 503, retryable: true, about: 'A provider that is needed does not answer.' },
-  internal_error: { status: 503, retryable: true, about: 'A fault of ours. The same request may be sent again.' },
+  internal_error: {
+    status: 503,
+    retryable: true,
+    about: 'A fault of the service. The same request may be sent again.',
+  },
 } as const satisfies Record<string, Entry>
 
 export type ErrorCode = keyof typeof table
@@ -154,13 +158,13 @@ export type ErrorCode = keyof typeof table
 /** Code → status, retryable, meaning. Widened, so that it can be walked. */
 export const errorTable: Readonly<Record<ErrorCode, Entry>> = table
 
-/** A failure that a caller can act on. Anything else thrown is a fault of ours and leaves as `internal_error`. */
+/** A failure that a caller can act on. Anything else that is thrown is a fault of the service, answered as `internal_error`. */
 export class AppError extends Error {
   override name = 'AppError'
   readonly code: ErrorCode
   /** Response headers that belong to this failure, e.g. Retry-After. */
   readonly headers: Readonly<Record<string, string>>
-  /** Whether the same call may succeed later: as the table says, unless this failure is known to be otherwise. */
+  /** Whether the same call may succeed later: as in the table, unless this error says otherwise. */
   readonly retryable: boolean
 
   constructor(
@@ -175,24 +179,31 @@ export class AppError extends Error {
   }
 }
 
-/** Whether a source that answered with this status may answer 200 later: true of 408, 425, 429 and from 500 on. */
+/** Whether a source that answered with this status may answer 200 later: true for 408, 425, 429 and every status from 500 on. */
 export function isPassingStatus(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429
+}
+
+/** The message of any thrown value. */
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 const MAX_MESSAGE = 2000
 const UNCHARGED = 'Nothing was charged.'
 
-/** The message with the statement that nothing was charged, which it may make already; at most 2000 characters. */
+/** The message with the sentence that nothing was charged, added where it is missing; at most 2000 characters. */
 export function sayUncharged(message: string): string {
   if (/nothing was charged/i.test(message)) return message.slice(0, MAX_MESSAGE).toWellFormed()
   return `${message.slice(0, MAX_MESSAGE - UNCHARGED.length - 1).toWellFormed()} ${UNCHARGED}`
 }
 
-/** What may be said of any thrown value: AppErrors as they are, everything else nothing but `internal_error`. */
+/** The public form of any thrown value: an AppError as it is, everything else as `internal_error` without details. */
 export function publicError(error: unknown) {
   const known =
     error instanceof AppError ? error : new AppError('internal_error', 'Something went wrong here. Try again.')
   const { code, headers, message, retryable } = known
-  return { status: errorTable[code].status, headers, error: { code, message, retryable } }
+  const retryAfter = headers['retry-after']
+  const retryAfterSeconds = retryAfter === undefined ? undefined : Number(retryAfter)
+  return { status: errorTable[code].status, headers, retryAfterSeconds, error: { code, message, retryable } }
 }

@@ -1,8 +1,8 @@
-// Certificates made on the spot, for tests and for the demo's page. Nothing of them is stored.
+// Makes certificate authorities and certificates in memory, for tests and for the demo's page.
 import { isIP } from 'node:net'
 import { generate } from 'selfsigned'
 
-/** PEMs. For a leaf under an intermediate, `cert` holds what the server should send, leaf first. */
+/** PEM texts. For a leaf under an intermediate, `cert` holds the chain that the server sends, leaf first. */
 export interface Certificate {
   cert: string
   key: string
@@ -13,10 +13,10 @@ export interface CertificateOptions {
   notAfter?: Date
   /** Signature hash. Default sha256. */
   hash?: 'sha256' | 'sha1'
-  /** RSA key of this many bits in place of a P-256 key; the CA must be RSA too. */
+  /** Size of an RSA key, used in place of a P-256 key; the CA must be RSA too. */
   rsaBits?: number
   usage?: 'server' | 'client'
-  /** Leaves out the SAN, so that only the common name names a host. */
+  /** Leaves out the SAN, so that only the common name holds the host. */
   commonNameOnly?: boolean
 }
 
@@ -33,7 +33,7 @@ export async function makeCa(
   ])
 }
 
-/** A certificate for host names or IP addresses, signed by the CA; by itself when there is none. */
+/** A certificate for host names or IP addresses, signed by the CA, or self-signed without one. */
 export async function makeCertificate(
   ca: Certificate | undefined,
   names: readonly [string, ...string[]],

@@ -1,4 +1,4 @@
-// The API process: answers until it is told to stop, then finishes what it is answering.
+// Entry of the API process. When it is asked to stop, it finishes the answers under way.
 
 import { openServer } from './app.ts'
 import { readConfig } from './config.ts'

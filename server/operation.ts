@@ -1,100 +1,115 @@
-// An operation is one thing a caller can ask, as data and a function. HTTP routes, the OpenAPI document and every other
-// protocol are made from these, so none of them is written by hand, and none can forget a limit or the output check.
+// An operation is one thing that a caller can ask for, as data and a function. HTTP routes, the OpenAPI document and MCP tools
+// are made from operations, so no protocol can forget a limit or the check of an answer.
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
-import type { Caller, Scope } from './accounts/api-keys.ts'
-import type { Budget } from './accounts/rate-limit.ts'
+import {
+  type AccountAccess,
+  authorize,
+  type CountedCall,
+  type Counting,
+  countCall,
+  type PublicAccess,
+} from './access.ts'
+import type { Caller } from './accounts/callers.ts'
 import type { Api } from './context.ts'
 import { BatchOverflowError } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'
-import { type Entry, enter, permit } from './entrance.ts'
 import { AppError, type ErrorCode } from './errors.ts'
+import type { VerificationAnswer } from './verification/answer.ts'
 import type { State } from './verification/request.ts'
 
-/** What a protocol adapter found beside the input: headers in HTTP, arguments and `_meta` in MCP. */
+/** Who calls, as far as the protocol has it: from headers in HTTP, from arguments and `_meta` in MCP. */
 export interface Credentials {
-  /** The address the call came from, for rate limits. */
+  /** The address that the call came from, for rate limits. */
   address: string
-  /** There when the protocol has counted the call already (see entrance.ts). */
-  entry?: Entry
   bearer?: string
-  idempotencyKey?: string
-  /** PAYMENT-SIGNATURE as it came, or the object MCP carries. */
+  /** PAYMENT-SIGNATURE as it came, or the object that MCP carries. */
   payment?: unknown
-  /** How long the caller is willing to wait for completion, 0 to 25. */
-  waitSeconds: number
-  /** Aborts when the caller is gone. */
-  signal: AbortSignal
-  /** Aborts when the caller takes the call back: no payment is bound by it from then on. Over HTTP nobody can. */
-  withdrawn?: AbortSignal
-  /** Id of the request, if this call makes it; a key was made from it. */
+  /** Present if the protocol has counted the call already (see access.ts). */
+  counted?: CountedCall
+}
+
+/** Longest time that a call waits for completion; Heroku's router gives up at 30 s. */
+export const MAX_WAIT_SECONDS = 25
+
+/** How the call is to be answered, beside its input. */
+export interface CallOptions {
+  idempotencyKey?: string
+  /** Id of the request, if this call creates it; the idempotency key was derived from it. */
   requestId?: string
-  /** Told, in order, how far the request has come, for as long as the call waits for it. */
-  watch?: (state: State) => void
   /** Entity tags of If-Match and If-None-Match as they came. */
   ifMatch?: string
   ifNoneMatch?: string
+  /** How long to wait for completion: 0 to MAX_WAIT_SECONDS. */
+  waitSeconds: number
+  /** Aborts when the caller disconnects. */
+  signal: AbortSignal
+  /** Aborts when the caller cancels the call: no payment is bound by it after that. HTTP has no way to cancel. */
+  withdrawn?: AbortSignal
+  /** Called with each state of the request, in order, while the call waits for it. */
+  watch?: (state: State) => void
 }
 
 export interface Call {
   api: Api
   credentials: Credentials
+  options: CallOptions
 }
 
-/** A call of an operation that asks for a scope. */
+/** A call of an operation that requires a scope. */
 export interface AccountCall extends Call {
   caller: Caller
 }
 
-/** An answer with another status than 200, or with headers of its own. */
+/** A plain answer. Operations return one for another status than 200 or for headers of their own; else the body alone. */
 export class Reply<T> {
-  readonly body: T
+  /** A Buffer is sent as it is: bytes, or JSON that is too large to be parsed only to be checked. Tests check such JSON. */
+  readonly body: T | Buffer
   readonly status: number
   readonly headers: Record<string, string>
-  constructor(body: T, options: { status?: number; headers?: Record<string, string> } = {}) {
+  constructor(body: T | Buffer, options: ReplyOptions = {}) {
     this.body = body
     this.status = options.status ?? 200
     this.headers = options.headers ?? {}
   }
 
-  /** A body that is JSON already, too large to be parsed only to be checked: a test holds it to the output schema. */
-  static json<T>(text: string, headers: Record<string, string> = {}): Reply<T> {
+  /** A body that is bytes already. */
+  static bytes(body: Buffer, options: ReplyOptions = {}): Reply<never> {
+    return new Reply<never>(body, options)
+  }
+
+  /** A body that is JSON text already. */
+  static json(text: string, headers: Record<string, string> = {}): Reply<never> {
     const type = { 'content-type': 'application/json; charset=utf-8' }
-    return new Reply(Buffer.from(text) as T, { headers: { ...type, ...headers } })
+    return Reply.bytes(Buffer.from(text), { headers: { ...type, ...headers } })
   }
 }
 
-interface Description<N extends string, I extends z.ZodObject, O extends z.ZodType> {
+type ReplyOptions = { status?: number; headers?: Record<string, string> }
+
+interface Description<N extends string, I extends z.ZodObject, O extends z.ZodType> extends Counting {
   name: N
   summary: string
   description?: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** As in OpenAPI: `/v1/things/{name}`. Path parameters are members of the input. */
   path: string
-  /** Whose rules for errors and statuses apply (see http/routes.ts). */
+  /** Which rules for errors and statuses apply (see http/routes.ts). */
   family: 'verification' | 'control'
   /** Members of the input that HTTP takes from a raw body instead of JSON: `application/octet-stream`. */
   rawBody?: { member: string; limit: number }
-  /** Not counted: discovery has no other answer than 200. */
-  unlimited?: true
-  /** What a call of an account is counted as; `calls` where nothing is said. */
-  budget?: Budget
   /** The body of success is bytes (`application/octet-stream`), not JSON. */
   rawAnswer?: true
-  /** If-Match and If-None-Match count. */
+  /** If-Match and If-None-Match apply. */
   conditional?: true
-  /** Statuses of success; 200 where nothing is said. */
+  /** Statuses of success; default 200. */
   statuses?: readonly number[]
-  /** Codes it may fail with, beside those that any call may (see http/openapi.ts). */
+  /** Codes it may fail with, beside those of any call (see http/openapi.ts). */
   errors?: readonly ErrorCode[]
   input: I
   /** The body of success. */
   output: O
 }
-
-/** What the caller must show: nothing, a payment, a recovery token, a payment made before, or an API key with this scope. */
-type PublicAccess = { access: 'public' | 'payment' | 'recovery' | 'proof' }
-type AccountAccess = { access: 'account'; scope: Scope }
 
 /** Answers from one transaction: read-only for GET. The output is checked inside it, so a wrong answer changes nothing. */
 type Transaction<I extends z.ZodObject, O extends z.ZodType, C> = {
@@ -108,75 +123,111 @@ type Exchange<I extends z.ZodObject, A, C> = {
   run(input: z.output<I>, call: C): Promise<A>
 }
 
+type PlainExchange<I extends z.ZodObject, O extends z.ZodType, C> = Exchange<I, z.input<O> | Reply<z.input<O>>, C>
+
 // biome-ignore lint/suspicious/noExplicitAny: the catalogue holds operations of every input, output and answer
 type Anything = any
-export type Operation = Description<string, z.ZodObject, z.ZodType> &
-  (PublicAccess | AccountAccess) &
-  (Transaction<Anything, Anything, Anything> | Exchange<Anything, Anything, Anything>)
+type AnyDescription = Description<string, z.ZodObject, z.ZodType>
 
-/** Each keeps the types of one operation apart from those of the next. */
+/** Answers with a body, as it is. */
+export type PlainOperation = AnyDescription &
+  (PublicAccess | AccountAccess) & { answers: 'plain' } & (
+    | Transaction<Anything, Anything, Anything>
+    | Exchange<Anything, Anything, Anything>
+  )
+
+/** Answers with a VerificationAnswer, which each protocol renders. */
+export type VerificationOperation = AnyDescription &
+  PublicAccess & { answers: 'verification' } & Exchange<Anything, VerificationAnswer, Call>
+
+export type Operation = PlainOperation | VerificationOperation
+
+/** Each function below keeps the types of one operation together: its input, its output, and what `run` is called with. */
 export function defineOperation<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
   operation: Description<N, I, O> & PublicAccess & Transaction<I, O, Call>,
 ) {
-  return operation
+  return { ...operation, answers: 'plain' as const }
 }
 
-export function defineExchange<const N extends string, I extends z.ZodObject, O extends z.ZodType, A>(
-  operation: Description<N, I, O> & PublicAccess & Exchange<I, A, Call>,
+export function defineExchange<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
+  operation: Description<N, I, O> & PublicAccess & PlainExchange<I, O, Call>,
 ) {
-  return operation
+  return { ...operation, answers: 'plain' as const }
 }
 
 export function defineAccountOperation<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
   operation: Description<N, I, O> & AccountAccess & Transaction<I, O, AccountCall>,
 ) {
-  return operation
+  return { ...operation, answers: 'plain' as const }
 }
 
 export function defineAccountExchange<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
-  operation: Description<N, I, O> & AccountAccess & Exchange<I, z.input<O> | Reply<z.input<O>>, AccountCall>,
+  operation: Description<N, I, O> & AccountAccess & PlainExchange<I, O, AccountCall>,
 ) {
-  return operation
+  return { ...operation, answers: 'plain' as const }
+}
+
+export function defineVerification<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
+  operation: Description<N, I, O> & PublicAccess & Exchange<I, VerificationAnswer, Call>,
+) {
+  return { ...operation, answers: 'verification' as const }
 }
 
 /**
- * The one path every call takes, whichever protocol brought it: counted, authenticated, permitted, and only then read.
- * Throws AppError for what the caller can act on. A caller without the right learns that before anything about the input,
- * which `read` brings.
+ * The path of every call, whichever protocol it came through: it is counted, authenticated and authorized, and only then
+ * is its input read. So a caller without the right learns that before anything about the input.
+ * Throws AppError for what the caller can act on. @param read returns the raw input
  */
-export async function execute(operation: Operation, read: () => unknown, call: Call): Promise<unknown> {
+export async function execute(
+  operation: VerificationOperation,
+  read: () => unknown,
+  call: Call,
+): Promise<VerificationAnswer>
+export async function execute(operation: PlainOperation, read: () => unknown, call: Call): Promise<Reply<unknown>>
+export async function execute(operation: Operation, read: () => unknown, call: Call) {
   const { api, credentials } = call
-  const entry = credentials.entry ?? (await enter(operation, credentials, api))
-  const caller = await permit(operation, entry, api)
+  const counted = credentials.counted ?? (await countCall(operation, credentials, api))
+  const caller = await authorize(operation, counted, api)
   const known = caller ? { ...call, caller } : call
   const input = parseInput(operation.input, read())
-  if (operation.kind === 'exchange') return operation.run(input, known)
+  if (operation.answers === 'verification') return operation.run(input, call)
+  if (operation.kind === 'exchange') return asReply(await operation.run(input, known))
   return transact(api.db, async (tx) => checkOutput(operation.output, await operation.run(input, { ...known, tx })), {
     readOnly: operation.method === 'GET',
   })
 }
 
-function checkOutput(schema: z.ZodType, answer: unknown): unknown {
-  if (!(answer instanceof Reply)) return schema.parse(answer)
-  if (answer.body instanceof Buffer) return answer
-  return new Reply(schema.parse(answer.body), { status: answer.status, headers: answer.headers })
+/** The codes that a call of an operation may fail with, whichever protocol it comes through. */
+export function errorCodes({ access, errors = [] }: Operation): ErrorCode[] {
+  const account = access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []
+  return ['invalid_request', ...account, ...errors, 'rate_limited']
 }
 
-/** Longest wait that is advised when too much is waiting, in seconds; callers are spread over it. */
+function checkOutput(schema: z.ZodType, answer: unknown): Reply<unknown> {
+  const reply = asReply(answer)
+  if (reply.body instanceof Buffer) return reply
+  return new Reply(schema.parse(reply.body), { status: reply.status, headers: reply.headers })
+}
+
+function asReply(answer: unknown): Reply<unknown> {
+  return answer instanceof Reply ? answer : new Reply(answer)
+}
+
+/** Upper limit of Retry-After for a full queue, in seconds; each caller gets a random value up to it. */
 const MAX_RETRY_AFTER = 4
 
-/** For `catch`: what a full queue throws becomes AppError `capacity_exceeded`, anything else goes on as it is. */
+/** For `catch`: turns the error of a full queue into AppError `capacity_exceeded` and throws any other error again. */
 export function refuseOverflow(error: unknown): never {
   if (!(error instanceof BatchOverflowError)) throw error
-  throw new AppError('capacity_exceeded', 'More is waiting than can be taken on.', {
+  throw new AppError('capacity_exceeded', 'Too many requests are waiting.', {
     cause: error,
     headers: { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) },
   })
 }
 
 /**
- * A whole number of a path or a query, in decimal digits and in no other spelling: no sign, no blank, no leading zero, no
- * exponent. Protocols whose arguments are JSON send it as a number.
+ * A whole number in a path or a query, written in decimal digits only: no sign, space, leading zero or exponent. Protocols
+ * whose arguments are JSON send it as a number.
  * @param least at least 0
  */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
@@ -194,6 +245,6 @@ function parseInput(schema: z.ZodObject, raw: unknown) {
   const issues = parsed.error.issues
     .slice(0, MAX_ISSUES)
     .map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`)
-  // An unrecognised key is repeated in zod's message; a caller's text may not be well-formed, and may be long.
+  // zod repeats an unrecognised key in its message; the key may be long and may not be well-formed Unicode.
   throw new AppError('invalid_request', issues.join('; ').toWellFormed().slice(0, 500))
 }

@@ -1,4 +1,4 @@
-// If-Match and If-None-Match (RFC 9110 §13.1): whether a request still means what its caller last saw.
+// If-Match and If-None-Match (RFC 9110 §13.1): whether the state is still the one that the caller last saw.
 import { AppError } from './errors.ts'
 
 export interface Preconditions {
@@ -6,21 +6,21 @@ export interface Preconditions {
   ifNoneMatch?: string
 }
 
-/** Refuses a change that was meant for another state than the present. @param etag null where there is nothing yet */
-export function requirePreconditions(asked: Preconditions, etag: string | null): void {
-  const { match, noneMatch } = judge(asked, etag)
+/** Throws AppError `precondition_failed` for a change that is meant for another state. @param etag null where nothing exists yet */
+export function requirePreconditions(given: Preconditions, etag: string | null): void {
+  const { match, noneMatch } = evaluate(given, etag)
   if (!match) throw new AppError('precondition_failed', 'If-Match does not hold.')
   if (!noneMatch) throw new AppError('precondition_failed', 'If-None-Match does not hold.')
 }
 
-/** True where the caller of a read has the present state already. Throws where If-Match asks for another. */
-export function isNotModified(asked: Preconditions, etag: string): boolean {
-  const { match, noneMatch } = judge(asked, etag)
+/** Whether the caller of a read has the present state already. Throws AppError `precondition_failed` where If-Match does not hold. */
+export function isNotModified(given: Preconditions, etag: string): boolean {
+  const { match, noneMatch } = evaluate(given, etag)
   if (!match) throw new AppError('precondition_failed', 'If-Match does not hold.')
   return !noneMatch
 }
 
-function judge({ ifMatch, ifNoneMatch }: Preconditions, etag: string | null) {
+function evaluate({ ifMatch, ifNoneMatch }: Preconditions, etag: string | null) {
   return {
     match: ifMatch === undefined || isListed(etag, ifMatch, { weakly: false }),
     noneMatch: ifNoneMatch === undefined || !isListed(etag, ifNoneMatch, { weakly: true }),
@@ -29,7 +29,7 @@ function judge({ ifMatch, ifNoneMatch }: Preconditions, etag: string | null) {
 
 const TAG = /[ \t]*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)/y
 
-/** A malformed list is refused, not ignored: a write that was to be conditional must not pass for one that is not. */
+/** Throws AppError `invalid_request` for a malformed list: if it were ignored, a conditional write would become unconditional. */
 function isListed(etag: string | null, header: string, { weakly }: { weakly: boolean }): boolean {
   if (header.trim() === '*') return etag !== null
   const found: boolean[] = []

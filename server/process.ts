@@ -1,20 +1,20 @@
-// How every process of ours lives and ends: what it opened is closed in reverse when it is asked to stop, when a part of it
-// dies, and when it cannot start; and a drain that takes too long is cut off before the platform's SIGKILL at 30 s.
+// The life of a process: what it opened is closed in reverse when it is asked to stop, when a part of it fails, and when it cannot
+// start. A drain that takes too long is cut off before the platform's SIGKILL at 30 s.
 
 import { ConfigError } from './config.ts'
 import type { Logger } from './telemetry.ts'
 
 export interface Running {
   log: Logger
-  /** Rejects when a part died without which the process is of no use. */
+  /** Rejects when a part failed that the process cannot work without. */
   died?: Promise<never>
-  /** Called at once when a stop is asked for, before anything is closed. */
+  /** Called when the process is asked to stop, before anything is closed. */
   stopping?: () => void
 }
 
 const HARD_STOP_MS = 29_000
 
-/** Runs `start` and waits for SIGTERM, SIGINT or a death. Exits 0 after a drain, 1 otherwise. */
+/** Runs `start` and waits for SIGTERM, SIGINT or a failure. Exits 0 after a drain, else 1. */
 export async function runProcess(start: (opened: AsyncDisposableStack) => Promise<Running>): Promise<void> {
   const opened = new AsyncDisposableStack()
   const stop = Promise.withResolvers<string>()
@@ -31,7 +31,7 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
     process.exitCode = 1
     report(error, log)
   }
-  // A second signal, or a drain past the deadline: what is committed is safe, the rest is rescued by another worker.
+  // A second signal, or the deadline, ends the process at once: committed work is safe, and another worker takes over the rest.
   process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
   setTimeout(() => process.exit(1), HARD_STOP_MS).unref()
   try {

@@ -1,5 +1,5 @@
-// The whole service in one process, API and worker together: what `npm start`, the demo and the tests run. In production
-// the Procfile's processes open the same parts apart.
+// The whole service in one process, API and worker, for `npm start`, the demo and the tests. In production the processes of the
+// Procfile open the same parts separately.
 
 import { openWork, type Work, type WorkOverrides } from '../workers/context.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'

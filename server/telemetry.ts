@@ -1,13 +1,12 @@
-// Logs and metrics. One event, one helper: the log line and its counter are written together and never throw. Labels come
-// from closed sets (operation, code, stage, job), never from URLs, keys or messages.
+// Logs and metrics. Labels come from closed sets (operation, code, stage, job), never from URLs, keys or messages.
 import { type Logger, pino } from 'pino'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 export type { Logger }
 
 /**
- * Paths that are blanked wherever they turn up, as a second wall: no event below puts a secret into its fields at all.
- * Names as they stand in HTTP headers, tool arguments, `_meta` and our own objects.
+ * Fields that are redacted in every log line. This is a second defence: no event logs a secret in the first place. The names are
+ * those of HTTP headers, tool arguments, `_meta` and objects of this service.
  */
 const SECRET_FIELDS = [
   'authorization',
@@ -28,7 +27,7 @@ const SECRET_FIELDS = [
   'taskId',
 ]
 
-/** JSON lines on stdout (or `stream`), with every secret field redacted at the top and one and two levels down. */
+/** A log of JSON lines on stdout, or `stream`. Secret fields are redacted at the top level and at the two levels below. */
 export function openLog(level: string, stream?: { write(line: string): void }): Logger {
   const quoted = SECRET_FIELDS.map((field) => `["${field}"]`)
   const options = {
@@ -43,11 +42,11 @@ export function openLog(level: string, stream?: { write(line: string): void }): 
   return stream ? pino(options, stream) : pino(options)
 }
 
-/** Name, message and stack of an error and its causes; nothing else of what libraries hang on their errors. */
+/** Name, message, code and stack of an error and its causes. Other members, which libraries add, may hold secrets. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return { message: String(error) }
   const { name, message, stack } = error
-  const code = (error as { code?: unknown }).code
+  const code = 'code' in error ? error.code : undefined
   return {
     name,
     message,
@@ -57,7 +56,7 @@ function describeError(error: unknown): unknown {
   }
 }
 
-/** Every metric of the service, declared once. A registry per process context: tests have many. */
+/** Every metric of the service. Each call makes a registry of its own, since a test process opens several services. */
 export function openMetrics(options: { process?: boolean } = {}) {
   const registry = new Registry()
   const registers = [registry]
@@ -72,7 +71,7 @@ export function openMetrics(options: { process?: boolean } = {}) {
     }),
     requestSeconds: new Histogram({
       name: 'countersign_request_seconds',
-      help: 'Time to answer by operation, waiting asked for included',
+      help: 'Time to answer by operation, a wait that the caller asked for included',
       labelNames: ['operation'] as const,
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,
@@ -104,17 +103,17 @@ export function openMetrics(options: { process?: boolean } = {}) {
     }),
     rescued: new Counter({
       name: 'countersign_rescued_workers_total',
-      help: 'Worker pools found dead whose jobs were freed',
+      help: 'Dead worker pools whose jobs were freed',
       registers,
     }),
     working: new Gauge({
       name: 'countersign_verifications_working',
-      help: 'Verifications accepted and not finished, all processes',
+      help: 'Verifications accepted and not finished, of all processes',
       registers,
     }),
     oldestWorkingSeconds: new Gauge({
       name: 'countersign_verifications_oldest_seconds',
-      help: 'Time since the last move of the verification that has stood still longest',
+      help: 'Time since the last change of state of the verification that has waited longest',
       registers,
     }),
     modelCalls: new Counter({
@@ -137,7 +136,7 @@ export function openMetrics(options: { process?: boolean } = {}) {
     }),
     modelUsd: new Counter({
       name: 'countersign_model_usd_total',
-      help: 'Cost of the assessing model, where its prices are known',
+      help: 'Cost of the assessing model in USD, where its prices are known',
       registers,
     }),
     assessmentTokens: new Histogram({
@@ -148,7 +147,7 @@ export function openMetrics(options: { process?: boolean } = {}) {
     }),
     assessmentUsd: new Histogram({
       name: 'countersign_assessment_usd',
-      help: 'Cost of one assessment, where prices are known',
+      help: 'Cost of one assessment in USD, where prices are known',
       buckets: [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.1],
       registers,
     }),
@@ -160,18 +159,18 @@ export function openMetrics(options: { process?: boolean } = {}) {
     }),
     assessorPaused: new Gauge({
       name: 'countersign_assessor_paused',
-      help: '1 while the assessing model is not asked, because it did not answer',
+      help: '1 while the assessing model is not called, because it did not answer',
       registers,
     }),
     alertAttempts: new Counter({
       name: 'countersign_alert_attempts_total',
-      help: 'Attempts to deliver an alert by what they came to: delivered, retry, given_up, unwanted',
+      help: 'Attempts to deliver an alert by outcome: delivered, retry, given_up, unwanted',
       labelNames: ['outcome'] as const,
       registers,
     }),
     watchdogAlerts: new Counter({
       name: 'countersign_watchdog_alerts_total',
-      help: 'Alerts of watchdogs that the scan told, by type',
+      help: 'Alerts of watchdogs that the scan raised, by type',
       labelNames: ['type'] as const,
       registers,
     }),
@@ -188,7 +187,7 @@ export function openMetrics(options: { process?: boolean } = {}) {
     }),
     pruneLag: new Gauge({
       name: 'countersign_prune_lag_seconds',
-      help: 'For how long the oldest row of a table that is to be deleted has been so',
+      help: 'Time since the oldest expired row of a table expired',
       labelNames: ['table'] as const,
       registers,
     }),

@@ -478,6 +478,7 @@ create table verification_requests (
   domain text,
   priority smallint not null default 0,
   accepted_at timestamp with time zone,
+  payer text,
   constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
@@ -616,6 +617,7 @@ CREATE UNIQUE INDEX payment_ledger_one_log ON public.payment_ledger USING btree 
 CREATE UNIQUE INDEX payment_ledger_one_word ON public.payment_ledger USING btree (network, transaction) WHERE (proof = ANY (ARRAY['facilitator'::text, 'unconfirmed'::text]));
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE INDEX payment_ledger_request ON public.payment_ledger USING btree (request_id);
+CREATE INDEX payment_ledger_uncharged ON public.payment_ledger USING btree (entered_at) WHERE ((outcome = ANY (ARRAY['unpaid'::text, 'failed'::text])) AND (chain_says IS DISTINCT FROM 'differs'::text));
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
@@ -626,9 +628,10 @@ CREATE INDEX verification_requests_domain ON public.verification_requests USING 
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_never_paid ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NULL));
 CREATE INDEX verification_requests_open_quotes ON public.verification_requests USING btree (address_key, quote_expires_at) WHERE ((state = 'quoted'::text) AND (address_key IS NOT NULL));
-CREATE INDEX verification_requests_payer ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[]))) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND ((payment #>> '{identity,payer}'::text[]) IS NOT NULL));
+CREATE INDEX verification_requests_payer ON public.verification_requests USING btree (payer) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (payer IS NOT NULL));
 CREATE INDEX verification_requests_prunable ON public.verification_requests USING btree (changed_at) WHERE ((state = ANY (ARRAY['completed'::text, 'failed'::text])) AND (body IS NOT NULL));
 CREATE INDEX verification_requests_quotes ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = ANY (ARRAY['quoted'::text, 'unpaid'::text])) AND (body IS NOT NULL));
+CREATE INDEX verification_requests_uncharged ON public.verification_requests USING btree (changed_at) WHERE ((body IS NULL) AND ((state = 'failed'::text) OR ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NOT NULL))));
 CREATE INDEX verification_requests_working ON public.verification_requests USING btree (changed_at) WHERE (state = ANY (ARRAY['accepted'::text, 'observed'::text, 'assessed'::text, 'settling'::text, 'settled'::text]));
 CREATE INDEX watchdogs_check ON public.watchdogs USING btree (check_at) WHERE (check_at IS NOT NULL);
 
@@ -647,12 +650,11 @@ begin
     ) everyone order by id
   ) in_order;
   return query
-    select 'payer', payment #>> '{identity,payer}', count(*), count(*) filter (where state <> 'settled'),
+    select 'payer', payer, count(*), count(*) filter (where state <> 'settled'),
            extract(epoch from avg(now() - accepted_at))::float8, null::integer
     from verification_requests
-    where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired')
-      and payment #>> '{identity,payer}' = any(payers_named)
-    group by 2
+    where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired') and payer = any(payers_named)
+    group by payer
     union all
     select 'address', encode(address_key, 'hex'), count(*), 0, extract(epoch from avg(now() - accepted_at))::float8, null
     from verification_requests
@@ -705,7 +707,19 @@ begin
   end if;
   return null;
 end $function$;
-CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE FUNCTION public.refuse_ledger_deletion()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.outcome in ('unpaid', 'failed') and old.chain_says is distinct from 'differs'
+     and old.entered_at < now() - interval '30 days'
+     and old.valid_before < extract(epoch from now() - interval '1 day') then
+    return old;
+  end if;
+  raise exception 'entry % of % is kept', old.entry, tg_table_name using errcode = 'restrict_violation';
+end $function$;
+CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_ledger_deletion();
 CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER receipts_key_in_force AFTER INSERT ON public.receipts REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_out_of_turn();
 CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON public.receipts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

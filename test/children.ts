@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { flagsOf } from '../bench/node-flags.ts'
 
 export interface Ending {
   code: number | null
@@ -39,7 +40,7 @@ export const BARE_ENV: Record<string, string> = Object.fromEntries(
 
 /** @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV`. */
 export function startChild(file: string, env: Record<string, string>, options: { ipc?: boolean } = {}): Child {
-  const child = spawn(process.execPath, [join(ROOT, file)], {
+  const child = spawn(process.execPath, [...flagsOf(file), join(ROOT, file)], {
     cwd: ROOT,
     env: { ...BARE_ENV, ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(options.ipc ? ['ipc' as const] : [])],

@@ -1,4 +1,4 @@
-// The demo does what README says, and README's shell lines check its receipt with openssl alone.
+// The demo does what README says, and the shell lines of docs/guide/auditing.md check its receipt with openssl alone.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,8 +26,8 @@ t.test('a whole purchase, printed step by step, and its receipt checked by opens
   const folder = await mkdtemp(join(tmpdir(), 'countersign-openssl-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const attestation = stdout.match(/^\{"v":1.*\}$/m)?.[0] ?? ''
-  const readme = await readFile(join(root, 'README.md'), 'utf8')
-  const script = readme.match(/```sh\n(A=attestation\.json[\s\S]*?)```/)?.[1] ?? 'exit 1'
+  const guide = await readFile(join(root, 'docs/guide/auditing.md'), 'utf8')
+  const script = guide.match(/```sh\n(A=attestation\.json[\s\S]*?)```/)?.[1] ?? 'exit 1'
   const check = async (text: string) => {
     await writeFile(join(folder, 'attestation.json'), `${text}\n`)
     return run('bash', ['-c', script], { cwd: folder }).catch((error: { stdout: string }) => error)

@@ -30,9 +30,9 @@ t.test('the assessment in force, and the model by name and address', async (t) =
 t.test('workers that assess in another way than is offered', async (t) => {
   const literal = 'retrieval-1+text-1 literal-1+icu-1+unicode-1+gate-1'
   await office.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
-  t.match(await find('workers'), [{ ok: true, detail: /^1 with a fresh sign of life/ }])
+  t.match(await find('workers'), [{ ok: true, detail: /^1 alive/ }])
   t.match(await find('workers', MODEL), [
-    { ok: false, detail: /literal-1\S*, and semantic assessment is offered/, cure: /same ASSESSMENT/ },
+    { ok: false, detail: /literal-1\S*, but semantic assessment is offered/, cure: /same ASSESSMENT/ },
   ])
   await office.tables.query('delete from worker_beats')
   t.match(await find('workers', MODEL), [{ ok: false, cure: /start a worker/ }])

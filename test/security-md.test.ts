@@ -21,6 +21,7 @@ import { readConfig, variables } from '../server/config.ts'
 import { LIMITS } from '../server/interface/result.ts'
 import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
 import { MAX_TTL_S, RECHECK_MS } from '../server/leases/format.ts'
+import { UNCHARGED_DAYS } from '../server/payments/ledger.ts'
 import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
 import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
@@ -70,6 +71,7 @@ const numbers: Record<string, readonly number[]> = {
   'Calls of one address in a minute': [live.rateLimitPerMinute],
   'Lifetime of an unpaid quote': [config.quoteTtlSeconds],
   'Time a result is kept': [config.resultRetentionSeconds],
+  'Time a payment that charged nothing is kept, with its request': [UNCHARGED_DAYS],
   'Characters of a claim': [LIMITS.claimChars],
   'Active leases': byTier('active_leases'),
   'Receipts a day': byTier('receipts_per_day'),

@@ -91,7 +91,10 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   }
 }
 
-/** Throws when the names of what is done here are longer than results may have them: found at the start, not by a request. */
+/**
+ * Throws when the names of what is done here are longer than results may have them: found at the start, not by a
+ * request.
+ */
 function methodologyOf({ procedure }: Assessor): string {
   const gated = gatedProcedure(procedure)
   const fits = assessment.shape.procedure.safeParse(gated).success

@@ -1,6 +1,6 @@
-// Runs the queue in this process: graphile-worker with our tasks, a beat, the rescue of others, the scan of watchdogs, and a
-// watch on the queue's own health. A pool that died while its process lives is worse than a crash, because nothing restarts it; so its death
-// is reported by `died`, and the process is expected to exit.
+// Runs the queue in this process: graphile-worker with our tasks, a beat, the rescue of others, the scan of watchdogs,
+// and a watch on the queue's own health. A pool that died while its process lives is worse than a crash, because
+// nothing restarts it; so its death is reported by `died`, and the process is expected to exit.
 import { EventEmitter } from 'node:events'
 import { setInterval as every } from 'node:timers/promises'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
@@ -22,7 +22,9 @@ const DRAIN_MS = { abort: 18_000, kill: 25_000 }
 /** graphile-worker's own connections: the listener, fetching, completing. */
 const QUEUE_CONNECTIONS = 6
 
-/** Starts taking jobs. Disposing drains: no new jobs, running ones finish or hand themselves back, the beat ends last. */
+/**
+ * Starts taking jobs. Disposing drains: no new jobs, running ones finish or hand themselves back, the beat ends last.
+ */
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
   await using opened = new AsyncDisposableStack()
   const concurrency = options.concurrency ?? work.config.workerConcurrency
@@ -47,7 +49,8 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
         concurrentJobs: concurrency,
         pollInterval: 1000,
         gracefulShutdownAbortTimeout: DRAIN_MS.abort,
-        // Fetched ahead, jobs are locked to this pool; should it be killed, the rescue frees them with the running ones.
+        // Fetched ahead, jobs are locked to this pool; should it be killed, the rescue frees them with the running
+        // ones.
         localQueue: { size: concurrency + 1, refetchDelay: { durationMs: 20 } },
       },
     },

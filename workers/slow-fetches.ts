@@ -1,6 +1,6 @@
-// Fetches that go on without a slot of the queue. A worker has a few dozen slots, and a page that drips a byte every few
-// seconds would hold one for a minute. So a fetch that is not done after a moment leaves its job: the job ends, and the
-// fetch goes on here. When it has ended, the request gets a job again, which carries on from what was stored.
+// Fetches that go on without a slot of the queue. A worker has a few dozen slots, and a page that drips a byte every
+// few seconds would hold one for a minute. So a fetch that is not done after a moment leaves its job: the job ends, and
+// the fetch goes on here. When it has ended, the request gets a job again, which carries on from what was stored.
 //
 // A request whose fetch goes on here has a job all the same, a few seconds ahead, and this process moves it on while it
 // lives. A process that is killed moves nothing on, so another worker takes the request up.
@@ -17,10 +17,10 @@ export interface SlowFetches extends AsyncDisposable {
   /** Whether the fetch is done within a moment; true without waiting where there is no room for it here. */
   isQuick(fetch: Promise<unknown>): Promise<boolean>
   /**
-   * Takes the request over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
-   * `settle`, which must be awaited before the request is given another job.
-   * @param options `attemptsLeft`: times that another worker may take the request up, should this process be killed. `end`
-   * ends the fetch when the process is to stop; a fetch that still has its job is not ended by that.
+   * Takes the request over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called
+   * with `settle`, which must be awaited before the request is given another job.
+   * @param options `attemptsLeft`: times that another worker may take the request up, should this process be killed.
+   * `end` ends the fetch when the process is to stop; a fetch that still has its job is not ended by that.
    */
   keep(
     request: WorkingRequest,

@@ -1,6 +1,6 @@
-// One verification, from where its record stands to its end. Each stage commits before the next begins and is never done
-// again once committed: an assessment costs money, a settlement moves it. Killed anywhere, the next attempt reads the
-// state and carries on; the attempt token keeps a worker that was wrongly thought dead from committing anything.
+// One verification, from where its record stands to its end. Each stage commits before the next begins and is never
+// done again once committed: an assessment costs money, a settlement moves it. Killed anywhere, the next attempt reads
+// the state and carries on; the attempt token keeps a worker that was wrongly thought dead from committing anything.
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Payload } from '../server/db/jobs.ts'
@@ -44,8 +44,8 @@ export interface Assessor {
   /** Set while it takes no work because what it needs does not answer. */
   readonly pausedUntil?: Date | null
   /**
-   * Every evidence item is proved against the text. Throws AppError `assessment_failed` when it comes to no verdict, and
-   * AssessorBusyError when it may come to one later.
+   * Every evidence item is proved against the text. Throws AppError `assessment_failed` when it comes to no verdict,
+   * and AssessorBusyError when it may come to one later.
    */
   assess(task: AssessmentTask): Promise<Assessment>
 }
@@ -88,8 +88,9 @@ function needsWork(request: WorkingRequest, work: Work): boolean {
 }
 
 /**
- * Whether a shared observation has become older than the caller accepts, as it will be when the result is served: a request
- * may have waited for its worker, for the model, or for a second payment. From the settlement on it stays what it is.
+ * Whether a shared observation has become older than the caller accepts, as it will be when the result is served: a
+ * request may have waited for its worker, for the model, or for a second payment. From the settlement on it stays what
+ * it is.
  */
 function isOutdated({ state, stored, body }: WorkingRequest, work: Work): boolean {
   if ((state !== 'observed' && state !== 'assessed') || !stored?.cache_hit) return false
@@ -103,8 +104,8 @@ function maxAgeOf({ options }: WorkingRequest['body']): number {
 }
 
 /**
- * Reads the page, or takes an observation that is young enough. An assessment is kept where the page still reads the same.
- * Answers null when the source is slow: the fetch then goes on without this job (see slow-fetches.ts).
+ * Reads the page, or takes an observation that is young enough. An assessment is kept where the page still reads the
+ * same. Answers null when the source is slow: the fetch then goes on without this job (see slow-fetches.ts).
  */
 async function observe(request: WorkingRequest, work: Work, turn: Turn): Promise<WorkingRequest | null> {
   const leaving = new AbortController()

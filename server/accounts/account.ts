@@ -1,99 +1,30 @@
-// Accounts and their API keys. There is no e-mail and no password: who loses every key of an account has lost it.
-import { randomUUID } from 'node:crypto'
+// The row of an account: its lock, its tier and its handle.
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
-import { AppError } from '../errors.ts'
-import { hashApiKey, type KeyKind, makeApiKey } from './api-keys.ts'
+import type { Tier } from './tiers.ts'
 
-/** Names that receipts of the service itself carry in `requested_by`; an account of that name could pass for it. */
-export const RESERVED_HANDLES: readonly string[] = [
-  'source-verification',
-  'countersign',
-  'service',
-  'lease',
-  'watchdog',
-  'citation-watch',
-  'key-rotation',
-]
-
-/** Throws AppError `handle_taken` for a handle that the service keeps for itself. */
-export function refuseReserved(handle: string): void {
-  if (RESERVED_HANDLES.includes(handle))
-    throw new AppError('handle_taken', `The handle ${handle} is reserved: receipts of the service carry it.`)
-}
-
-/** Makes an account and its first key, which is answered once and stored nowhere. Throws AppError `handle_taken`. */
-export async function insertAccount(tx: Tx, handle: string): Promise<{ accountId: string; apiKey: string }> {
-  const accountId = randomUUID()
-  const made = await tx.query(sql.type(nothing)`
-    insert into accounts (id, handle) values (${accountId}, ${handle}) on conflict (handle) do nothing`)
-  if (made.rowCount === 0) throw new AppError('handle_taken', `The handle ${handle} is taken.`)
-  const { apiKey } = await insertApiKey(tx, { accountId, kind: 'full', label: 'registration' })
-  return { accountId, apiKey }
-}
+export const accountHandle = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be 1 to 64 of a-z 0-9 - _, starting with a letter or digit')
+  .describe('Public: it is the requested_by of your receipts.')
 
 /**
- * New things that a tier limits are made one at a time for each account, or two at once could both be the last that is
- * allowed. The account's row is the lock.
+ * Locks the account until the transaction ends. New things that a tier limits are made under it, one at a time for each
+ * account: two concurrent ones could otherwise both be the last that the limit allows.
  */
 export async function lockAccount(tx: Tx, accountId: string): Promise<void> {
   await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)
 }
 
-export async function insertApiKey(
-  tx: Tx,
-  key: { accountId: string; kind: KeyKind; label: string | null },
-): Promise<{ id: string; apiKey: string }> {
-  const id = randomUUID()
-  const apiKey = makeApiKey()
-  await tx.query(sql.type(nothing)`
-    insert into api_keys (id, account_id, key_hash, kind, label)
-    values (${id}, ${key.accountId}, ${sql.binary(hashApiKey(apiKey))}, ${key.kind}, ${key.label})`)
-  return { id, apiKey }
+const idRow = z.object({ id: z.string() })
+
+/** The id of the account; null where no account has the handle. */
+export function findAccountId(tx: Tx, handle: string): Promise<string | null> {
+  return tx.maybeOneFirst(sql.type(idRow)`select id from accounts where handle = ${handle}`)
 }
 
-/** Makes a key unless there are `limit` already. Keys that have ended are deleted, and so do not count. */
-export async function addApiKey(
-  tx: Tx,
-  key: { accountId: string; kind: KeyKind; label: string | null },
-  { limit, refuse }: { limit: number; refuse: () => AppError },
-): Promise<{ id: string; apiKey: string }> {
-  await lockAccount(tx, key.accountId)
-  await tx.query(sql.type(nothing)`
-    delete from api_keys where account_id = ${key.accountId} and expires_at <= now()`)
-  const keys = await tx.oneFirst(sql.type(z.object({ n: z.number() }))`
-    select count(*) n from api_keys where account_id = ${key.accountId}`)
-  if (keys >= limit) throw refuse()
-  return insertApiKey(tx, key)
-}
-
-export const apiKeyRow = z.strictObject({
-  id: z.uuid(),
-  kind: z.enum(['full', 'read_only', 'heartbeat']),
-  label: z.string().nullable(),
-  created_at: z.string(),
-  expires_at: z.string().nullable(),
-  last_used_at: z.string().nullable().describe('To the hour; null when it was never used.'),
-})
-
-const iso = (column: string) =>
-  sql.fragment`to_char(${sql.identifier([column])} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
-
-const unended = sql.fragment`(k.expires_at is null or k.expires_at > now())`
-
-export function listApiKeys(tx: Tx, accountId: string) {
-  return tx.any(sql.type(apiKeyRow)`
-    select id, kind, label, ${iso('created_at')} created_at, ${iso('expires_at')} expires_at,
-           ${iso('last_used_at')} last_used_at
-    from api_keys k where account_id = ${accountId} and ${unended} order by k.created_at, id`)
-}
-
-/** Ends a key at once, or at a time so that its successor can be put in place. False when there is no such key. */
-export async function endApiKey(tx: Tx, accountId: string, id: string, at: Date | null): Promise<boolean> {
-  const ended = at
-    ? await tx.query(sql.type(nothing)`
-        update api_keys set expires_at = least(coalesce(expires_at, 'infinity'), ${at.toISOString()}::timestamptz)
-        where account_id = ${accountId} and id = ${id}`)
-    : await tx.query(sql.type(nothing)`delete from api_keys where account_id = ${accountId} and id = ${id}`)
-  return ended.rowCount === 1
+/** Records the tier that the operator gives free of charge. Returns the account's id; null where no account has the handle. */
+export function grantTier(tx: Tx, handle: string, tier: Tier): Promise<string | null> {
+  return tx.maybeOneFirst(sql.type(idRow)`
+    update accounts set granted_tier = ${tier} where handle = ${handle} returning id`)
 }

@@ -1,45 +1,14 @@
-// What an account may ask about itself.
+// Operations of accounts: registration and API keys.
 import { z } from 'zod'
-import { PROVIDERS } from '../billing/provider.ts'
-import { findStanding, type Subscription } from '../billing/subscriptions.ts'
 import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountOperation, defineExchange, Reply } from '../operation.ts'
-import {
-  addApiKey,
-  apiKeyRow,
-  endApiKey,
-  insertAccount,
-  listApiKeys,
-  RESERVED_HANDLES,
-  refuseReserved,
-} from './account.ts'
-import { countRegistration } from './registrations.ts'
-import { CALLER_LIMITS, LIMITS, TIERS, type TierLimits, tierLimit, UNUSED_ACCOUNT_DAYS } from './tiers.ts'
-import { findUsage } from './usage.ts'
-
-const handle = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, 'must be 1 to 64 of a-z 0-9 - _, starting with a letter or digit')
-  .describe('Public: it is the requested_by of your receipts.')
-const limits = z.strictObject({
-  active_leases: z.int().describe('At a time.'),
-  lease_acts_per_day: z.int().describe('Grants, renewals and revocations; a revocation is never refused.'),
-  receipts_per_day: z.int(),
-  watchdogs: z.int(),
-  watchdog_alerts_per_day: z.int(),
-  citation_watches: z.int(),
-  journal_slots: z.int(),
-  journal_bytes: z.int().describe('Of all slots together; follows from their number.'),
-  api_keys: z.int().describe('At a time.'),
-  heartbeats_per_minute: z.int(),
-  receipts_per_minute: z.int(),
-  calls_per_minute: z.int().describe('All other calls.'),
-  checkouts_per_hour: z.int().describe('Pages of checkout and billing portal.'),
-}) satisfies z.ZodType<TierLimits>
-export const tierOutput = z.enum(TIERS)
-export const limitsOutput = limits
+import { accountHandle } from './account.ts'
+import { addApiKey, apiKeyRow, endApiKey, findApiKeys } from './api-keys.ts'
+import { countRegistration, insertAccount, RESERVED_HANDLES, refuseReserved } from './registration.ts'
+import { keyKind } from './scopes.ts'
+import { CALLER_LIMITS, LIMITS, TIERS, tierLimit, tierLimits, UNUSED_ACCOUNT_DAYS } from './tiers.ts'
 
 export const register = defineExchange({
   name: 'register',
@@ -55,8 +24,8 @@ export const register = defineExchange({
   statuses: [201],
   errors: ['handle_taken', 'daily_limit'],
   kind: 'exchange',
-  input: z.strictObject({ handle }),
-  output: z.strictObject({ handle, api_key: z.string(), tier: tierOutput, limits }),
+  input: z.strictObject({ handle: accountHandle }),
+  output: z.strictObject({ handle: accountHandle, api_key: z.string(), tier: z.enum(TIERS), limits: tierLimits }),
   async run(input, { api, credentials }) {
     refuseReserved(input.handle)
     const apiKey = await makeAccount(input.handle, credentials.address, api)
@@ -65,13 +34,13 @@ export const register = defineExchange({
   },
 })
 
-/** Throws AppError `handle_taken`, `daily_limit`, `rate_limited`. What makes no account counts against no limit. */
+/** Throws AppError `handle_taken`, `daily_limit`, `rate_limited`. A registration that fails counts against no limit. */
 async function makeAccount(handle: string, address: string, api: Api): Promise<string> {
   await api.limits.spendRegistration()
   try {
     return await transact(api.db, async (tx) => {
       const { apiKey } = await insertAccount(tx, handle)
-      // With the limits per address off, addresses say nothing: behind a proxy they are all its own.
+      // 0 turns the limits per address off: behind a proxy that is not trusted, every caller has the proxy's address.
       if (api.config.rateLimitPerMinute > 0) await countRegistration(tx, api.secrets.address, address)
       return apiKey
     })
@@ -81,13 +50,12 @@ async function makeAccount(handle: string, address: string, api: Api): Promise<s
   }
 }
 
-const kind = z.enum(['full', 'read_only', 'heartbeat'])
 const label = z
   .string()
   .max(100)
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must be text without control characters')
 
-export const listKeysOperation = defineAccountOperation({
+export const listApiKeys = defineAccountOperation({
   name: 'list_api_keys',
   summary: "The account's API keys, without the keys themselves",
   method: 'GET',
@@ -98,10 +66,10 @@ export const listKeysOperation = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({}),
   output: z.strictObject({ api_keys: z.array(apiKeyRow) }),
-  run: async (_input, { tx, caller }) => ({ api_keys: [...(await listApiKeys(tx, caller.accountId))] }),
+  run: async (_input, { tx, caller }) => ({ api_keys: [...(await findApiKeys(tx, caller.accountId))] }),
 })
 
-export const createKey = defineAccountOperation({
+export const createApiKey = defineAccountOperation({
   name: 'create_api_key',
   summary: 'Make another API key',
   description:
@@ -115,8 +83,8 @@ export const createKey = defineAccountOperation({
   statuses: [201],
   errors: ['tier_limit'],
   kind: 'transaction',
-  input: z.strictObject({ kind, label: label.optional() }),
-  output: z.strictObject({ id: z.uuid(), kind, api_key: z.string() }),
+  input: z.strictObject({ kind: keyKind, label: label.optional() }),
+  output: z.strictObject({ id: z.uuid(), kind: keyKind, api_key: z.string() }),
   async run(input, { tx, caller }) {
     const { accountId, tier } = caller
     const key = { accountId, kind: input.kind, label: input.label ?? null }
@@ -130,7 +98,7 @@ export const createKey = defineAccountOperation({
 
 const MAX_OVERLAP_S = 7 * 86_400
 
-export const revokeKey = defineAccountOperation({
+export const revokeApiKey = defineAccountOperation({
   name: 'revoke_api_key',
   summary: 'End an API key, at once or after an overlap',
   method: 'POST',
@@ -151,67 +119,3 @@ export const revokeKey = defineAccountOperation({
     return { id, ends_at: ends.toISOString() }
   },
 })
-
-const subscriptionOutput = z.strictObject({
-  status: z.string().describe('As Stripe names it: active, past_due, unpaid, ...'),
-  tier: tierOutput.describe('Of its price. What it gives may be less: see status and payment.'),
-  payment: z.enum(['kept', 'refunded', 'disputed']).describe('What became of what was paid last.'),
-  current_period_end: z.string().nullable(),
-  cancel_at_period_end: z.boolean().describe('It ends by itself.'),
-  provider: z.enum(PROVIDERS),
-})
-
-export const getUsage = defineAccountOperation({
-  name: 'get_usage',
-  summary: 'The tier, its limits, and how much of them is used',
-  description:
-    'Days are UTC days: receipts_today and lease_acts_today start again at resets_at. What the service signs by itself ' +
-    'does not count.',
-  method: 'GET',
-  path: '/v1/usage',
-  family: 'control',
-  access: 'account',
-  scope: 'account:read',
-  kind: 'transaction',
-  input: z.strictObject({}),
-  output: z.strictObject({
-    handle,
-    tier: tierOutput,
-    limits,
-    used: z.strictObject({
-      active_leases: z.int(),
-      lease_acts_today: z.int(),
-      receipts_today: z.int(),
-      watchdogs: z.int(),
-      watchdog_alerts_today: z.int(),
-      citation_watches: z.int(),
-      journal_slots: z.int(),
-      journal_bytes: z.int(),
-      api_keys: z.int(),
-    }),
-    resets_at: z.string().describe('The next UTC midnight.'),
-    subscription: subscriptionOutput.nullable().describe('The one that has not ended, if there is one.'),
-  }),
-  async run(_input, { tx, caller, api }) {
-    const { resets_at, ...used } = await findUsage(tx, caller.accountId, api.now())
-    // Read here and not taken from the caller: the tier is to agree with the subscription beside it.
-    const { handle, tier, subscription } = await findStanding(tx, api.billing?.name, caller.accountId, api.now())
-    const body = { handle, tier, limits: LIMITS[tier], used, resets_at }
-    return new Reply(
-      { ...body, subscription: subscription && describeSubscription(subscription) },
-      { headers: { 'cache-control': 'no-store' } },
-    )
-  },
-})
-
-function describeSubscription(subscription: Subscription): z.output<typeof subscriptionOutput> {
-  const { status, tier, payment, current_period_end, cancel_at_period_end, provider } = subscription
-  return {
-    status,
-    tier,
-    payment,
-    current_period_end: current_period_end?.toISOString() ?? null,
-    cancel_at_period_end,
-    provider,
-  }
-}

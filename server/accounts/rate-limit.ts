@@ -1,13 +1,12 @@
-// Calls per minute: of an address, of an account by its tier, of a request that is recovered. With Redis all web processes
-// share one count; when Redis does not answer, each falls back to counting for itself rather than letting everything through.
-import { isIP } from 'node:net'
+// Limits of calls per minute, or hour: of an address, of an account by its tier, of a request that is recovered. With Redis all
+// web processes share one count. While Redis does not answer, each process counts by itself and lets no call pass uncounted.
 import type { Redis } from 'ioredis'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '../errors.ts'
-import { canonicalAddress, ipv6Groups } from '../outbound/addresses.ts'
-import { CALLER_LIMITS, LIMITS, TIERS, type Tier, type TierLimits } from './tiers.ts'
+import { addressKey } from './address-key.ts'
+import { CALLER_LIMITS, LIMITS, type Tier, type TierLimits } from './tiers.ts'
 
-/** What an account has a number of in a minute, or an hour. */
+/** The kinds of calls that an account has a limited number of in a minute or an hour. */
 export type Budget = 'calls' | 'heartbeats' | 'receipts' | 'checkouts'
 
 const BUDGETS: Readonly<Record<Budget, { limit: keyof TierLimits; seconds: number }>> = {
@@ -19,40 +18,40 @@ const BUDGETS: Readonly<Record<Budget, { limit: keyof TierLimits; seconds: numbe
 
 /** A call that was counted against its address. */
 export interface Counted {
-  /** The answer to it when the address has no call left: `rate_limited` with Retry-After. */
+  /** The error `rate_limited`, with Retry-After, when the address has no call left. */
   refusal: AppError | null
-  /** The address is so far over its limit that its bodies are not read. */
+  /** The address is so far over its limit that request bodies are not read. */
   flooding: boolean
 }
 
-/** Every method that spends throws AppError `rate_limited`, with an honest Retry-After, when nothing is left. */
+/** Every `spend` method throws AppError `rate_limited` when nothing is left; Retry-After says when there is again. */
 export interface RateLimits {
   /** Counts one call against its address. */
   spend(address: string): Promise<void>
-  /** The same, for a call that may still show a key or a token: `giveBack` then takes it from the count. */
+  /** As `spend`, for a call that may still turn out to have a key or a token: `giveBack` then uncounts it. Throws nothing. */
   count(address: string): Promise<Counted>
   giveBack(address: string): Promise<void>
   /** Counts one call of an account. */
   spendAccount(account: { accountId: string; tier: Tier }, budget: Budget): Promise<void>
   /** Counts one recovery of a request by its token. */
   spendRecovery(requestId: string): Promise<void>
-  /** Counts a key that has to be looked for in the database; `giveBackLookUp` when it was there. */
+  /** Counts a key that needs a query; `giveBackLookUp` uncounts one that exists. */
   spendLookUp(address: string): Promise<void>
   giveBackLookUp(address: string): Promise<void>
-  /** Counts one registration of all callers; `giveBackRegistration` when no account was made. */
+  /** Counts one registration of all callers together; `giveBackRegistration` uncounts one that failed. */
   spendRegistration(): Promise<void>
   giveBackRegistration(): Promise<void>
 }
 
-/** An address that is over its limit so many times is flooding. */
+/** An address with more calls than this many times its limit is flooding. */
 const FLOOD_FACTOR = 10
 
-/** @param perMinute calls of an address; 0 switches off what is counted per address, per request and for all callers together */
+/** @param perMinute calls of an address; 0 turns off every limit but those of accounts */
 export function buildRateLimits(perMinute: number, redis: Redis | undefined): RateLimits {
   const build = (name: string, points: number, seconds = 60) => buildLimiter(redis, { name, points, seconds })
-  const accounts = buildAccountLimiters(build)
+  const limiterOf = buildAccountLimiters(build)
   const spendAccount: RateLimits['spendAccount'] = async ({ accountId, tier }, budget) => {
-    const refusal = await consume(accounts[tier][budget], accountId)
+    const refusal = await consume(limiterOf(tier, budget), accountId)
     if (refusal) throw refusedAccount(tier, budget, refusal)
   }
   if (perMinute === 0) return { ...UNLIMITED, spendAccount }
@@ -105,19 +104,21 @@ function buildLimiter(redis: Redis | undefined, limit: { name: string; points: n
   return redis ? new RateLimiterRedis({ ...options, storeClient: redis, insuranceLimiter: memory }) : memory
 }
 
-/** Of each tier its own: after a change of tier the count begins anew. */
+/** A limiter for each budget and tier, made at its first use. After a change of tier the count starts again. */
 function buildAccountLimiters(build: (name: string, points: number, seconds: number) => Limiter) {
-  const ofTier = (tier: Tier) => {
-    const budgets = Object.entries(BUDGETS).map(([budget, { limit, seconds }]) => [
-      budget,
-      build(`${budget}:${tier}`, LIMITS[tier][limit], seconds),
-    ])
-    return Object.fromEntries(budgets) as Record<Budget, Limiter>
+  const limiters = new Map<string, Limiter>()
+  return (tier: Tier, budget: Budget): Limiter => {
+    const name = `${budget}:${tier}`
+    const known = limiters.get(name)
+    if (known) return known
+    const { limit, seconds } = BUDGETS[budget]
+    const built = build(name, LIMITS[tier][limit], seconds)
+    limiters.set(name, built)
+    return built
   }
-  return Object.fromEntries(TIERS.map((tier) => [tier, ofTier(tier)])) as Record<Tier, Record<Budget, Limiter>>
 }
 
-/** Null while there is something left. */
+/** Null while something is left. */
 async function consume(limiter: Limiter, key: string): Promise<RateLimiterRes | null> {
   try {
     await limiter.consume(key)
@@ -136,30 +137,4 @@ function refusedAccount(tier: Tier, budget: Budget, refusal: RateLimiterRes): Ap
 function refused(why: string, { msBeforeNext }: RateLimiterRes): AppError {
   const seconds = String(Math.max(1, Math.ceil(msBeforeNext / 1000)))
   return new AppError('rate_limited', `${why}. Try again in ${seconds} s.`, { headers: { 'retry-after': seconds } })
-}
-
-/**
- * What an address is counted as: an IPv4 address as itself, in whatever form it comes; an IPv6 address as its /64, which is
- * the least that a network gives a subscriber. A port and a zone are left out. Text that
- * is no address is counted as `unknown`, all of it together.
- */
-export function addressKey(address: string): string {
-  const bare = address
-    .trim()
-    .replace(/^\[(.*)\](:\d+)?$/, '$1')
-    .replace(/^([\d.]+):\d+$/, '$1')
-    .replace(/%.*$/, '')
-  if (isIP(bare) === 4) return bare
-  if (isIP(bare) !== 6) return 'unknown'
-  const groups = ipv6Groups(canonicalAddress(bare))
-  const mapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
-  if (mapped)
-    return groups
-      .slice(6)
-      .flatMap((group) => [group >> 8, group & 255])
-      .join('.')
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.toString(16))
-    .join(':')}::/64`
 }

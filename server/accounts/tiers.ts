@@ -1,38 +1,38 @@
-// What each tier may have. The one table: registration, usage, the limits in force and the documentation all read it.
+// The limits of every tier and of callers without an account. Registration, usage, enforcement and the documentation read these
+// tables.
+import { z } from 'zod'
 import { AppError } from '../errors.ts'
 
 export const TIERS = ['free', 'dev', 'pro'] as const
 export type Tier = (typeof TIERS)[number]
+export type PaidTier = Exclude<Tier, 'free'>
 
-export interface TierLimits {
-  /** At the same time. */
-  active_leases: number
-  /** Grants, renewals and revocations from one UTC midnight to the next: each makes a receipt, which is kept for good. */
-  lease_acts_per_day: number
-  /** From one UTC midnight to the next; receipts that the service makes by itself do not count. */
-  receipts_per_day: number
-  watchdogs: number
-  /** From one UTC midnight to the next: alerts of `fail` heartbeats, test alerts, reminders. */
-  watchdog_alerts_per_day: number
-  citation_watches: number
-  journal_slots: number
-  /** What the slots hold together, each at most 64 KiB. It follows from the slots. */
-  journal_bytes: number
-  /** At the same time, those that are about to end included. */
-  api_keys: number
-  heartbeats_per_minute: number
+/** Days last from one UTC midnight to the next. */
+export const tierLimits = z.strictObject({
+  active_leases: z.int().describe('At a time.'),
+  lease_acts_per_day: z.int().describe('Grants, renewals and revocations; a revocation is never refused.'),
+  /** Receipts that the service makes by itself do not count. */
+  receipts_per_day: z.int(),
+  watchdogs: z.int(),
+  /** Alerts of `fail` heartbeats, test alerts, reminders. */
+  watchdog_alerts_per_day: z.int(),
+  citation_watches: z.int(),
+  journal_slots: z.int(),
+  journal_bytes: z.int().describe('Of all slots together; follows from their number.'),
+  api_keys: z.int().describe('At a time.'),
+  heartbeats_per_minute: z.int(),
   /** Calls that ask for a receipt. */
-  receipts_per_minute: number
-  /** Every other call. */
-  calls_per_minute: number
-  /** Pages of checkout and billing portal together: each asks the provider of billing. */
-  checkouts_per_hour: number
-}
+  receipts_per_minute: z.int(),
+  calls_per_minute: z.int().describe('All other calls.'),
+  checkouts_per_hour: z.int().describe('Pages of checkout and billing portal.'),
+})
+export type TierLimits = z.output<typeof tierLimits>
 
 /**
  * `lease_acts_per_day`: 4000 for each lease, which is one renewal every 22 seconds day and night (a lease has to be renewed
  * within 30). `heartbeats_per_minute`: twice what all watchdogs send at the shortest interval, 10 seconds.
- * `receipts_per_minute`: several times the daily number spread over the day.
+ * `receipts_per_minute`: several times the daily number spread over the day. `journal_bytes`: 64 KiB for each slot.
+ * `checkouts_per_hour`: each of these calls asks the provider of billing.
  */
 export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
   free: {
@@ -83,70 +83,65 @@ export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
 }
 
 /**
- * What is limited for callers without an account. All but the last two are off where RATE_LIMIT_PER_MINUTE is 0: addresses
- * say nothing there.
+ * Limits of callers without an account. All but the last two are off where RATE_LIMIT_PER_MINUTE is 0: there the addresses of
+ * callers are not known.
  */
 export const CALLER_LIMITS = {
-  /** API keys that are none, well-formed, per address: each costs a look into the database. */
+  /** Well-formed API keys that do not exist, per address: each costs a query. */
   unknown_keys_per_minute: 60,
-  /** Recoveries with the right token, per request. */
+  /** Recoveries with a valid token, per request. */
   recoveries_per_minute: 120,
-  /** Accounts made per address, from one UTC midnight to the next. */
+  /** Registrations per address and UTC day. */
   registrations_per_day: 20,
-  /** Accounts made by all callers together. */
+  /** Registrations by all callers together. */
   registrations_per_minute: 120,
-  /** Calls that wait for a result, per account or else per address; the next one is answered at once. */
+  /** Calls that wait for a result, per account, or per address without one. One more is answered at once. */
   waiting_calls: 128,
   /** Calls that wait for a result in one process. */
   waiting_calls_per_process: 1024,
 } as const
 
-/** An account is deleted when none of its keys was ever used for so long. */
+/** Days after which an account is deleted when none of its keys was ever used. */
 export const UNUSED_ACCOUNT_DAYS = 90
 
-/** What callers may have who show no account, in every payment mode. */
+/** Limits of paying callers, in every payment mode. */
 export const PUBLIC_LIMITS = {
-  /** Verifications of a new payer from payment to result; the default of MAX_IN_FLIGHT_PER_PAYER. */
+  /** Verifications of a new payer between payment and result; the default of MAX_IN_FLIGHT_PER_PAYER. */
   first_in_flight_per_payer: 8,
-  /** The same of a payer who has settled often enough: each settlement adds one. */
+  /** The highest limit of a payer: each settlement adds one, up to this. */
   most_in_flight_per_payer: 256,
-  /** The same of a payer whose requests end uncharged: each one takes one away, down to this. */
+  /** The lowest limit of a payer: each request that ends uncharged takes one away, down to this. */
   least_in_flight_per_payer: 2,
   /** Verifications paid for from one address; an IPv6 address counts with its /64. */
   in_flight_per_address: 256,
-  /** Verifications of pages under one registrable domain, whoever pays. */
+  /** Verifications of pages under one registrable domain, for all payers together. */
   in_flight_per_domain: 64,
-  /** Quotes that one address asked for and that are neither paid nor expired. */
+  /** Quotes for one address that are neither paid nor expired. */
   open_quotes_per_address: 500,
 } as const
 
 /** USD per month. */
-export const MONTHLY_PRICE_USD: Readonly<Record<Exclude<Tier, 'free'>, number>> = { dev: 29, pro: 99 }
+export const MONTHLY_PRICE_USD: Readonly<Record<PaidTier, number>> = { dev: 29, pro: 99 }
 
 /** Seconds until the daily counts start again. */
 export function secondsToMidnightUtc(now: Date): number {
   return 86_400 - Math.floor((now.getTime() % 86_400_000) / 1000)
 }
 
-/** The next UTC midnight. */
-export function nextMidnightUtc(now: Date): Date {
-  return new Date((Math.floor(now.getTime() / 86_400_000) + 1) * 86_400_000)
-}
-
 type Held = 'active_leases' | 'watchdogs' | 'citation_watches' | 'journal_slots' | 'api_keys'
 type Daily = 'receipts_per_day' | 'lease_acts_per_day'
 
-/** The refusal of one more of what the account has all of already. */
+/** The refusal of one more where the account has the most that its tier allows. */
 export function tierLimit(name: Held, tier: Tier): AppError {
   return new AppError('tier_limit', `${name}: the ${tier} tier has ${LIMITS[tier][name]} at a time.`)
 }
 
-/** The refusal of one more on this day, with the seconds to the next UTC midnight in Retry-After. */
+/** The refusal of one more on this UTC day; Retry-After holds the seconds to the next UTC midnight. */
 export function dailyLimit(name: Daily, tier: Tier): AppError {
   return refuseToday(`${name}: the ${tier} tier has ${LIMITS[tier][name]} a day (UTC).`)
 }
 
-/** As `dailyLimit`, for what no tier has. */
+/** As `dailyLimit`, for a limit that is not a tier's. */
 export function refuseToday(message: string): AppError {
   const seconds = String(secondsToMidnightUtc(new Date()))
   return new AppError('daily_limit', message, { headers: { 'retry-after': seconds } })

@@ -61,12 +61,18 @@ function limitOf({ tier, watchdogs }: z.output<typeof dayRow>, cause: AlertCause
   return cause === 'asked' ? limits.watchdog_alerts_per_day : OUTAGES_PER_DAY * Math.max(limits.watchdogs, watchdogs)
 }
 
-function findDays(tx: Tx, counted: CountedAlert[]) {
+function findDays(tx: Tx, counted: Pick<CountedAlert, 'accountId'>[]) {
   return tx.any(sql.prepared('find_alert_days', dayRow)`
     select a.id::text, a.tier, coalesce(d.asked, 0) asked, coalesce(d.found, 0) found,
            (select count(*) from watchdogs w where w.account_id = a.id) watchdogs
     from accounts a left join alert_days d on d.account_id = a.id and d.day = ${today}
     where a.id = any(${column(counted, 'uuid', ({ accountId }) => accountId)})`)
+}
+
+/** The account's alerts of this UTC day that its own acts caused. */
+export async function countAskedAlerts(tx: Tx, accountId: string): Promise<number> {
+  const [day] = await findDays(tx, [{ accountId }])
+  return day?.asked ?? 0
 }
 
 async function addToDays(tx: Tx, counted: CountedAlert[]) {

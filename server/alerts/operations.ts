@@ -1,6 +1,6 @@
 // What may be asked of alerts. They belong to a watchdog or to a citation watch; the operations are the same for both.
 import { z } from 'zod'
-import type { Scope } from '../accounts/api-keys.ts'
+import type { Scope } from '../accounts/scopes.ts'
 import { findWatch, watchName } from '../citations/watch.ts'
 import type { Tx } from '../db/pool.ts'
 import { attestation } from '../interface/result.ts'

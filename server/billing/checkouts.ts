@@ -1,40 +1,33 @@
-// From the wish for a tier to the page on which it is paid for. Two things must hold whatever fails and whoever asks at the
-// same time: an account never has two checkouts that can be paid, and never a checkout beside a subscription that bills.
+// Checkouts: the page on which a person pays for a tier. Two things must hold under crashes, failures and concurrent calls: an
+// account never has two checkouts that can be paid, and never has a checkout beside a subscription that bills.
 import { z } from 'zod'
-import { TIERS, type Tier } from '../accounts/tiers.ts'
+import { type PaidTier, TIERS, type Tier } from '../accounts/tiers.ts'
 import { type Database, nothing, sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type Customer, findCustomerOf, keepCustomer } from './customers.ts'
+import { type Customer, findCustomerOf, insertCustomer } from './customers.ts'
 import { isChangeable } from './entitlement.ts'
-import {
-  type BilledAccount,
-  type Checkout,
-  CustomerGoneError,
-  type PaidTier,
-  type Provider,
-  ProviderError,
-} from './provider.ts'
-import { findStanding, pickStanding, type Subscription, type TierChange } from './subscriptions.ts'
-import { type Billing, synchronize } from './synchronization.ts'
+import { type BilledAccount, type Checkout, CustomerGoneError, type Provider, ProviderError } from './provider.ts'
+import { findBillingStatus, pickCurrent, type Subscription, type TierChange } from './subscriptions.ts'
+import { type BillingContext, synchronize } from './synchronization.ts'
 
-/** Stripe allows 30 minutes to 24 hours, by its own clock. */
+/** Lifetime of a checkout. Stripe allows 30 minutes to 24 hours, by its own clock. */
 const CHECKOUT_MS = 23 * 3_600_000
-/** One with less left than this is not given out again. */
-const WORTH_GIVING_MS = 3_600_000
+/** A checkout is given out again only while it has more than this left. */
+const MIN_LEFT_MS = 3_600_000
 
 export interface Offer {
-  /** `change`: the page confirms another plan for the subscription there is. */
+  /** `change`: the page confirms another plan for the existing subscription. */
   kind: 'subscribe' | 'change'
   url: string
   expiresAt: Date | null
 }
 
 export interface Buyer {
-  billing: Billing
+  billing: BillingContext
   provider: Provider
   account: BilledAccount
   baseUrl: string
-  /** Told of a tier that turned out to have moved. */
+  /** Called when a synchronization changes the account's tier. */
   onChange(change: TierChange): void
 }
 
@@ -55,7 +48,7 @@ export async function offerTier(buyer: Buyer, tier: PaidTier): Promise<Offer> {
   })
 }
 
-/** The page that manages what the account has. Throws AppError `not_found`, `provider_unavailable`. */
+/** The page on which the customer manages the subscription. Throws AppError `not_found`, `provider_unavailable`. */
 export async function offerPortal(buyer: Buyer): Promise<{ url: string; expiresAt: Date | null }> {
   const known = await findCustomerOf(buyer.billing.db, buyer.provider.name, buyer.account.accountId)
   if (!known) throw noSubscription()
@@ -88,11 +81,11 @@ function unsettled({ status, tier }: Subscription) {
   )
 }
 
-/** What the operator gave needs no subscription. */
+/** Refuses a tier that the operator has granted free of charge. */
 async function refuseGranted({ billing, provider, account }: Buyer, tier: PaidTier) {
   const { granted_tier: granted } = await transact(
     billing.db,
-    (tx) => findStanding(tx, provider.name, account.accountId, billing.now()),
+    (tx) => findBillingStatus(tx, provider.name, account.accountId, billing.now()),
     { readOnly: true },
   )
   if (rank(granted) >= rank(tier))
@@ -102,8 +95,8 @@ async function refuseGranted({ billing, provider, account }: Buyer, tier: PaidTi
 const rank = (tier: Tier) => TIERS.indexOf(tier)
 
 /**
- * Runs with the account's customer and the subscription that counts, both as the provider has them now: what the last
- * event said may be old. A customer that was deleted at the provider is replaced, once.
+ * Runs `work` with the account's customer and its current subscription, both read at the provider now: the last event may be
+ * old. A customer that was deleted at the provider is replaced, once.
  */
 async function withCustomer<T>(
   buyer: Buyer,
@@ -115,72 +108,72 @@ async function withCustomer<T>(
     if (change) buyer.onChange(change)
     try {
       if (gone) throw new CustomerGoneError(`${customer.customer_id} was deleted at ${buyer.provider.name}`)
-      return await work(customer, pickStanding(subscriptions, buyer.billing.now()))
+      return await work(customer, pickCurrent(subscriptions, buyer.billing.now()))
     } catch (error) {
       if (!(error instanceof CustomerGoneError)) throw error
       if (replaced > 0)
         throw new ProviderError('The provider does not know its own customer.', { uncertain: false, cause: error })
-      await forgetCustomer(buyer.billing.db, customer.customer_id)
-      await beginAnew(buyer.billing.db, buyer.account.accountId)
+      await markGone(buyer.billing.db, customer.customer_id)
+      await startNewAttempt(buyer.billing.db, buyer.account.accountId)
     }
   }
 }
 
-async function forgetCustomer(db: Database, customerId: string) {
+async function markGone(db: Database, customerId: string) {
   await db.query(sql.type(nothing)`
     update billing_customers set gone_at = coalesce(gone_at, now()) where customer_id = ${customerId}`)
 }
 
-/** A crash between the two leaves a customer that the next call is given again by the same key. */
+/** After a crash between creation and record, the next call gets the same customer by the same idempotency key. */
 async function openCustomer({ billing: { db }, provider, account }: Buyer): Promise<Customer> {
   const known = await findCustomerOf(db, provider.name, account.accountId)
   if (known) return known
   const { attempt } = await findState(db, account.accountId)
   const key = `customer:${account.accountId}:${attempt}`
-  const customerId = await attempted(db, account.accountId, attempt, () => provider.createCustomer(account, key))
-  const kept = await keepCustomer(db, provider.name, customerId, account.accountId)
-  if (!kept) throw new Error('an account has gone')
-  return kept
+  const customerId = await withAttempt(db, account.accountId, attempt, () => provider.createCustomer(account, key))
+  const customer = await insertCustomer(db, provider.name, customerId, account.accountId)
+  if (!customer) throw new Error('the account of the caller does not exist')
+  return customer
 }
 
-const state = z.object({
+const checkoutState = z.object({
   attempt: z.number(),
   provider: z.string().nullable(),
   tier: z.enum(['dev', 'pro']).nullable(),
   checkout_id: z.string().nullable(),
   expires_at: z.date().nullable(),
 })
-type State = z.output<typeof state>
+type CheckoutState = z.output<typeof checkoutState>
 
-const MAX_TURNS = 5
+const MAX_ROUNDS = 5
 
 async function subscribe(buyer: Buyer, customer: Customer, tier: PaidTier): Promise<Offer> {
   const { billing, provider, account, baseUrl } = buyer
-  for (let turn = 0; turn < MAX_TURNS; turn++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     const before = await findState(billing.db, account.accountId)
     const reusable = isReusable(before, provider, tier, billing.now())
     if (before.checkout_id !== null && before.provider === provider.name) {
       const open = reusable ? await provider.findOpenCheckout(before.checkout_id, baseUrl) : null
       if (open) return { kind: 'subscribe', url: open.url, expiresAt: open.expiresAt }
-      // Closed before another is made, and not after: in between there may be none, but never two.
+      // Closed before another one is made: in between there may be no checkout, but never two.
       if ((await provider.closeCheckout(before.checkout_id)) === 'completed' && (await isPaid(buyer, customer)))
-        throw superseded('has been paid in this moment')
+        throw superseded('has just been paid')
     }
     const begun =
       reusable && before.checkout_id === null
         ? before
         : await beginCheckout(billing.db, account.accountId, before, provider.name, tier, billing.now())
-    // Somebody else has begun one in the meantime: perhaps the very one that is wanted.
+    // A concurrent call has begun a checkout, perhaps of the same tier: look again.
     if (!begun?.expires_at) continue
     const { attempt, expires_at: expiresAt } = begun
     const key = `checkout:${account.accountId}:${attempt}`
     const order = { customerId: customer.customer_id, account, tier, expiresAt, baseUrl, key }
-    const made = await attempted(billing.db, account.accountId, attempt, () => provider.openCheckout(order))
-    if (await keepCheckout(billing.db, account.accountId, attempt, made))
+    const made = await withAttempt(billing.db, account.accountId, attempt, () => provider.openCheckout(order))
+    if (await insertCheckout(billing.db, account.accountId, attempt, made))
       return { kind: 'subscribe', url: made.url, expiresAt: made.expiresAt }
-    // Nobody has seen its address; those who came later have begun another.
+    // A concurrent call has begun another checkout. The address of this one was never given out.
     await provider.closeCheckout(made.id)
-    throw superseded('was begun anew by another call')
+    throw superseded('was replaced by another call')
   }
   throw superseded('is being begun by several calls at once')
 }
@@ -189,68 +182,75 @@ function superseded(why: string) {
   return new AppError('checkout_superseded', `The checkout of this account ${why}. Ask again.`)
 }
 
-/** A checkout that was completed long ago, and whose subscription has ended since, stands in nobody's way. */
+/** False for a completed checkout whose subscription has ended since: it does not prevent another one. */
 async function isPaid({ billing, provider, onChange }: Buyer, customer: Customer): Promise<boolean> {
   const { change, subscriptions } = await synchronize(billing, provider, customer)
   if (change) onChange(change)
-  return pickStanding(subscriptions, billing.now()) !== null
+  return pickCurrent(subscriptions, billing.now()) !== null
 }
 
-function isReusable({ provider, tier, expires_at }: State, wanted: Provider, wantedTier: PaidTier, nowMs: number) {
+function isReusable(
+  { provider, tier, expires_at }: CheckoutState,
+  wanted: Provider,
+  wantedTier: PaidTier,
+  nowMs: number,
+) {
   return (
-    provider === wanted.name &&
-    tier === wantedTier &&
-    expires_at !== null &&
-    expires_at.getTime() - nowMs > WORTH_GIVING_MS
+    provider === wanted.name && tier === wantedTier && expires_at !== null && expires_at.getTime() - nowMs > MIN_LEFT_MS
   )
 }
 
-/** Repeats what got no answer under the same key; what was refused is tried next time under a new one. */
-async function attempted<T>(db: Database, accountId: string, attempt: number, work: () => Promise<T>): Promise<T> {
+/**
+ * A call to the provider under the idempotency key of an attempt. After a call without an answer the key stays, so that the next
+ * call repeats it. After a refusal the next call uses a new key.
+ */
+async function withAttempt<T>(db: Database, accountId: string, attempt: number, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof ProviderError && !error.uncertain) await beginAnew(db, accountId, attempt)
+    if (error instanceof ProviderError && !error.uncertain) await startNewAttempt(db, accountId, attempt)
     throw error
   }
 }
 
 const columns = sql.fragment`attempt, provider, tier, checkout_id, expires_at`
 
-function findState(db: Database, accountId: string): Promise<State> {
+function findState(db: Database, accountId: string): Promise<CheckoutState> {
   return transact(db, async (tx) => {
     await tx.query(sql.type(nothing)`
       insert into billing_checkouts (account_id) values (${accountId}) on conflict (account_id) do nothing`)
-    return tx.one(sql.type(state)`select ${columns} from billing_checkouts where account_id = ${accountId}`)
+    return tx.one(sql.type(checkoutState)`select ${columns} from billing_checkouts where account_id = ${accountId}`)
   })
 }
 
-/** Null when it is not as it was before any more: a checkout that was made in the meantime has to be closed first. */
+/** Null when the state has changed since `before` was read: a checkout that was made in the meantime has to be closed first. */
 function beginCheckout(
   db: Database,
   accountId: string,
-  before: State,
+  before: CheckoutState,
   provider: string,
   tier: PaidTier,
   nowMs: number,
-): Promise<State | null> {
-  // Whole seconds: what is sent under a key must be the same each time.
+): Promise<CheckoutState | null> {
+  // Whole seconds, as they are stored: every request under one idempotency key must be the same.
   const expiresAt = new Date(Math.floor((nowMs + CHECKOUT_MS) / 1000) * 1000).toISOString()
-  return db.maybeOne(sql.type(state)`
+  return db.maybeOne(sql.type(checkoutState)`
     update billing_checkouts
     set attempt = attempt + 1, provider = ${provider}, tier = ${tier}, checkout_id = null, expires_at = ${expiresAt}
     where account_id = ${accountId} and attempt = ${before.attempt}
       and checkout_id is not distinct from ${before.checkout_id} returning ${columns}`)
 }
 
-async function keepCheckout(db: Database, accountId: string, attempt: number, { id }: Checkout): Promise<boolean> {
+/** False when another attempt has begun. */
+async function insertCheckout(db: Database, accountId: string, attempt: number, { id }: Checkout): Promise<boolean> {
   const kept = await db.query(sql.type(nothing)`
     update billing_checkouts set checkout_id = ${id}
     where account_id = ${accountId} and attempt = ${attempt} and coalesce(checkout_id, ${id}) = ${id}`)
   return kept.rowCount === 1
 }
 
-async function beginAnew(db: Database, accountId: string, attempt?: number) {
+/** Gives up the present attempt, or `attempt` if that is still the present one: the next call uses another idempotency key. */
+async function startNewAttempt(db: Database, accountId: string, attempt?: number) {
   await db.query(sql.type(nothing)`
     update billing_checkouts
     set attempt = attempt + 1, provider = null, tier = null, checkout_id = null, expires_at = null

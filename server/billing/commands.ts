@@ -1,25 +1,26 @@
-// What an operator does with tiers and subscriptions: npm run cli -- billing <...>, account tier
+// Operator commands for tiers and subscriptions: npm run cli -- billing <...>, account tier
 import { z } from 'zod'
+import { findAccountId, grantTier } from '../accounts/account.ts'
 import { TIERS } from '../accounts/tiers.ts'
 import type { Config } from '../config.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { deriveSecret, keptSeed } from '../receipts/keys.ts'
 import { openLog } from '../telemetry.ts'
-import { openBillingProvider, requireProvider } from './choice.ts'
+import { openBillingProvider, requireProvider } from './configured-provider.ts'
 import type { BillingProvider } from './provider.ts'
-import { isSound, type Reconciliation, reconcile } from './reconciliation.ts'
-import { findStanding, listSubscriptions, settleTier } from './subscriptions.ts'
+import { isClean, type Reconciliation, reconcile } from './reconciliation.ts'
+import { findBillingStatus, listSubscriptions, updateTier } from './subscriptions.ts'
 
 interface BillingCommand {
   takes?: string[]
   about: string
-  /** Exit code: 0 when all is well. */
+  /** Returns the exit code: 0 when all is well. */
   run(db: Database, config: Config, args: string[]): Promise<number>
 }
 
 export const billingCommands: Record<string, BillingCommand> = {
   'billing list': {
-    about: 'List accounts that have a tier or a subscription, with what their tier rests on.',
+    about: 'List accounts that have a tier or a subscription, with the grant and the subscription behind it.',
     run: async (db, config) => {
       const provider = await openProvider(db, config)
       const ids = await db.anyFirst(sql.type(z.object({ id: z.string() }))`
@@ -45,19 +46,19 @@ export const billingCommands: Record<string, BillingCommand> = {
     },
   },
   'billing reconcile': {
-    about: 'Look at every subscription at the provider and correct tiers; exit 1 when something is left to do by hand.',
+    about: 'Read every subscription at the provider and correct tiers; exit 1 when something is left to do by hand.',
     run: async (db, config) => {
       const provider = requireProvider({ config, billing: await openProvider(db, config) })
-      // What it finds is printed; its log lines would say the same once more.
+      // No log: the findings are printed below.
       const result = await reconcile({ db, log: openLog('silent'), now: Date.now }, provider)
       for (const line of describeReconciliation(result)) console.log(line)
-      return isSound(result) ? 0 : 1
+      return isClean(result) ? 0 : 1
     },
   },
   'account tier': {
     takes: ['handle', TIERS.join('|')],
     about:
-      'Grant a tier free of charge, or take the grant back with `free`. A subscription that gives more goes on doing so.',
+      'Grant a tier free of charge, or take the grant back with `free`. A subscription to a better tier stays in force.',
     run: async (db, config, [handle = '', wanted = '']) => {
       const tier = z.enum(TIERS).safeParse(wanted).data
       if (!tier) {
@@ -66,9 +67,8 @@ export const billingCommands: Record<string, BillingCommand> = {
       }
       const provider = await openProvider(db, config)
       const id = await transact(db, async (tx) => {
-        const granted = await tx.maybeOneFirst(sql.type(z.object({ id: z.string() }))`
-          update accounts set granted_tier = ${tier} where handle = ${handle} returning id`)
-        if (granted) await settleTier(tx, provider?.name ?? 'stripe', granted, Date.now())
+        const granted = await grantTier(tx, handle, tier)
+        if (granted) await updateTier(tx, provider?.name ?? 'stripe', granted, Date.now())
         return granted
       })
       if (id) console.log(await describeAccount(db, provider, id))
@@ -88,7 +88,7 @@ async function openProvider(db: Database, config: Config): Promise<BillingProvid
 async function describeAccount(db: Database, provider: BillingProvider | undefined, id: string): Promise<string> {
   const { handle, tier, granted_tier, subscription } = await transact(
     db,
-    (tx) => findStanding(tx, provider?.name, id, Date.now()),
+    (tx) => findBillingStatus(tx, provider?.name, id, Date.now()),
     { readOnly: true },
   )
   const paid = subscription
@@ -100,10 +100,9 @@ async function describeAccount(db: Database, provider: BillingProvider | undefin
 }
 
 async function showAccount(tx: Tx, provider: BillingProvider | undefined, handle: string) {
-  const id = await tx.maybeOneFirst(sql.type(z.object({ id: z.string() }))`
-    select id from accounts where handle = ${handle}`)
+  const id = await findAccountId(tx, handle)
   if (id === null) return null
-  const { subscription: _, ...standing } = await findStanding(tx, provider?.name, id, Date.now())
+  const { subscription: _, ...account } = await findBillingStatus(tx, provider?.name, id, Date.now())
   const customers = await tx.any(sql.type(
     z.object({ customer_id: z.string(), provider: z.string(), gone: z.boolean() }),
   )`
@@ -119,7 +118,7 @@ async function showAccount(tx: Tx, provider: BillingProvider | undefined, handle
     ...(await listSubscriptions(tx, 'stripe', id)),
     ...(await listSubscriptions(tx, 'simulation', id)),
   ]
-  return { ...standing, customers, subscriptions, events }
+  return { ...account, customers, subscriptions, events }
 }
 
 function describeReconciliation({ customers, changes, unbound, doubled, failed }: Reconciliation): string[] {

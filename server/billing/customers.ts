@@ -1,4 +1,4 @@
-// Customers at the provider, each standing for one account, and the order of the looks taken at them.
+// Customers at the provider, one for each account, and the order of the synchronizations of a customer.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import type { ProviderName } from './provider.ts'
@@ -13,7 +13,7 @@ export function findCustomer(db: Database, provider: ProviderName, customerId: s
     where c.customer_id = ${customerId} and c.provider = ${provider}`)
 }
 
-/** The customer an account buys as; null when it has none, or none that still exists. */
+/** The customer of an account; null when it has none, or when all of them were deleted at the provider. */
 export function findCustomerOf(db: Database, provider: ProviderName, accountId: string): Promise<Customer | null> {
   return db.maybeOne(sql.type(customer)`
     select c.customer_id, c.account_id, a.handle
@@ -22,8 +22,8 @@ export function findCustomerOf(db: Database, provider: ProviderName, accountId: 
     order by c.created_at limit 1`)
 }
 
-/** Keeps whose customer it is; one that is known stays whose it is. Null when there is no such account. */
-export async function keepCustomer(
+/** Records the account of a customer; a known customer keeps its account. Null when the account does not exist. */
+export async function insertCustomer(
   db: Database,
   provider: ProviderName,
   customerId: string,
@@ -36,7 +36,10 @@ export async function keepCustomer(
   return findCustomer(db, provider, customerId)
 }
 
-/** Customers in the order of their ids, after one of them; `open`: whether any of their subscriptions may still change. */
+/**
+ * Customers in the order of their ids, after the id `after`. `open`: a subscription of the customer has another status than
+ * those of `ended`, so it may still change.
+ */
 export function listCustomers(
   db: Database,
   options: { provider: ProviderName; after: string; limit: number; ended: readonly string[] },
@@ -51,20 +54,20 @@ export function listCustomers(
     order by c.customer_id limit ${limit}`)
 }
 
-/** Takes the number of a look that is about to begin. */
+/** Takes the number of a synchronization that is about to begin. */
 export function beginSync(db: Database, customerId: string): Promise<number> {
   return db.oneFirst(sql.type(z.object({ looks: z.number() }))`
     update billing_customers set looks = looks + 1 where customer_id = ${customerId} returning looks`)
 }
 
 /**
- * Whether what a look saw is to be written: not if a look that began later has been written. Holds the customer until the
- * transaction ends.
+ * Whether this synchronization may write what it read: not where one that began later has written already. Locks the customer
+ * until the transaction ends.
  */
-export async function endLook(tx: Tx, customerId: string, look: number, gone: boolean): Promise<boolean> {
+export async function endSync(tx: Tx, customerId: string, sync: number, gone: boolean): Promise<boolean> {
   const ended = await tx.query(sql.type(nothing)`
     update billing_customers
-    set seen_look = ${look}, gone_at = case when ${gone} then coalesce(gone_at, now()) end
-    where customer_id = ${customerId} and seen_look < ${look}`)
+    set seen_look = ${sync}, gone_at = case when ${gone} then coalesce(gone_at, now()) end
+    where customer_id = ${customerId} and seen_look < ${sync}`)
   return ended.rowCount === 1
 }

@@ -1,15 +1,15 @@
-// What a subscription is good for. Decided from what the provider says of it now and from nothing else, so the order in
-// which news arrives does not matter.
+// The tier that a subscription gives. It follows from the provider's present record alone, so the order in which events arrive
+// does not matter.
 import { TIERS, type Tier } from '../accounts/tiers.ts'
 import type { ProviderSubscription } from './provider.ts'
 
-/** How long a tier outlives a payment that fails, in milliseconds: as long as Stripe's retries last by default. */
+/** How long a tier outlives a failed payment, in milliseconds: as long as Stripe retries the payment by default. */
 export const GRACE_MS = 14 * 86_400_000
 
 /**
- * `serves`: the tier of its price. `grace`: the same, while the provider retries a failed payment. `stopped`: no tier; it
- * may come back. `ended`: no tier, for good. Words that are not here are taken for `stopped`: nothing is given for what is
- * not understood to be paid.
+ * `serves`: gives the tier of its price. `grace`: the same, while the provider retries a failed payment. `stopped`: gives no
+ * tier, and may serve again. `ended`: gives no tier and never will. An unknown status counts as `stopped`: nothing is given
+ * unless the payment is understood.
  */
 const MEANING: Readonly<Record<string, 'serves' | 'grace' | 'stopped' | 'ended'>> = {
   active: 'serves',
@@ -24,7 +24,7 @@ const MEANING: Readonly<Record<string, 'serves' | 'grace' | 'stopped' | 'ended'>
 
 export type Entitling = Pick<ProviderSubscription, 'status' | 'tier' | 'payment'> & { pastDueSince: Date | null }
 
-/** The tier that a subscription gives. Money that went back, or is disputed, buys nothing until an invoice is paid again. */
+/** A refunded or disputed payment gives no tier until another invoice is paid. */
 export function tierOf({ status, tier, payment, pastDueSince }: Entitling, nowMs: number): Tier {
   if (payment !== 'kept') return 'free'
   switch (MEANING[status]) {
@@ -37,17 +37,17 @@ export function tierOf({ status, tier, payment, pastDueSince }: Entitling, nowMs
   }
 }
 
-/** Whether it may still cost money: as long as there is one, there must be no second. */
+/** Whether the subscription may still cost money. While an account has such a one, it must not get a second. */
 export function isLive({ status }: Pick<ProviderSubscription, 'status'>): boolean {
   return MEANING[status] !== 'ended'
 }
 
-/** Whether its plan can be changed as it is. Others have to be paid or ended first. */
+/** Whether the plan can be changed. A subscription that is stopped has to be paid or ended first. */
 export function isChangeable({ status }: Pick<ProviderSubscription, 'status'>): boolean {
   return MEANING[status] === 'serves' || MEANING[status] === 'grace'
 }
 
-/** The statuses that are over for good, for queries. */
+/** The statuses of subscriptions that have ended, for queries. */
 export const ENDED = Object.keys(MEANING).filter((status) => MEANING[status] === 'ended')
 
 export function bestTier(tiers: readonly Tier[]): Tier {

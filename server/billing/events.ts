@@ -1,13 +1,13 @@
-// What the provider tells us by itself. An event is taken for a reason to look at its customer and for nothing more.
+// Events that the provider sends. An event only causes a synchronization of its customer; its content is not believed.
 import { z } from 'zod'
 import { sql } from '../db/pool.ts'
-import { type Customer, findCustomer, keepCustomer } from './customers.ts'
+import { type Customer, findCustomer, insertCustomer } from './customers.ts'
 import type { Provider } from './provider.ts'
 import type { TierChange } from './subscriptions.ts'
-import { type Billing, synchronize } from './synchronization.ts'
+import { type BillingContext, synchronize } from './synchronization.ts'
 
-/** The types that may move a tier. Everything else is acknowledged and forgotten. */
-export const CONCERNING = [
+/** The event types that may change a tier. All others are acknowledged and ignored. */
+export const HANDLED_TYPES = [
   'checkout.session.completed',
   'checkout.session.async_payment_succeeded',
   'customer.deleted',
@@ -26,7 +26,7 @@ export const CONCERNING = [
 
 const reference = z.union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)]).nullish()
 
-/** As Stripe writes them; an object is named by its id, or stands there itself. */
+/** As Stripe writes them. A reference is an id, or the whole object. */
 const billingEvent = z.object({
   id: z.string().min(1).max(255),
   type: z.string(),
@@ -35,47 +35,44 @@ const billingEvent = z.object({
 })
 
 /**
- * `applied`: its customer was looked at. `repeated`: it was worked on before. `ignored`: of a type, or about a customer,
- * that is no concern of ours.
+ * `applied`: the customer was synchronized. `repeated`: the event was applied before. `ignored`: its type changes no tier, or
+ * its customer is not one of this service.
  */
-export interface Received {
+export interface HandledEvent {
   outcome: 'applied' | 'repeated' | 'ignored'
   change: TierChange | null
 }
 
-const IGNORED: Received = { outcome: 'ignored', change: null }
+const IGNORED: HandledEvent = { outcome: 'ignored', change: null }
 
-/**
- * Works on one event whose origin is certain. Throws when it could not be worked on to the end: whoever sent it has to
- * send it again.
- */
-export async function receive(billing: Billing, provider: Provider, given: unknown): Promise<Received> {
+/** Handles one event whose sender was verified. Throws when it was not applied: the sender has to send it again. */
+export async function handleEvent(billing: BillingContext, provider: Provider, given: unknown): Promise<HandledEvent> {
   const type = z.object({ type: z.string() }).safeParse(given).data?.type
-  if (!CONCERNING.some((concerning) => concerning === type)) return IGNORED
+  if (!HANDLED_TYPES.some((handled) => handled === type)) return IGNORED
   const event = billingEvent.parse(given)
-  if (await isKnown(billing, event.id)) return { outcome: 'repeated', change: null }
-  const customer = await findOrAdopt(billing, provider, await customerIdOf(provider, event))
+  if (await wasApplied(billing, event.id)) return { outcome: 'repeated', change: null }
+  const customer = await findOrInsertCustomer(billing, provider, await customerIdOf(provider, event))
   if (!customer) return IGNORED
   const cause = { id: event.id, type: event.type, createdAt: new Date(event.created * 1000) }
   const { change } = await synchronize(billing, provider, customer, cause)
   return { outcome: 'applied', change }
 }
 
-function isKnown({ db }: Billing, id: string): Promise<boolean> {
+function wasApplied({ db }: BillingContext, id: string): Promise<boolean> {
   return db.exists(sql.type(z.object({ event_id: z.string() }))`
     select event_id from billing_events where event_id = ${id}`)
 }
 
-/** Disputes and refunds name a charge, customers themselves, and everything else its customer. */
+/** The object of a dispute or a refund names a charge, that of a deleted customer is the customer, all others name one. */
 async function customerIdOf(provider: Provider, { type, data: { object } }: z.output<typeof billingEvent>) {
   if (type === 'customer.deleted') return object.id ?? null
   if (object.customer) return object.customer
   return object.charge ? provider.findCustomerOfCharge(object.charge) : null
 }
 
-/** One that we never heard of may be ours all the same: the provider keeps which account it was made for. */
-export async function findOrAdopt(
-  { db }: Billing,
+/** An unknown customer may be one of this service: the provider keeps the account that it was made for. Else null. */
+export async function findOrInsertCustomer(
+  { db }: BillingContext,
   provider: Provider,
   customerId: string | null,
 ): Promise<Customer | null> {
@@ -83,5 +80,5 @@ export async function findOrAdopt(
   const known = await findCustomer(db, provider.name, customerId)
   if (known) return known
   const accountId = z.uuid().safeParse(await provider.findAccountId(customerId)).data
-  return accountId === undefined ? null : keepCustomer(db, provider.name, customerId, accountId)
+  return accountId === undefined ? null : insertCustomer(db, provider.name, customerId, accountId)
 }

@@ -1,12 +1,68 @@
-// What an account may ask about its subscription.
+// Operations of subscriptions: usage beside the tier's limits, checkout, billing portal.
 import { z } from 'zod'
-import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
-import { type AccountCall, defineAccountExchange, Reply } from '../operation.ts'
+import { accountHandle } from '../accounts/account.ts'
+import { LIMITS, MONTHLY_PRICE_USD, TIERS, tierLimits } from '../accounts/tiers.ts'
+import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
 import { type Buyer, offerPortal, offerTier } from './checkouts.ts'
-import { requireProvider } from './choice.ts'
+import { requireProvider } from './configured-provider.ts'
+import { PROVIDERS } from './provider.ts'
+import { findBillingStatus, type Subscription } from './subscriptions.ts'
+import { findUsage, usage } from './usage.ts'
+
+const subscriptionOutput = z.strictObject({
+  status: z.string().describe('As Stripe names it: active, past_due, unpaid, ...'),
+  tier: z.enum(TIERS).describe('Of its price. What it gives may be less: see status and payment.'),
+  payment: z.enum(['kept', 'refunded', 'disputed']).describe('What became of what was paid last.'),
+  current_period_end: z.string().nullable(),
+  cancel_at_period_end: z.boolean().describe('It ends by itself.'),
+  provider: z.enum(PROVIDERS),
+})
+
+export const getUsage = defineAccountOperation({
+  name: 'get_usage',
+  summary: 'The tier, its limits, and how much of them is used',
+  description:
+    'Days are UTC days: receipts_today and lease_acts_today start again at resets_at. What the service signs by itself ' +
+    'does not count.',
+  method: 'GET',
+  path: '/v1/usage',
+  family: 'control',
+  access: 'account',
+  scope: 'account:read',
+  kind: 'transaction',
+  input: z.strictObject({}),
+  output: z.strictObject({
+    handle: accountHandle,
+    tier: z.enum(TIERS),
+    limits: tierLimits,
+    used: usage,
+    resets_at: z.string().describe('The next UTC midnight.'),
+    subscription: subscriptionOutput.nullable().describe('The one that has not ended, if there is one.'),
+  }),
+  async run(_input, { tx, caller, api }) {
+    const { used, resetsAt } = await findUsage(tx, caller.accountId, api.now())
+    // The tier is read here and not taken from the caller, which is cached: it has to agree with the subscription beside it.
+    const status = await findBillingStatus(tx, api.billing?.name, caller.accountId, api.now())
+    const { handle, tier, subscription } = status
+    const shown = subscription && describeSubscription(subscription)
+    return fresh({ handle, tier, limits: LIMITS[tier], used, resets_at: resetsAt, subscription: shown })
+  },
+})
+
+function describeSubscription(subscription: Subscription): z.output<typeof subscriptionOutput> {
+  const { status, tier, payment, current_period_end, cancel_at_period_end, provider } = subscription
+  return {
+    status,
+    tier,
+    payment,
+    current_period_end: current_period_end?.toISOString() ?? null,
+    cancel_at_period_end,
+    provider,
+  }
+}
 
 const MODES = { stripe: 'stripe', simulation: 'simulated' } as const
-const mode = z.enum(['stripe', 'simulated']).describe('simulated: the page is our own and nothing is paid.')
+const mode = z.enum(['stripe', 'simulated']).describe('simulated: the page is one of this service and nothing is paid.')
 const tier = z.enum(['dev', 'pro'])
 const expiresAt = z.iso
   .datetime()
@@ -17,8 +73,8 @@ export const createCheckout = defineAccountExchange({
   name: 'create_checkout',
   summary: 'Get the page on which a person buys a tier',
   description:
-    'Charges nothing by itself. The page is bound to this account and tier; asked again while it is open, the answer is ' +
-    'the same page. For an account that subscribes to the other tier, it confirms the change of that subscription.',
+    'Charges nothing by itself. The page is bound to this account and tier; while it is open, another call gets the same ' +
+    'page. For an account that subscribes to the other tier, it confirms the change of that subscription.',
   method: 'POST',
   path: '/v1/checkout',
   family: 'control',
@@ -35,7 +91,7 @@ export const createCheckout = defineAccountExchange({
       .regex(/^(0|[1-9]\d*)(\.\d{1,6})?$/)
       .describe('Per month.'),
     mode,
-    kind: z.enum(['subscribe', 'change']).describe('change: confirms another plan for the subscription there is.'),
+    kind: z.enum(['subscribe', 'change']).describe('change: confirms another plan for the existing subscription.'),
     expires_at: expiresAt,
   }),
   async run(input, call) {
@@ -75,12 +131,12 @@ export const openBillingPortal = defineAccountExchange({
   },
 })
 
-/** Whoever has the address may use the page. */
+/** An answer that no cache keeps: usage changes, and the address of a page is all that its use takes. */
 function fresh<T>(body: T): Reply<T> {
   return new Reply(body, { headers: { 'cache-control': 'no-store' } })
 }
 
-/** Counted before the provider is asked anything. Throws AppError `provider_unavailable`, `rate_limited`. */
+/** Counts the call before the provider is called. Throws AppError `provider_unavailable`, `rate_limited`. */
 async function buyerOf({ api, caller }: AccountCall): Promise<Buyer> {
   const provider = requireProvider(api)
   await api.limits.spendAccount(caller, 'checkouts')

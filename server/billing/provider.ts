@@ -1,21 +1,19 @@
-// What this service needs of whoever bills its subscriptions. Two keep this contract: Stripe, and the simulation that
-// stands in for it in offline mode.
-import type { Tier } from '../accounts/tiers.ts'
+// What this service needs of a provider that bills subscriptions. There are two providers: Stripe, and the simulation that
+// replaces it in offline mode.
+import type { PaidTier, Tier } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
-import type { StripeProvider } from './stripe.ts'
 
 export const PROVIDERS = ['stripe', 'simulation'] as const
 export type ProviderName = (typeof PROVIDERS)[number]
-export type PaidTier = Exclude<Tier, 'free'>
 
-/** A subscription as it is at the provider now. */
+/** The present state of a subscription at the provider. */
 export interface ProviderSubscription {
   subscriptionId: string
-  /** In the provider's words. */
+  /** As the provider names it. */
   status: string
-  /** Of its price; `free` when the price is none of ours. */
+  /** The tier of its price; `free` when the price is not one of this service. */
   tier: Tier
-  /** What became of the money of its latest invoice. */
+  /** What became of the payment of its latest invoice. */
   payment: 'kept' | 'refunded' | 'disputed'
   currentPeriodEnd: Date | null
   cancelAtPeriodEnd: boolean
@@ -32,9 +30,9 @@ export interface CheckoutOrder {
   account: BilledAccount
   tier: PaidTier
   expiresAt: Date
-  /** Where our own pages are. */
+  /** Public address of this service. */
   baseUrl: string
-  /** The same key with the same order brings the same checkout. */
+  /** Idempotency key: the same key with the same order returns the same checkout. */
   key: string
 }
 
@@ -43,28 +41,28 @@ export interface BilledAccount {
   handle: string
 }
 
-/** Every method throws ProviderError when the provider does not do what it was asked. */
+/** Every method throws ProviderError when the provider fails or refuses. */
 export interface Provider {
   readonly name: ProviderName
-  /** The customer that stands for an account; the same key brings the same customer. */
+  /** Makes the customer of an account and returns its id; the same idempotency key returns the same customer. */
   createCustomer(account: BilledAccount, key: string): Promise<string>
-  /** The account a customer was made for; null when it is none of ours. */
+  /** The account that a customer was made for; null when this service did not make the customer. */
   findAccountId(customerId: string): Promise<string | null>
-  /** Whose charge it is; null when nobody's. */
+  /** The customer of a charge; null for a charge without one. */
   findCustomerOfCharge(chargeId: string): Promise<string | null>
-  /** All subscriptions the customer ever had. Throws CustomerGoneError when the provider has no such customer any more. */
+  /** All subscriptions of the customer, ended ones included. Throws CustomerGoneError when the customer was deleted. */
   listSubscriptions(customerId: string): Promise<ProviderSubscription[]>
-  /** Subscriptions at our prices that have not ended, whoever's they are. */
-  listSold(): AsyncIterable<{ subscriptionId: string; customerId: string }>
+  /** Subscriptions of all customers, at prices of this service, that have not ended. */
+  listOpenSubscriptions(): AsyncIterable<{ subscriptionId: string; customerId: string }>
   /** Throws CustomerGoneError. */
   openCheckout(order: CheckoutOrder): Promise<Checkout>
-  /** Null when it is not open any more. Throws CustomerGoneError. @param baseUrl where our own pages are */
+  /** Null when the checkout is not open. Throws CustomerGoneError. @param baseUrl public address of this service */
   findOpenCheckout(id: string, baseUrl: string): Promise<Checkout | null>
-  /** From then on nobody can pay by it. `completed`: somebody did before. */
+  /** Afterwards the checkout cannot be paid. `completed`: it was paid before. */
   closeCheckout(id: string): Promise<'closed' | 'completed'>
   /**
-   * A page on which the customer manages the subscription or, given a change, confirms this very change of it. The
-   * subscription stays the same one, so that there are never two that bill. Throws CustomerGoneError.
+   * A page on which the customer manages the subscription or, with `change`, confirms that change. The change applies to the
+   * existing subscription, so there are never two that bill. Throws CustomerGoneError.
    */
   openPortal(order: PortalOrder): Promise<{ url: string; expiresAt: Date | null }>
 }
@@ -75,14 +73,20 @@ export interface PortalOrder {
   change?: { subscriptionId: string; tier: PaidTier }
 }
 
-/** What a simulated page is about. */
+export interface StripeProvider extends Provider {
+  readonly name: 'stripe'
+  /** The event in the body of a webhook call. Throws AppError `invalid_request` unless Stripe signed the body recently. */
+  readEvent(body: Buffer, signature: string, nowMs: number): unknown
+}
+
+/** What a simulated page shows. */
 export interface SimulatedPage {
   kind: 'subscribe' | 'change' | 'manage'
   state: 'open' | 'completed' | 'expired'
   handle: string
-  /** What would be bought; null on the page that manages. */
+  /** The tier that the page sells; null on the page that manages. */
   tier: PaidTier | null
-  /** What the account subscribes to now. */
+  /** The tier that the account subscribes to now. */
   current: PaidTier | null
 }
 export const SIMULATED_ACTIONS = ['pay', 'cancel', 'end'] as const
@@ -90,17 +94,17 @@ export type SimulatedAction = (typeof SIMULATED_ACTIONS)[number]
 
 export interface Simulation extends Provider {
   readonly name: 'simulation'
-  /** Null when no page has this token, or it is past its time. */
+  /** Null when the page does not exist or has expired. */
   findPage(token: string): Promise<SimulatedPage | null>
-  /** Does what was clicked, once. Answers the event that Stripe would send; null when nothing came of it. */
+  /** Applies a click, once. Returns the event that Stripe would send; null when nothing changed. */
   act(token: string, action: SimulatedAction): Promise<object | null>
 }
 
 export type BillingProvider = StripeProvider | Simulation
 
-/** The provider did not do what it was asked, or did not say so. */
+/** The provider refused, or gave no answer. */
 export class ProviderError extends AppError {
-  /** No answer came: it may have happened all the same, and is repeated under the same key. */
+  /** No answer came, so the call may have had its effect. It is to be repeated with the same idempotency key. */
   readonly uncertain: boolean
 
   constructor(message: string, options: { uncertain: boolean; cause?: unknown }) {
@@ -109,7 +113,7 @@ export class ProviderError extends AppError {
   }
 }
 
-/** The provider has no such customer any more: it was deleted there. */
+/** The customer was deleted at the provider. */
 export class CustomerGoneError extends Error {
   override name = 'CustomerGoneError'
 }

@@ -1,11 +1,12 @@
-// Subscriptions without Stripe, for offline mode: pages of our own stand for its checkout and its portal, two tables for
-// its records. Whatever is clicked is written there and then told as an event of Stripe's form, so that the tier moves on
-// the very path it takes with Stripe. Nothing is paid and nothing renews.
+// The simulated provider of offline mode: pages of this service replace Stripe's checkout and portal, two tables its records. A
+// click is written there and then handled as an event in Stripe's form, so the tier changes by the same path as with Stripe.
+// Nothing is paid and nothing renews.
 import { createHash, createHmac, randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import type { PaidTier } from '../accounts/tiers.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import type { PaidTier, ProviderSubscription, SimulatedAction, SimulatedPage, Simulation } from './provider.ts'
+import type { ProviderSubscription, SimulatedAction, SimulatedPage, Simulation } from './provider.ts'
 
 const MANAGE_MS = 3_600_000
 const PERIOD_MONTHS = 1
@@ -13,7 +14,7 @@ const PERIOD_MONTHS = 1
 interface Options {
   db: Database
   now: () => number
-  /** The unguessable part of an address is made from it, and kept nowhere. */
+  /** The secret token in the address of a page is derived from it and stored nowhere. */
   secret: Buffer
 }
 
@@ -47,7 +48,7 @@ export function openSimulation({ db, now, secret }: Options): Simulation {
     findCustomerOfCharge: async () => null,
     listSubscriptions: (customerId) => listSubscriptions(db, customerId, now()),
 
-    async *listSold() {
+    async *listOpenSubscriptions() {
       const found = await db.any(sql.type(z.object({ id: z.string(), customer_id: z.string() }))`
         select id, customer_id from simulated_subscriptions where status = 'active' order by id`)
       for (const { id, customer_id } of found) yield { subscriptionId: id, customerId: customer_id }
@@ -66,7 +67,7 @@ export function openSimulation({ db, now, secret }: Options): Simulation {
     },
 
     async closeCheckout(id) {
-      // Null: it was over so long ago that it has been deleted.
+      // Null when the checkout expired and was pruned.
       const state = await db.maybeOneFirst(sql.type(z.object({ state: page.shape.state }))`
         update simulated_checkouts set state = case state when 'open' then 'expired' else state end
         where id = ${id} returning state`)
@@ -94,9 +95,9 @@ export function openSimulation({ db, now, secret }: Options): Simulation {
     act: (token, action) =>
       transact(db, async (tx) => {
         const found = await findPage(tx, token, now(), sql.fragment`for update of c`)
-        if (!found) throw new AppError('not_found', 'There is no such page, or its time is over.')
+        if (!found) throw new AppError('not_found', 'There is no such page, or it has expired.')
         if (found.state !== 'open') return null
-        const type = await play(tx, found, action, now())
+        const type = await apply(tx, found, action, now())
         await tx.query(sql.type(nothing)`
           update simulated_checkouts set state = ${action === 'cancel' ? 'expired' : 'completed'} where id = ${found.id}`)
         return type === null ? null : eventOf(type, found.customer_id, now())
@@ -121,15 +122,15 @@ function findCurrent(tx: Tx, customerId: string): Promise<PaidTier | null> {
     select tier from simulated_subscriptions where customer_id = ${customerId} and status = 'active'`)
 }
 
-/** What Stripe would do, and the type of the event by which it would tell; null when nothing has come of it. */
-async function play(
+/** Does what Stripe would do. Returns the type of the event that Stripe would send; null when nothing changed. */
+async function apply(
   tx: Tx,
   { kind, customer_id, tier }: z.output<typeof page>,
   action: SimulatedAction,
   nowMs: number,
 ): Promise<string | null> {
   if (action === 'pay' && kind === 'subscribe') {
-    // One that is there already is what this account pays for; a second would bill beside it.
+    // An active subscription stays the only one: a second would bill beside it.
     const made = await tx.query(sql.type(nothing)`
       insert into simulated_subscriptions (id, customer_id, tier, started_at)
       values (${`sub_simulated_${randomUUID()}`}, ${customer_id}, ${tier}, ${new Date(nowMs).toISOString()})
@@ -147,7 +148,7 @@ async function play(
     return ended.rowCount === 1 ? 'customer.subscription.deleted' : null
   }
   if (action === 'cancel') return null
-  throw new AppError('invalid_request', 'This is not what the page is for.')
+  throw new AppError('invalid_request', 'This page does not offer that action.')
 }
 
 function eventOf(type: string, customer: string, nowMs: number) {
@@ -174,7 +175,7 @@ async function listSubscriptions(db: Database, customerId: string, nowMs: number
   }))
 }
 
-/** The first month's end after now. */
+/** The end of the present month of the subscription: the first one after now. */
 function periodEnd(start: Date, nowMs: number): Date {
   const end = new Date(start)
   for (let months = PERIOD_MONTHS; end.getTime() <= nowMs; months += PERIOD_MONTHS) {

@@ -1,15 +1,14 @@
-// What has to be right before subscriptions are sold, asked by `cli doctor`.
+// Checks of the billing setup, for `cli doctor`.
 import Stripe from 'stripe'
-import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
-import type { Config } from '../config.ts'
+import { MONTHLY_PRICE_USD, type PaidTier } from '../accounts/tiers.ts'
+import type { Config, StripeSettings } from '../config.ts'
 import { type Inspection, inspect } from '../payments/startup-checks.ts'
-import { CONCERNING } from './events.ts'
-import type { PaidTier } from './provider.ts'
-import type { StripeSettings } from './settings.ts'
+import { HANDLED_TYPES } from './events.ts'
 import { buildStripeClient } from './stripe.ts'
 
 const SUBJECT = 'subscriptions'
-const AWAY = 'check STRIPE_API_BASE and the way out; until Stripe answers, POST /v1/checkout answers 503'
+const UNREACHABLE =
+  'check STRIPE_API_BASE and the outbound network; until Stripe answers, POST /v1/checkout answers 503'
 
 export async function inspectBilling(config: Config): Promise<Inspection[]> {
   const { stripe: settings, stripeMissing, paymentMode } = config
@@ -41,17 +40,17 @@ function checkKey({ secretKey }: StripeSettings, { paymentMode }: Config): Inspe
   const test = /^[rs]k_test_/.test(secretKey)
   if (test && paymentMode === 'mainnet')
     return wrong(
-      'STRIPE_SECRET_KEY is a test key: nobody is charged',
+      'STRIPE_SECRET_KEY is a test key: no card is charged',
       'set the live key, its prices and its webhook secret',
     )
   if (!test && paymentMode !== 'mainnet')
-    return wrong(`STRIPE_SECRET_KEY is no test key, in ${paymentMode} mode: people are charged`, 'set a test key')
+    return wrong(`STRIPE_SECRET_KEY is a live key, in ${paymentMode} mode: cards are charged`, 'set a test key')
   return right(`Stripe with a ${test ? 'test' : 'live'} key`)
 }
 
 function checkPrice(stripe: Stripe, tier: PaidTier, { prices }: StripeSettings): Promise<Inspection> {
   const [id] = prices[tier]
-  return ask(async () => {
+  return check(async () => {
     const price = await stripe.prices.retrieve(id)
     const amount = MONTHLY_PRICE_USD[tier]
     const { interval, interval_count: count } = price.recurring ?? { interval: 'payment', interval_count: 1 }
@@ -70,11 +69,11 @@ function checkPrice(stripe: Stripe, tier: PaidTier, { prices }: StripeSettings):
   })
 }
 
-/** That Stripe tells us anything at all. Reconciliation would find everything too, but up to an hour later. */
+/** Whether Stripe sends events here. Without them reconciliation finds every change, but up to an hour later. */
 function checkWebhook(stripe: Stripe, { baseUrl }: Config): Promise<Inspection> {
   const url = `${baseUrl ?? ''}/v1/stripe/webhook`
-  return ask(async () => {
-    const missing = new Set<string>(CONCERNING)
+  return check(async () => {
+    const missing = new Set<string>(HANDLED_TYPES)
     for await (const endpoint of stripe.webhookEndpoints.list({ limit: 100 })) {
       if (endpoint.url !== url || endpoint.status !== 'enabled') continue
       if (endpoint.enabled_events.includes('*')) missing.clear()
@@ -91,9 +90,9 @@ function checkWebhook(stripe: Stripe, { baseUrl }: Config): Promise<Inspection> 
   })
 }
 
-/** A key that may not see something is a wish of the operator's, one that Stripe does not know is a mistake. */
-function ask(question: () => Promise<{ ok: boolean; detail: string; cure?: string }>): Promise<Inspection> {
-  return inspect(SUBJECT, AWAY, async () => {
+/** A key without permission to read something is the operator's choice; a key that Stripe does not know is a mistake. */
+function check(question: () => Promise<{ ok: boolean; detail: string; cure?: string }>): Promise<Inspection> {
+  return inspect(SUBJECT, UNREACHABLE, async () => {
     try {
       return await question()
     } catch (error) {

@@ -1,16 +1,16 @@
-// What became of the money that a subscription's present period was paid with.
+// What became of the payment for the present period of a subscription at Stripe.
 import type Stripe from 'stripe'
 import { isLive } from './entitlement.ts'
 import type { ProviderSubscription } from './provider.ts'
 
-/** Disputes in which the money is taken from us until, or unless, they are won. Inquiries take nothing. */
+/** Statuses of disputes in which Stripe has withdrawn the money. An inquiry withdraws nothing. */
 const WITHDRAWING = ['needs_response', 'under_review', 'appeal_needs_response', 'appeal_under_review', 'lost']
 
 /**
- * Of the latest invoice: `refunded` when everything that was paid for it went back, `disputed` when any of it is contested
- * or lost. An invoice that nothing was paid for yet took no money that could go back.
+ * `refunded` when all charges of the latest invoice were refunded, `disputed` when any of them is disputed or lost. An invoice
+ * without a paid charge counts as `kept`: no money could go back.
  */
-export async function findPaymentFate(
+export async function findPaymentState(
   stripe: Stripe,
   subscription: Stripe.Subscription,
 ): Promise<ProviderSubscription['payment']> {
@@ -26,7 +26,7 @@ async function listCharges(stripe: Stripe, invoice: string): Promise<Stripe.Char
     invoice,
     status: 'paid',
     limit: 100,
-    // Four levels, which is as deep as Stripe goes.
+    // Four levels: the deepest that Stripe expands.
     expand: ['data.payment.charge', 'data.payment.payment_intent.latest_charge'],
   })
   const charges: Stripe.Charge[] = []

@@ -1,9 +1,9 @@
-// The configuration of Stripe's customer portal that this service's customers see: change between our two plans, end the
-// subscription with its period, keep cards and invoices in order. Made once and found again by its mark, so nothing has to
-// be set up by hand and the portal of other business in the same Stripe account stays as it is.
+// The configuration of Stripe's customer portal for this service: change between the two plans, end the subscription with its
+// period, manage cards and invoices. It is made once and found again by a mark in its metadata. So an operator sets up nothing by
+// hand, and the portal of other business in the same Stripe account stays unchanged.
 import { createHash } from 'node:crypto'
 import type Stripe from 'stripe'
-import type { StripeSettings } from './settings.ts'
+import type { StripeSettings } from '../config.ts'
 
 type Prices = StripeSettings['prices']
 
@@ -20,7 +20,7 @@ export async function findPortalConfiguration(stripe: Stripe, prices: Prices): P
       subscription_update: {
         enabled: true,
         default_allowed_updates: ['price'],
-        // The difference is charged, or credited, when the change is confirmed, and not at the end of the period.
+        // The difference is charged or credited when the change is confirmed, not at the end of the period.
         proration_behavior: 'always_invoice',
         products,
       },
@@ -32,7 +32,7 @@ export async function findPortalConfiguration(stripe: Stripe, prices: Prices): P
   return made.id
 }
 
-/** Prices by the products they are of: both plans may be prices of one product. */
+/** Prices by product: both plans may be prices of one product. */
 async function listProducts(stripe: Stripe, sold: readonly string[]) {
   const byProduct = new Map<string, string[]>()
   for (const id of sold) {

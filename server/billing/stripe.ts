@@ -1,6 +1,7 @@
-// Subscriptions at Stripe, by its own SDK.
+// Stripe as billing provider, by its own SDK.
 import Stripe from 'stripe'
 import type { Tier } from '../accounts/tiers.ts'
+import type { StripeSettings } from '../config.ts'
 import { AppError } from '../errors.ts'
 import type { Logger } from '../telemetry.ts'
 import {
@@ -8,34 +9,27 @@ import {
   type CheckoutOrder,
   CustomerGoneError,
   type PortalOrder,
-  type Provider,
   ProviderError,
   type ProviderSubscription,
+  type StripeProvider,
 } from './provider.ts'
-import type { StripeSettings } from './settings.ts'
-import { findPaymentFate } from './stripe-payment.ts'
+import { findPaymentState } from './stripe-payment.ts'
 import { findPortalConfiguration } from './stripe-portal.ts'
 
-export interface StripeProvider extends Provider {
-  readonly name: 'stripe'
-  /** The event in a webhook's body. Throws AppError `invalid_request` unless Stripe signed these bytes just now. */
-  readEvent(body: Buffer, signature: string, nowMs: number): unknown
-}
-
-/** With it the longest call, its repeats included, ends before a router gives up on whoever waits for it. */
+/** The longest call, retries included, ends before a router gives up on the request. */
 const TIMEOUT_MS = 5000
-const MAX_REPEATS = 2
-/** Of a webhook's signature. */
+const MAX_RETRIES = 2
+/** Greatest age of a webhook's signature. */
 export const TOLERANCE_SECONDS = 300
 const PAGE = 100
-/** Marks what is ours in a Stripe account that may have other business. */
+/** Marks the objects of this service in a Stripe account that may have other business. */
 const SERVICE = 'countersign'
 
 export function buildStripeClient({ secretKey, apiBase }: Pick<StripeSettings, 'secretKey' | 'apiBase'>): Stripe {
   const base = apiBase ? new URL(apiBase) : undefined
   return new Stripe(secretKey, {
     timeout: TIMEOUT_MS,
-    maxNetworkRetries: MAX_REPEATS,
+    maxNetworkRetries: MAX_RETRIES,
     telemetry: false,
     ...(base && {
       protocol: base.protocol === 'http:' ? 'http' : 'https',
@@ -50,12 +44,13 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
   const tiers = new Map(
     (['dev', 'pro'] as const).flatMap((tier) => settings.prices[tier].map((price): [string, Tier] => [price, tier])),
   )
-  const ask = <T>(work: () => Promise<T>) => work().catch((error) => Promise.reject(explain(error, log)))
-  /** A Stripe account that does not know our prices is not the one that our customers are customers of. */
+  const call = <T>(work: () => Promise<T>) => work().catch((error) => Promise.reject(toProviderError(error, log)))
+  /** Throws where this is not the Stripe account of the customers: it does not know the prices. */
   const checkPrices = () => Promise.all([...tiers.keys()].map((price) => stripe.prices.retrieve(price)))
+  /** Throws CustomerGoneError for a missing customer, but only once the account of the key is known to be the right one. */
   const orGone = async (error: unknown): Promise<never> => {
     if (!isMissingCustomer(error)) throw error
-    await ask(checkPrices)
+    await call(checkPrices)
     throw new CustomerGoneError('Stripe has no such customer', { cause: error })
   }
 
@@ -63,14 +58,14 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
     name: 'stripe',
 
     createCustomer: ({ accountId, handle }, key) =>
-      ask(async () => {
+      call(async () => {
         const metadata = { service: SERVICE, account_id: accountId, handle }
         const description = `Countersign account ${handle}`
         return (await stripe.customers.create({ description, metadata }, { idempotencyKey: key })).id
       }),
 
     findAccountId: (customerId) =>
-      ask(async () => {
+      call(async () => {
         const customer = await stripe.customers.retrieve(customerId)
         const own = customer.deleted ? undefined : accountOf(customer.metadata)
         if (own) return own
@@ -85,43 +80,46 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
         return null
       }),
 
-    findCustomerOfCharge: (chargeId) => ask(async () => idOf((await stripe.charges.retrieve(chargeId)).customer)),
+    findCustomerOfCharge: (chargeId) => call(async () => idOf((await stripe.charges.retrieve(chargeId)).customer)),
 
     listSubscriptions: (customerId) =>
-      ask(async () => {
-        const seen: ProviderSubscription[] = []
-        const listed = stripe.subscriptions.list({ customer: customerId, status: 'all', limit: PAGE })
-        for await (const subscription of listed) seen.push(await see(stripe, subscription, tiers))
-        return seen
+      call(async () => {
+        const listed: ProviderSubscription[] = []
+        const pages = stripe.subscriptions.list({ customer: customerId, status: 'all', limit: PAGE })
+        for await (const subscription of pages) listed.push(await describeSubscription(stripe, subscription, tiers))
+        return listed
       }).catch(orGone),
 
-    async *listSold() {
+    async *listOpenSubscriptions() {
       try {
-        // One list after the other: the SDK asks as soon as a list is made, and a failure nobody waits for ends the process.
+        // One list after the other: the SDK sends a request as soon as a list is made, and an unhandled rejection ends the process.
         for (const price of tiers.keys())
           for await (const { id, customer } of stripe.subscriptions.list({ price, limit: PAGE }))
             yield { subscriptionId: id, customerId: idOf(customer) ?? '' }
       } catch (error) {
-        throw explain(error, log)
+        throw toProviderError(error, log)
       }
     },
 
     openCheckout: (order) =>
-      ask(async () => {
+      call(async () => {
         const terms = termsOf(order, settings.prices[order.tier][0])
-        return describe(await stripe.checkout.sessions.create(terms, { idempotencyKey: order.key }), order.expiresAt)
+        return describeCheckout(
+          await stripe.checkout.sessions.create(terms, { idempotencyKey: order.key }),
+          order.expiresAt,
+        )
       }).catch(orGone),
 
     findOpenCheckout: (id) =>
-      ask(async () => {
+      call(async () => {
         const session = await stripe.checkout.sessions.retrieve(id, { expand: ['customer'] })
         if (typeof session.customer === 'object' && session.customer?.deleted)
           throw new CustomerGoneError('the customer of the checkout was deleted at Stripe')
-        return session.status === 'open' && session.url ? describe(session) : null
+        return session.status === 'open' && session.url ? describeCheckout(session) : null
       }),
 
     closeCheckout: (id) =>
-      ask(async () => {
+      call(async () => {
         const { status } = await stripe.checkout.sessions.retrieve(id)
         if (status === 'open') await closeOpen(stripe, id)
         const ended = status === 'open' ? await stripe.checkout.sessions.retrieve(id) : { status }
@@ -129,7 +127,7 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
       }),
 
     openPortal: (order) =>
-      ask(async () => {
+      call(async () => {
         const configuration = await findPortalConfiguration(stripe, settings.prices)
         const terms = await portalTermsOf(stripe, order, settings.prices)
         return { url: (await stripe.billingPortal.sessions.create({ ...terms, configuration })).url, expiresAt: null }
@@ -160,22 +158,22 @@ function idOf(reference: string | { id: string } | null): string | null {
   return typeof reference === 'object' ? (reference?.id ?? null) : reference
 }
 
-async function see(
+async function describeSubscription(
   stripe: Stripe,
   subscription: Stripe.Subscription,
   tiers: Map<string, Tier>,
 ): Promise<ProviderSubscription> {
   const items = subscription.items.data
-  const ours = items.map(({ price }) => tiers.get(price.id) ?? 'free')
-  const tier = ours.includes('pro') ? 'pro' : ours.includes('dev') ? 'dev' : 'free'
+  const sold = items.map(({ price }) => tiers.get(price.id) ?? 'free')
+  const tier = sold.includes('pro') ? 'pro' : sold.includes('dev') ? 'dev' : 'free'
   const periodEnd = Math.max(0, ...items.map((item) => item.current_period_end ?? 0))
   return {
     subscriptionId: subscription.id,
     status: subscription.status,
     tier,
-    payment: await findPaymentFate(stripe, subscription),
+    payment: await findPaymentState(stripe, subscription),
     currentPeriodEnd: periodEnd > 0 ? new Date(periodEnd * 1000) : null,
-    // Either way of saying that no period follows.
+    // Stripe has two ways to say that no period follows.
     cancelAtPeriodEnd: subscription.cancel_at_period_end || subscription.cancel_at !== null,
   }
 }
@@ -195,12 +193,12 @@ function termsOf({ customerId, account, tier, expiresAt, baseUrl }: CheckoutOrde
   } satisfies Stripe.Checkout.SessionCreateParams
 }
 
-function describe({ id, url, expires_at }: Stripe.Checkout.Session, fallback?: Date): Checkout {
+function describeCheckout({ id, url, expires_at }: Stripe.Checkout.Session, fallback?: Date): Checkout {
   if (!url) throw new ProviderError('Stripe made a checkout without an address.', { uncertain: false })
   return { id, url, expiresAt: expires_at ? new Date(expires_at * 1000) : (fallback ?? new Date(0)) }
 }
 
-/** One that was paid, or ran out, in the meantime cannot be closed; what became of it is asked afterwards. */
+/** Stripe refuses to close a checkout that was just paid or has expired; the caller reads its status afterwards. */
 async function closeOpen(stripe: Stripe, id: string) {
   try {
     await stripe.checkout.sessions.expire(id)
@@ -217,8 +215,8 @@ async function portalTermsOf(
   const home = `${baseUrl}/checkout/success`
   if (!change) return { customer: customerId, return_url: home }
   const { items } = await stripe.subscriptions.retrieve(change.subscriptionId)
-  const ours = Object.values(prices).flat()
-  const item = items.data.find(({ price }) => ours.includes(price.id)) ?? items.data[0]
+  const known = Object.values(prices).flat()
+  const item = items.data.find(({ price }) => known.includes(price.id)) ?? items.data[0]
   if (!item) throw new ProviderError('The subscription at Stripe has no plan to change.', { uncertain: false })
   return {
     customer: customerId,
@@ -243,8 +241,8 @@ function isMissingCustomer(error: unknown): boolean {
   )
 }
 
-/** What went wrong at Stripe, in terms a caller can act on; what only the operator can cure is logged. */
-function explain(error: unknown, log: Logger): unknown {
+/** The error for the caller. The details, which only the operator can act on, are logged. */
+function toProviderError(error: unknown, log: Logger): unknown {
   if (!(error instanceof Stripe.errors.StripeError)) return error
   if (error instanceof Stripe.errors.StripeConnectionError) {
     log.warn({ event: 'stripe_away', err: error })

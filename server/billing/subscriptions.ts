@@ -1,4 +1,4 @@
-// The record of subscriptions, and the tier that an account has by them.
+// The record of subscriptions, and the tier that they give their account.
 import { z } from 'zod'
 import { TIERS, type Tier } from '../accounts/tiers.ts'
 import { column, nothing, sql, type Tx } from '../db/pool.ts'
@@ -19,7 +19,7 @@ const row = z.object({
 })
 export type Subscription = z.output<typeof row>
 
-/** Of one account at one provider, those that have not ended first. */
+/** All subscriptions of an account at a provider, those that have not ended first. */
 export async function listSubscriptions(tx: Tx, provider: ProviderName, accountId: string): Promise<Subscription[]> {
   const found = await tx.any(sql.type(row)`
     select s.subscription_id, s.customer_id, c.provider, s.status, s.tier, s.payment, s.current_period_end,
@@ -30,8 +30,8 @@ export async function listSubscriptions(tx: Tx, provider: ProviderName, accountI
   return [...found]
 }
 
-/** The one that counts: of those that have not ended, the one with the most to give. */
-export function pickStanding(subscriptions: readonly Subscription[], nowMs: number): Subscription | null {
+/** Of the subscriptions that have not ended, the one that gives the best tier; null without any. */
+export function pickCurrent(subscriptions: readonly Subscription[], nowMs: number): Subscription | null {
   const live = subscriptions.filter(isLive)
   const worth = (subscription: Subscription) => TIERS.indexOf(tierOf(entitling(subscription), nowMs))
   return live.reduce<Subscription | null>((best, next) => (!best || worth(next) > worth(best) ? next : best), null)
@@ -41,11 +41,11 @@ function entitling(subscription: Subscription) {
   return { ...subscription, pastDueSince: subscription.past_due_since }
 }
 
-/** Writes what a look saw of a customer's subscriptions. One that the provider does not list any more has ended. */
-export async function writeSeen(
+/** Writes the subscriptions that the provider lists for a customer. A known one that is not listed has ended. */
+export async function writeSubscriptions(
   tx: Tx,
   customerId: string,
-  seen: readonly ProviderSubscription[],
+  listed: readonly ProviderSubscription[],
   nowMs: number,
 ): Promise<void> {
   const now = new Date(nowMs).toISOString()
@@ -54,10 +54,10 @@ export async function writeSeen(
       (subscription_id, customer_id, status, tier, payment, current_period_end, cancel_at_period_end, past_due_since)
     select subscription_id, ${customerId}, status, tier, payment, current_period_end::timestamptz, cancel_at_period_end,
            case when status = 'past_due' then ${now}::timestamptz end
-    from unnest(${column(seen, 'text', (s) => s.subscriptionId)}, ${column(seen, 'text', (s) => s.status)},
-                ${column(seen, 'text', (s) => s.tier)}, ${column(seen, 'text', (s) => s.payment)},
-                ${column(seen, 'text', (s) => s.currentPeriodEnd?.toISOString() ?? null)},
-                ${column(seen, 'bool', (s) => s.cancelAtPeriodEnd)})
+    from unnest(${column(listed, 'text', (s) => s.subscriptionId)}, ${column(listed, 'text', (s) => s.status)},
+                ${column(listed, 'text', (s) => s.tier)}, ${column(listed, 'text', (s) => s.payment)},
+                ${column(listed, 'text', (s) => s.currentPeriodEnd?.toISOString() ?? null)},
+                ${column(listed, 'bool', (s) => s.cancelAtPeriodEnd)})
          as t (subscription_id, status, tier, payment, current_period_end, cancel_at_period_end)
     on conflict (subscription_id) do update set
       customer_id = excluded.customer_id, status = excluded.status, tier = excluded.tier, payment = excluded.payment,
@@ -68,14 +68,14 @@ export async function writeSeen(
     update billing_subscriptions set status = 'canceled', past_due_since = null
     where customer_id = ${customerId}
       and subscription_id <> all (${sql.array(
-        seen.map((s) => s.subscriptionId),
+        listed.map((s) => s.subscriptionId),
         'text',
       )})`)
 }
 
-const standing = z.object({ handle: z.string(), tier, granted_tier: tier })
+const accountRow = z.object({ handle: z.string(), tier, granted_tier: tier })
 
-/** A tier that moved. */
+/** A change of an account's tier. */
 export interface TierChange {
   handle: string
   from: Tier
@@ -83,16 +83,16 @@ export interface TierChange {
 }
 
 /**
- * Gives the account the tier it is due: the better of what the operator granted and what its subscriptions are good for.
- * Null when it had that one already. Takes turns with every other settling of the account.
+ * Gives the account the best of the tier that the operator granted and the tiers of its subscriptions. Null when it has that
+ * tier already. Locks the account, so that concurrent updates come one after the other.
  */
-export async function settleTier(
+export async function updateTier(
   tx: Tx,
   provider: ProviderName,
   accountId: string,
   nowMs: number,
 ): Promise<TierChange | null> {
-  const account = await tx.one(sql.type(standing)`
+  const account = await tx.one(sql.type(accountRow)`
     select handle, tier, granted_tier from accounts where id = ${accountId} for no key update`)
   const subscriptions = await listSubscriptions(tx, provider, accountId)
   const paid = subscriptions.map((subscription) => tierOf(entitling(subscription), nowMs))
@@ -102,10 +102,18 @@ export async function settleTier(
   return { handle: account.handle, from: account.tier, to: due }
 }
 
-/** The tier as it is now, and what it rests on. */
-export async function findStanding(tx: Tx, provider: ProviderName | undefined, accountId: string, nowMs: number) {
-  const account = await tx.one(sql.type(standing)`
+/** An account's tier, and the grant and the subscription that give it. */
+export type BillingStatus = z.output<typeof accountRow> & { subscription: Subscription | null }
+
+/** @param provider undefined where no provider bills: the status then has no subscription */
+export async function findBillingStatus(
+  tx: Tx,
+  provider: ProviderName | undefined,
+  accountId: string,
+  nowMs: number,
+): Promise<BillingStatus> {
+  const account = await tx.one(sql.type(accountRow)`
     select handle, tier, granted_tier from accounts where id = ${accountId}`)
   const subscriptions = provider ? await listSubscriptions(tx, provider, accountId) : []
-  return { ...account, subscription: pickStanding(subscriptions, nowMs) }
+  return { ...account, subscription: pickCurrent(subscriptions, nowMs) }
 }

@@ -1,22 +1,28 @@
-// Brings what we know of one customer in step with the provider. Events, checkouts and reconciliation all come here, and
-// none of them says what is true: each only gives a reason to look. So news may be lost, repeated, late or out of order,
-// and the tier still ends where the provider's own record puts it.
+// Synchronization of one customer with the provider. Events, checkouts and reconciliation all call it. None of them is believed:
+// each is only a reason to read the provider's record. So events may be lost, repeated, late or out of order, and the tier still
+// ends where that record puts it.
 import type { Database, Tx } from '../db/pool.ts'
 import { nothing, sql, transact } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
-import { beginSync, type Customer, endLook } from './customers.ts'
+import { beginSync, type Customer, endSync } from './customers.ts'
 import { CustomerGoneError, type Provider, type ProviderSubscription } from './provider.ts'
-import { listSubscriptions, type Subscription, settleTier, type TierChange, writeSeen } from './subscriptions.ts'
+import {
+  listSubscriptions,
+  type Subscription,
+  type TierChange,
+  updateTier,
+  writeSubscriptions,
+} from './subscriptions.ts'
 
-/** What billing needs of a process. */
-export interface Billing {
+/** The parts of a process that billing needs. */
+export interface BillingContext {
   db: Database
   log: Logger
   /** Milliseconds since the epoch. */
   now: () => number
 }
 
-/** Why a look is taken, where it is an event. */
+/** The event that caused a synchronization. */
 export interface Cause {
   id: string
   type: string
@@ -25,38 +31,38 @@ export interface Cause {
 
 export interface Synchronized {
   change: TierChange | null
-  /** All of the account's, at this provider. */
+  /** All subscriptions of the account at this provider. */
   subscriptions: Subscription[]
   /** The customer was deleted at the provider. */
   gone: boolean
 }
 
 /**
- * Looks at the provider and writes what it says: subscriptions, the tier, and the event that gave the reason, in one
- * transaction. A crash before its end leaves no trace but a number that is skipped. Throws ProviderError.
+ * Reads the customer at the provider and writes subscriptions, tier and causing event in one transaction. A crash before its
+ * commit leaves only a number that is never used. Throws ProviderError.
  */
 export async function synchronize(
-  { db, log, now }: Billing,
+  { db, log, now }: BillingContext,
   provider: Provider,
   customer: Customer,
   cause?: Cause,
 ): Promise<Synchronized> {
-  // The number comes before the look: whoever is given a later one sees everything that gave the reason for this one.
-  const look = await beginSync(db, customer.customer_id)
-  const seen = await lookAt(provider, customer.customer_id)
+  // The number is taken before the read: a synchronization with a later number also reads what caused this one.
+  const sync = await beginSync(db, customer.customer_id)
+  const listed = await readSubscriptions(provider, customer.customer_id)
   const written = await transact(db, async (tx) => {
     if (cause) await insertEvent(tx, customer.customer_id, cause)
-    if (await endLook(tx, customer.customer_id, look, seen === null))
-      await writeSeen(tx, customer.customer_id, seen ?? [], now())
-    const change = await settleTier(tx, provider.name, customer.account_id, now())
+    if (await endSync(tx, customer.customer_id, sync, listed === null))
+      await writeSubscriptions(tx, customer.customer_id, listed ?? [], now())
+    const change = await updateTier(tx, provider.name, customer.account_id, now())
     return { change, subscriptions: await listSubscriptions(tx, provider.name, customer.account_id) }
   })
   if (written.change) log.info({ event: 'tier_changed', ...written.change, because: cause?.type ?? 'look' })
-  return { ...written, gone: seen === null }
+  return { ...written, gone: listed === null }
 }
 
 /** Null when the customer was deleted. */
-async function lookAt(provider: Provider, customerId: string): Promise<ProviderSubscription[] | null> {
+async function readSubscriptions(provider: Provider, customerId: string): Promise<ProviderSubscription[] | null> {
   try {
     return await provider.listSubscriptions(customerId)
   } catch (error) {

@@ -52,6 +52,18 @@ export async function enqueue<N extends JobName>(tx: Tx, specs: readonly JobSpec
       array(select json_populate_recordset(null::graphile_worker.job_spec, ${JSON.stringify(rows)}::json)))`)
 }
 
+type Fragment = ReturnType<typeof sql.fragment>
+
+/**
+ * For a `with`: stores a job of this name for each row of a relation, without a round trip of its own. One row comes of it.
+ * @param specs name of a relation with the columns `payload` (json, as `jobs` has it), `key`, `max_attempts` and `priority`
+ */
+export function enqueueEach(name: JobName, specs: Fragment): Fragment {
+  return sql.fragment`
+    select count(*) jobs from graphile_worker.add_jobs(array(
+      select row(${name}, payload, null, null, max_attempts, key, priority, null)::graphile_worker.job_spec from ${specs}))`
+}
+
 /** Deletes jobs that are offered no more: the queue keeps them for ever, and would not replace them by their key. */
 export async function forgetExhaustedJobs(tx: Tx): Promise<void> {
   await tx.query(sql.type(z.object({ forgotten: z.number() }))`

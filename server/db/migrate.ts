@@ -5,6 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Logger, runMigrations } from 'graphile-worker'
 import pg from 'pg'
+import { z } from 'zod'
+import { type Database, sql } from './pool.ts'
 import { openQueuePool } from './queue.ts'
 
 const FOLDER = join(import.meta.dirname, '../../sql')
@@ -100,6 +102,13 @@ async function tuneQueue(client: pg.Client) {
 }
 
 /** Migrations of this release that the database has not seen; empty when it is up to date. */
+export function findPendingMigrations(db: Pick<Database, 'any'>): Promise<string[]> {
+  return pendingMigrations(async () => [
+    ...(await db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)),
+  ])
+}
+
+/** As findPendingMigrations, for any client. */
 export async function pendingMigrations(query: (text: string) => Promise<{ name: string }[]>): Promise<string[]> {
   const done = new Set((await query('select name from schema_migrations')).map((row) => row.name))
   return listMigrations()

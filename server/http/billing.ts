@@ -1,34 +1,35 @@
-// Where Stripe tells us of events, and the pages around a checkout.
+// The webhook that Stripe sends events to, and the pages around a checkout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { requireProvider } from '../billing/choice.ts'
-import { type Received, receive } from '../billing/events.ts'
-import { SIMULATED_ACTIONS, type Simulation } from '../billing/provider.ts'
+import { requireProvider } from '../billing/configured-provider.ts'
+import { type HandledEvent, handleEvent } from '../billing/events.ts'
+import { SIMULATED_ACTIONS, type SimulatedAction, type Simulation } from '../billing/provider.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { cancelPage, noPage, PAGE_HEADERS, simulatedPage, successPage } from './checkout-pages.ts'
 
-/** Far above any event, whose largest part is an invoice with its lines. */
+/** Far above the largest events, which hold an invoice with its lines. */
 const MAX_EVENT_BYTES = 262_144
 const MAX_FORM_BYTES = 1024
-/** `t=` and one signature or more: what has another form is refused before its body is read. */
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+/** `t=` and one signature or more. A header of another form is refused before the body is read. */
 const SIGNATURE_FORM = /^t=\d{1,12}(,[a-z0-9]+=[0-9a-f]+)+$/
 
 export async function mountBilling(app: FastifyInstance, api: Api) {
   await app.register(async (raw) => {
     raw.removeAllContentTypeParsers()
     raw.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
-    // Not counted against the address: a limit would lose events, and a forgery costs us one digest and no query.
-    raw.post('/v1/stripe/webhook', {
+    // Not counted against the address: a limit would lose events, and a forged one costs a digest and no query.
+    raw.post<{ Body: Buffer }>('/v1/stripe/webhook', {
       bodyLimit: MAX_EVENT_BYTES,
       config: { operation: 'stripe_webhook' },
       onRequest: async (request) => void signatureOf(request),
-      handler: (request) => takeEvent(request, api),
+      handler: (request) => receiveEvent(request, api),
     })
   })
   await app.register(async (forms) => {
     forms.removeAllContentTypeParsers()
-    forms.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
-      done(null, new URLSearchParams(body as string)),
+    forms.addContentTypeParser<string>(FORM_TYPE, { parseAs: 'string' }, (_request, body, done) =>
+      done(null, new URLSearchParams(body)),
     )
     forms.addHook('onRequest', (request) => api.limits.spend(request.ip))
     forms.get('/checkout/success', { config: { operation: 'checkout_page' } }, (_request, reply) =>
@@ -37,70 +38,64 @@ export async function mountBilling(app: FastifyInstance, api: Api) {
     forms.get('/checkout/cancel', { config: { operation: 'checkout_page' } }, (_request, reply) =>
       show(reply, 200, cancelPage()),
     )
-    forms.get('/checkout/:token', { config: { operation: 'checkout_page' } }, (request, reply) =>
+    forms.get<PageRoute>('/checkout/:token', { config: { operation: 'checkout_page' } }, (request, reply) =>
       showSimulated(request, reply, api),
     )
-    forms.post('/checkout/:token', {
+    forms.post<PageRoute>('/checkout/:token', {
       bodyLimit: MAX_FORM_BYTES,
-      config: { operation: 'checkout_page', bodyType: 'application/x-www-form-urlencoded' },
-      handler: (request, reply) => takeClick(request, reply, api),
+      config: { operation: 'checkout_page', bodyType: FORM_TYPE },
+      handler: (request, reply) => actOnPage(request, reply, api),
     })
   })
 }
 
-/** 2xx only when the event is worked on to its end, or is no concern of ours: after anything else Stripe repeats it. */
-async function takeEvent(request: FastifyRequest, api: Api) {
+type PageRoute = { Params: { token: string } }
+type PageRequest = FastifyRequest<PageRoute>
+
+/** 2xx only when the event is processed completely, or is of no interest here: after any other status Stripe repeats it. */
+async function receiveEvent(request: FastifyRequest<{ Body: Buffer }>, api: Api) {
   const provider = requireProvider(api)
   if (provider.name !== 'stripe') throw new AppError('not_found', 'Subscriptions are simulated here, without Stripe.')
-  const event = provider.readEvent(request.body as Buffer, signatureOf(request), api.now())
-  const { outcome } = noteChange(api, await receive(api, provider, event))
-  return { received: true, outcome }
+  const event = provider.readEvent(request.body, signatureOf(request), api.now())
+  const received = await handleEvent(api, provider, event)
+  forgetCallers(received, api)
+  return { received: true, outcome: received.outcome }
 }
 
-function signatureOf({ headers }: FastifyRequest): string {
+function signatureOf({ headers }: Pick<FastifyRequest, 'headers'>): string {
   const signature = headers['stripe-signature']
   if (typeof signature === 'string' && SIGNATURE_FORM.test(signature)) return signature
-  throw new AppError('invalid_request', 'Stripe-Signature is missing or not one.')
+  throw new AppError('invalid_request', 'Stripe-Signature is missing or has another form.')
 }
 
-/** An account whose tier has moved is not to meet the old one in this process. */
-function noteChange(api: Api, received: Received): Received {
-  if (received.change) api.callers.clear()
-  return received
+/** This process caches accounts with their tiers; after a change of tier they are read again. */
+function forgetCallers({ change }: HandledEvent, { callers }: Pick<Api, 'callers'>) {
+  if (change) callers.clear()
 }
 
-async function showSimulated(request: FastifyRequest, reply: FastifyReply, { billing }: Api) {
-  const page = billing?.name === 'simulation' ? await billing.findPage(tokenOf(request)) : null
+async function showSimulated(request: PageRequest, reply: FastifyReply, { billing }: Api) {
+  const page = billing?.name === 'simulation' ? await billing.findPage(request.params.token) : null
   return page ? show(reply, 200, simulatedPage(page)) : show(reply, 404, noPage())
 }
 
-async function takeClick(request: FastifyRequest, reply: FastifyReply, api: Api) {
+async function actOnPage(request: PageRequest, reply: FastifyReply, api: Api) {
   const { billing } = api
-  const page = billing?.name === 'simulation' ? await billing.findPage(tokenOf(request)) : null
+  const page = billing?.name === 'simulation' ? await billing.findPage(request.params.token) : null
   if (billing?.name !== 'simulation' || !page) return show(reply, 404, noPage())
   const given = request.body instanceof URLSearchParams ? request.body.get('action') : null
   const action = SIMULATED_ACTIONS.find((known) => known === given)
   if (!action) throw new AppError('invalid_request', `action must be one of ${SIMULATED_ACTIONS.join(', ')}.`)
-  return play(billing, action, request, reply, api)
-}
-
-async function play(
-  billing: Simulation,
-  action: (typeof SIMULATED_ACTIONS)[number],
-  request: FastifyRequest,
-  reply: FastifyReply,
-  api: Api,
-) {
-  const event = await billing.act(tokenOf(request), action)
-  if (event) noteChange(api, await receive(api, billing, event))
-  if (action === 'cancel') return reply.code(303).headers(PAGE_HEADERS).header('location', '/checkout/cancel').send()
-  // What was clicked twice, or came to nothing, says so on its own page.
-  const location = event ? '/checkout/success' : `/checkout/${tokenOf(request)}`
+  const location = await act(billing, request.params.token, action, api)
   return reply.code(303).headers(PAGE_HEADERS).header('location', location).send()
 }
 
-function tokenOf(request: FastifyRequest): string {
-  return (request.params as { token: string }).token
+/** Returns the path of the page to show next. */
+async function act(billing: Simulation, token: string, action: SimulatedAction, api: Api): Promise<string> {
+  const event = await billing.act(token, action)
+  if (event) forgetCallers(await handleEvent(api, billing, event), api)
+  if (action === 'cancel') return '/checkout/cancel'
+  // Without an event the page was used before, or nothing changed; the page itself says so.
+  return event ? '/checkout/success' : `/checkout/${token}`
 }
 
 function show(reply: FastifyReply, status: number, html: string) {

@@ -1,9 +1,9 @@
-// What people see around a checkout: the simulated one, and where every checkout leads back to. Plain HTML without scripts.
+// The pages around a checkout: the simulated checkout, and the pages that every checkout returns to. HTML without scripts.
 
 import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
 import type { SimulatedAction, SimulatedPage } from '../billing/provider.ts'
 
-/** Nothing is loaded from anywhere, nothing runs, nobody frames it, and its address goes to nobody as a referrer. */
+/** The page loads nothing, runs no scripts, cannot be framed, and sends no referrer: its address is a secret. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
@@ -16,7 +16,7 @@ export const PAGE_HEADERS = {
 
 const NOTICE =
   '<p class="notice"><strong>Simulation.</strong> This service runs in offline mode without Stripe. ' +
-  'No card is asked for, nothing is charged, and the tier is good for this service alone.</p>'
+  'It asks for no card and charges nothing, and the tier applies to this service only.</p>'
 
 export function simulatedPage(page: SimulatedPage): string {
   const account = `<b>${escaped(page.handle)}</b>`
@@ -39,32 +39,36 @@ ${form('pay', 'Change (simulated)')}${form('cancel', 'Cancel')}`,
       return layout(
         'Simulated billing portal',
         `${NOTICE}<p>${account} subscribes to the ${escaped(page.current)} tier.</p>
-${form('end', 'End the subscription now')}${form('cancel', 'Leave it as it is')}`,
+${form('end', 'End the subscription now')}${form('cancel', 'Leave it unchanged')}`,
       )
   }
 }
 
 const OVER = {
-  completed: 'This page was used already. Ask for a new one where you got this one.',
-  expired: 'This page is closed. Ask for a new one where you got this one.',
+  completed: 'This page was used already. Start a new checkout.',
+  expired: 'This page is closed. Start a new checkout.',
 }
 
 export const successPage = () =>
-  layout('Thank you', '<p>The tier moves as soon as the payment is confirmed. <code>GET /v1/usage</code> shows it.</p>')
+  layout(
+    'Thank you',
+    '<p>The tier changes as soon as the payment is confirmed. <code>GET /v1/usage</code> shows it.</p>',
+  )
 
-export const cancelPage = () => layout('Nothing was changed', '<p>You left without paying. Ask again at any time.</p>')
+export const cancelPage = () =>
+  layout('Nothing was changed', '<p>You left without paying. You can start a new checkout at any time.</p>')
 
 export const noPage = () =>
   layout(
     'There is no such page',
-    '<p>Its address is wrong, or its time is over. Ask for a new one where you got this one.</p>',
+    '<p>The address is wrong, or the page was deleted after it expired. Start a new checkout.</p>',
   )
 
 function plan({ tier }: SimulatedPage): string {
   return tier ? `the ${escaped(tier)} tier, ${MONTHLY_PRICE_USD[tier]} USD per month` : 'nothing'
 }
 
-/** Posts to the page's own address: whoever cannot guess that cannot make a browser send it. */
+/** Posts to the page's own address, which cannot be guessed, so another site cannot make a browser send it. */
 function form(action: SimulatedAction, label: string): string {
   return `<form method="post"><button name="action" value="${action}">${label}</button></form>`
 }

@@ -1,9 +1,9 @@
-// Lets pages of any origin call this service: a wallet in a browser can buy. Nothing here goes by cookies, so there is no
-// authority that a foreign page could borrow.
+// Lets web pages of any origin call this service, so that a wallet in a browser can buy. Nothing is authorized by cookies, so
+// a page of another site gains no rights by calling.
 import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-/** What a page may read of an answer beside its body. */
+/** The response headers that a page may read. */
 const EXPOSED = [
   'PAYMENT-REQUIRED',
   'PAYMENT-RESPONSE',
@@ -16,10 +16,10 @@ const EXPOSED = [
 ]
 const MAX_AGE_SECONDS = 7200
 
-/** Operators ask these, pages have no business there. Their routes say `cors: false`; a preflight reaches no route. */
+/** Routes for operators, not for pages. They have `cors: false`; a preflight does not reach them, so it is matched here. */
 const PRIVATE = /^\/(metrics|readyz|healthz)(\?|$)/
 
-/** Request headers are allowed as they are asked for: stock x402 clients send an unusual one of their own. */
+/** Allows every request header that a preflight names: stock x402 clients send an unusual one. */
 export async function mountCors(app: FastifyInstance) {
   const options = (request: FastifyRequest): FastifyCorsOptions => ({
     origin: PRIVATE.test(request.url) ? false : '*',
@@ -31,7 +31,7 @@ export async function mountCors(app: FastifyInstance) {
   await app.register(cors, { delegator: (request, done) => done(null, options(request)) })
 }
 
-/** Any other OPTIONS is a method that nothing here has. */
+/** Any other OPTIONS request is for a method that no route has. */
 function isPreflight({ method, headers }: FastifyRequest) {
   return method === 'OPTIONS' && Boolean(headers.origin && headers['access-control-request-method'])
 }

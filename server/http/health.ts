@@ -1,22 +1,25 @@
-// Whether the process lives (/healthz), whether it can do its work (/readyz), and how it does (/metrics). No page in a browser
-// may read these, and however often they are asked, the database is asked about once a second.
+// Liveness (/healthz), readiness (/readyz) and metrics (/metrics). Pages in browsers may not read them. However often they are
+// called, the database is queried at most once a second.
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import { measurePruneLag } from '../accounts/pruning.ts'
 import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
-import { pendingMigrations } from '../db/migrate.ts'
-import { sql } from '../db/pool.ts'
+import { findPendingMigrations } from '../db/migrate.ts'
 import { shareReading } from '../db/single-flight.ts'
+import { measureLedgerLag } from '../payments/ledger.ts'
 import { findHead } from '../receipts/chain.ts'
+import { hasActiveReceiptKey } from '../receipts/keys.ts'
+import { measureBacklog } from '../verification/lookup.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
+import { measureScanAge } from '../watchdogs/intake-clock.ts'
 
+/** How long a reading is used again. */
 const KEEP_MS = 1000
 
 export function mountHealth(app: FastifyInstance, api: Api) {
   const readiness = shareReading(() => checkReadiness(api), KEEP_MS)
-  const gauges = shareReading(() => measureQueue(api), KEEP_MS)
+  const gauges = shareReading(() => measureDatabase(api), KEEP_MS)
   if (!api.config.operatorToken && isLive(api))
     api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
 
@@ -35,9 +38,13 @@ export function mountHealth(app: FastifyInstance, api: Api) {
   const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
   app.get('/metrics', { config: { operation: 'metrics', cors: false }, onRequest: limited }, async (request, reply) => {
     const { operatorToken: token } = api.config
-    if (!token && isLive(api)) return reply.code(404).send('Metrics are closed here: OPERATOR_TOKEN is not set.\n')
+    if (!token && isLive(api))
+      return reply.code(404).send('Metrics are closed here. Set OPERATOR_TOKEN to open them.\n')
     if (token && !isBearer(request.headers.authorization, token))
-      return reply.code(401).header('www-authenticate', 'Bearer').send('The operator token is needed.\n')
+      return reply
+        .code(401)
+        .header('www-authenticate', 'Bearer')
+        .send('Send the operator token as Authorization: Bearer.\n')
     await gauges()
     return reply.type(api.metrics.registry.contentType).send(await api.metrics.registry.metrics())
   })
@@ -51,15 +58,12 @@ type Check = { ok: boolean; detail?: string }
 
 async function checkReadiness(api: Api): Promise<Record<string, Check>> {
   try {
-    const pending = await pendingMigrations(async () => [
-      ...(await api.db.any(sql.type(z.object({ name: z.string() }))`select name from schema_migrations`)),
-    ])
-    const keys = await api.db.oneFirst(sql.type(z.object({ n: z.number() }))`
-      select count(*) n from signing_keys where use = 'receipt' and status = 'active'`)
+    const pending = await findPendingMigrations(api.db)
+    const signs = await hasActiveReceiptKey(api.db)
     return {
       database: { ok: true },
       migrations: pending.length === 0 ? { ok: true } : { ok: false, detail: `pending: ${pending.join(', ')}` },
-      keys: keys === 1 ? { ok: true } : { ok: false, detail: 'no active receipt key' },
+      keys: signs ? { ok: true } : { ok: false, detail: 'no active receipt key' },
     }
   } catch (error) {
     api.log.warn({ event: 'not_ready', err: error })
@@ -73,18 +77,15 @@ function isBearer(header: string | undefined, token: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-/** Gauges that are the database's to know are read when they are asked for. */
-async function measureQueue({ db, metrics, config }: Api) {
-  const work = await db.one(sql.type(z.object({ n: z.number(), oldest: z.number() }))`
-    select count(*) n, coalesce(extract(epoch from now() - min(changed_at)), 0)::float8 oldest
-    from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling', 'settled')`)
-  metrics.working.set(work.n)
-  metrics.oldestWorkingSeconds.set(work.oldest)
-  const scanned = sql.type(z.object({ age: z.number() }))`
-    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`
-  metrics.watchdogScanAge.set(await db.oneFirst(scanned))
+/** Sets the gauges whose values are in the database. */
+async function measureDatabase({ db, metrics, config }: Api) {
+  const backlog = await measureBacklog(db)
+  metrics.working.set(backlog.count)
+  metrics.oldestWorkingSeconds.set(backlog.oldestSeconds)
+  metrics.watchdogScanAge.set(await measureScanAge(db))
   for (const { table, seconds } of await measurePruneLag(db)) metrics.pruneLag.set({ table }, seconds)
   metrics.pruneLag.set({ table: 'alerts' }, await alertPruneLag(db))
   metrics.pruneLag.set({ table: 'verification_requests' }, await measureRequestLag(db, config.resultRetentionSeconds))
+  metrics.pruneLag.set({ table: 'payment_ledger' }, await measureLedgerLag(db))
   metrics.chainSerial.set((await findHead(db)).serial)
 }

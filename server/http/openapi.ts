@@ -4,17 +4,16 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { catalog } from '../catalog.ts'
 import type { Api } from '../context.ts'
 import { type ErrorCode, errorTable } from '../errors.ts'
 import { nonCompleted, PRICE } from '../interface/result.ts'
-import type { Operation } from '../operation.ts'
+import { errorCodes, type Operation } from '../operation.ts'
 import { isNotModified } from '../preconditions.ts'
 import { describeOffer, type Offer, type OfferConfig } from '../verification/offer.ts'
 
-export async function mountOpenApi(app: FastifyInstance, api: Api) {
-  const document = buildDocument(api)
-  // Some hundred kilobytes: written down once, and not sent to those who have it.
+export async function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
+  const document = buildDocument(api, catalog)
+  // Some hundred kilobytes: serialized once, and not sent to clients that have it.
   const bytes = Buffer.from(JSON.stringify(document))
   const tag = `"${hash('sha256', bytes, 'base64url')}"`
   const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
@@ -25,13 +24,17 @@ export async function mountOpenApi(app: FastifyInstance, api: Api) {
   })
   await app.register(async (docs) => {
     docs.addHook('onRequest', limited)
+    // The plugin has types for OpenAPI 3.0 only.
     await docs.register(swagger, { mode: 'static', specification: { document: document as never } })
     await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { docExpansion: 'list', tryItOutEnabled: true } })
   })
 }
 
-/** Exported for the tests, which hold it to the running routes. */
-export function buildDocument({ config }: { config: OfferConfig & Pick<Api['config'], 'baseUrl'> }) {
+/** Exported for the tests, which compare it with the routes. */
+export function buildDocument(
+  { config }: { config: OfferConfig & Pick<Api['config'], 'baseUrl'> },
+  catalog: readonly Operation[],
+) {
   const offer = describeOffer(config)
   const paths: Record<string, Record<string, unknown>> = {}
   for (const operation of catalog)
@@ -41,7 +44,7 @@ export function buildDocument({ config }: { config: OfferConfig & Pick<Api['conf
     info: {
       title: 'Countersign',
       version: '1.0.0',
-      description: [INTRODUCTION, soldHere(offer), offer.scope, REFERENCE, errorList()].join('\n\n'),
+      description: [INTRODUCTION, describeSale(offer), offer.scope, REFERENCE, errorList()].join('\n\n'),
     },
     servers: [{ url: config.baseUrl ?? '/' }],
     paths,
@@ -66,7 +69,7 @@ const INTRODUCTION =
 const REFERENCE =
   'Risk flags of results are explained at `/risk-flags`, methodology versions at `/methodology/{version}`.'
 
-function soldHere({ closed, summary, outcomes }: Offer) {
+function describeSale({ closed, summary, outcomes }: Offer) {
   return [...(closed ? [closed] : []), summary, outcomes].join(' ')
 }
 
@@ -82,20 +85,21 @@ function errorList() {
   return ['| error code | status | retryable | meaning |', '|---|---|---|---|', ...rows].join('\n')
 }
 
-type Schema = { type?: string; properties?: Record<string, object>; required?: string[] }
+type Schema = z.core.JSONSchema.BaseSchema
 
 function describe(operation: Operation, offer: Offer) {
   const names = Object.keys(operation.input.shape)
   const { path = [], rest = [] } = Object.groupBy(names, (name) =>
     operation.path.includes(`{${name}}`) ? 'path' : 'rest',
   )
-  // Bytes have no JSON Schema, and are all there is beside the path.
+  // Bytes have no JSON Schema, and a raw body has no other member.
   const described = operation.rawBody ? z.strictObject(only(operation.input.shape, path)) : operation.input
-  const input = z.toJSONSchema(described, { io: 'input' }) as Schema
+  const input = z.toJSONSchema(described, { io: 'input' })
   return {
     operationId: operation.name,
     summary: operation.summary,
-    description: operation.access === 'payment' ? `${soldHere(offer)} ${operation.description}` : operation.description,
+    description:
+      operation.access === 'payment' ? `${describeSale(offer)} ${operation.description}` : operation.description,
     tags: [operation.family],
     parameters: [
       ...path.map((name) => ({ name, in: 'path', required: true, schema: input.properties?.[name] })),
@@ -154,14 +158,14 @@ function headerParameters(operation: Operation) {
   const prefer = {
     name: 'Prefer',
     in: 'header',
-    description: 'RFC 7240: wait=N holds the answer until the work is done or N seconds (at most 25) are over.',
+    description: 'RFC 7240: with wait=N the answer comes when the work is done, or after N seconds (at most 25).',
     schema: { type: 'string', examples: ['wait=20'] },
   }
   const key = {
     name: 'Idempotency-Key',
     in: 'header',
     required: true,
-    description: 'Unpredictable, one per purchase, the same in every repeat of it.',
+    description: 'Unpredictable. One key per purchase, the same in each repetition of the call.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9_.:-]{16,128}$' },
   }
   const tags = (name: string) => ({
@@ -173,11 +177,11 @@ function headerParameters(operation: Operation) {
   const optionalKey = {
     name: 'Idempotency-Key',
     in: 'header',
-    description: 'The same key and body bring the same answer again.',
+    description: 'The same key with the same body returns the same answer.',
     schema: { type: 'string', pattern: '^[\\x21-\\x7e]{1,255}$' },
   }
   if (operation.access === 'payment') return [key, prefer]
-  if (operation.access === 'recovery' && operation.kind === 'exchange') return [prefer]
+  if (operation.answers === 'verification') return [prefer]
   if (operation.errors?.includes('idempotency_conflict')) return [optionalKey]
   return operation.conditional ? [tags('If-Match'), tags('If-None-Match')] : []
 }
@@ -204,7 +208,7 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
     about: 'Payment required, invalid, or provably not settled. Nothing was charged.',
     headers: ['PAYMENT-REQUIRED'],
   },
-  404: { about: 'Unknown request, or the token is not its own' },
+  404: { about: 'Unknown request, or the token is of another request' },
   409: { about: 'The key or the payment belongs to another request', only: 'payment' },
   410: { about: 'Quote or result expired' },
   415: { about: 'Content-Type must be application/json', only: 'payment' },
@@ -214,18 +218,14 @@ const VERIFICATION_ANSWERS: Record<string, { about: string; headers?: HeaderName
       'POST with the same key is answered 402 and may be paid again; recovery answers this until a payment is bound.',
   },
   429: { about: 'Rate limited, or too much in flight. The same call may be repeated.', headers: ['Retry-After'] },
-  503: { about: 'Disabled, at capacity, or a provider is away. Retry the same request.' },
+  503: { about: 'Disabled, at capacity, or a provider does not answer. Retry the same request.' },
 }
 
-/** The statuses of a question that is answered at once or not at all. */
+/** The statuses of an operation that looks up what is stored and buys nothing. */
 const LOOKUP_STATUSES = ['404', '429', '503']
 
-function isLookup({ access, kind }: Operation) {
-  return access === 'proof' || (access === 'recovery' && kind === 'transaction')
-}
-
 function verificationResponses(operation: Operation) {
-  const lookup = isLookup(operation)
+  const lookup = operation.answers === 'plain'
   const success = {
     description: 'Success',
     content: { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } },
@@ -264,23 +264,17 @@ function controlResponses(operation: Operation) {
 function describeSuccess(operation: Operation, status: number) {
   const headers = operation.conditional && status !== 204 ? { headers: pick(['ETag']) } : {}
   if (status === 204) return { description: 'Done', ...headers }
-  if (status === 304) return { description: 'Not modified: If-None-Match names what is there', ...headers }
+  if (status === 304) return { description: 'Not modified: If-None-Match names the present state', ...headers }
   const content = operation.rawAnswer
     ? { [BYTES]: { schema: {} } }
     : { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } }
-  return { description: status === 201 ? 'Made' : 'Success', ...headers, content }
+  return { description: status === 201 ? 'Created' : 'Success', ...headers, content }
 }
 
-/** Every code the operation may fail with. */
-export function codesOf({ method, access, errors = [] }: Operation): ErrorCode[] {
-  return [
-    'invalid_request',
-    ...(access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []),
-    ...(method === 'GET' ? [] : (['body_too_large', 'unsupported_media_type'] as const)),
-    ...errors,
-    'rate_limited',
-    'internal_error',
-  ]
+/** Every code that the operation may fail with in HTTP. */
+function codesOf(operation: Operation): ErrorCode[] {
+  const body = operation.method === 'GET' ? [] : (['body_too_large', 'unsupported_media_type'] as const)
+  return [...errorCodes(operation), ...body, 'internal_error']
 }
 
 function statusOf(code: ErrorCode): number {

@@ -1,23 +1,26 @@
-// A route for each operation of the catalogue. Takes credentials and input out of HTTP, calls `execute`, writes what it
-// answers; knows nothing of what any operation means.
+// A route for each operation of the catalogue: takes credentials, options and input from HTTP, calls `execute`, and writes
+// the answer. Knows nothing of what any operation means.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { z } from 'zod'
-import { addressKey } from '../accounts/rate-limit.ts'
-import { catalog } from '../catalog.ts'
+import { z } from 'zod'
+import { authorize, type CountedCall, countCall } from '../access.ts'
+import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
-import { type Entry, enter, permit } from '../entrance.ts'
 import { AppError, publicError } from '../errors.ts'
-import { type Credentials, execute, type Operation, Reply } from '../operation.ts'
-import type { VerificationAnswer } from '../verification/operations.ts'
+import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
+import { type Call, execute, MAX_WAIT_SECONDS, type Operation } from '../operation.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
-
-/** Longest that `Prefer: wait` holds an answer; Heroku's router gives up at 30 s. */
-const MAX_WAIT_SECONDS = 25
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
 
-export async function mountRoutes(app: FastifyInstance, api: Api) {
+/** The parts of a request that an operation's input is made from. */
+interface Parts {
+  Params: Record<string, string>
+  Querystring: Record<string, unknown>
+}
+type OperationRequest = FastifyRequest<Parts>
+
+export async function mountRoutes(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
   for (const operation of catalog) if (!operation.rawBody) mount(operation, app, api)
   await app.register(async (raw) => {
     raw.removeAllContentTypeParsers()
@@ -27,60 +30,67 @@ export async function mountRoutes(app: FastifyInstance, api: Api) {
 }
 
 function mount(operation: Operation, app: FastifyInstance, api: Api) {
-  app.route({
+  const counted = new WeakMap<OperationRequest, CountedCall>()
+  app.route<Parts>({
     method: operation.method,
     url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
     ...(operation.rawBody && { bodyLimit: operation.rawBody.limit }),
-    // Before the body is read: what is not even JSON counts as well.
-    onRequest: async (request) => void entries.set(request, await meet(operation, request, api)),
+    // Before the body is read, so that a call whose body cannot be parsed counts as well.
+    onRequest: async (request) => void counted.set(request, await countAndAuthorize(operation, request, api)),
     config: { operation: operation.name, bodyType: operation.rawBody ? BYTES_TYPE : JSON_TYPE },
-    handler: (request, reply) => handle(operation, request, reply, api),
+    handler: (request, reply) => handle(operation, request, reply, api, counted.get(request)),
   })
 }
 
-/** Calls between their headers and their body. */
-const entries = new WeakMap<FastifyRequest, Entry>()
-
-async function meet(operation: Operation, { ip, headers }: FastifyRequest, api: Api): Promise<Entry> {
-  const entry = await enter(operation, { address: ip, bearer: bearerOf(headers.authorization) }, api)
-  await permit(operation, entry, api)
-  return entry
+async function countAndAuthorize(
+  operation: Operation,
+  { ip, headers }: OperationRequest,
+  api: Api,
+): Promise<CountedCall> {
+  const counted = await countCall(operation, { address: ip, bearer: bearerOf(headers.authorization) }, api)
+  await authorize(operation, counted, api)
+  return counted
 }
 
-async function handle(operation: Operation, request: FastifyRequest, reply: FastifyReply, api: Api) {
-  const entry = entries.get(request)
-  const gone = new AbortController()
-  // 'close' without a finished answer: nobody is listening any more, so waiting for them is pointless.
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort()
-  })
-  const preferred = preferredWait(request.headers.prefer)
-  using seat = preferred ? api.seats.take(entry?.caller?.accountId ?? addressKey(request.ip)) : null
+async function handle(
+  operation: Operation,
+  request: OperationRequest,
+  reply: FastifyReply,
+  api: Api,
+  counted: CountedCall | undefined,
+) {
+  const { ip: address, headers } = request
+  const signal = disconnected(reply.raw)
+  const preferred = preferredWait(headers.prefer)
+  using seat = preferred ? api.seats.take(counted?.caller?.accountId ?? addressKey(address)) : null
   const wait = preferred && !seat ? null : preferred
-  const credentials: Credentials = {
-    address: request.ip,
-    entry,
-    bearer: bearerOf(request.headers.authorization),
-    idempotencyKey: single(request.headers['idempotency-key']),
-    payment: single(request.headers['payment-signature']),
-    waitSeconds: wait ?? 0,
-    signal: gone.signal,
-    ifMatch: single(request.headers['if-match']),
-    ifNoneMatch: single(request.headers['if-none-match']),
+  const call: Call = {
+    api,
+    credentials: {
+      address,
+      bearer: bearerOf(headers.authorization),
+      payment: joinHeader(headers['payment-signature']),
+      counted,
+    },
+    options: {
+      idempotencyKey: joinHeader(headers['idempotency-key']),
+      ifMatch: joinHeader(headers['if-match']),
+      ifNoneMatch: joinHeader(headers['if-none-match']),
+      waitSeconds: wait ?? 0,
+      signal,
+    },
   }
-  const answer = await execute(operation, () => inputOf(operation, request), { api, credentials })
-  const rendered =
-    operation.access === 'payment' || (operation.access === 'recovery' && operation.kind === 'exchange')
-      ? renderAnswer(answer as VerificationAnswer, api, { recovery: operation.access === 'recovery' })
-      : plain(answer)
-  if (wait !== null && (rendered.status === 200 || rendered.status === 202))
-    rendered.headers['preference-applied'] = `wait=${wait}`
-  return write(reply, rendered)
+  const answer = await answerCall(operation, () => inputOf(operation, request), call)
+  if (wait !== null && (answer.status === 200 || answer.status === 202))
+    answer.headers['preference-applied'] = `wait=${wait}`
+  return write(reply, answer)
 }
 
-function plain(answer: unknown): HttpAnswer {
-  if (answer instanceof Reply) return { status: answer.status, headers: { ...answer.headers }, body: answer.body }
-  return { status: 200, headers: {}, body: answer }
+async function answerCall(operation: Operation, read: () => unknown, call: Call): Promise<HttpAnswer> {
+  if (operation.answers === 'verification')
+    return renderAnswer(await execute(operation, read, call), call.api, { recovery: operation.access === 'recovery' })
+  const { status, headers, body } = await execute(operation, read, call)
+  return { status, headers: { ...headers }, body }
 }
 
 function write(reply: FastifyReply, answer: HttpAnswer) {
@@ -93,17 +103,17 @@ function write(reply: FastifyReply, answer: HttpAnswer) {
 }
 
 /** GET: query and path; everything else: body and path. The path wins. */
-function inputOf(operation: Operation, request: FastifyRequest): unknown {
-  const path = request.params as Record<string, string>
-  const given = operation.method === 'GET' ? (request.query as object) : bodyOf(operation, request)
+function inputOf(operation: Operation, request: OperationRequest): unknown {
+  const { params: path } = request
+  const given = operation.method === 'GET' ? request.query : bodyOf(operation, request)
   const twice = Object.keys(path).find((name) => Object.hasOwn(given, name))
-  // Two values for one thing: whoever sent them meant something else than what would happen.
+  // Two values for one member: the caller meant something else than what would happen.
   if (twice !== undefined && operation.family === 'control')
     throw new AppError('invalid_request', `${twice}: is given by the path already.`)
   return { ...given, ...path }
 }
 
-function bodyOf(operation: Operation, { body, headers }: FastifyRequest): object {
+function bodyOf(operation: Operation, { body, headers }: OperationRequest): object {
   const type = headers['content-type']
   if (operation.rawBody) {
     if (type === undefined) throw wrongType(BYTES_TYPE)
@@ -121,30 +131,22 @@ function wrongType(expected: string, cause?: unknown) {
 }
 
 /** An operation whose required input is all in the path can be called without a body. */
-function needsBody(operation: Operation): boolean {
-  return Object.entries(operation.input.shape).some(
-    ([name, schema]) => !operation.path.includes(`{${name}}`) && !(schema as z.ZodType).safeParse(undefined).success,
+function needsBody({ input, path }: Operation): boolean {
+  return Object.entries(input.shape).some(
+    ([name, schema]) => !path.includes(`{${name}}`) && !z.safeParse(schema, undefined).success,
   )
 }
 
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header.join(', ') : header
-}
-
-export function bearerOf(header: string | undefined): string | undefined {
-  return header?.match(/^Bearer +([\x21-\x7e]+) *$/i)?.[1]
-}
-
-/** RFC 7240 `wait`, in whole seconds and at most 25; null when it was not asked for. */
-export function preferredWait(header: string | string[] | undefined): number | null {
-  for (const preference of single(header)?.split(',') ?? []) {
+/** RFC 7240 `wait`, in whole seconds and at most 25; null without that preference. */
+function preferredWait(header: string | string[] | undefined): number | null {
+  for (const preference of joinHeader(header)?.split(',') ?? []) {
     const seconds = preference.match(/^\s*wait\s*=\s*"?(\d+)"?\s*(;.*)?$/i)?.[1]
     if (seconds !== undefined) return Math.min(Number(seconds), MAX_WAIT_SECONDS)
   }
   return null
 }
 
-/** The one place where a thrown value becomes an answer. Faults of ours are logged here, with the operation they hit. */
+/** The one place where a thrown value becomes an answer. Internal errors are logged here, with the operation they hit. */
 export function renderError(error: unknown, request: FastifyRequest): HttpAnswer {
   const known = fromFramework(error, request)
   if (!(known instanceof AppError)) {
@@ -158,15 +160,18 @@ export function renderError(error: unknown, request: FastifyRequest): HttpAnswer
 
 /** What Fastify refuses by itself, before an operation is reached. */
 function fromFramework(error: unknown, request: FastifyRequest): unknown {
+  if (error instanceof AppError) return error
   const { config, bodyLimit } = request.routeOptions
-  const code = (error as { code?: unknown }).code
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return wrongType(config?.bodyType ?? JSON_TYPE, error)
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
-    return new AppError('body_too_large', `The request body is larger than ${bodyLimit} bytes.`, { cause: error })
-  const status = (error as { statusCode?: unknown }).statusCode
-  if (!(error instanceof AppError) && typeof status === 'number' && status >= 400 && status < 500)
-    return new AppError('invalid_request', 'The request cannot be read.', { cause: error })
-  return error
+  switch (frameworkRefusal(error)) {
+    case 'content_type':
+      return wrongType(config?.bodyType ?? JSON_TYPE, error)
+    case 'body_too_large':
+      return new AppError('body_too_large', `The request body is larger than ${bodyLimit} bytes.`, { cause: error })
+    case 'unreadable':
+      return new AppError('invalid_request', 'The request cannot be read.', { cause: error })
+    case null:
+      return error
+  }
 }
 
 declare module 'fastify' {
@@ -174,7 +179,7 @@ declare module 'fastify' {
     operation?: string
     /** The one content type it takes. */
     bodyType?: string
-    /** Pages in browsers may not read what it answers. */
+    /** Pages in browsers may not read its answers. */
     cors?: false
   }
 }

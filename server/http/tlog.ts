@@ -1,4 +1,4 @@
-// The log as the tools of transparency logs read it: a signed checkpoint in text, and tiles in bytes (C2SP tlog-tiles).
+// The receipt log in the form of C2SP tlog-tiles, for tools of transparency logs: a signed checkpoint and tiles of bytes.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
@@ -7,22 +7,24 @@ import { findEntries, findTile, TILE_WIDTH } from '../receipts/archive.ts'
 import { findHead } from '../receipts/chain.ts'
 import { findPublished } from '../receipts/witness.ts'
 
-/** Tiles hold what never changes. */
+/** The content of a tile never changes. */
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
 export function mountTlog(app: FastifyInstance, api: Api) {
   app.get('/checkpoint', { config: { operation: 'checkpoint' } }, async (request, reply) => {
     await api.limits.spend(request.ip)
     const checkpoint = (await findPublished(api)) ?? (await findHead(api.db)).checkpoint
-    if (checkpoint === '') throw new AppError('not_found', 'The log has no entry yet, and so no checkpoint.')
+    if (checkpoint === '') throw new AppError('not_found', 'The log has no checkpoint yet, because it has no entry.')
     return reply.type('text/plain; charset=utf-8').header('cache-control', 'no-store').send(checkpoint)
   })
-  app.get('/tile/*', { config: { operation: 'tile' } }, (request, reply) => answerTile(request, reply, api))
+  app.get<TileRoute>('/tile/*', { config: { operation: 'tile' } }, (request, reply) => answerTile(request, reply, api))
 }
 
-async function answerTile(request: FastifyRequest, reply: FastifyReply, api: Api) {
+type TileRoute = { Params: { '*': string } }
+
+async function answerTile(request: FastifyRequest<TileRoute>, reply: FastifyReply, api: Api) {
   await api.limits.spend(request.ip)
-  const tile = parseTile((request.params as { '*': string })['*'])
+  const tile = parseTile(request.params['*'])
   const bytes = tile && (await loadTile(api, tile))
   if (!bytes) throw new AppError('not_found', 'The log has no such tile.')
   return reply.type('application/octet-stream').header('cache-control', FOR_EVER).send(bytes)
@@ -46,11 +48,11 @@ export interface Tile {
   width: number
 }
 
-/** `<L>/<N>[.p/<W>]` with N in groups of three digits, all but the last marked by an x; null for every other spelling. */
+/** `<L>/<N>[.p/<W>]` with N in groups of three digits, each but the last with the prefix x; null for any other spelling. */
 export function parseTile(path: string): Tile | null {
   const [, level = '', groups = '', last = '', width] =
     path.match(/^(entries|[0-9]|[1-5][0-9]|6[0-3])\/((?:x[0-9]{3}\/)*)([0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/) ?? []
-  // A leading group of zeros would be a second name of the same tile.
+  // A leading group of zeros would be a second path of the same tile.
   if (last === '' || groups.startsWith('x000/') || Number(width) >= TILE_WIDTH) return null
   const index = Number(groups.replace(/[x/]/g, '') + last)
   if (!Number.isSafeInteger(index)) return null

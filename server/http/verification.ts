@@ -1,20 +1,20 @@
-// How the answers of the verification interface look in HTTP: its statuses, its headers, its body shape, and no others.
+// Renders answers of the verification operations in HTTP, with the statuses, headers and bodies of the interface and no others.
 import type { Api } from '../context.ts'
-import { type ErrorCode, publicError } from '../errors.ts'
-import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../interface/result.ts'
+import { publicError } from '../errors.ts'
+import { PRICE } from '../interface/result.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
+import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer.ts'
 import { describeResource } from '../verification/offer.ts'
-import type { VerificationAnswer } from '../verification/operations.ts'
 import { recoveryToken } from '../verification/recovery.ts'
 
-/** An answer ready to be written. A Buffer is sent as it is; anything else as JSON. */
+/** An answer ready to be sent. A Buffer is sent as it is; anything else as JSON. */
 export interface HttpAnswer {
   status: number
   headers: Record<string, string>
   body: unknown
 }
 
-/** Statuses these routes may leave with; anything else a framework or a parser comes up with is mapped onto them. */
+/** The statuses that these routes may answer; every other status of an error is mapped onto them. */
 const STATUSES = new Set([200, 202, 400, 402, 404, 409, 410, 415, 422, 429, 503])
 
 export function renderAnswer(answer: VerificationAnswer, api: Api, options: { recovery: boolean }): HttpAnswer {
@@ -38,38 +38,25 @@ export function renderAnswer(answer: VerificationAnswer, api: Api, options: { re
           'cache-control': 'no-store',
           'retry-after': String(answer.retryAfterSeconds),
           location: `${api.baseUrl}/api/agent/v1/requests/${answer.requestId}`,
-          ...credentialsOf(answer.requestId, api),
+          'x-service-recovery-token': recoveryToken(api.secrets.recovery, answer.requestId),
         },
-        body: nonCompleted(
-          'pending',
-          { code: answer.code, message: answer.message, retryable: true },
-          answer.requestId,
-        ),
+        body: nonCompletedBody(answer),
       }
     case 'failed':
-      return {
-        status: 422,
-        headers: { 'cache-control': 'no-store' },
-        body: nonCompleted('failed', answer.error, answer.requestId),
-      }
+      return { status: 422, headers: { 'cache-control': 'no-store' }, body: nonCompletedBody(answer) }
     case 'payment_required':
       return renderChallenge(answer, api)
   }
 }
 
-function credentialsOf(requestId: string, api: Api) {
-  return { 'x-service-recovery-token': recoveryToken(api.secrets.recovery, requestId) }
-}
-
 function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_required' }>, api: Api): HttpAnswer {
   const resource = describeResource(api, 'http')
   const terms = paymentRequired(api.facilitator.termsFor(answer.requestId), resource, answer.message)
-  const error = { code: answer.code, message: answer.message, retryable: true }
   return {
     status: 402,
     headers: { 'cache-control': 'no-store', 'payment-required': encodeTerms(terms) },
     body: {
-      ...nonCompleted('payment_required', error, answer.requestId),
+      ...nonCompletedBody(answer),
       payment_required: terms,
       quote: {
         amount_atomic: PRICE.atomic,
@@ -82,18 +69,12 @@ function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_re
   }
 }
 
-function nonCompleted(status: NonCompleted['status'], error: NonCompleted['error'], requestId?: string): NonCompleted {
-  return { schema_version: SCHEMA_VERSION, status, error, ...(requestId && { request_id: requestId }) }
-}
-
-/** Whatever went wrong, in this interface's statuses: an oversized body is a 400 here, a fault of ours a 503. */
+/** Renders any thrown value in the statuses of this interface: an oversized body is a 400, an internal error a 503. */
 export function renderVerificationError(error: unknown): HttpAnswer {
-  const known = publicError(error)
-  const status = STATUSES.has(known.status) ? known.status : known.status < 500 ? 400 : 503
-  const code: ErrorCode = status === 400 && known.status === 413 ? 'invalid_request' : known.error.code
+  const { status, headers } = publicError(error)
   return {
-    status,
-    headers: { 'cache-control': 'no-store', ...known.headers },
-    body: nonCompleted(status === 402 ? 'payment_required' : 'failed', { ...known.error, code }),
+    status: STATUSES.has(status) ? status : status < 500 ? 400 : 503,
+    headers: { 'cache-control': 'no-store', ...headers },
+    body: failureBody(error),
   }
 }

@@ -1,4 +1,4 @@
-// What may be asked of the journal.
+// Operations of the journal.
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
 import { defineAccountExchange, defineAccountOperation, Reply } from '../operation.ts'
@@ -7,12 +7,12 @@ import { deleteSlot, etagOf, listSlots, MAX_SLOT_BYTES, readSlot, slotName, slot
 
 const bytes = z.custom<Buffer>((value) => value instanceof Buffer)
 
-export const putSlot = defineAccountOperation({
+export const putJournalSlot = defineAccountOperation({
   name: 'put_journal_slot',
   summary: 'Store bytes in a slot',
   description:
-    'The service neither encrypts nor looks at them: encrypt what must stay private. Only new slots count against ' +
-    "the tier. `If-None-Match: *` makes it create only; If-Match with the slot's ETag makes it replace nothing but that.",
+    'The service neither encrypts nor reads them: encrypt what must stay private. Only new slots count against ' +
+    "the tier. With `If-None-Match: *` it only creates; with If-Match and the slot's ETag it replaces that state alone.",
   method: 'PUT',
   path: '/v1/journal/{slot}',
   family: 'control',
@@ -25,13 +25,13 @@ export const putSlot = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({ slot: slotName, data: bytes }),
   output: slotRow,
-  async run({ slot, data }, { tx, caller, credentials }) {
+  async run({ slot, data }, { tx, caller, options }) {
     const { accountId, tier } = caller
     const written = await writeSlot(
       tx,
       { accountId, slot, content: data, limit: LIMITS[tier].journal_slots },
       {
-        permit: (present) => requirePreconditions(credentials, present && etagOf(present)),
+        permit: (present) => requirePreconditions(options, present && etagOf(present)),
         refuse: () => tierLimit('journal_slots', tier),
       },
     )
@@ -39,7 +39,7 @@ export const putSlot = defineAccountOperation({
   },
 })
 
-export const getSlot = defineAccountExchange({
+export const getJournalSlot = defineAccountExchange({
   name: 'get_journal_slot',
   summary: 'The exact bytes of a slot',
   method: 'GET',
@@ -54,17 +54,17 @@ export const getSlot = defineAccountExchange({
   kind: 'exchange',
   input: z.strictObject({ slot: slotName }),
   output: bytes,
-  async run({ slot }, { api, caller, credentials }) {
+  async run({ slot }, { api, caller, options }) {
     const found = await readSlot(api.slots, caller.accountId, slot)
     const etag = etagOf(found)
     const headers = { etag, 'cache-control': 'private, no-cache' }
-    if (isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
+    if (isNotModified(options, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
     const type = { 'content-type': 'application/octet-stream', 'x-content-type-options': 'nosniff' }
     return new Reply(found.content, { headers: { ...headers, ...type } })
   },
 })
 
-export const removeSlot = defineAccountOperation({
+export const deleteJournalSlot = defineAccountOperation({
   name: 'delete_journal_slot',
   summary: 'Remove a slot',
   method: 'DELETE',
@@ -78,13 +78,13 @@ export const removeSlot = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({ slot: slotName }),
   output: z.null(),
-  async run({ slot }, { tx, caller, credentials }) {
-    await deleteSlot(tx, caller.accountId, slot, (present) => requirePreconditions(credentials, etagOf(present)))
+  async run({ slot }, { tx, caller, options }) {
+    await deleteSlot(tx, caller.accountId, slot, (present) => requirePreconditions(options, etagOf(present)))
     return new Reply(null, { status: 204 })
   },
 })
 
-export const getSlots = defineAccountOperation({
+export const listJournalSlots = defineAccountOperation({
   name: 'list_journal_slots',
   summary: "The account's slots, without their bytes",
   method: 'GET',

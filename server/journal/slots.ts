@@ -1,5 +1,5 @@
-// The journal: a few named slots of bytes per account. What they hold is nobody's business here: the same bytes come
-// out that went in, whether or not they were encrypted.
+// The record of journal slots: named byte strings of an account. The service returns the bytes that it was given and never
+// interprets them.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
@@ -29,7 +29,7 @@ export function etagOf({ sha256 }: Pick<Slot, 'sha256'>): string {
 
 export type StoredSlot = Slot & { content: Buffer }
 
-/** Reads of slots; null where there is none. Whatever is asked for while one query runs is the next one. */
+/** Reads of slots; null where there is none. Reads that arrive while a query runs share the next one. */
 export type SlotReads = Batcher<SlotName, StoredSlot | null>
 
 export interface SlotName {
@@ -37,7 +37,7 @@ export interface SlotName {
   slot: string
 }
 
-/** Of full slots, what a query may bring at once: 2 MiB. */
+/** Slots in one query: 2 MiB when all of them are full. */
 const MAX_READS = 32
 
 export function openSlotReads(db: Database): SlotReads {
@@ -72,8 +72,8 @@ export function listSlots(tx: Tx, accountId: string) {
 
 /**
  * Makes or replaces a slot.
- * @param permit throws when the write is not meant for the present state; null when there is no such slot yet
- * @param refuse makes the error when there are `limit` slots already and this would be one more
+ * @param permit throws where the write is not meant for the present state, which is null for a slot that does not exist
+ * @param refuse makes the error where the slot is new and the account has `limit` slots already
  */
 export async function writeSlot(
   tx: Tx,
@@ -82,7 +82,7 @@ export async function writeSlot(
 ): Promise<{ made: boolean; slot: Slot }> {
   const present = (await lockSlot(tx, accountId, slot)) ?? (await lockAbsence(tx, accountId, slot))
   permit(present)
-  if (!present && (await countSlots(tx, accountId)) >= limit) throw refuse()
+  if (!present && (await measureSlots(tx, accountId)).slots >= limit) throw refuse()
   const sha256 = createHash('sha256').update(content).digest()
   const written = await tx.one(sql.prepared('write_slot', slotRow)`
     insert into journal_slots (account_id, slot, content, sha256)
@@ -104,13 +104,15 @@ function lockSlot(tx: Tx, accountId: string, slot: string): Promise<Slot | null>
     select ${slotColumns} from journal_slots where account_id = ${accountId} and slot = ${slot} for update`)
 }
 
-/** Whoever had the lock before us may have made this very slot. */
+/** Looks again under the account's lock: its last holder may have made this slot. */
 async function lockAbsence(tx: Tx, accountId: string, slot: string): Promise<Slot | null> {
   await lockAccount(tx, accountId)
   return lockSlot(tx, accountId, slot)
 }
 
-function countSlots(tx: Tx, accountId: string): Promise<number> {
-  return tx.oneFirst(sql.type(z.object({ n: z.number() }))`
-    select count(*) n from journal_slots where account_id = ${accountId}`)
+/** How many slots the account has, and their size together. */
+export function measureSlots(tx: Tx, accountId: string): Promise<{ slots: number; bytes: number }> {
+  return tx.one(sql.type(z.object({ slots: z.number(), bytes: z.number() }))`
+    select count(*) slots, coalesce(sum(octet_length(content)), 0)::int8 bytes
+    from journal_slots where account_id = ${accountId}`)
 }

@@ -1,11 +1,11 @@
-// What a lease is, byte by byte: permission for one agent to do one action, signed, good until a deadline that only the
-// service can move. A gateway that holds the key needs nothing else of this service until that deadline.
+// The signed documents of leases. A lease is permission for one agent to do one action until a deadline. A gateway that holds
+// the service's public key verifies it without the service.
 import { randomBytes, sign } from 'node:crypto'
 import { z } from 'zod'
 import { codePoints } from '../interface/result.ts'
 import { canonicalJson, type SigningKey, sha256 } from '../receipts/format.ts'
 
-/** A revocation is felt this much later at most, by gateways that never ask. */
+/** Longest time in ms after which a revocation takes effect at a gateway that never asks the service. */
 export const RECHECK_MS = 30_000
 export const MAX_TTL_S = 86_400
 
@@ -17,11 +17,11 @@ const characters = (min: number, max: number) =>
     .meta({ minLength: min, maxLength: max })
 
 export const leaseTerms = z.strictObject({
-  agent: characters(1, 200).describe('Who may act. The gateway compares it with who asks.'),
-  action: characters(1, 200).describe('What may be done. The gateway compares it with what is asked.'),
-  lim: characters(0, 1000).describe(
-    'Policy, signed as it is. The gateway has to read and enforce it; nobody else does.',
+  agent: characters(1, 200).describe('Who may act. The gateway compares it with the agent that asks.'),
+  action: characters(1, 200).describe(
+    'What may be done. The gateway compares it with the action that the agent asks for.',
   ),
+  lim: characters(0, 1000).describe('Policy, signed as it is. Only the gateway reads and enforces it.'),
   ttl_s: z.int().min(1).max(MAX_TTL_S).describe('Seconds until the lease ends, however often it is renewed.'),
 })
 export type LeaseTerms = z.output<typeof leaseTerms>
@@ -55,46 +55,55 @@ export const revocation = z.strictObject({
 })
 export type Revocation = z.output<typeof revocation>
 
-/** A document with the bytes that were signed of it. */
-export interface Sealed<Document> {
+/** A document with the bytes that were signed. */
+export interface Signed<Document> {
   document: Document
   /** RFC 8785. */
   text: string
   signature: Buffer
 }
 
-export function grantLease(account: string, terms: LeaseTerms, nowMs: number, key: SigningKey): Sealed<Lease> {
+export function signGrant(account: string, terms: LeaseTerms, nowMs: number, key: SigningKey): Signed<Lease> {
   const expiresMs = nowMs + terms.ttl_s * 1000
   const made = { v: 1, typ: 'lease', lease_id: `ls_${randomBytes(16).toString('hex')}`, account, ...terms } as const
-  return seal({ ...made, granted_ms: nowMs, expires_ms: expiresMs, ...issue(nowMs, expiresMs, key) }, key)
+  return signDocument({ ...made, granted_ms: nowMs, expires_ms: expiresMs, ...issue(nowMs, expiresMs, key) }, key)
 }
 
-/** The same lease with a later deadline. Null when there is no time left in it. */
-export function renewLease(old: Lease, nowMs: number, key: SigningKey): Sealed<Lease> | null {
-  // Another process, with a clock ahead of ours, may have signed last; its deadline is never taken back.
+/** The same lease with a later `recheck_by_ms`. Null when it has expired. */
+export function signRenewal(old: Lease, nowMs: number, key: SigningKey): Signed<Lease> | null {
+  // A process with a faster clock may have signed last. Its deadline is never made earlier.
   const issuedMs = Math.max(nowMs, old.issued_ms)
-  return issuedMs < old.expires_ms ? seal({ ...old, ...issue(issuedMs, old.expires_ms, key) }, key) : null
+  return issuedMs < old.expires_ms ? signDocument({ ...old, ...issue(issuedMs, old.expires_ms, key) }, key) : null
 }
 
 function issue(issuedMs: number, expiresMs: number, key: SigningKey) {
   return { issued_ms: issuedMs, recheck_by_ms: Math.min(issuedMs + RECHECK_MS, expiresMs), key_id: key.keyId }
 }
 
-export function revokeLease(ended: Lease, nowMs: number, key: SigningKey): Sealed<Revocation> {
+export function signRevocation(ended: Lease, nowMs: number, key: SigningKey): Signed<Revocation> {
   const { v, lease_id, account, agent, action } = ended
   const revokedMs = Math.max(nowMs, ended.issued_ms)
-  return seal(
+  return signDocument(
     { v, typ: 'lease_revocation', lease_id, account, agent, action, revoked_ms: revokedMs, key_id: key.keyId },
     key,
   )
 }
 
-function seal<Document>(document: Document, key: SigningKey): Sealed<Document> {
+function signDocument<Document>(document: Document, key: SigningKey): Signed<Document> {
   const text = canonicalJson(document)
   return { document, text, signature: sign(null, Buffer.from(text), key.privateKey) }
 }
 
-/** What the receipt of a grant, a renewal or a revocation attests. */
-export function subjectOf(sealed: Sealed<unknown>): string {
-  return sha256(sealed.text)
+/** Reads back the text of a lease that was signed here. */
+export function readLease(text: string): Lease {
+  return lease.parse(JSON.parse(text))
+}
+
+export function readRevocation(text: string): Revocation {
+  return revocation.parse(JSON.parse(text))
+}
+
+/** The `subject_sha256` of the receipt of a grant, a renewal or a revocation. */
+export function subjectOf(signed: Signed<unknown>): string {
+  return sha256(signed.text)
 }

@@ -1,39 +1,45 @@
-// The record of leases, and the companion that keeps it in step with the receipts. Every grant, renewal and revocation
-// is written under the lock of the chain's head, so acts on one lease, and an account's count of leases, have one order,
-// whichever process they came through.
+// The record of leases, and the participant that writes it in the transaction of the receipts. Every grant, renewal and
+// revocation is written under the lock of the chain's head. So the acts on one lease, and the count of an account's leases, have
+// one order across all processes.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type Participant, Refused } from '../receipts/chain.ts'
 import { addToDay, takeFromDay } from '../receipts/days.ts'
 import type { HeldKeys } from '../receipts/signer.ts'
-import { type Lease, leaseId, type Revocation, type Sealed } from './format.ts'
+import { type Lease, leaseId, type Revocation, type Signed } from './format.ts'
 
-/** What is to be done to a lease, already signed: whether it may be is decided where the order is. */
+/** A signed act on a lease. Whether it is allowed is decided under the lock of the chain's head, where acts have an order. */
 export type LeaseAct = {
   accountId: string
   leaseId: string
   atMs: number
-  /** What this process signs with: under the lock, the key in force. */
+  /** The keys of this process. Under the lock, `lease` is the key in force. */
   keys: Pick<HeldKeys, 'lease'>
 } & (
-  | { act: 'grant'; sealed: Sealed<Lease>; limit: number; dailyLimit: number }
-  | { act: 'renew'; sealed: Sealed<Lease>; dailyLimit: number }
-  | { act: 'revoke'; sealed: Sealed<Revocation> }
+  | { act: 'grant'; signed: Signed<Lease>; limit: number; dailyLimit: number }
+  | { act: 'renew'; signed: Signed<Lease>; dailyLimit: number }
+  | { act: 'revoke'; signed: Signed<Revocation> }
 )
 type Done<Name extends LeaseAct['act']> = Extract<LeaseAct, { act: Name }> & { serial: number }
 
 /**
- * `limit`: the tier has no lease left. `daily_limit`: no act of this day. `ended`: revoked or expired. `repeat`: revoked
- * before. `stale_key`: sign it anew.
+ * `limit`: the account has all the active leases of its tier. `daily_limit`: it has used all acts of the day. `ended`: the lease
+ * is revoked or expired. `repeat`: it was revoked before. `stale_key`: the key was rotated, so the act has to be signed again.
  */
 export type LeaseRefusal = 'limit' | 'daily_limit' | 'ended' | 'repeat' | 'stale_key'
 
-interface Standing {
+interface LeaseState {
+  expires_ms: number
+  revoked: boolean
+}
+
+/** What a batch is judged by. Each act that is admitted changes it, so later acts of the batch see its effect. */
+interface BatchState {
   /** Active leases by account. */
   active: Map<string, number>
-  leases: Map<string, { expires_ms: number; revoked: boolean }>
-  /** Acts of this day by account, those that were admitted in this batch included. */
+  leases: Map<string, LeaseState>
+  /** Acts of this day by account. */
   acts: Map<string, number>
   nowMs: number
 }
@@ -41,12 +47,12 @@ interface Standing {
 export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
   async admit(tx, acts) {
     const nowMs = Math.max(...acts.map((act) => act.atMs))
-    // Counted before they are judged, which saves the usual case a statement; what is refused is taken back.
+    // All acts are counted first and refused ones are taken back: most batches refuse nothing and so need one statement less.
     const asked = countByAccount(acts)
     const used = await addToDay(tx, 'lease_acts', asked)
     const before = [...used].map(([id, count]) => [id, count - (asked.get(id) ?? 0)] as const)
-    const standing: Standing = {
-      active: await countActive(tx, [...new Set(acts.map((act) => act.accountId))], nowMs),
+    const batch: BatchState = {
+      active: new Map(await countActiveLeases(tx, [...asked.keys()], nowMs)),
       leases: await findStates(
         tx,
         acts.map((act) => act.leaseId),
@@ -54,7 +60,7 @@ export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
       acts: new Map(before),
       nowMs,
     }
-    const refusals = acts.map((act) => admitOne(act, standing))
+    const refusals = acts.map((act) => admitOne(act, batch))
     const refused = acts.filter((_, index) => refusals[index] !== null)
     await takeFromDay(tx, 'lease_acts', countByAccount(refused))
     return refusals
@@ -77,17 +83,16 @@ function countByAccount(acts: readonly LeaseAct[]): Map<string, number> {
   return counts
 }
 
-/** Acts of one batch see what those before them will have done. */
-function admitOne(act: LeaseAct, standing: Standing): null | Refused<LeaseRefusal> {
-  // Signed before a rotation that this batch comes after.
-  if (act.sealed.document.key_id !== act.keys.lease.keyId) return new Refused('stale_key')
-  const refusal = refusalOf(act, standing)
+function admitOne(act: LeaseAct, batch: BatchState): null | Refused<LeaseRefusal> {
+  // The act was signed before a key rotation that committed before this batch.
+  if (act.signed.document.key_id !== act.keys.lease.keyId) return new Refused('stale_key')
+  const refusal = refusalOf(act, batch)
   if (refusal) return new Refused(refusal)
-  standing.acts.set(act.accountId, (standing.acts.get(act.accountId) ?? 0) + 1)
+  batch.acts.set(act.accountId, (batch.acts.get(act.accountId) ?? 0) + 1)
   return null
 }
 
-function refusalOf(act: LeaseAct, { active, leases, acts, nowMs }: Standing): LeaseRefusal | null {
+function refusalOf(act: LeaseAct, { active, leases, acts, nowMs }: BatchState): LeaseRefusal | null {
   const count = active.get(act.accountId) ?? 0
   const today = acts.get(act.accountId) ?? 0
   if (act.act === 'grant') {
@@ -102,33 +107,40 @@ function refusalOf(act: LeaseAct, { active, leases, acts, nowMs }: Standing): Le
     if (state.revoked || state.expires_ms <= act.atMs) return 'ended'
     return today >= act.dailyLimit ? 'daily_limit' : null
   }
-  // A permission must always be possible to take back. There are no more revocations than grants, which are limited.
+  // No limit applies: a permission can always be taken back. Grants are limited, and each has at most one revocation.
   if (state.revoked) return 'repeat'
   state.revoked = true
   if (state.expires_ms > nowMs) active.set(act.accountId, count - 1)
   return null
 }
 
-async function countActive(tx: Tx, accountIds: string[], nowMs: number): Promise<Map<string, number>> {
+const isActive = (nowMs: number) => sql.fragment`revoked_ms is null and expires_ms > ${nowMs}`
+
+/** Active leases by account; an account without one is missing. */
+export async function countActiveLeases(
+  tx: Tx,
+  accountIds: readonly string[],
+  nowMs: number,
+): Promise<ReadonlyMap<string, number>> {
   const rows = await tx.any(sql.prepared('count_active_leases', z.object({ id: z.string(), leases: z.number() }))`
     select account_id::text id, count(*) leases from leases
-    where account_id = any(${sql.array(accountIds, 'uuid')}) and revoked_ms is null and expires_ms > ${nowMs}
+    where account_id = any(${sql.array([...accountIds], 'uuid')}) and ${isActive(nowMs)}
     group by account_id`)
   return new Map(rows.map((row) => [row.id, row.leases]))
 }
 
 const stateRow = z.object({ id: z.string(), expires_ms: z.number(), revoked: z.boolean() })
 
-async function findStates(tx: Tx, ids: string[]): Promise<Standing['leases']> {
+async function findStates(tx: Tx, ids: string[]): Promise<Map<string, LeaseState>> {
   const rows = await tx.any(sql.prepared('find_lease_states', stateRow)`
     select id, expires_ms, revoked_ms is not null revoked from leases where id = any(${sql.array(ids, 'text')})`)
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-function signedRow({ sealed, accountId, serial }: Done<'grant' | 'renew'>) {
-  const { lease_id, granted_ms, issued_ms, expires_ms, recheck_by_ms } = sealed.document
-  const signed = { lease: sealed.text, sig: sealed.signature.toString('hex') }
-  return { id: lease_id, account_id: accountId, serial, granted_ms, issued_ms, expires_ms, recheck_by_ms, ...signed }
+function signedRow({ signed, accountId, serial }: Done<'grant' | 'renew'>) {
+  const { lease_id, granted_ms, issued_ms, expires_ms, recheck_by_ms } = signed.document
+  const bytes = { lease: signed.text, sig: signed.signature.toString('hex') }
+  return { id: lease_id, account_id: accountId, serial, granted_ms, issued_ms, expires_ms, recheck_by_ms, ...bytes }
 }
 
 const signedColumns = sql.fragment`as t (id text, account_id uuid, serial int8, granted_ms int8, issued_ms int8,
@@ -142,7 +154,7 @@ async function insertGranted(tx: Tx, acts: Done<'grant'>[]) {
     from json_to_recordset(${sql.json(acts.map(signedRow))}) ${signedColumns}`)
 }
 
-/** Of several renewals of one lease the one that lasts longest stands, and of those the last. */
+/** Of several renewals of one lease, the one issued last is kept; of those issued in one ms, the one with the last serial. */
 async function updateRenewed(tx: Tx, acts: Done<'renew'>[]) {
   await tx.query(sql.prepared('update_renewed_leases', nothing)`
     update leases l set lease = t.lease, sig_ed25519 = decode(t.sig, 'hex'), issued_ms = t.issued_ms,
@@ -154,12 +166,12 @@ async function updateRenewed(tx: Tx, acts: Done<'renew'>[]) {
 }
 
 async function updateRevoked(tx: Tx, acts: Done<'revoke'>[]) {
-  const rows = acts.map(({ sealed, serial }) => ({
-    id: sealed.document.lease_id,
-    revoked_ms: sealed.document.revoked_ms,
+  const rows = acts.map(({ signed, serial }) => ({
+    id: signed.document.lease_id,
+    revoked_ms: signed.document.revoked_ms,
     serial,
-    text: sealed.text,
-    sig: sealed.signature.toString('hex'),
+    text: signed.text,
+    sig: signed.signature.toString('hex'),
   }))
   await tx.query(sql.prepared('update_revoked_leases', nothing)`
     update leases l set revocation = t.text, revocation_sig_ed25519 = decode(t.sig, 'hex'), revoked_ms = t.revoked_ms,
@@ -169,7 +181,7 @@ async function updateRevoked(tx: Tx, acts: Done<'revoke'>[]) {
 }
 
 const leaseRow = z.object({
-  /** The signed bytes of the lease, and of its revocation. */
+  /** The signed text; `revocation` is that of its revocation. */
   lease: z.string(),
   sig_hex: z.string(),
   expires_ms: z.number(),
@@ -185,7 +197,7 @@ export type LeaseRecord = z.output<typeof leaseRow>
 const leaseColumns = sql.fragment`lease, encode(sig_ed25519, 'hex') sig_hex, expires_ms, revocation,
   encode(revocation_sig_ed25519, 'hex') revocation_sig_hex, revoked_ms, grant_serial, renew_serial, revoke_serial`
 
-/** Throws AppError `not_found`, the same for a lease of another account as for none. */
+/** Throws AppError `not_found`, also for a lease of another account. */
 export async function findLease(db: Tx | Database, accountId: string, id: string): Promise<LeaseRecord> {
   const known = leaseId.safeParse(id).success
   const found = known
@@ -196,8 +208,8 @@ export async function findLease(db: Tx | Database, accountId: string, id: string
   return found
 }
 
-/** Newest first. @param before id of the lease after which to go on; one that does not exist ends the list */
-export async function listLeases(
+/** Newest first. @param before id of the last lease of the page before; an id that does not exist gives an empty page */
+export async function findLeases(
   tx: Tx,
   { accountId, activeAt, before, limit }: { accountId: string; activeAt?: number; before?: string; limit: number },
 ): Promise<readonly LeaseRecord[]> {
@@ -206,8 +218,7 @@ export async function listLeases(
     ? sql.fragment`and (granted_ms, id) < (select granted_ms, id from leases
                                            where account_id = ${accountId} and id = ${before})`
     : sql.fragment``
-  const active =
-    activeAt === undefined ? sql.fragment`` : sql.fragment`and revoked_ms is null and expires_ms > ${activeAt}`
+  const active = activeAt === undefined ? sql.fragment`` : sql.fragment`and ${isActive(activeAt)}`
   return tx.any(sql.type(leaseRow)`
     select ${leaseColumns} from leases where account_id = ${accountId} ${active} ${older}
     order by granted_ms desc, id desc limit ${limit}`)

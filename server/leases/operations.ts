@@ -1,4 +1,4 @@
-// What may be asked of leases. Grants, renewals and revocations are receipts too, so who could act when can be audited.
+// Operations of leases. Every grant, renewal and revocation is also a receipt, so that it can be audited who could act when.
 import { z } from 'zod'
 import { dailyLimit, LIMITS, tierLimit } from '../accounts/tiers.ts'
 import type { Api } from '../context.ts'
@@ -10,18 +10,19 @@ import { findAttestation } from '../receipts/archive.ts'
 import { type Appended, Refused } from '../receipts/chain.ts'
 import type { SigningKey } from '../receipts/format.ts'
 import {
-  grantLease,
   type Lease,
   lease,
   leaseId,
   leaseTerms,
-  type Revocation,
-  renewLease,
+  readLease,
+  readRevocation,
   revocation,
-  revokeLease,
+  signGrant,
+  signRenewal,
+  signRevocation,
   subjectOf,
 } from './format.ts'
-import { findLease, type LeaseAct, type LeaseRecord, type LeaseRefusal, leaseActs, listLeases } from './lease.ts'
+import { findLease, findLeases, type LeaseAct, type LeaseRecord, type LeaseRefusal, leaseActs } from './lease.ts'
 
 const base64 = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/)
 const signature = z.string().regex(/^[0-9a-f]{128}$/)
@@ -53,10 +54,10 @@ const revocationOutput = z.strictObject({
   attestation: attested,
 })
 
-/** A malformed id is an id that no lease has. */
+/** The id has no form: a malformed one is answered like an id that no lease has. */
 const byId = z.strictObject({ lease_id: z.string() })
 
-export const grant = defineAccountExchange({
+export const grantLease = defineAccountExchange({
   name: 'grant_lease',
   summary: 'Grant a lease: signed permission for one agent to do one action',
   description:
@@ -74,29 +75,19 @@ export const grant = defineAccountExchange({
   output: leaseActOutput,
   async run(terms, { api, caller }) {
     const { active_leases: limit, lease_acts_per_day: perDay } = LIMITS[caller.tier]
-    const { sealed, appended } = await append(api, 'lease.granted', (key) => {
-      const sealed = grantLease(caller.handle, terms, api.now(), key)
-      const { lease_id, granted_ms } = sealed.document
-      return {
-        act: 'grant',
-        accountId: caller.accountId,
-        leaseId: lease_id,
-        atMs: granted_ms,
-        sealed,
-        limit,
-        dailyLimit: perDay,
-      }
+    const { signed, appended } = await append(api, 'lease.granted', (key) => {
+      const signed = signGrant(caller.handle, terms, api.now(), key)
+      const { lease_id, granted_ms } = signed.document
+      const act = { accountId: caller.accountId, leaseId: lease_id, atMs: granted_ms, signed }
+      return { act: 'grant', ...act, limit, dailyLimit: perDay }
     })
     if (appended instanceof Refused)
       throw appended.reason === 'daily_limit'
         ? dailyLimit('lease_acts_per_day', caller.tier)
         : tierLimit('active_leases', caller.tier)
-    const signed = {
-      lease: sealed.text,
-      sig_hex: sealed.signature.toString('hex'),
-      expires_ms: sealed.document.expires_ms,
-    }
-    const record = { ...NEW, ...signed, grant_serial: appended.attestation.serial }
+    const { text, signature, document } = signed
+    const bytes = { lease: text, sig_hex: signature.toString('hex'), expires_ms: document.expires_ms }
+    const record = { ...NEW, ...bytes, grant_serial: appended.attestation.serial }
     return new Reply(
       { ...describe(record, api.now()), attestation: appended.attestation },
       { status: 201, headers: FRESH },
@@ -105,10 +96,10 @@ export const grant = defineAccountExchange({
 })
 
 const NEW = { revocation: null, revocation_sig_hex: null, revoked_ms: null, renew_serial: null, revoke_serial: null }
-/** Whether a lease is good is never to be learnt from a cache. */
+/** The state of a lease must never come from a cache. */
 const FRESH = { 'cache-control': 'no-store' }
 
-export const renew = defineAccountExchange({
+export const renewLease = defineAccountExchange({
   name: 'renew_lease',
   summary: 'Recheck a lease: the same one with a later recheck_by_ms',
   description: 'expires_ms stays. A lease that is revoked or expired is not renewed (409).',
@@ -125,16 +116,16 @@ export const renew = defineAccountExchange({
     const { accountId, tier } = caller
     const record = await findLease(api.db, accountId, lease_id)
     if (record.revoked_ms !== null) throw ended()
-    const { sealed, appended } = await append(api, 'lease.renewed', (key) => {
-      const sealed = renewLease(JSON.parse(record.lease) as Lease, api.now(), key)
-      if (!sealed) throw ended()
-      const act = { accountId, leaseId: lease_id, atMs: sealed.document.issued_ms, sealed }
+    const { signed, appended } = await append(api, 'lease.renewed', (key) => {
+      const signed = signRenewal(readLease(record.lease), api.now(), key)
+      if (!signed) throw ended()
+      const act = { accountId, leaseId: lease_id, atMs: signed.document.issued_ms, signed }
       return { act: 'renew', ...act, dailyLimit: LIMITS[tier].lease_acts_per_day }
     })
     if (appended instanceof Refused)
       throw appended.reason === 'daily_limit' ? dailyLimit('lease_acts_per_day', tier) : ended()
-    const signed = { lease: sealed.text, sig_hex: sealed.signature.toString('hex') }
-    const renewed = { ...record, ...signed, renew_serial: appended.attestation.serial }
+    const bytes = { lease: signed.text, sig_hex: signed.signature.toString('hex') }
+    const renewed = { ...record, ...bytes, renew_serial: appended.attestation.serial }
     return new Reply({ ...describe(renewed, api.now()), attestation: appended.attestation }, { headers: FRESH })
   },
 })
@@ -143,7 +134,7 @@ function ended() {
   return new AppError('lease_ended', 'The lease is revoked or expired.')
 }
 
-export const revoke = defineAccountExchange({
+export const revokeLease = defineAccountExchange({
   name: 'revoke_lease',
   summary: 'Revoke a lease',
   description:
@@ -163,11 +154,11 @@ export const revoke = defineAccountExchange({
     const record = await findLease(api.db, accountId, lease_id)
     if (record.revoked_ms !== null) return describeRevocation(record, await readAttestation(api, record))
     const { appended } = await append(api, 'lease.revoked', (key) => {
-      const sealed = revokeLease(JSON.parse(record.lease) as Lease, api.now(), key)
-      return { act: 'revoke', accountId, leaseId: lease_id, atMs: sealed.document.revoked_ms, sealed }
+      const signed = signRevocation(readLease(record.lease), api.now(), key)
+      return { act: 'revoke', accountId, leaseId: lease_id, atMs: signed.document.revoked_ms, signed }
     })
     const revoked = await findLease(api.db, accountId, lease_id)
-    // Somebody else revoked it in the meantime: theirs is the revocation.
+    // Refused as a repeat: a concurrent call revoked it, and that revocation counts.
     if (appended instanceof Refused) return describeRevocation(revoked, await readAttestation(api, revoked))
     return describeRevocation(revoked, appended.attestation)
   },
@@ -193,7 +184,7 @@ const asked = (name: string) =>
   z.string().optional().describe(`The ${name} that the lease must be for; not compared without.`)
 const REASONS = ['wrong_agent', 'wrong_action', 'revoked', 'expired', 'recheck_passed'] as const
 
-export const verify = defineAccountExchange({
+export const verifyLease = defineAccountExchange({
   name: 'verify_lease',
   summary: 'Whether a lease authorizes at this moment',
   description:
@@ -243,7 +234,7 @@ function refusalOf(
 
 const MAX_PAGE = 1000
 
-export const getLeases = defineAccountOperation({
+export const listLeases = defineAccountOperation({
   name: 'list_leases',
   summary: "The account's leases, newest first",
   method: 'GET',
@@ -261,7 +252,7 @@ export const getLeases = defineAccountOperation({
   async run({ state, limit, before }, { tx, caller, api }) {
     const nowMs = api.now()
     const activeAt = state === 'active' ? nowMs : undefined
-    const found = await listLeases(tx, { accountId: caller.accountId, activeAt, before, limit: limit + 1 })
+    const found = await findLeases(tx, { accountId: caller.accountId, activeAt, before, limit: limit + 1 })
     const leases = found.slice(0, limit).map((record) => describe(record, nowMs))
     const next = found.length > limit ? (leases.at(-1)?.lease.lease_id ?? null) : null
     return new Reply({ leases, next }, { headers: FRESH })
@@ -269,29 +260,35 @@ export const getLeases = defineAccountOperation({
 })
 
 /**
- * Signs and appends; signs anew when the key was rotated in between, which the batch itself found out: what stands in the
- * chain after a rotation is signed with the key that it put in force.
+ * Signs an act and appends its receipt. The act is signed again where the key was rotated in between, which the batch detects:
+ * after a rotation, everything in the chain is signed with the new key.
  */
-async function append<Act extends Unkeyed<LeaseAct>>(api: Api, label: string, sign: (key: SigningKey) => Act) {
+async function append<Act extends Unkeyed<LeaseAct>>(
+  api: Appending,
+  label: string,
+  sign: (key: SigningKey) => Act,
+): Promise<{ signed: Act['signed']; appended: Appended | Refused<LeaseRefusal> }> {
   for (;;) {
     const act = sign(api.keys.lease)
     const appended = await appendAct(api, label, { ...act, keys: api.keys })
     if (appended instanceof Refused && appended.reason === 'stale_key') continue
-    return { sealed: act.sealed as Act['sealed'], appended }
+    return { signed: act.signed, appended }
   }
 }
 
+type Appending = Pick<Api, 'chain' | 'keys'>
+/** Distributes over the union of acts, which a plain `Omit` would merge into one. */
 type Unkeyed<Act> = Act extends unknown ? Omit<Act, 'keys'> : never
 
-function appendAct(api: Api, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
+function appendAct(api: Appending, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
   const companion = { kind: leaseActs, item: act }
-  const entry = { subjectSha256: subjectOf(act.sealed), label, requestedBy: 'lease', companion }
+  const entry = { subjectSha256: subjectOf(act.signed), label, requestedBy: 'lease', companion }
   return api.chain.append(entry).catch(refuseOverflow)
 }
 
 function describe(record: LeaseRecord, nowMs: number): z.output<typeof leaseOutput> {
   return {
-    lease: JSON.parse(record.lease) as Lease,
+    lease: readLease(record.lease),
     canonical_lease_base64: Buffer.from(record.lease).toString('base64'),
     sig_ed25519_hex: record.sig_hex,
     state: record.revoked_ms !== null ? 'revoked' : record.expires_ms <= nowMs ? 'expired' : 'active',
@@ -303,8 +300,9 @@ function describe(record: LeaseRecord, nowMs: number): z.output<typeof leaseOutp
 
 function describeRevocation(record: LeaseRecord, attestation: Attestation): Reply<z.output<typeof revocationOutput>> {
   const { revocation: text, revocation_sig_hex, revoked_ms } = record
-  if (text === null || revocation_sig_hex === null || revoked_ms === null) throw new Error('a revocation has no row')
-  const document = JSON.parse(text) as Revocation
+  if (text === null || revocation_sig_hex === null || revoked_ms === null)
+    throw new Error('a revoked lease has no revocation')
+  const document = readRevocation(text)
   return new Reply(
     {
       lease_id: document.lease_id,
@@ -319,8 +317,8 @@ function describeRevocation(record: LeaseRecord, attestation: Attestation): Repl
   )
 }
 
-async function readAttestation({ db }: Api, { revoke_serial }: LeaseRecord): Promise<Attestation> {
+async function readAttestation({ db }: Pick<Api, 'db'>, { revoke_serial }: LeaseRecord): Promise<Attestation> {
   const found = await transact(db, (tx) => findAttestation(tx, revoke_serial ?? 0), { readOnly: true })
-  if (!found) throw new Error(`there is no receipt ${revoke_serial} of a revocation`)
+  if (!found) throw new Error(`the receipt ${revoke_serial} of a revocation is missing`)
   return found
 }

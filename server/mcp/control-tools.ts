@@ -1,14 +1,13 @@
-// The 25 tools of the control toolkit, and the operation behind each.
+// The 25 tools of the control toolkit: the text of each for models, and the operation behind it.
 
 import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
-import { catalog } from '../catalog.ts'
 import { MAX_SLOT_BYTES } from '../journal/slots.ts'
 import type { Operation } from '../operation.ts'
-import { readSlotAsText } from './journal.ts'
+import { readJournalSlot } from './journal.ts'
 import { type OperationTool, operationTool } from './operation-tool.ts'
 import type { Tool } from './tool.ts'
 
-/** The operation is named as in the catalogue. */
+/** With the operation's name in the catalogue. */
 type Entry = Omit<OperationTool, 'operation'> & { operation: string }
 
 const LEASE_ID = { lease_id: 'As service_lease_grant returned it (ls_...).' }
@@ -19,15 +18,15 @@ const TABLE: readonly Entry[] = [
     name: 'service_register',
     title: 'Create an account',
     about:
-      'Creates an account and returns its API key, once: it cannot be shown again or recovered, so store it first of ' +
-      'all. Call this if you have no service_key yet. Only an account that was never used is deleted, after 90 days.',
+      'Creates an account and returns its API key, once: it cannot be shown again or recovered, so store it before ' +
+      'anything else. Call this if you have no service_key yet. An account that is never used is deleted after 90 days.',
     operation: 'register',
     effect: 'adds',
   },
   {
     name: 'service_usage_get',
     title: 'Usage and limits',
-    about: 'Returns the tier, its limits, how much of each is used, and when the daily counts start again.',
+    about: 'Returns the tier, its limits, how much of each is used, and when the daily counts are reset.',
     operation: 'get_usage',
     effect: 'reads',
   },
@@ -35,8 +34,8 @@ const TABLE: readonly Entry[] = [
     name: 'service_checkout_create',
     title: 'Start a checkout',
     about:
-      'Returns checkout_url, the page where a person can pay for the dev or pro tier. Charges nothing by itself. Asked again ' +
-      'while the page is open, the answer is the same page.',
+      'Returns checkout_url, the page where a person can pay for the dev or pro tier. The call itself charges nothing. ' +
+      'Repeated while the page is open, it returns the same page.',
     operation: 'create_checkout',
     effect: 'sets',
     open: true,
@@ -47,8 +46,8 @@ const TABLE: readonly Entry[] = [
     title: 'Grant a lease',
     about:
       'Signs permission for one agent to do one action, until expires_ms. It authorizes only until its recheck_by_ms, at ' +
-      'most 30 seconds away, and has to be renewed before that. A permission, not a lock: each grant is a lease of its ' +
-      'own. The gateway before the action checks the signature and enforces lim; nobody else does.',
+      'most 30 seconds away, and must be renewed before that. A permission, not a lock: each grant is a new lease. ' +
+      'Only the gateway before the action checks the signature and enforces lim.',
     operation: 'grant_lease',
     effect: 'adds',
   },
@@ -65,7 +64,7 @@ const TABLE: readonly Entry[] = [
   {
     name: 'service_lease_verify',
     title: 'Check a lease',
-    about: 'Says whether a lease is good at this moment. Call right before acting; the answer is not to be kept.',
+    about: 'Returns whether a lease is valid at this moment. Call it right before acting, and do not keep the answer.',
     operation: 'verify_lease',
     effect: 'reads',
     notes: { ...LEASE_ID, agent: 'Must be the agent of the lease.', action: 'Must be the action of the lease.' },
@@ -74,8 +73,8 @@ const TABLE: readonly Entry[] = [
     name: 'service_lease_revoke',
     title: 'Revoke a lease',
     about:
-      'Ends a lease for good: from now on it is not renewed, so every gateway stops honouring it within 30 seconds. ' +
-      'Repeated, it gives the same answer.',
+      'Revokes a lease permanently: it cannot be renewed any more, so every gateway stops accepting it within 30 ' +
+      'seconds. Repeated, it returns the same answer.',
     operation: 'revoke_lease',
     effect: 'destroys',
     notes: LEASE_ID,
@@ -86,7 +85,7 @@ const TABLE: readonly Entry[] = [
     about: 'Lists the leases of the account with their state, newest first.',
     operation: 'list_leases',
     effect: 'reads',
-    notes: { state: 'active: only those that are neither expired nor revoked.', limit: 'How many at most.' },
+    notes: { state: 'active: only those that are neither expired nor revoked.', limit: 'Maximum number of leases.' },
   },
   {
     name: 'service_receipt_issue',
@@ -102,20 +101,20 @@ const TABLE: readonly Entry[] = [
   {
     name: 'service_receipt_get',
     title: 'Get a receipt',
-    about: 'Returns one receipt with a proof that it is in the chain. Receipts are public and kept for good.',
+    about: 'Returns one receipt with a proof that it is in the chain. Receipts are public and permanent.',
     operation: 'get_receipt',
     effect: 'reads',
     notes: {
       serial: 'Number of the receipt in the chain.',
-      tree_size: 'Prove against the chain as it was at this size; left out, against its head.',
+      tree_size: 'Prove that the chain of this size holds it; when left out, the chain up to its head.',
     },
   },
   {
     name: 'service_receipt_verify',
     title: 'Verify a receipt',
     about:
-      'Checks signature, key and hash of a receipt that you pass in, receipts of paid verifications included. Whoever ' +
-      'must not trust this service pins its keys and checks offline.',
+      'Checks signature, key and hash of a receipt that you pass in, receipts of paid verifications included. To ' +
+      'check without trusting this service, pin its keys and check offline.',
     operation: 'verify_receipt',
     effect: 'reads',
     notes: {
@@ -132,14 +131,14 @@ const TABLE: readonly Entry[] = [
     about: 'Lists the receipts that the account submitted, newest first.',
     operation: 'list_receipts',
     effect: 'reads',
-    notes: { limit: 'How many at most.' },
+    notes: { limit: 'Maximum number of receipts.' },
   },
   {
     name: 'service_chain_head',
     title: 'Head of the chain',
     about:
-      'Returns the newest position of the hash chain with its signed checkpoint, to be pinned. Every key that ever ' +
-      'signed is in the resource service://keys.',
+      'Returns the newest position of the hash chain with its signed checkpoint, which you can pin. Every key that ' +
+      'ever signed is in the resource service://keys.',
     operation: 'get_chain_head',
     effect: 'reads',
   },
@@ -166,9 +165,9 @@ const TABLE: readonly Entry[] = [
     name: 'service_watchdog_put',
     title: 'Create or change a watchdog',
     about:
-      'Creates a watchdog, or changes the one of this name. When no heartbeat comes within interval_s and a grace, it ' +
-      'sends a signed alert to webhook_url, once per outage; the clock starts now. webhook_secret is shown once, when it ' +
-      'is created. Lasts until it is deleted.',
+      'Creates a watchdog, or changes the one of this name. When no heartbeat comes within interval_s plus grace_s, it ' +
+      'sends a signed alert to webhook_url, once per outage; the interval starts now. webhook_secret is returned once, ' +
+      'at creation. A watchdog exists until it is deleted.',
     operation: 'put_watchdog',
     effect: 'sets',
     notes: {
@@ -176,7 +175,7 @@ const TABLE: readonly Entry[] = [
       interval_s: 'Seconds between heartbeats.',
       grace_s: 'Seconds of grace; when left out, the larger of 5 and a tenth of interval_s.',
       webhook_url: 'Public HTTPS address that alerts are sent to.',
-      alert_after: 'Intervals that must be missed before it alerts.',
+      alert_after: 'Number of missed intervals after which it alerts.',
       remind_every_s: 'Seconds between reminders while it is down; null for none.',
     },
   },
@@ -198,7 +197,7 @@ const TABLE: readonly Entry[] = [
   {
     name: 'service_watchdog_pause',
     title: 'Pause or resume a watchdog',
-    about: 'Pauses a watchdog, so that it cannot alert, or resumes it with a fresh deadline.',
+    about: 'Pauses a watchdog, so that it cannot alert, or resumes it with a new deadline.',
     operation: 'pause_watchdog',
     effect: 'destroys',
     notes: { ...WATCHDOG, paused: 'true pauses, false resumes.', until: 'When it resumes by itself; null for never.' },
@@ -206,7 +205,7 @@ const TABLE: readonly Entry[] = [
   {
     name: 'service_watchdog_delete',
     title: 'Delete a watchdog',
-    about: 'Deletes a watchdog for good: it never alerts again.',
+    about: 'Deletes a watchdog permanently: it never alerts again.',
     operation: 'delete_watchdog',
     effect: 'destroys',
     notes: WATCHDOG,
@@ -215,8 +214,8 @@ const TABLE: readonly Entry[] = [
     name: 'service_watchdog_heartbeat',
     title: 'Send a heartbeat',
     about:
-      'Tells a watchdog that all is well, which moves its deadline to a full interval from now; or, with status fail, that ' +
-      'something went wrong, which alerts at once.',
+      'Reports to a watchdog that all is well, which moves its deadline to a full interval from now; or, with status ' +
+      'fail, that something went wrong, which alerts at once.',
     operation: 'send_heartbeat',
     effect: 'sets',
     notes: {
@@ -229,8 +228,8 @@ const TABLE: readonly Entry[] = [
     name: 'service_journal_put',
     title: 'Write a journal slot',
     about:
-      'Stores bytes in a slot, replacing what was there, until they are replaced or deleted. if_match keeps a newer ' +
-      'write from being lost.',
+      'Stores bytes in a slot, replacing what was there, until they are replaced or deleted. if_match keeps ' +
+      'you from overwriting a newer write.',
     operation: 'put_journal_slot',
     effect: 'destroys',
     headers: ['if_match', 'if_none_match'],
@@ -253,18 +252,18 @@ const TABLE: readonly Entry[] = [
   {
     name: 'service_journal_delete',
     title: 'Delete a journal slot',
-    about: 'Deletes a slot and its bytes for good.',
+    about: 'Deletes a slot and its bytes permanently.',
     operation: 'delete_journal_slot',
     effect: 'destroys',
     headers: ['if_match'],
   },
 ]
 
-export function controlTools(): Tool[] {
-  const operations = new Map([...catalog, readSlotAsText as Operation].map((operation) => [operation.name, operation]))
+export function controlTools(catalog: readonly Operation[]): Tool[] {
+  const operations: readonly Operation[] = [...catalog, readJournalSlot]
   return TABLE.map((entry) => {
-    const operation = operations.get(entry.operation)
-    if (!operation) throw new Error(`no operation is called ${entry.operation}`)
+    const operation = operations.find(({ name }) => name === entry.operation)
+    if (operation?.answers !== 'plain') throw new Error(`no operation with a plain answer is called ${entry.operation}`)
     return operationTool({ ...entry, operation })
   })
 }

@@ -1,17 +1,16 @@
-// POST /mcp: the protocol for agents, without sessions. Reads one message out of HTTP, has it answered, writes the answer;
-// whatever goes wrong on the way is JSON-RPC too.
+// POST /mcp, without sessions: reads one message from HTTP, has it answered, and writes the answer. Every error on the way
+// is a JSON-RPC error too.
 import { ProtocolError } from '@modelcontextprotocol/server'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { CountedCall } from '../access.ts'
 import type { Api } from '../context.ts'
-import type { Entry } from '../entrance.ts'
-import { bearerOf } from '../http/routes.ts'
-import { type Arrival, arrive, settle } from './door.ts'
-import { openEras, type ProtocolHeaders } from './eras.ts'
-import { offeredFeatures } from './features.ts'
-import { refuseForeign } from './guard.ts'
-import { openKeptAnswers, questionOf } from './response-cache.ts'
-import { CODES, errorText, idOf, RpcError, refusalOf } from './rpc.ts'
-import type { Exchange, Feature } from './server.ts'
+import { bearerOf, disconnected, joinHeader, parseJson } from '../http-request.ts'
+import { checkOrigin } from './origin-check.ts'
+import { buildDispatcher, type ProtocolHeaders } from './protocol-revisions.ts'
+import { type Arrival, countHeaders, countMessage } from './rate-limit.ts'
+import { buildResponseCache, cacheableRequest } from './response-cache.ts'
+import { CODES, errorText, idOf, RpcError, toRpcError } from './rpc.ts'
+import type { Feature, McpRequest } from './server.ts'
 
 const PATH = '/mcp'
 /** Room for a journal slot in base64 and the message around it. */
@@ -19,51 +18,50 @@ const BODY_LIMIT = 131_072
 const JSON_TYPE = 'application/json'
 const STREAM_TYPE = 'text/event-stream'
 
-/** @param features what is offered; tests mount their own */
-export async function mountMcp(app: FastifyInstance, api: Api, features: readonly Feature[] = offeredFeatures(api)) {
-  const answer = openEras(features, (error) => reportRefused(error, api))
-  const kept = openKeptAnswers()
+export async function mountMcp(app: FastifyInstance, api: Api, features: readonly Feature[]) {
+  const answerMessage = buildDispatcher(features, (error) => logSdkError(error, api))
+  const cache = buildResponseCache()
   const arrivals = new WeakMap<FastifyRequest, Arrival>()
 
   await app.register(async (scope) => {
     acceptJsonOnly(scope)
     scope.addHook('onRequest', async (request) => {
       const bearer = bearerOf(request.headers.authorization)
-      arrivals.set(request, await arrive({ address: request.ip, bearer }, api))
-      refuseForeign(request.headers, api.baseUrl)
+      arrivals.set(request, await countHeaders({ address: request.ip, bearer }, api))
+      checkOrigin(request.headers, api.baseUrl)
     })
-    // What cannot be read shows no key, so it is the address's.
+    // A message that cannot be read holds no key, so an address without a call left is refused for that.
     scope.setErrorHandler((error, request, reply) =>
-      refuse(refusalOf(arrivals.get(request)?.refusal ?? error), request, reply),
+      refuse(toRpcError(arrivals.get(request)?.refusal ?? error), request, reply),
     )
     scope.route({
       method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
       url: PATH,
       config: { operation: 'mcp' },
       handler: async () => {
-        throw new RpcError(405, CODES.server, 'Only POST is answered here.', { headers: { allow: 'POST' } })
+        throw new RpcError(405, CODES.server, 'This endpoint answers POST only.', { headers: { allow: 'POST' } })
       },
     })
     scope.post(PATH, { bodyLimit: BODY_LIMIT, config: { operation: 'mcp' } }, async (request, reply) => {
-      const entry = await settle(arrivals.get(request), request.body, api)
-      requireJsonWelcome(request)
+      const counted = await countMessage(arrivals.get(request), request.body, api)
+      requireJsonAccepted(request)
       const headers = protocolHeadersOf(request)
-      const question = questionOf(request.body, headers, Number(request.headers['content-length']))
-      const known = question && kept.find(question)
-      if (known) return reply.type(JSON_TYPE).send(known)
-      const response = await answer(request.body, headers, exchangeOf(request, reply, entry, api))
+      const cacheable = cacheableRequest(request.body, headers, Number(request.headers['content-length']))
+      const cached = cacheable && cache.find(cacheable)
+      if (cached) return reply.type(JSON_TYPE).send(cached)
+      const response = await answerMessage(request.body, headers, toMcpRequest(request, reply, counted, api))
       reply.code(response.status)
       for (const [name, value] of response.headers) reply.header(name, value)
       if (response.headers.get('content-type') === STREAM_TYPE) return reply.send(response.body)
       const text = response.body === null ? undefined : await response.text()
-      if (question && text) kept.keep(question, response.status, text)
+      if (cacheable && text) cache.store(cacheable, response.status, text)
       return reply.send(text)
     })
   })
 }
 
-/** What the SDK turned down or could not deliver. It puts what it was sent into its messages, behind a colon. */
-function reportRefused(error: Error, { log }: Api) {
+/** What the SDK refused or could not deliver. The SDK repeats what it was sent in its messages, after a colon: cut there. */
+function logSdkError(error: Error, { log }: Pick<Api, 'log'>) {
   const about = error.message.split(/[:"]/, 1)[0]
   if (error instanceof ProtocolError || about?.startsWith('Rejected')) log.debug({ event: 'mcp_refused', about })
   else log.warn({ event: 'mcp_error', about })
@@ -78,21 +76,20 @@ function refuse(refusal: RpcError, request: FastifyRequest, reply: FastifyReply)
     .send(errorText(refusal, idOf(request.body)))
 }
 
-/** As the application does it, with an error of this protocol. */
+/** As the application does, but with an error of this protocol. */
 function acceptJsonOnly(scope: FastifyInstance) {
-  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser(JSON_TYPE, { parseAs: 'buffer' }, (_request, body, done) => {
+  scope.addContentTypeParser<Buffer>(JSON_TYPE, { parseAs: 'buffer' }, (_request, body, done) => {
     try {
-      done(null, JSON.parse(utf8.decode(body as Buffer)))
+      done(null, parseJson(body))
     } catch (error) {
       done(new RpcError(400, CODES.parse, 'The body is not JSON in UTF-8.', { cause: error }))
     }
   })
 }
 
-/** The protocol has clients name both types; one that names neither may still read JSON, unless it says otherwise. */
-function requireJsonWelcome({ headers }: FastifyRequest) {
+/** The protocol requires clients to accept both types; a client that accepts JSON alone, or says nothing, is served too. */
+function requireJsonAccepted({ headers }: FastifyRequest) {
   const { accept = '*/*' } = headers
   if (!/application\/(json|\*)|\*\/\*/i.test(accept))
     throw new RpcError(406, CODES.server, `Accept must allow ${JSON_TYPE}.`)
@@ -100,25 +97,18 @@ function requireJsonWelcome({ headers }: FastifyRequest) {
 
 function protocolHeadersOf({ headers }: FastifyRequest): ProtocolHeaders {
   return {
-    version: single(headers['mcp-protocol-version']),
-    method: single(headers['mcp-method']),
-    name: single(headers['mcp-name']),
+    version: joinHeader(headers['mcp-protocol-version']),
+    method: joinHeader(headers['mcp-method']),
+    name: joinHeader(headers['mcp-name']),
   }
 }
 
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header.join(', ') : header
-}
-
-function exchangeOf(request: FastifyRequest, reply: FastifyReply, entry: Entry, api: Api): Exchange {
-  const gone = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort()
-  })
+function toMcpRequest(request: FastifyRequest, reply: FastifyReply, counted: CountedCall, api: Api): McpRequest {
   const { accept = '', authorization } = request.headers
   return {
     api,
-    credentials: { address: request.ip, entry, bearer: bearerOf(authorization), waitSeconds: 0, signal: gone.signal },
+    credentials: { address: request.ip, bearer: bearerOf(authorization), counted },
+    options: { waitSeconds: 0, signal: disconnected(reply.raw) },
     streams: accept.includes(STREAM_TYPE) || accept.includes('*/*'),
   }
 }

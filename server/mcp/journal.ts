@@ -1,9 +1,10 @@
-// A journal slot as a tool returns it: HTTP has the bytes for its body and says the rest in headers.
+// The operation behind service_journal_get: a slot with its bytes in base64. HTTP sends the bytes as the body and the rest in
+// headers.
 import { z } from 'zod'
 import { readSlot, slotName, slotRow } from '../journal/slots.ts'
 import { defineAccountExchange } from '../operation.ts'
 
-export const readSlotAsText = defineAccountExchange({
+export const readJournalSlot = defineAccountExchange({
   name: 'read_journal_slot',
   summary: 'The bytes of a slot in base64, with their digest',
   method: 'GET',

@@ -1,9 +1,9 @@
 // A tool made from an operation of the catalogue: the same input, the same `execute`, the same body as in HTTP. What HTTP
-// carries in headers stands among the arguments.
+// carries in headers is an argument.
 import { z } from 'zod'
-import { AppError, type ErrorCode } from '../errors.ts'
-import { type Credentials, execute, type Operation, Reply } from '../operation.ts'
-import { resultOf, type Tool, type ToolDescriptor } from './tool.ts'
+import { AppError } from '../errors.ts'
+import { type Call, type CallOptions, errorCodes, execute, type PlainOperation } from '../operation.ts'
+import { inputSchemaOf, resultOf, type Tool } from './tool.ts'
 
 /** What a call does to the account, from which the annotations follow. */
 export type Effect = 'reads' | 'adds' | 'sets' | 'destroys'
@@ -11,79 +11,82 @@ export type Effect = 'reads' | 'adds' | 'sets' | 'destroys'
 export interface OperationTool {
   name: string
   title: string
-  /** Purpose, lifetime, and what a model has to know before it calls. The codes of failure are added. */
+  /** Purpose, lifetime, and what a model must know before it calls. The error codes are added. */
   about: string
-  operation: Operation
+  operation: PlainOperation
   effect: Effect
-  /** It reaches out of this service. */
+  /** It calls other services. */
   open?: true
   /** Arguments that HTTP carries in headers. */
   headers?: readonly HeaderArgument[]
-  /** What is said of arguments of which the operation itself says nothing. */
+  /** Descriptions of arguments that the operation does not describe. */
   notes?: Readonly<Record<string, string>>
-  /** Bytes travel as base64: the argument `data_base64` in the place of the operation's raw body. */
+  /** Bytes are sent as base64: the argument `data_base64` replaces the operation's raw body. */
   bytes?: { member: string; limit: number }
 }
 
 const HEADER_ARGUMENTS = {
   idempotency_key:
     'Makes a retry safe. Use the SAME value again when you retry the same request, a new one for a new request.',
-  if_match: 'Only if the slot still has this SHA-256 (`*`: only if there is such a slot).',
-  if_none_match: '`*`: only if there is no such slot yet.',
+  if_match: 'Only if the slot still has this SHA-256 (`*`: only if the slot exists).',
+  if_none_match: '`*`: only if the slot does not exist yet.',
 } as const
 type HeaderArgument = keyof typeof HEADER_ARGUMENTS
 
 const SERVICE_KEY =
   'API key that service_register returned (ctk_...). A secret: never repeat it. Leave it out where the connection sends Authorization: Bearer.'
-/** What clients that send their key with every call may read of the tools that need none. */
+/** For tools that need no key: some clients send theirs with every call. */
 export const IGNORED_KEY = 'Not needed here, and not checked.'
 
 export function operationTool(tool: OperationTool): Tool {
   const side = sideArguments(tool)
   return {
     descriptor: describe(tool, side),
-    async call(args, { api, credentials }) {
+    async call(args, { api, credentials, options }) {
       const keyed = tool.operation.access === 'account'
       const { service_key: _, ...keyless } = args
       const { given, rest } = split(keyed ? args : keyless, side)
       const bearer = keyed ? keyOf(given, credentials.bearer) : credentials.bearer
-      const call = { api, credentials: { ...credentials, ...headersOf(given), bearer } }
-      const answer = await execute(tool.operation, () => (tool.bytes ? decodeBytes(rest, tool.bytes) : rest), call)
-      return resultOf(...bodyOf(answer, () => removed(tool.operation, rest)))
+      const call: Call = { api, credentials: { ...credentials, bearer }, options: { ...options, ...optionsOf(given) } }
+      const read = () => (tool.bytes ? decodeBytes(rest, tool.bytes) : rest)
+      const { body } = await execute(tool.operation, read, call)
+      return resultOf(toObject(body) ?? deletedBody(tool.operation, rest))
     },
   }
 }
 
-/** What an argument list holds beside the operation's own input. */
+/** The arguments beside the operation's own input. A tool takes `service_key` and those in `headers`. */
 function sideArguments({ operation, headers = [] }: OperationTool) {
   const optional = (about: string) => z.string().optional().describe(about)
-  return z.object({
+  const schema = z.object({
     service_key: optional(operation.access === 'account' ? SERVICE_KEY : IGNORED_KEY),
-    ...Object.fromEntries(headers.map((name) => [name, optional(HEADER_ARGUMENTS[name])])),
+    idempotency_key: optional(HEADER_ARGUMENTS.idempotency_key),
+    if_match: optional(HEADER_ARGUMENTS.if_match),
+    if_none_match: optional(HEADER_ARGUMENTS.if_none_match),
   })
+  return { schema, names: new Set<string>(['service_key', ...headers]) }
 }
-type SideArguments = { service_key?: string } & Partial<Record<HeaderArgument, string>>
+type Side = ReturnType<typeof sideArguments>
+type SideArguments = z.output<Side['schema']>
 
-function split(args: Record<string, unknown>, side: ReturnType<typeof sideArguments>) {
-  const names = Object.keys(side.shape)
+function split(args: Record<string, unknown>, { schema, names }: Side) {
   const entries = Object.entries(args)
-  const parsed = side.safeParse(Object.fromEntries(entries.filter(([name]) => names.includes(name))))
+  const parsed = schema.safeParse(Object.fromEntries(entries.filter(([name]) => names.has(name))))
   if (!parsed.success) {
     const wrong = parsed.error.issues.map((issue) => `${issue.path.join('.')}: must be a string`)
     throw new AppError('invalid_request', wrong.join('; '))
   }
-  const rest = Object.fromEntries(entries.filter(([name]) => !names.includes(name)))
-  return { given: parsed.data as SideArguments, rest }
+  return { given: parsed.data, rest: Object.fromEntries(entries.filter(([name]) => !names.has(name))) }
 }
 
 function keyOf({ service_key: key }: SideArguments, bearer: string | undefined): string | undefined {
-  // Two keys for one call: whoever sent them meant one account, and this is no place to guess which.
+  // Two keys for one call: which account the caller meant cannot be known here.
   if (key !== undefined && bearer !== undefined && key !== bearer)
     throw new AppError('invalid_request', 'service_key: Authorization names another key.')
   return key ?? bearer
 }
 
-function headersOf(given: SideArguments): Partial<Credentials> {
+function optionsOf(given: SideArguments): Partial<CallOptions> {
   return {
     idempotencyKey: given.idempotency_key,
     ifMatch: entityTag(given.if_match),
@@ -91,7 +94,7 @@ function headersOf(given: SideArguments): Partial<Credentials> {
   }
 }
 
-/** A digest as the results show it, or an entity tag as HTTP has it. */
+/** From a digest as the results show it, or an entity tag as HTTP writes it. */
 function entityTag(given: string | undefined): string | undefined {
   return given !== undefined && /^[0-9a-f]{64}$/.test(given) ? `"${given}"` : given
 }
@@ -107,41 +110,39 @@ function decodeBytes(
   return { ...rest, [member]: bytes }
 }
 
-/** Structured content, and nothing more: status and headers are HTTP's. A Buffer is JSON already. */
-function bodyOf(answer: unknown, gone: () => object): [object] {
-  const body = answer instanceof Reply ? answer.body : answer
-  if (body === null) return [gone()]
-  return [body instanceof Buffer ? JSON.parse(body.toString()) : (body as object)]
+/** A Buffer is JSON already. Null for a body without content. */
+function toObject(body: unknown): object | null {
+  const parsed: unknown = body instanceof Buffer ? JSON.parse(body.toString()) : body
+  if (typeof parsed !== 'object') throw new Error('an operation answered without an object')
+  return parsed
 }
 
-/** HTTP says it with a status and no body. */
-function removed({ path }: Operation, input: Record<string, unknown>) {
+/** The answer to a deletion, for which HTTP has a status and no body. */
+function deletedBody({ path }: PlainOperation, input: Record<string, unknown>) {
   const named = Object.entries(input).filter(([name]) => path.includes(`{${name}}`))
   return { ...Object.fromEntries(named), deleted: true }
 }
 
-type Schema = { properties?: Record<string, object>; required?: string[] }
-
-function describe(tool: OperationTool, side: z.ZodObject): Tool['descriptor'] {
+function describe(tool: OperationTool, { schema, names }: Side): Tool['descriptor'] {
   const { name, title, about, operation, effect, open, notes = {}, bytes } = tool
-  const own = z.toJSONSchema(ownInput(tool), { io: 'input' }) as Schema
-  const beside = z.toJSONSchema(side, { io: 'input' }) as Schema
+  const own = inputSchemaOf(ownInput(tool))
+  const side = Object.entries(inputSchemaOf(schema).properties ?? {}).filter(([member]) => names.has(member))
   const noted = Object.fromEntries(Object.entries(notes).map(([member, description]) => [member, { description }]))
   const members = Object.entries({ ...own.properties, ...(bytes && { data_base64: base64Schema(bytes.limit) }) })
   const properties = {
     ...Object.fromEntries(members.map(([member, schema]) => [member, { ...noted[member], ...schema }])),
-    ...beside.properties,
+    ...Object.fromEntries(side),
   }
   return {
     name,
     title,
-    description: `${about} Fails with: ${codesOf(operation).join(', ')}.`,
+    description: `${about} Fails with: ${errorCodes(operation).join(', ')}.`,
     inputSchema: {
       type: 'object',
       properties,
       required: [...(own.required ?? []), ...(bytes ? ['data_base64'] : [])],
       additionalProperties: false,
-    } as ToolDescriptor['inputSchema'],
+    },
     annotations: {
       title,
       readOnlyHint: effect === 'reads',
@@ -163,15 +164,6 @@ function base64Schema(limit: number) {
     type: 'string',
     contentEncoding: 'base64',
     maxLength: Math.ceil(limit / 3) * 4,
-    description: `The bytes in base64, at most ${limit} of them. Encrypt what must stay private.`,
+    description: `The bytes in base64; at most ${limit} bytes. Encrypt what must stay private.`,
   }
-}
-
-function codesOf({ access, errors = [] }: Operation): ErrorCode[] {
-  return [
-    'invalid_request',
-    ...(access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []),
-    ...errors,
-    'rate_limited',
-  ]
 }

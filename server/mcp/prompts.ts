@@ -1,10 +1,10 @@
-// Two ways of working, written down for a model: check a source before citing it, and act only under a lease.
+// Prompts for two procedures: verify a source before citing it, and act only under a lease.
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { PRICE } from '../interface/result.ts'
 import type { Offer } from '../verification/offer.ts'
 import { type Feature, refuseCursor } from './server.ts'
 
-export interface WayOfWorking {
+export interface Prompt {
   name: string
   title: string
   description: string
@@ -12,24 +12,24 @@ export interface WayOfWorking {
   write(given: Readonly<Record<string, string>>): string
 }
 
-/** Verification is a way of working only where its tool is there. */
-export function waysOfWorking(offer: Offer): WayOfWorking[] {
+/** The prompt for verification is offered only with its tool. */
+export function offeredPrompts(offer: Offer): Prompt[] {
   return offer.tool ? [verifyBeforeCiting(offer), runUnderLease] : [runUnderLease]
 }
 
-/** How far the answer goes: with a verdict, or with quotes that are to be judged by their reader. */
+/** What to do with the answer: it holds a verdict, or quotes that the reader has to judge. */
 const CITING: Record<Offer['assessment'], string> = {
-  semantic: `Cite only if claim_support is "supports", and quote from evidence, word for word. With "mixed" or "contradicts" say what
-   the page says instead. With "insufficient_evidence" or "not_assessed" do not cite it for this claim.`,
-  literal: `No verdict is given here: no model is asked. With claim_support "not_assessed" read the quotes in evidence yourself, and
+  semantic: `Cite only if claim_support is "supports", and quote from evidence, word for word. With "mixed" or "contradicts" report
+   what the page says instead. With "insufficient_evidence" or "not_assessed" do not cite it for this claim.`,
+  literal: `This service gives no verdict and asks no model. With claim_support "not_assessed" read the quotes in evidence yourself, and
    cite the page only if one of them says what the claim says, word for word. With "insufficient_evidence" do not cite it.`,
 }
 
-function verifyBeforeCiting({ assessment, closed, caveat }: Offer): WayOfWorking {
+function verifyBeforeCiting({ assessment, closed, caveat }: Offer): Prompt {
   return {
     name: 'verify_before_citing',
     title: 'Verify before citing',
-    description: 'Hold one page against one claim before the claim is written down with that page as its source.',
+    description: 'Check one page for one claim before you cite the page as the source of the claim.',
     arguments: [
       { name: 'source_url', description: 'Public https:// address of the page.', required: true },
       { name: 'claim', description: 'One statement, as it would be cited.', required: true },
@@ -41,14 +41,14 @@ Claim: ${claim}
 
 1. Call service_verify_source with exactly this source_url and claim. It costs ${PRICE.usd} ${PRICE.currency}, paid through x402. The first answer
    holds the terms and charges nothing; pay only within the budget you were given. Use the SAME
-   _meta["service/idempotency-key"] again whenever you retry, and never pay anew while an answer says "pending".
+   _meta["service/idempotency-key"] again whenever you retry, and never pay again while an answer says "pending".
 2. ${CITING[assessment]}
 3. Keep request_id and receipt with the citation: they let others check it. ${caveat}
 4. If the call fails, nothing was charged: say that the page could not be verified.`,
   }
 }
 
-const runUnderLease: WayOfWorking = {
+const runUnderLease: Prompt = {
   name: 'run_under_lease',
   title: 'Run under a lease',
   description: 'Do one action only while a lease permits it, and leave a receipt of what was done.',
@@ -67,13 +67,13 @@ Policy (lim): ${lim === '' ? '(none: pass an empty string)' : lim}
    act: say why, and stop.
 2. Right before each step that cannot be undone, call service_lease_verify. Go on only while it says that the lease is valid.
 3. A lease authorizes only until its recheck_by_ms, at most 30 seconds away. While you work, call service_lease_renew before
-   that. If renewing fails with lease_ended, stop at once: somebody revoked it, or its time is over.
+   that. If renewing fails with lease_ended, stop at once: the lease was revoked or has expired.
 4. When done, make a record of what you did, take its SHA-256, and call service_receipt_issue with it. The receipt is public:
    put nothing private into its label.
-5. Call service_lease_revoke. The permission should not outlive the work.`,
+5. Call service_lease_revoke. The permission should end with the work.`,
 }
 
-export function promptsFeature(offered: readonly WayOfWorking[]): Feature {
+export function promptsFeature(offered: readonly Prompt[]): Feature {
   const list = {
     prompts: offered.map(({ write: _, arguments: args, ...listed }) => ({ ...listed, arguments: [...args] })),
   }

@@ -1,5 +1,5 @@
-// The key of a purchase whose caller brings none. A stock x402 client sends its payment beside the arguments and nothing
-// else, so the second call has to be known again by the payment alone.
+// The idempotency key of a purchase whose caller sends none. A stock x402 client sends its payment beside the arguments and
+// nothing else, so the second call has to be recognised by the payment alone.
 import { createHmac, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
@@ -14,19 +14,18 @@ import { isPayable } from '../verification/request.ts'
 
 export interface PurchaseKey {
   idempotencyKey: string
-  /** The id its request is to have, where that is a new one. */
+  /** The id of the request, where the call creates it. */
   requestId?: string
 }
 
 /**
- * Unpaid, or with a payment that is nobody's: a key that was never used. Paid: the key of the request that the terms
- * named, where they name one (Solana), else a key of the authorization's own. Either way, the same payment always comes to
- * the same request.
+ * Without a valid payment: a new key. With one: the key of the request that the terms named, if they name one (Solana),
+ * else a key derived from the authorization. The same payment always leads to the same request.
  *
- * A chain shows payments whole, signatures and the requests they name included. So a payment is no secret, and opens only
- * what was asked with the very same arguments, which no chain shows; and one of another payer opens nothing at all.
- * Throws AppError `payment_conflict` for a payment of a request that another one was given for, and what `provePayer`
- * throws beside `payment_invalid`. @param address the caller's
+ * A chain publishes payments, with their signatures and the requests that they name. So a payment is no secret: it leads
+ * only to a request with the same arguments, which no chain publishes, and a payment of another payer leads to none.
+ * Throws AppError `payment_conflict` if the request was paid by another payment, and what `provePayer` throws except
+ * `payment_invalid`. @param address the caller's
  */
 export async function findPurchaseKey(payment: unknown, api: Api, address: string): Promise<PurchaseKey> {
   const identity = payment === undefined ? null : await identify(payment, api, address)
@@ -37,16 +36,16 @@ export async function findPurchaseKey(payment: unknown, api: Api, address: strin
   return (requestId && (await findKeyOf(requestId, identity, api))) || makeKey(api)
 }
 
-/** Null when there is nothing that this payment could be for. */
+/** Null if the payment cannot be for that request. */
 async function findKeyOf(requestId: string, identity: PaymentIdentity, api: Api): Promise<PurchaseKey | null> {
   const idempotencyKey = keyOf(requestId, api)
   const row = await findByKey(api.db, hashKey(idempotencyKey))
   if (!row) return null
-  // What did not settle, or failed in a way that may pass, waits for another payment.
+  // A request that did not settle, or failed with an error that is retryable, accepts another payment.
   const isOpen = row.state === 'quoted' || row.state === 'unpaid' || isPayable(row, Date.now())
   if (isOpen || !row.payment || samePayment(row.payment.identity, identity)) return { idempotencyKey }
   if (row.state === 'failed' || row.state === 'expired') return null
-  // Not a price: whoever forgot a first payment would make a second.
+  // No terms here: a caller that lost its first payment would make a second one.
   throw new AppError('payment_conflict', 'The request that this payment names was paid by another payment.')
 }
 

@@ -1,32 +1,32 @@
-// What a model may read before it calls anything: prices, keys, how to begin, what a receipt looks like.
+// Resources that a model can read before it calls a tool: prices, keys, how to begin, the schema of receipts.
 import { ResourceNotFoundError } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { LIMITS, MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
 import type { Api } from '../context.ts'
-import { introduction } from '../http/pages.ts'
 import { attestation, receipt } from '../interface/result.ts'
+import { introduction } from '../introduction.ts'
 import { execute } from '../operation.ts'
 import { getKeys } from '../receipts/chain-operations.ts'
 import { describeCapabilities } from '../verification/capabilities.ts'
-import { type Exchange, type Feature, refuseCursor } from './server.ts'
+import { type Feature, type McpRequest, refuseCursor } from './server.ts'
 
-export interface Document {
+export interface Resource {
   uri: string
   name: string
   title: string
   description: string
   mimeType: string
-  read(exchange: Exchange): Promise<string>
+  read(request: McpRequest): Promise<string>
 }
 
 const JSON_TYPE = 'application/json'
 
-export const documents: readonly Document[] = [
+export const resources: readonly Resource[] = [
   {
     uri: 'service://pricing',
     name: 'pricing',
     title: 'Prices and limits',
-    description: 'What one verification costs and on which networks, what each tier costs a month and has.',
+    description: 'The price and networks of one verification; the monthly price and limits of each tier.',
     mimeType: JSON_TYPE,
     read: async ({ api }) => JSON.stringify(await pricing(api), null, 2),
   },
@@ -36,8 +36,7 @@ export const documents: readonly Document[] = [
     title: 'Signing keys',
     description: 'Every public key that this service ever signed with. Pin them through a channel you trust.',
     mimeType: JSON_TYPE,
-    read: async ({ api, credentials }) =>
-      JSON.stringify(await execute(getKeys, () => ({}), { api, credentials }), null, 2),
+    read: async (request) => JSON.stringify((await execute(getKeys, () => ({}), request)).body, null, 2),
   },
   {
     uri: 'service://docs/quickstart',
@@ -51,7 +50,7 @@ export const documents: readonly Document[] = [
     uri: 'service://schemas/receipt',
     name: 'receipt-schema',
     title: 'Schema of receipts',
-    description: 'JSON Schema of an attestation, and of the receipt that a verification comes with.',
+    description: 'JSON Schema of an attestation, and of the receipt in a verification result.',
     mimeType: 'application/schema+json',
     read: async () => RECEIPT_SCHEMA,
   },
@@ -59,10 +58,8 @@ export const documents: readonly Document[] = [
 
 async function pricing(api: Api) {
   const { price, networks, payment_mode, payment_protocol, description, mcp_tool } = await describeCapabilities(api)
-  const tiers = Object.entries(LIMITS).map(([tier, limits]) => {
-    const usd = tier in MONTHLY_PRICE_USD ? MONTHLY_PRICE_USD[tier as keyof typeof MONTHLY_PRICE_USD] : 0
-    return [tier, { usd_per_month: usd, limits }]
-  })
+  const prices = new Map(Object.entries(MONTHLY_PRICE_USD))
+  const tiers = Object.entries(LIMITS).map(([tier, limits]) => [tier, { usd_per_month: prices.get(tier) ?? 0, limits }])
   return {
     verification: {
       ...(mcp_tool && { tool: mcp_tool }),
@@ -85,12 +82,12 @@ const RECEIPT_SCHEMA = JSON.stringify(
   2,
 )
 
-export function resourcesFeature(offered: readonly Document[]): Feature {
+export function resourcesFeature(offered: readonly Resource[]): Feature {
   const list = { resources: offered.map(({ read: _, ...listed }) => listed) }
-  const byUri = new Map(offered.map((document) => [document.uri, document]))
+  const byUri = new Map(offered.map((resource) => [resource.uri, resource]))
   return {
     capabilities: { resources: {} },
-    install(server, exchange) {
+    install(server, request) {
       server.setRequestHandler('resources/list', ({ params }) => {
         refuseCursor(params?.cursor)
         return list
@@ -100,9 +97,9 @@ export function resourcesFeature(offered: readonly Document[]): Feature {
         return { resourceTemplates: [] }
       })
       server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
-        const document = byUri.get(uri)
-        if (!document) throw new ResourceNotFoundError(uri)
-        return { contents: [{ uri, mimeType: document.mimeType, text: await document.read(exchange) }] }
+        const resource = byUri.get(uri)
+        if (!resource) throw new ResourceNotFoundError(uri)
+        return { contents: [{ uri, mimeType: resource.mimeType, text: await resource.read(request) }] }
       })
     },
   }

@@ -1,11 +1,11 @@
-// Answers the SDK gave a moment ago. Lists and greetings depend on nothing but the message, and clients ask for them with
-// the same few messages all day; what the SDK said once is said again at a fraction of the price.
+// Cached responses to requests that depend on nothing but the message and its headers: lists and `initialize`. Clients send
+// the same few of them all day, and a response from the cache takes a fraction of the time that the SDK needs.
 import { LRUCache } from 'lru-cache'
-import type { ProtocolHeaders } from './eras.ts'
-import type { RequestId } from './rpc.ts'
+import type { ProtocolHeaders } from './protocol-revisions.ts'
+import { isRecord, isRequestId } from './rpc.ts'
 
-/** Methods whose answer is a function of the message and the protocol's headers. */
-const PURE = new Set([
+/** Methods whose response is a function of the message and the protocol's headers. */
+const CACHEABLE = new Set([
   'initialize',
   'ping',
   'server/discover',
@@ -16,50 +16,50 @@ const PURE = new Set([
 ])
 const MEMBERS = new Set(['jsonrpc', 'id', 'method', 'params'])
 
-/** Of a message worth remembering. Those of a client that is up to something are longer, or soon forgotten. */
+/** Longest message, and longest key, that is cached: a longer one is not from an ordinary client. */
 const MAX_BYTES = 4096
 const MAX_CHARS = 8 * 1024 * 1024
-/** The networks a payment can be made on become known while the process runs. */
-const KEPT_MS = 10_000
+/** Short, because the networks that payments can be made on become known while the process runs. */
+const TTL_MS = 10_000
 
-export interface Question {
+export interface CacheableRequest {
+  /** Everything that the response depends on, except the id. */
   key: string
-  id: RequestId
+  id: string | number
 }
 
-export interface KeptAnswers {
-  /** The answer as the SDK would write it, if it has been given lately. */
-  find(question: Question): string | undefined
-  keep(question: Question, status: number, text: string): void
+export interface ResponseCache {
+  /** The response as the SDK would write it; undefined where none is cached. */
+  find(request: CacheableRequest): string | undefined
+  store(request: CacheableRequest, status: number, text: string): void
 }
 
-export function openKeptAnswers(): KeptAnswers {
-  /** Everything up to the id, which is what the SDK writes last. */
-  const openings = new LRUCache<string, string>({
+export function buildResponseCache(): ResponseCache {
+  /** The text up to the id, which the SDK writes last. */
+  const prefixes = new LRUCache<string, string>({
     maxSize: MAX_CHARS,
-    sizeCalculation: (opening, key) => opening.length + key.length,
-    ttl: KEPT_MS,
+    sizeCalculation: (prefix, key) => prefix.length + key.length,
+    ttl: TTL_MS,
   })
   return {
     find({ key, id }) {
-      const opening = openings.get(key)
-      return opening === undefined ? undefined : `${opening}${JSON.stringify(id)}}`
+      const prefix = prefixes.get(key)
+      return prefix === undefined ? undefined : `${prefix}${JSON.stringify(id)}}`
     },
-    keep({ key, id }, status, text) {
+    store({ key, id }, status, text) {
       const ending = `,"jsonrpc":"2.0","id":${JSON.stringify(id)}}`
       if (status === 200 && text.startsWith('{"result":') && text.endsWith(ending))
-        openings.set(key, text.slice(0, text.length - JSON.stringify(id).length - 1))
+        prefixes.set(key, text.slice(0, text.length - JSON.stringify(id).length - 1))
     },
   }
 }
 
-/** @param bytes length of the whole body, if it is known. Null for what has to be answered each time anew */
-export function questionOf(message: unknown, headers: ProtocolHeaders, bytes: number): Question | null {
-  if (!(bytes <= MAX_BYTES) || typeof message !== 'object' || message === null) return null
-  const { jsonrpc, id, method, params } = message as Record<string, unknown>
-  if (typeof method !== 'string' || !PURE.has(method) || jsonrpc !== '2.0') return null
-  if (typeof id !== 'string' && !Number.isSafeInteger(id)) return null
+/** Null for a message whose response is not cached. @param bytes length of the whole body; NaN if it is unknown */
+export function cacheableRequest(message: unknown, headers: ProtocolHeaders, bytes: number): CacheableRequest | null {
+  if (!(bytes <= MAX_BYTES) || !isRecord(message)) return null
+  const { jsonrpc, id, method, params } = message
+  if (typeof method !== 'string' || !CACHEABLE.has(method) || jsonrpc !== '2.0' || !isRequestId(id)) return null
   if (!Object.keys(message).every((name) => MEMBERS.has(name))) return null
   const key = JSON.stringify([method, params, headers.version, headers.method, headers.name])
-  return key.length > MAX_BYTES ? null : { key, id: id as RequestId }
+  return key.length > MAX_BYTES ? null : { key, id }
 }

@@ -1,9 +1,10 @@
-// JSON-RPC as this endpoint speaks it where the SDK is not asked: refusals before a message is understood.
+// JSON-RPC errors that this endpoint writes itself, without the SDK: refusals before a message is understood.
 import { AppError, publicError } from '../errors.ts'
+import { frameworkRefusal } from '../http-request.ts'
 
 export type RequestId = string | number | null
 
-/** A request that is not taken, with the HTTP status it gets. Its message is for the caller. */
+/** A refused request, with its HTTP status. The message is for the caller. */
 export class RpcError extends Error {
   override name = 'RpcError'
   readonly status: number
@@ -33,32 +34,38 @@ export const CODES = {
   server: -32_000,
 } as const
 
-/** What may be said of anything thrown before a message is understood. Faults of ours are a 500 that says nothing. */
-export function refusalOf(error: unknown): RpcError {
+/** Anything thrown before a message is understood. An internal error becomes a 500 without details. */
+export function toRpcError(error: unknown): RpcError {
   if (error instanceof RpcError) return error
   if (error instanceof AppError) {
     const { status, headers, error: body } = publicError(error)
     return new RpcError(status, CODES.server, body.message, { data: { error: body }, headers: { ...headers } })
   }
-  switch ((error as { code?: unknown }).code) {
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+  switch (frameworkRefusal(error)) {
+    case 'content_type':
       return new RpcError(415, CODES.server, 'Content-Type must be application/json.')
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+    case 'body_too_large':
       return new RpcError(413, CODES.server, 'The request body is too large.')
+    case 'unreadable':
+      return new RpcError(400, CODES.invalidRequest, 'The request cannot be read.')
+    case null:
+      return new RpcError(500, CODES.internal, 'Something went wrong here. Try again.', { cause: error })
   }
-  const status = (error as { statusCode?: unknown }).statusCode
-  if (typeof status === 'number' && status >= 400 && status < 500)
-    return new RpcError(400, CODES.invalidRequest, 'The request cannot be read.')
-  return new RpcError(500, CODES.internal, 'Something went wrong here. Try again.', { cause: error })
 }
 
-export function errorText(refusal: RpcError, id: RequestId = null): string {
-  const { code, message, data } = refusal
+export function errorText({ code, message, data }: RpcError, id: RequestId = null): string {
   return JSON.stringify({ jsonrpc: '2.0', error: { code, message, ...(data !== undefined && { data }) }, id })
 }
 
-/** The id to repeat in an error, where one can be read. */
+/** The id to repeat in an error, where the body has one. */
 export function idOf(body: unknown): RequestId {
-  const { id, method } = (body ?? {}) as { id?: unknown; method?: unknown }
-  return typeof method === 'string' && (typeof id === 'string' || Number.isSafeInteger(id)) ? (id as RequestId) : null
+  return isRecord(body) && typeof body.method === 'string' && isRequestId(body.id) ? body.id : null
+}
+
+export function isRequestId(value: unknown): value is string | number {
+  return typeof value === 'string' || Number.isSafeInteger(value)
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
 }

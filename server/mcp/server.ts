@@ -1,6 +1,8 @@
-// The protocol server behind one request. It is built from features, lives for that request, and tells nobody what an
-// exception of ours said.
+// The protocol server behind one request. It is built from features and lives for that request. Texts of internal errors
+// never reach the caller.
 import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
   type Implementation,
   type JSONRPCRequest,
   mergeCapabilities,
@@ -10,19 +12,21 @@ import {
   Server,
   type ServerCapabilities,
   type ServerContext,
+  specTypeSchemas,
 } from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import type { Api } from '../context.ts'
 import { PRICE } from '../interface/result.ts'
-import type { Credentials } from '../operation.ts'
+import type { Call } from '../operation.ts'
 import { describeOffer, type Offer } from '../verification/offer.ts'
+import { isRecord } from './rpc.ts'
 
-/** Newest first: a client that asks `initialize` for another is offered the first of those before 2026. */
+/** Newest first: a client whose `initialize` names another is offered the first one before 2026. */
 export const VERSIONS: readonly string[] = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26']
 
 export const IDENTITY: Implementation = { name: 'countersign', title: 'Countersign', version: '1.0.0' }
 
-/** Hosts put it before the model, beside the tools. */
+/** Hosts show it to the model, beside the tools. */
 function instructionsOf(offer: Offer): string {
   return `${offer.tool ? `${paidTool(offer)} All other tools` : 'All tools here'} are free and belong to an account: \
 service_register makes one and returns its key, shown once. Pass it as service_key, or send Authorization: Bearer, and never \
@@ -34,25 +38,23 @@ function paidTool({ closed, summary }: Offer): string {
 x402, and the first answer holds the terms.${closed ? ` ${closed}` : ''}`
 }
 
-/** One request and what came with it. */
-export interface Exchange {
-  api: Api
-  credentials: Credentials
-  /** The caller takes an event stream for an answer. */
+/** One HTTP request with one message. */
+export interface McpRequest extends Call {
+  /** The caller accepts an event stream as the answer. */
   streams: boolean
 }
 
-/** A part of the protocol that is offered: its capabilities, and the methods that stand behind them. */
+/** A part of the protocol that is offered: its capabilities and its methods. */
 export interface Feature {
   capabilities: ServerCapabilities
-  /** Registers the methods. A ProtocolError thrown by one leaves as it is, anything else as an internal error. */
-  install(server: Server, exchange: Exchange): void
+  /** Registers the methods. A ProtocolError that one throws is answered as it is, any other error as an internal error. */
+  install(server: Server, request: McpRequest): void
 }
 
-/** Unused, but the SDK would make one per server, at a price. */
+/** Unused, but the SDK would make one for each server, which is slow. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
-/** Lists and documents are the same for everyone and change with a release. */
+/** Lists and documents are the same for every caller and change with a release. */
 const CACHE = { ttlMs: 300_000, cacheScope: 'public' } as const
 const cacheHints = {
   'tools/list': CACHE,
@@ -63,28 +65,36 @@ const cacheHints = {
   'resources/read': CACHE,
 }
 
-export function buildServer(features: readonly Feature[], exchange: Exchange): Server {
+export function buildServer(features: readonly Feature[], request: McpRequest): Server {
   const capabilities = features.reduce((all, feature) => mergeCapabilities(all, feature.capabilities), {})
-  const server = new DiscreetServer(exchange.api, {
+  const server = new RedactingServer(request.api, {
     capabilities,
-    instructions: instructionsOf(describeOffer(exchange.api.config)),
+    instructions: instructionsOf(describeOffer(request.api.config)),
     jsonSchemaValidator,
     cacheHints,
     supportedProtocolVersions: [...VERSIONS],
   })
-  for (const feature of features) feature.install(server, exchange)
+  for (const feature of features) feature.install(server, request)
   return server
 }
 
-/** Lists have one page, so no cursor is ours. */
+/** Lists have one page, so no cursor is valid. */
 export function refuseCursor(cursor: string | undefined): void {
   if (cursor !== undefined)
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no page for this cursor.')
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no page for this cursor. Ask without one.')
 }
 
-type Handler = (request: never, context: ServerContext) => unknown
+/** What the client declares it can do; empty before 2026-07-28. */
+export function clientCapabilities({ mcpReq }: ServerContext): ClientCapabilities {
+  // The SDK's type of the envelope has no members.
+  const envelope: unknown = mcpReq.envelope
+  const declared = isRecord(envelope) ? envelope[CLIENT_CAPABILITIES_META_KEY] : undefined
+  const parsed = specTypeSchemas.ClientCapabilities['~standard'].validate(declared)
+  return parsed.issues ? {} : parsed.value
+}
 
-class DiscreetServer extends Server {
+/** Answers errors that are not ProtocolErrors with a fixed text: their messages are internal. */
+class RedactingServer extends Server {
   readonly #api: Api
 
   constructor(api: Api, options: ConstructorParameters<typeof Server>[1]) {
@@ -92,33 +102,34 @@ class DiscreetServer extends Server {
     this.#api = api
   }
 
-  /** What a method throws is about us. */
-  override setRequestHandler(method: string, first: unknown, second?: unknown): void {
-    const discreet = (handler: Handler) => async (request: never, context: ServerContext) => {
+  /** The handler is the last argument of each of the SDK's forms. An error that it throws is an internal error. */
+  override setRequestHandler(method: string, ...rest: unknown[]): void {
+    const handler = rest.pop()
+    if (typeof handler !== 'function') throw new TypeError(`${method} has no handler`)
+    const redacting = async (...args: unknown[]) => {
       try {
-        return await handler(request, context)
+        return await Reflect.apply(handler, undefined, args)
       } catch (error) {
-        throw this.#disguise(method, error)
+        throw this.#redact(method, error)
       }
     }
-    if (typeof first === 'function') super.setRequestHandler(method as never, discreet(first as Handler) as never)
-    else super.setRequestHandler(method, first as never, discreet(second as Handler) as never)
+    Reflect.apply(super.setRequestHandler, this, [method, ...rest, redacting])
   }
 
-  /** What the SDK throws before a method is reached is about the params. */
+  /** An error that the SDK throws before the handler is called is about the params. */
   protected override _wrapHandler(method: string, handler: Parameters<Server['_wrapHandler']>[1]) {
     const wrapped = super._wrapHandler(method, handler)
     return async (request: JSONRPCRequest, context: ServerContext) => {
       try {
         return await wrapped(request, context)
       } catch (error) {
-        if (error instanceof ProtocolError || error instanceof SdkError) throw this.#disguise(method, error)
+        if (error instanceof ProtocolError || error instanceof SdkError) throw this.#redact(method, error)
         throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'The params do not have the documented form.')
       }
     }
   }
 
-  #disguise(method: string, error: unknown): ProtocolError {
+  #redact(method: string, error: unknown): ProtocolError {
     if (error instanceof ProtocolError) return error
     this.#api.log.error({ event: 'request_failed', operation: 'mcp', method, err: error })
     return new ProtocolError(ProtocolErrorCode.InternalError, 'Something went wrong here. Try again.')

@@ -1,49 +1,52 @@
-// What a tool is: how it is described to models, and what happens when one calls it.
+// What a tool is: its description for models, and what a call of it does.
 import type { CallToolResult, ClientCapabilities, Tool as ToolDescriptor } from '@modelcontextprotocol/server'
-import type { Api } from '../context.ts'
+import type { z } from 'zod'
 import { publicError } from '../errors.ts'
-import type { Credentials } from '../operation.ts'
+import type { Call } from '../operation.ts'
 
 export type { CallToolResult, ToolDescriptor }
 
+/** Member of `_meta` in results: seconds to wait before the next call. */
+export const RETRY_AFTER = 'service/retry-after-seconds'
+
 export interface Tool {
-  /** As tools/list shows it; made once. No outputSchema that an error would not meet: clients hold errors to it too. */
+  /** As tools/list shows it; made once. No outputSchema that an error would not meet: clients check errors against it too. */
   descriptor: ToolDescriptor & { annotations: Required<NonNullable<ToolDescriptor['annotations']>> }
   /**
-   * Throws AppError for what the caller can act on; like anything else thrown, it becomes a result with `isError` and
-   * HTTP's error body. @param args as they came: an object, and nothing more is known of it
+   * Throws AppError for what the caller can act on; that, like any other error, becomes a result with `isError` and
+   * the error body of HTTP. @param args as they came: an object of any members
    */
   call(args: Record<string, unknown>, call: ToolCall): Promise<CallToolResult>
 }
 
-/** What came with a call beside its arguments. */
-export interface ToolCall {
-  api: Api
+/** A call as it came: `bearer` is from the Authorization header; `signal` aborts when the caller disconnects or cancels. */
+export interface ToolCall extends Call {
   /** `params._meta` without the protocol's own members. */
   meta: Record<string, unknown>
-  /** `bearer` is what the Authorization header held; `signal` aborts when the caller is gone. */
-  credentials: Credentials
-  /** What the client says it can do; empty before 2026-07-28. */
+  /** What the client declares it can do; empty before 2026-07-28. */
   capabilities: ClientCapabilities
-  /** There when the caller asked for progress and takes a stream; the first report turns the answer into one. */
+  /** Present if the caller asked for progress and accepts a stream; the first report turns the answer into one. */
   progress?: (progress: number, total: number, message: string) => void
+}
+
+/** The JSON Schema of what an object accepts. */
+export function inputSchemaOf(schema: z.ZodObject): ToolDescriptor['inputSchema'] {
+  // zod and the SDK type the same JSON differently.
+  return schema.toJSONSchema({ io: 'input' }) as ToolDescriptor['inputSchema']
 }
 
 /** A result whose text is the same JSON as its structured content, for clients that read only one of them. */
 export function resultOf(body: object, meta?: Record<string, unknown>): CallToolResult {
   return {
     content: [{ type: 'text', text: JSON.stringify(body) }],
-    structuredContent: body as Record<string, unknown>,
+    structuredContent: { ...body },
     ...(meta && { _meta: meta }),
   }
 }
 
-/** The failure of a tool: HTTP's error body, and the seconds to wait where HTTP would send Retry-After. */
-export function failureOf(error: unknown): CallToolResult {
-  const { error: body, headers } = publicError(error)
-  const retryAfter = headers['retry-after']
-  return {
-    ...resultOf({ error: body }, retryAfter ? { 'service/retry-after-seconds': Number(retryAfter) } : undefined),
-    isError: true,
-  }
+/** The error body of HTTP as a result, with the seconds of Retry-After in `_meta`. */
+export function errorResult(error: unknown): CallToolResult {
+  const { error: body, retryAfterSeconds } = publicError(error)
+  const meta = retryAfterSeconds === undefined ? undefined : { [RETRY_AFTER]: retryAfterSeconds }
+  return { ...resultOf({ error: body }, meta), isError: true }
 }

@@ -1,22 +1,15 @@
-// The tools as a feature of the protocol: the list, computed once, and the call.
-import {
-  CLIENT_CAPABILITIES_META_KEY,
-  type ClientCapabilities,
-  ProtocolError,
-  ProtocolErrorCode,
-  type Server,
-  type ServerContext,
-} from '@modelcontextprotocol/server'
+// Tools as a feature of the protocol: their list, made once, and calls of them.
+import { ProtocolError, ProtocolErrorCode, type Server, type ServerContext } from '@modelcontextprotocol/server'
 import { AppError } from '../errors.ts'
-import { type Exchange, type Feature, refuseCursor } from './server.ts'
-import { failureOf, type Tool, type ToolCall } from './tool.ts'
+import { clientCapabilities, type Feature, type McpRequest, refuseCursor } from './server.ts'
+import { errorResult, type Tool, type ToolCall } from './tool.ts'
 
 export function toolsFeature(tools: readonly Tool[]): Feature {
   const list = { tools: tools.map(({ descriptor }) => descriptor) }
   const byName = new Map(tools.map((tool) => [tool.descriptor.name, tool]))
   return {
     capabilities: { tools: {} },
-    install(server, exchange) {
+    install(server, request) {
       server.setRequestHandler('tools/list', ({ params }) => {
         refuseCursor(params?.cursor)
         return list
@@ -24,7 +17,7 @@ export function toolsFeature(tools: readonly Tool[]): Feature {
       server.setRequestHandler('tools/call', async ({ params }, context) => {
         const tool = byName.get(params.name)
         if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no tool of this name.')
-        return callTool(tool, params.arguments ?? {}, describeCall(server, exchange, context))
+        return callTool(tool, params.arguments ?? {}, toolCallOf(server, request, context))
       })
     },
   }
@@ -37,24 +30,25 @@ async function callTool(tool: Tool, args: Record<string, unknown>, call: ToolCal
     if (error instanceof ProtocolError) throw error
     if (!(error instanceof AppError))
       call.api.log.error({ event: 'request_failed', operation: 'mcp', tool: tool.descriptor.name, err: error })
-    return failureOf(error)
+    return errorResult(error)
   }
 }
 
-function describeCall(server: Server, { api, credentials, streams }: Exchange, { mcpReq }: ServerContext): ToolCall {
+function toolCallOf(server: Server, request: McpRequest, context: ServerContext): ToolCall {
+  const { api, credentials, options, streams } = request
+  const { mcpReq } = context
   const { progressToken, ...meta } = mcpReq._meta ?? {}
-  // Only its presence is in the SDK's type; what it must be, the SDK has checked.
-  const envelope = mcpReq.envelope as { [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities } | undefined
   const reporting = streams && progressToken !== undefined
   let last = -Infinity
   return {
     api,
+    credentials,
+    options: { ...options, signal: mcpReq.signal },
     meta,
-    credentials: { ...credentials, signal: mcpReq.signal },
-    capabilities: envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? {},
+    capabilities: clientCapabilities(context),
     ...(reporting && {
       progress(progress: number, total: number, message: string) {
-        // It must increase; and a report that comes too late to be sent is no reason to fail.
+        // Progress must increase; a report that comes too late to be sent does not fail the call.
         if (progress <= last) return
         last = progress
         const params = { progressToken, progress, total, message }

@@ -1,32 +1,32 @@
-// The paid tool. Terms, payment and settlement travel as x402 has them in MCP: in `_meta`, and in results of the tool.
+// The paid tool. Terms, payment and settlement are where x402 puts them in MCP: in `_meta` and in results of the tool.
 import { z } from 'zod'
-import { addressKey } from '../accounts/rate-limit.ts'
+import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { PRICE, verificationInput } from '../interface/result.ts'
-import { type Credentials, execute } from '../operation.ts'
+import { type Call, type CallOptions, execute, MAX_WAIT_SECONDS } from '../operation.ts'
 import { configuredNetworks } from '../payments/networks.ts'
+import type { VerificationAnswer } from '../verification/answer.ts'
 import { describeOffer, type Offer } from '../verification/offer.ts'
-import { getRequest, type VerificationAnswer, verifySource } from '../verification/operations.ts'
+import { getRequest, verifySource } from '../verification/operations.ts'
 import { requestNamedBy } from '../verification/recovery.ts'
-import { META, renderFailure, renderResult, TOOL_NAME } from './answers.ts'
 import { IGNORED_KEY } from './operation-tool.ts'
+import { reportStages } from './progress.ts'
 import { findPurchaseKey, type PurchaseKey } from './purchase-key.ts'
-import { watchStages } from './stages.ts'
 import { createTask, declaresTasks } from './tasks.ts'
-import type { CallToolResult, Tool, ToolCall } from './tool.ts'
+import { type CallToolResult, inputSchemaOf, type Tool, type ToolCall } from './tool.ts'
+import { META, renderAnswer, renderVerificationError } from './verification.ts'
 
-/** Seconds it waits for the end by itself; Heroku's router gives up at 30 s. */
-const WAIT_SECONDS = 25
+const TOOL_NAME = 'service_verify_source'
 
 function descriptionOf({ closed, summary, outcomes, caveat }: Offer) {
   return `${closed ? `${closed} ` : ''}${summary} ${outcomes} ${caveat}
-Costs ${PRICE.usd} USDC by x402, and only when the work is done. Without a payment the answer is an error with the terms: sign \
+Costs ${PRICE.usd} USDC by x402, charged only when the work is done. Without a payment the answer is an error with the terms: sign \
 them and repeat the call with the payment in _meta["${META.payment}"].
-_meta["${META.key}"], or idempotency_key, names the purchase: 16 to 128 characters that nobody can guess. Use the SAME \
+_meta["${META.key}"], or idempotency_key, names the purchase: 16 to 128 characters that cannot be guessed. Use the SAME \
 value again when you retry the same request; one value is charged at most once.
-While pending, repeat the call and never pay anew. Failures are not charged; with retryable true the same call gets \
-terms again. _meta["${META.token}"], sent back in _meta, gets the result for a day.`
+While pending, repeat the call and never pay again. Failures are not charged; with retryable true the same call returns \
+terms again. _meta["${META.token}"], sent back in _meta, returns the result for a day.`
 }
 
 const input = verificationInput.extend({
@@ -41,14 +41,13 @@ const input = verificationInput.extend({
 
 export function verifySourceTool(api: Api): Tool {
   const title = 'Verify a claim against a page'
-  const inputSchema = z.toJSONSchema(input, { io: 'input' }) as Tool['descriptor']['inputSchema']
   return {
-    // No outputSchema: clients hold the terms of payment to it as well, and never show them.
+    // No outputSchema: clients would check the terms of payment against it too, and never show them.
     descriptor: {
       name: TOOL_NAME,
       title,
       description: descriptionOf(describeOffer(api.config)),
-      inputSchema,
+      inputSchema: inputSchemaOf(input),
       annotations: {
         title,
         readOnlyHint: false,
@@ -74,7 +73,7 @@ async function call(args: Record<string, unknown>, toolCall: ToolCall): Promise<
   } catch (error) {
     if (!(error instanceof AppError))
       toolCall.api.log.error({ event: 'request_failed', operation: verifySource.name, err: error })
-    return renderFailure(error)
+    return renderVerificationError(error)
   }
 }
 
@@ -84,38 +83,42 @@ async function buy({ idempotency_key, service_key: _, ...body }: Record<string, 
   const purchase =
     readKey(meta[META.key] ?? idempotency_key) ?? (await findPurchaseKey(payment, api, toolCall.credentials.address))
   using seat = takeSeat(toolCall)
-  const credentials = { ...waiting(toolCall, seat), ...purchase, payment }
-  const answer = (await execute(verifySource, () => body, { api, credentials })) as VerificationAnswer
-  return answerWith(answer, toolCall, purchase.idempotencyKey)
+  const call: Call = {
+    api,
+    credentials: { ...toolCall.credentials, payment },
+    options: { ...waitOptions(toolCall, seat), ...purchase },
+  }
+  return answerWith(await execute(verifySource, () => body, call), toolCall, purchase.idempotencyKey)
 }
 
-/** Needs no arguments: the token names its request. */
+/** Takes no arguments: the token names its request. */
 async function recover(token: unknown, toolCall: ToolCall) {
   const { api } = toolCall
-  const given = typeof token === 'string' ? token : ''
+  const bearer = typeof token === 'string' ? token : ''
   using seat = takeSeat(toolCall)
-  const credentials = { ...waiting(toolCall, seat), bearer: given }
-  const request_id = requestNamedBy(given) ?? ''
-  return answerWith(
-    (await execute(getRequest, () => ({ request_id }), { api, credentials })) as VerificationAnswer,
-    toolCall,
-  )
+  const call: Call = {
+    api,
+    credentials: { ...toolCall.credentials, bearer },
+    options: waitOptions(toolCall, seat),
+  }
+  return answerWith(await execute(getRequest, () => ({ request_id: requestNamedBy(bearer) ?? '' }), call), toolCall)
 }
 
 function answerWith(answer: VerificationAnswer, { api, capabilities }: ToolCall, key?: string) {
   if (answer.kind === 'pending' && declaresTasks(capabilities)) return createTask(answer, api, key)
-  return renderResult(answer, api, key)
+  return renderAnswer(answer, api, key)
 }
 
-/** Null for a call that is answered at once: its client can be given a task, or too many wait already. */
-function takeSeat({ api, credentials: { entry, address }, capabilities }: ToolCall): Disposable | null {
-  return declaresTasks(capabilities) ? null : api.seats.take(entry?.caller?.accountId ?? addressKey(address))
+/** Null for a call that does not wait: its client can take a task, or too many calls wait already. */
+function takeSeat({ api, credentials: { counted, address }, capabilities }: ToolCall): Disposable | null {
+  return declaresTasks(capabilities) ? null : api.seats.take(counted?.caller?.accountId ?? addressKey(address))
 }
 
-function waiting({ credentials, progress }: ToolCall, seat: Disposable | null): Credentials {
-  const given = { ...credentials, withdrawn: credentials.signal }
-  if (!seat) return { ...given, waitSeconds: 0 }
-  return { ...given, waitSeconds: WAIT_SECONDS, ...(progress && { watch: watchStages(progress) }) }
+/** A caller that disconnects or cancels withdraws the call. */
+function waitOptions({ options, progress }: ToolCall, seat: Disposable | null): CallOptions {
+  const withdrawable = { ...options, withdrawn: options.signal }
+  if (!seat) return { ...withdrawable, waitSeconds: 0 }
+  return { ...withdrawable, waitSeconds: MAX_WAIT_SECONDS, ...(progress && { watch: reportStages(progress) }) }
 }
 
 function readKey(given: unknown): PurchaseKey | null {
@@ -124,7 +127,7 @@ function readKey(given: unknown): PurchaseKey | null {
   return { idempotencyKey: given }
 }
 
-/** An object; JSON text of it, from clients whose metadata is text; or what PAYMENT-SIGNATURE would hold. */
+/** An object; its JSON text, from clients whose metadata is text; or the value of PAYMENT-SIGNATURE. */
 function readPayment(given: unknown): unknown {
   if (typeof given !== 'string' || !given.trimStart().startsWith('{')) return given ?? undefined
   try {

@@ -81,15 +81,3 @@ const SPECIAL_USE = [
 
 const invalid = (message: string) => new AppError('invalid_request', message)
 const blocked = (message: string) => new AppError('source_blocked', message)
-
-/** Reads FIXTURE_HOSTS: `name=address:port` with commas between, IPv6 addresses in brackets. Empty text has no hosts. */
-export function readFixtureHosts(text: string): Fixtures['hosts'] {
-  const hosts = new Map<string, { address: string; port: number }>()
-  for (const entry of text ? text.split(',') : []) {
-    const [name = '', target = ''] = entry.split('=')
-    const colon = target.lastIndexOf(':')
-    const address = target.slice(0, colon).replace(/^\[|\]$/g, '')
-    hosts.set(name.toLowerCase(), { address, port: Number(target.slice(colon + 1)) })
-  }
-  return hosts
-}

@@ -1,41 +1,12 @@
 // Credentials for the Coinbase Developer Platform: a token per request, good for that method and path for two minutes.
-import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto'
-
-export interface CdpKey {
-  id: string
-  /** Base64 of an Ed25519 key (seed and public key, 64 bytes), or an EC P-256 key in PEM. */
-  secret: string
-}
+import { randomBytes, sign } from 'node:crypto'
+import type { CdpKey } from '../config.ts'
 
 const LIFETIME_SECONDS = 120
-/** What PKCS#8 puts before the 32 bytes of an Ed25519 seed. */
-const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
-
-/** Throws when it is neither of the two forms. A PEM may come with `\n` written out, as environment files have it. */
-export function readCdpSecret(secret: string): KeyObject {
-  if (secret.includes('-----BEGIN')) {
-    const key = createPrivateKey(secret.replaceAll('\\n', '\n'))
-    if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('not a P-256 key')
-    return key
-  }
-  const bytes = Buffer.from(secret, 'base64')
-  if (bytes.length !== 64) throw new Error('not the base64 of 64 bytes')
-  return createPrivateKey({ key: Buffer.concat([PKCS8_ED25519, bytes.subarray(0, 32)]), format: 'der', type: 'pkcs8' })
-}
-
-export function isCdpSecret(secret: string): boolean {
-  try {
-    readCdpSecret(secret)
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** A JWT for one request. @param nowSeconds Unix time */
 export function signCdpToken(key: CdpKey, method: 'GET' | 'POST', url: URL, nowSeconds: number): string {
-  const privateKey = readCdpSecret(key.secret)
-  const alg = privateKey.asymmetricKeyType === 'ed25519' ? 'EdDSA' : 'ES256'
+  const alg = key.privateKey.asymmetricKeyType === 'ed25519' ? 'EdDSA' : 'ES256'
   const header = { alg, kid: key.id, typ: 'JWT', nonce: randomBytes(16).toString('hex') }
   const claims = {
     sub: key.id,
@@ -47,7 +18,7 @@ export function signCdpToken(key: CdpKey, method: 'GET' | 'POST', url: URL, nowS
   }
   const input = `${encode(header)}.${encode(claims)}`
   const signature = sign(alg === 'EdDSA' ? null : 'sha256', Buffer.from(input), {
-    key: privateKey,
+    key: key.privateKey,
     dsaEncoding: 'ieee-p1363',
   })
   return `${input}.${signature.toString('base64url')}`

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
-import type { AssessmentKind } from '../verification/settings.ts'
+import type { AssessmentKind } from '../interface/assessment.ts'
 import type { PaymentPayload } from './x402.ts'
 
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema'

@@ -1,5 +1,6 @@
 // The operator's book: every payment whose fate is certain, and those whose fate is not. Entries are written by the steps
-// of a request (see verification/request.ts); here they are read, compared with the chain, and exported.
+// of a request (see verification/request.ts); here they are read, compared with the chain, exported, and pruned: an entry
+// that charged nothing is kept for a time, every other one for good.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type PaymentIdentity, settlementProofs } from './x402.ts'
@@ -61,7 +62,7 @@ export async function* readLedger(db: Database, after = 0): AsyncGenerator<Ledge
 
 /**
  * Records what the chain said of an entry. A settlement that the chain shows is proved by it from then on; one that it
- * shows at a log that another entry has is not, and `differs`.
+ * shows at a log that another entry has is not, and `differs`. Of an entry that was pruned meanwhile nothing is recorded.
  * @param logIndex where the chain shows the settlement
  */
 export async function recordVerdict(
@@ -80,7 +81,7 @@ export async function recordVerdict(
       select 1 from payment_ledger other
       where other.network = l.network and other.transaction = l.transaction and other.log_index = ${logIndex}
         and other.entry <> l.entry))`)
-  return written.rowCount === 1 ? says : recordVerdict(db, entry, 'differs', null)
+  return written.rowCount === 1 || !proved ? says : recordVerdict(db, entry, 'differs', null)
 }
 
 const unresolved = z.object({
@@ -104,6 +105,44 @@ export function findUnresolved(db: Database): Promise<readonly Unresolved[]> {
            payment #>> '{identity,nonce}' nonce, (payment ->> 'valid_before')::float8 valid_before,
            coalesce(settlement #>> '{payment,transaction}', settlement_intent ->> 'transaction') transaction
     from verification_requests where state in ('settling', 'settled') order by (settlement_intent ->> 'at')::float8`)
+}
+
+/**
+ * Days for which an entry that charged nothing is kept, and the request that it names. The chain can be asked about it for
+ * so long. The trigger `payment_ledger_kept` has the same number.
+ */
+export const UNCHARGED_DAYS = 30
+/** Days after the end of an authorization's validity: far more than the clocks of chain, payer and service differ. */
+const UNUSABLE_DAYS = 1
+
+/** As the trigger has it, which refuses the deletion of every other entry. */
+const uncharged = sql.fragment`outcome in ('unpaid', 'failed') and chain_says is distinct from 'differs'`
+const overdue = sql.fragment`least(
+  extract(epoch from now() - entered_at) - ${UNCHARGED_DAYS * 86_400},
+  extract(epoch from now()) - valid_before - ${UNUSABLE_DAYS * 86_400})`
+
+/**
+ * Deletes entries that charged nothing, whose time is over and whose authorization no chain takes any more. An entry that
+ * the chain contradicts is kept. Answers how many were deleted.
+ * @param limit rows at most
+ */
+export async function pruneLedger(db: Database, limit: number): Promise<number> {
+  const pruned = await db.query(sql.type(nothing)`
+    delete from payment_ledger
+    where entry in (
+      select entry from payment_ledger
+      where ${uncharged} and entered_at < now() - ${UNCHARGED_DAYS} * interval '1 day' and ${overdue} > 0
+      order by entered_at limit ${limit} for update skip locked)`)
+  return pruned.rowCount
+}
+
+/** Seconds by which the entry that is longest due for pruning is overdue; 0 when none is due. */
+export function measureLedgerLag(db: Database): Promise<number> {
+  return db.oneFirst(sql.type(z.object({ lag: z.number() }))`
+    select coalesce((
+      select ${overdue} from payment_ledger
+      where ${uncharged} and entered_at < now() - ${UNCHARGED_DAYS} * interval '1 day' and ${overdue} > 0
+      order by entered_at limit 1), 0)::float8 lag`)
 }
 
 const HEADINGS = Object.keys(ledgerEntry.shape) as (keyof LedgerEntry)[]

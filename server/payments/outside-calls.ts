@@ -1,7 +1,7 @@
 // How often callers can make this process ask a facilitator or a node about a payment. Anyone can send a payment that has
 // the right form, so each address may cause so many calls that come to nothing, and a process makes only so many in all.
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import { addressKey } from '../accounts/rate-limit.ts'
+import { addressKey } from '../accounts/address-key.ts'
 import { AppError } from '../errors.ts'
 
 export interface OutsideCalls {

@@ -110,15 +110,15 @@ export const getChain = defineExchange({
     head_serial: z.int(),
     attestations: z.array(attestation).max(MAX_EXPORT),
   }),
-  async run(input, { api, credentials }) {
+  async run(input, { api, options }) {
     const head = await api.reader.head()
     const range = resolveRange(input, head)
     const page = await api.reader.page(range, head)
     const fixed = input.from !== undefined && input.to !== undefined && input.to <= head.serial
     const etag = range.from <= range.to ? pageTag(range, page) : null
     const headers = { 'cache-control': fixed ? FOR_EVER : 'public, no-cache', ...(etag && { etag: `W/${etag}` }) }
-    if (etag && isNotModified(credentials, etag)) return new Reply(Buffer.alloc(0), { status: 304, headers })
-    return new Reply(page.body, { headers: { 'content-type': 'application/json; charset=utf-8', ...headers } })
+    if (etag && isNotModified(options, etag)) return Reply.bytes(Buffer.alloc(0), { status: 304, headers })
+    return Reply.bytes(page.body, { headers: { 'content-type': 'application/json; charset=utf-8', ...headers } })
   },
 })
 

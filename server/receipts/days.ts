@@ -41,3 +41,13 @@ export async function takeFromDay(tx: Tx, count: DailyCount, unused: ReadonlyMap
     )}) as t (id, unused)
     where d.account_id = t.id and d.day = (now() at time zone 'utc')::date`)
 }
+
+const dayRow = z.object({ receipts: z.int(), lease_acts: z.int(), resets_at: z.string() })
+
+/** The account's counts of this UTC day, which is the database's, and the midnight (RFC 3339) at which they start again. */
+export function findDay(tx: Tx, accountId: string) {
+  return tx.one(sql.type(dayRow)`
+    select coalesce(sum(receipts), 0)::int receipts, coalesce(sum(lease_acts), 0)::int lease_acts,
+           to_char(((now() at time zone 'utc')::date + 1)::timestamp, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') resets_at
+    from receipt_days where account_id = ${accountId} and day = (now() at time zone 'utc')::date`)
+}

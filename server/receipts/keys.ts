@@ -117,3 +117,8 @@ export function listKeys(tx: Tx) {
            to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') created_at
     from signing_keys k cross join chain_head h order by key_id`)
 }
+
+/** Whether there is exactly one active key for receipts, so that they can be signed. */
+export async function hasActiveReceiptKey(db: Pick<Database, 'any'>): Promise<boolean> {
+  return (await db.any(sql.type(activeKey)`${activeKeys('receipt')}`)).length === 1
+}

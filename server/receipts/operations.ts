@@ -57,8 +57,8 @@ export const createReceipt = defineAccountExchange({
   input: z.strictObject({ subject_sha256: sha256Hex, label: label.nullish() }),
   output: receiptOutput,
   async run(input, call) {
-    const { api, caller, credentials } = call
-    const key = credentials.idempotencyKey === undefined ? undefined : readKey(credentials.idempotencyKey, input)
+    const { api, caller, options } = call
+    const key = options.idempotencyKey === undefined ? undefined : readKey(options.idempotencyKey, input)
     const item = { accountId: caller.accountId, dailyLimit: LIMITS[caller.tier].receipts_per_day, key }
     const entry = {
       subjectSha256: input.subject_sha256,

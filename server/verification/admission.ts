@@ -2,7 +2,7 @@
 // NOTIFY commits; a group shares one. Request, claim on the payment and job are stored by one transaction or not at all.
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
-import { enqueue } from '../db/jobs.ts'
+import { enqueueEach } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { VerificationInput } from '../interface/result.ts'
 import type { BoundPayment } from '../payments/x402.ts'
@@ -36,6 +36,8 @@ export type Admitted =
   | { kind: 'row'; row: RequestView; accepted: boolean }
   /** The authorization belongs to another live request. */
   | { kind: 'payment_taken' }
+  /** The row that the call had seen was pruned meanwhile; its key is free. */
+  | { kind: 'pruned' }
   /** No place is left; the key and the payment stay free. */
   | Refusal
 
@@ -67,19 +69,12 @@ export async function admitBatch(tx: Tx, items: Admission[], maxInFlightPerPayer
   const rowOf = (item: Admission) => made.get(keyOf(item)) ?? standing.get(keyOf(item))
   const { offers, refusals } = seat(items, { rowOf, made, places })
   const accepted = await acceptOffers(tx, offers)
-  await enqueue(
-    tx,
-    [...accepted.rows.values()].map((row) => ({
-      name: 'verify_request',
-      payload: { request_id: row.id },
-      ...jobOf(row),
-    })),
-  )
   const offered = new Set(offers.map((offer) => offer.item))
   const answers = items.map((item): Admitted => {
     const refusal = refusals.get(item)
     if (refusal) return refusal
     const row = rowOf(item)
+    if (!row && item.known) return { kind: 'pruned' }
     if (!row) throw new Error('a request row vanished while it was locked')
     const now = accepted.rows.get(row.id) ?? row
     const bound = accepted.items.has(item)
@@ -104,7 +99,7 @@ function seat(items: Admission[], { rowOf, made, places }: Seating) {
     const row = rowOf(item)
     const payment = row?.payable && row.body_hash === item.bodyHash ? item.payment : undefined
     const isNew = made.get(keyOf(item))?.id === item.id
-    if (row && !payment && !isNew) continue
+    if (row ? !payment && !isNew : item.known) continue
     const refusal = places.refusalOf(item)
     if (refusal) refusals.set(item, refusal)
     else if (row && payment) offers.push({ item, row, payment, priority: places.takeForWork(item) })
@@ -195,18 +190,17 @@ const acceptedRow = z.object({
   id: z.string(),
   state: z.enum(states),
   changed_at: z.date(),
-  priority: z.number(),
   payer: z.string(),
   nonce: z.string(),
 })
 
 /**
- * Binds payments: one per request, one request per authorization. New requests start at the beginning, and so do those whose
- * last attempt failed; one whose payment did not settle goes on where its work ended. Answers the offers that won, and their
- * requests as they stand now.
+ * Binds payments: one per request, one request per authorization, and stores the job of each request. New requests start at the
+ * beginning, and so do those whose last attempt failed; one whose payment did not settle goes on where its work ended. Answers
+ * the offers that won, and their requests as they stand now. One round trip: every purchase takes it.
  */
 async function acceptOffers(tx: Tx, offers: Offer[]) {
-  const accepted = { items: new Set<Admission>(), rows: new Map<string, RequestView & { priority: number }>() }
+  const accepted = { items: new Set<Admission>(), rows: new Map<string, RequestView>() }
   if (offers.length === 0) return accepted
   const text = (pick: (offer: Offer) => string) => column(offers, 'text', pick)
   const identity = (offer: Offer) => offer.payment.bound.identity
@@ -226,16 +220,25 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
       select network, asset, payer, nonce, request_id from offer order by network, asset, payer, nonce
       on conflict do nothing
       returning network, asset, payer, nonce, request_id
+    ), bound as (
+      update verification_requests r
+      set state = case r.state when 'unpaid' then 'assessed' else 'accepted' end,
+          payment = offer.bound, payment_sealed = offer.sealed, changed_at = now(), accepted_at = now(),
+          payer = offer.payer, address_key = offer.address, domain = offer.domain, priority = offer.priority,
+          -- Of an attempt that failed nothing is left; its body may have been pruned.
+          error = null, body = coalesce(r.body, offer.body),
+          settlement_intent = case r.state when 'failed' then null else r.settlement_intent end
+      from claim join offer using (network, asset, payer, nonce, request_id) where r.id = claim.request_id
+      returning r.id, r.state, r.changed_at, r.priority, claim.payer, claim.nonce
+    ), spec as (
+      -- As jobOf has it.
+      select json_build_object('request_id', id) payload, 'verify:' || id as key, ${MAX_JOB_ATTEMPTS}::int max_attempts,
+             case state when 'accepted' then priority else 0 end::int priority
+      from bound
+    ), stored as (
+      ${enqueueEach('verify_request', sql.fragment`spec`)}
     )
-    update verification_requests r
-    set state = case r.state when 'unpaid' then 'assessed' else 'accepted' end,
-        payment = offer.bound, payment_sealed = offer.sealed, changed_at = now(), accepted_at = now(),
-        address_key = offer.address, domain = offer.domain, priority = offer.priority,
-        -- Of an attempt that failed nothing is left; its body may have been pruned.
-        error = null, body = coalesce(r.body, offer.body),
-        settlement_intent = case r.state when 'failed' then null else r.settlement_intent end
-    from claim join offer using (network, asset, payer, nonce, request_id) where r.id = claim.request_id
-    returning r.id, r.state, r.changed_at, r.priority, claim.payer, claim.nonce`)
+    select id, state, changed_at, payer, nonce from bound, stored`)
   const winners = new Map(won.map((row) => [`${row.id} ${row.payer} ${row.nonce}`, row]))
   for (const offer of offers) {
     const id = `${offer.row.id} ${identity(offer).payer} ${identity(offer).nonce}`
@@ -243,9 +246,9 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
     // The same call twice in one batch binds once and sees itself pending the second time.
     if (!row || !winners.delete(id)) continue
     accepted.items.add(offer.item)
-    const { state, changed_at, priority } = row
+    const { state, changed_at } = row
     const payment = offer.payment.bound
-    accepted.rows.set(row.id, { ...offer.row, state, changed_at, priority, payment, error: null })
+    accepted.rows.set(row.id, { ...offer.row, state, changed_at, payment, error: null })
   }
   return accepted
 }

@@ -2,7 +2,7 @@
 // on everyone who is counted, so that neither a group of calls nor two processes exceed a limit.
 import { createHmac, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
-import { addressKey } from '../accounts/rate-limit.ts'
+import { addressKey } from '../accounts/address-key.ts'
 import { PUBLIC_LIMITS } from '../accounts/tiers.ts'
 import { column, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'

@@ -42,3 +42,10 @@ export function findResult(db: Database | Tx, id: string): Promise<StoredResult 
   return db.maybeOne(sql.prepared('find_result', storedResult)`
     select result, settlement_header, changed_at from verification_requests where id = ${id} and state = 'completed'`)
 }
+
+/** Requests in one of the states WORKING, spelled out because a partial index covers them: how many, and seconds since the last change of the one that waits longest. */
+export function measureBacklog(db: Pick<Database, 'one'>) {
+  return db.one(sql.type(z.object({ count: z.number(), oldestSeconds: z.number() }))`
+    select count(*) count, coalesce(extract(epoch from now() - min(changed_at)), 0)::float8 "oldestSeconds"
+    from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling', 'settled')`)
+}

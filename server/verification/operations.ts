@@ -7,13 +7,14 @@ import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { AppError, sayUncharged } from '../errors.ts'
 import { completedResult, PRICE, type VerificationInput, verificationInput } from '../interface/result.ts'
-import { type Call, defineExchange, refuseOverflow } from '../operation.ts'
+import { type Call, defineExchange, defineVerification, refuseOverflow } from '../operation.ts'
 import { sourceDomain } from '../outbound/registrable-domain.ts'
 import { isBoundToAnother } from '../payments/known-payments.ts'
 import { sealPayload } from '../payments/seal.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import type { Admission, Admitted } from './admission.ts'
+import type { VerificationAnswer } from './answer.ts'
 import { capabilities, describeCapabilities } from './capabilities.ts'
 import { addressKeyOf, limitError } from './fairness.ts'
 import { checkProspects } from './gate.ts'
@@ -21,36 +22,9 @@ import { findById, findByIdentifier, findByKey, findResult } from './lookup.ts'
 import { describeResource } from './offer.ts'
 import { describeWait } from './pending.ts'
 import { isRecoveryToken, isSameToken, recoveryToken } from './recovery.ts'
-import { isPayable, type RequestError, type RequestView, WORKING } from './request.ts'
+import { isPayable, type RequestView, WORKING } from './request.ts'
 
-/** Every answer of these operations that is not an AppError; http/verification.ts and MCP each render it their way. */
-export type VerificationAnswer =
-  | {
-      kind: 'completed'
-      requestId: string
-      bytes: Buffer
-      settlementHeader: string | null
-      recoveryToken: string
-      replay: boolean
-    }
-  | {
-      kind: 'pending'
-      requestId: string
-      code: 'processing' | 'settlement_unknown'
-      message: string
-      /** Seconds after which asking again is worth it. */
-      retryAfterSeconds: number
-    }
-  | { kind: 'failed'; requestId: string; error: RequestError }
-  | {
-      kind: 'payment_required'
-      requestId: string
-      code: 'payment_required' | 'payment_invalid' | 'settlement_failed'
-      message: string
-      quoteExpiresAt: Date
-    }
-
-export const verifySource = defineExchange({
+export const verifySource = defineVerification({
   name: 'verify_source',
   summary: 'Verify one claim against one public HTTPS page',
   description:
@@ -68,7 +42,7 @@ export const verifySource = defineExchange({
   run: submit,
 })
 
-export const getRequest = defineExchange({
+export const getRequest = defineVerification({
   name: 'get_request',
   summary: 'Recover the result of a request',
   description:
@@ -100,7 +74,7 @@ export const getCapabilities = defineExchange({
 
 async function submit(input: VerificationInput, call: Call): Promise<VerificationAnswer> {
   const { api } = call
-  const keyHash = hashKey(call.credentials.idempotencyKey)
+  const keyHash = hashKey(call.options.idempotencyKey)
   const body = withoutEmptyOptions(input)
   const bodyHash = sha256(canonicalJson(body))
   const row = await findByKey(api.db, keyHash)
@@ -115,15 +89,14 @@ async function submit(input: VerificationInput, call: Call): Promise<Verificatio
     throw new AppError('provider_unavailable', 'Payments cannot be taken right now. Nothing was charged.')
   if (isAttempt) await api.assessors.requireOne()
 
-  const id = row?.id ?? call.credentials.requestId ?? randomUUID()
+  const id = row?.id ?? call.options.requestId ?? randomUUID()
   // The payer is proved before anything is looked up for it.
   const { offer, refusal } = await takePayment(call, id)
   const twin = offer && (await findTwin(offer, id, call))
   if (twin && twin.body_hash !== bodyHash)
     throw new AppError('payment_conflict', 'This payment identifier was used for another request body.')
   if (twin) return answerStanding(twin, withoutPayment(call), { replay: true })
-  if (call.credentials.withdrawn?.aborted)
-    throw new AppError('cancelled', 'The call was taken back. Nothing was charged.')
+  if (call.options.withdrawn?.aborted) throw new AppError('cancelled', 'The call was taken back. Nothing was charged.')
   const admission: Admission = {
     id,
     known: row !== null,
@@ -150,23 +123,29 @@ function withoutEmptyOptions({ options, ...rest }: VerificationInput): Verificat
   return isGiven ? { ...rest, options } : rest
 }
 
-type Decided = Exclude<Admitted, { kind: 'cover_unknown' }>
+type Decided = Exclude<Admitted, { kind: 'cover_unknown' | 'pruned' }>
 
-/** Asks what the payer's balance covers only where it matters: when the payer has something unsettled already. */
-async function admit(admission: Admission, offer: OfferedPayment | null, { api }: Call): Promise<Decided> {
-  const add = (cover?: number | null) => {
-    const payment = offer && {
-      bound: offer.bound,
-      sealFor: (id: string) => sealPayload(api.secrets.payload, id, offer.payload),
-      ...(cover !== undefined && { cover }),
-    }
-    return api.admissions.add({ ...admission, ...(payment && { payment }) }).catch(refuseOverflow)
+/**
+ * Asks what the payer's balance covers only where it matters: when the payer has something unsettled already. A row that was
+ * pruned meanwhile is made anew.
+ */
+async function admit(
+  admission: Admission,
+  offer: OfferedPayment | null,
+  call: Call,
+  cover?: number | null,
+): Promise<Decided> {
+  const { api } = call
+  const payment = offer && {
+    bound: offer.bound,
+    sealFor: (id: string) => sealPayload(api.secrets.payload, id, offer.payload),
+    ...(cover !== undefined && { cover }),
   }
-  const first = await add()
-  if (first.kind !== 'cover_unknown') return first
-  const second = await add(offer && (await api.facilitator.cover(offer)))
-  if (second.kind === 'cover_unknown') throw new Error('the cover of a payment was given and not taken')
-  return second
+  const admitted = await api.admissions.add({ ...admission, ...(payment && { payment }) }).catch(refuseOverflow)
+  if (admitted.kind === 'pruned') return admit({ ...admission, known: false }, offer, call, cover)
+  if (admitted.kind !== 'cover_unknown') return admitted
+  if (!offer || cover !== undefined) throw new Error('the cover of a payment was given and not taken')
+  return admit(admission, offer, call, await api.facilitator.cover(offer))
 }
 
 const requestId = z.uuid()
@@ -229,8 +208,8 @@ async function findTwin({ bound }: OfferedPayment, requestId: string, { api }: C
   return twin?.id === requestId ? null : twin
 }
 
-function withoutPayment({ api, credentials }: Call): Call {
-  return { api, credentials: { ...credentials, payment: undefined } }
+function withoutPayment(call: Call): Call {
+  return { ...call, credentials: { ...call.credentials, payment: undefined } }
 }
 
 function paymentTaken() {
@@ -296,18 +275,14 @@ async function awaitOutcome(
   call: Call,
   { replay, otherPayment = false }: { replay: boolean; otherPayment?: boolean },
 ): Promise<VerificationAnswer> {
-  const { api, credentials } = call
-  const enough = AbortSignal.any([
-    AbortSignal.timeout(credentials.waitSeconds * 1000),
-    credentials.signal,
-    api.draining,
-  ])
+  const { api, options } = call
+  const enough = AbortSignal.any([AbortSignal.timeout(options.waitSeconds * 1000), options.signal, api.draining])
   let now: RequestView | null = row
-  credentials.watch?.(row.state)
-  while (now && WORKING.includes(now.state) && credentials.waitSeconds > 0 && !enough.aborted) {
-    await api.waiting.nextSign(row.id, enough, credentials.watch && WATCH_MS)
+  options.watch?.(row.state)
+  while (now && WORKING.includes(now.state) && options.waitSeconds > 0 && !enough.aborted) {
+    await api.waiting.nextSign(row.id, enough, options.watch && WATCH_MS)
     now = await findById(api.db, row.id)
-    if (now) credentials.watch?.(now.state)
+    if (now) options.watch?.(now.state)
   }
   if (!now) throw new Error(`request ${row.id} vanished`)
   if (!WORKING.includes(now.state))

@@ -8,8 +8,8 @@
 //     │       if retryable)                               │                        │
 //     └─────────────────────────────► expired ◄───────────┴────────────────────────┘
 //
-// A final failure stays `failed`. A quote that no payment was ever bound to is deleted an hour after its expiry; every
-// other row stays.
+// A final failure stays `failed`. A quote that no payment was ever bound to is deleted an hour after its expiry; what a
+// payment was bound to and not charged, after UNCHARGED_DAYS; every other row stays.
 // Up to `assessed` nothing can have been charged. From `settling` on the authorization may be out of our hands: such a
 // request is never failed and never asked to pay again until the payment is proved unpaid.
 import { z } from 'zod'

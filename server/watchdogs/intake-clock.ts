@@ -1,6 +1,7 @@
 // Whether heartbeats can be taken at all. Every API process records so twice a second, and deadlines are judged no further
 // than that: time in which no heartbeat could be taken makes no outage.
 import { setInterval as every } from 'node:timers/promises'
+import { z } from 'zod'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 
@@ -40,4 +41,10 @@ export async function attend(db: Database): Promise<void> {
   await db.query(sql.prepared('attend', nothing)`
     update watchdog_scans set open_at = now()
     where abs(extract(epoch from now() - open_at)) > ${(PERIOD_MS / 1000) * 0.8}`)
+}
+
+/** Seconds since the scanner last judged deadlines. */
+export function measureScanAge(db: Pick<Database, 'oneFirst'>): Promise<number> {
+  return db.oneFirst(sql.type(z.object({ age: z.number() }))`
+    select extract(epoch from now() - seen_at)::float8 age from watchdog_scans`)
 }

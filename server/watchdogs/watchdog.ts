@@ -180,7 +180,7 @@ async function lockAbsence(tx: Tx, accountId: string, name: string) {
   return lockWatchdog(tx, accountId, name)
 }
 
-function countWatchdogs(tx: Tx, accountId: string): Promise<number> {
+export function countWatchdogs(tx: Tx, accountId: string): Promise<number> {
   return tx.oneFirst(sql.type(z.object({ n: z.number() }))`
     select count(*) n from watchdogs where account_id = ${accountId}`)
 }

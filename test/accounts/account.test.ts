@@ -2,11 +2,12 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { RESERVED_HANDLES } from '../../server/accounts/account.ts'
+import { RESERVED_HANDLES } from '../../server/accounts/registration.ts'
+import { catalog } from '../../server/catalog.ts'
 import { buildDocument } from '../../server/http/openapi.ts'
 import { type Answer, openOffice } from './harness.ts'
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+const GUIDE = readFileSync(new URL('../../docs/guide/control-toolkit.md', import.meta.url), 'utf8')
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 
@@ -104,7 +105,7 @@ t.test('twenty keys at a time; those that have ended do not count and are not li
 })
 
 t.test('a reserved handle is refused with its reason, and is documented', async (t) => {
-  const description = buildDocument({ config: office.api.config }).paths['/v1/register']?.post as {
+  const description = buildDocument({ config: office.api.config }, catalog).paths['/v1/register']?.post as {
     description: string
   }
   for (const handle of RESERVED_HANDLES) {
@@ -112,7 +113,7 @@ t.test('a reserved handle is refused with its reason, and is documented', async 
     t.equal(status, 409)
     t.match(body.error, { code: 'handle_taken', message: `The handle ${handle} is reserved`, retryable: false })
     t.match(description.description, handle)
-    t.ok(README.includes(`\`${handle}\``), `${handle} is in README`)
+    t.ok(GUIDE.includes(`\`${handle}\``), `${handle} is in the guide`)
   }
 })
 

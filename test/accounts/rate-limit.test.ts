@@ -2,10 +2,10 @@
 // key are counted against the address.
 import { randomBytes, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { addressKey } from '../../server/accounts/address-key.ts'
 import { makeApiKey } from '../../server/accounts/api-keys.ts'
-import { addressKey } from '../../server/accounts/rate-limit.ts'
 import { CALLER_LIMITS, LIMITS } from '../../server/accounts/tiers.ts'
-import { ERAS, openCaller } from '../mcp/caller.ts'
+import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { redisUrl } from '../redis.ts'
 import { openKennel } from '../watchdogs/harness.ts'
 import { type Answer, type Desk, openOffice } from './harness.ts'
@@ -177,7 +177,7 @@ for (const era of ERAS)
     await using office = await openOffice({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '5' })
     const owner = await office.register()
     const address = anyAddress()
-    const { ask, post } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+    const { ask, post } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
     const usage = (args: object, headers = {}) =>
       ask(
         'tools/call',
@@ -214,7 +214,7 @@ t.test('over MCP a heartbeat is a heartbeat, and the limit of calls holds for ev
   await using office = await openOffice()
   const owner = await office.register()
   await owner.call('PUT', '/v1/watchdog/w', { body: { interval_s: 60, webhook_url: 'https://example.com/hook' } })
-  const { ask, call } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+  const { ask, call } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
   const headers = { authorization: `Bearer ${owner.key}` }
   const beat = () => call('service_watchdog_heartbeat', { name: 'w' }, { headers })
   for (let n = 0; n < LIMITS.free.heartbeats_per_minute; n++) t.not((await beat()).isError, true)

@@ -1,7 +1,7 @@
 // An API, a worker's courier worked by hand, and a receiver; and alerts made as watchdogs make them, in the transaction of
 // their receipts.
 import { randomUUID } from 'node:crypto'
-import { insertAccount } from '../../server/accounts/account.ts'
+import { insertAccount } from '../../server/accounts/registration.ts'
 import { type Alert, type AlertType, makeAlertId, sealAlert, subjectOf } from '../../server/alerts/format.ts'
 import { insertAlerts, type NewAlert } from '../../server/alerts/outbox.ts'
 import { insertWebhook, webhookSecret } from '../../server/alerts/webhooks.ts'

@@ -72,10 +72,10 @@ t.test('a settled one is tried once', async (t) => {
   t.same(judge(alert(3, { pending: false }), answer(200)), { outcome: 'delivered', disable: false })
 })
 
-t.test('README tells the same schedule', async (t) => {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
-  const [, told = ''] = readme.match(/waits of ([^;]*?) before the next attempt/s) ?? []
+t.test('docs/guide/alerts.md has the same schedule', async (t) => {
+  const guide = readFileSync(new URL('../../docs/guide/alerts.md', import.meta.url), 'utf8')
+  const [, written = ''] = guide.match(/waits of ([^;]*?) before the next attempt/s) ?? []
   const units: Record<string, number> = { s: 1, min: 60, h: 3600 }
-  const seconds = [...told.matchAll(/(\d+) (s|min|h)\b/g)].map(([, n, unit = '']) => Number(n) * (units[unit] ?? 0))
+  const seconds = [...written.matchAll(/(\d+) (s|min|h)\b/g)].map(([, n, unit = '']) => Number(n) * (units[unit] ?? 0))
   t.same(seconds, SCHEDULE_SECONDS.slice(1))
 })

@@ -2,7 +2,7 @@
 // whoever asks at once.
 import t from 'tap'
 import { openServer } from '../../server/app.ts'
-import { openBillingProvider } from '../../server/billing/choice.ts'
+import { openBillingProvider } from '../../server/billing/configured-provider.ts'
 import { readConfig } from '../../server/config.ts'
 import type { Account, Answer } from '../accounts/harness.ts'
 import { PRICES } from './stripe-server.ts'

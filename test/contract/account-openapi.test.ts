@@ -15,7 +15,7 @@ interface Described {
   >
 }
 
-const document = buildDocument({ config: readConfig({}) })
+const document = buildDocument({ config: readConfig({}) }, catalog)
 const paths = document.paths as Record<string, Record<string, Described>>
 const find = (id: string) =>
   Object.values(paths)

@@ -140,7 +140,7 @@ const READS = [
 const BEATS = ['send_heartbeat']
 
 const operations = catalog.filter((operation) => operation.access === 'account')
-const documented = buildDocument({ config: office.api.config }).paths as Record<
+const documented = buildDocument({ config: office.api.config }, catalog).paths as Record<
   string,
   Record<string, { responses: Record<string, unknown>; security: unknown }>
 >

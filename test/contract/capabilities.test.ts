@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { privateKeyToAccount } from 'viem/accounts'
 import { openOffice } from '../accounts/harness.ts'
 import { buildCheck, checkCapabilities, checkResult, expectCompleted, type Result } from '../interface.schema.ts'
-import { openCaller } from '../mcp/caller.ts'
+import { openRawClient } from '../mcp/raw-client.ts'
 import { harbourClaim, openTill, payingFetch, startSystem, VERIFY } from '../system.ts'
 
 const PATH = '/api/agent/v1/capabilities'
@@ -269,7 +269,7 @@ for (const [about, payTo, networks] of [
   t.test(`mainnet networks are those configured (${about}), also while the facilitator is down at start`, async (t) => {
     await using office = await openOffice({ ...MAINNET, ...payTo })
     t.same((await office.call('GET', PATH)).body.networks, networks)
-    const { ask } = openCaller(new URL('/mcp', office.address).href)
+    const { ask } = openRawClient(new URL('/mcp', office.address).href)
     const { tools } = (await ask('tools/list')).body.result
     const tool = tools.find(({ name }: { name: string }) => name === 'service_verify_source')
     t.same(tool._meta['service/networks'], networks)
@@ -284,7 +284,7 @@ t.test('the default of max_age_seconds is published wherever the input is, and f
   t.match(age((await describe()).input_schema), shape)
   const { paths } = await (await fetch(system.url('/openapi.json'))).json()
   t.match(age(paths[VERIFY].post.requestBody.content['application/json'].schema), shape)
-  const { tools } = (await openCaller(system.url('/mcp')).ask('tools/list')).body.result
+  const { tools } = (await openRawClient(system.url('/mcp')).ask('tools/list')).body.result
   const tool = tools.find(({ name }: { name: string }) => name === 'service_verify_source')
   t.match(age(tool.inputSchema), shape)
 

@@ -5,8 +5,8 @@ import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { CALLER_LIMITS } from '../../server/accounts/tiers.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
-import { TOKEN } from '../mcp/buyer.ts'
-import { openCaller } from '../mcp/caller.ts'
+import { TOKEN } from '../mcp/paid-tool.ts'
+import { openRawClient } from '../mcp/raw-client.ts'
 import { signPayment, startSystem, termsOf } from '../system.ts'
 
 const PER_MINUTE = 5
@@ -77,10 +77,10 @@ t.test('a recovery with its token is counted against its request, whatever its a
   await expectLimited(t, await system.recover(one.id, one.token, from(anyAddress())), 'from everywhere the same')
   await expectCompleted(t, await system.recover(other.id, other.token, address))
 
-  const { call } = openCaller(system.url('/mcp'))
+  const { call } = openRawClient(system.url('/mcp'))
   const recovered = await call('service_verify_source', {}, { headers: address, meta: { [TOKEN]: other.token } })
   t.match(recovered.structuredContent, { request_id: other.id, status: 'completed' }, 'over MCP the same')
-  const refused = await openCaller(system.url('/mcp')).ask(
+  const refused = await openRawClient(system.url('/mcp')).ask(
     'tools/call',
     { name: 'service_verify_source', arguments: {} },
     { headers: address, meta: { [TOKEN]: `${other.token}x` } },

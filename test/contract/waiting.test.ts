@@ -5,8 +5,8 @@ import { connect } from 'node:net'
 import t from 'tap'
 import { CALLER_LIMITS } from '../../server/accounts/tiers.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
-import { TOKEN } from '../mcp/buyer.ts'
-import { openCaller } from '../mcp/caller.ts'
+import { TOKEN } from '../mcp/paid-tool.ts'
+import { openRawClient } from '../mcp/raw-client.ts'
 import { holdPage } from '../site.ts'
 import { PAGE, signPayment, startSystem, termsOf } from '../system.ts'
 
@@ -124,7 +124,7 @@ t.test('a call that gets no seat is answered at once, without Preference-Applied
     t.equal(answer.headers.get('preference-applied'), null)
     await expectNonCompleted(t, answer, 202)
   }
-  const { call } = openCaller(new URL('/mcp', twin.address).href)
+  const { call } = openRawClient(new URL('/mcp', twin.address).href)
   const asked = await call('service_verify_source', {}, { meta: { [TOKEN]: token } })
   t.match(asked.structuredContent, { status: 'pending' }, 'the paid tool does not wait by itself either')
   seats[0]?.[Symbol.dispose]()

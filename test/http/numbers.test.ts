@@ -1,5 +1,6 @@
 // Numbers in paths and queries, for every operation that reads one: decimal digits, and no other spelling.
 import t from 'tap'
+import { catalog } from '../../server/catalog.ts'
 import { buildDocument } from '../../server/http/openapi.ts'
 import { openOffice } from '../accounts/harness.ts'
 
@@ -36,7 +37,7 @@ interface Described {
   parameters: Parameter[]
 }
 
-const paths = buildDocument({ config: office.api.config }).paths as Record<string, Record<string, Described>>
+const paths = buildDocument({ config: office.api.config }, catalog).paths as Record<string, Record<string, Described>>
 const numbers = Object.entries(paths).flatMap(([path, { get }]) =>
   (get?.parameters ?? [])
     .filter(({ schema }) => schema.type === 'integer' || schema.type === 'number')

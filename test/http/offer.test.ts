@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openOffice } from '../accounts/harness.ts'
-import { ERAS, openCaller } from '../mcp/caller.ts'
+import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { termsOf } from '../system.ts'
 
 const office = await openOffice()
@@ -14,7 +14,7 @@ const MODEL = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9'
 /** What a web process with this environment says, by where it says it. */
 async function read(env: Record<string, string>) {
   await using desk = await office.openDesk(env)
-  const { ask } = openCaller(new URL('/mcp', desk.api.baseUrl).href)
+  const { ask } = openRawClient(new URL('/mcp', desk.api.baseUrl).href)
   const page = async (path: string) => (await desk.call('GET', path)).bytes.toString()
   const capabilities = (await desk.call('GET', CAPABILITIES)).body
   const openapi = (await desk.call('GET', '/openapi.json')).body
@@ -74,7 +74,7 @@ for (const [about, env] of [
   t.test(`${about}, every text says that no model is asked and no verdict is given`, async (t) => {
     const { sold, overMcp, capabilities, example } = await read(env)
     for (const [where, text] of Object.entries({ ...sold, ...overMcp })) {
-      if (where === 'the prompt') t.match(text, /No verdict is given here: no model is asked/, where)
+      if (where === 'the prompt') t.match(text, /This service gives no verdict and asks no model/, where)
       else t.match(text, QUOTED, where)
       t.notMatch(text, JUDGED, where)
       t.notMatch(text, /claim_support is "?(supports|mixed|contradicts)/, where)

@@ -6,9 +6,9 @@ import type { IntroducedKey } from '../../client/rotation.ts'
 import { trustIntroduced, verifyChain } from '../../client/verification.ts'
 import { LIMITS } from '../../server/accounts/tiers.ts'
 import { transact } from '../../server/db/pool.ts'
-import { grantLease, type Lease, renewLease, revokeLease, type Sealed } from '../../server/leases/format.ts'
+import { type Lease, type Signed, signGrant, signRenewal, signRevocation } from '../../server/leases/format.ts'
 import { leaseActs } from '../../server/leases/lease.ts'
-import { verify as verifyOperation } from '../../server/leases/operations.ts'
+import { verifyLease as verifyLeaseOperation } from '../../server/leases/operations.ts'
 import { rotateKey } from '../../server/receipts/rotation.ts'
 import { type Answer, openOffice } from '../accounts/harness.ts'
 import { jcs } from '../client/issuer.ts'
@@ -291,7 +291,7 @@ t.test('the verdict of the service on a lease', async (t) => {
     const answer = await account.call('POST', `${path}/verify`, { body })
     t.equal(answer.status, 200)
     t.equal(answer.headers.get('cache-control'), 'no-store')
-    return verifyOperation.output.parse(answer.body)
+    return verifyLeaseOperation.output.parse(answer.body)
   }
   const facts = {
     lease_id: lease.lease_id,
@@ -371,11 +371,11 @@ t.test('acts of one batch see those before them', async (t) => {
   const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys }
   const key = keys.lease
   const dailyLimit = 5
-  const granted = grantLease(account.handle, TERMS, clock.now, key)
-  const grant = { ...about, act: 'grant', sealed: granted, limit: 1, dailyLimit } as const
-  const renewed = renewLease(lease, clock.now, key) as Sealed<Lease>
-  const renew = { ...about, act: 'renew', sealed: renewed, dailyLimit } as const
-  const revoke = { ...about, act: 'revoke', sealed: revokeLease(lease, clock.now, key) } as const
+  const granted = signGrant(account.handle, TERMS, clock.now, key)
+  const grant = { ...about, act: 'grant', signed: granted, limit: 1, dailyLimit } as const
+  const renewed = signRenewal(lease, clock.now, key) as Signed<Lease>
+  const renew = { ...about, act: 'renew', signed: renewed, dailyLimit } as const
+  const revoke = { ...about, act: 'revoke', signed: signRevocation(lease, clock.now, key) } as const
   const outcomes = await transact(office.api.db, (tx) =>
     leaseActs.admit(tx, [grant, renew, revoke, revoke, renew, grant, grant]),
   )
@@ -392,9 +392,9 @@ t.test('acts of one batch count against the day, and a revocation is never refus
   const { keys } = office.api
   // The grant above was the first of three.
   const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys, dailyLimit: 3 }
-  const sealed = renewLease(lease, clock.now, keys.lease) as Sealed<Lease>
-  const renew = { ...about, act: 'renew', sealed } as const
-  const revoke = { ...about, act: 'revoke', sealed: revokeLease(lease, clock.now, keys.lease) } as const
+  const signed = signRenewal(lease, clock.now, keys.lease) as Signed<Lease>
+  const renew = { ...about, act: 'renew', signed } as const
+  const revoke = { ...about, act: 'revoke', signed: signRevocation(lease, clock.now, keys.lease) } as const
   const outcomes = await transact(office.api.db, (tx) => leaseActs.admit(tx, [renew, renew, renew, revoke, revoke]))
   t.same(
     outcomes.map((outcome) => outcome?.reason ?? 'done'),

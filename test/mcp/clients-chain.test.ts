@@ -10,6 +10,8 @@ import { deeds } from '../payments/evm-facilitator.ts'
 import { openMarket, PRICE } from '../payments/market.ts'
 import { openSolanaMarket } from '../payments/solana-market.ts'
 import { harbourClaim, PAGE, type System } from '../system.ts'
+import { CLIENTS } from './clients.ts'
+import { openInspector } from './inspector.ts'
 import {
   callTool,
   expectCompleted,
@@ -22,9 +24,7 @@ import {
   readAnswer,
   type ToolResult,
   termsOf,
-} from './buyer.ts'
-import { CLIENTS } from './clients.ts'
-import { openInspector } from './inspector.ts'
+} from './paid-tool.ts'
 
 const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
 

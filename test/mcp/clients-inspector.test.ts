@@ -4,8 +4,8 @@ import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
 import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
-import { expectCompleted, openWallet, type ToolResult, termsOf } from './buyer.ts'
 import { openInspector } from './inspector.ts'
+import { expectCompleted, openWallet, type ToolResult, termsOf } from './paid-tool.ts'
 
 const till = openTill()
 const system = await startSystem({ overrides: { facilitator: till } })

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
 import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
-import { expectCompleted, expectNonCompleted, KEY, openWallet, payByClient, TOOL, termsOf } from './buyer.ts'
 import { CLIENTS } from './clients.ts'
+import { expectCompleted, expectNonCompleted, KEY, openWallet, payByClient, TOOL, termsOf } from './paid-tool.ts'
 
 const till = openTill()
 const system = await startSystem({ overrides: { facilitator: till } })

@@ -2,7 +2,7 @@
 import { Client, StreamableHTTPClientTransport, type VersionNegotiationOptions } from '@modelcontextprotocol/client'
 import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import type { CallableTool, ToolResult } from './buyer.ts'
+import type { CallableTool, ToolResult } from './paid-tool.ts'
 
 export interface AgentClient extends AsyncDisposable {
   /** Names of all tools. Clients remember the schemas of what they have listed, and hold results to them. */

@@ -4,8 +4,8 @@ import Fastify from 'fastify'
 import t from 'tap'
 import { mountMcp } from '../../server/mcp/endpoint.ts'
 import { openOffice } from '../accounts/harness.ts'
-import { failuresOf, type Run, runSuite } from './conformance.ts'
-import { fixtureFeature } from './fixtures.ts'
+import { conformanceFeature } from './conformance-feature.ts'
+import { failuresOf, type Run, runSuite } from './conformance-suites.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
@@ -13,7 +13,7 @@ const service = new URL('/mcp', office.api.baseUrl).href
 
 const stage = Fastify()
 t.teardown(() => stage.close())
-await mountMcp(stage, office.api, [fixtureFeature])
+await mountMcp(stage, office.api, [conformanceFeature])
 const fixtures = new URL('/mcp', await stage.listen({ host: '127.0.0.1', port: 0 })).href
 
 const MODERN = ['--requirements', '2026-07-28', '--timeout', '8000']

@@ -3,11 +3,11 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import t from 'tap'
 import { openOffice } from '../accounts/harness.ts'
-import { ERAS, openCaller } from './caller.ts'
+import { ERAS, openRawClient } from './raw-client.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
-const { ask } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+const { ask } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 
 const URIS = ['service://pricing', 'service://keys', 'service://docs/quickstart', 'service://schemas/receipt']
 

@@ -2,14 +2,14 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { refuseForeign } from '../../server/mcp/guard.ts'
+import { checkOrigin } from '../../server/mcp/origin-check.ts'
 import { openOffice } from '../accounts/harness.ts'
-import { ERAS, envelope, openCaller } from './caller.ts'
+import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 const url = new URL('/mcp', office.api.baseUrl)
-const { post, ask } = openCaller(url.href)
+const { post, ask } = openRawClient(url.href)
 
 const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
 
@@ -199,15 +199,15 @@ t.test('Host and Origin', async (t) => {
 
 t.test('the name in BASE_URL is ours', async (t) => {
   const base = 'https://verify.example/'
-  refuseForeign({ host: 'verify.example' }, base)
-  refuseForeign({ host: 'verify.example:443', origin: 'https://verify.example' }, base)
+  checkOrigin({ host: 'verify.example' }, base)
+  checkOrigin({ host: 'verify.example:443', origin: 'https://verify.example' }, base)
   for (const headers of [
     { host: 'evil.example' },
     { host: 'verify.example', origin: 'https://evil.example' },
     { host: 'verify.example.evil.example' },
     {},
   ])
-    t.throws(() => refuseForeign(headers, base), { name: 'RpcError' })
+    t.throws(() => checkOrigin(headers, base), { name: 'RpcError' })
 })
 
 t.test('answers carry the headers that HTTP answers carry', async (t) => {
@@ -227,7 +227,7 @@ t.test('answers carry the headers that HTTP answers carry', async (t) => {
 t.test('requests are counted like those of HTTP', async (t) => {
   const strict = await office.openDesk({ RATE_LIMIT_PER_MINUTE: '2' })
   t.teardown(() => strict[Symbol.asyncDispose]())
-  const { post } = openCaller(new URL('/mcp', strict.api.baseUrl).href)
+  const { post } = openRawClient(new URL('/mcp', strict.api.baseUrl).href)
   t.equal((await post(LIST)).status, 200)
   t.equal((await post(LIST)).status, 200)
   const answer = refused(t, await post(LIST), 429, -32_000)

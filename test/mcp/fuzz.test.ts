@@ -3,11 +3,11 @@ import t from 'tap'
 import type { ToolDescriptor } from '../../server/mcp/tool.ts'
 import { openOffice } from '../accounts/harness.ts'
 import { LONG, rounds } from '../long.ts'
-import { ERAS, type Era, envelope, openCaller, type RpcAnswer } from './caller.ts'
+import { ERAS, type Era, envelope, openRawClient, type RpcAnswer } from './raw-client.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
-const { post, ask } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+const { post, ask } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 const owner = await office.register({ tier: 'pro' })
 
 /** The same numbers in every run. */

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { TOOL, type ToolResult } from './buyer.ts'
+import { TOOL, type ToolResult } from './paid-tool.ts'
 
 const MANIFEST = createRequire(import.meta.url).resolve('@modelcontextprotocol/inspector/package.json')
 

@@ -4,11 +4,11 @@
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { type Account, openOffice } from '../accounts/harness.ts'
-import { ERAS, type Era, openCaller } from './caller.ts'
+import { ERAS, type Era, openRawClient } from './raw-client.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
-const { ask, call } = openCaller(new URL('/mcp', office.api.baseUrl).href)
+const { ask, call } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 
 type Args = Record<string, unknown>
 interface Route {

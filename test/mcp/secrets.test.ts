@@ -1,11 +1,11 @@
 // A key that came as an argument is in no log line, whatever became of the call, and in no answer but the one that issues it.
 import t from 'tap'
 import { startSystem } from '../system.ts'
-import { ERAS, openCaller } from './caller.ts'
+import { ERAS, openRawClient } from './raw-client.ts'
 
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
-const { ask, call, post } = openCaller(system.url('/mcp'))
+const { ask, call, post } = openRawClient(system.url('/mcp'))
 
 for (const era of ERAS)
   t.test(era, async (t) => {

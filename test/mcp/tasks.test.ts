@@ -21,7 +21,7 @@ import {
   sign,
   type ToolResult,
   termsOf,
-} from './buyer.ts'
+} from './paid-tool.ts'
 
 const EXTENSION = 'io.modelcontextprotocol/tasks'
 const TASKS: Manner = { modern: true, capabilities: { extensions: { [EXTENSION]: {} } } }

@@ -7,21 +7,21 @@ import { AppError } from '../../server/errors.ts'
 import { resultOf, type Tool, type ToolDescriptor } from '../../server/mcp/tool.ts'
 import { toolsFeature } from '../../server/mcp/tools.ts'
 import { openOffice } from '../accounts/harness.ts'
-import { ERAS, envelope, openCaller } from './caller.ts'
-import { makeTool, openStage } from './stage.ts'
+import { makeTool, openEndpoint } from './endpoint-harness.ts'
+import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
 const office = await openOffice()
 t.teardown(() => office[Symbol.asyncDispose]())
 const url = new URL('/mcp', office.api.baseUrl).href
 
 async function stageOf(t: import('tap').Test, tools: Tool[]) {
-  const stage = await openStage(office.api, [toolsFeature(tools)])
+  const stage = await openEndpoint(office.api, [toolsFeature(tools)])
   t.teardown(() => stage[Symbol.asyncDispose]())
-  return { url: stage.url, ...openCaller(stage.url) }
+  return { url: stage.url, ...openRawClient(stage.url) }
 }
 
 t.test('the list', async (t) => {
-  const { ask } = openCaller(url)
+  const { ask } = openRawClient(url)
   const { tools } = (await ask('tools/list')).body.result as { tools: ToolDescriptor[] }
   t.same((await ask('tools/list', {}, { era: 'legacy' })).body.result.tools, tools, 'is the same in both eras')
   t.equal(tools.length, 26)
@@ -50,7 +50,7 @@ t.test('the list', async (t) => {
 })
 
 t.test('a client that always sends its key trips over no tool that needs none, whatever the key is', async (t) => {
-  const { call } = openCaller(url)
+  const { call } = openRawClient(url)
   const { key, handle } = await office.register()
   const attestation = (await office.call('POST', '/v1/receipt', { key, body: { subject_sha256: '00'.repeat(32) } }))
     .body
@@ -68,7 +68,7 @@ t.test('a client that always sends its key trips over no tool that needs none, w
 })
 
 t.test('arguments that the schema refuses, the tool refuses', async (t) => {
-  const { ask, call } = openCaller(url)
+  const { ask, call } = openRawClient(url)
   const { tools } = (await ask('tools/list')).body.result as { tools: ToolDescriptor[] }
   for (const { name, inputSchema } of tools.filter(({ name }) => name !== 'service_verify_source')) {
     const key = { service_key: (await office.register()).key }
@@ -84,7 +84,7 @@ t.test('arguments that the schema refuses, the tool refuses', async (t) => {
 })
 
 t.test('a tool called without a key, or with a wrong one, names both ways to bring it', async (t) => {
-  const { call } = openCaller(url)
+  const { call } = openRawClient(url)
   for (const args of [{}, { service_key: 'ctk_wrong' }]) {
     const { isError, structuredContent, content } = await call('service_usage_get', args)
     t.equal(isError, true)
@@ -96,7 +96,7 @@ t.test('a tool called without a key, or with a wrong one, names both ways to bri
 t.test('without the paid tool', async (t) => {
   const desk = await office.openDesk({ MCP_VERIFICATION_ENABLED: 'false' })
   t.teardown(() => desk[Symbol.asyncDispose]())
-  const { ask } = openCaller(new URL('/mcp', desk.api.baseUrl).href)
+  const { ask } = openRawClient(new URL('/mcp', desk.api.baseUrl).href)
   for (const era of ERAS) {
     const { tools } = (await ask('tools/list', {}, { era })).body.result
     t.equal(tools.length, 25)
@@ -108,7 +108,7 @@ t.test('without the paid tool', async (t) => {
 
 for (const era of ERAS) {
   t.test(`${era}: an unknown tool, or arguments that are no object`, async (t) => {
-    const { ask } = openCaller(url)
+    const { ask } = openRawClient(url)
     for (const params of [
       { name: 'nope' },
       { name: '' },
@@ -147,7 +147,7 @@ for (const era of ERAS) {
   })
 
   t.test(`${era}: what any other method throws`, async (t) => {
-    const stage = await openStage(office.api, [
+    const stage = await openEndpoint(office.api, [
       {
         capabilities: { prompts: {} },
         install(server) {
@@ -158,7 +158,7 @@ for (const era of ERAS) {
       },
     ])
     t.teardown(() => stage[Symbol.asyncDispose]())
-    const { status, text, body } = await openCaller(stage.url).ask('prompts/get', { name: 'x' }, { era })
+    const { status, text, body } = await openRawClient(stage.url).ask('prompts/get', { name: 'x' }, { era })
     t.equal(status, 200)
     t.equal(body.error.code, -32_603)
     t.notMatch(text, /hunter2/)
@@ -204,7 +204,7 @@ for (const era of ERAS) {
   t.test(`${era}: a tool learns that its caller is gone`, async (t) => {
     const started = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<void>()
-    const waiting = makeTool('wait', async (_args, { credentials: { signal } }) => {
+    const waiting = makeTool('wait', async (_args, { options: { signal } }) => {
       signal.addEventListener('abort', () => ended.resolve(), { once: true })
       started.resolve()
       await ended.promise

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
 import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
-import { callTool, KEY, type Manner, PAYMENT, post, readAnswer, sign, TOKEN, TOOL } from './buyer.ts'
-import { envelope } from './caller.ts'
+import { callTool, KEY, type Manner, PAYMENT, post, readAnswer, sign, TOKEN, TOOL } from './paid-tool.ts'
+import { envelope } from './raw-client.ts'
 
 const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
 

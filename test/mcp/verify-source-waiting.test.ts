@@ -19,7 +19,7 @@ import {
   sign,
   TOOL,
   type ToolResult,
-} from './buyer.ts'
+} from './paid-tool.ts'
 
 const till = openTill()
 /** What verification of a payment waits for, one entry for each. */

@@ -18,7 +18,7 @@ import {
   TOOL,
   type ToolResult,
   termsOf,
-} from './buyer.ts'
+} from './paid-tool.ts'
 
 const till = openTill()
 const system = await startSystem({ overrides: { facilitator: till } })

@@ -1,7 +1,8 @@
 // The credentials that Coinbase asks for: one token per call, for its method and path.
 import { generateKeyPairSync, type KeyObject, verify } from 'node:crypto'
 import t from 'tap'
-import { cdpHeaders, isCdpSecret, signCdpToken } from '../../server/payments/cdp.ts'
+import { isCdpSecret, readCdpSecret } from '../../server/config/cdp-key.ts'
+import { cdpHeaders, signCdpToken } from '../../server/payments/cdp.ts'
 
 const ed25519 = generateKeyPairSync('ed25519')
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -25,7 +26,9 @@ for (const [form, { secret, key, alg }] of Object.entries(secrets)) {
   t.test(form, async (t) => {
     t.equal(isCdpSecret(secret), true)
     const url = new URL('https://api.cdp.coinbase.com/platform/v2/x402/settle')
-    const token = readToken(signCdpToken({ id: 'key-1', secret }, 'POST', url, 1_800_000_000))
+    const token = readToken(
+      signCdpToken({ id: 'key-1', privateKey: readCdpSecret(secret) }, 'POST', url, 1_800_000_000),
+    )
     t.match(token.header, { alg, kid: 'key-1', typ: 'JWT', nonce: /^[0-9a-f]{32}$/ })
     t.same(token.claims, {
       sub: 'key-1',
@@ -43,7 +46,7 @@ for (const [form, { secret, key, alg }] of Object.entries(secrets)) {
 }
 
 t.test('each of the three calls has a token of its own', async (t) => {
-  const key = { id: 'key-1', secret: ed25519Secret }
+  const key = { id: 'key-1', privateKey: readCdpSecret(ed25519Secret) }
   const headers = await cdpHeaders(key, 'https://api.cdp.coinbase.com/platform/v2/x402')()
   const uris = Object.values(headers).map(
     ({ Authorization }) => readToken(Authorization.replace('Bearer ', '')).claims.uris,

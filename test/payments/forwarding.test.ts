@@ -6,7 +6,7 @@ import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-id
 import { x402Client } from '@x402/fetch'
 import t, { type Test } from 'tap'
 import { openPayload } from '../../server/payments/seal.ts'
-import { callTool, PAYMENT, termsOf } from '../mcp/buyer.ts'
+import { callTool, PAYMENT, termsOf } from '../mcp/paid-tool.ts'
 import { harbourClaim, VERIFY } from '../system.ts'
 import { deeds } from './evm-facilitator.ts'
 import { type Order, openMarket, PRICE } from './market.ts'

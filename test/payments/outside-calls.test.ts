@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
 import { AppError } from '../../server/errors.ts'
 import { buildOutsideCalls } from '../../server/payments/outside-calls.ts'
-import { callTool, expectNonCompleted, PAYMENT } from '../mcp/buyer.ts'
+import { callTool, expectNonCompleted, PAYMENT } from '../mcp/paid-tool.ts'
 import { openMarket } from './market.ts'
 
 const succeed = async () => 'done'

@@ -47,6 +47,37 @@ const contents: Record<Column, unknown> = {
   result: Buffer.from('{}'),
 }
 
+export interface EntryOptions {
+  outcome?: 'settled' | 'unpaid' | 'failed'
+  /** Seconds ago. */
+  entered?: number
+  /** Seconds ago that the authorization ran out. */
+  expired?: number
+  chainSays?: 'agrees' | 'differs'
+}
+
+/** Inserts an entry of the ledger; a settled one is of offline mode. */
+export async function insertEntry(tables: pg.Pool | pg.Client, requestId: string, options: EntryOptions = {}) {
+  const { outcome = 'failed', entered = 0, expired = entered, chainSays = null } = options
+  const settled = outcome === 'settled'
+  await tables.query(
+    `insert into payment_ledger (request_id, entered_at, valid_before, outcome, reason, provider, mode, reconciled_at,
+                                 chain_says, network, asset, payer, nonce, pay_to, amount_atomic)
+     values ($1, now() - $2 * interval '1 second', extract(epoch from now())::bigint - $3, $4, $5, $6, $7,
+             case when $8::text is not null then now() end, $8, 'eip155:84532', '0xasset', '0xpayer', '0xnonce', '0xpayee', 30000)`,
+    [
+      requestId,
+      entered,
+      expired,
+      outcome,
+      settled ? null : 'fetch_failed',
+      settled ? 'offline' : null,
+      settled ? 'offline' : null,
+      chainSays,
+    ],
+  )
+}
+
 export interface RowOptions {
   /** Columns to fill, in place of those the state holds. */
   columns?: Column[]

@@ -26,7 +26,7 @@ function isSameFigure(date: Quantity, number: Quantity): boolean {
 }
 
 /**
- * How the given quantities stand against a claimed one with which none of them agrees: another number or date of the
+ * How the given quantities differ from a claimed one with which none of them agrees: another number or date of the
  * same sort, or the same number in another unit of the same dimension. Null if one agrees or none is comparable.
  */
 export function disagreement(claimed: Quantity, given: readonly Quantity[]): Disagreement | null {

@@ -1,4 +1,5 @@
-// The form of a model's answer: numbers of lines and words of closed lists, nothing else. Nothing in it is believed.
+// The form of a model's answer: numbers of lines and words of closed lists, nothing else. Every part of it is checked
+// before use.
 import { z } from 'zod'
 
 export const BASES = [
@@ -28,18 +29,17 @@ export type Verdict = Answer['verdict']
 
 const BOUNDS: ReadonlySet<string> = new Set(['$schema', 'minimum', 'maximum', 'default'])
 
-/** For the server to hold the model to. Only what every server of structured output knows: no bounds, no patterns. */
+/** The schema for structured output. It has no bounds and no patterns, because some servers do not know them. */
 export const answerSchema = withoutBounds(z.toJSONSchema(answer, { io: 'output' })) as Record<string, unknown>
 
-/** The answer cannot be used: no JSON, not of the form, or naming nothing that was shown. */
+/** The answer cannot be used: it is no JSON, breaks the schema, or names no line that was shown. */
 export class UnusableAnswerError extends Error {
   override name = 'UnusableAnswerError'
 }
 
 /**
- * Reads what a model wrote. Servers that do not hold models to a schema get away with prose or a fence around one
- * object, with lists or the
- * basis left out, and with more members; anything else throws UnusableAnswerError.
+ * Reads the answer of a model. Not every server enforces the schema: prose or a fence around the object, missing lists,
+ * a missing basis and further members are accepted. Everything else throws UnusableAnswerError.
  */
 export function readAnswer(written: string): Answer {
   const lenient = answer.extend({

@@ -1,6 +1,6 @@
-// The Messages API, as Anthropic and self-hosted servers speak it. One question, one answer; no tools, no URL, no
-// streaming: an answer is of no use before it is whole. The SDK's own retries are off, because they hold a worker's place
-// for as long as a server asks; here a long wait goes back to the queue.
+// The client of the Messages API, of Anthropic and of self-hosted servers. One question, one answer; no tools, no URL,
+// no streaming: a part of an answer has no use. The SDK's own retries are off, because they would occupy a worker for
+// as long as a server asks; here a long wait goes back to the queue.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
@@ -30,8 +30,8 @@ export interface Prices {
 export interface Model {
   readonly id: string
   /**
-   * Puts one question. Throws AssessorBusyError when the server does not answer now, AppError `assessment_failed` when it never
-   * will, UnusableAnswerError when its answer is cut off or empty, and the signal's reason when that aborts.
+   * Puts one question. Throws AssessorBusyError when the server does not answer now, AppError `assessment_failed` when
+   * it never will, UnusableAnswerError when its answer is cut off or empty, and the signal's reason when that aborts.
    * @param until milliseconds since the epoch by which the answer is needed
    */
   ask(question: Question, options: { signal: AbortSignal; until: number }): Promise<{ written: string; usage: Usage }>
@@ -89,7 +89,9 @@ function waitFor({ opensAt }: Circuit, waitMs: number): number {
   return Math.max(waitMs, opensAt === null ? 0 : opensAt - Date.now()) / 1000
 }
 
-/** The provider's failures are the circuit's to know; everything else shows that it is there, or nothing. */
+/**
+ * Reports the provider's failures to the circuit. Any other outcome shows that the provider answers, or shows nothing.
+ */
 function settle(error: unknown, leave: Leave): ProviderError | null {
   if (error instanceof ProviderError) {
     leave.failed(error)
@@ -112,7 +114,7 @@ function buildClient({ apiKey, baseUrl, timeoutMs }: ModelOptions): Anthropic {
     timeout: timeoutMs,
     logLevel: 'off',
     openTelemetry: false,
-    // A redirect would take the key and the question to somebody nobody has named.
+    // A redirect would take the key and the question to a host that the operator has not named.
     fetchOptions: { redirect: 'error' },
     fetch: boundedFetch(LONGEST_REPLY_BYTES),
   })
@@ -187,7 +189,7 @@ function writtenIn({ content, stop_reason }: Anthropic.Message, { log }: ModelOp
   return written.join('')
 }
 
-/** Servers other than Anthropic's leave out what they do not count. */
+/** Servers other than Anthropic's may omit counts. */
 function usageOf({ usage }: Anthropic.Message, prices: Prices | null): Usage {
   const count = (value: unknown) => (typeof value === 'number' && value >= 0 ? value : 0)
   const [input, output] = [count(usage?.input_tokens), count(usage?.output_tokens)]
@@ -205,7 +207,7 @@ function countUsage(metrics: Metrics, usage: Usage) {
   if (usage.usd !== null) metrics.modelUsd.inc(usage.usd)
 }
 
-/** The server did not do its part, and may do it another time. */
+/** The server failed, and may answer later. */
 class ProviderError extends Error implements Failure {
   override name = 'ProviderError'
   readonly outcome: Outcome
@@ -254,7 +256,7 @@ function classify(error: unknown): unknown {
   })
 }
 
-/** What may be logged of a refusal: its message, and whatever else is no plain name, may quote the question. */
+/** What may be logged of a refusal: its message, and every field that is no plain name, may quote the question. */
 function refusalIn(error: unknown) {
   if (!(error instanceof APIError)) return {}
   const name = (value: unknown) => (typeof value === 'string' && PLAIN_NAME.test(value) ? value : null)

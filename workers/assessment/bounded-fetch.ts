@@ -1,3 +1,4 @@
+// Limits the size of the replies of a model provider.
 /** A fetch whose replies are cut off with an error beyond so many bytes, so that no server can fill the memory. */
 export function boundedFetch(mostBytes: number): typeof fetch {
   return async (input, init) => {

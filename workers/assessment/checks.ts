@@ -1,5 +1,5 @@
-// What can be checked of a verdict without a model: numbers, dates, units, negations, quoted words. A check that fails
-// takes a line's stance away, and so the verdict that stood on it; no check ever gives one.
+// Checks a verdict without a model: numbers, dates, units, negations, quoted words. A check that fails
+// takes a line's stance away, and with it the verdict that needed the line; no check gives a verdict.
 import type { Answer } from './answer.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
@@ -18,7 +18,7 @@ export interface Proposed {
   evidence: readonly Proposal[]
 }
 
-/** The evidence with the stances that hold, and what was found against the others. */
+/** The evidence with the stances that passed, and the findings against the others. */
 export interface Checked {
   evidence: Proposal[]
   flags: SemanticFlag[]
@@ -71,7 +71,7 @@ function supportDoubts(
   ]
 }
 
-/** A verdict that its own reason does not carry. A part that is contradicted contradicts the whole. */
+/** A verdict that its own reason does not support. A contradicted part contradicts the whole claim. */
 function isWeak({ verdict, basis }: Proposed): boolean {
   if (verdict === 'supports')
     return basis === 'partly' || basis === 'reported' || basis === 'unsure' || basis === 'silent'
@@ -98,15 +98,15 @@ function readQuote(claim: string, query: Query, quote: string) {
   }
 }
 
-/** The claim word for word, neither negated nor put into somebody's mouth: hardly a contradiction. */
+/** The claim word for word, neither negated nor attributed to a speaker: hardly a contradiction. */
 function statesClaim(claim: string, query: Query, quote: string): boolean {
   const { isVerbatim, isNegatedOtherwise, isAttributed } = readQuote(claim, query, quote)
   return isVerbatim && query.tokens.length >= FEW_TOKENS && !isNegatedOtherwise && !isAttributed
 }
 
 /**
- * Whether the quoted lines have enough of the claim's words to be about it at all. What gives orders without knowing the
- * claim has none of them, whoever obeys it. Words of another language than the page's cannot be looked for.
+ * Whether the quoted lines have enough of the claim's words to be about it at all. What gives orders without knowing
+ * the claim has none of them, if the reader obeys them. Words of another language than the page's cannot be looked for.
  */
 function isRelated(query: Query, page: PageText, quotes: readonly string[], { verdict }: Proposed): boolean {
   if (verdict === 'insufficient_evidence' || quotes.length === 0 || !sharesLanguage(query, page)) return true
@@ -114,7 +114,7 @@ function isRelated(query: Query, page: PageText, quotes: readonly string[], { ve
   for (const quote of quotes)
     for (const [term, frequency] of searchText(query, quote, sentencesOf(quote)).frequencies.entries())
       if (frequency > 0) found.add(term)
-  // A number that is missing is the other checks' to judge.
+  // The other checks judge a missing number.
   const telling = [...query.terms.entries()].filter(
     ([i, term]) => isTelling(term) && (isTellingWord(term) || found.has(i)),
   )
@@ -144,7 +144,9 @@ function quotedPhrases(claim: string): Phrase[] {
   })
 }
 
-/** Whether a text has the tokens of all phrases, each phrase's in a row. The text is read once, however many there are. */
+/**
+ * Whether a text has the tokens of all phrases, each phrase's in a row. The text is read once, however many there are.
+ */
 function holdsAll(text: string, phrases: readonly Phrase[]): boolean {
   const read = new Map<Granularity, string>()
   return phrases.every(({ granularity, tokens }) => {

@@ -1,4 +1,4 @@
-// Which assessor a worker uses.
+// Chooses the assessor of a worker from its configuration.
 import { createHmac } from 'node:crypto'
 import type { Core } from '../../server/context.ts'
 import type { Threads } from '../../server/threads/pool.ts'
@@ -8,7 +8,7 @@ import { buildCircuit } from './circuit.ts'
 import { literalAssessor } from './literal.ts'
 import { semanticAssessor } from './semantic.ts'
 
-/** The assessor that the configuration names: `config.model` is there exactly where the assessment is semantic. */
+/** The assessor that the configuration names: `config.model` is set exactly where the assessment is semantic. */
 export function chooseAssessor({ config, metrics, log, secrets }: Core, threads: Threads): Assessor {
   const literal = literalAssessor(threads)
   const { model: settings, assessment } = config

@@ -1,7 +1,7 @@
-// Spares a provider that does not answer, and the callers who would wait for it. Closed, everything goes through; after
-// several failures in a row it opens for a while; then one call tries, and its fate decides.
+// A circuit breaker for a provider that does not answer. Closed, it passes every call. After several failures in a row
+// it opens for a while; then one call probes the provider, and its outcome closes or opens the circuit.
 
-/** The work cannot be done now: hand it back, and try again then. */
+/** The provider cannot take the work now. The caller puts it back and retries after `retryAfterSeconds`. */
 export class AssessorBusyError extends Error {
   override name = 'AssessorBusyError'
   readonly retryAfterSeconds: number
@@ -11,19 +11,19 @@ export class AssessorBusyError extends Error {
   }
 }
 
-/** What a provider's failure says of the calls to come. */
+/** What a provider's failure says about later calls. */
 export interface Failure {
-  /** When the provider itself says it is to be asked again, in milliseconds from now. */
+  /** The provider's own Retry-After, in milliseconds from now. */
   retryAfterMs?: number
   /** Waiting changes nothing soon: a wrong key, an unknown model. */
   lasting?: boolean
 }
 
-/** Leave to make one call. It ends in one of these. */
+/** Permission for one call. The caller reports its outcome by one of these. */
 export interface Leave {
   succeeded(): void
   failed(failure: Failure): void
-  /** The call ended without telling anything about the provider. */
+  /** The outcome says nothing about the provider. */
   abandoned(): void
 }
 
@@ -55,7 +55,7 @@ export function buildCircuit(now: () => number = Date.now): Circuit {
     failed({ retryAfterMs = 0, lasting = false }) {
       failures++
       if (isProbe) probing = false
-      // Calls that were under way when it opened say nothing new.
+      // Calls that began before it opened say nothing new.
       else if (openUntil !== null) return
       if (isProbe || lasting || failures >= FAILURES || retryAfterMs > PATIENCE_MS) open(retryAfterMs)
     },
@@ -82,6 +82,6 @@ export function buildCircuit(now: () => number = Date.now): Circuit {
 const FAILURES = 5
 const FIRST_MS = 15_000
 const LONGEST_MS = 300_000
-/** A provider that wants to be left alone for longer than this is asked by nobody until then. */
+/** A provider that asks for a longer pause than this gets no question until the pause is over. */
 export const PATIENCE_MS = 5000
 const PROBE_SECONDS = 2

@@ -4,8 +4,8 @@
 export function trimmed(text: string, from: number, to: number): [start: number, end: number] {
   let start = from
   let end = to
-  while (start < end && WHITE_SPACE.test(text[start]!)) start++
-  while (end > start && WHITE_SPACE.test(text[end - 1]!)) end--
+  while (start < end && WHITE_SPACE.test(text.charAt(start))) start++
+  while (end > start && WHITE_SPACE.test(text.charAt(end - 1))) end--
   return [start, end]
 }
 

@@ -1,7 +1,7 @@
 // Dates as pages write them. A date is read as far as it is given: a year alone, a month of a year, a day without one.
 import type { DateQuantity, Found, Reading } from './quantities.ts'
 
-/** Each looks at the tokens from a place on and takes those it understands. The first that finds something is right. */
+/** Each reads the tokens from a place on. The first that finds a date wins. */
 export const dateReaders: readonly ((reading: Reading, at: number) => Found<DateQuantity> | null)[] = [
   readIsoDate,
   readNumericDate,

@@ -1,11 +1,11 @@
-// The proof of evidence: whatever an assessor proposes, a quotation is cut from the text here, and a verdict stands
-// only on quotations that were. Pure, so that it runs in threads; it takes nothing but types from the server.
+// Cuts the proposed quotations from the text, and derives the verdict from those that were cut. Pure, so that it runs
+// in threads; it imports types alone from the server.
 import type { Assessment } from '../../server/interface/assessment.ts'
 import type { Evidence } from '../../server/interface/result.ts'
 import { type CodePointIndex, codePointIndex } from '../text/offsets.ts'
 import { insidePair, sensibleCut, trimmed } from './cuts.ts'
 
-/** What an assessor finds, before its procedure is put to it. */
+/** What an assessor finds, without its procedure. */
 export type Verdict = Omit<Assessment, 'procedure'>
 
 export type Stance = Evidence['stance']
@@ -67,7 +67,7 @@ export function isProven(text: string, index: CodePointIndex, digests: Digests, 
 /**
  * The verdict that the surviving evidence carries. It is never more definite than the proposed one: an abstention
  * stays, a verdict that lost a side it stood on becomes `insufficient_evidence`, and evidence on both sides is `mixed`.
- * Whatever goes in, the interface's rules of consistency hold for what comes out.
+ * The interface's rules of consistency hold for every result.
  */
 export function deriveVerdict(
   proposed: Assessment['claim_support'],

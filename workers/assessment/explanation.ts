@@ -1,4 +1,4 @@
-// The plain words of a literal assessment: what was looked for, what was found, and what that does not mean.
+// Writes the explanation of a literal assessment: what was searched, what was found, and what that does not mean.
 import { shortenedTo } from './cuts.ts'
 import { LONGEST_EXPLANATION } from './evidence.ts'
 import type { Passage } from './passages.ts'
@@ -7,7 +7,7 @@ import type { RiskFlag } from './risk-flags.ts'
 import type { Findings } from './search.ts'
 import { absentTerms } from './warnings.ts'
 
-/** At most 800 code points. Of the page itself nothing is repeated: what it says stands in the evidence only. */
+/** At most 800 code points. It repeats nothing of the page: quotes are in the evidence only. */
 export function explain(
   query: Query,
   findings: Findings,

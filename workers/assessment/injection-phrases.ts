@@ -119,7 +119,10 @@ export const INSTRUCTION: readonly RegExp[] = [
   /eger bir (?:yapay zeka|dil modeli|asistan)|yapay zeka.{0,16}(?:icin|dikkatine)|اذا كنت .{0,8}(?:نموذج|ذكاء|مساعد)|אם אתה .{0,8}(?:מודל|בינה|עוזר)|यदि आप .{0,10}(?:एआई|भाषा मॉडल|सहायक)/u,
 ]
 
-/** Talk about the outcome: an order to answer a verdict, a verdict in the form of an answer, a claim that is declared good. */
+/**
+ * Talk about the outcome: an order to answer a verdict, a verdict in the form of an answer, a claim that is declared
+ * good.
+ */
 export const VERDICT: readonly RegExp[] = [
   english(
     ({ reader, say, verdict }) =>

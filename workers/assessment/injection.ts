@@ -1,5 +1,5 @@
-// Finds text that talks to a program instead of to people: orders, forged seams of a prompt, talk about the verdict. What
-// is found is reported and masked in a second reading; nothing here is relied on to find everything.
+// Finds text that addresses a program instead of people: orders, forged parts of a prompt, talk about the verdict. What
+// it finds is reported and masked in a second reading. It does not find everything, and no rule depends on that.
 import { fold, INSTRUCTION, SEAM, VERDICT } from './injection-phrases.ts'
 import type { Span } from './lines.ts'
 

@@ -1,5 +1,5 @@
-// The lines a model is shown: numbered pieces of the text, each an exact span of it, so that an answer can name them and
-// nothing else. Mostly sentences; where a text has very many, neighbours are taken together.
+// The numbered lines that a model gets: each is an exact span of the text, so that an answer can name lines and nothing
+// else. Mostly sentences; where a text has very many, neighbours are taken together.
 import { codePointIndex } from '../text/offsets.ts'
 import { LONGEST_QUOTE } from './evidence.ts'
 import { sentencesOf } from './sentences.ts'
@@ -10,7 +10,7 @@ export interface Span {
   end: number
 }
 
-/** Every visible character of the text stands in exactly one line; a line is short enough to be quoted whole. */
+/** Every visible character of the text is in exactly one line; a line is short enough to be quoted whole. */
 export function linesOf(text: string): Span[] {
   const sentences = sentencesOf(text)
   if (sentences.length <= MOST_LINES) return sentences.map(({ start, end }) => ({ start, end }))
@@ -36,7 +36,8 @@ export interface Window {
 
 /**
  * Parts of the text that each fit into `budget` tokens, in order, covering all of it; each begins with the last lines
- * of the one before, so that what is said across a seam is read whole once. At least one line each, whatever the budget.
+ * of the one before, so that what is said across a seam is read whole once. At least one line each, also when the
+ * budget is smaller.
  */
 export function windowsOf(text: string, lines: readonly Span[], budget: number): Window[] {
   const windows: Window[] = []

@@ -1,3 +1,4 @@
+// The thread of the literal assessment: finds and ranks the passages that share the words of a claim.
 import { type Digests, deriveVerdict, MOST_ITEMS, proveEvidence, type Verdict } from './evidence.ts'
 import { explain } from './explanation.ts'
 import { rankPassages } from './passages.ts'
@@ -14,7 +15,8 @@ export interface LiteralTask {
 
 /**
  * Finds where a text of up to 100,000 code points speaks of a claim, by its words alone. It never says that the text
- * supports the claim: `not_assessed` means that there are passages to read, `insufficient_evidence` that there are none.
+ * supports the claim: `not_assessed` means that there are passages to read, `insufficient_evidence` that there are
+ * none.
  */
 export function assessLiterally({ claim, text, digests }: LiteralTask): Verdict {
   const query = readClaim(claim)

@@ -1,3 +1,4 @@
+// The literal assessment: quotes passages and gives no verdict. The search runs on a thread.
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { Assessor } from '../verify.ts'
@@ -5,7 +6,7 @@ import type { Verdict } from './evidence.ts'
 import type { LiteralTask } from './literal-thread.ts'
 import { LITERAL_PROCEDURE } from './procedure.ts'
 
-/** The assessor that needs nobody else: it quotes where the page has the words of the claim, and judges nothing. */
+/** The assessor without a model: it quotes where the page has the words of the claim, and gives no verdict. */
 export function literalAssessor(threads: Threads): Assessor {
   return {
     procedure: LITERAL_PROCEDURE,

@@ -1,6 +1,7 @@
-// Pages that answer 200 and are not what was asked for: challenges for people, log-in walls, soft 404s, shells that need
-// scripts. The text of one is never charged for. The gate looks at the text and the claim alone: a phrase makes a page
-// suspect, and a suspect page is refused only if it has almost no other text and the words of the claim are not in it.
+// Pages that answer 200 and are not what was asked for: challenges for people, log-in walls, soft 404s, shells that
+// need scripts. The text of one is never charged for. The gate looks at the text and the claim alone: a phrase makes a
+// page suspect, and a suspect page is refused only if it has almost no other text and the words of the claim are not in
+// it.
 import { AppError, type ErrorCode } from '../../server/errors.ts'
 import { type Family, PHRASES } from './page-phrases.ts'
 import type { PageFlag } from './page-risk-flags.ts'
@@ -11,15 +12,15 @@ interface Page {
 }
 
 /**
- * Throws AppError `source_challenge`, `source_login_required`, `source_not_found` or `source_needs_script` when the page
- * is certainly no answer to what was asked; otherwise returns the flags of what it may be.
+ * Throws AppError `source_challenge`, `source_login_required`, `source_not_found` or `source_needs_script` when the
+ * page is certainly no answer to what was asked; otherwise returns the flags of what it may be.
  */
 export function judgePage(claim: string, { source }: Page): PageFlag[] {
   const { normalized_text: text, decoded_bytes: bytes } = source
   if (text.length > LONGEST_SUSPECT) return []
   const lines = text.toLowerCase().split('\n').filter(Boolean)
   const flags: PageFlag[] = []
-  for (const [family, { code, flag, message }] of Object.entries(REFUSALS) as [Family, TextRefusalError][]) {
+  for (const [family, { code, flag, message }] of Object.entries(REFUSALS) as [Family, PageRefusal][]) {
     const doubt = doubtOf(family, claim, lines)
     if (doubt === 'certain') throw new AppError(code, message)
     if (doubt === 'possible') flags.push(flag)
@@ -28,13 +29,13 @@ export function judgePage(claim: string, { source }: Page): PageFlag[] {
   return flags
 }
 
-interface TextRefusalError {
+interface PageRefusal {
   code: ErrorCode
   flag: PageFlag
   message: string
 }
 
-const REFUSALS: Record<Family, TextRefusalError> = {
+const REFUSALS: Record<Family, PageRefusal> = {
   challenge: {
     code: 'source_challenge',
     flag: 'challenge_suspected',
@@ -58,7 +59,8 @@ const REFUSALS: Record<Family, TextRefusalError> = {
 }
 
 /**
- * Certain if the page has the phrase, almost no other text, and not the words of the claim. Possible if it has the phrase.
+ * Certain if the page has the phrase, almost no other text, and not the words of the claim. Possible if it has the
+ * phrase.
  */
 function doubtOf(family: Family, claim: string, lines: readonly string[]): 'certain' | 'possible' | null {
   const { phrases, alone, aside, besides } = PHRASES[family]

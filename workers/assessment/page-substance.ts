@@ -4,7 +4,10 @@ import { FURNITURE } from './page-phrases.ts'
 import { isTelling, isTellingWord, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 
-/** The lower-cased lines without the sentences that have the phrase. Where several sentences share it, the line is left out. */
+/**
+ * The lower-cased lines without the sentences that have the phrase. Where several sentences share it, the line is left
+ * out.
+ */
 export function sentencesWithout(phrase: RegExp, lines: readonly string[]): string[] {
   return lines.flatMap((line) => {
     if (!phrase.test(line)) return line
@@ -47,7 +50,7 @@ export function holdsWordsOf(claim: string, lines: readonly string[], phrase: Re
   let [all, found, words, wordsFound] = [0, 0, 0, 0]
   for (const [i, term] of query.terms.entries()) {
     if (!isTelling(term)) continue
-    const isFound = frequencies[i]! > 0
+    const isFound = (frequencies[i] ?? 0) > 0
     all += term.prior
     if (isFound) found += term.prior
     if (!isTellingWord(term)) continue

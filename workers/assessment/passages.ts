@@ -1,5 +1,5 @@
 // Which passages of a page bear on a claim, best first. A passage is one sentence or two neighbours; a place where the
-// whole claim stands comes before any other.
+// whole claim occurs comes before any other.
 import { agreeingShare } from './agreement.ts'
 import { type Quantity, quantitiesOf } from './quantities.ts'
 import type { Query } from './query.ts'
@@ -7,7 +7,7 @@ import { type Relevance, relevanceMeasure } from './relevance.ts'
 import type { Findings } from './search.ts'
 import type { Sentence } from './sentences.ts'
 
-/** How much of the claim's wording stands there: all of it, all but for case and typography, or a part. */
+/** How much of the claim's wording a passage has: all of it, all but for case and typography, or a part. */
 export type Wording = 'exact' | 'folded' | 'partial'
 
 export interface Passage {
@@ -38,6 +38,29 @@ interface Page {
   sentences: readonly Sentence[]
 }
 
+/** UTF-16 offsets. */
+interface Span {
+  start: number
+  end: number
+}
+
+/** From the start of sentence `first` to the end of sentence `last`. */
+function spanOf(sentences: readonly Sentence[], first: number, last: number): Span {
+  const [a, b] = [sentences[first], sentences[last]]
+  if (!a || !b) throw new RangeError(`sentences ${first} to ${last} of ${sentences.length}`)
+  return { start: a.start, end: b.end }
+}
+
+function lengthOf(sentences: readonly Sentence[], first: number, last: number): number {
+  const { start, end } = spanOf(sentences, first, last)
+  return end - start
+}
+
+function textOf({ text, sentences }: Page, first: number, last: number): string {
+  const { start, end } = spanOf(sentences, first, last)
+  return text.slice(start, end)
+}
+
 /** At most `most` passages that bear on the claim, best first; they do not overlap and do not repeat each other. */
 export function rankPassages(claim: string, query: Query, page: Page, findings: Findings, most: number): Passage[] {
   const measure = relevanceMeasure(query, findings)
@@ -52,11 +75,11 @@ export function rankPassages(claim: string, query: Query, page: Page, findings: 
   return pick(ranked, page, claim.length < SHORT, most)
 }
 
-/** The sentences around each place where the whole claim stands, as far as they fit into one quotation. */
+/** The sentences around each place where the whole claim occurs, as far as they fit into one quotation. */
 function wholeWindows(claim: string, { text, sentences }: Page, findings: Findings): Window[] {
   return findings.wholeMatches.map(({ start, end, first, last }) => {
     let fitting = last
-    while (fitting > first && sentences[fitting]!.end - sentences[first]!.start > LONGEST_PASSAGE) fitting--
+    while (fitting > first && lengthOf(sentences, first, fitting) > LONGEST_PASSAGE) fitting--
     return { first, last: fitting, wording: claim.includes(text.slice(start, end)) ? 'exact' : 'folded' }
   })
 }
@@ -64,7 +87,7 @@ function wholeWindows(claim: string, { text, sentences }: Page, findings: Findin
 /** Every sentence with a hit, and every two neighbours that both have one. */
 function neighbourWindows(page: Page, { hitsFrom }: Findings): Window[] {
   const windows: Window[] = []
-  const hasHits = (i: number) => hitsFrom[i]! < hitsFrom[i + 1]!
+  const hasHits = (i: number) => (hitsFrom[i] ?? 0) < (hitsFrom[i + 1] ?? 0)
   for (let i = 0; i < page.sentences.length; i++) {
     if (!hasHits(i)) continue
     windows.push({ first: i, last: i, wording: 'partial' })
@@ -74,10 +97,10 @@ function neighbourWindows(page: Page, { hitsFrom }: Findings): Window[] {
   return windows
 }
 
-/** Sentence `i` and the next: sentences of one line, or a heading or label and what stands below it. */
+/** Sentence `i` and the next: sentences of one line, or a heading or label and the text below it. */
 function belongTogether({ text, sentences }: Page, i: number): boolean {
-  const a = sentences[i]!
-  const b = sentences[i + 1]!
+  const [a, b] = [sentences[i], sentences[i + 1]]
+  if (!a || !b) return false
   return a.line === b.line || (b.line - a.line <= 2 && isHeading(text, a))
 }
 
@@ -97,30 +120,29 @@ function byRank(a: Candidate, b: Candidate): number {
 }
 
 /** Puts forward the passages that give the claim's numbers, dates and units. */
-function weighNumbers(candidates: Candidate[], claim: string, { text, sentences }: Page): Candidate[] {
+function weighNumbers(candidates: Candidate[], claim: string, page: Page): Candidate[] {
   const claimed: Quantity[] = quantitiesOf(claim)
   if (claimed.length === 0) return candidates
   return candidates.map((candidate) => {
-    const given = quantitiesOf(text.slice(sentences[candidate.first]!.start, sentences[candidate.last]!.end))
+    const given = quantitiesOf(textOf(page, candidate.first, candidate.last))
     return { ...candidate, points: candidate.points + pointsOf(NUMBERS * agreeingShare(claimed, given)) }
   })
 }
 
 /** Takes the best that neither overlap what is taken nor say the same again, down to a part of the most points. */
 function pick(ranked: readonly Candidate[], page: Page, mayBeShort: boolean, most: number): Passage[] {
-  const { text, sentences } = page
   const taken: Passage[] = []
   const said = new Set<string>()
   const least = Math.max(0, ...ranked.map(({ points }) => points)) * LEAST_OF_BEST
-  const free = (start: number, end: number) => taken.every((other) => end <= other.start || start >= other.end)
+  const free = ({ start, end }: Span) => taken.every((other) => end <= other.start || start >= other.end)
 
   for (const { first, last, wording, relevance, points } of ranked) {
     if (taken.length === most) break
-    const core = text.slice(sentences[first]!.start, sentences[last]!.end)
+    const core = textOf(page, first, last)
     if ((wording === 'partial' && points < least) || said.has(core)) continue
-    if (!free(sentences[first]!.start, sentences[last]!.end)) continue
+    if (!free(spanOf(page.sentences, first, last))) continue
     const [from, to] = withContext(page, first, last, free)
-    const [start, end] = [sentences[from]!.start, sentences[to]!.end]
+    const { start, end } = spanOf(page.sentences, from, to)
     const isStub = wording === 'partial' && end - start < SHORT && !isWholeLine(page, from, to)
     if (isStub && !mayBeShort) continue
     said.add(core)
@@ -130,21 +152,21 @@ function pick(ranked: readonly Candidate[], page: Page, mayBeShort: boolean, mos
 }
 
 function isWholeLine({ sentences }: Page, from: number, to: number): boolean {
-  return sentences[from - 1]?.line !== sentences[from]!.line && sentences[to + 1]?.line !== sentences[to]!.line
+  return sentences[from - 1]?.line !== sentences[from]?.line && sentences[to + 1]?.line !== sentences[to]?.line
 }
 
 /**
  * Adds the sentence before to a passage that is short or begins with a pronoun, then the one after if it is still
  * short. What to show beside a match is narrower than where to look for one: neighbours in a list tell nothing.
  */
-function withContext(page: Page, first: number, last: number, free: (start: number, end: number) => boolean) {
-  const { text, sentences } = page
+function withContext(page: Page, first: number, last: number, free: (span: Span) => boolean) {
+  const { sentences } = page
   let [from, to] = [first, last]
-  const length = (a: number, b: number) => sentences[b]!.end - sentences[a]!.start
-  const fits = (a: number, b: number) => length(a, b) <= LONGEST_PASSAGE && free(sentences[a]!.start, sentences[b]!.end)
-  const pointsBack = POINTS_BACK.test(text.slice(sentences[first]!.start, sentences[first]!.end))
-  if ((length(from, to) < ENOUGH || pointsBack) && explains(page, from - 1) && fits(from - 1, to)) from--
-  if (length(from, to) < ENOUGH && explains(page, to) && fits(from, to + 1)) to++
+  const isShort = () => lengthOf(sentences, from, to) < ENOUGH
+  const fits = (a: number, b: number) => lengthOf(sentences, a, b) <= LONGEST_PASSAGE && free(spanOf(sentences, a, b))
+  const pointsBack = POINTS_BACK.test(textOf(page, first, first))
+  if ((isShort() || pointsBack) && explains(page, from - 1) && fits(from - 1, to)) from--
+  if (isShort() && explains(page, to) && fits(from, to + 1)) to++
   return [from, to] as const
 }
 
@@ -160,7 +182,7 @@ const WORDINGS: readonly Wording[] = ['exact', 'folded', 'partial']
 const LONGEST_PASSAGE = 1000
 const LONGEST_HEADING = 80
 const ENOUGH = 100
-/** A quotation shorter than this could stand anywhere, unless its line or the claim is as short. */
+/** A quotation shorter than this could be on any page, unless its line or the claim is as short. */
 const SHORT = 12
 /** The cells of a row, or a sentence. */
 const NO_HEADING = /\t|[.!?。！？…।؟;][\p{Pe}\p{Pf}"']?$/u

@@ -1,5 +1,5 @@
-// Longest common runs: while a text's tokens go by, how long the run of tokens ending here is that also stands in the
-// claim. A suffix automaton of the claim keeps this linear in the text, whatever the two repeat.
+// Longest common runs: for each token of a text, the length of the longest run of tokens that ends there and also
+// occurs in the claim. A suffix automaton of the claim keeps this linear in the text, also when both repeat themselves.
 
 export interface PhraseFollower {
   /**
@@ -14,64 +14,66 @@ export interface PhraseFollower {
 
 interface State {
   length: number
-  link: number
+  /** The state of the longest run that is a suffix of this one's runs. Null at the root. */
+  link: State | null
   firstEnd: number
-  next: Map<number, number>
+  next: Map<number, State>
 }
 
 /** Follows a text through the automaton of all runs of `symbols`, which has at most two states per symbol. */
 export function phraseFollower(symbols: readonly number[]): PhraseFollower {
-  const states = buildStates(symbols)
-  let at = 0
+  const root = buildAutomaton(symbols)
+  let at = root
   let length = 0
 
   return {
     follow(symbol) {
-      while (at !== 0 && !states[at]!.next.has(symbol)) {
-        at = states[at]!.link
-        length = states[at]!.length
+      let next = at.next.get(symbol)
+      while (next === undefined && at.link !== null) {
+        at = at.link
+        length = at.length
+        next = at.next.get(symbol)
       }
-      const next = states[at]!.next.get(symbol)
       if (next === undefined) return 0
       at = next
       return ++length
     },
     get endInClaim() {
-      return states[at]!.firstEnd
+      return at.firstEnd
     },
     restart() {
-      at = 0
+      at = root
       length = 0
     },
   }
 }
 
 /** Blumer's construction: symbols are appended one at a time, and a state is split when its runs come to differ. */
-function buildStates(symbols: readonly number[]): State[] {
-  const states: State[] = [{ length: 0, link: -1, firstEnd: -1, next: new Map() }]
-  let last = 0
+function buildAutomaton(symbols: readonly number[]): State {
+  const root: State = { length: 0, link: null, firstEnd: -1, next: new Map() }
+  let last = root
   for (const [position, symbol] of symbols.entries()) {
-    const current = states.push({ length: states[last]!.length + 1, link: 0, firstEnd: position, next: new Map() }) - 1
-    let from = last
-    while (from !== -1 && !states[from]!.next.has(symbol)) {
-      states[from]!.next.set(symbol, current)
-      from = states[from]!.link
+    const current: State = { length: last.length + 1, link: root, firstEnd: position, next: new Map() }
+    let from: State | null = last
+    let target = from.next.get(symbol)
+    while (from !== null && target === undefined) {
+      from.next.set(symbol, current)
+      from = from.link
+      target = from?.next.get(symbol)
     }
-    if (from !== -1) states[current]!.link = stateAfter(states, from, symbol)
+    if (from !== null && target !== undefined) current.link = stateAfter(from, symbol, target)
     last = current
   }
-  return states
+  return root
 }
 
-/** The state that `from` reaches by `symbol`, split off first if it also holds longer runs. */
-function stateAfter(states: State[], from: number, symbol: number): number {
-  const target = states[from]!.next.get(symbol)!
-  const { link, firstEnd, next } = states[target]!
-  const length = states[from]!.length + 1
-  if (states[target]!.length === length) return target
-  const split = states.push({ length, link, firstEnd, next: new Map(next) }) - 1
-  states[target]!.link = split
-  for (let state = from; state !== -1 && states[state]!.next.get(symbol) === target; state = states[state]!.link)
-    states[state]!.next.set(symbol, split)
+/** The state that `from` reaches by `symbol`, split off from `target` first if `target` also holds longer runs. */
+function stateAfter(from: State, symbol: number, target: State): State {
+  const length = from.length + 1
+  if (target.length === length) return target
+  const split: State = { length, link: target.link, firstEnd: target.firstEnd, next: new Map(target.next) }
+  target.link = split
+  for (let state: State | null = from; state !== null && state.next.get(symbol) === target; state = state.link)
+    state.next.set(symbol, split)
   return split
 }

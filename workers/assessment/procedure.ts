@@ -10,13 +10,16 @@ import { PROMPT_VERSION } from './prompt.ts'
 export const LITERAL_PROCEDURE = `literal-1+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
 
 /**
- * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is another
- * procedure. Sentences are ICU's and the classes of characters Unicode's. A change of a rule counts the first number up.
+ * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is
+ * another procedure. Sentences are ICU's and the classes of characters Unicode's. A change of a rule counts the first
+ * number up.
  */
 export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
   const { icu, unicode } = process.versions
   return `semantic-2+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
-/** The name of an assessment whose page went through the gate of page-quality.ts. A change of a rule there counts up. */
+/**
+ * The name of an assessment whose page went through the gate of page-quality.ts. A change of a rule there counts up.
+ */
 export const gatedProcedure = (procedure: string): string => `${procedure}+gate-2`

@@ -1,10 +1,12 @@
-// What a model is asked, and in what form it may answer. The page is told apart from everything else by a mark that its
+// What a model is asked, and in what form it may answer. The page is separated from everything else by a mark that its
 // author cannot know; every line of it carries the mark and a number, and numbers are all that an answer can name.
 import { createHash } from 'node:crypto'
 import { answerSchema } from './answer.ts'
 import type { Span, Window } from './lines.ts'
 
-/** One question to a model. Claims on the same page share the bytes of `system` and `page`, which can then be cached. */
+/**
+ * One question to a model. Claims on the same page share the bytes of `system` and `page`, which can then be cached.
+ */
 export interface Question {
   system: string
   page: string
@@ -16,11 +18,11 @@ export interface PageView {
   lines: readonly Span[]
   /** Numbers of lines that are not shown. */
   masked: ReadonlySet<number>
-  /** Unguessable to whoever wrote the page; hexadecimal. */
+  /** The author of the page cannot guess it; hexadecimal. */
   nonce: string
 }
 
-/** The numbered lines of one part of the page. A line shows as one line, whatever it holds. */
+/** The numbered lines of one part of the page. A line shows as one line, also when it holds line breaks. */
 export function pagePart({ text, lines, masked, nonce }: PageView, { first, last }: Window, part: string): string {
   const mark = nonce.slice(0, MARK_LENGTH)
   const shown: string[] = []
@@ -75,7 +77,7 @@ function oneLine(text: string, seam: string): string {
   return text.replace(/[\s\u0085]+/g, (space) => (BREAK.test(space) ? seam : space))
 }
 
-/** Changes by itself whenever anything changes that a model is told. */
+/** A digest over all texts that a model gets, so it changes with each of them. */
 export const PROMPT_VERSION = createHash('sha256').update(sampleOfAll()).digest('hex').slice(0, 8)
 
 function sampleOfAll(): string {

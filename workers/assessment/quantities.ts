@@ -38,7 +38,7 @@ export function quantitiesOf(text: string): Quantity[] {
 /** A text's tokens with what readers of numbers and dates ask about them. A place beyond the last is no token. */
 export interface Reading {
   tokens: readonly Token[]
-  /** What stands between a token and the one before it. */
+  /** The text between a token and the one before it. */
   gapBefore(at: number): string
   /** A whole number written in digits, in a range, else null. */
   integer(at: number, least: number, most: number): number | null
@@ -144,7 +144,9 @@ function readScale(reading: Reading, { value, precision, next }: Figure, isMoney
   return readScale(reading, figure(value * scale, precision * scale, next + 1), isMoney)
 }
 
-/** The unit after a number: a sign in the gap, as in 5 %, or the next word; in dense scripts the next few characters. */
+/**
+ * The unit after a number: a sign in the gap, as in 5 %, or the next word; in dense scripts the next few characters.
+ */
 function readUnit({ tokens, word, gapBefore }: Reading, at: number): { unit: Unit | null; next: number } {
   const gap = gapBefore(at)
   const sign = SIGN_AFTER.exec(gap)?.[1]

@@ -31,7 +31,7 @@ export function pageText(text: string, lines: readonly Span[]): PageText {
 }
 
 /**
- * Each number and date of the claim must stand in the quoted lines, in whatever unit. Another one of the same sort in its
+ * Each number and date of the claim must be in the quoted lines, in any unit. Another one of the same sort in its
  * place is grave; so is none on the whole page, unless it is a small count, which a list may give without the word, or
  * part of a name. Where only a part of the claim is supported, one of them is enough. Of a claim with more than
  * `MOST_QUANTITIES` different ones the first are checked, and the flag `claim_partly_checked` says so.

@@ -1,10 +1,12 @@
-// What to look for: a claim, read once, as a phrase and as a set of terms.
+// Reads a claim once, as a phrase and as a set of terms to search for.
 import { sentencesOf } from './sentences.ts'
 import { type Granularity, granularityFor, type Token, tokensOf } from './tokens.ts'
 import { SCALES, UNITS } from './units.ts'
 import { vocabularyOf } from './vocabulary.ts'
 
-/** A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most. */
+/**
+ * A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most.
+ */
 export interface Term {
   folded: string
   raw: string
@@ -86,7 +88,7 @@ function priorOfGram(gram: string): number {
  */
 function gramsOf(tokens: readonly Token[]): string[] {
   return denseRuns(tokens).flatMap((run) => {
-    const size = Math.min(run.length, ALPHABETIC.test(run[0]!) ? LONGEST_GRAM : 2)
+    const size = Math.min(run.length, ALPHABETIC.test(run[0] ?? '') ? LONGEST_GRAM : 2)
     return run.slice(size - 1).map((_, i) => run.slice(i, i + size).join(''))
   })
 }
@@ -96,7 +98,8 @@ function denseRuns(tokens: readonly Token[]): string[][] {
   let previous: Token | undefined
   for (const token of tokens) {
     if (token.kind === 'dense') {
-      if (previous?.kind === 'dense' && previous.end === token.start) runs.at(-1)!.push(token.folded)
+      const run = previous?.kind === 'dense' && previous.end === token.start ? runs.at(-1) : undefined
+      if (run) run.push(token.folded)
       else runs.push([token.folded])
     }
     previous = token
@@ -106,19 +109,24 @@ function denseRuns(tokens: readonly Token[]): string[][] {
 
 function partsOf(claim: string, tokens: readonly Token[], terms: readonly Term[]): Set<number>[] {
   const numbers = new Map(terms.map(({ folded }, term) => [folded, term]))
-  const parts = [openPart(terms)]
+  let part = openPart(terms)
+  const parts = [part]
   let at = 0
   for (const { end } of sentencesOf(claim)) {
-    if (parts.at(-1)!.isFull() && parts.length < MOST_PARTS) parts.push(openPart(terms))
-    const within: Token[] = []
-    while (at < tokens.length && tokens[at]!.start < end) within.push(tokens[at++]!)
+    if (part.isFull() && parts.length < MOST_PARTS) {
+      part = openPart(terms)
+      parts.push(part)
+    }
+    const from = at
+    while ((tokens[at]?.start ?? end) < end) at++
+    const within = tokens.slice(from, at)
     const names = [...within.map(({ folded }) => folded), ...gramsOf(within)]
-    for (const term of names.map((name) => numbers.get(name))) if (term !== undefined) parts.at(-1)!.add(term)
+    for (const term of names.map((name) => numbers.get(name))) if (term !== undefined) part.add(term)
   }
   const sets = parts.map((part) => part.terms)
-  if (parts.length === 1 || parts.at(-1)!.isFull()) return sets
-  const last = sets.pop()!
-  return [...sets.slice(0, -1), new Set([...sets.at(-1)!, ...last])]
+  const [beforeLast, last] = sets.slice(-2)
+  if (!beforeLast || !last || part.isFull()) return sets
+  return [...sets.slice(0, -2), new Set([...beforeLast, ...last])]
 }
 
 /** The terms of some sentences, and whether enough of them tell. */

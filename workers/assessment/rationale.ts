@@ -1,4 +1,4 @@
-// The plain words of a semantic assessment, put together here: a model writes no word that a caller reads.
+// Writes the explanation of a semantic assessment. No word of it comes from the model.
 import type { Basis, Verdict } from './answer.ts'
 import { shortenedTo } from './cuts.ts'
 import { LONGEST_EXPLANATION } from './evidence.ts'

@@ -21,8 +21,8 @@ export interface Heard {
 }
 
 /**
- * Holds an answer to the lines of a window, of which the masked ones were not shown. Throws UnusableAnswerError if it names
- * lines and none of them was shown, or gives a verdict without any line for it.
+ * Holds an answer to the lines of a window, of which the masked ones were not shown. Throws UnusableAnswerError if it
+ * names lines and none of them was shown, or gives a verdict without any line for it.
  */
 export function heard(answer: Answer, { first, last }: Window, masked: ReadonlySet<number>): Heard {
   const items = answer.evidence

@@ -6,9 +6,9 @@ import type { Findings } from './search.ts'
 export interface Relevance {
   /** About 0 to 2; only its order means anything. */
   score: number
-  /** How many of the claim's telling terms stand here. */
+  /** How many of the claim's telling terms occur in the sentences. */
   terms: number
-  /** Whether enough of the claim, or of one of its sentences, stands here to be worth showing. */
+  /** Whether enough of the claim, or of one of its sentences, occurs in the sentences to be worth showing. */
   bears: boolean
 }
 
@@ -19,7 +19,7 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
   const { hits, hitsFrom, tokenCounts } = findings
   const priors = Float64Array.from(query.terms, ({ prior }) => prior)
   const rarities = raritiesOf(findings)
-  const weights = shares(priors.map((prior, term) => prior * rarities[term]!))
+  const weights = shares(priors.map((prior, term) => prior * (rarities[term] ?? 0)))
   const parts = query.parts.map((part) => openPart(query, part, rarities))
   const meanLength = Math.max(1, sum(tokenCounts) / tokenCounts.length)
   const wholeRun = Math.max(1, sum(priors))
@@ -28,18 +28,21 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
 
   return (first, last) => {
     const present: number[] = []
-    for (let i = hitsFrom[first]!; i < hitsFrom[last + 1]!; i++) {
-      const { term, strength } = hits[i]!
-      if (counts[term]!++ === 0) present.push(term)
-      if (strength > strengths[term]!) strengths[term] = strength
+    for (const { term, strength } of hits.slice(hitsFrom[first], hitsFrom[last + 1])) {
+      const count = counts[term] ?? 0
+      if (count === 0) present.push(term)
+      counts[term] = count + 1
+      strengths[term] = Math.max(strengths[term] ?? 0, strength)
     }
     // In the order of the claim, so that rounding does not depend on the order of the page.
     present.sort((a, b) => a - b)
     const run = heaviestRun(findings, first, last)
     const damping = K1 * (1 - B + (B * sum(tokenCounts.subarray(first, last + 1))) / meanLength)
     let score = (RUN * Math.min(run, wholeRun)) / wholeRun
-    for (const term of present)
-      score += (strengths[term]! * weights[term]! * counts[term]! * (K1 + 1)) / (counts[term]! + damping)
+    for (const term of present) {
+      const count = counts[term] ?? 0
+      score += ((strengths[term] ?? 0) * (weights[term] ?? 0) * count * (K1 + 1)) / (count + damping)
+    }
     const bears = parts.some((part) => part.bears(present, strengths, run))
     for (const term of present) counts[term] = strengths[term] = 0
     return { score, terms: present.length, bears }
@@ -56,10 +59,11 @@ function openPart(query: Query, part: ReadonlySet<number>, rarities: readonly nu
   const coverage = shares(
     Float64Array.from(query.terms, ({ prior, kind }, term) => {
       if (!part.has(term)) return 0
-      return prior * (kind === 'number' ? NUMBER_COVERAGE : 1) * (0.5 + (0.5 * rarities[term]!) / greatest)
+      return prior * (kind === 'number' ? NUMBER_COVERAGE : 1) * (0.5 + (0.5 * (rarities[term] ?? 0)) / greatest)
     }),
   )
-  const telling = [...part].map((term) => query.terms[term]!).filter(isTelling)
+  const telling = query.terms.filter((term, number) => part.has(number) && isTelling(term))
+  const tellingWords = new Set(query.terms.flatMap((term, number) => (isTellingWord(term) ? [number] : [])))
   const needsWord = telling.some(isTellingWord)
   const needed = Math.max(LEAST_SHARE, Math.min(SHARE, (SHARE * MANY_TERMS) / telling.length))
 
@@ -70,9 +74,9 @@ function openPart(query: Query, part: ReadonlySet<number>, rarities: readonly nu
       let words = 0
       for (const term of present) {
         if (coverage[term] === 0) continue
-        covered += strengths[term]! * coverage[term]!
+        covered += (strengths[term] ?? 0) * (coverage[term] ?? 0)
         count++
-        if (isTellingWord(query.terms[term]!)) words++
+        if (tellingWords.has(term)) words++
       }
       if (count < Math.min(2, telling.length) || (needsWord && words === 0)) return false
       return covered >= needed || (run >= LONG_RUN && covered >= LEAST_SHARE)
@@ -91,9 +95,7 @@ function raritiesOf({ frequencies, tokenCounts }: Findings): number[] {
 }
 
 function heaviestRun({ runs, bridges }: Findings, first: number, last: number): number {
-  let heaviest = runs[first]!
-  for (let i = first + 1; i <= last; i++) heaviest = Math.max(heaviest, runs[i]!, bridges[i - 1]!)
-  return heaviest
+  return Math.max(...runs.subarray(first, last + 1), ...bridges.subarray(first, last))
 }
 
 function shares(values: Float64Array): Float64Array {
@@ -109,7 +111,9 @@ function sum(values: Float64Array | Uint32Array): number {
 
 const K1 = 1.2
 const B = 0.5
-/** What a run of all the claim's words adds to the score; all its terms in one sentence of usual length reach about 1. */
+/**
+ * What a run of all the claim's words adds to the score; all its terms in one sentence of usual length reach about 1.
+ */
 const RUN = 0.6
 const FURTHER_SENTENCES = 5
 const NUMBER_COVERAGE = 0.5

@@ -1,14 +1,15 @@
+// The risk flags of the literal assessment and what each means.
 /** What a reader of an assessment should beware of. Flag → meaning; flags are never renamed. */
 export const riskFlagMeanings = {
   partial_wording: "No passage holds the claim's whole wording; the passages share a part of its words.",
   claim_terms_absent:
-    'Some of the telling words of the claim, or words akin to them, stand nowhere in the text of the page.',
-  number_absent: 'A number or date of the claim stands in none of the passages, nor another to compare it with.',
+    'Some of the telling words of the claim, or words akin to them, do not occur in the text of the page.',
+  number_absent: 'A number or date of the claim is in none of the passages, nor is another to compare it with.',
   number_mismatch: 'The first passage gives another number where the claim gives one, and no passage gives the same.',
   date_mismatch: 'The first passage gives another date or year than the claim, and no passage gives the same.',
   unit_mismatch: 'The first passage gives the number of the claim in another unit or currency.',
   negation_mismatch: 'Of the claim and the first passage, one holds a negation and the other does not.',
-  attributed_statement: "The first passage reports somebody's statement, which the claim gives as a fact.",
+  attributed_statement: 'The first passage attributes a statement to a speaker; the claim gives it as a fact.',
   more_matches: "The claim's wording stands in more places than are shown.",
 } as const satisfies Record<`${Lowercase<string>}`, string>
 

@@ -6,7 +6,7 @@ import type { Sentence } from './sentences.ts'
 import { termIndex } from './term-reader.ts'
 import { scanTokens } from './tokens.ts'
 
-/** A place where all of the claim's tokens stand in its order. UTF-16 offsets; `first` and `last` number sentences. */
+/** A place where all of the claim's tokens occur in its order. UTF-16 offsets; `first` and `last` number sentences. */
 export interface WholeMatch {
   start: number
   end: number
@@ -20,10 +20,12 @@ export interface Findings {
   hits: readonly { term: number; strength: number }[]
   hitsFrom: Uint32Array
   tokenCounts: Uint32Array
-  /** Weight of the heaviest run of the claim's tokens inside a sentence, and of one that goes on into the next sentence. */
+  /**
+   * Weight of the heaviest run of the claim's tokens inside a sentence, and of one that goes on into the next sentence.
+   */
   runs: Float64Array
   bridges: Float64Array
-  /** In how many sentences each telling term stands. */
+  /** In how many sentences each telling term occurs. */
   frequencies: Uint32Array
   /** The first places of the whole claim, which do not overlap, and how many there are. */
   wholeMatches: readonly WholeMatch[]
@@ -37,7 +39,7 @@ export function searchText(query: Query, text: string, sentences: readonly Sente
   const readTerms = termIndex(query.terms)()
   let sentence = 0
   scanTokens(text, query.granularity, (folded, kind, start, end) => {
-    while (sentence < sentences.length - 1 && sentences[sentence]!.end <= start) sentence++
+    while (sentence < sentences.length - 1 && (sentences[sentence]?.end ?? 0) <= start) sentence++
     tally.enter(sentence)
     readTerms(folded, kind, start, end, tally.hit)
     runs.follow(query.symbolOf(folded), start, end, sentence)
@@ -74,13 +76,13 @@ function openTally(query: Query, sentences: readonly Sentence[]) {
     findings,
     enter(sentence: number) {
       advanceTo(sentence)
-      findings.tokenCounts[sentence]!++
+      findings.tokenCounts[sentence] = (findings.tokenCounts[sentence] ?? 0) + 1
     },
     hit(term: number, strength: number) {
       findings.hits.push({ term, strength })
       if (lastSeenIn[term] === current) return
       lastSeenIn[term] = current
-      findings.frequencies[term]!++
+      findings.frequencies[term] = (findings.frequencies[term] ?? 0) + 1
     },
     end() {
       advanceTo(sentences.length)
@@ -93,7 +95,7 @@ function openRuns(query: Query, findings: Tally) {
   const follower = phraseFollower(query.symbols)
   const weightBefore = tokenWeights(query)
   const whole = query.symbols.length
-  // Rings of where the last tokens stand: a run is never longer than the claim.
+  // Rings of the places of the last tokens: a run is never longer than the claim.
   const starts = new Uint32Array(whole)
   const sentenceOf = new Uint32Array(whole)
   let count = 0
@@ -103,17 +105,17 @@ function openRuns(query: Query, findings: Tally) {
   const ringPlace = (tokensBack: number) => (count - tokensBack) % whole
   const keepRun = () => {
     if (length < 2) return
-    const first = sentenceOf[ringPlace(length)]!
-    const last = sentenceOf[ringPlace(1)]!
-    const weight = weightBefore[endInClaim + 1]! - weightBefore[endInClaim + 1 - length]!
-    if (first === last) findings.runs[first] = Math.max(findings.runs[first]!, weight)
-    else if (first + 1 === last) findings.bridges[first] = Math.max(findings.bridges[first]!, weight)
+    const first = sentenceOf[ringPlace(length)] ?? 0
+    const last = sentenceOf[ringPlace(1)] ?? 0
+    const weight = (weightBefore[endInClaim + 1] ?? 0) - (weightBefore[endInClaim + 1 - length] ?? 0)
+    const kept = first === last ? findings.runs : first + 1 === last ? findings.bridges : null
+    if (kept) kept[first] = Math.max(kept[first] ?? 0, weight)
   }
   const keepWhole = (end: number, last: number) => {
     findings.wholeMatchCount++
     if (findings.wholeMatches.length >= MOST_WHOLE_MATCHES) return
     const first = ringPlace(whole)
-    findings.wholeMatches.push({ start: starts[first]!, end, first: sentenceOf[first]!, last })
+    findings.wholeMatches.push({ start: starts[first] ?? 0, end, first: sentenceOf[first] ?? 0, last })
   }
 
   return {
@@ -135,13 +137,15 @@ function openRuns(query: Query, findings: Tally) {
   }
 }
 
-/** Sums of the weights of the claim's tokens before each of them. A run of function words alone weighs next to nothing. */
+/**
+ * Sums of the weights of the claim's tokens before each of them. A run of function words alone weighs next to nothing.
+ */
 function tokenWeights(query: Query): Float64Array {
   const priors = new Map(query.terms.map(({ folded, prior }) => [folded, prior]))
   const sums = new Float64Array(query.tokens.length + 1)
   for (const [i, { folded, kind }] of query.tokens.entries()) {
     const weight = kind === 'dense' ? DENSE_WEIGHT : (priors.get(folded) ?? 0)
-    sums[i + 1] = sums[i]! + Math.max(weight, LEAST_WEIGHT)
+    sums[i + 1] = (sums[i] ?? 0) + Math.max(weight, LEAST_WEIGHT)
   }
   return sums
 }

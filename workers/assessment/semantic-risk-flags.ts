@@ -1,3 +1,4 @@
+// The risk flags of the semantic assessment and what each means.
 import { riskFlagMeanings as literal } from './risk-flags.ts'
 
 /** What a reader of a semantic assessment should beware of. Flag → meaning; flags are never renamed. */
@@ -5,7 +6,7 @@ export const semanticFlagMeanings = {
   number_mismatch: 'The quoted lines give another number where the claim gives one, and none gives the same.',
   date_mismatch: 'The quoted lines give another date or year than the claim, and none gives the same.',
   unit_mismatch: 'The quoted lines give the number of the claim in another unit or currency.',
-  number_absent: 'A number or date of the claim stands in none of the quoted lines.',
+  number_absent: 'A number or date of the claim is in none of the quoted lines.',
   claim_partly_checked: 'The claim gives more than 100 numbers and dates; those after the first 100 were not checked.',
   negation_mismatch: 'Of the claim and the quoted lines, one holds a negation and the other does not.',
   attributed_statement: literal.attributed_statement,

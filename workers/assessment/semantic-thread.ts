@@ -1,3 +1,4 @@
+// The thread of the semantic assessment: cuts a page into questions, and checks and quotes what the model answers.
 import type { Assessment } from '../../server/interface/assessment.ts'
 import { checkEvidence } from './checks.ts'
 import { type Digests, deriveVerdict, proveEvidence, type Verdict } from './evidence.ts'
@@ -63,7 +64,7 @@ export interface ConcludeTask {
 
 /**
  * From answers to an assessment. Quotations are cut from the text here and proved; the verdict is that of the model, or
- * less: whatever went in, the interface's rules hold for what comes out.
+ * less: the interface's rules hold for the output of every input.
  */
 export function conclude(task: ConcludeTask): Verdict {
   const lines = linesOf(task.text)

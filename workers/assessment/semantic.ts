@@ -1,5 +1,6 @@
 // The assessor that asks a model what a text says about a claim, and believes it nothing that cannot be checked: the
-// model names lines by number, the quotations are cut and proved here, and the verdict is never more than what they carry.
+// model names lines by number, the quotations are cut and proved here, and the verdict is never more than what they
+// carry.
 import { createHmac } from 'node:crypto'
 import { AppError } from '../../server/errors.ts'
 import type { Assessment } from '../../server/interface/assessment.ts'

@@ -11,8 +11,8 @@ export interface Sentence {
 }
 
 /**
- * Cuts a text into sentences: by the Unicode rules, then mended where a period belongs to an abbreviation, and cut again
- * where a sentence is longer than a quotation may be. Linear in the length of the text; what lies between two
+ * Cuts a text into sentences: by the Unicode rules, then mended where a period belongs to an abbreviation, and cut
+ * again where a sentence is longer than a quotation may be. Linear in the length of the text; what lies between two
  * sentences is white space only.
  */
 export function sentencesOf(text: string): Sentence[] {
@@ -31,7 +31,9 @@ export function sentencesOf(text: string): Sentence[] {
   return sentences
 }
 
-/** A small letter after `?"`, and what follows an abbreviation or the number of an item, belong to the sentence before. */
+/**
+ * A small letter after `?"`, and what follows an abbreviation or the number of an item, belong to the sentence before.
+ */
 function goesOn(text: string, start: number, end: number): boolean {
   if (LOWER.test(text.slice(end, end + 2)) || (end - start < 8 && ITEM_NUMBER.test(text.slice(start, end)))) return true
   const tail = text.slice(Math.max(start, end - 16), end)
@@ -43,7 +45,7 @@ const wordAt = (text: string, start: number): string => /^\p{L}*/u.exec(text.sli
 /** The Unicode rules leave an opening bracket or quotation mark with the sentence before it. */
 function withoutOpeners(text: string, start: number, end: number): number {
   let cut = end
-  while (cut > start && OPENER.test(text[cut - 1]!)) cut--
+  while (cut > start && OPENER.test(text.charAt(cut - 1))) cut--
   return cut > start ? cut : end
 }
 
@@ -66,6 +68,9 @@ const OPENER = /[\p{Ps}\p{Pi}]/u
 const ITEM_NUMBER = /^[\s(]*\p{Nd}{1,3}[.)]+\s+$/u
 const DAY = /(?:^|\s)\p{Nd}{1,2}\.\s+$/u
 const LINE_END = /[\n\r\u0085\u2028\u2029]$/
-/** Titles, single initials, and short forms that are followed by a capital or a number more often than by a new sentence. */
+/**
+ * Titles, single initials, and short forms that are followed by a capital or a number more often than by a new
+ * sentence.
+ */
 const ABBREVIATION =
   /(?:^|[\s("“‘'])(?:\p{L}|(?:\p{L}\.)+\p{L}|Mrs?|Ms|Dr|Prof|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Rep|Gov|Hon|St|Sr|Jr|vs|cf|approx|ca|Fig|No|Nos|Nr|Vol|pp?|ed|eds|Art|Sec|Ch|Inc|Ltd|Co|Corp|Bros|al|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|bzw|Abb|Bd|Hr|Hrn|Fr|Mme|Mlle|Sra?|Dra?|Sig|Ing|Mag|им|ул|гг?|тыс)\.\s+$/u

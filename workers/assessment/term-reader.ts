@@ -2,7 +2,9 @@
 import { isTelling, LONGEST_GRAM, type Term } from './query.ts'
 import type { TokenKind } from './tokens.ts'
 
-/** Calls `hit` for every telling term that ends with this token; `strength` is 1, or less for a word only akin to it. */
+/**
+ * Calls `hit` for every telling term that ends with this token; `strength` is 1, or less for a word only akin to it.
+ */
 export type TermReader = (folded: string, kind: TokenKind, start: number, end: number, hit: HitVisitor) => void
 export type HitVisitor = (term: number, strength: number) => void
 
@@ -56,7 +58,10 @@ function denseReader(exact: ReadonlyMap<string, number>): TermReader {
   }
 }
 
-/** Finds the terms of the same stem, as far as the beginning of a word shows it: increase and increasing, not international. */
+/**
+ * Finds the terms of the same stem, as far as the beginning of a word shows it: increase and increasing, not
+ * international.
+ */
 function akinFinder(terms: readonly Term[]): (word: string) => number[] {
   const byBeginning = new Map<string, { term: number; form: string }[]>()
   for (const [term, { folded }] of terms.entries()) {

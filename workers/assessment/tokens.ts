@@ -4,7 +4,7 @@
 /** `dense` is one character (with its marks) of a script written without spaces between words, or in long compounds. */
 export type TokenKind = 'word' | 'number' | 'dense'
 
-/** `start` and `end` are UTF-16 offsets into the scanned text; `raw` is what stands there. */
+/** `start` and `end` are UTF-16 offsets into the scanned text; `raw` is the text between them. */
 export type TokenVisitor = (folded: string, kind: TokenKind, start: number, end: number, raw: string) => void
 
 /** What is a token: words and numbers, or, to find a claim that has neither, every visible character. */

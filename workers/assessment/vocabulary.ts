@@ -6,7 +6,7 @@ export interface Vocabulary {
   /** Too common to show that a passage speaks of a claim. */
   function: ReadonlySet<string>
   negation: ReadonlySet<string>
-  /** Words by which a text puts a statement into somebody's mouth, or doubts it. */
+  /** Words by which a text attributes a statement to a speaker, or doubts it. */
   attribution: ReadonlySet<string>
 }
 

@@ -1,4 +1,5 @@
-// Reasons to distrust a passage that shares a claim's words: other numbers, a negation, somebody's mere say-so.
+// Reasons to distrust a passage that shares a claim's words: other numbers, a negation, a statement attributed to a
+// speaker.
 import { agree, disagreement } from './agreement.ts'
 import type { Passage } from './passages.ts'
 import { quantitiesOf } from './quantities.ts'
@@ -35,7 +36,9 @@ export function wordingOf(claim: string, query: Query, passage: string) {
   }
 }
 
-/** The claim's telling words that the page does not have, as the claim writes them. Numbers may be written otherwise. */
+/**
+ * The claim's telling words that the page does not have, as the claim writes them. Numbers may be written otherwise.
+ */
 export function absentTerms({ terms }: Query, { frequencies }: Findings): string[] {
   return terms
     .filter((term, i) => isTelling(term) && term.kind === 'word' && frequencies[i] === 0)
@@ -49,7 +52,7 @@ function hasFurtherMatches({ wholeMatches, wholeMatchCount }: Findings, passages
   return wholeMatchCount > shown.length
 }
 
-/** A claimed quantity that any passage agrees with is not in doubt, whatever else the best passage says. */
+/** A claimed quantity that any passage agrees with is not in doubt, also when the best passage says something else. */
 function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] {
   const given = passages.map(({ core }) => quantitiesOf(core))
   const flags = new Set<RiskFlag>()
@@ -61,7 +64,10 @@ function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] 
   return [...flags].sort()
 }
 
-/** Whether a sentence negates what the claim does not, or the other way round. Of a long claim its closest sentence counts. */
+/**
+ * Whether a sentence negates what the claim does not, or the other way round. Of a long claim its closest sentence
+ * counts.
+ */
 function isNegationOpen(claim: string, core: string, closest: readonly Part[]): boolean {
   const claimed = closestClauses(readClaim(core), claim).map(({ sentence }) =>
     isNegated({ sentence, clause: sentence }),

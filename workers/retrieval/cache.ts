@@ -1,6 +1,6 @@
 // Observations shared between claims. Several claims on one page at the same time fetch it once, whichever workers they
-// are in; later ones take what is young enough for them. What comes out of a store is believed only under our seal: a
-// store that was truncated, mixed up or written to by somebody else yields nothing, and the page is fetched.
+// run in; later ones take a young enough observation. An entry is trusted only with a valid MAC of this service: a
+// store that was truncated, mixed up or written to by another program yields nothing, and the page is fetched.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Observation, observation as observationShape } from '../../server/interface/observation.ts'
@@ -9,7 +9,7 @@ import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /** Where entries live: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
 export interface ObservationStore {
-  /** The entry and nothing else: whether it may be believed is not the store's to say. */
+  /** The entry as stored. The caller checks its MAC. */
   find(key: string): Promise<Buffer | null>
   /** Stores for at least `seconds` and ends the fetcher's turn. */
   put(key: string, value: Buffer, fetcher: string, seconds: number): Promise<void>
@@ -34,10 +34,10 @@ export interface ObservationCache {
 
 /** The oldest any caller may accept. */
 export const KEEP_SECONDS = 300
-/** A fetcher that was killed holds the others up no longer than this; after a slow one a second may begin. */
+/** A killed fetcher delays the others for this long at most. Beside a slow one, a second fetch may begin. */
 const TURN_SECONDS = 15
 const POLL_MS = 150
-/** Then a claim fetches for itself: waiting out one failing fetcher after another would cost it its own time. */
+/** After this a claim fetches for itself: it must not wait for one failing fetcher after another. */
 const MAX_WAIT_MS = 10_000
 const MAC_BYTES = 32
 
@@ -79,10 +79,10 @@ export function buildObservationCache(
       while (true) {
         const cached = await lookUp(key, maxAgeSeconds)
         if (cached) return { observation: cached, hit: true }
-        // A store that cannot tell whose turn it is must not keep any claim from fetching.
+        // A store that fails must not keep a claim from fetching.
         const mine = await tolerant(store.begin(key, fetcher, TURN_SECONDS), true)
         if (mine) {
-          // The one before may have stored the page and ended its turn between the look-up and the begin.
+          // Another fetcher may have stored the page and ended its turn between the look-up and the begin.
           const stored = await lookUp(key, maxAgeSeconds)
           if (stored) {
             await tolerant(store.end(key, fetcher), undefined)

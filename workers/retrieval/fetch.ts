@@ -1,5 +1,5 @@
-// One page, once: GET over verified TLS, redirects followed by hand, each hop judged, resolved and pinned anew. What comes
-// back is what the server sent, still content-coded; decoding and reading it is the text thread's work.
+// Fetches one page: GET over verified TLS. Each redirect is checked, resolved and pinned like the first URL. The body
+// stays content-coded; the text thread decodes it.
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { errors } from 'undici'
@@ -44,9 +44,9 @@ export interface FetchedSource {
   riskFlags: RetrievalRiskFlag[]
   /** When the last octet had arrived. */
   checkedAt: Date
-  /** What was in force, as results say it. */
+  /** The limits in force, as results state them. */
   limits: z.output<typeof limitsSchema>
-  /** Where each hop really went: for logs, never for results. */
+  /** The address of each hop: for logs, never for results. */
   hops: { url: string; address: string; tls: Connection['tls'] }[]
 }
 
@@ -70,19 +70,19 @@ const FETCH_LIMITS: FetchLimits = {
 }
 
 export interface FetchOptions {
-  /** Ends the fetch; what is thrown then is the signal's reason. */
+  /** Aborts the fetch, which then throws the signal's reason. */
   signal?: AbortSignal
   now?: () => Date
   limits?: Partial<FetchLimits>
   /** The turn that each hop takes at its origin. */
   hops?: Hops
-  /** What the body is charged to while it arrives. */
+  /** Counts the bytes of the body while it arrives. */
   memory?: HeldMemory
 }
 
 /**
- * Fetches one page. Throws what `hops` throws, and AppError: `invalid_request` for what is no URL, otherwise one of the `source_...` codes, whose
- * messages say what was met and never to which address a name leads.
+ * Fetches one page. Throws what `hops` throws, and AppError: `invalid_request` for an invalid URL, otherwise one of the
+ * `source_...` codes. No message names the address of a host.
  */
 export async function fetchSource(url: string, outbound: Outbound, options: FetchOptions = {}): Promise<FetchedSource> {
   const limits = { ...FETCH_LIMITS, ...options.limits }
@@ -93,8 +93,8 @@ export async function fetchSource(url: string, outbound: Outbound, options: Fetc
     const start = parsePublicUrl(url, outbound.fixtures)
     start.hash = ''
     const { hops, memory } = options
-    const visits = await followRedirects(start, { outbound, limits, signal, hops, memory })
-    return describe(visits, limits, options.now?.() ?? new Date())
+    const route = await followRedirects(start, { outbound, limits, signal, hops, memory })
+    return describe(route, limits, options.now?.() ?? new Date())
   } catch (error) {
     if (!deadline.aborted || error instanceof AppError) throw error
     const message = `The source was not complete within ${limits.timeoutMs / 1000} seconds.`
@@ -116,25 +116,34 @@ interface Visit {
   tls: Connection['tls']
   status: number
   headers: ResponseHeaders
-  /** Null for a redirect, whose body is nobody's business. */
+  /** Null for a redirect, whose body is not read. */
   page: { head: PageHead; body: Uint8Array<ArrayBuffer> } | null
 }
 
-/** Every visit but the last ended in a redirect. */
-async function followRedirects(start: URL, journey: Journey): Promise<Visit[]> {
+type PageVisit = Visit & { page: NonNullable<Visit['page']> }
+
+const isPage = (visit: Visit): visit is PageVisit => visit.page !== null
+
+/** The visits that ended in a redirect, in order, and the one that brought the page. */
+interface Route {
+  redirects: Visit[]
+  last: PageVisit
+}
+
+async function followRedirects(start: URL, journey: Journey): Promise<Route> {
   const { outbound, limits } = journey
-  const visits: Visit[] = []
+  const redirects: Visit[] = []
   for (let url = start; ; ) {
     const visit = await visitInTurn(url, journey)
-    visits.push(visit)
-    if (visit.page) return visits
-    if (visits.length > limits.redirects)
+    if (isPage(visit)) return { redirects, last: visit }
+    redirects.push(visit)
+    if (redirects.length > limits.redirects)
       throw new AppError('source_too_many_redirects', `The source redirects more than ${limits.redirects} times.`)
     url = redirectTarget(url, visit.headers, outbound.fixtures)
   }
 }
 
-/** What a host asks for is charged to the host, or the URL, that answered: after a redirect that is another one. */
+/** A Retry-After counts for the host, or the URL, that sent it: after a redirect that is another one. */
 async function visitInTurn(url: URL, journey: Journey): Promise<Visit> {
   const { hops } = journey
   await hops?.enter(url)
@@ -148,7 +157,7 @@ async function visitInTurn(url: URL, journey: Journey): Promise<Visit> {
   }
 }
 
-/** One hop: one question to DNS, and one second try over the same addresses if no byte of a response was lost by it. */
+/** One hop: one DNS query, and a second try over the same addresses if no byte of a response had arrived. */
 async function visitOnce(url: URL, journey: Journey): Promise<Visit> {
   const { outbound, limits, signal } = journey
   const destination = await outbound.resolve(url, signal)
@@ -179,14 +188,14 @@ async function exchange(connection: Connection, destination: Destination, journe
   const client = connection.buildClient({ maxHeaderSize: limits.headerBytes, headersTimeout: 0, bodyTimeout: 0 })
   const headers = { ...REQUEST_HEADERS, 'user-agent': outbound.userAgent }
   const response = await client.request({ method: 'GET', path: url.pathname + url.search, headers, signal })
-  // A body that is not read to its end breaks off with the connection; that is no news to anyone.
+  // A body that is not read to its end fails when the connection closes. That error says nothing new.
   response.body.on('error', () => {})
   if (!meter.headersDone) throw new Error('undici read headers that the meter did not see')
   const visit = { destination, address, tls, status: response.statusCode, headers: response.headers }
   if (isRedirect(response.statusCode)) return { ...visit, page: null }
   const head = checkHead(response.statusCode, response.headers, limits.wireBytes)
   const body = await collect(response.body, limits.wireBytes, journey.memory)
-  // undici takes a reset for the end of a body that has no other end, and then says so by an error of its own.
+  // undici takes a reset as the end of a body without a declared length, and raises an InformationalError only then.
   if (!head.delimited && socket.errored && !(socket.errored instanceof errors.InformationalError)) throw socket.errored
   checkFormat(head, body)
   return { ...visit, page: { head, body } }
@@ -200,7 +209,7 @@ const REQUEST_HEADERS = {
 /** Chunk sizes, chunk extensions and trailers of a body of the full size, in chunks of a hundred octets and more. */
 const FRAMING_ALLOWANCE_BYTES = 262_144
 
-/** Copies chunk by chunk: kept as they come, a body of one-octet chunks would cost a hundred times its size. */
+/** Copies each chunk: an array of one-octet chunks would take a hundred times the size of the body. */
 async function collect(
   stream: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -221,17 +230,18 @@ async function collect(
 /** A coded body shows its format only when decoded. */
 function checkFormat(head: PageHead, body: Uint8Array): void {
   const format = head.contentEncoding === 'identity' ? findSignature(body) : null
-  if (format) throw new AppError('source_unsupported_type', `The source is ${format}, whatever its Content-Type says.`)
+  if (format)
+    throw new AppError('source_unsupported_type', `The source is ${format}, although its Content-Type says otherwise.`)
 }
 
-function describe(visits: Visit[], limits: FetchLimits, checkedAt: Date): FetchedSource {
-  const last = visits.at(-1)!
-  const { head, body } = last.page!
+function describe({ redirects, last }: Route, limits: FetchLimits, checkedAt: Date): FetchedSource {
+  const { head, body } = last.page
+  const visits = [...redirects, last]
   const fixture = visits.some(({ destination }) => destination.fixture)
   return {
     finalUrl: last.destination.url.href,
     hostname: last.destination.hostname,
-    redirects: visits.slice(0, -1).map(({ destination, status }) => ({
+    redirects: redirects.map(({ destination, status }) => ({
       url: destination.url.href,
       status: status as RedirectStatus,
     })),
@@ -241,7 +251,7 @@ function describe(visits: Visit[], limits: FetchLimits, checkedAt: Date): Fetche
     wireBytes: body.byteLength,
     tlsVerified: true,
     fixture,
-    riskFlags: riskFlagsOf(visits, checkedAt),
+    riskFlags: riskFlagsOf({ redirects, last }, checkedAt),
     checkedAt,
     limits: limitsInForce(limits, fixture),
     hops: visits.map(({ destination, address, tls }) => ({ url: destination.url.href, address, tls })),
@@ -250,14 +260,15 @@ function describe(visits: Visit[], limits: FetchLimits, checkedAt: Date): Fetche
 
 const NEAR_EXPIRY_MS = 48 * 3_600_000
 
-function riskFlagsOf(visits: Visit[], now: Date): RetrievalRiskFlag[] {
-  const { destination, headers, tls, page } = visits.at(-1)!
+function riskFlagsOf({ redirects, last }: Route, now: Date): RetrievalRiskFlag[] {
+  const { destination, headers, tls, page } = last
+  const first = redirects[0] ?? last
   const raised: Record<RetrievalRiskFlag, boolean> = {
-    cross_host_redirect: destination.hostname !== visits[0]!.destination.hostname,
+    cross_host_redirect: destination.hostname !== first.destination.hostname,
     internationalized_host: /(^|\.)xn--/.test(destination.hostname),
     ip_address_host: isIP(destination.hostname) !== 0,
     certificate_near_expiry: tls.validTo.getTime() - now.getTime() < NEAR_EXPIRY_MS,
-    no_content_length: !page!.head.delimited,
+    no_content_length: !page.head.delimited,
     refresh_header: headers.refresh !== undefined,
     attachment: /^\s*attachment\b/i.test(String(headers['content-disposition'])),
   }

@@ -1,9 +1,9 @@
-// Bounds the bytes of page bodies that one worker holds, however many fetches it has under way. A slow fetch holds few bytes
-// and may wait long. A fetch that finds no memory left stops reading, and TCP holds its sender up. A source that sends much
-// and then stalls would keep that memory from the others, so the largest of the stalled fetches is ended for them.
+// Bounds the bytes of page bodies that one worker holds for all of its fetches. A slow fetch holds few bytes and may
+// wait long. A fetch that gets no memory stops reading, and TCP slows its sender down. A source that sends much and
+// then stalls would keep its memory from the others, so the largest stalled fetch is aborted.
 import { AppError } from '../../server/errors.ts'
 
-/** What one fetch holds. Disposing gives all of it back. */
+/** The memory of one fetch. Disposing returns all of it. */
 export interface HeldMemory extends Disposable {
   /** Waits until so many bytes more may be held. Rejects with the reason of `signal`. */
   take(bytes: number): Promise<void>
@@ -34,8 +34,8 @@ interface Waiting {
 }
 
 /**
- * The oldest holder always gets what it asks for, so that fetches that are all half done do not wait for each other for
- * ever: the bound may be passed by one body.
+ * The oldest holder always gets memory, so that half-finished fetches cannot all wait for each other: the bound may be
+ * exceeded by one body.
  * @param maxBytes of all bodies together; `now` in milliseconds
  */
 export function buildBodyMemory(maxBytes: number, now: () => number = Date.now): BodyMemory {

@@ -1,3 +1,4 @@
+// The observation cache in PostgreSQL, for a service without Redis.
 import { z } from 'zod'
 import { type Database, nothing, sql } from '../../server/db/pool.ts'
 import type { ObservationStore } from './cache.ts'
@@ -33,7 +34,7 @@ export function postgresObservations(db: Database): ObservationStore {
   }
 }
 
-/** Forgets what nobody may be given any more. */
+/** Deletes observations that are too old to be served. */
 export async function forgetObservations(db: Database, keepSeconds: number): Promise<void> {
   await db.query(sql.type(nothing)`
     delete from observations where checked_at < now() - ${keepSeconds} * interval '1 second'`)

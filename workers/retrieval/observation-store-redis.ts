@@ -1,3 +1,4 @@
+// The observation cache in Redis.
 import type { Redis } from 'ioredis'
 import type { ObservationStore } from './cache.ts'
 

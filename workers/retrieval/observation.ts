@@ -1,4 +1,4 @@
-// One observation of a source: fetched, read, and written down in the interface's terms.
+// Makes one observation of a source: fetches the page, extracts its text and states both in the interface's terms.
 import { randomUUID } from 'node:crypto'
 import { type Observation, observation } from '../../server/interface/observation.ts'
 import { LIMITS } from '../../server/interface/result.ts'
@@ -21,8 +21,8 @@ export interface Observing {
 }
 
 /**
- * Observes one URL. Throws AppError `source_...` when there is nothing to observe and OriginBusyError when it is not this
- * job's turn. A result that is not of the interface's form is a fault of ours and throws too, before anything is paid.
+ * Observes one URL. Throws AppError `source_...` when there is nothing to observe and OriginBusyError when it is not
+ * this job's turn. An observation that breaks the interface's schema throws too, before anything is charged.
  * @param jobKey the job that observes
  */
 export async function observeSource(

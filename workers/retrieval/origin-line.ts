@@ -1,8 +1,9 @@
-// The line of jobs that wait for a turn at one origin, or for one URL. A turn that becomes free is kept for the first job of
-// the line, and that job is put back into the queue. Jobs that the origin has sent away go behind those not tried yet.
+// The line of jobs that wait for a turn at one origin, or for one URL. A turn that becomes free is kept for the first
+// job of the line, and that job is put back into the queue. Jobs that the origin has refused go behind those not tried
+// yet.
 //
-// Every job in a line also is in the queue with a later time. So a lost row, a lost wake or a killed worker delays a job
-// and never loses it.
+// Every job in a line also is in the queue with a later time. So a lost row, a lost wake or a killed worker delays a
+// job and never loses it.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { enqueue, type JobName, type JobSpec } from '../../server/db/jobs.ts'

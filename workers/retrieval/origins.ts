@@ -1,5 +1,5 @@
 // Politeness towards the hosts that are read. All workers together have at most a few requests under way at one origin,
-// never two in the same instant, and none while the origin has asked to be left alone. A job that cannot have a turn at once
+// never two in the same instant, and none while the origin's Retry-After runs. A job that cannot have a turn at once
 // waits in the origin's line (origin-line.ts) and is woken when a turn is free.
 //
 // A turn is a row of `origin_visits`. A worker that is killed leaves its rows behind; they count until `until`, a few
@@ -13,7 +13,7 @@ import type { Logger } from '../../server/telemetry.ts'
 import { joinLine, type Line, wakeLine } from './origin-line.ts'
 import type { Hops, RetryLaterError } from './response.ts'
 
-/** What a host asked for in its answer, in its own words. */
+/** The pause that a host asked for in its answer. */
 export interface Asked {
   host: string
   status: number
@@ -21,16 +21,16 @@ export interface Asked {
   seconds: number
 }
 
-/** It is not this job's turn: put the job into the line of `line`. */
+/** The origin has no turn for this job. The caller puts the job into the line named `line`. */
 export class OriginBusyError extends Error {
   override name = 'OriginBusyError'
-  /** The origin, or one URL, whose line the job belongs into. */
+  /** The line to join: the name of an origin, or of one URL. */
   readonly line: string
   /** Seconds until the host may be asked again; where only our own limits are in the way, a guess. */
   readonly retryAfterSeconds: number
   /** Null where the host asked for nothing and only our own limits are in the way. */
   readonly asked: Asked | null
-  /** Whether this very job was sent away by the host. */
+  /** Whether the host refused this job itself. */
   readonly tried: boolean
 
   constructor(line: string, retryAfterSeconds: number, asked: Asked | null, tried = false) {
@@ -46,7 +46,7 @@ export class OriginBusyError extends Error {
   }
 }
 
-/** What the host said, for callers: its own seconds, also where fewer are waited for. */
+/** The message for callers: the host's own seconds, also where the service waits for fewer. */
 export function describeAsked({ host, status, seconds }: Asked): string {
   const cap = seconds > MAX_PATIENCE_SECONDS ? `, of which ${MAX_PATIENCE_SECONDS} are waited for` : ''
   return `"${host}" answered with status ${status} and asked not to be asked again for ${seconds} seconds${cap}.`
@@ -60,11 +60,11 @@ export interface Politeness {
 }
 
 const POLITENESS: Politeness = { concurrency: 4, spacingMs: 50 }
-/** What a host asks for is believed up to this. A payment does not hold for longer. */
+/** The longest pause that a host may ask for. A payment is not valid for longer. */
 export const MAX_PATIENCE_SECONDS = 300
 /** A job that would wait longer than this in the worker waits in the line instead. */
 const MAX_WAIT_MS = 2000
-/** A visit counts this long after its last sign of life; its worker gives one every third of it. */
+/** A visit counts for this long after its last renewal. Its worker renews it every third of that time. */
 const VISIT_SECONDS = 15
 /** Advised to callers while only our own limits make a job wait. */
 const LINE_SECONDS = 5
@@ -81,14 +81,14 @@ export interface Origins extends AsyncDisposable {
    * @param since when what the job is for arrived: the order of the line
    */
   join(tx: Tx, busy: OriginBusyError, since: Date, job: JobSpec & { key: string }): Promise<void>
-  /** Gives the free turns of a line to those who wait in it. */
+  /** Gives the free turns of a line to the jobs in it. */
   wake(line: string): Promise<void>
 }
 
 export function buildOrigins(db: Database, options: { politeness?: Politeness | undefined; log: Logger }): Origins {
   const politeness = options.politeness ?? POLITENESS
   const visits = new Set<string>()
-  // One statement for all visits of the process. A sign that is lost lets one visit too many begin, which does no harm.
+  // One statement renews all visits of the process. A lost renewal lets one visit too many begin, which does no harm.
   const signs = setInterval(
     () => {
       if (visits.size > 0) void prolong(db, [...visits]).catch(() => {})
@@ -112,8 +112,8 @@ export function buildOrigins(db: Database, options: { politeness?: Politeness | 
   async function leave(visit: string, origin: string) {
     visits.delete(visit)
     await db.query(sql.prepared('end_visit', nothing)`delete from origin_visits where id = ${visit}`)
-    // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own commit,
-    // so at least one of the two sees the other.
+    // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own
+    // commit, so at least one of the two sees the other.
     const waited = await db.exists(sql.prepared('find_line', z.object({ waits: z.number() }))`
       select 1 waits from origin_waits where origin = ${origin}`)
     if (waited) await wake(origin)
@@ -176,7 +176,7 @@ function digestOf(url: URL): Buffer {
   return createHash('sha256').update(page.href).digest()
 }
 
-/** A URL's line has no turns of its own: those who wait in it go on to the line of the host. */
+/** A URL's line has no turns of its own: its jobs go on to the line of the host. */
 function lineOf(name: string, { concurrency }: Politeness): Line {
   const isUrl = name.startsWith('url:')
   return { name, turns: isUrl ? Number.MAX_SAFE_INTEGER : concurrency, keep: isUrl ? 0 : VISIT_SECONDS }
@@ -185,9 +185,9 @@ function lineOf(name: string, { concurrency }: Politeness): Line {
 const blockedRow = z.object({ line: z.string() })
 
 /**
- * Records what an answer asked for, and answers the line it holds for: the host's for 429 and 503, otherwise the URL's. The
- * URL that blocked its host last is blocked alone when it asks again, so that one busy URL does not renew the block for
- * its neighbours.
+ * Records the pause that an answer asked for and returns the line it is for: the host's for 429 and 503, otherwise the
+ * URL's. The URL that blocked its host last is blocked alone when it asks again, so that one busy URL does not renew
+ * the block for its neighbours.
  */
 async function block(db: Database, url: URL, { status, retryAfterSeconds, about }: RetryLaterError): Promise<string> {
   const line = urlLine(url)
@@ -224,7 +224,7 @@ interface Reservation {
 }
 
 /**
- * Takes a turn and answers how many milliseconds are left until it begins. The row of the origin is the lock for its turns.
+ * Takes a turn and returns the milliseconds until it begins. The row of the origin is the lock for its turns.
  * Throws OriginBusyError.
  */
 async function reserve(db: Database, { url, visit, jobKey, politeness }: Reservation): Promise<number> {
@@ -285,7 +285,7 @@ async function takeTurn(
   return taken.rowCount === 1
 }
 
-/** Forgets origins that have been quiet for an hour and visits that ended without saying so. */
+/** Deletes origins without a visit for an hour, and visits whose worker died. */
 export async function forgetOrigins(db: Database): Promise<void> {
   await db.query(sql.type(nothing)`delete from origin_visits where until < now() - interval '1 minute'`)
   await db.query(sql.type(nothing)`
@@ -294,7 +294,7 @@ export async function forgetOrigins(db: Database): Promise<void> {
       and not exists (select from origin_waits w where w.origin = o.origin)`)
 }
 
-/** Wakes every line that has jobs in it: turns of killed workers are free by now, and their jobs are given them. */
+/** Wakes every line that has jobs, so that the turns of killed workers are used. */
 export async function recallLines(db: Database, origins: Pick<Origins, 'wake'>): Promise<void> {
   const lines = await db.anyFirst(sql.type(z.object({ origin: z.string() }))`select distinct origin from origin_waits`)
   for (const line of lines) await origins.wake(line)

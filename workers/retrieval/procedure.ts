@@ -1,7 +1,7 @@
-// The name of the way from a URL to a text, the first part of every `methodology_version`. The web process reads it too, so
-// nothing that fetches or parses is imported here.
+// The name of the way from a URL to a text, the first part of every `methodology_version`. The web process reads it
+// too, so nothing that fetches or parses is imported here.
 import { TEXT_PROCEDURE } from '../text/procedure.ts'
 
-/** Counts up when what is fetched, or how, changes; the text's own procedure stands behind it. */
+/** Increase it when the fetch changes. The procedure of the text follows it. */
 const RETRIEVAL_PROCEDURE = 'retrieval-1'
 export const OBSERVATION_PROCEDURE = `${RETRIEVAL_PROCEDURE}+${TEXT_PROCEDURE}`

@@ -1,4 +1,4 @@
-// What a response must be before its body is worth reading, judged by status and headers alone.
+// Checks the status and headers of a response before its body is read.
 import { isUtf8 } from 'node:buffer'
 import { AppError, isPassingStatus } from '../../server/errors.ts'
 import type { Fixtures } from '../../server/outbound/url-policy.ts'
@@ -14,7 +14,7 @@ export interface PageHead {
   contentEncoding: ContentEncoding
   /** Octets announced; null when the end is marked otherwise. */
   contentLength: number | null
-  /** Whether the end of the body can be told from a connection cut off. */
+  /** Whether the end of the body differs from a connection that was cut off. */
   delimited: boolean
 }
 
@@ -26,8 +26,8 @@ export function isRedirect(status: number): status is RedirectStatus {
 }
 
 /**
- * Where a redirect leads, judged like any URL that comes in. Throws `source_redirect_invalid` for what cannot be followed,
- * `source_blocked` for what may not be.
+ * Where a redirect leads, judged like any URL that comes in. Throws `source_redirect_invalid` for what cannot be
+ * followed, `source_blocked` for what may not be.
  */
 export function redirectTarget(from: URL, headers: ResponseHeaders, fixtures: Fixtures): URL {
   const location = headers.location
@@ -36,7 +36,7 @@ export function redirectTarget(from: URL, headers: ResponseHeaders, fixtures: Fi
   const target = URL.parse(utf8OrLatin1(location), from.href)
   try {
     const url = parsePublicUrl(target?.href ?? '', fixtures, MAX_TARGET_CHARS)
-    // A fragment is never sent, and says nothing about what answered.
+    // A fragment is never sent, so it says nothing about the page.
     url.hash = ''
     return url
   } catch (error) {
@@ -64,11 +64,11 @@ export interface Hops {
   postpone(url: URL, answer: RetryLaterError): Promise<Error>
 }
 
-/** The source asked, by Retry-After, not to be asked again for a while. */
+/** The source answered with Retry-After. */
 export class RetryLaterError extends AppError {
   override name = 'RetryLaterError'
   readonly status: number
-  /** As asked, however long. */
+  /** As the source gave them, without a cap. */
   readonly retryAfterSeconds: number
   /** 429 and 503 are about the host; 404, 410 and 451 about the URL alone. */
   readonly about: 'host' | 'url'
@@ -81,7 +81,7 @@ export class RetryLaterError extends AppError {
   }
 }
 
-/** Whose patience an answer of this status asks for; null for one whose Retry-After means nothing here. */
+/** What the Retry-After of this status is about; null where it has no meaning here. */
 function askedBy(status: number): 'host' | 'url' | null {
   if (status === 429 || status === 503) return 'host'
   return status === 404 || status === 410 || status === 451 ? 'url' : null
@@ -95,7 +95,10 @@ export function retryAfterOf(value: string | string[] | undefined, nowMs: number
   return Number.isNaN(date) ? null : Math.max(1, Math.ceil((date - nowMs) / 1000))
 }
 
-/** Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and others. */
+/**
+ * Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and
+ * others.
+ */
 export function checkHead(status: number, headers: ResponseHeaders, maxBytes: number): PageHead {
   if (status !== 200) {
     const about = askedBy(status)
@@ -135,7 +138,7 @@ function contentTypeOf(value: string | undefined): string {
   throw new AppError('source_unsupported_type', `${met} Only text/html and text/plain are read.`)
 }
 
-/** Exactly one coding: a list of them is how small responses are made to unfold without end. */
+/** Accepts one coding only: with a list of them a small response can decode to any size. */
 function contentEncodingOf(value: string | string[] | undefined): ContentEncoding {
   const coding = typeof value === 'string' ? value.trim().toLowerCase() : value
   if (coding === undefined || coding === '' || coding === 'identity') return 'identity'

@@ -1,5 +1,5 @@
-// Risk flags that retrieval may raise: circumstances of an observation, never a judgement of it. They go into the result's
-// `risk_flags` as they are; a name is never reused for something else.
+// Risk flags that retrieval may raise: circumstances of an observation, never a judgement of it. They go into the
+// result's `risk_flags` as they are; a name is never reused for something else.
 
 export const retrievalRiskFlags = {
   cross_host_redirect: 'The page came from another host than the one asked for.',

@@ -8,7 +8,7 @@ export function findSignature(body: Uint8Array): string | null {
   return SIGNATURES.find(([, marks]) => fits(marks))?.[0] ?? null
 }
 
-/** Offset → the bytes that stand there, as latin1. */
+/** Offset → the bytes at it, as latin1. */
 type Marks = Readonly<Record<number, string>>
 
 const SIGNATURES: readonly [format: string, marks: Marks][] = [

@@ -1,6 +1,6 @@
-// Which characters of a page become part of its text. Everything here is linear, whatever is thrown at it.
+// Which characters of a page become part of its text. Every function is linear in the length of its input.
 
-/** What was removed that readers cannot see but programs can: a channel for instructions nobody else reads. */
+/** Removed characters that readers cannot see but programs can: they could carry hidden instructions. */
 export interface Unseen {
   /** In UTF-16 units. */
   length: number
@@ -23,13 +23,19 @@ const special =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\0-\x08\x0b\x0e-\x1f\x7f-\xa0\xad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufeff\uffa0\ufff9-\ufffb\udb40]|[\ufe00-\ufe0f]/
 
-/** All separators but U+0020, and the vertical tab and next line controls: HTML itself knows none of these as blanks. */
+/**
+ * All separators but U+0020, and the vertical tab and next line controls: HTML itself knows none of these as blanks.
+ */
 const blanks = /[\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
 
-/** Common and harmless: soft hyphen, zero-width space, marks and isolates of direction, word joiner, byte order mark. */
+/**
+ * Common and harmless: soft hyphen, zero-width space, marks and isolates of direction, word joiner, byte order mark.
+ */
 const weightless = /[\xad\u061c\u200b\u200e\u200f\u2060-\u2064\u2066-\u2069\ufeff]/g
 
-/** Controls, overrides of direction, fillers, annotations, tags, and every variation selector but the first in a row. */
+/**
+ * Controls, overrides of direction, fillers, annotations, tags, and every variation selector but the first in a row.
+ */
 const unseeable =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2065\u206a-\u206f\u3164\uffa0\ufff9-\ufffb\u{e0000}-\u{e00ff}]|([\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]+/gu

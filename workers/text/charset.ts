@@ -1,3 +1,4 @@
+// Decodes the bytes of a page: which charset they are in, and their text.
 import { isUtf8 } from 'node:buffer'
 import { getBOMEncoding, isomorphicDecode, normalizeEncoding, TextDecoder } from '@exodus/bytes/encoding.js'
 import { load } from 'cheerio/slim'
@@ -6,7 +7,7 @@ import { parseMarkup } from './markup.ts'
 import type { MediaType } from './media-type.ts'
 import { TextRefusalError } from './refusal.ts'
 
-/** In order of precedence. `utf8` is told from the bytes; `default` is windows-1252, a guess. */
+/** In order of precedence. `utf8` is detected from the bytes; `default` is windows-1252, a guess. */
 export type CharsetSource = 'bom' | 'header' | 'meta' | 'utf8' | 'default'
 
 export interface DecodedText {
@@ -19,7 +20,7 @@ export interface DecodedText {
 
 /**
  * Bytes to characters by the WHATWG tables of @exodus/bytes: those of Node itself are wrong for EUC-KR and Big5.
- * The order is that of browsers but for pages that declare nothing: valid UTF-8 is taken for what it is.
+ * The order is that of browsers, except for pages that declare nothing: valid UTF-8 is read as UTF-8.
  */
 export function decodeCharset(bytes: Uint8Array, type: MediaType): DecodedText {
   const { charset, source } = findCharset(bytes, type)
@@ -52,7 +53,9 @@ function findCharset(bytes: Uint8Array, { kind, charset }: MediaType): { charset
   return { charset: 'windows-1252', source: 'default' }
 }
 
-/** What the page itself declares: in a meta element, told from comments and scripts by parsing, or in an XML declaration. */
+/**
+ * The charset that the page declares in a meta element or an XML declaration. Parsing keeps comments and scripts out.
+ */
 function declaredCharset(bytes: Uint8Array, selector: string): string | null {
   const start = isomorphicDecode(bytes)
   const $ = load(parseMarkup(start))
@@ -75,7 +78,7 @@ const inContent = (content: string) => {
   return match?.[1] ?? match?.[2] ?? match?.[3] ?? null
 }
 
-/** A declaration that could be read as ASCII is not in UTF-16, whatever it says. */
+/** A declaration that is readable as ASCII is not in UTF-16, also when it names UTF-16. */
 const inMarkup: Record<string, string> = { 'utf-16le': 'utf-8', 'utf-16be': 'utf-8', 'x-user-defined': 'windows-1252' }
 
 function count(text: string, character: string) {
@@ -84,5 +87,7 @@ function count(text: string, character: string) {
   return found
 }
 
-/** A share of the characters. Single mistakes are common on real pages; beyond this it is another charset, or no text. */
+/**
+ * A share of the characters. Single mistakes are common on real pages; beyond this it is another charset, or no text.
+ */
 const mostReplaced = 0.1

@@ -1,18 +1,18 @@
-// What an author's style can say about whether text is seen and where its lines break. All else about style is ignored.
+// Reads the CSS declarations that decide whether text is visible and where its lines break. All others are ignored.
 
 /** How an element takes part in the flow of text. */
 export type Display = 'none' | 'inline' | 'block' | 'box' | 'table' | 'group' | 'row' | 'cell' | 'break'
 
 export type WhiteSpace = 'collapse' | 'keep' | 'keep-lines'
 
-/** What the cascade of an element has come to. What nobody has said is absent. */
+/** The result of the cascade for one element. A property that no rule sets is absent. */
 export interface Style {
   display?: Display
-  /** Children are laid out as blocks, whatever they are. */
+  /** All children are laid out as blocks. */
   blocksInside?: boolean
   visible?: boolean
   whiteSpace?: WhiteSpace
-  /** Floats and absolutely positioned elements stand outside the line. */
+  /** Floats and absolutely positioned elements are outside the line. */
   floats?: boolean
   positioned?: boolean
   contentHidden?: boolean
@@ -24,21 +24,25 @@ export interface Declaration {
   important: boolean
 }
 
-/** The declarations of a rule or of a style attribute that matter here, in order. Invalid ones do not count, as in browsers. */
+/**
+ * The declarations of a rule or of a style attribute that matter here, in order. Invalid ones do not count, as in
+ * browsers.
+ */
 export function readDeclarations(css: string): Declaration[] {
   const found: Declaration[] = []
   if (css.length > longestDeclarations || (!relevant.test(css) && !css.includes('\\'))) return found
   for (const part of decodeCss(css).split(';')) {
     const match = part.trim().match(declaration)
     if (!match) continue
-    const property = match[1]!.toLowerCase() as Declaration['property']
-    const style = meanings[property].get(match[2]!.toLowerCase())
-    if (style) found.push({ property, style, important: match[3] !== undefined })
+    const [, name = '', value = '', bang] = match
+    const property = name.toLowerCase() as Declaration['property']
+    const style = meanings[property].get(value.toLowerCase())
+    if (style) found.push({ property, style, important: bang !== undefined })
   }
   return found
 }
 
-/** Comments are gone and escapes undone: `d\69splay/**\/:none` says what browsers take it to say. */
+/** Removes comments and decodes escapes, so that `d\69splay/**\/:none` reads as in a browser. */
 function decodeCss(css: string) {
   return undoEscapes(
     css.includes('/*') ? css.replace(commentsOutsideStrings, (found) => (found[0] === '/' ? '' : found)) : css,

@@ -1,3 +1,4 @@
+// Undoes the content coding of a response body, to a limit.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { TextRefusalError } from './refusal.ts'
 
@@ -7,7 +8,7 @@ export type ContentCoding = 'identity' | 'gzip' | 'br'
 export const maxDecodedBytes = 8_388_608
 
 /**
- * Undoes one content coding, whole or not at all: nothing may be missing from the stream and nothing may follow it.
+ * Decodes one content coding. The stream must be complete, and no bytes may follow it.
  * Synchronous on purpose: in a thread it is several times faster than streaming, and `maxOutputLength` stops a bomb
  * before its output is held.
  */
@@ -20,7 +21,7 @@ export function decompress(body: Uint8Array, coding: ContentCoding): Uint8Array 
 function decode(body: Uint8Array, coding: 'gzip' | 'br') {
   try {
     const { buffer, engine } = decoders[coding](body)
-    // zlib stops silently at the end of the stream: what follows would be bytes that nobody has looked at.
+    // zlib stops silently at the end of the stream. Bytes that follow it would be ignored, so they are refused.
     if (engine.bytesWritten !== body.length) {
       throw new TextRefusalError('source_encoding_invalid', `Bytes follow the end of the ${coding} stream.`)
     }

@@ -2,8 +2,8 @@
 import type { Display } from './declarations.ts'
 
 /**
- * Never part of the text, whatever style says: no text at all, replaced by other content, shown only where something is
- * not supported or scripts are off, or an annotation of something that is shown.
+ * Never part of the text, even where a style shows them: they hold no text, are replaced by other content, are shown
+ * only where something is not supported or scripts are off, or an annotation of something that is shown.
  */
 const dropped = words(`
   script style noscript template head title meta link base param source track area

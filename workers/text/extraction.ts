@@ -1,3 +1,4 @@
+// Extracts the text of a page on a thread, within limits of time and memory.
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { CharsetSource } from './charset.ts'
@@ -32,8 +33,8 @@ export interface PageBytes {
 
 /**
  * The whole visible text of a page. Refusals are AppErrors: source_unsupported_type, source_encoding_invalid,
- * source_too_large, source_too_complex (also out of memory or time) and source_empty. When the signal ends it, a
- * ThreadError.
+ * source_too_large, source_too_complex (also out of memory or time) and source_empty. Throws a ThreadError when the
+ * signal aborts.
  */
 export async function extractText(
   threads: Threads,
@@ -41,7 +42,7 @@ export async function extractText(
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<Extraction> {
   const limit = AbortSignal.timeout(timeLimit)
-  // A view moves with all of its buffer, which may hold what others still need.
+  // A view moves with its whole buffer, which may hold other data that is still in use.
   const whole = body.byteLength === body.buffer.byteLength ? body : body.slice()
   try {
     const outcome = await threads.run<Outcome>(
@@ -67,5 +68,7 @@ const isExhausted = (error: unknown, limit: AbortSignal) =>
 
 const textThread = new URL('./text-thread.ts', import.meta.url)
 
-/** Milliseconds, the wait for a thread included. The limits on size, depth and nodes end a page within about one second. */
+/**
+ * Milliseconds, the wait for a thread included. The limits on size, depth and nodes end a page within about one second.
+ */
 const timeLimit = 20_000

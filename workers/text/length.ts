@@ -1,3 +1,4 @@
+// Cuts a text to the length that a result may hold.
 /** Code points of extracted text, at most. */
 export const maxCodePoints = 100_000
 

@@ -1,14 +1,16 @@
+// Lays out pieces of text in lines, as a browser does.
+
 /**
- * Puts pieces of text into lines the way a browser lays them out. Breaks, tabs and blanks are owed until text follows,
- * so none is ever left at the end of a line or of the whole, and there is never more than one empty line.
+ * Collects pieces of text in lines. Breaks, tabs and blanks are pending until text follows, so no line and no text ends
+ * with one, and there is never more than one empty line.
  */
 export class Lines {
   #parts: string[] = []
-  /** Breaks owed before the next text. */
+  /** Pending breaks before the next text. */
   #breaks = 0
-  /** Borders of table cells owed before the next text. */
+  /** Pending borders of table cells before the next text. */
   #tabs = 0
-  /** Blanks owed before the next text on the same line. */
+  /** Pending blanks before the next text on the same line. */
   #gap = ''
   /** Whether blanks collapse into nothing here, because a line or a box has just begun. */
   #atStart = true
@@ -17,12 +19,12 @@ export class Lines {
   #room: number
   #isCut = false
 
-  /** Text beyond `limit` UTF-16 units is not taken on. */
+  /** Text beyond `limit` UTF-16 units is dropped. */
   constructor(limit = Number.POSITIVE_INFINITY) {
     this.#room = limit
   }
 
-  /** Whether text was not taken on. */
+  /** Whether text was dropped. */
   get isCut() {
     return this.#isCut
   }
@@ -33,7 +35,7 @@ export class Lines {
     this.#startLine()
   }
 
-  /** A break by itself, on top of those that are owed. */
+  /** A break in addition to the pending ones. */
   lineBreak() {
     if (this.#breaks < 2) this.#breaks++
     this.#startLine()
@@ -122,7 +124,7 @@ export class Lines {
     this.#gap = indented.slice(content.length)
   }
 
-  /** Pays what is owed, then the text, which is not empty and has no blank at either end. */
+  /** Writes the pending breaks and blanks, then the text, which is not empty and has no blank at either end. */
   #add(text: string) {
     if (this.#room <= 0) this.#isCut = true
     if (this.#isCut) return

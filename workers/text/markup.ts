@@ -1,3 +1,4 @@
+// Parses HTML within limits that keep a hostile page from exhausting the thread.
 import { type ChildNode, type Document, Element, type ParentNode } from 'domhandler'
 import { parse, type Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
@@ -13,7 +14,7 @@ export const maxNodes = 300_000
 /** Of one element. */
 export const maxAttributes = 1000
 
-/** The sum of the depths at which elements begin: the parser looks through all that is open, again and again. */
+/** The sum of the depths at which elements begin: the parser searches all open elements again and again. */
 export const maxNesting = 30_000_000
 
 /**
@@ -25,12 +26,14 @@ export function parseMarkup(html: string): Document {
   return parse(withLineFeeds(html), { treeAdapter: limitedAdapter(), scriptingEnabled: true })
 }
 
-/** The parser would do this too, but remembers every place. A replacement would take several times the memory. */
+/** The parser would do this too, but it records every place, and takes several times the memory for it. */
 function withLineFeeds(html: string) {
   return html.includes('\r') ? html.split('\r\n').join('\n').split('\r').join('\n') : html
 }
 
-/** The parser puts names of tags and attributes together character by character, each an object until the name is over. */
+/**
+ * The parser puts names of tags and attributes together character by character, each an object until the name is over.
+ */
 function refuseEndlessName(html: string) {
   for (let start = 0; start + longestName <= html.length; start += longestName) {
     if (html.slice(start, start + longestName).search(/[\s/>=]/) < 0)
@@ -38,7 +41,7 @@ function refuseEndlessName(html: string) {
   }
 }
 
-/** What is twice as long is certainly found. */
+/** Finds every run that is at least twice as long. */
 const longestName = 1_048_576
 
 function limitedAdapter(): typeof adapter {
@@ -115,13 +118,14 @@ Object.setPrototypeOf(Attributes.prototype, null)
 
 const noAttributes = Object.freeze(new Attributes())
 
-/** Most of the bytes of many pages are scripts; nobody will read them. */
+/** Most of the bytes of many pages are scripts, which no later step reads. */
 const isRead = (parent: ParentNode) => !('name' in parent) || parent.name === 'style' || !isDropped(parent.name)
 
 /**
- * Puts text at the end of a text node, if that is one and is not full. The parser hands over text word by word; joined,
- * words stay a chain of as many objects until somebody searches them, and a long text would take twenty times its size.
- * A search when a node is full keeps the chains short; to read one character is too little, the compiler leaves that out.
+ * Puts text at the end of a text node, if that is one and is not full. The parser delivers text word by word; joined,
+ * words stay a chain of as many objects until a search flattens them, and a long text would take twenty times its size.
+ * A search when a node is full keeps the chains short; reading one character does not suffice, because the compiler
+ * removes such a read.
  */
 function extend(node: ChildNode | null | undefined, text: string): boolean {
   if (node?.type !== 'text') return false

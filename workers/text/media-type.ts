@@ -1,3 +1,4 @@
+// Reads the Content-Type of a page and refuses what is not text.
 import { MIMEType } from 'node:util'
 import { TextRefusalError } from './refusal.ts'
 

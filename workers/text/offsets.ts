@@ -1,3 +1,4 @@
+// Offsets in code points and in UTF-16 units, and the way from one to the other.
 /** Translates between UTF-16 indices, which JavaScript counts in, and code points, which the interface counts in. */
 export interface CodePointIndex {
   /** The code point that begins at this UTF-16 index, by number. An index inside a surrogate pair is a RangeError. */

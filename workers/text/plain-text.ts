@@ -1,3 +1,4 @@
+// The text of a page of type text/plain.
 import { cleanCharacters, type Unseen } from './characters.ts'
 import type { Lines } from './lines.ts'
 import { TextRefusalError } from './refusal.ts'

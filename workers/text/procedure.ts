@@ -1,5 +1,5 @@
-// The name of the way from bytes to text, a part of every `methodology_version`. The web process reads it too, so nothing
-// that parses is imported here.
+// The name of the way from bytes to text, a part of every `methodology_version`. The web process reads it too, so
+// nothing that parses is imported here.
 
 /**
  * With the versions that can change its result. Same bytes, same content type, same name: same text. A change of a rule

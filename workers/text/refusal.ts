@@ -1,12 +1,13 @@
+// The reasons for which a page is refused while its text is extracted.
 import type { ErrorCode } from '../../server/errors.ts'
 
-/** What a source can be refused for in here. The names are those of the public error table. */
+/** The codes of the public error table with which text extraction refuses a page. */
 export type RefusalCode = Extract<
   ErrorCode,
   'source_encoding_invalid' | 'source_too_large' | 'source_too_complex' | 'source_unsupported_type' | 'source_empty'
 >
 
-/** Unwinds to the end of the thread's function, which hands it over as data: a class does not survive the way out. */
+/** Ends the extraction. The thread's function returns it as data, because a thread loses the class of an error. */
 export class TextRefusalError extends Error {
   override name = 'TextRefusalError'
   readonly code: RefusalCode

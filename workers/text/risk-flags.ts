@@ -1,3 +1,4 @@
+// The risk flags of text extraction and what each means.
 import type { CharsetSource } from './charset.ts'
 
 /** What to know about how a text came to be. Flag → meaning. A flag is never renamed or reused. */

@@ -1,3 +1,4 @@
+// Reads CSS selectors and matches them against elements.
 import { type AttributeSelector, parse, type Selector as Token } from 'css-what'
 import type { Element } from 'domhandler'
 
@@ -43,7 +44,7 @@ function readSelector(tokens: Token[]): Selector | null {
     else if (token.type === 'descendant') selector.units.push([emptyCompound()])
     else if (token.type === 'pseudo-element' || (token.type === 'pseudo' && notAtRest.has(token.name))) return null
     else if (token.type !== 'universal') selector.complete = false
-    // What stands before a sibling combinator is about other elements than those above this one.
+    // The part before a sibling combinator describes other elements than the ancestors of this one.
     if (token.type === 'sibling' || token.type === 'adjacent') break
   }
   return selector
@@ -127,6 +128,6 @@ function hasWord(list: string, word: string) {
 }
 
 const blank = /[ \t\n\f\r]/
-const isEdge = (list: string, i: number) => i < 0 || i >= list.length || blank.test(list[i]!)
+const isEdge = (list: string, i: number) => i < 0 || i >= list.length || blank.test(list.charAt(i))
 
 const parentOf = ({ parent }: Element): Element | null => (parent && 'attribs' in parent ? parent : null)

@@ -1,3 +1,4 @@
+// The style of one element: from its attributes, the style sheets of its page and its style attribute.
 import type { Element } from 'domhandler'
 import { readDeclarations, type Style } from './declarations.ts'
 import { importantRank, inlineRank, type RankedDeclaration, type Stylesheet } from './stylesheet.ts'

@@ -1,12 +1,13 @@
+// Reads the style sheets of a page and finds the rules for an element.
 import { load } from 'cheerio/slim'
 import type { Document, Element } from 'domhandler'
 import { commentsOutsideStrings, type Declaration, readDeclarations } from './declarations.ts'
 import { type Compound, matches, readSelectors, type Selector } from './selectors.ts'
 
 /**
- * The rules of a page's own style elements that matter to its text. Where it cannot be told whether a rule applies (some
- * selectors, most media queries), it may bring text to light but hides none, and beyond the limits below rules are passed
- * over: text is left out only when readers certainly do not see it.
+ * The rules of a page's own style elements that matter to its text. Where it cannot be told whether a rule applies
+ * (some selectors, most media queries), it may bring text to light but hides none, and beyond the limits below rules
+ * are passed over: text is left out only when readers certainly do not see it.
  */
 export interface Stylesheet {
   /** What the rules say of this element, in no order. */
@@ -45,7 +46,8 @@ function readRules(css: string, certain: boolean, rules: Rule[], depth = 0) {
   for (const { prelude, body } of blocks(depth === 0 ? withoutComments(css) : css)) {
     const atRule = prelude.match(/^\s*@([\w-]+)([\s\S]*)/)
     if (atRule) {
-      const applies = conditions.get(atRule[1]!.toLowerCase())?.(atRule[2]!) ?? 'never'
+      const [, name = '', condition = ''] = atRule
+      const applies = conditions.get(name.toLowerCase())?.(condition) ?? 'never'
       if (applies !== 'never' && depth < deepestNesting)
         readRules(body, certain && applies === 'always', rules, depth + 1)
       continue
@@ -61,7 +63,10 @@ function readRules(css: string, certain: boolean, rules: Rule[], depth = 0) {
 const withoutComments = (css: string) =>
   css.replace(commentsOutsideStrings, (found) => (found.startsWith('/*') ? ' ' : found))
 
-/** The blocks on the outermost level, each with what stands before it. Brackets of any kind enclose all up to their own end. */
+/**
+ * The blocks on the outermost level, each with the text before it. A bracket of any kind encloses everything up to its
+ * own end.
+ */
 function* blocks(css: string) {
   const closers: string[] = []
   let start = 0
@@ -79,7 +84,8 @@ function* blocks(css: string) {
       start = index + 1
       prelude = 'unknown'
     } else if (separators.has(token)) {
-      // A semicolon ends an at-rule without a block but is only a mistake in a selector; `<!--` may stand between rules.
+      // A semicolon ends an at-rule without a block but is only a mistake in a selector; `<!--` may occur between
+      // rules.
       if (prelude === 'unknown') prelude = kindOf(css.slice(start, index).trimStart(), token)
       if (prelude === 'selector' || (prelude === 'at-rule' && token !== ';')) continue
       start = index + token.length
@@ -122,7 +128,9 @@ function mediaApplies(query: string): Applies {
     : 'perhaps'
 }
 
-/** Finds the rules for an element by its id, its classes and its tag name, and ranks what they say as the cascade does. */
+/**
+ * Finds the rules for an element by its id, its classes and its tag name, and ranks what they say as the cascade does.
+ */
 function buildIndex(rules: Rule[]): Stylesheet {
   const byKey = new Map<string, RankedRule[]>()
   for (const [order, rule] of rules.entries()) {
@@ -176,8 +184,8 @@ function keyOf({ tag, attributes }: Compound) {
 }
 
 /**
- * A class attribute is taken apart once, however many elements the parser has copied it to, and names longer than any in
- * use are passed over: otherwise a few bytes of markup could cost megabytes of comparisons each.
+ * A class attribute is taken apart once, however many elements the parser has copied it to, and names longer than any
+ * in use are passed over: otherwise a few bytes of markup could cost megabytes of comparisons each.
  */
 function keysOf({ name, attribs }: Element, classKeys: Map<string, string[]>) {
   const keys = [name, '*']
@@ -201,7 +209,9 @@ const mostClasses = 256
 export const inlineRank = 1e13
 export const importantRank = 1e14
 
-/** Characters of style, rules, nested conditions and comparisons: each several times what the richest real pages have. */
+/**
+ * Characters of style, rules, nested conditions and comparisons: each several times what the richest real pages have.
+ */
 const longestSheets = 1_048_576
 const mostRules = 10_000
 const deepestNesting = 4

@@ -1,3 +1,4 @@
+// The thread of text extraction: from the bytes of a body to its text, digests and risk flags.
 import { hash } from 'node:crypto'
 import { composeCharacters } from './characters.ts'
 import { decodeCharset } from './charset.ts'
@@ -14,7 +15,7 @@ import { addVisibleText } from './visible-text.ts'
 
 export type Outcome = { ok: true; extraction: Extraction } | { ok: false; code: RefusalCode; message: string }
 
-/** Bytes to text, in a thread. Whatever the page can be blamed for comes back as data. */
+/** Bytes to text. A refused page is returned as data, because a thread loses the class of an error. */
 export function extract(page: PageBytes): Outcome {
   try {
     return { ok: true, extraction: extraction(page) }

@@ -1,3 +1,4 @@
+// Collects the visible text of an HTML page.
 import type { ChildNode, Document, Element } from 'domhandler'
 import { cleanCharacters, type Unseen } from './characters.ts'
 import type { Display, Style, WhiteSpace } from './declarations.ts'

@@ -1,4 +1,4 @@
-// Who bills subscriptions here, as the configuration has it.
+// The billing provider that the configuration asks for.
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -6,16 +6,18 @@ import type { Logger } from '../telemetry.ts'
 import type { BillingProvider } from './provider.ts'
 import { openSimulation } from './simulation.ts'
 
+type BillingConfig = Pick<Config, 'stripe' | 'stripeMissing' | 'paymentMode'>
+
 interface Parts {
-  config: Config
+  config: BillingConfig
   db: Database
   log: Logger
   now: () => number
-  /** Addresses of simulated pages are made from it. */
+  /** The addresses of simulated pages are derived from it. */
   secret: Buffer
 }
 
-/** Stripe where it is set up, the simulation in offline mode, and otherwise nobody. */
+/** Stripe where it is set up, else the simulation in offline mode, else undefined. */
 export async function openBillingProvider(parts: Parts): Promise<BillingProvider | undefined> {
   const { config, log, ...rest } = parts
   if (config.stripe) {
@@ -25,13 +27,19 @@ export async function openBillingProvider(parts: Parts): Promise<BillingProvider
   return isSimulated(config) ? openSimulation(rest) : undefined
 }
 
-/** Half a setup is a mistake and not a wish for the simulation. */
-export function isSimulated({ stripe, stripeMissing, paymentMode }: Config): boolean {
+/** False for a partial setup of Stripe: that is a mistake and not a wish for the simulation. */
+export function isSimulated({ stripe, stripeMissing, paymentMode }: BillingConfig): boolean {
   return !stripe && stripeMissing.length === 0 && paymentMode === 'offline'
 }
 
-/** Throws AppError `provider_unavailable` where nobody bills. */
-export function requireProvider({ billing, config }: { billing: BillingProvider | undefined; config: Config }) {
+/** Throws AppError `provider_unavailable` where there is no provider. */
+export function requireProvider({
+  billing,
+  config,
+}: {
+  billing: BillingProvider | undefined
+  config: Pick<Config, 'stripeMissing'>
+}): BillingProvider {
   if (billing) return billing
   const missing = config.stripeMissing.length > 0 ? `: ${config.stripeMissing.join(', ')} is not set` : ''
   throw new AppError('provider_unavailable', `Subscriptions are not set up here${missing}.`)

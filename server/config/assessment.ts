@@ -1,7 +1,5 @@
-// Which assessment is in force and which model it asks, out of the variables that name them.
-
-/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and nothing is judged. */
-export type AssessmentKind = 'literal' | 'semantic'
+// Parser of the variables ASSESSMENT and ANTHROPIC_*: which assessment is in force, and which model it asks.
+import type { AssessmentKind } from '../interface/assessment.ts'
 
 interface ModelValues {
   ASSESSMENT: 'auto' | AssessmentKind
@@ -19,11 +17,12 @@ interface AssessmentValues extends ModelValues {
   ASSESSMENT_WINDOW_TOKENS: number
 }
 
-/** The one the defaults are for: Anthropic's model for work in large numbers. */
+/** The other defaults are chosen for this model, which Anthropic makes for work in large numbers. */
 export const DEFAULT_MODEL = 'claude-haiku-5-5'
+/** USD per million tokens, input/output, of the default model. */
 export const DEFAULT_PRICES = '0.10/0.50'
 
-/** A buyer in mainnet mode must not get quotes without a verdict because a key was forgotten. */
+/** In mainnet mode a forgotten key must not lead to quotes without a verdict, so `literal` has to be set there. */
 export function assessmentProblems({
   ASSESSMENT,
   ANTHROPIC_API_KEY,
@@ -37,7 +36,7 @@ export function assessmentProblems({
   ]
 }
 
-/** Undefined where no model is asked. */
+/** Undefined for literal assessment, which asks no model. `prices`: USD per million tokens, null where they are not known. */
 export function readModel(values: ModelValues) {
   const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
   if (!apiKey || values.ASSESSMENT === 'literal') return undefined

@@ -6,7 +6,7 @@ import { x402Client } from '@x402/fetch'
 import type { Test } from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { checkNonCompleted, checkResult, type NonCompleted, type Result } from '../interface.schema.ts'
-import { envelope } from './caller.ts'
+import { envelope } from './raw-client.ts'
 
 export const TOOL = 'service_verify_source'
 /** Members of `_meta`. */

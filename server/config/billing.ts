@@ -1,33 +1,39 @@
-// What Stripe is set up with, out of the variables that name it.
-import type { PaidTier } from './provider.ts'
+// Parser of the variables STRIPE_*.
+import type { PaidTier } from '../accounts/tiers.ts'
+
+type PriceIds = readonly [string, ...string[]]
 
 export interface StripeSettings {
   secretKey: string
   webhookSecret: string
-  /** The first price of a tier is sold; those after it were, and still count. */
-  prices: Readonly<Record<PaidTier, readonly [string, ...string[]]>>
-  /** Another address than Stripe's own. */
+  /** New subscriptions get the first price of a tier. The other prices were sold before and still count as that tier. */
+  prices: Readonly<Record<PaidTier, PriceIds>>
+  /** In place of Stripe's own address. */
   apiBase: string | undefined
 }
 
 const NAMES = ['STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET', 'STRIPE_PRICE_DEV', 'STRIPE_PRICE_PRO'] as const
 type Values = { [N in (typeof NAMES)[number] | 'STRIPE_API_BASE']?: string | undefined }
 
-/** Half a setup is a mistake: without the webhook, say, people would pay and get nothing for a while. */
+/** A partial setup is a mistake: without the webhook, for example, a tier would start up to an hour after the payment. */
 export function missingStripe(values: Values): string[] {
   return NAMES.some((name) => values[name]) ? NAMES.filter((name) => !values[name]) : []
 }
 
-/** Undefined unless all of it is there. */
+/** Undefined unless all variables but STRIPE_API_BASE are set. */
 export function readStripe(values: Values): StripeSettings | undefined {
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret, STRIPE_API_BASE: apiBase } = values
   const { STRIPE_PRICE_DEV: dev, STRIPE_PRICE_PRO: pro } = values
   if (!secretKey || !webhookSecret || !dev || !pro) return undefined
-  const list = (ids: string) => ids.split(',') as [string, ...string[]]
-  return { secretKey, webhookSecret, prices: { dev: list(dev), pro: list(pro) }, apiBase }
+  return { secretKey, webhookSecret, prices: { dev: readPriceIds(dev), pro: readPriceIds(pro) }, apiBase }
 }
 
-/** A price tells which tier is paid for, so it cannot be that of both. */
+function readPriceIds(ids: string): PriceIds {
+  const [first = '', ...rest] = ids.split(',')
+  return [first, ...rest]
+}
+
+/** The tier of a subscription follows from its price, so no price may belong to both tiers. */
 export function pricesOfTwoTiers({ STRIPE_PRICE_DEV: dev = '', STRIPE_PRICE_PRO: pro = '' }: Values): string[] {
   return dev.split(',').filter((id) => id !== '' && pro.split(',').includes(id))
 }

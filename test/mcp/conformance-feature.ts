@@ -217,7 +217,7 @@ const PROMPTS: Record<string, { args: string[]; say: (given: Record<string, stri
   test_input_required_result_prompt: { args: [], say: () => [{ type: 'text', text: 'with context' }] },
 }
 
-export const fixtureFeature: Feature = {
+export const conformanceFeature: Feature = {
   capabilities: { tools: {}, resources: {}, prompts: {}, completions: {}, logging: {} },
   install(server) {
     const plain = Object.keys(TOOLS).map((tool) => ({ name: tool, inputSchema: { type: 'object' } }))

@@ -5,11 +5,11 @@ import { mountMcp } from '../../server/mcp/endpoint.ts'
 import type { Feature } from '../../server/mcp/server.ts'
 import type { Tool } from '../../server/mcp/tool.ts'
 
-export interface Stage extends AsyncDisposable {
+export interface TestEndpoint extends AsyncDisposable {
   url: string
 }
 
-export async function openStage(api: Api, features: readonly Feature[]): Promise<Stage> {
+export async function openEndpoint(api: Api, features: readonly Feature[]): Promise<TestEndpoint> {
   const app = Fastify({ forceCloseConnections: true })
   await mountMcp(app, api, features)
   const address = await app.listen({ host: '127.0.0.1', port: 0 })

@@ -1,31 +1,28 @@
-// How the answers of the verification interface look in MCP: as results of a tool, with what HTTP has in headers in `_meta`.
+// Renders answers of the verification operations in MCP: as results of a tool, with tokens, payments and waits in `_meta`.
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import type { Api } from '../context.ts'
-import { type HttpAnswer, renderAnswer, renderVerificationError } from '../http/verification.ts'
+import { publicError } from '../errors.ts'
 import { paymentRequired } from '../payments/x402.ts'
+import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer.ts'
 import { describeResource } from '../verification/offer.ts'
-import type { VerificationAnswer } from '../verification/operations.ts'
 import { recoveryToken } from '../verification/recovery.ts'
-import { type CallToolResult, resultOf } from './tool.ts'
-
-export const TOOL_NAME = 'service_verify_source'
+import { type CallToolResult, RETRY_AFTER, resultOf } from './tool.ts'
 
 /** Members of `_meta`, in calls and in results. */
 export const META = {
   key: 'service/idempotency-key',
   token: 'service/recovery-token',
   replayed: 'service/replayed',
-  retryAfter: 'service/retry-after-seconds',
   payment: 'x402/payment',
   settlement: 'x402/payment-response',
 } as const
 
-/** @param key the caller's, or the one made for it: repeated, so that it can be sent again */
-export function renderResult(answer: VerificationAnswer, api: Api, key?: string): CallToolResult {
+/** @param key the caller's, or the one made for it: returned, so that the caller can send it again */
+export function renderAnswer(answer: VerificationAnswer, api: Api, key?: string): CallToolResult {
   const repeated = key === undefined ? {} : { [META.key]: key }
   switch (answer.kind) {
     case 'completed': {
-      // The stored bytes themselves: a receipt is good for these and no others.
+      // The stored bytes themselves: the receipt is valid for these and no others.
       const text = answer.bytes.toString()
       return {
         content: [{ type: 'text', text }],
@@ -45,18 +42,16 @@ export function renderResult(answer: VerificationAnswer, api: Api, key?: string)
     }
     case 'pending': {
       const token = recoveryToken(api.secrets.recovery, answer.requestId)
-      return fromHttp(renderAnswer(answer, api, { recovery: true }), { ...repeated, [META.token]: token })
+      const meta = { ...repeated, [META.token]: token, [RETRY_AFTER]: answer.retryAfterSeconds }
+      return resultOf(nonCompletedBody(answer), meta)
     }
     case 'failed':
-      return { ...fromHttp(renderAnswer(answer, api, { recovery: true }), repeated), isError: true }
+      return { ...resultOf(nonCompletedBody(answer), repeated), isError: true }
   }
 }
 
-export function renderFailure(error: unknown): CallToolResult {
-  return { ...fromHttp(renderVerificationError(error), {}), isError: true }
-}
-
-function fromHttp({ body, headers }: HttpAnswer, meta: Record<string, unknown>): CallToolResult {
-  const retryAfter = headers['retry-after']
-  return resultOf(body as object, { ...meta, ...(retryAfter && { [META.retryAfter]: Number(retryAfter) }) })
+export function renderVerificationError(error: unknown): CallToolResult {
+  const { retryAfterSeconds } = publicError(error)
+  const meta = retryAfterSeconds === undefined ? {} : { [RETRY_AFTER]: retryAfterSeconds }
+  return { ...resultOf(failureBody(error), meta), isError: true }
 }

@@ -21,7 +21,7 @@ export interface Options {
   id?: string | number
 }
 
-export interface Caller {
+export interface RawClient {
   /** POSTs a body as it is. */
   post(body: unknown, headers?: Record<string, string>): Promise<RpcAnswer>
   /** One well-formed request. */
@@ -31,7 +31,7 @@ export interface Caller {
   call(name: string, args?: Record<string, unknown>, options?: Options): Promise<any>
 }
 
-export function openCaller(url: string): Caller {
+export function openRawClient(url: string): RawClient {
   const post = async (body: unknown, headers: Record<string, string> = {}): Promise<RpcAnswer> => {
     const raw = typeof body === 'string' || body instanceof Uint8Array
     const response = await fetch(url, {
@@ -47,7 +47,7 @@ export function openCaller(url: string): Caller {
     const json = response.headers.get('content-type')?.startsWith('application/json')
     return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : null }
   }
-  const ask: Caller['ask'] = (method, params = {}, options = {}) => {
+  const ask: RawClient['ask'] = (method, params = {}, options = {}) => {
     const { body, headers } = envelope(method, params, options)
     return post(body, headers)
   }

@@ -1,0 +1,29 @@
+// The key under which a caller's address is counted, here and wherever else addresses are limited.
+import { isIP } from 'node:net'
+import { canonicalAddress, ipv6Groups } from '../outbound/addresses.ts'
+
+/**
+ * An IPv4 address is its own key, in whichever notation it is written, also as an IPv4-mapped IPv6 address. The key of an IPv6
+ * address is its /64, the smallest block that a network gives a subscriber. Ports and zones are left out. All text that is not
+ * an address has the one key `unknown`.
+ */
+export function addressKey(address: string): string {
+  const bare = address
+    .trim()
+    .replace(/^\[(.*)\](:\d+)?$/, '$1')
+    .replace(/^([\d.]+):\d+$/, '$1')
+    .replace(/%.*$/, '')
+  if (isIP(bare) === 4) return bare
+  if (isIP(bare) !== 6) return 'unknown'
+  const groups = ipv6Groups(canonicalAddress(bare))
+  const mapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
+  if (mapped)
+    return groups
+      .slice(6)
+      .flatMap((group) => [group >> 8, group & 255])
+      .join('.')
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`
+}

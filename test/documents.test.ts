@@ -1,0 +1,212 @@
+// Documents say what is: commands, paths and links in them exist, tables are those of the code, and every room is named.
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import t from 'tap'
+import { CALLER_LIMITS, LIMITS, PUBLIC_LIMITS, TIERS, type TierLimits } from '../server/accounts/tiers.ts'
+import { ALERT_TYPES } from '../server/alerts/format.ts'
+import { readConfig, variables } from '../server/config.ts'
+import { renderConfigurationPage } from '../server/configuration-page.ts'
+
+const root = join(import.meta.dirname, '..')
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const patterns = ['*.md', 'docs/**/*.md', 'client/*.md', 'test/vectors/*.md']
+const documents = new Map(globSync(patterns, { cwd: root }).map((path) => [path, read(path)]))
+
+/** What `find` reports about any document, each with the document's name. */
+function inDocuments(find: (text: string, path: string) => Iterable<string>): string[] {
+  return [...documents].flatMap(([path, text]) => [...find(text, path)].map((found) => `${path}: ${found}`))
+}
+
+/** The rows between `<!-- name -->` and `<!-- /name -->`. */
+function tableOf(path: string, name: string): string {
+  return documents.get(path)?.match(new RegExp(`<!-- ${name} -->\n([\\s\\S]*?)<!-- /${name} -->`))?.[1] ?? ''
+}
+
+t.test('docs/configuration.md is what `cli config --markdown` prints', async (t) => {
+  t.equal(documents.get('docs/configuration.md'), renderConfigurationPage())
+  t.match(renderConfigurationPage(), '| `PORT` | `8402` |  | Port of the web process')
+  t.match(readConfig({}), { port: 8402, dataDir: '.data', resultRetentionSeconds: 86_400, paymentMode: 'offline' })
+})
+
+t.test('the tables of limits are those of the code', async (t) => {
+  const guide = 'docs/guide/limits.md'
+  const tiers = [...tableOf(guide, 'limits').matchAll(/^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \|$/gm)]
+  t.same(
+    tiers.map(([, name, ...numbers]) => [name, ...numbers.map(Number)]),
+    Object.keys(LIMITS.free).map((name) => [name, ...TIERS.map((tier) => LIMITS[tier][name as keyof TierLimits])]),
+  )
+  const callers = [...tableOf(guide, 'caller limits').matchAll(/^\| `(\w+)` \| (\d+) \|/gm)]
+  t.same(
+    callers.map(([, name, number]) => [name, Number(number)]),
+    Object.entries(CALLER_LIMITS),
+  )
+  const inFlight = documents.get('docs/guide/buying.md')?.match(/## How much at once\n[\s\S]*?(?=\n## )/)?.[0] ?? ''
+  for (const [name, number] of Object.entries(PUBLIC_LIMITS))
+    t.match(inFlight, new RegExp(`\\b${number}\\b`), `${name}: ${number}`)
+})
+
+t.test('every type of alert is explained', async (t) => {
+  const [, table = ''] = documents.get('docs/guide/alerts.md')?.match(/^\| `type` \|.*\n([\s\S]*?)\n\n/m) ?? []
+  const explained = [...table.matchAll(/`((?:watchdog|citation)\.\w+)`/g)].map(([, type]) => type)
+  t.same(explained.sort(), [...ALERT_TYPES].sort())
+})
+
+t.test('every npm script that is named exists', async (t) => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const unknown = inDocuments((text) =>
+    [...text.matchAll(/\bnpm (?:run (?:--silent |-s )?(\w+(?::\w+)*)|(start|test)\b)/g)]
+      .map(([, script, short]) => script ?? short ?? '')
+      .filter((script) => !Object.hasOwn(scripts, script)),
+  )
+  t.same(unknown, [])
+})
+
+t.test('every operator command that is named exists', async (t) => {
+  const help = globSync('server/{,*/}c{li,ommands}.ts', { cwd: root }).map(read).join('\n')
+  const unknown = inDocuments((text) =>
+    [...text.matchAll(/\bcli -- ([a-z-]+)(?: (--)?([a-z-]+))?/g)]
+      .filter(([, one, option, two]) => !isCommand(help, one ?? '') && !isCommand(help, `${one} ${option ?? ''}${two}`))
+      .map(([call]) => call),
+  )
+  t.same(unknown, [])
+  t.notOk(isCommand(help, 'reconcile'))
+})
+
+/** Commands are members of the tables in cli.ts and the files `commands.ts`. */
+function isCommand(source: string, name: string): boolean {
+  return new RegExp(`^  '?${name}'?: \\{$`, 'm').test(source)
+}
+
+t.test('every path that is named exists', async (t) => {
+  const missing = inDocuments((text) =>
+    [...text.matchAll(/`((?:server|workers|client|test|sql|bench|docs)\/[\w./-]*\w\/?)`/g)]
+      .map(([, path = '']) => path)
+      .filter((path) => !existsSync(join(root, path)) && globSync(`${path}_*.sql`, { cwd: root }).length === 0),
+  )
+  t.same(missing, [])
+})
+
+t.test('links between documents lead to a file, and to a heading that is there', async (t) => {
+  const broken = inDocuments((text, path) =>
+    linksOf(text).filter((link) => {
+      const [file = '', anchor] = link.split('#')
+      const target = file === '' ? path : normalize(join(dirname(path), file))
+      if (!existsSync(join(root, target))) return true
+      return anchor !== undefined && !anchorsOf(read(target)).has(anchor)
+    }),
+  )
+  t.same(broken, [])
+  t.same(linksOf('[a](b.md#c), [d](https://e.example), `[f](g)`'), ['b.md#c'])
+  t.same([...anchorsOf('## How to `buy`, twice\n```sh\n# no heading\n```')], ['how-to-buy-twice'])
+})
+
+/** Targets of links that are neither addresses nor code. */
+function linksOf(text: string): string[] {
+  const prose = withoutCode(text).replace(/`[^`\n]*`/g, '')
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link).filter((link) => !/^\w+:/.test(link))
+}
+
+/** Ids of headings as code hosts make them. */
+function anchorsOf(text: string): Set<string> {
+  const headings = [...withoutCode(text).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
+  return new Set(
+    headings.map((one) =>
+      one
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
+
+function withoutCode(text: string): string {
+  return text.replace(/^```[\s\S]*?^```$/gm, '')
+}
+
+t.test('every document can be reached from README', async (t) => {
+  const reached = new Set<string>()
+  const visit = (path: string) => {
+    if (reached.has(path)) return
+    reached.add(path)
+    for (const link of linksOf(documents.get(path) ?? ''))
+      visit(normalize(join(dirname(path), link.split('#')[0] || '.')))
+  }
+  visit('README.md')
+  const mentioned = (path: string) => documents.get('README.md')?.includes(`\`${path}\``)
+  t.same(
+    [...documents.keys()].filter((path) => !reached.has(path) && !mentioned(path)),
+    [],
+  )
+})
+
+t.test('every room is named in docs/architecture.md', async (t) => {
+  const sources = globSync('{server,workers,client,bench}/**/*.ts', { cwd: root })
+  const rooms = [...new Set(sources.map((file) => `${dirname(file)}/`))].sort()
+  t.ok(rooms.length > 15, `${rooms.length} rooms`)
+  t.same(
+    rooms.filter((room) => !documents.get('docs/architecture.md')?.includes(`\`${room}\``)),
+    [],
+  )
+})
+
+t.test('the states in docs/architecture.md are those of the record', async (t) => {
+  const { moves } = await import('../server/verification/request.ts')
+  const chapter = documents.get('docs/architecture.md')?.match(/### Requests\n[\s\S]*?(?=\n### )/)?.[0] ?? ''
+  const drawn = [...chapter.matchAll(/^ {2}(\w+) --> (\w+)/gm)].map(([, from, to]) => `${from} ${to}`)
+  t.same(
+    drawn.sort(),
+    Object.entries(moves)
+      .flatMap(([from, next]) => next.map((to) => `${from} ${to}`))
+      .sort(),
+  )
+})
+
+t.test('every variable that is named is one', async (t) => {
+  const unknown = inDocuments((text) =>
+    [...text.matchAll(/`([A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9])(?:=[^`]*)?`/g)]
+      .map(([, name = '']) => name)
+      .filter((name) => !Object.hasOwn(variables, name) && !isConstant(name)),
+  )
+  t.same(unknown, [])
+})
+
+/** Names in capitals that are constants of the code, and so explained beside their file. */
+function isConstant(name: string): boolean {
+  return sources.some((source) => new RegExp(`\\b${name}\\b`).test(source))
+}
+const sources = globSync('{server,workers,client}/**/*.ts', { cwd: root }).map(read)
+
+t.test('README is short, and says in its first screen that without a model no verdict is given', async (t) => {
+  const lines = documents.get('README.md')?.split('\n') ?? []
+  t.ok(lines.length <= 180, `${lines.length} lines`)
+  t.match(lines.slice(0, 20).join(' '), 'Without a model no verdict is given.')
+})
+
+t.test('sentences that newcomers did not understand are gone', async (t) => {
+  t.same(
+    inDocuments((text) => {
+      const plain = text.replace(/\s+/g, ' ')
+      return RIDDLES.filter((sentence) => plain.includes(sentence))
+    }),
+    [],
+  )
+})
+
+const RIDDLES = [
+  'Without a key a payment is known by itself',
+  'only a key tells a client that comes back without it that it has paid',
+  'given a task in place of waiting',
+  'Time in which no heartbeat could be taken here counts for nobody',
+  'those that failed or dawdled share half',
+  'only nothing can be added until there are fewer',
+  'an answer that was overtaken by a later one is not written',
+  'of that very subscription, so two never bill',
+  'to pages of no other origin',
+  'leave no room for two histories',
+  'through the links that one covers all others',
+  'goes on where it stopped, after reading what is there anew',
+  'after a gap they have moved on by it',
+  'no list to ask',
+  'offline checks real signatures and moves nothing',
+  'prints what is in force',
+]
