@@ -34,7 +34,7 @@ const { values: options, positionals } = parseArgs({
     slowest: { type: 'boolean', default: false },
     tap: { type: 'boolean', default: false },
     // Of one file, in seconds. Generous: a machine under load is no failure.
-    timeout: { type: 'string', short: 't', default: '240' },
+    timeout: { type: 'string', short: 't', default: '600' },
   },
 })
 
