@@ -1,14 +1,16 @@
 // All operations, in the order of the documentation.
 
 import { createApiKey, listApiKeys, register, revokeApiKey } from './accounts/operations.ts'
-import { citationAlerts, watchdogAlerts } from './alerts/operations.ts'
 import { createCheckout, getUsage, openBillingPortal } from './billing/operations.ts'
 import {
   checkCitationWatch,
   deleteCitationWatch,
   getCitationWatch,
+  listCitationAlerts,
   listCitationWatches,
   putCitationWatch,
+  redeliverCitationAlert,
+  rotateCitationWebhookSecret,
   testCitationWatch,
 } from './citations/operations.ts'
 import { deleteJournalSlot, getJournalSlot, listJournalSlots, putJournalSlot } from './journal/operations.ts'
@@ -22,11 +24,14 @@ import { getCapabilities, getRequest, verifySource } from './verification/operat
 import { findPayment, getPayment } from './verification/payment-status.ts'
 import { getRiskFlags } from './verification/risk-flags.ts'
 import {
+  deleteWatchdog,
   getWatchdog,
-  getWatchdogs,
-  pause,
+  listAlerts,
+  listWatchdogs,
+  pauseWatchdog,
   putWatchdog,
-  removeWatchdog,
+  redeliverAlert,
+  rotateWebhookSecret,
   sendHeartbeat,
   testWatchdog,
 } from './watchdogs/operations.ts'
@@ -68,19 +73,19 @@ export const catalog: readonly Operation[] = [
   deleteCitationWatch,
   checkCitationWatch,
   testCitationWatch,
-  citationAlerts.list,
-  citationAlerts.redeliver,
-  citationAlerts.rotate,
+  listCitationAlerts,
+  redeliverCitationAlert,
+  rotateCitationWebhookSecret,
   putWatchdog,
   sendHeartbeat,
   getWatchdog,
-  getWatchdogs,
-  pause,
+  listWatchdogs,
+  pauseWatchdog,
   testWatchdog,
-  removeWatchdog,
-  watchdogAlerts.list,
-  watchdogAlerts.redeliver,
-  watchdogAlerts.rotate,
+  deleteWatchdog,
+  listAlerts,
+  redeliverAlert,
+  rotateWebhookSecret,
   putJournalSlot,
   getJournalSlot,
   deleteJournalSlot,

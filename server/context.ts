@@ -9,7 +9,7 @@ import { openBillingProvider } from './billing/configured-provider.ts'
 import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
 import type { Batcher } from './db/batch.ts'
-import { openWaiting, type Waiting } from './db/change-events.ts'
+import { type ChangeListener, openChangeListener } from './db/change-events.ts'
 import { type Database, openDatabase } from './db/pool.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
 import { openOfflineFacilitator } from './payments/offline.ts'
@@ -27,7 +27,7 @@ import { type Admission, type Admitted, openAdmissions } from './verification/ad
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
 import { openSeats, type Seats } from './verification/waiting-seats.ts'
 import { type Heartbeats, openHeartbeats } from './watchdogs/heartbeats.ts'
-import { openAttendance } from './watchdogs/intake-clock.ts'
+import { openIntakeClock } from './watchdogs/intake-clock.ts'
 
 /** Shared by the API and the worker process. */
 export interface Core extends AsyncDisposable {
@@ -144,8 +144,8 @@ export interface Api extends Core {
   reader: Reader
   verifier: Verifier
   slots: SlotReads
-  waiting: Waiting
-  /** Whether a live worker can assess by the method that is offered. */
+  changeEvents: ChangeListener
+  /** Whether any worker can assess, and as it is offered. */
   assessors: Assessors
   /** Results never change, so a cached one is valid until it expires. */
   results: LRUCache<string, ServedResult>
@@ -162,11 +162,11 @@ export async function openApi(core: Core): Promise<Api> {
   await using opened = new AsyncDisposableStack()
   const admissions = opened.use(openAdmissions(core.db, core.config.maxInFlightPerPayer))
   const heartbeats = opened.use(openHeartbeats(core.db))
-  opened.use(await openAttendance(core.db, core.log))
+  opened.use(await openIntakeClock(core.db, core.log))
   const reader = opened.use(openReader(core.db))
   const verifier = opened.use(openVerifier())
   const slots = opened.use(openSlotReads(core.db))
-  const waiting = opened.use(openWaiting(core.databaseUrl, core.log))
+  const changeEvents = opened.use(openChangeListener(core.databaseUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const callers = await openCallerCache(core.db)
   const draining = new AbortController()
@@ -181,7 +181,7 @@ export async function openApi(core: Core): Promise<Api> {
     reader,
     verifier,
     slots,
-    waiting,
+    changeEvents,
     assessors: buildAssessors({ db: () => api.db, log: core.log, offered: core.config.assessment.kind }),
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),
     baseUrl: core.config.baseUrl ?? `http://${core.config.host}:${core.config.port}`,

@@ -26,7 +26,7 @@ export type Place =
   | 'head locked'
   | 'receipt written'
   /** The request is completed and its callers know; the job is still in the queue. */
-  | 'after announcement'
+  | 'after notification'
 
 export interface Aim {
   at: Place
@@ -110,7 +110,7 @@ async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack)
     ...work,
     chain: watchChain(work.chain, watch),
     steps: watchBatcher(work.steps, (step) => step.to, watch),
-    announcements: watchBatcher(work.announcements, () => 'announcement', watch),
+    changeEvents: watchBatcher(work.changeEvents, () => 'notification', watch),
     assessor: {
       ...work.assessor,
       async assess(input) {

@@ -26,7 +26,7 @@ const kills: [Place, Spent][] = [
   ['head locked', ONCE],
   ['receipt written', ONCE],
   ['after receipt', ONCE],
-  ['after announcement', ONCE],
+  ['after notification', ONCE],
 ]
 
 t.test('killed at any place, a verification is completed by the next worker', async (t) => {

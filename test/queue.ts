@@ -1,6 +1,6 @@
 // The queue worked by hand: one pass does every job that is there, as if all the time had gone by that any of them waits.
 import { Logger, runOnce } from 'graphile-worker'
-import { BOUNDS, openCourier } from '../server/alerts/delivery-loop.ts'
+import { BOUNDS, openDeliveryLoop } from '../server/alerts/delivery-loop.ts'
 import { openQueuePool } from '../server/db/queue.ts'
 import type { Work } from '../workers/context.ts'
 import { buildTasks } from '../workers/tasks.ts'
@@ -8,7 +8,7 @@ import { buildTasks } from '../workers/tasks.ts'
 export interface Queue extends AsyncDisposable {
   /**
    * Answers how many jobs there were. One that fails, or puts itself off, waits for the next pass. Alerts that are due are
-   * sent, whether a job woke their courier or not; retries of alerts come when the outbox says so.
+   * sent, whether a job woke the delivery loop or not; retries of alerts come when the outbox says so.
    */
   pass(): Promise<number>
   /** Does the jobs that are due, and no others. */
@@ -23,16 +23,16 @@ export const PATIENT = { ...BOUNDS, slowMs: 60_000 }
 
 export function openQueue(work: Work): Queue {
   const pool = openQueuePool(work.databaseUrl, CONCURRENCY + 2, () => {})
-  const courier = openCourier(work, PATIENT)
-  const taskList = buildTasks(work, courier)
+  const deliveries = openDeliveryLoop(work, PATIENT)
+  const taskList = buildTasks(work, deliveries)
   const logger = new Logger(() => () => {})
   const runDue = () => runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
   const pass = async () => {
     const { rowCount } = await pool.query(`
       update graphile_worker._private_jobs set run_at = now() where locked_at is null and attempts < max_attempts`)
     if (rowCount) await runDue()
-    courier.wake()
-    await courier.idle()
+    deliveries.wake()
+    await deliveries.idle()
     return rowCount ?? 0
   }
   return {
@@ -42,7 +42,7 @@ export function openQueue(work: Work): Queue {
       while (await pass());
     },
     async [Symbol.asyncDispose]() {
-      await courier[Symbol.asyncDispose]()
+      await deliveries[Symbol.asyncDispose]()
       await pool.end()
     },
   }

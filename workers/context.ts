@@ -1,7 +1,7 @@
 // What a worker has beside the core: threads, the way out, the assessor, and the batchers its jobs share.
 import type { Core } from '../server/context.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
-import { openAnnouncements } from '../server/db/change-events.ts'
+import { openChangeNotifier } from '../server/db/change-events.ts'
 import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
@@ -27,7 +27,7 @@ export interface Work extends Core {
   slowFetches: SlowFetches
   assessor: Assessor
   steps: Steps
-  announcements: Batcher<string, void>
+  changeEvents: Batcher<string, void>
   /** Seconds that a settlement takes as a rule; a result is so much older when it is served. */
   settleSeconds: number
   /** The `methodology_version` of the results made here. */
@@ -63,7 +63,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
       queue: 4096,
     }),
   )
-  const announcements = opened.use(openAnnouncements(core.db, core.log))
+  const changeEvents = opened.use(openChangeNotifier(core.db, core.log))
   const origins = opened.use(buildOrigins(core.db, { politeness: overrides.politeness, log: core.log }))
   const slowFetches = opened.use(
     openSlowFetches({
@@ -84,7 +84,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     slowFetches,
     assessor,
     steps,
-    announcements,
+    changeEvents,
     settleSeconds: core.config.paymentMode === 'offline' ? 0 : LIVE_SETTLE_SECONDS,
     methodology: methodologyOf(assessor),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),

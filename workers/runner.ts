@@ -2,9 +2,9 @@
 // and a watch on the queue's own health. A pool that died while its process lives is worse than a crash, because
 // nothing restarts it; so its death is reported by `died`, and the process is expected to exit.
 import { EventEmitter } from 'node:events'
-import { setInterval as every } from 'node:timers/promises'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
-import { openCourier, openRounds } from '../server/alerts/delivery-loop.ts'
+import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
+import { every } from '../server/db/interval.ts'
 import { openQueuePool } from '../server/db/queue.ts'
 import type { Logger } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
@@ -13,7 +13,7 @@ import type { Work } from './context.ts'
 import { buildTasks, crontab } from './tasks.ts'
 
 export interface Runner extends AsyncDisposable {
-  /** Rejects when the queue, or the scan, stopped without having been asked to. */
+  /** Rejects when the queue stopped without having been asked to. */
   died: Promise<never>
 }
 
@@ -35,12 +35,12 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   const events: WorkerEvents = new EventEmitter()
   const poolId = Promise.withResolvers<string>()
   work.slowFetches.reopen()
-  const courier = opened.use(openCourier(work))
+  const deliveries = opened.use(openDeliveryLoop(work))
   events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
   const runner = await run({
     pgPool: pool,
     events,
-    taskList: buildTasks(work, courier),
+    taskList: buildTasks(work, deliveries),
     parsedCronItems: crontab(),
     noHandleSignals: true,
     logger: queueLogger(work.log),
@@ -59,7 +59,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   await beat(work, id)
   opened.defer(() => endBeat(work, id))
   opened.use(openPulse(work, id))
-  opened.use(openRounds(courier))
+  opened.use(openRounds(deliveries, work.log))
   let stopping = false
   const queueDied = runner.promise.then(
     () => (stopping ? new Promise<never>(() => {}) : Promise.reject(new Error('the queue stopped by itself'))),
@@ -69,13 +69,11 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   opened.defer(async () => {
     stopping = true
     // Side by side: each may take as long as the process has left.
-    await Promise.all([drain(runner, work.log), work.slowFetches.drain(), courier[Symbol.asyncDispose]()])
+    await Promise.all([drain(runner, work.log), work.slowFetches.drain(), deliveries[Symbol.asyncDispose]()])
   })
-  const scanner = opened.use(openScanner(work))
-  const died = Promise.race([queueDied, scanner.died])
-  died.catch(() => {})
+  opened.use(openScanner(work))
   const closing = opened.move()
-  return { died, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return { died: queueDied, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
 async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
@@ -92,32 +90,13 @@ async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
   }
 }
 
-/** Beats and looks for the dead until disposed. A failing database is logged and waited out: it is nobody's death. */
+/** Beats and looks for dead pools until disposed. While the database fails, each try is logged and the next one follows. */
 function openPulse(work: Work, poolId: string): AsyncDisposable {
-  const stopping = new AbortController()
-  const beating = (async () => {
-    try {
-      for await (const _ of every(BEAT_SECONDS * 1000, undefined, { signal: stopping.signal }))
-        await pulse(work, poolId)
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error
-    }
-  })()
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort()
-      await beating
-    },
-  }
-}
-
-async function pulse(work: Work, poolId: string) {
-  try {
+  const pulse = async () => {
     await beat(work, poolId)
     await rescue(work)
-  } catch (error) {
-    work.log.warn({ event: 'beat_failed', err: error })
   }
+  return every(BEAT_SECONDS * 1000, pulse, (error) => work.log.warn({ event: 'beat_failed', err: error }))
 }
 
 /** The queue's own lines, without what jobs carry: a failed job's line would hold its whole payload. */

@@ -1,7 +1,7 @@
 // A function for each job of db/jobs.ts, and when the recurring ones run. A job without a function does not compile.
 import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
 import { pruneAccounts } from '../server/accounts/pruning.ts'
-import type { Courier } from '../server/alerts/delivery-loop.ts'
+import type { DeliveryLoop } from '../server/alerts/delivery-loop.ts'
 import { pruneAlerts, recallAlerts } from '../server/alerts/outbox.ts'
 import { reconcile } from '../server/billing/reconciliation.ts'
 import { checkCitation } from '../server/citations/check.ts'
@@ -18,7 +18,7 @@ import { verifyRequest } from './verify.ts'
 
 type Task<N extends JobName> = (payload: Payload<N>, helpers: JobHelpers) => Promise<void>
 
-export function buildTasks(work: Work, courier: Courier): TaskList {
+export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
   const tasks: { [N in JobName]: Task<N> } = {
     verify_request: (payload, { job, abortSignal }) =>
       verifyRequest(payload, work, {
@@ -26,7 +26,7 @@ export function buildTasks(work: Work, courier: Courier): TaskList {
         attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
       }),
     wake_origin: ({ line }) => work.origins.wake(line),
-    deliver_alerts: async () => courier.wake(),
+    deliver_alerts: async () => deliveries.wake(),
     check_citation: (payload, { abortSignal }) =>
       checkCitation(payload, work, abortSignal ?? new AbortController().signal),
     wake_citations: () => transact(work.db, wakeDueWatches),

@@ -171,7 +171,7 @@ async function judge(request: WorkingRequest, { observation }: StoredObservation
 async function complete(request: WorkingRequest, work: Work) {
   await completeRequest(work.chain, request, new Date(work.now()))
   work.metrics.moves.inc({ state: 'completed' })
-  await work.announcements.add(request.id)
+  await work.changeEvents.add(request.id)
 }
 
 /** What a thrown value means for the request; whatever is left to the queue is thrown on. */
@@ -248,7 +248,7 @@ async function fail(request: WorkingRequest, work: Work, error: AppError) {
   work.metrics.moves.inc({ state: 'failed' })
   work.metrics.failures.inc({ code: error.code })
   work.log.info({ event: 'verification_failed', request_id: request.id, code: error.code })
-  await work.announcements.add(request.id)
+  await work.changeEvents.add(request.id)
 }
 
 async function timed<T>(work: Work, stage: string, doing: Promise<T>): Promise<T> {

@@ -1,9 +1,9 @@
-// Claims on due alerts. A courier claims one alert together with the sole right to send at its webhook, sends it, and
-// settles what became of it. No other courier sends at that webhook meanwhile, and its next alert is not claimed before this
-// one is delivered or given up.
+// Claims on due alerts. A delivery loop claims one alert together with a lease on its webhook, sends the alert, and settles
+// the outcome. No other loop sends at that webhook meanwhile, and its next alert is not claimed before this one is delivered
+// or given up.
 //
-// After a crash the right to send runs out: LEASE_SECONDS later another courier claims the same alert. A courier that was
-// only slow finds that the right is no longer its own, and settles nothing.
+// After a crash the lease expires: LEASE_SECONDS after the claim another loop claims the same alert. A loop that was only slow
+// finds that its lease was lost, and settles nothing.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Core } from '../context.ts'
@@ -12,10 +12,10 @@ import type { Logger } from '../telemetry.ts'
 import { LANES, type Lane, laneOf } from './lanes.ts'
 import { WEBHOOK_STATES } from './webhooks.ts'
 
-/** Longer than an attempt may take, with time to settle it. */
+/** Longer than an attempt may take, settling included. */
 export const LEASE_SECONDS = 20
 
-const takenWebhook = z.object({
+const claimedWebhook = z.object({
   id: z.string(),
   url: z.string(),
   account_id: z.string(),
@@ -24,16 +24,16 @@ const takenWebhook = z.object({
   state: z.enum(WEBHOOK_STATES),
   lane: z.enum(LANES),
   secret_version: z.number(),
-  /** How many secrets before that version sign too. */
+  /** How many versions before that one sign too. */
   old_secrets: z.number(),
 })
 
-const takenAlert = z.object({
+const claimedAlert = z.object({
   id: z.string(),
   type: z.string(),
   event_seq: z.number(),
   body: z.string(),
-  /** False for a settled alert that is sent once more because its account asked for it. */
+  /** False for a settled alert that its account had sent once more. */
   pending: z.boolean(),
   attempts: z.number(),
   age_seconds: z.number(),
@@ -41,42 +41,47 @@ const takenAlert = z.object({
 })
 
 export interface ClaimedAlert {
-  /** Identifies the right to send. */
+  /** Identifies the lease on the webhook. */
   sender: string
-  webhook: z.output<typeof takenWebhook>
-  alert: Omit<z.output<typeof takenAlert>, 'due'>
+  webhook: z.output<typeof claimedWebhook>
+  alert: Omit<z.output<typeof claimedAlert>, 'due'>
 }
 
-/** What a courier asks for: an alert of one lane, and not of these accounts (ids) and registrable domains. */
-export interface Wanted {
+/** Which alerts may be claimed. */
+export interface ClaimFilter {
   lane: Lane
-  accounts: readonly string[]
-  domains: readonly string[]
-  /** Called when due alerts were moved to another lane, whose search may be over by then. */
-  moved(): void
+  /** Ids of accounts to leave out. */
+  exceptAccounts: readonly string[]
+  /** Registrable domains to leave out. */
+  exceptDomains: readonly string[]
+  /** Called when due alerts were moved to another lane, which may have been searched before. */
+  onLaneChange(): void
 }
 
-/** The alert of the lane that is due for longest, of the webhooks without a sender; null when there is none. */
-export async function takeAlert({ db, log }: Pick<Core, 'db' | 'log'>, wanted: Wanted): Promise<ClaimedAlert | null> {
+/** The alert of the lane that has been due for longest, of the webhooks without a lease; null when there is none. */
+export async function claimAlert(
+  { db, log }: Pick<Core, 'db' | 'log'>,
+  filter: ClaimFilter,
+): Promise<ClaimedAlert | null> {
   for (;;) {
-    const taken = await transact(db, (tx) => takeAtOneWebhook(tx, wanted, log))
-    if (taken === 'moved') wanted.moved()
-    else if (taken !== 'not due') return taken
+    const claimed = await transact(db, (tx) => claimAtOneWebhook(tx, filter, log))
+    if (claimed === 'moved') filter.onLaneChange()
+    else if (claimed !== 'not due') return claimed
   }
 }
 
 /**
- * `not due`: the alert that was found waits behind another one of its webhook, and has been parked. `moved`: its lane was
- * that of an earlier time, and has been corrected.
+ * `not due`: the alert that was found waits behind another one of its webhook, and has been parked. `moved`: its lane was out
+ * of date, and has been corrected.
  */
-async function takeAtOneWebhook(
+async function claimAtOneWebhook(
   tx: Tx,
-  wanted: Wanted,
+  filter: ClaimFilter,
   log: Logger,
 ): Promise<ClaimedAlert | null | 'not due' | 'moved'> {
-  const webhook = await lockWebhook(tx, wanted)
+  const webhook = await lockWebhook(tx, filter)
   if (!webhook) return null
-  if (webhook.lane !== wanted.lane) {
+  if (webhook.lane !== filter.lane) {
     await moveToLane(tx, webhook)
     return 'moved'
   }
@@ -92,16 +97,16 @@ async function takeAtOneWebhook(
   return { sender, webhook, alert }
 }
 
-function lockWebhook(tx: Tx, { lane, accounts, domains }: Wanted) {
-  return tx.maybeOne(sql.prepared('lock_due_webhook', takenWebhook)`
+function lockWebhook(tx: Tx, { lane, exceptAccounts, exceptDomains }: ClaimFilter) {
+  return tx.maybeOne(sql.prepared('lock_due_webhook', claimedWebhook)`
     select w.id::text, w.url, w.account_id::text, coalesce(w.domain, w.host) as "domain", w.state, ${laneOf} lane,
            w.secret_version, case when w.old_secrets_until > now() then w.old_secrets else 0 end old_secrets
     from alerts a join webhooks w on w.id = a.webhook_id
     where a.lane = ${lane} and a.next_attempt_at <= now() and (w.sending_until is null or w.sending_until < now())
-      and w.account_id <> all(${sql.array([...accounts], 'uuid')})
-      and coalesce(w.domain, w.host) <> all(${sql.array([...domains], 'text')})
+      and w.account_id <> all(${sql.array([...exceptAccounts], 'uuid')})
+      and coalesce(w.domain, w.host) <> all(${sql.array([...exceptDomains], 'text')})
     order by a.next_attempt_at limit 1
-    -- Not "for update": with that, no alert could be inserted meanwhile.
+    -- Not "for update", under which no alert could be inserted meanwhile.
     for no key update of w skip locked`)
 }
 
@@ -110,7 +115,7 @@ async function moveToLane(tx: Tx, { id, lane }: ClaimedAlert['webhook']) {
     update alerts set lane = ${lane} where webhook_id = ${id} and next_attempt_at is not null`)
 }
 
-/** Leaves a time to the first pending alert only: the others wait for it. */
+/** Leaves a due time to the first pending alert only: the others wait for it. */
 async function parkFollowers(tx: Tx, webhookId: string) {
   await tx.query(sql.prepared('park_alerts', nothing)`
     update alerts set next_attempt_at = null
@@ -119,74 +124,75 @@ async function parkFollowers(tx: Tx, webhookId: string) {
 }
 
 function findFirst(tx: Tx, webhookId: string) {
-  return tx.maybeOne(sql.prepared('find_first_alert', takenAlert)`
+  return tx.maybeOne(sql.prepared('find_first_alert', claimedAlert)`
     select id, type, event_seq, body, state = 'pending' pending, attempts,
            extract(epoch from now() - created_at)::float8 age_seconds, coalesce(next_attempt_at <= now(), false) due
     from alerts where webhook_id = ${webhookId} and (state = 'pending' or next_attempt_at is not null)
     order by event_seq limit 1`)
 }
 
-/** One attempt, as it is kept. */
+/** One attempt, as it is recorded. */
 export interface Attempt {
-  /** Milliseconds since the epoch, and how many it took. */
+  /** When it began, in milliseconds since the epoch. */
   atMs: number
+  /** How long it took, in milliseconds. */
   ms: number
-  /** What the receiver answered; null: nothing. */
+  /** HTTP status of the receiver; null without an answer. */
   status: number | null
-  /** What kept it from being a delivery, for people; null: it was one. */
+  /** Why it was no delivery, as shown to the account; null for a delivery. */
   error: string | null
 }
 
 /** The consequence of an attempt for the alert and its webhook. */
-export type Verdict =
+export type Decision =
   | { outcome: 'delivered'; disable: boolean }
   | { outcome: 'retry'; seconds: number }
   | { outcome: 'given up' }
-  /** The receiver wants no more. */
+  /** The receiver asks for no more alerts. */
   | { outcome: 'unwanted' }
 
-/** The right to send belongs to another courier by now. */
+/** The lease on the webhook has expired and another loop has it. */
 export class LeaseLostError extends Error {
   override name = 'LeaseLostError'
 }
 
 /**
- * Records the attempt and its consequence and gives back the right to send, in one transaction. Throws LeaseLostError.
+ * Records the attempt and its consequence and ends the lease, in one transaction. Throws LeaseLostError.
  * @param slow whether the attempt failed or took long
  */
 export function settleAttempt(
   { db, log }: Pick<Core, 'db' | 'log'>,
-  taken: ClaimedAlert,
+  claimed: ClaimedAlert,
   attempt: Attempt,
-  { verdict, slow }: { verdict: Verdict; slow: boolean },
+  { decision, slow }: { decision: Decision; slow: boolean },
 ): Promise<void> {
   return transact(db, async (tx) => {
-    await releaseWebhook(tx, taken, verdict, slow)
-    await insertAttempt(tx, taken, attempt)
-    await moveAlert(tx, taken, verdict)
-    if (isDisabling(verdict)) await discardPending(tx, taken.webhook.id, log)
-    else if (verdict.outcome !== 'retry') await callNext(tx, taken.webhook.id)
-    await moveToLane(tx, { ...taken.webhook, lane: slow ? 'slow' : 'proved' })
+    await releaseWebhook(tx, claimed, decision, slow)
+    await insertAttempt(tx, claimed, attempt)
+    await moveAlert(tx, claimed, decision)
+    if (isDisabling(decision)) await discardPending(tx, claimed.webhook.id, log)
+    else if (decision.outcome !== 'retry') await callNext(tx, claimed.webhook.id)
+    await moveToLane(tx, { ...claimed.webhook, lane: slow ? 'slow' : 'proved' })
   })
 }
 
-function isDisabling(verdict: Verdict): boolean {
-  return verdict.outcome === 'unwanted' || (verdict.outcome === 'delivered' && verdict.disable)
+function isDisabling(decision: Decision): boolean {
+  return decision.outcome === 'unwanted' || (decision.outcome === 'delivered' && decision.disable)
 }
 
-async function releaseWebhook(tx: Tx, { webhook, sender, alert }: ClaimedAlert, verdict: Verdict, slow: boolean) {
-  const givenUp = verdict.outcome === 'given up' && alert.pending
+async function releaseWebhook(tx: Tx, { webhook, sender, alert }: ClaimedAlert, decision: Decision, slow: boolean) {
+  const givenUp = decision.outcome === 'given up' && alert.pending
   const { rowCount } = await tx.query(sql.prepared('release_webhook', nothing)`
     update webhooks set sender = null, sending_until = null, tried = true, slow = ${slow},
-      state = case when ${isDisabling(verdict)} or state = 'disabled' then 'disabled'
-                   when ${verdict.outcome === 'delivered'} then 'active'
+      state = case when ${isDisabling(decision)} or state = 'disabled' then 'disabled'
+                   when ${decision.outcome === 'delivered'} then 'active'
                    when ${givenUp} then 'failing'
                    else state end
     where id = ${webhook.id} and sender = ${sender}`)
-  if (rowCount === 0) throw new LeaseLostError(`another courier sends at webhook ${webhook.id}`)
+  if (rowCount === 0) throw new LeaseLostError(`another delivery loop has the lease on webhook ${webhook.id}`)
 }
 
-/** Attempts kept of one alert: it can be sent again without end, by redelivery. */
+/** The latest attempts of one alert that are kept: redelivery can add attempts without end. */
 export const MAX_ATTEMPTS_KEPT = 50
 
 async function insertAttempt(tx: Tx, { alert }: ClaimedAlert, { atMs, ms, status, error }: Attempt) {
@@ -198,10 +204,10 @@ async function insertAttempt(tx: Tx, { alert }: ClaimedAlert, { atMs, ms, status
     delete from alert_attempts where alert_id = ${alert.id} and attempt <= ${alert.attempts + 1 - MAX_ATTEMPTS_KEPT}`)
 }
 
-/** A settled alert that is sent once more is tried once, and its state changes only if it is delivered. */
-async function moveAlert(tx: Tx, { alert }: ClaimedAlert, verdict: Verdict) {
-  const retry = verdict.outcome === 'retry' ? verdict.seconds : null
-  const state = alert.pending || verdict.outcome === 'delivered' ? STATE_AFTER[verdict.outcome] : null
+/** A settled alert that is redelivered is tried once, and its state changes only if it is delivered. */
+async function moveAlert(tx: Tx, { alert }: ClaimedAlert, decision: Decision) {
+  const retry = decision.outcome === 'retry' ? decision.seconds : null
+  const state = alert.pending || decision.outcome === 'delivered' ? STATE_AFTER[decision.outcome] : null
   await tx.query(sql.prepared('move_alert', nothing)`
     update alerts set attempts = attempts + 1, state = coalesce(${state}, state),
       settled_at = case when ${state}::text is null or ${state} = 'pending' then settled_at else now() end,
@@ -214,7 +220,7 @@ const STATE_AFTER = {
   retry: 'pending',
   'given up': 'failed',
   unwanted: 'discarded',
-} as const satisfies Record<Verdict['outcome'], string>
+} as const satisfies Record<Decision['outcome'], string>
 
 async function discardPending(tx: Tx, webhookId: string, log: Logger) {
   const { rowCount } = await tx.query(sql.prepared('discard_alerts', nothing)`
@@ -223,7 +229,7 @@ async function discardPending(tx: Tx, webhookId: string, log: Logger) {
   if (rowCount > 0) log.warn({ event: 'alerts_discarded', webhook_id: webhookId, alerts: rowCount })
 }
 
-/** Makes the next pending alert due now, unless it has a time of its own. */
+/** Makes the next pending alert due now, unless it has a due time. */
 async function callNext(tx: Tx, webhookId: string) {
   await tx.query(sql.prepared('call_next_alert', nothing)`
     update alerts set next_attempt_at = now()

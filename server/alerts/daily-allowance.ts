@@ -1,13 +1,13 @@
-// How many alerts an account has a day: each is a receipt and a row, and all of them can be caused at will.
+// The limit of alerts of an account and day. Each alert costs a receipt and a row, and callers can cause them at will.
 import { z } from 'zod'
 import { LIMITS, secondsToMidnightUtc, TIERS } from '../accounts/tiers.ts'
 import { column, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 
 /**
- * `asked`: made by the account's own act (a `fail` heartbeat, a test, a reminder), limited by `watchdog_alerts_per_day`.
- * `found`: found by the service (a missed deadline, a quote that changed). Its limit is what all watchdogs of the account
- * can reach within their own allowances, so that it meets only accounts that delete and make watchdogs again and again.
+ * `asked`: caused by the account (a `fail` heartbeat, a test, a reminder), limited by `watchdog_alerts_per_day`.
+ * `found`: found by the service (a missed deadline, a quote that changed). Its limit is what all watchdogs of the account can
+ * reach within their own allowances, so only accounts that delete and make watchdogs again and again reach it.
  */
 export type AlertCause = 'asked' | 'found'
 
@@ -17,8 +17,8 @@ export interface CountedAlert {
 }
 
 /**
- * Outages of one watchdog that are alerted: OUTAGE_BURST at once, and one more every OUTAGE_SPACING_SECONDS. Each comes to
- * two alerts, because the end of an outage that was alerted is always alerted too.
+ * Outages of one watchdog that are alerted: OUTAGE_BURST at once, and one more every OUTAGE_SPACING_SECONDS. Each has two
+ * alerts, because the end of an outage that was alerted is always alerted too.
  */
 export const OUTAGE_BURST = 12
 export const OUTAGE_SPACING_SECONDS = 300
@@ -35,8 +35,8 @@ const dayRow = z.object({
 })
 
 /**
- * Counts alerts, as far as the limits of the day allow; null stands for one that is not counted. Answers for each whether
- * it may be made. To be called under the lock of the chain's head: no other transaction counts meanwhile.
+ * Counts alerts, as far as the limits of the day allow; null is an alert that is not counted. Answers for each whether it may
+ * be made. To be called under the lock of the chain's head, so that no other transaction counts meanwhile.
  */
 export async function countAlerts(tx: Tx, alerts: readonly (CountedAlert | null)[]): Promise<boolean[]> {
   const counted = alerts.filter((alert) => alert !== null)
@@ -57,7 +57,7 @@ export async function countAlerts(tx: Tx, alerts: readonly (CountedAlert | null)
 
 function limitOf({ tier, watchdogs }: z.output<typeof dayRow>, cause: AlertCause): number {
   const limits = LIMITS[tier]
-  // After a tier ends its watchdogs stay, and so do their allowances.
+  // After a higher tier ends, its watchdogs stay, with their allowances.
   return cause === 'asked' ? limits.watchdog_alerts_per_day : OUTAGES_PER_DAY * Math.max(limits.watchdogs, watchdogs)
 }
 
@@ -86,7 +86,7 @@ async function addToDays(tx: Tx, counted: CountedAlert[]) {
     on conflict (day, account_id) do update set asked = d.asked + excluded.asked, found = d.found + excluded.found`)
 }
 
-/** The refusal of a test alert when the account has none left today. */
+/** The error of a test alert when the limit of the day is reached. */
 export function noAlertsLeft(): AppError {
   return new AppError('daily_limit', 'watchdog_alerts_per_day: the account has used up its alerts of this day (UTC).', {
     headers: { 'retry-after': String(secondsToMidnightUtc(new Date())) },

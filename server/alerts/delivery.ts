@@ -1,57 +1,62 @@
-// One attempt at one alert: signed, posted, judged, settled.
-
-import type { Work } from '../../workers/context.ts'
+// One attempt to deliver one alert: it is signed, posted, judged and settled.
+import type { Core } from '../context.ts'
 import { AppError } from '../errors.ts'
-import { type Attempt, type ClaimedAlert, LeaseLostError, settleAttempt, type Verdict } from './claims.ts'
+import type { Outbound } from '../outbound/connection.ts'
+import { type Attempt, type ClaimedAlert, type Decision, LeaseLostError, settleAttempt } from './claims.ts'
 import { signedHeaders } from './format.ts'
 import { type Answer, FIRST_TIMEOUT_MS, type Message, postAlert, TIMEOUT_MS } from './post.ts'
-import { judge } from './schedule.ts'
+import { decide } from './schedule.ts'
 import { webhookSecret } from './webhooks.ts'
 
+/** What a delivery needs. */
+export type DeliveryTools = Pick<Core, 'db' | 'log' | 'now' | 'config' | 'keys' | 'secrets' | 'metrics'> & {
+  outbound: Outbound
+}
+
 /**
- * Sends a claimed alert and settles it. Never throws: what cannot be settled is claimed again when the lease has run out.
- * @param overdue whether it has taken long by now
+ * Sends a claimed alert and settles it. Never throws: an alert that cannot be settled is claimed again after its lease.
+ * @param overdue whether the attempt has taken long so far
  */
-export async function deliver(taken: ClaimedAlert, work: Work, overdue: () => boolean): Promise<void> {
+export async function deliver(claimed: ClaimedAlert, tools: DeliveryTools, overdue: () => boolean): Promise<void> {
   try {
-    const { answer, attempt } = await send(taken, work)
-    const verdict = judge(taken.alert, answer)
-    const slow = verdict.outcome !== 'delivered' || overdue()
-    await settleAttempt(work, taken, attempt, { verdict, slow })
-    report(work, taken, attempt, verdict)
+    const { answer, attempt } = await send(claimed, tools)
+    const decision = decide(claimed.alert, answer)
+    const slow = decision.outcome !== 'delivered' || overdue()
+    await settleAttempt(tools, claimed, attempt, { decision, slow })
+    report(tools, claimed, attempt, decision)
   } catch (error) {
-    const { alert, webhook } = taken
+    const { alert, webhook } = claimed
     const event = error instanceof LeaseLostError ? 'alert_overtaken' : 'alert_unsettled'
-    work.log.warn({ event, alert_id: alert.id, webhook_id: webhook.id, err: error })
+    tools.log.warn({ event, alert_id: alert.id, webhook_id: webhook.id, err: error })
   }
 }
 
-async function send(taken: ClaimedAlert, work: Work): Promise<{ answer: Answer | null; attempt: Attempt }> {
-  const atMs = work.now()
+async function send(claimed: ClaimedAlert, tools: DeliveryTools): Promise<{ answer: Answer | null; attempt: Attempt }> {
+  const atMs = tools.now()
   const began = performance.now()
-  const { answer, error } = await post(taken, work, atMs)
+  const { answer, error } = await post(claimed, tools, atMs)
   const ms = Math.round(performance.now() - began)
   return { answer, attempt: { atMs, ms, status: answer?.status ?? null, error } }
 }
 
 async function post(
-  taken: ClaimedAlert,
-  work: Work,
+  claimed: ClaimedAlert,
+  tools: DeliveryTools,
   atMs: number,
 ): Promise<{ answer: Answer | null; error: string | null }> {
   try {
-    const timeoutMs = taken.webhook.lane === 'untried' ? FIRST_TIMEOUT_MS : TIMEOUT_MS
-    const answer = await postAlert(write(taken, work, atMs), work.outbound, timeoutMs)
-    return { answer, error: describe(answer) }
+    const timeoutMs = claimed.webhook.lane === 'untried' ? FIRST_TIMEOUT_MS : TIMEOUT_MS
+    const answer = await postAlert(messageOf(claimed, tools, atMs), tools.outbound, timeoutMs)
+    return { answer, error: failureOf(answer) }
   } catch (thrown) {
     if (thrown instanceof AppError) return { answer: null, error: thrown.message }
-    work.log.error({ event: 'alert_error', alert_id: taken.alert.id, err: thrown })
-    return { answer: null, error: 'A fault of ours kept it from being sent.' }
+    tools.log.error({ event: 'alert_error', alert_id: claimed.alert.id, err: thrown })
+    return { answer: null, error: 'A fault of the service kept it from being sent.' }
   }
 }
 
-/** Id and bytes are the same at each attempt; timestamp and signatures are of this attempt. */
-function write({ webhook, alert }: ClaimedAlert, { config, keys, secrets }: Work, atMs: number): Message {
+/** The message of this attempt. The id and the body are the same at each attempt; timestamp and signatures are not. */
+function messageOf({ webhook, alert }: ClaimedAlert, { config, keys, secrets }: DeliveryTools, atMs: number): Message {
   const body = Buffer.from(alert.body)
   const versions = Array.from({ length: webhook.old_secrets + 1 }, (_, back) => webhook.secret_version - back)
   const signers = {
@@ -66,21 +71,26 @@ function write({ webhook, alert }: ClaimedAlert, { config, keys, secrets }: Work
   return { url: webhook.url, headers, body }
 }
 
-function describe({ status }: Answer): string | null {
+function failureOf({ status }: Answer): string | null {
   if (status >= 200 && status < 300) return null
   if (status >= 300 && status < 400) return `The receiver answered with status ${status}; redirects are not followed.`
   return `The receiver answered with status ${status}.`
 }
 
-function report({ log, metrics }: Work, { alert, webhook }: ClaimedAlert, attempt: Attempt, verdict: Verdict) {
-  metrics.alertAttempts.inc({ outcome: LABELS[verdict.outcome] })
+function report(
+  { log, metrics }: DeliveryTools,
+  { alert, webhook }: ClaimedAlert,
+  attempt: Attempt,
+  decision: Decision,
+) {
+  metrics.alertAttempts.inc({ outcome: LABELS[decision.outcome] })
   const about = { alert_id: alert.id, webhook_id: webhook.id, type: alert.type, attempt: alert.attempts + 1 }
   const { ms, status, error } = attempt
-  const retry = verdict.outcome === 'retry' && { retry_s: Math.round(verdict.seconds) }
+  const retry = decision.outcome === 'retry' && { retry_s: Math.round(decision.seconds) }
   log.info({
     event: 'alert_attempt',
     ...about,
-    outcome: verdict.outcome,
+    outcome: decision.outcome,
     ms,
     status,
     ...(error && { error }),
@@ -93,4 +103,4 @@ const LABELS = {
   retry: 'retry',
   'given up': 'given_up',
   unwanted: 'unwanted',
-} as const satisfies Record<Verdict['outcome'], string>
+} as const satisfies Record<Decision['outcome'], string>

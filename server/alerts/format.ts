@@ -1,5 +1,5 @@
-// What an alert is, byte by byte: a document, its receipt in the chain, and the body that both make. The body is stored
-// and sent as it is, at every attempt.
+// The format of alerts: the document, its digest in the receipt, the body with both, and the signatures. The body is stored and
+// sent byte for byte at every attempt.
 import { createHmac, randomUUID, sign } from 'node:crypto'
 import type { Attestation } from '../interface/result.ts'
 import { canonicalJson, type SigningKey, sha256 } from '../receipts/format.ts'
@@ -16,18 +16,18 @@ export const ALERT_TYPES = [
 ] as const
 export type AlertType = (typeof ALERT_TYPES)[number]
 
-/** What is told. `data.event_seq` is the alert's number at its webhook. */
+/** The document that is receipted and sent. `data.event_seq` is the alert's number at its webhook. */
 export interface Alert {
   type: AlertType
-  /** When it came about, by the clock of whoever found it. */
+  /** When the reported change happened, in ISO 8601. */
   timestamp: string
   data: { event_seq: number } & Record<string, unknown>
 }
 
-/** What a `webhook-id` looks like. */
+/** The form of a `webhook-id`. */
 export const ALERT_ID = /^wh_[0-9a-f]{32}$/
 
-/** A new `webhook-id`. Chosen here and without a dot: it is part of what is signed. */
+/** A new `webhook-id`. It has no dot, because the signed text separates its parts by dots. */
 export function makeAlertId(): string {
   return `wh_${randomUUID().replaceAll('-', '')}`
 }
@@ -37,12 +37,12 @@ export function subjectOf(alert: Alert): string {
   return sha256(canonicalJson(alert))
 }
 
-/** The body that is sent: the alert, and beside it its receipt. */
+/** The body that is sent: the alert with its receipt. */
 export function sealAlert(alert: Alert, attestation: Attestation): string {
   return JSON.stringify({ ...alert, receipt: { attestation } })
 }
 
-/** Who signs an attempt: every secret in force, and the webhook key. */
+/** The keys that sign an attempt: every secret in force, and the webhook key. */
 export interface AlertSigners {
   /** `whsec_...`, the newest first. */
   secrets: readonly string[]
@@ -50,11 +50,11 @@ export interface AlertSigners {
 }
 
 /**
- * Standard Webhooks 1.0.0: the three headers of one attempt, signed over exactly the bytes that are sent. In one header
- * there is a `v1` (HMAC-SHA256) for each secret and a `v1a` (Ed25519): a stock library takes the first and passes over the
- * other, and who wants no shared secret checks the other.
+ * Standard Webhooks 1.0.0: the three headers of one attempt, signed over the bytes that are sent. `webhook-signature` has a
+ * `v1` (HMAC-SHA256) for each secret and one `v1a` (Ed25519). A stock library checks a `v1` and skips the `v1a`; a receiver
+ * without a shared secret checks the `v1a`.
  *
- * @param seconds of this attempt, since the epoch
+ * @param seconds when the attempt began, since the epoch
  */
 export function signedHeaders(id: string, body: Uint8Array, seconds: number, { secrets, key }: AlertSigners) {
   const signed = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body])

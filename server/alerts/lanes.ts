@@ -1,8 +1,8 @@
-// What is known of a receiver, and so the lane in which alerts to it wait for a courier.
+// Lanes: due alerts wait for the delivery loop in the lane of their receiver, by how its last attempt went.
 import { sql } from '../db/pool.ts'
 
 /**
- * proved: the last attempt was answered well and in time. slow: the last attempt failed or took long. untried: no attempt was
+ * `proved`: the last attempt was delivered in time. `slow`: the last attempt failed or took long. `untried`: no attempt was
  * made at this host.
  */
 export const LANES = ['proved', 'untried', 'slow'] as const

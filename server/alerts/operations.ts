@@ -1,43 +1,55 @@
-// What may be asked of alerts. They belong to a watchdog or to a citation watch; the operations are the same for both.
+// The operations on alerts. They are the same for each kind of owner; watchdogs and citations make theirs from this.
 import { z } from 'zod'
-import type { Scope } from '../accounts/scopes.ts'
-import { findWatch, watchName } from '../citations/watch.ts'
-import type { Tx } from '../db/pool.ts'
+import { type Tx, transact } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
 import { attestation } from '../interface/result.ts'
-import { defineAccountOperation, Reply, wholeNumber } from '../operation.ts'
-import { findWatchdog, watchdogName } from '../watchdogs/watchdog.ts'
-import { alertRecord, findWebhookState, listAlerts, redeliverAlert } from './archive.ts'
+import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow, wholeNumber } from '../operation.ts'
+import { Refused } from '../receipts/chain.ts'
+import { alertRecord, findAlerts, findWebhookState, sendAgain } from './archive.ts'
+import { noAlertsLeft } from './daily-allowance.ts'
 import { ALERT_TYPES } from './format.ts'
-import { OVERLAP_HOURS, rotateWebhookSecret, WEBHOOK_STATES, webhookSecret } from './webhooks.ts'
+import { requireRoom } from './outbox.ts'
+import type { AlertDraft, Raise } from './raise.ts'
+import { OVERLAP_HOURS, rotateSecret, WEBHOOK_STATES, webhookSecret } from './webhooks.ts'
 
-/** What has a webhook. */
-interface Owner<List extends string, Redeliver extends string, Rotate extends string> {
-  /** What people call it. */
+/** A kind of owner, as its operations on alerts need it. */
+interface Owner<
+  List extends string,
+  Redeliver extends string,
+  Rotate extends string,
+  Test extends string,
+  Draft extends AlertDraft,
+> {
+  /** For summaries and messages. */
   noun: string
   path: string
-  names: { list: List; redeliver: Redeliver; rotate: Rotate }
-  scopes: { read: Scope; write: Scope }
+  names: { list: List; redeliver: Redeliver; rotate: Rotate; test: Test }
+  /** Schema of an owner's name. */
   name: z.ZodString
   /** Throws AppError `not_found`. */
   find(tx: Tx, accountId: string, name: string): Promise<{ webhook_id: string }>
+  /** The draft of a test alert. Throws AppError `not_found`. @param nowMs milliseconds since the epoch */
+  draftTest(tx: Tx, accountId: string, name: string, nowMs: number): Promise<Draft>
+  raise: Raise<Draft>
 }
 
-/** Nothing of this is good for a cache, least of all a secret. */
-const FRESH = { 'cache-control': 'no-store' }
+/** An answer that no cache may keep: it shows a state that changes, or a secret. */
+export function fresh<T>(body: T, status = 200): Reply<T> {
+  return new Reply(body, { status, headers: { 'cache-control': 'no-store' } })
+}
+
 const MAX_PAGE = 100
+/** A test alert that is overtaken is composed anew, so many times in all. */
+const MAX_ATTEMPTS = 5
 
-/** What whoever asks for a test alert gets beside the name. */
-export const toldAlert = {
-  alert: z.strictObject({ id: z.string(), type: z.enum(ALERT_TYPES), event_seq: z.int(), created_at: z.string() }),
-  attestation: attestation.describe(
-    'The receipt: its subject_sha256 is the SHA-256 of the RFC 8785 JSON of the alert.',
-  ),
-}
-
-function defineAlertOperations<const L extends string, const D extends string, const R extends string>(
-  owner: Owner<L, D, R>,
-) {
-  const { noun, path, names, scopes, name: ownerName, find } = owner
+export function defineAlertOperations<
+  const L extends string,
+  const D extends string,
+  const R extends string,
+  const T extends string,
+  Draft extends AlertDraft,
+>(owner: Owner<L, D, R, T, Draft>) {
+  const { noun, path, names, name: ownerName, find } = owner
 
   const list = defineAccountOperation({
     name: names.list,
@@ -46,7 +58,7 @@ function defineAlertOperations<const L extends string, const D extends string, c
     path: `${path}/{name}/alerts`,
     family: 'control',
     access: 'account',
-    scope: scopes.read,
+    scope: 'watchdog:read',
     errors: ['not_found'],
     kind: 'transaction',
     input: z.strictObject({
@@ -61,10 +73,10 @@ function defineAlertOperations<const L extends string, const D extends string, c
     }),
     async run({ name, limit, before }, { tx, caller }) {
       const { webhook_id } = await find(tx, caller.accountId, name)
-      const found = await listAlerts(tx, webhook_id, { before, limit: limit + 1 })
+      const found = await findAlerts(tx, webhook_id, { before, limit: limit + 1 })
       const alerts = found.slice(0, limit)
       const next = found.length > limit ? (alerts.at(-1)?.event_seq ?? null) : null
-      return new Reply({ webhook_state: await findWebhookState(tx, webhook_id), alerts, next }, { headers: FRESH })
+      return fresh({ webhook_state: await findWebhookState(tx, webhook_id), alerts, next })
     },
   })
 
@@ -72,13 +84,13 @@ function defineAlertOperations<const L extends string, const D extends string, c
     name: names.redeliver,
     summary: 'Send an alert once more, with the same webhook-id',
     description:
-      'Whatever became of it before, to the present webhook_url. One that was settled is tried once, and stays what it ' +
-      'was unless it is delivered now. A webhook that is disabled stays so: a PUT with a webhook_url enables it.',
+      'An alert in any state is sent to the present webhook_url. A settled one is tried once and keeps its state, unless ' +
+      'it is delivered now. A disabled webhook stays disabled: a PUT with a webhook_url enables it.',
     method: 'POST',
     path: `${path}/{name}/alerts/{id}/redeliver`,
     family: 'control',
     access: 'account',
-    scope: scopes.write,
+    scope: 'watchdog:write',
     statuses: [202],
     errors: ['not_found'],
     kind: 'transaction',
@@ -86,54 +98,80 @@ function defineAlertOperations<const L extends string, const D extends string, c
     output: alertRecord,
     async run({ name, id }, { tx, caller }) {
       const { webhook_id } = await find(tx, caller.accountId, name)
-      return new Reply(await redeliverAlert(tx, webhook_id, id), { status: 202, headers: FRESH })
+      return fresh(await sendAgain(tx, webhook_id, id), 202)
     },
   })
 
   const rotate = defineAccountOperation({
     name: names.rotate,
     summary: 'A new webhook secret, shown once',
-    description: `The secrets before it go on signing beside it for ${OVERLAP_HOURS} hours: webhook-signature then has several v1.`,
+    description: `For ${OVERLAP_HOURS} hours the secrets before it sign too: webhook-signature then has several v1.`,
     method: 'POST',
     path: `${path}/{name}/secret`,
     family: 'control',
     access: 'account',
-    scope: scopes.write,
+    scope: 'watchdog:write',
     errors: ['not_found'],
     kind: 'transaction',
     input: z.strictObject({ name: ownerName }),
     output: z.strictObject({ name: z.string(), webhook_secret: z.string(), old_secrets_until: z.string() }),
     async run({ name }, { tx, caller, api }) {
       const { webhook_id } = await find(tx, caller.accountId, name)
-      const { secret_version, old_secrets_until } = await rotateWebhookSecret(tx, webhook_id)
+      const { secret_version, old_secrets_until } = await rotateSecret(tx, webhook_id)
       const webhook_secret = webhookSecret(api.secrets.webhook, webhook_id, secret_version)
-      return new Reply({ name, webhook_secret, old_secrets_until }, { headers: FRESH })
+      return fresh({ name, webhook_secret, old_secrets_until })
     },
   })
 
-  return { list, redeliver, rotate }
+  const test = defineAccountExchange({
+    name: names.test,
+    summary: `Send a test alert of a ${noun}`,
+    description:
+      'A test alert is treated like every alert: it has a receipt, is signed, and is retried until it arrives.',
+    method: 'POST',
+    path: `${path}/{name}/test`,
+    family: 'control',
+    access: 'account',
+    scope: 'watchdog:write',
+    errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
+    kind: 'exchange',
+    input: z.strictObject({ name: ownerName }),
+    output: z.strictObject({
+      name: ownerName,
+      alert: z.strictObject({
+        id: z.string(),
+        type: z.enum(ALERT_TYPES),
+        event_seq: z.int(),
+        created_at: z.string(),
+      }),
+      attestation: attestation.describe(
+        'The receipt: its subject_sha256 is the SHA-256 of the RFC 8785 JSON of the alert.',
+      ),
+    }),
+    async run({ name }, { api, caller }) {
+      for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+        const draft = await transact(api.db, draftWithRoom(caller.accountId, name, api.now()), { readOnly: true })
+        const raised = await owner.raise(api.chain, draft).catch(refuseOverflow)
+        if (raised instanceof Refused) {
+          if (raised.reason === 'daily_limit') throw noAlertsLeft()
+          continue
+        }
+        const { id, alert } = draft
+        const { type, timestamp: created_at, data } = alert
+        const shown = { id, type, event_seq: data.event_seq, created_at }
+        return fresh({ name, alert: shown, attestation: raised.attestation })
+      }
+      throw new AppError('capacity_exceeded', `The ${noun} keeps changing. Try again.`, {
+        headers: { 'retry-after': '1' },
+      })
+    },
+  })
+
+  const draftWithRoom = (accountId: string, name: string, nowMs: number) => async (tx: Tx) => {
+    const draft = await owner.draftTest(tx, accountId, name, nowMs)
+    await requireRoom(tx, draft.webhookId)
+    return draft
+  }
+
+  return { list, redeliver, rotate, test }
 }
-
-const scopes = { read: 'watchdog:read', write: 'watchdog:write' } as const
-
-export const watchdogAlerts = defineAlertOperations({
-  noun: 'watchdog',
-  path: '/v1/watchdog',
-  names: { list: 'list_alerts', redeliver: 'redeliver_alert', rotate: 'rotate_webhook_secret' },
-  scopes,
-  name: watchdogName,
-  find: findWatchdog,
-})
-
-export const citationAlerts = defineAlertOperations({
-  noun: 'citation watch',
-  path: '/v1/citation-watch',
-  names: {
-    list: 'list_citation_alerts',
-    redeliver: 'redeliver_citation_alert',
-    rotate: 'rotate_citation_webhook_secret',
-  },
-  scopes,
-  name: watchName,
-  find: findWatch,
-})

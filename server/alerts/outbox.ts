@@ -1,5 +1,5 @@
-// The outbox of alerts. An alert is stored in the transaction of the change it reports, so none is lost and none is made up;
-// then it is sent until the receiver has accepted it or the schedule is over. Delivery is at least once.
+// The outbox of alerts. An alert is stored in the transaction of the change that it reports, so each change has its alert and
+// each alert its change. It is sent until the receiver accepts it or the schedule ends. Delivery is at least once.
 import { z } from 'zod'
 import { enqueue } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
@@ -12,13 +12,13 @@ export interface NewAlert {
   webhookId: string
   eventSeq: number
   type: AlertType
-  /** As `sealAlert` made it. */
+  /** As `sealAlert` gives it. */
   body: string
   /** Of its receipt. */
   serial: number
 }
 
-/** Stores alerts and wakes their delivery, in the caller's transaction. */
+/** Stores alerts and the job that wakes their delivery, in the caller's transaction. */
 export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
   if (alerts.length === 0) return
   await tx.query(sql.prepared('insert_alerts', nothing)`
@@ -33,28 +33,28 @@ export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise
 }
 
 /**
- * Alerts that wait at one webhook at most. When so many wait, no test alert is made, and an outage is alerted later; only
- * the end of an outage that was alerted is added all the same. As an account has so many watchdogs and citation watches as
- * its tier allows, this bounds what waits for the account too.
+ * Most alerts that wait at one webhook. While so many wait, no test alert is made, and an outage is alerted later; only the
+ * end of an outage that was alerted is still added. With the limits of the tier on watchdogs and citation watches, this
+ * bounds the waiting alerts of an account too.
  */
 export const MAX_WAITING = 20
 
-/** Whether another alert may wait at a webhook. @param webhookId an expression */
+/** Whether another alert may wait at a webhook. @param webhookId an SQL expression */
 export const hasRoom = (webhookId: ReturnType<typeof sql.fragment>) => sql.fragment`
   ((select count(*) from (select from alerts a where a.webhook_id = ${webhookId} and a.state = 'pending'
                           order by a.event_seq limit ${MAX_WAITING}) waiting) < ${MAX_WAITING})`
 
 /** Throws AppError `rate_limited` when no test alert may wait at a webhook. */
-export async function requireRoom(db: Tx | Database, webhookId: string): Promise<void> {
-  const { room } = await db.one(sql.type(z.object({ room: z.boolean() }))`
+export async function requireRoom(tx: Tx, webhookId: string): Promise<void> {
+  const { room } = await tx.one(sql.type(z.object({ room: z.boolean() }))`
     select ${hasRoom(sql.fragment`${webhookId}::uuid`)} room`)
   if (room) return
-  throw new AppError('rate_limited', `${MAX_WAITING} alerts are waiting for this receiver already.`, {
+  throw new AppError('rate_limited', `${MAX_WAITING} alerts already wait for this receiver.`, {
     headers: { 'retry-after': '60' },
   })
 }
 
-/** Wakes the couriers by a job. They look every second by themselves, so a lost job costs no more than that. */
+/** Wakes the delivery loop by a job. The loop also looks every second, so a lost job costs a second. */
 export function wakeDelivery(tx: Tx, webhookIds: readonly string[]): Promise<void> {
   return enqueue(
     tx,
@@ -62,7 +62,7 @@ export function wakeDelivery(tx: Tx, webhookIds: readonly string[]): Promise<voi
   )
 }
 
-/** Repairs head-of-queue alerts without a due time, which only manual SQL can make. Answers how many. */
+/** Repairs head-of-queue alerts without a due time, which only manual SQL can cause. Answers how many. */
 export async function recallAlerts(db: Database): Promise<number> {
   const { rowCount } = await db.query(sql.type(nothing)`
     update alerts a set next_attempt_at = now()
@@ -72,7 +72,7 @@ export async function recallAlerts(db: Database): Promise<number> {
   return rowCount
 }
 
-/** Days for which settled alerts and their attempts are kept. Their receipts stay. */
+/** Days for which settled alerts and their attempts are kept. Their receipts are kept for ever. */
 export const KEEP_DAYS = 90
 
 const PRUNE_BATCH = 1000
@@ -80,9 +80,9 @@ const PRUNE_BATCH = 1000
 const prunable = sql.fragment`settled_at < now() - ${KEEP_DAYS} * interval '1 day' and next_attempt_at is null`
 
 /**
- * Deletes settled alerts past KEEP_DAYS, their attempts, and counts of past days. Works in batches, each a transaction of
- * its own, until none is left or the time is over. Answers how many alerts were deleted.
- * @param budgetMs for all batches; a backlog beyond it is left to the next call
+ * Deletes settled alerts past KEEP_DAYS, their attempts, and counts of past days. Each batch is a transaction of its own.
+ * Answers how many alerts were deleted.
+ * @param budgetMs milliseconds for all batches; a backlog beyond that is left to the next call
  */
 export async function pruneAlerts(db: Database, budgetMs = 20_000): Promise<number> {
   const until = performance.now() + budgetMs
@@ -97,7 +97,7 @@ export async function pruneAlerts(db: Database, budgetMs = 20_000): Promise<numb
   }
 }
 
-/** By how many seconds the oldest settled alert has outlived KEEP_DAYS; 0 when pruning keeps up. */
+/** By how many seconds the oldest settled alert exceeds KEEP_DAYS; 0 while pruning keeps up. */
 export function alertPruneLag(db: Database): Promise<number> {
   return db.oneFirst(sql.type(z.object({ seconds: z.number() }))`
     select greatest(extract(epoch from now() - min(settled_at)) - ${KEEP_DAYS * 86_400}, 0)::float8 seconds

@@ -1,18 +1,18 @@
-// One POST of an alert: through the one door out, over a connection of its own. The receiver's address is checked at each
-// attempt; no redirect is followed, and only the head of the answer counts.
+// One POST of an alert, over a connection of its own. The receiver's address is judged at each attempt; no redirect is
+// followed, and only the head of the answer counts.
 import type { TLSSocket } from 'node:tls'
-import { type ResponseHeaders, retryAfterOf } from '../../workers/retrieval/response.ts'
 import { AppError } from '../errors.ts'
 import type { Outbound } from '../outbound/connection.ts'
 import { outboundFailure } from '../outbound/failures.ts'
 import { meterSocket } from '../outbound/meter.ts'
+import { retryAfterOf } from '../outbound/retry-after.ts'
 
-/** What came back. */
+/** The head of the receiver's answer. */
 export interface Answer {
   status: number
-  /** From `Retry-After`; null when there is none that can be read. */
+  /** From `Retry-After`; null without a valid one. */
   retryAfterSeconds: number | null
-  /** `webhook-delivery: disable`. */
+  /** The header `webhook-delivery: disable` was there. */
   disable: boolean
 }
 
@@ -22,17 +22,17 @@ export interface Message {
   body: Uint8Array
 }
 
-/** For everything, from the first DNS question to the end of the answer. */
+/** For a whole attempt, from the first DNS question to the end of the answer. */
 export const TIMEOUT_MS = 15_000
 /**
- * The same for the first attempt at a host. It is shorter so that a new account's first alert does not wait long behind
- * others whose receivers hang; a receiver that needs more time gets it with the retry, seconds later.
+ * For the first attempt at a host. It is shorter, so that a new account's first alert does not wait long behind others whose
+ * receivers hang. A receiver that needs more time gets it with the retry, seconds later.
  */
 export const FIRST_TIMEOUT_MS = 5000
 const MAX_HEADER_BYTES = 16_384
 const MAX_BODY_BYTES = 16_384
 
-/** Throws AppError, whose message never says to which address a name leads. */
+/** Throws AppError. Its message never contains an address that a name resolves to. */
 export async function postAlert(message: Message, outbound: Outbound, timeoutMs = TIMEOUT_MS): Promise<Answer> {
   const signal = AbortSignal.timeout(timeoutMs)
   const { hostname } = new URL(message.url)
@@ -46,7 +46,7 @@ export async function postAlert(message: Message, outbound: Outbound, timeoutMs 
     const client = connection.buildClient({ maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: 0, bodyTimeout: 0 })
     const { headers, body } = message
     const response = await client.request({ method: 'POST', path: url.pathname + url.search, headers, body, signal })
-    await passOver(response.body)
+    await drain(response.body)
     return readHead(response.statusCode, response.headers)
   } catch (thrown) {
     const failure = outboundFailure(thrown, hostname, socket)
@@ -55,16 +55,16 @@ export async function postAlert(message: Message, outbound: Outbound, timeoutMs 
   }
 }
 
-/** The answer is complete with its head. The rest is read so that a receiver is not cut off while it speaks, to a limit. */
-async function passOver(body: AsyncIterable<unknown>): Promise<void> {
+/** Reads the body, up to the limits, and drops it: a receiver should be able to finish its answer. */
+async function drain(body: AsyncIterable<unknown>): Promise<void> {
   try {
     for await (const _ of body);
   } catch {
-    // Broken off, too long or too slow: the status has already said whether the alert was accepted.
+    // The body broke off, was too long or too slow. The status says whether the alert was accepted.
   }
 }
 
-function readHead(status: number, headers: ResponseHeaders): Answer {
+function readHead(status: number, headers: Record<string, string | string[] | undefined>): Answer {
   return {
     status,
     retryAfterSeconds: retryAfterOf(headers['retry-after'], Date.now()),

@@ -1,7 +1,9 @@
-// Where alerts go. A webhook belongs to one watchdog or one citation watch and is deleted with it.
+// The record of webhooks: where alerts are sent, and with which secrets. A webhook belongs to one watchdog or one citation
+// watch and is deleted with it.
 import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { utcSeconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 import { registrableDomain } from '../outbound/registrable-domain.ts'
 import { type Fixtures, hostOf, parsePublicUrl } from '../outbound/url-policy.ts'
@@ -11,8 +13,8 @@ import { wakeDelivery } from './outbox.ts'
 export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
 
 /**
- * The address of a webhook, through the gate for sources; what its name leads to is judged at every delivery. Throws
- * AppError `invalid_request`: to a caller it is one wrong member of a body.
+ * Reads the URL of a webhook by the URL policy. The addresses of its host are judged at every delivery. Throws AppError
+ * `invalid_request` for every refusal: to the caller it is an invalid member of the body.
  */
 export function readWebhookUrl(url: string, fixtures: Fixtures): string {
   try {
@@ -23,7 +25,7 @@ export function readWebhookUrl(url: string, fixtures: Fixtures): string {
   }
 }
 
-/** @param url as `readWebhookUrl` gave it. Answers the webhook's id. */
+/** Answers the webhook's id. @param url from `readWebhookUrl` */
 export async function insertWebhook(tx: Tx, accountId: string, url: string): Promise<string> {
   const id = randomUUID()
   await tx.query(sql.type(nothing)`
@@ -36,9 +38,9 @@ function domainOf(url: string): string {
 }
 
 /**
- * Sets the address, which may be the one it has; what waits is tried at once. `tried` and `slow` belong to the host and are
- * kept with it. An attempt under way at another URL loses its right to settle; because its outcome will not be recorded, a
- * webhook that stays at the host counts as slow, or a receiver that hangs could avoid the mark by a PUT.
+ * Sets the URL, which may be the present one, enables the webhook, and makes waiting alerts due. `tried` and `slow` describe
+ * the host and are kept while it stays the same. An attempt under way at another URL loses its lease, so its outcome is not
+ * recorded; then a webhook that stays at the host counts as slow, or a receiver that hangs could avoid that by a PUT.
  */
 export async function updateWebhookUrl(tx: Tx, id: string, url: string): Promise<void> {
   const { host } = new URL(url)
@@ -54,29 +56,29 @@ export async function updateWebhookUrl(tx: Tx, id: string, url: string): Promise
   await wakeDelivery(tx, [id])
 }
 
-/** With its alerts, sent or not. */
+/** Deletes its alerts too, sent or not. */
 export async function deleteWebhook(tx: Tx, id: string): Promise<void> {
   await tx.query(sql.type(nothing)`delete from webhooks where id = ${id}`)
 }
 
-/** The `whsec_` that a receiver checks `v1` with. @param root of `Core.secrets.webhook` */
+/** The `whsec_` secret with which a receiver checks `v1`. @param root `Core.secrets.webhook` */
 export function webhookSecret(root: KeyObject, id: string, version: number): string {
   return `whsec_${createHmac('sha256', root).update(`${id} ${version}`).digest('base64')}`
 }
 
-/** Hours for which the secrets before a new one go on signing beside it. */
+/** Hours for which older secrets sign too after a rotation. */
 export const OVERLAP_HOURS = 24
-/** So many, that a caller who repeats a rotation because answers were lost does not end the secret its receiver has. */
+/** More than one, so that a caller who repeats a rotation after a lost answer does not end the secret of the receiver. */
 const MAX_OLD_SECRETS = 3
 
 const rotation = z.object({ secret_version: z.number(), old_secrets_until: z.string() })
 
-/** A new secret in force; those before it sign beside it for OVERLAP_HOURS. */
-export async function rotateWebhookSecret(tx: Tx, id: string): Promise<z.output<typeof rotation>> {
+/** Makes a new secret. Up to MAX_OLD_SECRETS older ones sign too for OVERLAP_HOURS. */
+export async function rotateSecret(tx: Tx, id: string): Promise<z.output<typeof rotation>> {
   return tx.one(sql.type(rotation)`
     update webhooks set secret_version = secret_version + 1,
       old_secrets = case when old_secrets_until > now() then least(old_secrets + 1, ${MAX_OLD_SECRETS}) else 1 end,
       old_secrets_until = now() + ${OVERLAP_HOURS} * interval '1 hour'
     where id = ${id}
-    returning secret_version, to_char(old_secrets_until at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') old_secrets_until`)
+    returning secret_version, ${utcSeconds(sql.fragment`old_secrets_until`)} old_secrets_until`)
 }

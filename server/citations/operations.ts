@@ -1,11 +1,9 @@
-// What may be asked of citation watches: a quote that was paid for is looked at again, and whoever cites it is told when it
-// no longer stands where it stood.
+// The operations on citation watches: a quote of a completed verification is checked regularly, and its account gets an alert
+// when the quote is not on the page any more.
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
-import { noAlertsLeft } from '../alerts/daily-allowance.ts'
-import { toldAlert } from '../alerts/operations.ts'
-import { requireRoom } from '../alerts/outbox.ts'
+import { defineAlertOperations, fresh } from '../alerts/operations.ts'
 import {
   deleteWebhook,
   insertWebhook,
@@ -15,15 +13,14 @@ import {
   webhookSecret,
 } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
-import { type Tx, transact } from '../db/pool.ts'
+import type { Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type CompletedResult, sha256Hex } from '../interface/result.ts'
-import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
-import { Refused } from '../receipts/chain.ts'
+import { evidence, sha256Hex, source, timestamp } from '../interface/result.ts'
+import { type AccountCall, defineAccountOperation, Reply } from '../operation.ts'
 import { sha256 } from '../receipts/format.ts'
 import { findResult } from '../verification/lookup.ts'
 import { isRecoveryToken } from '../verification/recovery.ts'
-import { tellTest } from './flips.ts'
+import { draftTest, raiseCitationAlert } from './alerts.ts'
 import {
   CITATION_STATES,
   type Citation,
@@ -32,9 +29,9 @@ import {
   countWatches,
   deleteWatch,
   findWatch,
+  findWatches,
   hastenCheck,
   insertWatch,
-  listWatches,
   MAX_EVERY_HOURS,
   MIN_EVERY_HOURS,
   seekWatch,
@@ -55,7 +52,7 @@ const watchOutput = z.strictObject({
   webhook_state: z.enum(WEBHOOK_STATES),
   state: z.enum(CITATION_STATES),
   failures: z.int().describe('Checks in a row in which the page could not be read.'),
-  last_seen: sighting.describe('The observation in which the quote stood last.'),
+  last_seen: sighting.describe('The last observation in which the quote was found.'),
   last_check: check.nullable(),
   next_check_at: z.string(),
   event_seq: z.int().describe('Alerts so far.'),
@@ -67,10 +64,10 @@ export const putCitationWatch = defineAccountOperation({
   name: 'put_citation_watch',
   summary: 'Watch a quote of a completed verification',
   description:
-    'Every every_hours the page is read again. When the quote is not in its text any more, the webhook is told: ' +
+    'Every every_hours the page is read again. When the quote is not in its text any more, an alert is sent: ' +
     'citation.changed with the passage most like it, citation.vanished when there is none or the page cannot be read ' +
-    'three times running; citation.restored when it is back. request_id, recovery_token and evidence_id name the quote; ' +
-    'leave all three out to change the rhythm or the webhook of a watch that is there.',
+    'three times in a row; citation.restored when the quote is back. request_id, recovery_token and evidence_id name the ' +
+    'quote; leave all three out to change every_hours or the webhook of an existing watch.',
   method: 'PUT',
   path: '/v1/citation-watch/{name}',
   family: 'control',
@@ -117,15 +114,22 @@ async function makeWatch(
   return fresh({ ...describe(made), webhook_secret }, 201)
 }
 
-interface Named {
+/** The parts of a completed result that a citation is made of. */
+const citedResult = z.object({
+  checked_at: timestamp,
+  source: z.object(source.pick({ requested_url: true, content_sha256: true, text_sha256: true }).shape),
+  evidence: z.array(z.object(evidence.pick({ evidence_id: true, quote: true, start: true, end: true }).shape)),
+})
+
+interface QuoteReference {
   request_id?: string
   recovery_token?: string
   evidence_id?: string
 }
 
-/** The quote that is named, or null where none is. The recovery token is what shows that the result is the caller's. */
+/** The quote that the input names; null when it names none. The recovery token proves that the result is the caller's. */
 async function findCitation(
-  { request_id, recovery_token, evidence_id }: Named,
+  { request_id, recovery_token, evidence_id }: QuoteReference,
   api: Api,
   tx: Tx,
 ): Promise<Citation | null> {
@@ -134,27 +138,27 @@ async function findCitation(
     throw new AppError('invalid_request', 'request_id, recovery_token and evidence_id go together.')
   const id = request_id.toLowerCase()
   if (!z.uuid().safeParse(id).success || !isRecoveryToken(api.secrets.recovery, id, recovery_token))
-    throw new AppError('not_found', 'There is no such request, or the recovery token is not its own.')
+    throw new AppError('not_found', 'There is no such request, or the recovery token is not of this request.')
   const stored = await findResult(tx, id)
   if (!stored)
     throw new AppError('result_expired', 'The request has no result: it is not completed, or past its retention.')
-  const result = JSON.parse(stored.result.toString()) as CompletedResult
-  const evidence = result.evidence.find((item) => item.evidence_id === evidence_id)
-  if (!evidence) throw new AppError('invalid_request', `evidence_id: the result has no evidence "${evidence_id}".`)
-  const { start, end } = evidence
+  const result = citedResult.parse(JSON.parse(stored.result.toString()))
+  const cited = result.evidence.find((item) => item.evidence_id === evidence_id)
+  if (!cited) throw new AppError('invalid_request', `evidence_id: the result has no evidence "${evidence_id}".`)
+  const { start, end } = cited
   const { requested_url, content_sha256, text_sha256 } = result.source
   return {
     requestId: id,
-    evidenceId: evidence.evidence_id,
+    evidenceId: cited.evidence_id,
     sourceUrl: requested_url,
-    quote: evidence.quote,
+    quote: cited.quote,
     seen: { checked_at: result.checked_at, content_sha256, text_sha256, start, end },
   }
 }
 
 export const getCitationWatch = defineAccountOperation({
   name: 'get_citation_watch',
-  summary: 'One citation watch, and what its last check came to',
+  summary: 'One citation watch with the outcome of its last check',
   method: 'GET',
   path: '/v1/citation-watch/{name}',
   family: 'control',
@@ -179,17 +183,12 @@ export const listCitationWatches = defineAccountOperation({
   input: z.strictObject({}),
   output: z.strictObject({ citation_watches: z.array(watchOutput) }),
   run: async (_input, { tx, caller }) =>
-    fresh({ citation_watches: (await listWatches(tx, caller.accountId)).map(describe) }),
+    fresh({ citation_watches: (await findWatches(tx, caller.accountId)).map(describe) }),
 })
-
-/** How things stand is never to be learnt from a cache, and a secret least of all. */
-function fresh<T>(body: T, status = 200): Reply<T> {
-  return new Reply(body, { status, headers: { 'cache-control': 'no-store' } })
-}
 
 export const deleteCitationWatch = defineAccountOperation({
   name: 'delete_citation_watch',
-  summary: 'Delete a citation watch, with the alerts that are still to be sent',
+  summary: 'Delete a citation watch and its alerts, sent or not',
   method: 'DELETE',
   path: '/v1/citation-watch/{name}',
   family: 'control',
@@ -212,8 +211,8 @@ const SPACING_SECONDS = 60
 
 export const checkCitationWatch = defineAccountOperation({
   name: 'check_citation_watch',
-  summary: 'Look at a watched quote soon',
-  description: `The check is made by a worker, at the earliest ${SPACING_SECONDS} seconds after the last; next_check_at says when.`,
+  summary: 'Check a watched quote soon',
+  description: `A worker makes the check, at the earliest ${SPACING_SECONDS} seconds after the last one; next_check_at says when.`,
   method: 'POST',
   path: '/v1/citation-watch/{name}/check',
   family: 'control',
@@ -230,48 +229,25 @@ export const checkCitationWatch = defineAccountOperation({
   },
 })
 
-export const testCitationWatch = defineAccountExchange({
-  name: 'test_citation_watch',
-  summary: 'Send a citation.test alert',
-  description: 'Through the same outbox, with a receipt and signatures like every alert.',
-  method: 'POST',
-  path: '/v1/citation-watch/{name}/test',
-  family: 'control',
-  access: 'account',
-  scope: 'watchdog:write',
-  errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
-  kind: 'exchange',
-  input: byName,
-  output: z.strictObject({ name: watchName, ...toldAlert }),
-  async run({ name }, { api, caller }) {
-    // Refused when another alert took the number: then the next number is tried.
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const watch = await transact(api.db, (tx) => findTestable(tx, caller.accountId, name), { readOnly: true })
-      const entry = tellTest(watch, api.now())
-      const appended = await api.chain.append(entry).catch(refuseOverflow)
-      if (appended instanceof Refused && appended.reason === 'daily_limit') throw noAlertsLeft()
-      if (appended instanceof Refused) continue
-      const { alertId, alert } = entry.companion.item
-      const { type, timestamp: created_at, data } = alert
-      return fresh({
-        name,
-        alert: { id: alertId, type, event_seq: data.event_seq, created_at },
-        attestation: appended.attestation,
-      })
-    }
-    throw new AppError('capacity_exceeded', 'The citation watch keeps changing. Try again.', {
-      headers: { 'retry-after': '1' },
-    })
+export const {
+  list: listCitationAlerts,
+  redeliver: redeliverCitationAlert,
+  rotate: rotateCitationWebhookSecret,
+  test: testCitationWatch,
+} = defineAlertOperations({
+  noun: 'citation watch',
+  path: '/v1/citation-watch',
+  names: {
+    list: 'list_citation_alerts',
+    redeliver: 'redeliver_citation_alert',
+    rotate: 'rotate_citation_webhook_secret',
+    test: 'test_citation_watch',
   },
+  name: watchName,
+  find: findWatch,
+  draftTest,
+  raise: raiseCitationAlert,
 })
-
-const MAX_ATTEMPTS = 5
-
-async function findTestable(tx: Tx, accountId: string, name: string): Promise<CitationWatch> {
-  const watch = await findWatch(tx, accountId, name)
-  await requireRoom(tx, watch.webhook_id)
-  return watch
-}
 
 function describe(watch: CitationWatch): z.output<typeof watchOutput> {
   const { id: _id, account_id: _account, webhook_id: _webhook, secret_version: _version, due: _due, ...shown } = watch

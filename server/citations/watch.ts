@@ -1,10 +1,11 @@
-// The record of citation watches: a quote that a verification found on a page, to be looked at again every few hours.
+// The record of citation watches: a quote that a verification found on a page, and when the page is checked for it again.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { ownName } from '../accounts/names.ts'
 import { WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { enqueue } from '../db/jobs.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 import { sha256Hex, timestamp } from '../interface/result.ts'
 
@@ -16,26 +17,26 @@ export const watchName = ownName.describe('Name of the citation watch.')
 export const CITATION_STATES = ['present', 'changed', 'vanished'] as const
 export type CitationState = (typeof CITATION_STATES)[number]
 
-/** One look at a page that could be read. */
+/** A page that could be read, as one check saw it. */
 const observed = z.strictObject({ checked_at: timestamp, content_sha256: sha256Hex, text_sha256: sha256Hex })
 
-/** Where a passage stands in the text, in code points. */
+/** Where a passage is in the text, in code points. */
 const place = { start: z.int().min(0), end: z.int().min(1) }
 
-/** A look that found the quote. */
+/** A check that found the quote. */
 export const sighting = observed.extend(place)
 export type Sighting = z.output<typeof sighting>
 
-/** The passage that is most like a quote that is no more. */
+/** The passage most like a quote that is not on the page any more. */
 const nearest = z.strictObject({
   quote: z.string(),
   quote_sha256: sha256Hex,
   ...place,
-  similarity: z.number().min(0).max(1).describe('Of the words and their order; 1 for the same.'),
+  similarity: z.number().min(0).max(1).describe('Of the words and their order; 1 for equal ones.'),
 })
 export type Nearest = z.output<typeof nearest>
 
-/** What a check came to. `unreadable`: the page could not be read, and the quote's fate is open. */
+/** The outcome of a check. `unreadable`: the page could not be read, so nothing is known of the quote. */
 export const check = z.discriminatedUnion('outcome', [
   sighting.extend({ outcome: z.literal('present') }),
   observed.extend({ outcome: z.literal('changed'), nearest }),
@@ -43,6 +44,15 @@ export const check = z.discriminatedUnion('outcome', [
   z.strictObject({ outcome: z.literal('unreadable'), checked_at: timestamp, code: z.string(), message: z.string() }),
 ])
 export type Check = z.output<typeof check>
+
+/** A check, and what follows from it. */
+export interface CheckResult {
+  check: Check
+  /** Checks in a row, this one included, in which the page could not be read. */
+  failures: number
+  /** Seconds until the next check. */
+  nextInSeconds: number
+}
 
 const watchRow = z.object({
   id: z.string(),
@@ -68,14 +78,11 @@ const watchRow = z.object({
 })
 export type CitationWatch = z.output<typeof watchRow>
 
-const isoText = (column: ReturnType<typeof sql.fragment>) =>
-  sql.fragment`to_char(${column} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
-
 const watches = sql.fragment`
   select c.id::text, c.account_id::text, c.name, c.webhook_id::text, w.url webhook_url, w.state webhook_state,
          w.secret_version, c.request_id::text, c.evidence_id, c.source_url, c.quote, c.every_hours, c.state, c.last_seen,
-         c.last_check, c.failures, ${isoText(sql.fragment`c.check_at`)} next_check_at, c.check_at <= now() due,
-         c.event_seq, ${isoText(sql.fragment`c.created_at`)} created_at
+         c.last_check, c.failures, ${utcMilliseconds(sql.fragment`c.check_at`)} next_check_at, c.check_at <= now() due,
+         c.event_seq, ${utcMilliseconds(sql.fragment`c.created_at`)} created_at
   from citation_watches c join webhooks w on w.id = c.webhook_id`
 
 /** Throws AppError `not_found`, the same for a watch of another account as for none. */
@@ -95,8 +102,8 @@ export function findWatchById(db: Database, id: string): Promise<CitationWatch |
   return db.maybeOne(sql.prepared('find_citation_watch', watchRow)`${watches} where c.id = ${id}`)
 }
 
-/** By name. */
-export function listWatches(tx: Tx, accountId: string) {
+/** Of one account, by name. */
+export function findWatches(tx: Tx, accountId: string) {
   return tx.any(sql.type(watchRow)`${watches} where c.account_id = ${accountId} order by c.name collate "C"`)
 }
 
@@ -105,7 +112,7 @@ export function countWatches(tx: Tx, accountId: string): Promise<number> {
     select count(*) n from citation_watches where account_id = ${accountId}`)
 }
 
-/** What is watched: a piece of evidence of one completed verification. */
+/** The quote that is watched: a piece of evidence of a completed verification. */
 export interface Citation {
   requestId: string
   evidenceId: string
@@ -114,7 +121,7 @@ export interface Citation {
   seen: Sighting
 }
 
-/** Makes the watch; its first check follows after `everyHours`, because the verification itself was a look. */
+/** Makes the watch. Its first check follows after `everyHours`, because the verification itself found the quote. */
 export async function insertWatch(
   tx: Tx,
   watch: { accountId: string; name: string; webhookId: string; everyHours: number; citation: Citation },
@@ -129,13 +136,13 @@ export async function insertWatch(
             now() + ${everyHours} * interval '1 hour')`)
 }
 
-/** Another rhythm, and perhaps another quote: then everything known of the old one is forgotten. */
+/** Changes the interval and, if given, the quote. Another quote starts without the checks of the old one. */
 export async function updateWatch(
   tx: Tx,
   { id, request_id, evidence_id }: CitationWatch,
   { everyHours, citation }: { everyHours: number; citation: Citation | null },
 ): Promise<void> {
-  // Sooner if the new rhythm asks for it, never later than it was.
+  // The next check may become earlier by this, never later.
   await tx.query(sql.type(nothing)`
     update citation_watches
     set every_hours = ${everyHours}, check_at = least(check_at, now() + ${everyHours} * interval '1 hour')
@@ -154,7 +161,7 @@ export async function deleteWatch(tx: Tx, id: string): Promise<void> {
   await tx.query(sql.type(nothing)`delete from citation_watches where id = ${id}`)
 }
 
-/** Due as soon as `spacingSeconds` have passed since the last check; a later job finds that it is not due yet. */
+/** Makes the check due `spacingSeconds` after the last one, if that is earlier than planned, and adds its job. */
 export async function hastenCheck(tx: Tx, id: string, spacingSeconds: number): Promise<void> {
   await tx.query(sql.type(nothing)`
     update citation_watches
@@ -164,13 +171,13 @@ export async function hastenCheck(tx: Tx, id: string, spacingSeconds: number): P
   await wakeWatches(tx, [id])
 }
 
-/** A check that changed nothing. Written only where no flip and no other check came in between. */
+/** Records a check without an alert. Writes nothing when an alert or another quote came in between. */
 export async function noteCheck(
   tx: Tx,
   watch: Pick<CitationWatch, 'id' | 'event_seq' | 'request_id' | 'evidence_id'>,
-  result: { check: Check; failures: number; nextInSeconds: number },
+  result: CheckResult,
 ): Promise<void> {
-  const seen = seenIn(result.check)
+  const seen = sightingIn(result.check)
   await tx.query(sql.type(nothing)`
     update citation_watches
     set last_check = ${sql.jsonb(result.check)}, failures = ${result.failures},
@@ -180,14 +187,14 @@ export async function noteCheck(
       and evidence_id = ${watch.evidence_id}`)
 }
 
-/** Puts a check off that could not be made. */
+/** Puts off a check that could not be made. */
 export async function postponeCheck(tx: Tx, id: string, seconds: number): Promise<void> {
   await tx.query(sql.type(nothing)`
     update citation_watches set check_at = now() + ${seconds} * interval '1 second' where id = ${id}`)
 }
 
-/** The sighting in a check that found the quote, and `null` otherwise. */
-export function seenIn(found: Check): Sighting | null {
+/** The sighting in a check that found the quote; null for other checks. */
+export function sightingIn(found: Check): Sighting | null {
   if (found.outcome !== 'present') return null
   const { outcome: _, ...seen } = found
   return seen
@@ -196,8 +203,8 @@ export function seenIn(found: Check): Sighting | null {
 const MAX_DUE = 1000
 
 /**
- * Gives every watch that is due a job. The row says when a check is due, the job only wakes it: one that was lost, or given
- * up, is made again a minute later.
+ * Adds a job for every watch that is due. The row says when a check is due and the job only wakes it, so a lost or exhausted
+ * job is replaced a minute later.
  */
 export async function wakeDueWatches(tx: Tx): Promise<void> {
   const due = await tx.anyFirst(sql.type(z.object({ id: z.string() }))`
@@ -205,7 +212,7 @@ export async function wakeDueWatches(tx: Tx): Promise<void> {
   await wakeWatches(tx, due)
 }
 
-/** Checks go behind verifications, which are paid for. */
+/** Lower than that of verifications, which are paid for. */
 const PRIORITY = 10
 
 /** The job that checks one watch. */

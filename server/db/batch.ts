@@ -1,7 +1,7 @@
-// Group commit: whatever arrives while one batch is being written becomes the next batch. There is no timer, so a lone
-// item waits for nothing, and under load the batches grow by themselves until one round trip serves hundreds.
+// Group commit: items that arrive while one batch is being written become the next batch. There is no timer, so a lone item
+// is written at once, and under load the batches grow until one round trip serves hundreds.
 
-/** The queue is full; the caller should be told to come back. */
+/** The queue is full; the caller should try again later. */
 export class BatchOverflowError extends Error {
   override name = 'BatchOverflowError'
 }
@@ -20,7 +20,7 @@ interface Waiting<Item, Outcome> {
 }
 
 /**
- * @param write writes all items of one batch and answers one outcome per item, in order. Called one at a time.
+ * @param write writes all items of one batch and answers one outcome per item, in order. Calls do not overlap.
  * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflowError.
  */
 export function openBatcher<Item, Outcome>(
@@ -45,7 +45,7 @@ export function openBatcher<Item, Outcome>(
     try {
       const outcomes = await write(batch.map((entry) => entry.item))
       if (outcomes.length !== batch.length) throw new Error(`${outcomes.length} outcomes for ${batch.length} items`)
-      for (const [index, entry] of batch.entries()) entry.resolve(outcomes[index] as Outcome)
+      for (const [index, outcome] of outcomes.entries()) batch[index]?.resolve(outcome)
     } catch (error) {
       for (const entry of batch) entry.reject(error)
     }
@@ -53,10 +53,11 @@ export function openBatcher<Item, Outcome>(
 
   return {
     add(item) {
-      if (waiting.length + writing >= limits.queue) return Promise.reject(new BatchOverflowError('too much is waiting'))
+      if (waiting.length + writing >= limits.queue)
+        return Promise.reject(new BatchOverflowError('too many items are waiting'))
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject })
-        // Started in a later turn, so that everything one turn of the event loop brings goes into one batch.
+        // Started in a later tick, so that all items of this tick go into one batch.
         running ??= new Promise((done) => setImmediate(() => done(writeAll())))
       })
     },

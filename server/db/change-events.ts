@@ -1,6 +1,6 @@
-// Lets a caller wait for a request to move on. Workers announce finished requests on a channel after their commit, many
-// at a time; each API process listens once. An announcement is only a hint: it can be lost with the connection, so every
-// waiter also looks for itself once a second, and what it finds in the table is what counts.
+// Change events by LISTEN and NOTIFY: workers notify a channel of finished requests after their commit, many at a time, and
+// each API process listens on one connection. An event is only a hint and is lost with the connection, so every waiter also
+// reads its row once a second. What the table holds is what counts.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from '../telemetry.ts'
@@ -13,28 +13,28 @@ const RECONNECT_MS = 1000
 /** NOTIFY takes 8,000 bytes; an id and its comma are 37. */
 const IDS_PER_MESSAGE = 200
 
-export interface Waiting extends AsyncDisposable {
-  /** Resolves when the id was announced, after a second (or `ms`), or when the signal aborts; look at the row then. */
-  nextSign(id: string, signal: AbortSignal, ms?: number): Promise<void>
+export interface ChangeListener extends AsyncDisposable {
+  /** Resolves at an event for this id, after `ms` (a second without), or when the signal aborts; read the row then. */
+  waitForChange(id: string, signal: AbortSignal, ms?: number): Promise<void>
 }
 
-/** Opens the one listening connection of an API process; it comes back by itself when it breaks. */
-export function openWaiting(url: string, log: Logger): Waiting {
+/** Opens the one listening connection of an API process. A connection that breaks is opened again. */
+export function openChangeListener(url: string, log: Logger): ChangeListener {
   const waiters = new Map<string, Set<() => void>>()
   const closing = new AbortController()
   const listening = listen(url, log, closing.signal, (ids) => {
     for (const id of ids) for (const wake of waiters.get(id) ?? []) wake()
   })
   return {
-    async nextSign(id, signal, ms = FALLBACK_MS) {
-      const sign = new AbortController()
-      const wake = () => sign.abort()
+    async waitForChange(id, signal, ms = FALLBACK_MS) {
+      const changed = new AbortController()
+      const wake = () => changed.abort()
       const group = waiters.get(id) ?? new Set()
       waiters.set(id, group.add(wake))
       try {
-        await pause(ms, undefined, { signal: AbortSignal.any([sign.signal, signal, closing.signal]) })
+        await pause(ms, undefined, { signal: AbortSignal.any([changed.signal, signal, closing.signal]) })
       } catch {
-        // Woken, or told to stop waiting: the caller looks either way.
+        // An event or an abort: the caller reads the row either way.
       } finally {
         group.delete(wake)
         if (group.size === 0) waiters.delete(id)
@@ -47,14 +47,14 @@ export function openWaiting(url: string, log: Logger): Waiting {
   }
 }
 
-async function listen(url: string, log: Logger, closing: AbortSignal, announce: (ids: string[]) => void) {
+async function listen(url: string, log: Logger, closing: AbortSignal, onEvent: (ids: string[]) => void) {
   while (!closing.aborted) {
     const client = new pg.Client({ connectionString: url, application_name: 'countersign waiting' })
     const { promise: lost, resolve: lose } = Promise.withResolvers<void>()
     const stop = () => lose()
     client.on('error', stop)
     client.on('end', stop)
-    client.on('notification', ({ payload }) => announce(payload?.split(',') ?? []))
+    client.on('notification', ({ payload }) => onEvent(payload?.split(',') ?? []))
     closing.addEventListener('abort', stop, { once: true })
     try {
       await client.connect()
@@ -69,8 +69,8 @@ async function listen(url: string, log: Logger, closing: AbortSignal, announce: 
   }
 }
 
-/** The workers' side. `add` never rejects: a lost announcement costs a waiter a second and nothing else. */
-export function openAnnouncements(db: Database, log: Logger): Batcher<string, void> {
+/** The workers' side. `add` takes the id of a request and never rejects: a lost event costs a waiter a second and no more. */
+export function openChangeNotifier(db: Database, log: Logger): Batcher<string, void> {
   return openBatcher<string, void>(
     async (ids) => {
       try {

@@ -1,8 +1,8 @@
-// The queue in front of a lock that is held from one transaction to the next. While one turn writes, the next is already
-// waiting for the lock, so no round trip lies between them; it takes its items only when it has the lock, so that whatever
-// came meanwhile goes along.
+// A queue in front of a lock that passes from one transaction to the next. While one transaction writes, the next already
+// waits for the lock, so no round trip lies between them. A transaction takes its items only when it has the lock, so items
+// that arrive meanwhile go along.
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { type Batcher, BatchOverflowError } from './batch.ts'
 
 interface Waiting<Item, Outcome> {
@@ -12,68 +12,70 @@ interface Waiting<Item, Outcome> {
 }
 
 /**
- * @param write gets the lock, takes the items, and answers one outcome for each. Called again while a call before it is
- *   still writing, but never before that has taken its items.
- * @param limits `batch`: most items of one turn; `queue`: most items held before `add` rejects with BatchOverflowError.
+ * @param write runs one transaction: gets the lock, takes the items by `take`, and answers one outcome for each. It is called
+ *   again while a call before it is still writing, but never before that call has taken its items. `take` gives the same items
+ *   at each call.
+ * @param limits `batch`: most items of one transaction; `queue`: most items held before `add` rejects with BatchOverflowError.
  */
-export function openTurns<Item, Outcome>(
+export function openLockQueue<Item, Outcome>(
   write: (take: () => Item[]) => Promise<readonly Outcome[]>,
   limits: { batch: number; queue: number },
 ): Batcher<Item, Outcome> {
   const waiting: Waiting<Item, Outcome>[] = []
-  const turns = new Set<Promise<void>>()
-  // A turn is nobody's: it must not run inside the transaction of whoever happened to begin it.
-  const apart = AsyncLocalStorage.snapshot()
+  const running = new Set<Promise<void>>()
+  // Run outside the caller's async context, or the batch joins the transaction of the caller that started it.
+  const runApart = AsyncLocalStorage.snapshot()
   let taken = 0
   let isNextWaiting = false
 
-  function beginNext() {
+  function startNext() {
     if (isNextWaiting || waiting.length === 0) return
     isNextWaiting = true
-    const turn: Promise<void> = apart(runTurn).finally(() => turns.delete(turn))
-    turns.add(turn)
+    const run: Promise<void> = runApart(runOne).finally(() => running.delete(run))
+    running.add(run)
   }
 
-  async function runTurn() {
-    // In a later turn of the event loop, so that everything this one brings goes along.
-    await nextTurn()
-    const asking = waiting.length
-    let mine: Waiting<Item, Outcome>[] | undefined
+  async function runOne() {
+    // In a later tick, so that all items of this tick go along.
+    await nextTick()
+    const presentAtStart = waiting.length
+    let batch: Waiting<Item, Outcome>[] | undefined
     const take = () => {
-      if (!mine) {
-        mine = waiting.splice(0, limits.batch)
-        taken += mine.length
+      if (!batch) {
+        batch = waiting.splice(0, limits.batch)
+        taken += batch.length
         isNextWaiting = false
-        beginNext()
+        startNext()
       }
-      return mine.map(({ item }) => item)
+      return batch.map(({ item }) => item)
     }
     try {
       const outcomes = await write(take)
-      if (outcomes.length !== mine?.length) throw new Error(`${outcomes.length} outcomes for ${mine?.length} items`)
-      for (const [index, { resolve }] of mine.entries()) resolve(outcomes[index] as Outcome)
+      if (outcomes.length !== batch?.length) throw new Error(`${outcomes.length} outcomes for ${batch?.length} items`)
+      for (const [index, outcome] of outcomes.entries()) batch[index]?.resolve(outcome)
     } catch (error) {
-      // Without the lock nothing was taken. Whoever came after this turn began has not been waiting as long.
-      for (const { reject } of mine ?? waiting.splice(0, asking)) reject(error)
+      // Without the lock nothing was taken. Items that arrived after the start have waited less and get another try.
+      for (const { reject } of batch ?? waiting.splice(0, presentAtStart)) reject(error)
     }
-    taken -= mine?.length ?? 0
-    isNextWaiting &&= mine !== undefined
-    beginNext()
+    taken -= batch?.length ?? 0
+    isNextWaiting &&= batch !== undefined
+    startNext()
   }
 
   return {
     add(item) {
-      if (waiting.length + taken >= limits.queue) return Promise.reject(new BatchOverflowError('too much is waiting'))
+      if (waiting.length + taken >= limits.queue)
+        return Promise.reject(new BatchOverflowError('too many items are waiting'))
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject })
-        beginNext()
+        startNext()
       })
     },
     get size() {
       return waiting.length + taken
     },
     async [Symbol.asyncDispose]() {
-      while (turns.size > 0) await Promise.all(turns)
+      while (running.size > 0) await Promise.all(running)
     },
   }
 }

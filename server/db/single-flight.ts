@@ -1,12 +1,13 @@
-// One reading for many callers: what is asked again while it is under way, or soon after, is not read again. However many
-// ask, a database gets one question at a time and about one in `keepMs`.
+// Single flight: calls that overlap share one call, and its result serves for a while. However many callers there are, the
+// database gets one query at a time, and about one per `keepMs`.
 
 /**
- * A reading that failed is not kept: those who wait for it get its error, the next caller a new attempt.
- * @param keepMs milliseconds for which a reading is good, from its end
- * @param now milliseconds of a clock that does not go back
+ * Wraps `read` so that calls share its result. A failure reaches the callers that wait for it and is not kept: the next call
+ * tries again.
+ * @param keepMs milliseconds for which a result is good, from its arrival
+ * @param now milliseconds of a monotonic clock
  */
-export function shareReading<T>(
+export function singleFlight<T>(
   read: () => Promise<T>,
   keepMs: number,
   now: () => number = () => performance.now(),

@@ -6,7 +6,7 @@ import { measurePruneLag } from '../accounts/pruning.ts'
 import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
 import { findPendingMigrations } from '../db/migrate.ts'
-import { shareReading } from '../db/single-flight.ts'
+import { singleFlight } from '../db/single-flight.ts'
 import { measureLedgerLag } from '../payments/ledger.ts'
 import { findHead } from '../receipts/chain.ts'
 import { hasActiveReceiptKey } from '../receipts/keys.ts'
@@ -18,8 +18,8 @@ import { measureScanAge } from '../watchdogs/intake-clock.ts'
 const KEEP_MS = 1000
 
 export function mountHealth(app: FastifyInstance, api: Api) {
-  const readiness = shareReading(() => checkReadiness(api), KEEP_MS)
-  const gauges = shareReading(() => measureDatabase(api), KEEP_MS)
+  const readiness = singleFlight(() => checkReadiness(api), KEEP_MS)
+  const gauges = singleFlight(() => measureDatabase(api), KEEP_MS)
   if (!api.config.operatorToken && isLive(api))
     api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
 

@@ -6,6 +6,7 @@ import { lockAccount } from '../accounts/account.ts'
 import { ownName } from '../accounts/names.ts'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 
 export const MAX_SLOT_BYTES = 65_536
@@ -21,7 +22,7 @@ export const slotRow = z.strictObject({
 export type Slot = z.output<typeof slotRow>
 
 const slotColumns = sql.fragment`slot, octet_length(content) bytes, encode(sha256, 'hex') sha256,
-  to_char(updated_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') updated_at`
+  ${utcMilliseconds(sql.fragment`updated_at`)} updated_at`
 
 export function etagOf({ sha256 }: Pick<Slot, 'sha256'>): string {
   return `"${sha256}"`

@@ -1,21 +1,21 @@
-// Which IP addresses are public. IANA IPv4 and IPv6 Special-Purpose Address Registries as of 2026-09-17, plus the blocks
-// that stand in other registries or in none and are just as little a place to find a web page.
+// Which IP addresses are public. Blocks of the IANA IPv4 and IPv6 Special-Purpose Address Registries as of 2026-09-17, and
+// further blocks, of other registries or of none, in which there are no public web servers.
 import { BlockList, isIP } from 'node:net'
 
-/** A block no page lives in, and what it is for. */
+/** A block without public web servers, and its purpose. */
 export interface SpecialBlock {
   cidr: string
   name: string
 }
 
-/** True for a public unicast address in plain text form; false for everything else, text that is no address included. */
+/** True for a public unicast address in text form; false for any other text. */
 export function isPublicAddress(address: string): boolean {
   return specialBlockOf(address) === null
 }
 
-/** The block that makes an address unfit to be contacted; null for a public unicast address. */
+/** The block for which an address is refused; null for a public unicast address. */
 export function specialBlockOf(address: string): SpecialBlock | null {
-  // isIP comes first: BlockList answers false, which would mean public, for text it cannot read.
+  // isIP comes first: BlockList answers false, which would mean public, for text that is no address.
   const family = isIP(address)
   if (family === 4) return findBlock(IPV4, address, 'ipv4')
   if (family === 6 && !address.includes('%')) return ipv6BlockOf(address)
@@ -29,15 +29,15 @@ function ipv6BlockOf(address: string): SpecialBlock | null {
   return isIsatap(address) ? { cidr: '', name: 'ISATAP interface identifier' } : null
 }
 
-/** An IPv4 address rides in the last 32 bits, under whatever prefix a network has (RFC 5214 section 6.1). */
+/** The last 32 bits hold an IPv4 address, under any prefix (RFC 5214 §6.1). */
 function isIsatap(address: string): boolean {
   const groups = ipv6Groups(address)
   return groups[5] === 0x5efe && (groups[4] === 0 || groups[4] === 0x200)
 }
 
-/** One text for one address, so that addresses from DNS, URLs and sockets can be compared; other text stays as it is. */
+/** One text for each address, so that addresses of DNS, URLs and sockets can be compared. Other text is returned as it is. */
 export function canonicalAddress(address: string): string {
-  // The URL parser's form never has a dotted tail, and the parser knows no zones.
+  // The URL parser's form never has a dotted tail. The parser accepts no zones.
   return isIP(address) === 6 && !address.includes('%')
     ? new URL(`https://[${address}]/`).hostname.slice(1, -1)
     : address
@@ -57,8 +57,8 @@ interface Row extends SpecialBlock {
 }
 
 /**
- * Each row has its own list, of its own family, and is only asked about addresses of that family: one IPv6 rule such as
- * ::ffff:0:0/96 in a shared list would match every IPv4 address.
+ * Each row has a list of its own, which is asked about addresses of its family only: in a shared list one IPv6 rule such as
+ * ::ffff:0:0/96 would match every IPv4 address.
  */
 function rows(family: 'ipv4' | 'ipv6', table: Record<string, string>): Row[] {
   return Object.entries(table).map(([cidr, name]) => {
@@ -93,15 +93,15 @@ const IPV4 = rows('ipv4', {
   '203.0.113.0/24': 'documentation (TEST-NET-3)',
   '224.0.0.0/4': 'multicast',
   '240.0.0.0/4': 'reserved, limited broadcast',
-  // Azure's WireServer: plain unicast by number, answered by the hypervisor of whoever asks.
+  // Azure's WireServer: a plain unicast address, answered by the hypervisor of the virtual machine.
   '168.63.129.16/32': 'Azure platform endpoint',
 })
 
 const GLOBAL_UNICAST = new BlockList()
 GLOBAL_UNICAST.addSubnet('2000::', 3, 'ipv6')
 
-// Rows outside 2000::/3 only give the refusal its name. Every form that carries an IPv4 address is refused, whatever
-// address it carries. 2001::/23 is refused whole: its globally reachable children are anycast services, not sites.
+// Rows outside 2000::/3 only give the refusal its name. Every form that contains an IPv4 address is refused, public or not.
+// 2001::/23 is refused whole: its globally reachable blocks are anycast services, not web sites.
 const IPV6 = rows('ipv6', {
   '::1/128': 'loopback',
   '::/128': 'unspecified',

@@ -1,6 +1,6 @@
-// The one door out. Every connection this service makes to an address that somebody else chose goes through here: the URL
-// is judged, DNS is asked once, every answer must be public, and only those answers can be dialled. Whoever needs to fetch
-// or to post asks for a connection and gets one verified TLS socket, good for one request.
+// Outbound connections. Every connection to an address that a caller or a third party chose is made here: the URL is judged,
+// DNS is asked once, every answer must be public, and only those addresses can be dialled. Each connection is one verified TLS
+// socket for one request.
 import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import { isIP, type LookupFunction } from 'node:net'
@@ -17,7 +17,7 @@ export interface OutboundOptions {
   fixtures: Fixtures
   /** Names the service and where its operator can be reached. */
   userAgent?: string
-  /** Addresses of this machine, refused like private ones. Default: those of its interfaces, read anew for each hop. */
+  /** Addresses of this machine, refused like private ones. Default: those of its interfaces, read for each hop. */
   ownAddresses?: () => Iterable<string>
   /** For tests only. */
   seams?: {
@@ -32,7 +32,7 @@ export interface OutboundOptions {
   }
 }
 
-/** Where one URL leads: vetted, and pinned to the addresses DNS gave when it was asked. */
+/** The target of one URL: judged, and pinned to the addresses that DNS gave. */
 export interface Destination {
   readonly url: URL
   readonly hostname: string
@@ -42,29 +42,32 @@ export interface Destination {
   readonly fixture: boolean
 }
 
-/** One verified TLS connection, to be used for one request. Disposing destroys it. */
+/** One verified TLS connection, for one request. Disposing destroys it. */
 export interface Connection extends AsyncDisposable {
   socket: TLSSocket
   address: string
-  /** The chain and the name were checked; revocation was not (no OCSP, no CRL). */
+  /** Chain and name were checked; revocation was not (no OCSP, no CRL). */
   tls: { protocol: string; cipher: string; fingerprint256: string; validTo: Date }
-  /** An HTTP/1.1 client that sends its one request over this socket and can open no other. */
+  /** An HTTP/1.1 client that sends one request over this socket and cannot open another. */
   buildClient(options?: Client.Options): Client
 }
 
 export interface Outbound extends AsyncDisposable {
   readonly fixtures: Fixtures
   readonly userAgent: string
-  /** Judges a URL, asks DNS once and judges every answer. Throws `source_blocked`, `source_dns_failed`, `invalid_request`. */
+  /**
+   * Judges a URL, asks DNS once and judges every answer. Throws AppError `source_blocked`, `source_dns_failed`,
+   * `invalid_request`.
+   */
   resolve(url: URL, signal: AbortSignal): Promise<Destination>
   /**
-   * Connects to what `resolve` gave and checks the certificate, within `timeoutMs`. Throws `source_unreachable`,
-   * `source_timeout`, `source_tls_invalid`.
+   * Connects to a destination of `resolve` and checks the certificate, within `timeoutMs`. Throws AppError
+   * `source_unreachable`, `source_timeout`, `source_tls_invalid`.
    */
   connect(destination: Destination, options: { signal: AbortSignal; timeoutMs: number }): Promise<Connection>
 }
 
-/** Opens the door. Disposing ends every connection that is still open and every question that is still asked. */
+/** Disposing ends every open connection and every DNS question under way. */
 export function openOutbound(options: OutboundOptions): Outbound {
   for (const [name, { address }] of options.fixtures.hosts)
     if (isIP(address) === 0) throw new Error(`fixture host ${name}: ${address} is not an IP address`)
@@ -81,16 +84,16 @@ export function openOutbound(options: OutboundOptions): Outbound {
       return destination
     },
     async connect(destination, { signal, timeoutMs }) {
-      if (!vetted.has(destination)) throw new Error('a destination that this door did not resolve')
+      if (!vetted.has(destination)) throw new Error('the destination was not resolved here')
       const socket = await connectTls(destination, options, AbortSignal.any([signal, closing.signal]), timeoutMs)
       sockets.add(socket.once('close', () => sockets.delete(socket)))
-      // The door may have been closed while the end of the handshake was on its way here.
+      // `closing` may have been aborted after the handshake and before this line.
       if (closing.signal.aborted) socket.destroy()
       closing.signal.throwIfAborted()
       return buildConnection(destination, socket)
     },
     async [Symbol.asyncDispose]() {
-      closing.abort(new Error('The outbound door was closed.'))
+      closing.abort(new Error('Outbound connections were closed.'))
       for (const socket of sockets) socket.destroy()
     },
   }
@@ -98,20 +101,20 @@ export function openOutbound(options: OutboundOptions): Outbound {
 
 async function resolve(url: URL, options: OutboundOptions, names: Names, signal: AbortSignal): Promise<Destination> {
   const { fixtures, seams } = options
-  // Judged again, so that a URL cannot come in here without having been judged at all.
+  // Judged here too, so that no URL can get past without having been judged.
   const judged = parsePublicUrl(url.href, fixtures, url.href.length)
   const hostname = hostOf(judged)
   const fixture = fixtures.hosts.get(hostname)
   if (fixture)
     return { url: judged, hostname, addresses: [fixture.address], port: fixture.port, ca: fixtures.ca, fixture: true }
-  // A literal never reaches a lookup, in here or in Node, so it is vetted like an answer.
+  // An address as host is never looked up, here or in Node, so it is judged like an answer of DNS.
   const addresses = isIP(hostname) ? [hostname] : await names.findAddresses(hostname, signal)
   await vet(addresses, hostname, options, names, signal)
   const pinned = Object.freeze(addresses.slice(0, MAX_ADDRESSES))
   return { url: judged, hostname, addresses: pinned, port: seams?.port ?? 443, ca: seams?.ca, fixture: false }
 }
 
-/** One bad answer spoils the lot: a name that leads here and there at once is not to be trusted either way. */
+/** One address that is not public refuses the name: its owner also controls which of its addresses is used. */
 async function vet(
   addresses: readonly string[],
   hostname: string,
@@ -145,7 +148,7 @@ async function connectTls(
   signal.throwIfAborted()
   const targets = destination.addresses.map((address) => options.seams?.dial?.get(address) ?? address)
   const socket = connect(tlsOptions(destination, targets))
-  // Stays for the life of the socket: between two owners an error has no other listener, and would end the process.
+  // Stays for the life of the socket: an error without a listener would end the process.
   socket.on('error', () => {})
   const patience = AbortSignal.timeout(timeoutMs)
   try {
@@ -164,39 +167,40 @@ async function connectTls(
 function tlsOptions({ hostname, port, ca }: Destination, targets: readonly string[]) {
   const literal = isIP(hostname) !== 0
   return {
-    // Node dials a literal without asking `lookup`; it is a vetted one.
+    // Node dials an address without calling `lookup`; this one was judged.
     host: literal ? targets[0] : hostname,
     port,
     lookup: pinnedLookup(targets),
     autoSelectFamily: true,
-    // Node's 250 ms would give up on every address but the last one that is a few round trips away.
+    // Node's default of 250 ms would give up on every distant address but the last.
     autoSelectFamilyAttemptTimeout: 2500,
     servername: literal ? undefined : hostname,
     ca,
     minVersion: 'TLSv1.2',
-    // In TLS 1.2 the peer could ask for a second handshake, and show another certificate that nobody looks at.
+    // In TLS 1.2 the peer could ask for a second handshake with another certificate, which would not be checked.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ALPNProtocols: ['http/1.1'],
-    // Said out loud, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment decides otherwise.
+    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment changes the default.
     rejectUnauthorized: true,
     checkServerIdentity: (_host: string, certificate: PeerCertificate) => identityError(hostname, certificate),
   } satisfies ConnectionOptions & { autoSelectFamily: boolean; autoSelectFamilyAttemptTimeout: number }
 }
 
-/** Hands out what was vetted, whatever name is asked for and whatever DNS would say by now. */
+/** A lookup that always gives the judged addresses and never asks DNS. */
 function pinnedLookup(targets: readonly string[]): LookupFunction {
   const answers = targets.map((address) => ({ address, family: isIP(address) }))
+  const [first] = answers
   return (_hostname, { all }, callback) =>
-    all ? callback(null, answers) : callback(null, answers[0]!.address, answers[0]!.family)
+    all || !first ? callback(null, answers) : callback(null, first.address, first.family)
 }
 
-/** Node falls back to the common name when there is no SAN; no browser does, and CAs do not vouch for it. */
+/** Node falls back to the common name when there is no SAN. Browsers do not, and CAs do not verify it. */
 function identityError(hostname: string, certificate: PeerCertificate): Error | undefined {
   if (certificate.subjectaltname) return checkServerIdentity(hostname, certificate)
   return Object.assign(new Error('The certificate names no host.'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
 }
 
-/** The belt to the braces: what was really reached. */
+/** A second check, of the address that was really reached. */
 function checkPeer(socket: TLSSocket, { hostname }: Destination, targets: readonly string[]): void {
   const peer = canonicalAddress(socket.remoteAddress ?? '')
   if (!targets.some((address) => canonicalAddress(address) === peer))
@@ -206,15 +210,19 @@ function checkPeer(socket: TLSSocket, { hostname }: Destination, targets: readon
   if (!socket.authorized) throw new AppError('source_tls_invalid', `The certificate of "${hostname}" is not valid.`)
 }
 
-function buildConnection({ url }: Destination, socket: TLSSocket): Connection {
-  // Read now: after the close they are gone.
-  const certificate = socket.getPeerX509Certificate()!
+function buildConnection({ url, hostname }: Destination, socket: TLSSocket): Connection {
+  // Read here, because a closed socket does not have them any more.
+  const certificate = socket.getPeerX509Certificate()
+  const protocol = socket.getProtocol()
+  const { remoteAddress } = socket
+  if (!certificate || !protocol || !remoteAddress)
+    throw new AppError('source_unreachable', `The connection to "${hostname}" failed or broke off.`)
   const clients: Client[] = []
   return {
     socket,
-    address: canonicalAddress(socket.remoteAddress!),
+    address: canonicalAddress(remoteAddress),
     tls: {
-      protocol: socket.getProtocol()!,
+      protocol,
       cipher: socket.getCipher().name,
       fingerprint256: certificate.fingerprint256,
       validTo: certificate.validToDate,
@@ -231,10 +239,10 @@ function buildConnection({ url }: Destination, socket: TLSSocket): Connection {
   }
 }
 
-// HTTP/1.1 by undici's own parser only; "connection: close" on the request.
+// HTTP/1.1 by undici's own parser; the request has "connection: close".
 const ONE_REQUEST: Client.Options = { allowH2: false, useMilo: false, pipelining: 0 }
 
-/** undici dials nothing: it gets this socket, once. Its connector must not answer before it has returned. */
+/** Gives undici this socket, once, instead of letting it dial. A connector must not call back before it returns. */
 function handOver(socket: TLSSocket): buildConnector.connector {
   let handed = false
   return (_options, callback) => {

@@ -1,12 +1,12 @@
-// What may go wrong between here and a foreign server, in terms a caller can act on. Messages name the host that was asked
-// for, never an address: what a name resolves to in here is nobody's business.
+// Maps errors of a connection to another server to AppErrors that a caller can act on. Messages name the requested host and
+// never an address: how names resolve inside this network stays private.
 import type { TLSSocket } from 'node:tls'
 import { errors } from 'undici'
 import { AppError, type ErrorCode } from '../errors.ts'
 
-/** The network said no, or the peer went away before its answer was complete. */
+/** The network refused, or the peer closed before its answer was complete. */
 const BROKEN = new Set([
-  // No address of the family here, or an egress firewall: the next address may do.
+  // No address of the family on this machine, or an egress firewall: the next address may work.
   ...['EACCES', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPERM'],
   ...['EHOSTDOWN', 'EHOSTUNREACH', 'ENETDOWN', 'ENETRESET', 'ENETUNREACH'],
   ...['ECONNABORTED', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'],
@@ -14,10 +14,10 @@ const BROKEN = new Set([
 ])
 
 /**
- * The AppError for an error of a connection to the host. What is neither the network's nor the peer's doing comes back as
- * it is, being a fault of ours.
+ * The AppError for an error of a connection to the host. An error that neither the network nor the peer caused is a fault of
+ * this service and is returned as it is.
  *
- * @param socket what the connection was over, if it came so far
+ * @param socket the socket of the connection, if there was one
  */
 export function outboundFailure(error: unknown, hostname: string, socket?: TLSSocket): unknown {
   if (!(error instanceof Error) || error instanceof AppError) return error
@@ -43,17 +43,17 @@ function isMalformed(error: Error): boolean {
   return error instanceof errors.HTTPParserError || error instanceof errors.ResponseContentLengthMismatchError
 }
 
-/** A response that ends too early is malformed as well, but only because the peer went away. */
+/** A response that ends too early is malformed too, but only because the peer closed. */
 function isCutShort(error: Error, socket: TLSSocket | undefined): boolean {
   return isMalformed(error) && socket?.readableEnded === true
 }
 
-/** Errors of OpenSSL say which of its libraries they are from. */
+/** Errors of OpenSSL have the name of its library. */
 function isTls(error: Error, code: string): boolean {
   return 'library' in error || code === 'EPROTO' || /^ERR_(SSL|TLS)_/.test(code)
 }
 
-/** Attempts on several addresses fail together, each in its way: what the network said goes before what timed out. */
+/** Attempts on several addresses fail together: an answer of the network is preferred to a timeout. */
 function codeOf(error: Error & { code?: string }): string {
   if (!(error instanceof AggregateError)) return error.code ?? ''
   const codes = error.errors.map(codeOf)

@@ -1,23 +1,23 @@
-// Counts what undici's own limits let through: its header limit looks at names and values only, begins anew with each 1xx
-// response, and does not see reason phrases, chunk extensions or trailers.
+// Counts the bytes of a response that undici's own limits miss: its header limit covers names and values only, begins again
+// with each 1xx response, and leaves out reason phrases, chunk extensions and trailers.
 import type { TLSSocket } from 'node:tls'
 import { AppError } from '../errors.ts'
 
 export interface MeterLimits {
-  /** Bytes from the first of the response to the end of the final header block, 1xx responses included. */
+  /** Bytes from the start of the response to the end of the final header block, 1xx responses included. */
   headerBytes: number
   /** Decrypted bytes of the whole response, framing included. */
   totalBytes: number
 }
 
 export interface Meter {
-  /** Whether the final header block was seen to its end. */
+  /** Whether the end of the final header block was reached. */
   readonly headersDone: boolean
 }
 
 /**
- * Counts all that the HTTP parser will read from the socket, before the parser sees it, and destroys the socket with
- * `source_headers_too_large`, `source_too_large` or `source_protocol_error` at the first byte too many.
+ * Counts the bytes that the HTTP parser reads from the socket, before the parser gets them. At the first byte too many it
+ * destroys the socket with AppError `source_headers_too_large`, `source_too_large` or `source_protocol_error`.
  */
 export function meterSocket(socket: TLSSocket, hostname: string, limits: MeterLimits): Meter {
   const headers = new HeaderScanner()
@@ -26,8 +26,11 @@ export function meterSocket(socket: TLSSocket, hostname: string, limits: MeterLi
     if (headers.bytes > limits.headerBytes)
       return new AppError('source_headers_too_large', `The response headers exceed ${limits.headerBytes} bytes.`)
     if (headers.unexpected)
-      return new AppError('source_protocol_error', `"${hostname}" sent an unasked-for ${headers.status} response.`)
-    // Not a sum over chunks: what the parser hands back with unshift() would count twice.
+      return new AppError(
+        'source_protocol_error',
+        `"${hostname}" sent a ${headers.status} response that was not requested.`,
+      )
+    // Not a sum over chunks: bytes that the parser returns with unshift() would count twice.
     if (socket.bytesRead > limits.totalBytes)
       return new AppError('source_too_large', `The response exceeds ${limits.totalBytes} bytes on the wire.`)
     return null
@@ -51,14 +54,14 @@ export function meterSocket(socket: TLSSocket, hostname: string, limits: MeterLi
 const CR = 13
 const LF = 10
 const END = Buffer.from('\r\n\r\n')
-/** "HTTP/1.1 " comes before the three digits of the status. */
+/** Index of the three digits of the status, after "HTTP/1.1 ". */
 const STATUS_AT = 9
 
-/** Finds the end of the final header block, a byte at a time, so that it costs the same however the bytes are cut up. */
+/** Finds the end of the final header block byte by byte, so that the cost does not depend on how the bytes are split. */
 class HeaderScanner {
   bytes = 0
   done = false
-  /** A status that must not come: 100 without Expect, 101 without Upgrade. */
+  /** A status that no request here allows: 100 without Expect, 101 without Upgrade. */
   unexpected = false
   status = 0
   #offset = 0
@@ -73,7 +76,7 @@ class HeaderScanner {
   }
 
   #take(byte: number): void {
-    // Parsers skip empty lines before a status line; taken as a block they would hide the real one.
+    // Parsers skip empty lines before a status line. Counted as a block, they would hide the real one.
     if (this.#offset === 0 && (byte === CR || byte === LF)) return
     if (this.#offset >= STATUS_AT && this.#offset < STATUS_AT + 3) this.status = this.status * 10 + byte - 48
     this.#matched = byte === END[this.#matched] ? this.#matched + 1 : byte === CR ? 1 : 0

@@ -1,23 +1,23 @@
-// Host names → addresses, asked of DNS alone: no hosts file, no search list, no threads, and it can be cancelled.
+// Resolves host names by DNS alone: no hosts file, no search list, no thread of libuv. A question can be cancelled.
 import { Resolver } from 'node:dns/promises'
 import { BlockList } from 'node:net'
 import { AppError } from '../errors.ts'
 import { ipv6Groups } from './addresses.ts'
 
 export interface Names {
-  /** Every IPv4 and IPv6 address DNS gives for a name now, without repeats. Throws `source_dns_failed`. */
+  /** The IPv4 and IPv6 addresses that DNS gives for a name, without repeats. Throws AppError `source_dns_failed`. */
   findAddresses(hostname: string, signal: AbortSignal): Promise<string[]>
-  /** Whether an IPv6 address is an IPv4 address behind this network's own NAT64 prefix. Throws `source_dns_failed`. */
+  /** Whether an IPv6 address lies in this network's own NAT64 prefix. Throws AppError `source_dns_failed`. */
   isNat64(address: string, signal: AbortSignal): Promise<boolean>
 }
 
-/** @param servers "address:port" of name servers; undefined means the system's. */
+/** @param servers "address:port" of name servers; undefined for the system's */
 export function buildNames(servers: readonly string[] | undefined): Names {
   let prefixes: BlockList | undefined
   return {
     findAddresses: (hostname, signal) => ask(servers, signal, (resolver) => findAddresses(resolver, hostname)),
     async isNat64(address, signal) {
-      // Learnt once: a network does not change its prefix under a running process. A failure is not kept.
+      // Asked once: a network does not change its prefix under a running process. A failure is asked again.
       prefixes ??= await ask(servers, signal, findNat64Prefixes)
       return prefixes.check(address, 'ipv6')
     },
@@ -30,7 +30,7 @@ async function ask<T>(
   question: (resolver: Resolver) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted()
-  // One resolver per question, because cancel() ends all that one resolver is asking.
+  // One resolver for each question, because cancel() ends every question of a resolver.
   const resolver = new Resolver({ timeout: 2500, tries: 2 })
   if (servers) resolver.setServers(servers)
   const cancel = () => resolver.cancel()
@@ -47,7 +47,7 @@ async function ask<T>(
 
 async function findAddresses(resolver: Resolver, hostname: string): Promise<string[]> {
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)])
-  // One family failing is common, and safe: only addresses that were seen are ever dialled.
+  // Often one family fails. That is safe, because only addresses that were judged are dialled.
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
   if (addresses.length > 0) return [...new Set(addresses)]
   const causes = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []))
@@ -56,7 +56,7 @@ async function findAddresses(resolver: Resolver, hostname: string): Promise<stri
   })
 }
 
-/** RFC 7050: a network with NAT64 gives itself away by having an IPv6 address for this IPv4-only name. */
+/** RFC 7050: in a network with NAT64 this IPv4-only name has an IPv6 address, which shows the prefix. */
 async function findNat64Prefixes(resolver: Resolver): Promise<BlockList> {
   const prefixes = new BlockList()
   for (const address of await resolver.resolve6('ipv4only.arpa').catch(emptyIfAbsent)) {
@@ -65,7 +65,7 @@ async function findNat64Prefixes(resolver: Resolver): Promise<BlockList> {
   return prefixes
 }
 
-/** The prefix lengths under which an address carries 192.0.0.170 or .171, in the places RFC 6052 section 2.2 gives. */
+/** The prefix lengths for which an address contains 192.0.0.170 or .171 at the bytes of RFC 6052 §2.2. */
 function embeddingPrefixes(address: string): number[] {
   const bytes = ipv6Groups(address).flatMap((group) => [group >> 8, group & 255])
   return Object.entries(RFC6052_PLACES)
@@ -82,7 +82,7 @@ const RFC6052_PLACES = {
   96: [12, 13, 14, 15],
 }
 
-/** No such name, or no such record: an answer, where everything else is the lack of one. */
+/** The name, or its record, does not exist. Other errors mean that there was no answer. */
 const isAbsence = (error: { code?: string }) => error.code === 'ENOTFOUND' || error.code === 'ENODATA'
 
 function emptyIfAbsent(error: { code?: string }): string[] {

@@ -1,14 +1,14 @@
-// The URL gate: which URLs this service may be sent to at all. It looks at names and numbers only, before any DNS; what a
-// name resolves to is judged in connection.ts.
+// The URL policy: which URLs this service may contact. It judges the text only, before any DNS; connection.ts judges the
+// addresses that a name resolves to.
 import { isIP } from 'node:net'
 import { AppError } from '../errors.ts'
 import { specialBlockOf } from './addresses.ts'
 
-/** Hosts reached at an address of our choosing, for the demo and for tests; never in mainnet mode. */
+/** Hosts reached at configured addresses, for the demo and for tests; never in mainnet mode. */
 export interface Fixtures {
-  /** Lower-case host name → where it is reached instead. */
+  /** By lower-case host name, the address that is dialled instead. */
   readonly hosts: ReadonlyMap<string, { address: string; port: number }>
-  /** PEM of the CA that signs their certificates; it is trusted for these hosts only. Undefined: the public CAs. */
+  /** PEM of the CA of their certificates, trusted for these hosts only; undefined for the public CAs. */
   readonly ca: string | undefined
 }
 
@@ -17,16 +17,16 @@ export const noFixtures: Fixtures = { hosts: new Map(), ca: undefined }
 const MAX_URL_CHARS = 2048
 
 /**
- * Parses a URL this service may contact: https, port 443, no user name, a public host. Fetch from the URL returned, never
- * from the text: Node's parser reads 0x7f000001, ①②⑦.⓪.⓪.① and 127。0。0。1 all as 127.0.0.1, and only its reading is
+ * Parses a URL that this service may contact: https, port 443, no user name, a public host. Fetch the URL that is returned,
+ * never the text: Node's parser reads 0x7f000001, ①②⑦.⓪.⓪.① and 127。0。0。1 all as 127.0.0.1, and only its reading is
  * judged here. One trailing dot of the host is dropped. Fixture hosts are exempt from the special-use rule alone.
  *
- * Throws `invalid_request` for what is no https URL with a host name or address, `source_blocked` for what may not be
- * contacted. Pure.
+ * Throws AppError `invalid_request` for text that is not an https URL with a host name or address, `source_blocked` for a URL
+ * that may not be contacted. Pure.
  */
 export function parsePublicUrl(raw: string, fixtures: Fixtures, maxChars = MAX_URL_CHARS): URL {
   const { authority, url } = parseHttpsUrl(raw, maxChars)
-  // The parser drops an empty user name ("https://:@host"), so the text is asked as well.
+  // The parser drops an empty user name ("https://:@host"), so the text is checked too.
   if (authority.includes('@') || url.username || url.password) throw blocked('The URL must not carry a user name.')
   if (url.port !== '') throw blocked('Only port 443 may be contacted.')
   if (url.hostname.endsWith('.')) url.hostname = url.hostname.slice(0, -1)
@@ -34,16 +34,16 @@ export function parsePublicUrl(raw: string, fixtures: Fixtures, maxChars = MAX_U
   return url
 }
 
-/** The host of a URL as DNS, sockets and results write it: A-labels, or an address without brackets. */
+/** The host of a URL as DNS, sockets and results have it: A-labels, or an address without brackets. */
 export function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
 
 function parseHttpsUrl(raw: string, maxChars: number) {
   if (raw.length > maxChars) throw invalid(`The URL is longer than ${maxChars} characters.`)
-  // The parser deletes tabs and newlines wherever they are, and trims the ends.
+  // The parser deletes tabs and newlines anywhere, and trims the ends.
   if (/[\s\p{Cc}]/u.test(raw)) throw invalid('The URL contains white space or control characters.')
-  // It also accepts "https:host" and reads a backslash as a slash, which would move the end of the host.
+  // The parser accepts "https:host", and reads a backslash as a slash, which would move the end of the host.
   const authority = /^https:\/\/([^/?#\\]+)(?=[/?#]|$)/.exec(raw)?.[1]
   const url = URL.parse(raw)
   if (authority === undefined || url === null) throw invalid('The URL must have the form https://host/path.')
@@ -65,7 +65,7 @@ function isHostName(name: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(label))
 }
 
-/** A name without a dot is never public: it means whatever the local network says. */
+/** A name without a dot is never public: the local network decides what it means. */
 function isSpecialUse(name: string): boolean {
   return !name.includes('.') || SPECIAL_USE.some((suffix) => name === suffix || name.endsWith(`.${suffix}`))
 }
@@ -75,7 +75,7 @@ const SPECIAL_USE = [
   ...['alt', 'arpa', 'example', 'internal', 'invalid', 'local', 'localhost', 'onion', 'test'],
   // Customary private zones (RFC 6762 appendix G; ICANN's never-delegated corp, home, mail; container networks).
   ...['corp', 'home', 'intranet', 'lan', 'localdomain', 'mail', 'private', 'svc'],
-  // Resolves to link-local metadata for those inside that cloud.
+  // Resolves to link-local metadata inside that cloud.
   'metadata.tencentyun.com',
 ]
 

@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionError } from 'slonik'
 import { z } from 'zod'
-import { openTurns } from '../db/lock-queue.ts'
+import { openLockQueue } from '../db/lock-queue.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import type { Attestation } from '../interface/result.ts'
 import { type Append, admitEntries, Refused, writeCompanions } from './companions.ts'
@@ -61,7 +61,7 @@ export function openChain(db: Database, signer: Signer, options: Options): Chain
   const { origin, now = Date.now, maxQueue = MAX_QUEUE } = options
   const signing = openSigning()
   const writer = { db, signer, origin, now, sign: signing.sign }
-  const batcher = openTurns((take: () => Append[]) => appendDurably(writer, take), {
+  const batcher = openLockQueue((take: () => Append[]) => appendDurably(writer, take), {
     batch: MAX_BATCH,
     queue: maxQueue,
   })

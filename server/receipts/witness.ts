@@ -2,8 +2,8 @@
 // history. This is the asking side (C2SP tlog-witness, add-checkpoint). It fails open: a witness that is away or refuses is
 // missing from the published checkpoint and stops nothing.
 import { verify } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
+import { every } from '../db/interval.ts'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 import { proveConsistency, storedNodes } from './archive.ts'
@@ -43,7 +43,6 @@ export function openWitnessing(
 ): Witnessing {
   /** The size each witness signed last, as far as this process knows. */
   const seen = new Map<string, number>()
-  const closing = new AbortController()
 
   async function runOnce() {
     const taken = await takeTurn(db, intervalS)
@@ -67,19 +66,12 @@ export function openWitnessing(
     }
   }
 
-  async function run() {
-    while (!closing.signal.aborted) {
-      await runOnce().catch((error) => log.error({ event: 'witnessing_failed', err: error }))
-      await pause(intervalS * 1000, undefined, { signal: closing.signal, ref: false }).catch(() => {})
-    }
-  }
-
-  const running = intervalS > 0 ? run() : Promise.resolve()
+  const failed = (error: unknown) => log.error({ event: 'witnessing_failed', err: error })
+  const rounds = intervalS > 0 ? every(intervalS * 1000, runOnce, failed, { immediate: true }) : null
   return {
     runOnce,
     async [Symbol.asyncDispose]() {
-      closing.abort()
-      await running
+      await rounds?.[Symbol.asyncDispose]()
     },
   }
 }

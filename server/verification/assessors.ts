@@ -2,7 +2,7 @@
 // model; no caller is asked to pay while none of them takes work, or one of them does something else than is offered.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
-import { shareReading } from '../db/single-flight.ts'
+import { singleFlight } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'
 import type { Logger } from '../telemetry.ts'
@@ -32,7 +32,7 @@ export interface AssessorsOptions {
 }
 
 export function buildAssessors({ db, log, offered, keepMs = 1000, now }: AssessorsOptions): Assessors {
-  const read = shareReading(async () => readBeats(db()), keepMs, now)
+  const read = singleFlight(async () => readBeats(db()), keepMs, now)
   let reported = ''
   return {
     async requireOne() {

@@ -280,7 +280,7 @@ async function awaitOutcome(
   let now: RequestView | null = row
   options.watch?.(row.state)
   while (now && WORKING.includes(now.state) && options.waitSeconds > 0 && !enough.aborted) {
-    await api.waiting.nextSign(row.id, enough, options.watch && WATCH_MS)
+    await api.changeEvents.waitForChange(row.id, enough, options.watch && WATCH_MS)
     now = await findById(api.db, row.id)
     if (now) options.watch?.(now.state)
   }

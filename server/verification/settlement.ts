@@ -71,5 +71,5 @@ async function release(request: WorkingRequest, work: Work, reason: string) {
   const { quoteTtlSeconds, maxInFlightPerPayer } = work.config
   await transact(work.db, (tx) => releasePayment(tx, request, { reason, quoteTtlSeconds, maxInFlightPerPayer }))
   work.metrics.moves.inc({ state: 'unpaid' })
-  await work.announcements.add(request.id)
+  await work.changeEvents.add(request.id)
 }

@@ -55,7 +55,7 @@ async function failStranded(work: Work, id: string) {
   )
   try {
     await transact(work.db, (tx) => failRequest(tx, request, error, work.config.maxInFlightPerPayer))
-    await work.announcements.add(id)
+    await work.changeEvents.add(id)
   } catch (refusal) {
     if (!(refusal instanceof StaleAttemptError)) throw refusal
   }

@@ -1,45 +1,46 @@
-// Writes heartbeats to the watchdogs' rows: many in one statement, and without writing an index.
+// Writes heartbeats to the rows of watchdogs: many in one statement, and without writing an index.
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
-import { alertAt, dueAt, moment, nextOutageAt, shownState, tellableAt, WATCHDOG_STATES } from './watchdog.ts'
+import { utcMicroseconds } from '../db/time.ts'
+import { alertAt, alertableAt, dueAt, nextOutageAt, shownState, WATCHDOG_STATES } from './watchdog.ts'
 
 export interface Heartbeat {
   accountId: string
   name: string
-  /** `fail`: the job ran and went wrong. */
+  /** `fail`: the watched job ran and failed. */
   status: 'ok' | 'fail'
   note: string | null
 }
 
-const beatenRow = z.object({
+const answerRow = z.object({
   id: z.string(),
   account_id: z.string(),
   name: z.string(),
   state: z.enum(WATCHDOG_STATES),
   due_at: z.string().nullable(),
   server_now: z.string(),
-  /** It began an outage or ended one, and an alert of that may be made now. */
-  turned: z.boolean(),
+  /** It began an outage or ended one, and an alert of that may be raised now. */
+  alert_due: z.boolean(),
 })
 /** A watchdog after its heartbeat. */
-export type Beaten = z.output<typeof beatenRow>
+export type HeartbeatAnswer = z.output<typeof answerRow>
 
 /** `add` answers null when there is no such watchdog. */
-export type Heartbeats = Batcher<Heartbeat, Beaten | null>
+export type Heartbeats = Batcher<Heartbeat, HeartbeatAnswer | null>
 
 const MAX_BATCH = 256
 const MAX_QUEUE = 8192
-/** The API raises the alert of a heartbeat itself; after this delay the scanner does, in case the API failed. */
-const TELL_SECONDS = 10
+/** The API process raises the alert of a heartbeat; after this delay the scanner does, in case that failed. */
+const RAISE_SECONDS = 10
 
 export function openHeartbeats(db: Database): Heartbeats {
   return openBatcher((beats) => writeHeartbeats(db, beats), { batch: MAX_BATCH, queue: MAX_QUEUE })
 }
 
 /** Heartbeats of one watchdog are applied in arrival order; consecutive equal ones are merged. */
-export async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise<(Beaten | null)[]> {
-  const answers: (Beaten | null)[] = beats.map(() => null)
+export async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise<(HeartbeatAnswer | null)[]> {
+  const answers: (HeartbeatAnswer | null)[] = beats.map(() => null)
   const runs = [...runsOf(beats).values()]
   for (let round = 0; ; round++) {
     const due = runs.flatMap((own) => own[round] ?? [])
@@ -52,7 +53,7 @@ export async function writeHeartbeats(db: Database, beats: Heartbeat[]): Promise
 
 interface Run {
   beat: Heartbeat
-  /** Places in the batch. */
+  /** Indexes in the batch. */
   indexes: number[]
 }
 
@@ -69,22 +70,22 @@ function runsOf(beats: Heartbeat[]): Map<string, Run[]> {
   return runs
 }
 
-/** Unambiguous, because neither part holds a blank. */
+/** Unambiguous, because neither part contains a blank. */
 function keyOf(accountId: string, name: string) {
   return `${accountId} ${name}`
 }
 
 /**
- * One statement for one run of each watchdog. Rows are locked in the order of their ids, as everywhere, so that no two
- * batches wait for each other in a ring. `check_at` keeps its value unless the scanner must look earlier: no other indexed
- * column changes, so the new version of the row goes into its page and into no index (HOT). A watchdog whose allowance of
- * outages is used up changes only its row, however often it alternates.
+ * One statement for one run of each watchdog. Rows are locked in the order of their ids, as by every writer, so that no two
+ * batches deadlock. `check_at` keeps its value unless the scanner must look earlier. No other indexed column changes, so the
+ * new version of the row goes into the same page and into no index (HOT). A watchdog whose allowance of outages is used up
+ * changes only its row, however often it alternates.
  *
- * Only ids are taken from the locked rows. Postgres checks constraints on the row of its snapshot before it goes on to a
- * newer version; with values of the newer one put in, that could be a row that never was.
+ * Only ids are taken from the locked rows. Postgres checks constraints on the row of its snapshot before it goes on to a newer
+ * version. With values of the newer version in it, that row could violate them although neither version does.
  */
-async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Beaten>> {
-  const rows = await db.any(sql.prepared('write_heartbeats', beatenRow)`
+async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, HeartbeatAnswer>> {
+  const rows = await db.any(sql.prepared('write_heartbeats', answerRow)`
     with beat as (
       select account_id::uuid, name, beats, failed, note
       from unnest(${column(runs, 'text', (run) => run.beat.accountId)}, ${column(runs, 'text', (run) => run.beat.name)},
@@ -103,26 +104,26 @@ async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Beaten>
       coalesced = w.coalesced + (${recurs})::int,
       check_at = case when ${begins} then greatest(${soon}, ${nextOutageAt}, ${failsFrom})
                       when w.state <> 'paused' and ${ends} and w.revived_at is null
-                      then case when w.down_since is not null or coalesce(${tellableAt} <= now(), true) then ${soon}
+                      then case when w.down_since is not null or coalesce(${alertableAt} <= now(), true) then ${soon}
                                 else least(w.check_at, ${nextAlertAt}) end
                       else w.check_at end
     from target t where w.id = t.id
     returning w.id, w.account_id, w.name, ${shownState} state,
-      case when w.state <> 'paused' then ${moment(dueAt)} end due_at, ${moment(sql.fragment`now()`)} server_now,
+      case when w.state <> 'paused' then ${utcMicroseconds(dueAt)} end due_at, ${utcMicroseconds(sql.fragment`now()`)} server_now,
       w.state <> 'paused' and coalesce(w.revived_at = now() or w.failed_at = now(), false)
-        and (w.down_since is not null or coalesce(${tellableAt} <= now(), true)) turned`)
+        and (w.down_since is not null or coalesce(${alertableAt} <= now(), true)) alert_due`)
   return new Map(rows.map((row) => [keyOf(row.account_id, row.name), row]))
 }
 
-/** The heartbeat begins an outage: the first that says `fail`. During an outage or a pause another one changes nothing. */
+/** The heartbeat begins an outage: it is the first `fail`. During an outage or a pause a `fail` changes nothing. */
 const begins = sql.fragment`(t.failed and w.state = 'watching' and w.failed_at is null)`
-/** It begins another outage while the one before, which is over, is still to be alerted: both become one. */
+/** It begins another outage while the one before is over and not alerted yet: both are alerted as one. */
 const recurs = sql.fragment`
   (t.failed and w.state = 'watching' and w.failed_at is not null and w.revived_at is not null)`
 /** It ends an outage. */
 const ends = sql.fragment`(not t.failed and (w.down_since is not null or w.failed_at is not null))`
-const soon = sql.fragment`(now() + ${TELL_SECONDS} * interval '1 second')`
+const soon = sql.fragment`(now() + ${RAISE_SECONDS} * interval '1 second')`
 /** The deadline after this heartbeat. */
 const nextAlertAt = sql.fragment`(now() + (${alertAt} - w.started_at))`
-/** When a failure may be alerted as far as the day's number goes, or its deadline passes; null: at once. */
+/** When a `fail` may be alerted by the limit of the day, or its deadline passes, if that is earlier; null for at once. */
 const failsFrom = sql.fragment`case when w.fails_wait_until > now() then least(w.fails_wait_until, ${nextAlertAt}) end`

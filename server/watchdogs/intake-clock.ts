@@ -1,44 +1,36 @@
-// Whether heartbeats can be taken at all. Every API process records so twice a second, and deadlines are judged no further
-// than that: time in which no heartbeat could be taken makes no outage.
-import { setInterval as every } from 'node:timers/promises'
+// The intake clock: until when heartbeats could be taken. Every API process records it twice a second, and deadlines are
+// judged no further than that. So time in which no heartbeat could be taken makes no outage.
+//
+// The row of `watchdog_scans` holds two times: `open_at`, until which heartbeats were accepted, and `seen_at`, until which
+// scan.ts has judged deadlines.
 import { z } from 'zod'
+import { every } from '../db/interval.ts'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 
 const PERIOD_MS = 500
 
-/** Records it until disposed. While the database does not answer, no heartbeat can be taken either. */
-export async function openAttendance(db: Database, log: Logger): Promise<AsyncDisposable> {
-  const stopping = new AbortController()
-  let silent = false
-  const tryAttend = async () => {
-    try {
-      await attend(db)
-      silent = false
-    } catch (error) {
-      if (!silent) log.warn({ event: 'attendance_failed', err: error })
-      silent = true
-    }
+/**
+ * Records the clock until disposed; resolves after the first time. While the database does not answer, no heartbeat can be
+ * taken either; that is logged once.
+ */
+export async function openIntakeClock(db: Database, log: Logger): Promise<AsyncDisposable> {
+  let failing = false
+  const onError = (error: unknown) => {
+    if (!failing) log.warn({ event: 'attendance_failed', err: error })
+    failing = true
   }
-  await tryAttend()
-  const attending = (async () => {
-    try {
-      for await (const _ of every(PERIOD_MS, undefined, { signal: stopping.signal })) await tryAttend()
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error
-    }
-  })()
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort()
-      await attending
-    },
+  const record = async () => {
+    await recordIntake(db)
+    failing = false
   }
+  await record().catch(onError)
+  return every(PERIOD_MS, record, onError)
 }
 
-/** One of all processes is enough. The time may be earlier than the one recorded, after a clock was put back. */
-export async function attend(db: Database): Promise<void> {
-  await db.query(sql.prepared('attend', nothing)`
+/** Written once a period by all processes together. The time may go back, after the database's clock was put back. */
+export async function recordIntake(db: Database): Promise<void> {
+  await db.query(sql.prepared('record_intake', nothing)`
     update watchdog_scans set open_at = now()
     where abs(extract(epoch from now() - open_at)) > ${(PERIOD_MS / 1000) * 0.8}`)
 }

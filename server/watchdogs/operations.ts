@@ -1,18 +1,18 @@
-// The operations on watchdogs.
+// The operations on watchdogs and on their heartbeats.
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
-import { toldAlert } from '../alerts/operations.ts'
+import { defineAlertOperations, fresh } from '../alerts/operations.ts'
 import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
-import { tellTest, tellTurn } from './alerts.ts'
+import { draftTest, raisePending, raiseWatchdogAlert } from './alerts.ts'
 import {
-  deleteWatchdog,
+  endPause,
   findWatchdog,
-  listWatchdogs,
+  findWatchdogs,
   missing,
-  pauseWatchdog,
-  resumeWatchdog,
+  removeWatchdog,
+  startPause,
   WATCHDOG_STATES,
   type Watchdog,
   watchdogName,
@@ -27,18 +27,15 @@ const watchdogOutput = watchdogRow.omit({ webhook_id: true, secret_version: true
 const byName = z.strictObject({ name: watchdogName })
 const state = z.enum(WATCHDOG_STATES)
 
-/** The state of a watchdog must not come from a cache. */
-const FRESH = { 'cache-control': 'no-store' }
-
 export const putWatchdog = defineAccountOperation({
   name: 'put_watchdog',
   summary: 'Expect a heartbeat every interval_s seconds, and alert a webhook when none comes',
   description:
-    'The clock starts at once. Without a heartbeat for interval_s it is late; after grace_s more (by default the larger of ' +
-    '5 and a tenth of the interval) it is down and watchdog.missed is sent, once per outage; watchdog.recovered follows the ' +
-    'next heartbeat. alert_after asks for so many missed intervals first, remind_every_s for watchdog.reminder while it is ' +
-    'down. Repeated with other terms it changes them and neither the clock nor a pause. webhook_secret is shown once, when ' +
-    'the watchdog is made.',
+    'The clock starts at once. Without a heartbeat for interval_s the watchdog is late; after grace_s more (by default the ' +
+    'larger of 5 and a tenth of the interval) it is down and watchdog.missed is sent, once per outage; watchdog.recovered ' +
+    'follows the next heartbeat. With alert_after, so many intervals must be missed first; with remind_every_s, ' +
+    'watchdog.reminder is sent while it is down. Another PUT changes the terms and neither the clock nor a pause. ' +
+    'webhook_secret is shown once, when the watchdog is made.',
   method: 'PUT',
   path: '/v1/watchdog/{name}',
   family: 'control',
@@ -64,9 +61,9 @@ export const putWatchdog = defineAccountOperation({
       { accountId, name, url: readWebhookUrl(webhook_url, api.config.fixtures), terms, limit: LIMITS[tier].watchdogs },
       () => tierLimit('watchdogs', tier),
     )
-    if (!made) return new Reply(describe(watchdog), { headers: FRESH })
+    if (!made) return fresh(describe(watchdog))
     const webhook_secret = webhookSecret(api.secrets.webhook, watchdog.webhook_id, watchdog.secret_version)
-    return new Reply({ ...describe(watchdog), webhook_secret }, { status: 201, headers: FRESH })
+    return fresh({ ...describe(watchdog), webhook_secret }, 201)
   },
 })
 
@@ -81,11 +78,11 @@ const note = z
 
 export const sendHeartbeat = defineAccountExchange({
   name: 'send_heartbeat',
-  summary: 'Say that all is well, or that it is not',
+  summary: 'Report that a job ran, or that it failed',
   description:
-    'No body is needed. `fail` says that the job ran and went wrong: the alert is sent at once, and the outage lasts until ' +
-    'a heartbeat that is `ok`. A paused watchdog counts heartbeats and stays paused. Of one watchdog 12 outages are alerted ' +
-    'at once and one more every 5 minutes; those in between are alerted as one.',
+    'No body is needed. `fail` means that the job ran and failed: the alert is sent at once, and the outage lasts until a ' +
+    'heartbeat with `ok`. A paused watchdog counts heartbeats and stays paused. 12 outages of one watchdog are alerted at ' +
+    'once and one more every 5 minutes; those in between are alerted as one.',
   method: 'POST',
   path: '/v1/heartbeat/{name}',
   family: 'control',
@@ -97,12 +94,12 @@ export const sendHeartbeat = defineAccountExchange({
   input: z.strictObject({ name: watchdogName, status: z.enum(['ok', 'fail']).default('ok'), note: note.optional() }),
   output: z.strictObject({ name: watchdogName, state, due_at: z.string().nullable(), server_now: z.string() }),
   async run({ name, status, note = null }, { api, caller }) {
-    const beaten = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
-    if (!beaten) return missing()
-    // The heartbeat is recorded, whether or not the alert can be made now.
-    if (beaten.turned) await tellTurn(api, beaten.id)
-    const { state, due_at, server_now } = beaten
-    return new Reply({ name, state, due_at, server_now }, { headers: FRESH })
+    const answer = await api.heartbeats.add({ accountId: caller.accountId, name, status, note }).catch(refuseOverflow)
+    if (!answer) return missing()
+    // The heartbeat is recorded, even if the alert cannot be raised now.
+    if (answer.alert_due) await raisePending(api, answer.id)
+    const { state, due_at, server_now } = answer
+    return fresh({ name, state, due_at, server_now })
   },
 })
 
@@ -118,11 +115,10 @@ export const getWatchdog = defineAccountOperation({
   kind: 'transaction',
   input: byName,
   output: watchdogOutput,
-  run: async ({ name }, { tx, caller }) =>
-    new Reply(describe(await findWatchdog(tx, caller.accountId, name)), { headers: FRESH }),
+  run: async ({ name }, { tx, caller }) => fresh(describe(await findWatchdog(tx, caller.accountId, name))),
 })
 
-export const getWatchdogs = defineAccountOperation({
+export const listWatchdogs = defineAccountOperation({
   name: 'list_watchdogs',
   summary: "The account's watchdogs by name",
   method: 'GET',
@@ -134,15 +130,15 @@ export const getWatchdogs = defineAccountOperation({
   input: z.strictObject({}),
   output: z.strictObject({ watchdogs: z.array(watchdogOutput) }),
   run: async (_input, { tx, caller }) =>
-    new Reply({ watchdogs: (await listWatchdogs(tx, caller.accountId)).map(describe) }, { headers: FRESH }),
+    fresh({ watchdogs: (await findWatchdogs(tx, caller.accountId)).map(describe) }),
 })
 
-export const pause = defineAccountOperation({
+export const pauseWatchdog = defineAccountOperation({
   name: 'pause_watchdog',
-  summary: 'Pause a watchdog, for good or until a moment, or resume it',
+  summary: 'Pause a watchdog, with or without an end, or resume it',
   description:
-    'A paused watchdog sends nothing. Resumed, by hand or at `until`, it starts with a fresh deadline. An outage that was ' +
-    'told before the pause is told to be over by the first heartbeat, and no sooner than the pause ends.',
+    'A paused watchdog sends no alert. Resumed, by a call or at `until`, it starts with a fresh deadline. The end of an ' +
+    'outage that was alerted before the pause is alerted with the first heartbeat, but not before the pause ends.',
   method: 'POST',
   path: '/v1/watchdog/{name}/pause',
   family: 'control',
@@ -158,16 +154,16 @@ export const pause = defineAccountOperation({
   output: watchdogOutput,
   async run({ name, paused, until }, { tx, caller }) {
     const { accountId } = caller
-    if (!paused && until !== null) throw new AppError('invalid_request', 'until: goes with paused: true only.')
-    if (paused) await pauseWatchdog(tx, accountId, name, until)
-    else await resumeWatchdog(tx, accountId, name)
-    return new Reply(describe(await findWatchdog(tx, accountId, name)), { headers: FRESH })
+    if (!paused && until !== null) throw new AppError('invalid_request', 'until: needs paused: true.')
+    if (paused) await startPause(tx, accountId, name, until)
+    else await endPause(tx, accountId, name)
+    return fresh(describe(await findWatchdog(tx, accountId, name)))
   },
 })
 
-export const removeWatchdog = defineAccountOperation({
+export const deleteWatchdog = defineAccountOperation({
   name: 'delete_watchdog',
-  summary: 'Delete a watchdog, and with it the alerts that are still to be sent',
+  summary: 'Delete a watchdog and its alerts, sent or not',
   method: 'DELETE',
   path: '/v1/watchdog/{name}',
   family: 'control',
@@ -179,32 +175,27 @@ export const removeWatchdog = defineAccountOperation({
   input: byName,
   output: z.null(),
   async run({ name }, { tx, caller }) {
-    await deleteWatchdog(tx, caller.accountId, name)
+    await removeWatchdog(tx, caller.accountId, name)
     return new Reply(null, { status: 204 })
   },
 })
 
-export const testWatchdog = defineAccountExchange({
-  name: 'test_watchdog',
-  summary: 'Send a test alert',
-  description: 'watchdog.test goes by the same way as every alert: with a receipt, signed, and tried until it arrives.',
-  method: 'POST',
-  path: '/v1/watchdog/{name}/test',
-  family: 'control',
-  access: 'account',
-  scope: 'watchdog:write',
-  errors: ['not_found', 'rate_limited', 'daily_limit', 'capacity_exceeded'],
-  kind: 'exchange',
-  input: byName,
-  output: z.strictObject({ name: watchdogName, ...toldAlert }),
-  async run({ name }, { api, caller }) {
-    const told = await tellTest(api, caller.accountId, name).catch(refuseOverflow)
-    if (!told) return missing()
-    const { id, type, alert, attestation } = told
-    const { event_seq } = alert.data
-    return new Reply(
-      { name, alert: { id, type, event_seq, created_at: alert.timestamp }, attestation },
-      { headers: FRESH },
-    )
+export const {
+  list: listAlerts,
+  redeliver: redeliverAlert,
+  rotate: rotateWebhookSecret,
+  test: testWatchdog,
+} = defineAlertOperations({
+  noun: 'watchdog',
+  path: '/v1/watchdog',
+  names: {
+    list: 'list_alerts',
+    redeliver: 'redeliver_alert',
+    rotate: 'rotate_webhook_secret',
+    test: 'test_watchdog',
   },
+  name: watchdogName,
+  find: findWatchdog,
+  draftTest,
+  raise: raiseWatchdogAlert,
 })

@@ -1,129 +1,108 @@
-// Finds watchdogs whose deadline has passed or whose alert is due. Every worker tries once a second, and one of them gets the
-// row of the scans: it decides up to when deadlines count, and claims what is due by moving its next check a few seconds on.
-// After a crash at any point the claimed watchdogs are checked again some seconds later.
-import { setInterval as every } from 'node:timers/promises'
+// Finds watchdogs whose deadline has passed or whose alert is due. Every worker process tries once a second; the one that locks
+// the row of `watchdog_scans` decides up to when deadlines count, and claims what is due by moving its next check a few
+// seconds on. After a crash at any point the claimed watchdogs are checked again CLAIM_SECONDS later.
 import { z } from 'zod'
-import type { Work } from '../../workers/context.ts'
 import { hasRoom } from '../alerts/outbox.ts'
+import type { Core } from '../context.ts'
 import { BatchOverflowError } from '../db/batch.ts'
+import { every } from '../db/interval.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
-import { Refused } from '../receipts/chain.ts'
-import { dueAlert, type Telling, tell, waitForNextDay } from './alerts.ts'
-import { standingColumns, standingRow } from './snapshot.ts'
-import { alertAt, nextOutageAt, resumed, tellableAt } from './watchdog.ts'
+import { dueAlert, raiseOrWait, type WatchdogDraft } from './alerts.ts'
+import { snapshotColumns, snapshotRow } from './snapshot.ts'
+import { alertAt, alertableAt, nextOutageAt, resumed } from './watchdog.ts'
 
-type Tools = Pick<Work, 'db' | 'chain' | 'log' | 'metrics'>
-
-export interface Scanner extends AsyncDisposable {
-  /** Rejects when the scanner stopped without being disposed. */
-  died: Promise<never>
-}
+type Tools = Pick<Core, 'db' | 'chain' | 'log' | 'metrics'>
 
 const PERIOD_MS = 1000
 /**
- * Deadlines are judged in steps of a second or two. A longer step than this is an outage of ours, or a clock that was set;
- * for shorter ones there is the grace, which by default is no shorter.
+ * A step is a second or two as a rule. A step longer than this is downtime of the service, or a clock that was set. The
+ * grace, which is no shorter by default, covers shorter ones.
  */
 const GAP_SECONDS = 5
-/** Shorter steps are not taken: another worker has just scanned. */
+/** A shorter step is not taken: another worker process has just scanned. */
 const STEP_SECONDS = 0.25
 const MAX_CLAIMED = 500
 /** Retry delay for a claimed watchdog whose alert was not recorded. */
 const CLAIM_SECONDS = 10
 /** Delay for a watchdog whose alert fails even when it is written alone. */
-const PUT_OFF_SECONDS = 60
+const POSTPONE_SECONDS = 60
 /** Delay for an outage while too many alerts wait at the webhook. */
 const NO_ROOM_SECONDS = 60
+/** Failures in a row after which the scan stops. */
 const MAX_FAILURES_RUNNING = 3
 
 /**
- * Scans until disposed; a failing database is logged and waited out. Steps go on while alerts are written, however many they
- * are: much to write is no outage of ours.
+ * Scans until disposed; a failing database is logged and waited out. Steps go on while alerts are raised, however many there
+ * are: a long list of alerts must not look like downtime.
  */
-export function openScanner(work: Work): Scanner {
-  const stopping = new AbortController()
-  let telling: Promise<void> | undefined
+export function openScanner(tools: Tools): AsyncDisposable {
+  const onError = (error: unknown) => tools.log.warn({ event: 'scan_failed', err: error })
+  let raising: Promise<unknown> | undefined
   const scan = async () => {
-    const until = await transact(work.db, (tx) => advance(tx, work))
+    const until = await transact(tools.db, (tx) => advance(tx, tools))
     if (until === null) return
-    telling ??= orLog(work, () => tellDue(work, until)).finally(() => {
-      telling = undefined
-    })
+    raising ??= raiseDue(tools, until)
+      .catch(onError)
+      .finally(() => {
+        raising = undefined
+      })
   }
-  const scanning = (async () => {
-    try {
-      for await (const _ of every(PERIOD_MS, undefined, { signal: stopping.signal })) await orLog(work, scan)
-    } catch (error) {
-      if (!stopping.signal.aborted) throw error
-    }
-  })()
-  const died = scanning.then(() => new Promise<never>(() => {}))
-  died.catch(() => {})
+  const scanning = every(PERIOD_MS, scan, onError)
   return {
-    died,
     async [Symbol.asyncDispose]() {
-      stopping.abort()
-      await scanning.catch(() => {})
-      await telling
+      await scanning[Symbol.asyncDispose]()
+      await raising
     },
   }
 }
 
-async function orLog({ log }: Work, act: () => Promise<unknown>) {
-  try {
-    await act()
-  } catch (error) {
-    log.warn({ event: 'scan_failed', err: error })
-  }
-}
-
-/** Judges what has come due since the last scan. Answers how many alerts were written, or null when there was no step to take. */
+/** Judges what has come due since the last scan. Answers how many alerts were raised, or null when no step was taken. */
 export async function scanWatchdogs(tools: Tools): Promise<number | null> {
   const until = await transact(tools.db, (tx) => advance(tx, tools))
-  return until === null ? null : tellDue(tools, until)
+  return until === null ? null : raiseDue(tools, until)
 }
 
-async function tellDue(tools: Tools, until: string): Promise<number> {
+async function raiseDue(tools: Tools, until: string): Promise<number> {
   await resumeDue(tools.db, until)
-  let told = 0
+  let raised = 0
   for (;;) {
     const claimed = await claimDue(tools.db, until)
-    told += await tellAll(
+    raised += await raiseAll(
       tools,
       claimed.flatMap((row) => dueAlert(row, row) ?? []),
     )
     if (claimed.length === MAX_CLAIMED) continue
-    if (told > 0) tools.log.info({ event: 'watchdogs_told', alerts: told })
-    return told
+    if (raised > 0) tools.log.info({ event: 'watchdogs_told', alerts: raised })
+    return raised
   }
 }
 
-const stepRow = z.object({ seen_at: z.string(), open_at: z.string(), seconds: z.number() })
+const stepRow = z.object({ scanned_until: z.string(), accepted_until: z.string(), seconds: z.number() })
 
 /**
- * Takes the next step: up to the last moment at which heartbeats could be taken, and no further. Null when there is none to
- * take: another worker takes it, or no heartbeat could be taken since. When the clock was put back a little, nothing is done
+ * Takes the next step, up to the time until which heartbeats could be taken (see intake-clock.ts). Null when there is none to
+ * take: another process takes it, or no heartbeat could be taken since. When the clock was put back a little, nothing is done
  * until it has caught up; when it was put back by more, that counts as a gap.
  */
 async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
   const step = await tx.maybeOne(sql.prepared('lock_watchdog_scan', stepRow)`
-    select seen_at::text, open_at::text, extract(epoch from open_at - seen_at)::float8 seconds
+    select seen_at::text scanned_until, open_at::text accepted_until, extract(epoch from open_at - seen_at)::float8 seconds
     from watchdog_scans for update skip locked`)
   if (!step || (step.seconds < STEP_SECONDS && step.seconds >= -GAP_SECONDS)) return null
-  const { seen_at, open_at, seconds } = step
+  const { scanned_until: from, accepted_until: to, seconds } = step
   if (Math.abs(seconds) > GAP_SECONDS) {
-    const moved = await (seconds > 0 ? skipGap(tx, seen_at, open_at) : stepBack(tx, open_at))
-    // No watchdog moved: the service was only not running yet.
-    log[moved > 0 ? 'warn' : 'info']({ event: 'watchdog_gap', seconds, from: seen_at, to: open_at, moved })
+    const moved = await (seconds > 0 ? skipGap(tx, from, to) : stepBack(tx, to))
+    // Where no watchdog moved there was none: the service had not been in use.
+    log[moved > 0 ? 'warn' : 'info']({ event: 'watchdog_gap', seconds, from, to, moved })
   }
   await tx.query(sql.prepared('advance_watchdog_scan', nothing)`
-    update watchdog_scans set seen_at = ${open_at}::timestamptz`)
-  return open_at
+    update watchdog_scans set seen_at = ${to}::timestamptz`)
+  return to
 }
 
 /**
  * Time in which no heartbeat could be taken does not count: every running clock is moved on by its part of the gap.
- * `check_at` may stay, it is only earlier than it need be.
+ * `check_at` stays; it only comes earlier than necessary.
  */
 async function skipGap(tx: Tx, from: string, to: string): Promise<number> {
   const { rowCount } = await tx.query(sql.type(nothing)`
@@ -134,7 +113,7 @@ async function skipGap(tx: Tx, from: string, to: string): Promise<number> {
   return rowCount
 }
 
-/** Clocks that started in what is the future now start now: their deadlines would be that much too late. */
+/** After the clock was put back, clocks that started in the future start at `to`: their deadlines would come too late. */
 async function stepBack(tx: Tx, to: string): Promise<number> {
   const { rowCount } = await tx.query(sql.type(nothing)`
     with target as (select id from watchdogs where check_at is not null order by id for no key update)
@@ -153,13 +132,13 @@ async function resumeDue(db: Database, until: string) {
     update watchdogs w set ${resumed(sql.fragment`${until}::timestamptz`)} from target where w.id = target.id`)
 }
 
-const claimedRow = standingRow.extend({ overdue: z.boolean(), remind: z.boolean() })
+const claimedRow = snapshotRow.extend({ overdue: z.boolean(), remind: z.boolean() })
 
 /**
- * Checks watchdogs whose time has come. One with an alert due is claimed: its check is moved on by CLAIM_SECONDS. An outage
- * that may not be alerted yet, because the watchdog's allowance, the day's number or the room at its webhook is used up, is
- * noted in the row (`failed_at`, `silent`), so that its owner sees it, and checked again when it may be. Any other watchdog
- * is checked again when something can be due.
+ * Checks watchdogs whose `check_at` has come. One with an alert due is claimed: its check moves on by CLAIM_SECONDS. An outage
+ * that may not be alerted yet, because the watchdog's allowance, the limit of the day or the room at its webhook is used up,
+ * is noted in the row (`failed_at`, `silent`), so that its owner sees it, and is checked again when it may be alerted. Any
+ * other watchdog is checked again when something can be due.
  */
 function claimDue(db: Database, until: string) {
   const at = sql.fragment`${until}::timestamptz`
@@ -167,23 +146,23 @@ function claimDue(db: Database, until: string) {
     with target as (
       select w.id, o.overdue, o.noted, o.remind, o.ended, p.permitted_at,
         o.ended or ((o.remind or ((o.overdue or o.noted) and coalesce(p.permitted_at <= ${at}, true)))
-                    and ${hasRoom(sql.fragment`w.webhook_id`)}) tell
+                    and ${hasRoom(sql.fragment`w.webhook_id`)}) raise
       from watchdogs w,
         lateral (select
           w.state = 'watching' and ${alertAt} <= ${at} and not (w.silent and w.revived_at is null) overdue,
           w.state = 'watching' and w.failed_at is not null noted,
           w.state = 'down' and coalesce(${remindAt} <= ${at}, false) remind,
           w.state <> 'paused' and w.revived_at is not null and w.down_since is not null ended) o,
-        lateral (select case when o.overdue then ${nextOutageAt} else ${tellableAt} end permitted_at) p
+        lateral (select case when o.overdue then ${nextOutageAt} else ${alertableAt} end permitted_at) p
       where w.check_at <= ${at}
       order by w.check_at limit ${MAX_CLAIMED} for no key update of w skip locked
     )
     update watchdogs w set
-      failed_at = case when overdue and not tell then coalesce(w.failed_at, ${alertAt}) else w.failed_at end,
-      silent = w.silent or (overdue and (noted or not tell)),
+      failed_at = case when overdue and not raise then coalesce(w.failed_at, ${alertAt}) else w.failed_at end,
+      silent = w.silent or (overdue and (noted or not raise)),
       coalesced = w.coalesced + (overdue and noted and not ended and w.revived_at is not null)::int,
       revived_at = case when ended or not (overdue and noted) then w.revived_at end,
-      check_at = case when tell then ${at} + ${CLAIM_SECONDS} * interval '1 second'
+      check_at = case when raise then ${at} + ${CLAIM_SECONDS} * interval '1 second'
                       when w.state = 'paused' then w.paused_until
                       when remind then ${noRoomAt(at)}
                       when w.state = 'down' then ${remindAt}
@@ -191,59 +170,55 @@ function claimDue(db: Database, until: string) {
                       when noted then least(${heldUntil(at)}, ${alertAt})
                       else ${alertAt} end
     from target where w.id = target.id
-    returning ${standingColumns}, overdue and tell overdue, remind and tell remind`)
+    returning ${snapshotColumns}, overdue and raise overdue, remind and raise remind`)
 }
 
 type Fragment = ReturnType<typeof sql.fragment>
 
 const noRoomAt = (at: Fragment) => sql.fragment`(${at} + ${NO_ROOM_SECONDS} * interval '1 second')`
 
-/** When an outage is checked again that may not be alerted yet. */
+/** When an outage that may not be alerted yet is checked again. */
 const heldUntil = (at: Fragment) =>
   sql.fragment`(case when permitted_at > ${at} then permitted_at else ${noRoomAt(at)} end)`
 
 const remindAt = sql.fragment`(coalesce(w.reminded_at, w.down_since) + w.remind_every_s * interval '1 second')`
 
-/** Together first. Only if that fails, one by one: an alert that cannot be written must not hold up the others. */
-async function tellAll(tools: Tools, tellings: Telling[]): Promise<number> {
-  const outcomes = await Promise.allSettled(tellings.map((telling) => tellOne(tools, telling)))
-  const failed = tellings.filter((_, index) => outcomes[index]?.status === 'rejected')
-  const told = outcomes.filter((outcome) => outcome.status === 'fulfilled' && outcome.value).length
-  return told + (await tellOneByOne(tools, failed))
+/** Raises alerts together. Only if that fails, one by one: an alert that cannot be written must not hold up the others. */
+async function raiseAll(tools: Tools, drafts: WatchdogDraft[]): Promise<number> {
+  const outcomes = await Promise.allSettled(drafts.map((draft) => raiseOne(tools, draft)))
+  const failed = drafts.filter((_, index) => outcomes[index]?.status === 'rejected')
+  const raised = outcomes.filter((outcome) => outcome.status === 'fulfilled' && outcome.value).length
+  return raised + (await raiseOneByOne(tools, failed))
 }
 
-async function tellOneByOne(tools: Tools, tellings: Telling[]): Promise<number> {
-  let told = 0
+async function raiseOneByOne(tools: Tools, drafts: WatchdogDraft[]): Promise<number> {
+  let raised = 0
   let running = 0
-  for (const telling of tellings) {
+  for (const draft of drafts) {
     try {
-      if (await tellOne(tools, telling)) told++
+      if (await raiseOne(tools, draft)) raised++
       running = 0
     } catch (error) {
-      // Full queue or repeated failures: the fault is not this watchdog's, so stop.
+      // A full queue or repeated failures are not the fault of one watchdog.
       if (error instanceof BatchOverflowError || ++running === MAX_FAILURES_RUNNING) throw error
-      await putOff(tools, telling.seen.id, error)
+      await postpone(tools, draft.ownerId, error)
     }
   }
-  return told
+  return raised
 }
 
-/** False when no alert was due any more because the watchdog has changed, or when the account has none left today. */
-async function tellOne({ db, chain, metrics }: Tools, telling: Telling): Promise<boolean> {
-  const { type, seen, alert } = telling
-  const appended = await tell(chain, telling)
-  if (appended instanceof Refused) {
-    if (appended.reason === 'daily_limit') await waitForNextDay(db, telling)
-    return false
-  }
-  metrics.watchdogAlerts.inc({ type })
-  if (type === 'watchdog.missed')
-    metrics.watchdogDelaySeconds.observe((Date.parse(seen.now) - Date.parse(alert.timestamp)) / 1000)
+/** False when the alert was refused: the watchdog has changed, or its account has no alert left today. */
+async function raiseOne(tools: Tools, draft: WatchdogDraft): Promise<boolean> {
+  if (!(await raiseOrWait(tools, draft))) return false
+  const { seen, alert } = draft
+  tools.metrics.watchdogAlerts.inc({ type: alert.type })
+  if (alert.type === 'watchdog.missed')
+    tools.metrics.watchdogDelaySeconds.observe((Date.parse(seen.now) - Date.parse(alert.timestamp)) / 1000)
   return true
 }
 
-async function putOff({ db, log }: Tools, id: string, error: unknown) {
+async function postpone({ db, log }: Tools, id: string, error: unknown) {
   log.error({ event: 'watchdog_untold', watchdog_id: id, err: error })
   await db.query(sql.type(nothing)`
-    update watchdogs set check_at = now() + ${PUT_OFF_SECONDS} * interval '1 second' where id = ${id}`)
+    update watchdogs set check_at = now() + ${POSTPONE_SECONDS} * interval '1 second' where id = ${id}`)
 }

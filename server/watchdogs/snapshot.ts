@@ -1,10 +1,11 @@
-// A watchdog as it was when it was read: what its alerts are composed from and compared with.
+// A watchdog as it was when it was read. Its alerts are composed from this, and compared with it under the lock.
 import { z } from 'zod'
 import { hasRoom } from '../alerts/outbox.ts'
 import { type Database, sql, type Tx } from '../db/pool.ts'
-import { alertAt, dueAt, moment, shownState, tellableAt, WATCHDOG_STATES } from './watchdog.ts'
+import { utcMicroseconds } from '../db/time.ts'
+import { alertAt, alertableAt, dueAt, STORED_STATES, shownState, WATCHDOG_STATES } from './watchdog.ts'
 
-export const standingRow = z.object({
+export const snapshotRow = z.object({
   id: z.string(),
   account_id: z.string(),
   webhook_id: z.string(),
@@ -12,7 +13,8 @@ export const standingRow = z.object({
   interval_s: z.int(),
   grace_s: z.int(),
   alert_after: z.int(),
-  state: z.enum(['watching', 'down', 'paused']),
+  state: z.enum(STORED_STATES),
+  /** The state as its owner sees it. */
   shown: z.enum(WATCHDOG_STATES),
   event_seq: z.int(),
   last_beat_at: z.string().nullable(),
@@ -28,31 +30,30 @@ export const standingRow = z.object({
   /** Further outages that are alerted together with the one at failed_at. */
   coalesced: z.int(),
   /** An outage may be alerted now: the watchdog's allowance, the day and the room at its webhook permit it. */
-  may_tell: z.boolean(),
+  may_alert: z.boolean(),
   /** Whole intervals since the clock started. */
   missed: z.int(),
   now: z.string(),
 })
-/** A watchdog as it was when it was read. */
-export type Standing = z.output<typeof standingRow>
+export type WatchdogSnapshot = z.output<typeof snapshotRow>
 
 /** Of a row `w`. */
-export const standingColumns = sql.fragment`w.id, w.account_id, w.webhook_id, w.name, w.interval_s, w.grace_s, w.alert_after, w.state,
-  ${shownState} shown, w.event_seq, ${moment(sql.fragment`w.last_beat_at`)} last_beat_at, w.beats, w.note,
-  ${moment(dueAt)} due_at, ${moment(alertAt)} alert_at, ${moment(sql.fragment`w.failed_at`)} failed_at,
-  ${moment(sql.fragment`w.down_since`)} down_since, ${moment(sql.fragment`w.revived_at`)} revived_at, w.silent, w.coalesced,
-  coalesce(${tellableAt} <= now(), true) and ${hasRoom(sql.fragment`w.webhook_id`)} may_tell,
+export const snapshotColumns = sql.fragment`w.id, w.account_id, w.webhook_id, w.name, w.interval_s, w.grace_s, w.alert_after, w.state,
+  ${shownState} shown, w.event_seq, ${utcMicroseconds(sql.fragment`w.last_beat_at`)} last_beat_at, w.beats, w.note,
+  ${utcMicroseconds(dueAt)} due_at, ${utcMicroseconds(alertAt)} alert_at, ${utcMicroseconds(sql.fragment`w.failed_at`)} failed_at,
+  ${utcMicroseconds(sql.fragment`w.down_since`)} down_since, ${utcMicroseconds(sql.fragment`w.revived_at`)} revived_at, w.silent, w.coalesced,
+  coalesce(${alertableAt} <= now(), true) and ${hasRoom(sql.fragment`w.webhook_id`)} may_alert,
   greatest(floor(extract(epoch from now() - w.started_at) / w.interval_s), 0)::bigint missed,
-  ${moment(sql.fragment`now()`)} now`
+  ${utcMicroseconds(sql.fragment`now()`)} now`
 
-export async function findStandings(db: Tx | Database, ids: readonly string[]): Promise<readonly Standing[]> {
-  return db.any(sql.prepared('find_watchdog_standings', standingRow)`
-    select ${standingColumns} from watchdogs w where w.id = any(${sql.array([...ids], 'uuid')})`)
+export async function findSnapshots(db: Tx | Database, ids: readonly string[]): Promise<readonly WatchdogSnapshot[]> {
+  return db.any(sql.prepared('find_watchdog_snapshots', snapshotRow)`
+    select ${snapshotColumns} from watchdogs w where w.id = any(${sql.array([...ids], 'uuid')})`)
 }
 
-/** Locks watchdogs, in the order of their ids as everywhere. */
-export function lockStandings(tx: Tx, ids: readonly string[]): Promise<readonly Standing[]> {
-  return tx.any(sql.prepared('lock_watchdog_standings', standingRow)`
-    select ${standingColumns} from watchdogs w where w.id = any(${sql.array([...ids], 'uuid')})
+/** Locks watchdogs in the order of their ids, as every writer does, so that no two wait for each other. */
+export function lockSnapshots(tx: Tx, ids: readonly string[]): Promise<readonly WatchdogSnapshot[]> {
+  return tx.any(sql.prepared('lock_watchdog_snapshots', snapshotRow)`
+    select ${snapshotColumns} from watchdogs w where w.id = any(${sql.array([...ids], 'uuid')})
     order by w.id for no key update`)
 }

@@ -1,6 +1,22 @@
-// The record of watchdogs. A deadline is a few columns of a row and the database's clock: no process counts time, so nothing
-// is lost with a process. A change of a row sets `check_at`; server/watchdogs/scan.ts reads the row then, and
-// watchdog-alerts.ts writes the alert that is due.
+// The record of watchdogs: their stored states, the legal moves between them, and their SQL.
+//
+//             missed deadline or `fail` (watchdog.missed)
+//   watching ───────────────────────────────────────────► down ──┐
+//    │ ▲  ▲         `ok` (watchdog.recovered)             │ │ ▲  │ (watchdog.reminder)
+//    │ │  └───────────────────────────────────────────────┘ │ └──┘
+//    │ │                                                    │
+//    │ │ resume, or `paused_until` is over                  │ pause
+//    │ └───────────────────────────────────── paused ◄──────┘
+//    └──────────────────── pause ─────────────────▲
+//
+//   watching ► watching: `ok` after a pause, for an outage that was alerted before it (watchdog.recovered)
+//
+// The moves with an alert happen in the transaction that writes the alert. Until then an outage, or its end, is noted in
+// `failed_at` and `revived_at`, and the owner sees the state that follows from them (`shownState`). A pause does not end an outage
+// that was alerted: `down_since` stays, and the next `ok` after it raises watchdog.recovered.
+//
+// A deadline is a few columns of a row and the database's clock. No process counts time, so nothing is lost with a process.
+// A change of a row sets `check_at`; scan.ts reads the row then and raises the alert that is due.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
@@ -8,13 +24,42 @@ import { ownName } from '../accounts/names.ts'
 import { OUTAGE_BURST, OUTAGE_SPACING_SECONDS } from '../alerts/daily-allowance.ts'
 import { deleteWebhook, insertWebhook, updateWebhookUrl, WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'
+import { utcMicroseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
 
+/** The states of the column, which its CHECK constraint repeats. `watching` is shown as `new`, `up`, `late` or `down`. */
+export const STORED_STATES = ['watching', 'down', 'paused'] as const
+export type StoredState = (typeof STORED_STATES)[number]
+
+interface Move {
+  from: readonly StoredState[]
+  to: StoredState
+}
+
+/** What moves a watchdog: the alert of that type, or its owner. From which states it may, and to which. */
+export const MOVES = {
+  'watchdog.missed': { from: ['watching'], to: 'down' },
+  'watchdog.reminder': { from: ['down'], to: 'down' },
+  // From `watching` for an outage that was alerted before a pause.
+  'watchdog.recovered': { from: ['down', 'watching'], to: 'watching' },
+  pause: { from: ['watching', 'down', 'paused'], to: 'paused' },
+  resume: { from: ['paused'], to: 'watching' },
+} as const satisfies Record<string, Move>
+
+/** The moves that are alerts. */
+export type AlertMove = Extract<keyof typeof MOVES, `watchdog.${string}`>
+
+export function isMove(move: keyof typeof MOVES, from: StoredState): boolean {
+  const legal: readonly StoredState[] = MOVES[move].from
+  return legal.includes(from)
+}
+
+/** The states as owners see them. */
 export const WATCHDOG_STATES = ['new', 'up', 'late', 'down', 'paused'] as const
 
 export const watchdogName = ownName.describe('Name of the watchdog.')
 
-/** What is expected, and what happens when it does not come. */
+/** How often a heartbeat is expected, and when its absence is alerted. */
 export interface Terms {
   interval_s: number
   grace_s: number
@@ -45,26 +90,22 @@ export const watchdogRow = z.object({
 })
 export type Watchdog = z.output<typeof watchdogRow>
 
-/** A moment to the microsecond, in text: it can be compared with the column again, and sorts by time. */
-export const moment = (expression: ReturnType<typeof sql.fragment>) =>
-  sql.fragment`to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
-
 /** Of a row `w`: when its next heartbeat is due, and when its silence becomes an outage. */
 export const dueAt = sql.fragment`(w.started_at + w.interval_s * interval '1 second')`
 export const alertAt = sql.fragment`
   (w.started_at + (w.interval_s::bigint * w.alert_after + w.grace_s) * interval '1 second')`
 
-/** Of a row `w`: the moment before which its allowance has no outage left; null when the allowance is whole. */
+/** Of a row `w`: until when its allowance has no outage left; null when the allowance is whole. */
 export const nextOutageAt = sql.fragment`
   (w.outages_full_at - ${(OUTAGE_BURST - 1) * OUTAGE_SPACING_SECONDS} * interval '1 second')`
 
 /**
- * Of a row `w` with an outage that is not alerted yet: the moment before which it may not be; null for none. A missed
+ * Of a row `w` with an outage that is not alerted yet: the earliest time at which it may be; null for at once. A missed
  * deadline does not wait for the account's next day.
  */
-export const tellableAt = sql.fragment`greatest(${nextOutageAt}, case when not w.silent then w.fails_wait_until end)`
+export const alertableAt = sql.fragment`greatest(${nextOutageAt}, case when not w.silent then w.fails_wait_until end)`
 
-/** Of a row `w`: the state as its owner sees it, whether or not the outage was alerted. */
+/** Of a row `w`: the state as its owner sees it, which does not depend on whether the outage was alerted. */
 export const shownState = sql.fragment`
   case when w.state = 'paused' then 'paused'
        when w.revived_at is null and (w.state = 'down' or w.failed_at is not null) then 'down'
@@ -73,12 +114,12 @@ export const shownState = sql.fragment`
        else 'up' end`
 
 const watchdogColumns = sql.fragment`w.name, w.interval_s, w.grace_s, w.alert_after, w.remind_every_s, ${shownState} state,
-  case when w.state <> 'paused' then ${moment(dueAt)} end due_at, ${moment(sql.fragment`w.last_beat_at`)} last_heartbeat_at,
-  w.beats, w.note, case when w.revived_at is null then ${moment(sql.fragment`w.down_since`)} end down_since,
-  ${moment(sql.fragment`w.paused_until`)} paused_until, w.event_seq, ${moment(sql.fragment`w.created_at`)} created_at,
-  w.webhook_id, h.url webhook_url, h.state webhook_state, h.secret_version, ${moment(sql.fragment`now()`)} server_now`
+  case when w.state <> 'paused' then ${utcMicroseconds(dueAt)} end due_at, ${utcMicroseconds(sql.fragment`w.last_beat_at`)} last_heartbeat_at,
+  w.beats, w.note, case when w.revived_at is null then ${utcMicroseconds(sql.fragment`w.down_since`)} end down_since,
+  ${utcMicroseconds(sql.fragment`w.paused_until`)} paused_until, w.event_seq, ${utcMicroseconds(sql.fragment`w.created_at`)} created_at,
+  w.webhook_id, h.url webhook_url, h.state webhook_state, h.secret_version, ${utcMicroseconds(sql.fragment`now()`)} server_now`
 
-export async function seekWatchdog(tx: Tx, accountId: string, name: string): Promise<Watchdog | null> {
+async function seekWatchdog(tx: Tx, accountId: string, name: string): Promise<Watchdog | null> {
   return tx.maybeOne(sql.prepared('find_watchdog', watchdogRow)`
     select ${watchdogColumns} from watchdogs w join webhooks h on h.id = w.webhook_id
     where w.account_id = ${accountId} and w.name = ${name}`)
@@ -93,15 +134,16 @@ export function missing(): never {
   throw new AppError('not_found', 'This account has no such watchdog.')
 }
 
-export function listWatchdogs(tx: Tx, accountId: string): Promise<readonly Watchdog[]> {
+/** Of one account, by name. */
+export function findWatchdogs(tx: Tx, accountId: string): Promise<readonly Watchdog[]> {
   return tx.any(sql.type(watchdogRow)`
     select ${watchdogColumns} from watchdogs w join webhooks h on h.id = w.webhook_id
     where w.account_id = ${accountId} order by w.name collate "C"`)
 }
 
 /**
- * Makes a watchdog, whose clock starts with it, or changes one, whose clock goes on.
- * @param refuse makes the error when there are `limit` watchdogs already and this would be one more
+ * Makes a watchdog and starts its clock, or changes one, whose clock goes on.
+ * @param refuse makes the error that is thrown when the account has `limit` watchdogs already
  */
 export async function writeWatchdog(
   tx: Tx,
@@ -136,32 +178,36 @@ async function updateTerms(tx: Tx, id: string, { interval_s, grace_s, alert_afte
     where id = ${id}`)
 }
 
-/** Until it is resumed nothing is due and nothing is alerted. Throws `not_found`, `invalid_request` for a moment gone by. */
-export async function pauseWatchdog(tx: Tx, accountId: string, name: string, until: string | null): Promise<void> {
+/**
+ * Until it is resumed nothing is due and nothing is alerted. Throws AppError `not_found`, and `invalid_request` for a time
+ * in the past.
+ * @param until ISO 8601; null for no end
+ */
+export async function startPause(tx: Tx, accountId: string, name: string, until: string | null): Promise<void> {
   const { id } = (await lockWatchdog(tx, accountId, name)) ?? missing()
   const paused = await tx.query(sql.type(nothing)`
-    update watchdogs set state = 'paused', paused_until = ${until}::timestamptz, check_at = ${until}::timestamptz
+    update watchdogs set state = ${MOVES.pause.to}, paused_until = ${until}::timestamptz, check_at = ${until}::timestamptz
     where id = ${id} and (${until}::timestamptz is null or ${until}::timestamptz > now())`)
-  if (paused.rowCount === 0) throw new AppError('invalid_request', 'until: must lie in the future.')
+  if (paused.rowCount === 0) throw new AppError('invalid_request', 'until: must be in the future.')
 }
 
 /**
- * What resuming does to a row `w`: it gets a fresh deadline, and an outage that was not alerted is forgotten. An outage that
- * was alerted goes on: its end is alerted with the next heartbeat, or at once if one came during the pause.
+ * The columns of a row `w` after resuming: a fresh deadline, and no outage that was not alerted. An outage that was alerted
+ * goes on: its end is alerted with the next heartbeat, or at once if one came during the pause.
  */
 export const resumed = (at: ReturnType<typeof sql.fragment>) => sql.fragment`
-  state = 'watching', started_at = ${at}, paused_until = null, check_at = ${at}, failed_at = null,
+  state = ${MOVES.resume.to}, started_at = ${at}, paused_until = null, check_at = ${at}, failed_at = null,
   silent = false, coalesced = 0, revived_at = case when w.down_since is not null then w.revived_at end`
 
-/** One that is not paused is left alone: its clock goes on. Throws `not_found`. */
-export async function resumeWatchdog(tx: Tx, accountId: string, name: string): Promise<void> {
+/** A watchdog that is not paused stays as it is: its clock goes on. Throws AppError `not_found`. */
+export async function endPause(tx: Tx, accountId: string, name: string): Promise<void> {
   const { id } = (await lockWatchdog(tx, accountId, name)) ?? missing()
   await tx.query(sql.type(nothing)`
     update watchdogs w set ${resumed(sql.fragment`now()`)} where id = ${id} and state = 'paused'`)
 }
 
-/** Deletes its webhook and its alerts too, sent or not. Throws `not_found`. */
-export async function deleteWatchdog(tx: Tx, accountId: string, name: string): Promise<void> {
+/** Deletes its webhook and its alerts too, sent or not. Throws AppError `not_found`. */
+export async function removeWatchdog(tx: Tx, accountId: string, name: string): Promise<void> {
   const { id, webhook_id } = (await lockWatchdog(tx, accountId, name)) ?? missing()
   await tx.query(sql.type(nothing)`delete from watchdogs where id = ${id}`)
   await deleteWebhook(tx, webhook_id)
@@ -174,7 +220,7 @@ function lockWatchdog(tx: Tx, accountId: string, name: string) {
     select id, webhook_id from watchdogs where account_id = ${accountId} and name = ${name} for update`)
 }
 
-/** The holder of the lock before us may have made the watchdog of this name. */
+/** The transaction that held the account's lock before this one may have made the watchdog. */
 async function lockAbsence(tx: Tx, accountId: string, name: string) {
   await lockAccount(tx, accountId)
   return lockWatchdog(tx, accountId, name)

@@ -7,7 +7,7 @@ import { makeApiKey } from '../../server/accounts/api-keys.ts'
 import { CALLER_LIMITS, LIMITS } from '../../server/accounts/tiers.ts'
 import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { redisUrl } from '../redis.ts'
-import { openKennel } from '../watchdogs/harness.ts'
+import { openWatchdogHarness } from '../watchdogs/harness.ts'
 import { type Answer, type Desk, openOffice } from './harness.ts'
 
 /** The tests say where they call from. */
@@ -67,8 +67,8 @@ t.test('a thousand addresses of one IPv6 network have one limit', async (t) => {
 })
 
 t.test('a thousand watchdogs of a pro account are heard from one address, without one false alarm', async (t) => {
-  await using kennel = await openKennel({ RATE_LIMIT_PER_MINUTE: '600' })
-  const owner = await kennel.register({ tier: 'pro' })
+  await using harness = await openWatchdogHarness({ RATE_LIMIT_PER_MINUTE: '600' })
+  const owner = await harness.register({ tier: 'pro' })
   const watchdogs = Array.from({ length: LIMITS.pro.watchdogs }, (_, n) => `w${n}`)
   const each = async (work: (name: string) => Promise<Answer>) => {
     const statuses = new Set<number>()
@@ -76,14 +76,14 @@ t.test('a thousand watchdogs of a pro account are heard from one address, withou
       for (const { status } of await Promise.all(watchdogs.slice(n, n + 50).map(work))) statuses.add(status)
     return [...statuses]
   }
-  t.same(await each((name) => kennel.guard(owner, name)), [201])
+  t.same(await each((name) => harness.putWatchdog(owner, name)), [201])
   // An interval goes by when the test says so: three rounds are three times what a minute brings at 60 s.
   for (let round = 0; round < 3; round++) {
-    await kennel.pass(owner, 60_000)
-    t.same(await each((name) => kennel.beat(owner, name)), [200])
-    t.equal(await kennel.scan(), 0)
+    await harness.pass(owner, 60_000)
+    t.same(await each((name) => harness.beat(owner, name)), [200])
+    t.equal(await harness.scan(), 0)
   }
-  t.same((await kennel.tables.query('select type from alerts')).rows, [])
+  t.same((await harness.tables.query('select type from alerts')).rows, [])
 })
 
 t.test('the budgets of an account: each names its limit, and none takes from another', async (t) => {

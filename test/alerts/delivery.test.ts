@@ -1,4 +1,4 @@
-// What a receiver gets, and what becomes of alerts whose receiver fails, in every way a receiver can.
+// The requests that a receiver gets, and what happens to alerts whose receiver fails, for each way of failing.
 import { createPublicKey, hash, verify } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
@@ -7,12 +7,12 @@ import { SCHEDULE_SECONDS } from '../../server/alerts/schedule.ts'
 import { updateWebhookUrl } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
 import { jcs } from '../client/issuer.ts'
-import { openOffice } from './harness.ts'
+import { openAlertHarness } from './harness.ts'
 import { failing, failingFirst, type Received, status } from './receiver.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
-const { receiver, front } = office
+const harness = await openAlertHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { receiver, front } = harness
 const { keys } = (await (await fetch(front.url('/v1/keys'))).json()) as {
   keys: { key_id: number; use: string; pubkey_hex: string }[]
 }
@@ -25,7 +25,7 @@ const webhookKey = createPublicKey({
   type: 'spki',
 })
 
-/** With the stock library and with OpenSSL, not with our own client. */
+/** By the stock library and by OpenSSL, not by this project's client. */
 function check(t: import('tap').Test, item: Received, secret: string) {
   const text = item.body.toString()
   const headers = item.headers as Record<string, string>
@@ -37,11 +37,11 @@ function check(t: import('tap').Test, item: Received, secret: string) {
 }
 
 t.test('an alert: the bytes of the outbox, signed twice, with its receipt', async (t) => {
-  const hook = await office.makeHook()
-  const [id] = await office.tell(hook)
-  await office.deliver()
+  const hook = await harness.makeHook()
+  const [id] = await harness.raise(hook)
+  await harness.deliver()
   const [item] = at(hook.path)
-  const [row] = await office.alerts(hook)
+  const [row] = await harness.alerts(hook)
   t.match(item, { method: 'POST', host: 'hook.test' })
   t.equal(item?.body.toString(), row?.body)
   t.match(item?.headers, {
@@ -51,30 +51,30 @@ t.test('an alert: the bytes of the outbox, signed twice, with its receipt', asyn
   })
   const names = item?.rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()) ?? []
   t.equal(new Set(names).size, names.length, 'no header twice')
-  const { receipt, ...told } = check(t, item!, hook.secret) as { receipt: { attestation: { subject_sha256: string } } }
-  t.match(told, { type: 'watchdog.missed', data: { event_seq: 1 } })
-  t.equal(receipt.attestation.subject_sha256, hash('sha256', jcs(told)))
+  const { receipt, ...alert } = check(t, item!, hook.secret) as { receipt: { attestation: { subject_sha256: string } } }
+  t.match(alert, { type: 'watchdog.missed', data: { event_seq: 1 } })
+  t.equal(receipt.attestation.subject_sha256, hash('sha256', jcs(alert)))
   t.ok(verifyAttestation(receipt.attestation, { keys }).ok)
   t.match(row, { state: 'delivered', attempts: 1, wait_s: null, log: [204] })
-  t.same(await office.webhook(hook), { state: 'active', tried: true, slow: false, sender: null })
+  t.same(await harness.webhook(hook), { state: 'active', tried: true, slow: false, sender: null })
 })
 
-t.test('one that fails is sent again: the same id and bytes, a new time, new signatures', async (t) => {
-  const hook = await office.makeHook()
+t.test('a failed alert is sent again: the same id and bytes, a new time, new signatures', async (t) => {
+  const hook = await harness.makeHook()
   receiver.answers.set(hook.path, failingFirst(3))
-  const [id] = await office.tell(hook)
+  const [id] = await harness.raise(hook)
   for (let attempt = 1; attempt <= 4; attempt++) {
-    await office.deliver()
-    const [row] = await office.alerts(hook)
+    await harness.deliver()
+    const [row] = await harness.alerts(hook)
     if (attempt < 4) {
       t.match(row, { state: 'pending', attempts: attempt })
       t.ok(row!.wait_s! <= 3600, `${row?.wait_s} s`)
-      t.match(await office.webhook(hook), { state: 'active', slow: true })
+      t.match(await harness.webhook(hook), { state: 'active', slow: true })
     }
-    await office.hasten()
-    office.clock.aheadMs += 7000
+    await harness.hasten()
+    harness.clock.aheadMs += 7000
   }
-  office.clock.aheadMs = 0
+  harness.clock.aheadMs = 0
   const items = at(hook.path)
   t.equal(items.length, 4)
   for (const item of items) check(t, item, hook.secret)
@@ -82,68 +82,68 @@ t.test('one that fails is sent again: the same id and bytes, a new time, new sig
   t.equal(new Set(items.map(({ body }) => body.toString())).size, 1)
   t.equal(new Set(items.map(({ headers }) => headers['webhook-timestamp'])).size, 4)
   t.equal(new Set(items.map(({ headers }) => headers['webhook-signature'])).size, 4)
-  t.match(await office.alerts(hook), [{ state: 'delivered', attempts: 4, log: [503, 503, 503, 200] }])
-  t.same(await office.webhook(hook), { state: 'active', tried: true, slow: false, sender: null })
+  t.match(await harness.alerts(hook), [{ state: 'delivered', attempts: 4, log: [503, 503, 503, 200] }])
+  t.same(await harness.webhook(hook), { state: 'active', tried: true, slow: false, sender: null })
 })
 
-t.test('what is not due is not sent, however often the courier is woken', async (t) => {
-  const hook = await office.makeHook()
+t.test('an alert that is not due is not sent, however often the loop is woken', async (t) => {
+  const hook = await harness.makeHook()
   receiver.answers.set(hook.path, failing)
-  await office.tell(hook)
-  for (let pass = 0; pass < 3; pass++) await office.deliver()
+  await harness.raise(hook)
+  for (let pass = 0; pass < 3; pass++) await harness.deliver()
   t.equal(at(hook.path).length, 1)
 })
 
-t.test('in order: none is sent before the one before it is delivered or given up', async (t) => {
-  const hook = await office.makeHook()
+t.test('in order: an alert is sent after the one before it is delivered or given up', async (t) => {
+  const hook = await harness.makeHook()
   receiver.answers.set(hook.path, failingFirst(2))
-  const ids = await office.tell(hook, 3)
-  await office.deliver()
-  ids.push(...(await office.tell(hook, 1, 'watchdog.recovered')))
-  await office.deliver()
-  t.match(await office.alerts(hook), [{ attempts: 1 }, ...[2, 3, 4].map(() => ({ attempts: 0, wait_s: null }))])
-  await office.hasten()
-  await office.deliver()
-  t.equal(at(hook.path).length, 2, 'the first again, and nothing else')
-  await office.hasten()
-  await office.deliver()
+  const ids = await harness.raise(hook, 3)
+  await harness.deliver()
+  ids.push(...(await harness.raise(hook, 1, 'watchdog.recovered')))
+  await harness.deliver()
+  t.match(await harness.alerts(hook), [{ attempts: 1 }, ...[2, 3, 4].map(() => ({ attempts: 0, wait_s: null }))])
+  await harness.hasten()
+  await harness.deliver()
+  t.equal(at(hook.path).length, 2, 'only the first again')
+  await harness.hasten()
+  await harness.deliver()
   t.same(at(hook.path).map(idOf), [ids[0], ids[0], ...ids])
   t.ok(at(hook.path).every(({ besides }) => besides === 0))
-  t.ok((await office.alerts(hook)).every(({ state }) => state === 'delivered'))
+  t.ok((await harness.alerts(hook)).every(({ state }) => state === 'delivered'))
 })
 
-t.test('after the last attempt it is given up, and the webhook fails until something arrives', async (t) => {
-  const hook = await office.makeHook()
+t.test('after the last attempt the alert is given up, and the webhook is failing until a delivery', async (t) => {
+  const hook = await harness.makeHook()
   receiver.answers.set(hook.path, failing)
-  await office.tell(hook, 2)
+  await harness.raise(hook, 2)
   for (let attempt = 1; attempt <= SCHEDULE_SECONDS.length; attempt++) {
-    t.match(await office.webhook(hook), { state: 'active' })
-    await office.hasten()
-    await office.deliver()
+    t.match(await harness.webhook(hook), { state: 'active' })
+    await harness.hasten()
+    await harness.deliver()
   }
-  const [first, second] = await office.alerts(hook)
+  const [first, second] = await harness.alerts(hook)
   t.match(first, { state: 'failed', attempts: 12, wait_s: null })
-  t.match(second, { state: 'pending', attempts: 1 }, 'it is the turn of the next')
-  t.match(await office.webhook(hook), { state: 'failing' })
+  t.match(second, { state: 'pending', attempts: 1 }, 'the next one is sent')
+  t.match(await harness.webhook(hook), { state: 'failing' })
   receiver.answers.delete(hook.path)
-  await office.hasten()
-  await office.deliver()
-  t.match((await office.alerts(hook))[1], { state: 'delivered' })
-  t.match(await office.webhook(hook), { state: 'active', slow: false })
+  await harness.hasten()
+  await harness.deliver()
+  t.match((await harness.alerts(hook))[1], { state: 'delivered' })
+  t.match(await harness.webhook(hook), { state: 'active', slow: false })
 })
 
 t.test('a redirect is a failure, and is not followed', async (t) => {
-  const hook = await office.makeHook()
+  const hook = await harness.makeHook()
   for (const code of [301, 302, 303, 307, 308, 304])
     await t.test(String(code), async (t) => {
       receiver.answers.set(hook.path, status(code, { location: receiver.url('/elsewhere') }))
-      const [id] = await office.tell(hook)
-      await office.deliver()
-      const row = (await office.alerts(hook)).find((alert) => alert.id === id)
+      const [id] = await harness.raise(hook)
+      await harness.deliver()
+      const row = (await harness.alerts(hook)).find((alert) => alert.id === id)
       t.match(row, { state: 'pending', log: [code] })
       receiver.answers.delete(hook.path)
-      await office.hasten()
-      await office.deliver()
+      await harness.hasten()
+      await harness.deliver()
     })
   t.same(at('/elsewhere'), [])
 })
@@ -152,83 +152,80 @@ for (const [name, answer] of [
   ['410', status(410)],
   ['webhook-delivery: disable', status(500, { 'webhook-delivery': 'disable' })],
 ] as const)
-  t.test(`${name}: nothing more is sent, until a PUT with a URL`, async (t) => {
-    const hook = await office.makeHook()
+  t.test(`${name}: nothing more is sent until a PUT with a URL`, async (t) => {
+    const hook = await harness.makeHook()
     receiver.answers.set(hook.path, answer)
-    await office.tell(hook, 2)
-    await office.deliver()
-    t.match(await office.webhook(hook), { state: 'disabled', sender: null })
-    t.match(await office.alerts(hook), [
+    await harness.raise(hook, 2)
+    await harness.deliver()
+    t.match(await harness.webhook(hook), { state: 'disabled', sender: null })
+    t.match(await harness.alerts(hook), [
       { state: 'discarded', attempts: 1, wait_s: null },
       { state: 'discarded', attempts: 0, wait_s: null },
     ])
     receiver.answers.delete(hook.path)
-    await office.tell(hook)
-    await office.deliver()
-    t.match((await office.alerts(hook))[2], { state: 'discarded', attempts: 0 }, 'it is on record')
+    await harness.raise(hook)
+    await harness.deliver()
+    t.match((await harness.alerts(hook))[2], { state: 'discarded', attempts: 0 }, 'it is on record')
     t.equal(at(hook.path).length, 1)
     const lines = front.logged.filter((line) => line.event === 'alerts_discarded' && line.webhook_id === hook.id)
     t.match(lines, [{ alerts: 1 }, { alerts: 1 }])
     await transact(front.core.db, (tx) => updateWebhookUrl(tx, hook.id, hook.url))
-    const [id] = await office.tell(hook)
-    await office.deliver()
-    t.same(at(hook.path).map(idOf).slice(1), [id], 'from here on, and not what was discarded')
-    t.match(await office.webhook(hook), { state: 'active' })
+    const [id] = await harness.raise(hook)
+    await harness.deliver()
+    t.same(at(hook.path).map(idOf).slice(1), [id], 'new alerts only, not the discarded ones')
+    t.match(await harness.webhook(hook), { state: 'active' })
   })
 
-t.test('taken, and no more of these: delivered, and disabled', async (t) => {
-  const hook = await office.makeHook()
+t.test('a 200 with webhook-delivery: disable is a delivery and disables the webhook', async (t) => {
+  const hook = await harness.makeHook()
   receiver.answers.set(hook.path, status(200, { 'webhook-delivery': 'disable' }))
-  await office.tell(hook, 2)
-  await office.deliver()
-  t.match(await office.alerts(hook), [{ state: 'delivered' }, { state: 'discarded' }])
-  t.match(await office.webhook(hook), { state: 'disabled' })
+  await harness.raise(hook, 2)
+  await harness.deliver()
+  t.match(await harness.alerts(hook), [{ state: 'delivered' }, { state: 'discarded' }])
+  t.match(await harness.webhook(hook), { state: 'disabled' })
 })
 
-t.test(
-  'the wait is that of the schedule, or as long as Retry-After asks with 429 and 503, up to an hour',
-  async (t) => {
-    const inFiveMinutes = () => new Date(Date.now() + 300_000).toUTCString()
-    for (const [code, retryAfter, least, most] of [
-      [500, '120', 4, 6],
-      [404, '120', 4, 6],
-      [429, '120', 120, 120],
-      [503, '120', 120, 120],
-      [503, inFiveMinutes(), 200, 300],
-      [429, '999999', 3600, 3600],
-      [429, '0', 4, 6],
-      [429, 'soon', 4, 6],
-    ] as const) {
-      const hook = await office.makeHook()
-      receiver.answers.set(hook.path, status(code, { 'retry-after': retryAfter }))
-      const [id] = await office.tell(hook)
-      await office.deliver()
-      const line = front.logged.find((one) => one.event === 'alert_attempt' && one.alert_id === id)
-      const seconds = Number(line?.retry_s)
-      t.ok(least <= seconds && seconds <= most, `${code}, Retry-After ${retryAfter}: ${seconds} s`)
-      t.ok((await office.alerts(hook))[0]!.wait_s! <= seconds + 1)
-    }
-  },
-)
+t.test('the wait is that of the schedule, or that of Retry-After with 429 and 503, up to an hour', async (t) => {
+  const inFiveMinutes = () => new Date(Date.now() + 300_000).toUTCString()
+  for (const [code, retryAfter, least, most] of [
+    [500, '120', 4, 6],
+    [404, '120', 4, 6],
+    [429, '120', 120, 120],
+    [503, '120', 120, 120],
+    [503, inFiveMinutes(), 200, 300],
+    [429, '999999', 3600, 3600],
+    [429, '0', 4, 6],
+    [429, 'soon', 4, 6],
+  ] as const) {
+    const hook = await harness.makeHook()
+    receiver.answers.set(hook.path, status(code, { 'retry-after': retryAfter }))
+    const [id] = await harness.raise(hook)
+    await harness.deliver()
+    const line = front.logged.find((one) => one.event === 'alert_attempt' && one.alert_id === id)
+    const seconds = Number(line?.retry_s)
+    t.ok(least <= seconds && seconds <= most, `${code}, Retry-After ${retryAfter}: ${seconds} s`)
+    t.ok((await harness.alerts(hook))[0]!.wait_s! <= seconds + 1)
+  }
+})
 
-t.test('failed, but happened: what comes again can be told by its id', async (t) => {
-  const hook = await office.makeHook()
-  const [id] = await office.tell(hook)
+t.test('a delivery that looked failed is repeated with the same id', async (t) => {
+  const hook = await harness.makeHook()
+  const [id] = await harness.raise(hook)
   let deaf = true
   receiver.answers.set(hook.path, (response) => {
     if (deaf) response.socket?.destroy()
     else response.writeHead(200).end()
   })
-  await office.deliver()
-  t.match(await office.alerts(hook), [{ state: 'pending', log: [/broke off/] }])
+  await harness.deliver()
+  t.match(await harness.alerts(hook), [{ state: 'pending', log: [/broke off/] }])
   deaf = false
-  await office.hasten()
-  await office.deliver()
-  t.match(await office.alerts(hook), [{ state: 'delivered', attempts: 2 }])
+  await harness.hasten()
+  await harness.deliver()
+  t.match(await harness.alerts(hook), [{ state: 'delivered', attempts: 2 }])
   t.same(at(hook.path).map(idOf), [id, id])
 })
 
-t.test('an answer is complete with its head', async (t) => {
+t.test('the head alone is the answer', async (t) => {
   for (const [answer, log] of [
     ['HTTP/1.1 200 OK\r\nContent-Len', /broke off/],
     ['HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc', 200],
@@ -236,37 +233,37 @@ t.test('an answer is complete with its head', async (t) => {
     ['nonsense\r\n\r\n', /valid HTTP/],
     [`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, /headers/],
   ] as const) {
-    const hook = await office.makeHook()
+    const hook = await harness.makeHook()
     receiver.answers.set(hook.path, (response) => response.socket?.end(answer))
-    await office.tell(hook)
-    await office.deliver()
-    t.match(await office.alerts(hook), [{ log: [log] }], answer.slice(0, 50))
+    await harness.raise(hook)
+    await harness.deliver()
+    t.match(await harness.alerts(hook), [{ log: [log] }], answer.slice(0, 50))
   }
 })
 
 t.test('each attempt has a connection of its own', async (t) => {
-  const hook = await office.makeHook()
+  const hook = await harness.makeHook()
   const before = receiver.accepts
-  await office.tell(hook, 3)
-  await office.deliver()
+  await harness.raise(hook, 3)
+  await harness.deliver()
   t.equal(at(hook.path).length, 3)
   t.equal(receiver.accepts - before, 3)
   t.ok(at(hook.path).every(({ headers }) => headers.connection === 'close'))
 })
 
-t.test('a webhook that is deleted while something is sent to it leaves nothing behind', async (t) => {
-  const hook = await office.makeHook()
+t.test('a webhook that is deleted during a send leaves no rows', async (t) => {
+  const hook = await harness.makeHook()
   receiver.answers.set(hook.path, async (response) => {
     await front.tables.query('delete from webhooks where id = $1', [hook.id])
     response.writeHead(200).end()
   })
-  await office.tell(hook, 2)
-  await office.deliver()
+  await harness.raise(hook, 2)
+  await harness.deliver()
   t.equal(at(hook.path).length, 1)
-  t.same(await office.alerts(hook), [])
+  t.same(await harness.alerts(hook), [])
 })
 
-t.test('what each attempt came to is counted', async (t) => {
+t.test('the outcome of each attempt is counted', async (t) => {
   const metrics = await front.core.metrics.registry.metrics()
   for (const outcome of ['delivered', 'retry', 'given_up', 'unwanted'])
     t.match(metrics, new RegExp(`countersign_alert_attempts_total\\{outcome="${outcome}"\\} [1-9]`))

@@ -1,12 +1,10 @@
-// An API, a worker's courier worked by hand, and a receiver; and alerts made as watchdogs make them, in the transaction of
-// their receipts.
+// An API, the parts of a worker, whose queue a test drains, and a receiver of webhooks. Alerts are raised as owners raise them.
 import { randomUUID } from 'node:crypto'
 import { insertAccount } from '../../server/accounts/registration.ts'
-import { type Alert, type AlertType, makeAlertId, sealAlert, subjectOf } from '../../server/alerts/format.ts'
-import { insertAlerts, type NewAlert } from '../../server/alerts/outbox.ts'
+import type { AlertType } from '../../server/alerts/format.ts'
+import { type AlertDraft, composeAlert, raiserOf } from '../../server/alerts/raise.ts'
 import { insertWebhook, webhookSecret } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
-import type { Participant } from '../../server/receipts/chain.ts'
 import { openWork, type Work } from '../../workers/context.ts'
 import { type Front, openFront } from '../front.ts'
 import { openQueue, type Queue } from '../queue.ts'
@@ -28,52 +26,50 @@ export interface AlertRow {
   state: string
   attempts: number
   body: string
-  /** Seconds until it is looked at; null: it is not. */
+  /** Seconds until it is due; null without a due time. */
   wait_s: number | null
-  /** One for each attempt: the status, or the words. */
+  /** One for each attempt: the status, or the error. */
   log: (number | string | null)[]
 }
 
-export interface Office extends AsyncDisposable {
+export interface AlertHarness extends AsyncDisposable {
   front: Front
-  /** By how much the worker's clock is ahead of ours, in milliseconds. */
+  /** By how many milliseconds the worker's clock is ahead. */
   clock: { aheadMs: number }
   work: Work
   queue: Queue
   receiver: Receiver
-  /** A webhook at a path of its own, of an account of its own or of the account of another webhook. */
+  /** A webhook at a new path, of a new account or of the account of another webhook. */
   makeHook(options?: { host?: string; url?: string; owner?: Hook }): Promise<Hook>
-  /** So many alerts in the chain and in the outbox; their ids. */
-  tell(hook: Hook, count?: number, type?: AlertType): Promise<string[]>
-  /** Everything that waits for a time is due. */
+  /** Raises so many alerts, by default one; answers their ids. */
+  raise(hook: Hook, count?: number, type?: AlertType): Promise<string[]>
+  /** Makes every alert with a due time due now. */
   hasten(): Promise<void>
-  /** What is due is sent, and what that makes due. */
+  /** Sends what is due, and what becomes due by that. */
   deliver(): Promise<void>
   alerts(hook: Hook): Promise<AlertRow[]>
   webhook(hook: Hook): Promise<{ state: string; slow: boolean; tried: boolean; sender: string | null }>
 }
 
-const outboxRows: Participant<Omit<NewAlert, 'body' | 'serial'> & { alert: Alert }> = {
-  admit: async (_tx, items) => items.map(() => null),
-  write: (tx, entries) =>
-    insertAlerts(
-      tx,
-      entries.map(({ item: { alert, ...row }, attestation }) => ({
-        ...row,
-        body: sealAlert(alert, attestation),
-        serial: attestation.serial,
-      })),
-    ),
-}
+/** Each alert has an owner of its own, which always fits. */
+const raiseAlert = raiserOf<AlertDraft, { id: string }>({
+  requestedBy: 'watchdog',
+  lock: async (_tx, ids) => ids.map((id) => ({ id })),
+  isCurrent: () => true,
+  apply: async () => {},
+})
 
-export async function openOffice(hosts?: readonly [string, ...string[]]): Promise<Office> {
+const ALERT_DATA = { watchdog: 'nächtlich \u{1F6A2}', state: 'down' }
+
+export async function openAlertHarness(hosts?: readonly [string, ...string[]]): Promise<AlertHarness> {
   await using opened = new AsyncDisposableStack()
   const receiver = opened.use(await openReceiver(hosts))
   const front = opened.use(await openFront(receiver.env))
   const clock = { aheadMs: 0 }
   const work = opened.use(await openWork({ ...front.core, now: () => Date.now() + clock.aheadMs }))
   const queue = opened.use(openQueue(work))
-  const told = new Map<string, number>()
+  /** Alerts raised so far, by webhook id. */
+  const raised = new Map<string, number>()
   const closing = opened.move()
   const { tables, core } = front
 
@@ -87,19 +83,18 @@ export async function openOffice(hosts?: readonly [string, ...string[]]): Promis
     })
   }
 
-  async function tell(hook: Hook, count = 1, type: AlertType = 'watchdog.missed') {
-    const first = (told.get(hook.id) ?? 0) + 1
-    told.set(hook.id, first + count - 1)
-    const made = Array.from({ length: count }, async (_, index) => {
-      const eventSeq = first + index
-      const data = { event_seq: eventSeq, watchdog: 'nächtlich \u{1F6A2}', state: 'down' }
-      const alert: Alert = { type, timestamp: new Date().toISOString(), data }
-      const item = { id: makeAlertId(), webhookId: hook.id, eventSeq, type, alert }
-      const companion = { kind: outboxRows, item }
-      await core.chain.append({ subjectSha256: subjectOf(alert), label: type, requestedBy: 'watchdog', companion })
-      return item.id
-    })
-    return Promise.all(made)
+  async function raise(hook: Hook, count = 1, type: AlertType = 'watchdog.missed') {
+    const before = raised.get(hook.id) ?? 0
+    raised.set(hook.id, before + count)
+    const drafts = Array.from({ length: count }, (_, index) => ({
+      ...composeAlert(type, new Date().toISOString(), { event_seq: before + index }, ALERT_DATA),
+      ownerId: randomUUID(),
+      accountId: hook.accountId,
+      webhookId: hook.id,
+      cause: null,
+    }))
+    await Promise.all(drafts.map((draft) => raiseAlert(core.chain, draft)))
+    return drafts.map(({ id }) => id)
   }
 
   return {
@@ -109,7 +104,7 @@ export async function openOffice(hosts?: readonly [string, ...string[]]): Promis
     queue,
     receiver,
     makeHook,
-    tell,
+    raise,
     async hasten() {
       await tables.query('update alerts set next_attempt_at = now() where next_attempt_at is not null')
     },

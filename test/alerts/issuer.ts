@@ -1,4 +1,4 @@
-// A second, independent implementation of how an alert is sent, and the cases that every receiver's verifier must agree on.
+// A second, independent implementation of the signatures of alerts, and the cases on which every verifier must agree.
 // `node test/alerts/issuer.ts` prints test/vectors/alert.json.
 import { createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import type { AlertRefusal, SignatureKind } from '../../client/alert.ts'
@@ -26,15 +26,15 @@ export const webhookPins = [
 const receiptPin = { ...receiptPins[0]!, use: 'receipt', status: 'active' }
 
 export const ID = 'wh_00112233445566778899aabbccddeeff'
-/** Seconds. */
+/** Seconds since the epoch. */
 export const SENT = 1_795_000_000
-const told = {
+const alert = {
   type: 'watchdog.missed',
   timestamp: '2026-11-18T17:46:40.000Z',
   data: { event_seq: 41, watchdog: 'nächtlich \u{1F6A2}', state: 'down' },
 }
-const attestation = attest({ subject_sha256: sha256(jcs(told)), requested_by: 'watchdog', label: told.type })
-export const BODY = JSON.stringify({ ...told, receipt: { attestation } })
+const attestation = attest({ subject_sha256: sha256(jcs(alert)), requested_by: 'watchdog', label: alert.type })
+export const BODY = JSON.stringify({ ...alert, receipt: { attestation } })
 
 const signedText = (body: string, id: string, seconds: number | string) => Buffer.from(`${id}.${seconds}.${body}`)
 const v1 = (secret: string, text: Buffer) =>
@@ -43,7 +43,7 @@ const v1 = (secret: string, text: Buffer) =>
     .digest('base64')}`
 const v1a = (key: KeyObject, text: Buffer) => `v1a,${sign(null, text, key).toString('base64')}`
 
-/** A message as it is sent; what is said here differs from that. */
+/** A message as it is sent, except for the parts that are given. */
 export function send({ body = BODY, id = ID, seconds = SENT as number | string, secrets = [SECRET], key = ours } = {}) {
   const text = signedText(body, id, seconds)
   const signatures = [...secrets.map((secret) => v1(secret, text)), v1a(key.privateKey, text)]
@@ -61,7 +61,7 @@ export interface AlertCase {
   name: string
   headers: Record<string, string | string[]>
   body: string
-  /** In place of `secret` and `keys` of the vectors. */
+  /** Instead of `secret` and `keys` of the vectors. */
   options: { secret?: string | string[]; keys?: object[]; now?: number; toleranceSeconds?: number }
   expect: 'ok' | AlertRefusal
   signed_by?: SignatureKind[]
@@ -101,7 +101,7 @@ function without(message: Message, name: string): Message {
   return { ...message, headers }
 }
 
-/** Only the signatures that the pick lets through. */
+/** Only the signatures for which `pick` is true. */
 function only(message: Message, pick: (signature: string, index: number) => boolean): Message {
   const list = String(message.headers['webhook-signature']).split(' ').filter(pick).join(' ')
   return changed(message, { 'webhook-signature': list })
@@ -118,10 +118,10 @@ function flip(message: Message, kind: SignatureKind): Message {
   return changed(message, { 'webhook-signature': list.join(' ') })
 }
 
-const withReceipt = (fields: Parameters<typeof attest>[0], alert: object = told) =>
-  send({ body: JSON.stringify({ ...alert, receipt: { attestation: attest(fields) } }) })
+const withReceipt = (fields: Parameters<typeof attest>[0], document: object = alert) =>
+  send({ body: JSON.stringify({ ...document, receipt: { attestation: attest(fields) } }) })
 
-/** Pins and secret, as they are where a case says nothing; the clock shows half a minute after SENT. */
+/** The options of cases that give none. The clock is half a minute after SENT. */
 export const ALERT_OPTIONS = { secret: SECRET, keys: webhookPins, now: (SENT + 30) * 1000 }
 
 export function alertCases(): AlertCase[] {
@@ -135,7 +135,7 @@ export function alertCases(): AlertCase[] {
   const all = { keys: [...webhookPins, receiptPin] }
   const both = send({ secrets: [SECRET, OLD_SECRET] })
   const upper = Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name.toUpperCase(), value]))
-  const subject = { subject_sha256: sha256(jcs(told)), requested_by: 'watchdog', label: told.type }
+  const subject = { subject_sha256: sha256(jcs(alert)), requested_by: 'watchdog', label: alert.type }
   return [
     good('both signatures', ['v1', 'v1a'], message),
     good('the secret alone', ['v1'], message, hmacOnly),
@@ -223,7 +223,7 @@ export function alertCases(): AlertCase[] {
     bad('signed, and empty', 'malformed_body', send({ body: '' })),
     bad('signed, and no alert', 'malformed_body', send({ body: '{"type":"watchdog.missed"}' })),
     bad('signed, with a member twice', 'malformed_body', send({ body: BODY.replace('{', '{"type":"a.b",') })),
-    bad('no receipt', 'bad_receipt', send({ body: JSON.stringify(told) }), all),
+    bad('no receipt', 'bad_receipt', send({ body: JSON.stringify(alert) }), all),
     bad(
       'the receipt of another alert',
       'bad_receipt',

@@ -1,14 +1,14 @@
-// What an account may ask about its alerts, over HTTP, with watchdogs and citation watches as they are.
+// The operations on alerts over HTTP, for watchdogs and citation watches.
 import { randomUUID } from 'node:crypto'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import t from 'tap'
 import { KEEP_DAYS, pruneAlerts } from '../../server/alerts/outbox.ts'
-import { openOffice } from './harness.ts'
+import { openAlertHarness } from './harness.ts'
 import { type Received, status } from './receiver.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
-const { front, receiver } = office
+const harness = await openAlertHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { front, receiver } = harness
 
 async function ask(key: string, method: string, path: string, body?: object) {
   const answer = await fetch(front.url(path), {
@@ -20,7 +20,7 @@ async function ask(key: string, method: string, path: string, body?: object) {
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as any }
 }
 
-/** An account with a watchdog whose alerts go to a path of their own. */
+/** An account with a watchdog whose alerts go to a new path. */
 async function openWatchdog() {
   const handle = `h-${randomUUID()}`
   const { api_key } = (await ask('', 'POST', '/v1/register', { handle })).body
@@ -55,10 +55,10 @@ t.test('the list: newest first, by pages, with bodies and attempts', async (t) =
   t.same(await watchdog.list(), { webhook_state: 'active', alerts: [], next: null })
   watchdog.answer(503)
   for (let n = 0; n < 3; n++) await watchdog.test()
-  await office.deliver()
+  await harness.deliver()
   watchdog.answer(200)
-  await office.hasten()
-  await office.deliver()
+  await harness.hasten()
+  await harness.deliver()
   const { alerts, next } = await watchdog.list()
   t.equal(next, null)
   t.same(
@@ -91,10 +91,10 @@ t.test('the list: newest first, by pages, with bodies and attempts', async (t) =
     t.equal((await watchdog.call('GET', `/alerts${query}`)).status, 400, query)
 })
 
-t.test('redelivery: the same alert again, whatever became of it', async (t) => {
+t.test('redelivery: the same alert again, in any state', async (t) => {
   const watchdog = await openWatchdog()
   await watchdog.test()
-  await office.deliver()
+  await harness.deliver()
   const [{ id }] = (await watchdog.list()).alerts
   const again = () => watchdog.call('POST', `/alerts/${id}/redeliver`)
 
@@ -104,74 +104,74 @@ t.test('redelivery: the same alert again, whatever became of it', async (t) => {
     t.match(body, { id, state: 'delivered' })
     t.type(body.next_attempt_at, 'string')
     await again()
-    await office.deliver()
+    await harness.deliver()
     const [first, second] = watchdog.received()
-    t.equal(watchdog.received().length, 2, 'asked twice before it was sent, sent once')
+    t.equal(watchdog.received().length, 2, 'two redeliveries before a send are one')
     t.equal(second?.headers['webhook-id'], id)
     t.equal(second?.body.toString(), first?.body.toString())
     t.ok(isGood(second, watchdog.secret))
   })
-  await t.test('one that fails is not tried again, and stays what it was', async (t) => {
+  await t.test('a failed redelivery is not retried and changes no state', async (t) => {
     watchdog.answer(503)
     await again()
-    await office.deliver()
-    await office.hasten()
-    await office.deliver()
+    await harness.deliver()
+    await harness.hasten()
+    await harness.deliver()
     t.equal(watchdog.received().length, 3)
     const { alerts, webhook_state } = await watchdog.list()
     t.match(alerts, [{ state: 'delivered', next_attempt_at: null, attempts: { length: 3 } }])
-    t.equal(webhook_state, 'active', 'that is for alerts that were given up')
+    t.equal(webhook_state, 'active', 'only a given-up alert makes it failing')
   })
-  await t.test('discarded, by a webhook that stays disabled until a PUT', async (t) => {
+  await t.test('discarded, at a webhook that stays disabled until a PUT', async (t) => {
     watchdog.answer(410)
     await watchdog.test()
-    await office.deliver()
+    await harness.deliver()
     const [gone] = (await watchdog.list()).alerts
     t.match(gone, { state: 'discarded' })
     watchdog.answer(200)
     await watchdog.call('POST', `/alerts/${gone.id}/redeliver`)
-    await office.deliver()
+    await harness.deliver()
     t.match(await watchdog.list(), { webhook_state: 'disabled', alerts: [{ id: gone.id, state: 'delivered' }] })
     await watchdog.put()
     t.match(await watchdog.list(), { webhook_state: 'active' })
   })
-  await t.test('failed, and the webhook is well again', async (t) => {
+  await t.test('failed, and the webhook is active again', async (t) => {
     watchdog.answer(503)
     await watchdog.test()
     const [{ id: lost }] = (await watchdog.list()).alerts
     for (let attempt = 1; attempt <= 12; attempt++) {
-      await office.deliver()
-      await office.hasten()
+      await harness.deliver()
+      await harness.hasten()
     }
     t.match(await watchdog.list(), { webhook_state: 'failing', alerts: [{ id: lost, state: 'failed' }] })
     watchdog.answer(200)
     await watchdog.call('POST', `/alerts/${lost}/redeliver`)
-    await office.deliver()
+    await harness.deliver()
     t.match(await watchdog.list(), {
       webhook_state: 'active',
       alerts: [{ state: 'delivered', attempts: { length: 13 } }],
     })
   })
-  await t.test('pending: what waits is tried now; a settled one goes before it and holds nothing up', async (t) => {
+  await t.test('pending: the first one is tried now; a settled one goes before it and holds nothing up', async (t) => {
     watchdog.answer(503)
     await watchdog.test()
     await watchdog.test()
-    await office.deliver()
+    await harness.deliver()
     const [second, first] = (await watchdog.list()).alerts
     const before = watchdog.received().length
     await again()
-    await office.deliver()
+    await harness.deliver()
     t.equal(watchdog.received().at(-1)?.headers['webhook-id'], id)
-    t.equal(watchdog.received().length, before + 1, 'the pending one keeps its time')
+    t.equal(watchdog.received().length, before + 1, 'the pending one keeps its due time')
     await watchdog.call('POST', `/alerts/${second.id}/redeliver`)
-    await office.deliver()
+    await harness.deliver()
     t.equal(watchdog.received().at(-1)?.headers['webhook-id'], first.id, 'still in order')
     watchdog.answer(200)
     await watchdog.call('POST', `/alerts/${first.id}/redeliver`)
-    await office.deliver()
+    await harness.deliver()
     t.match((await watchdog.list()).alerts, [{ state: 'delivered' }, { state: 'delivered' }])
   })
-  await t.test('one that was pruned, or never was, is not there', async (t) => {
+  await t.test('a pruned or unknown alert is not found', async (t) => {
     await front.tables.query(`update alerts set settled_at = now() - $1 * interval '1 day' where id = $2`, [
       KEEP_DAYS + 1,
       id,
@@ -185,7 +185,7 @@ t.test('redelivery: the same alert again, whatever became of it', async (t) => {
   })
 })
 
-t.test('a new secret: for a day the old one signs beside it', async (t) => {
+t.test('after a rotation the old secret signs too for a day', async (t) => {
   const watchdog = await openWatchdog()
   const rotate = async () => {
     const { status, body, headers } = await watchdog.call('POST', '/secret')
@@ -195,7 +195,7 @@ t.test('a new secret: for a day the old one signs beside it', async (t) => {
   }
   const latest = async () => {
     await watchdog.test()
-    await office.deliver()
+    await harness.deliver()
     return watchdog.received().at(-1)
   }
   const versions = (item: Received | undefined) =>

@@ -1,4 +1,4 @@
-// One POST against receivers that stall, flood, or are somewhere else when they are asked again.
+// One POST: receivers that stall or flood, and receivers whose address changes between attempts.
 import t, { type Test } from 'tap'
 import { postAlert } from '../../server/alerts/post.ts'
 import { makeCa, makeCertificate } from '../../server/fixture-tls.ts'
@@ -22,14 +22,14 @@ async function setUp(t: Test, script: Script) {
   }
 }
 
-t.test('what is sent', async (t) => {
+t.test('the request', async (t) => {
   const { post, server } = await setUp(t, (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
   t.same(await post(), { status: 204, retryAfterSeconds: null, disable: false })
   t.match(server.requests, [{ sni: 'hook.test', head: /^POST \/in\?x=1 HTTP\/1.1\r\nhost: hook.test\r\n/ }])
   t.match(server.requests[0]?.head, /content-length: 24\r\n/)
 })
 
-t.test('a receiver that stalls is left when the time is up', async (t) => {
+t.test('a receiver that stalls is given up after the timeout', async (t) => {
   const drip = (socket: Parameters<Script>[0], text: string) => {
     const dripping = setInterval(() => socket.write(text), 20)
     socket.once('close', () => clearInterval(dripping))
@@ -48,7 +48,7 @@ t.test('a receiver that stalls is left when the time is up', async (t) => {
       await t.rejects(post(300), { code: /source_(timeout|protocol_error)/ })
       t.ok(sockets.every((socket) => socket.destroyed))
     })
-  await t.test('after its head: it has answered', async (t) => {
+  await t.test('after the head, which is an answer', async (t) => {
     const { post, sockets } = await setUp(t, (socket) => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
       drip(socket, '1\r\nx\r\n')
@@ -102,7 +102,7 @@ t.test('the address is judged at every attempt', async (t) => {
     'mixed.example.com': { A: [PUBLIC, '10.0.0.1'] },
   }
   const names = await openNameServer(zone)
-  // Loopback, dialled by its own address, would lead to this very server.
+  // The loopback address, if it were dialled, would lead to the server of this test.
   const seams = { nameServers: [names.address], dial: new Map([[PUBLIC, '127.0.0.1']]), port: server.port, ca: ca.cert }
   const outbound = openOutbound({ fixtures: noFixtures, seams })
   t.teardown(async () => {

@@ -1,5 +1,5 @@
-// A receiver of webhooks over TLS, reached through the fixture door by as many names as a test needs. It keeps what came,
-// byte for byte, and answers as the test decides.
+// A receiver of webhooks over TLS, with as many fixture hosts as a test needs. It records the requests byte for byte and
+// answers as the test decides.
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
@@ -14,27 +14,27 @@ export interface Received {
   path: string
   host: string
   headers: IncomingHttpHeaders
-  /** Names and values as they stood on the wire. */
+  /** Names and values as on the wire. */
   rawHeaders: string[]
   body: Buffer
-  /** Requests of this path that were under way when it came. */
+  /** Requests of this path under way when this one arrived. */
   besides: number
 }
 
 export type Answering = (response: ServerResponse, received: Received) => unknown
 
 export interface Receiver extends AsyncDisposable {
-  /** What FIXTURE_HOSTS and FIXTURE_CA_FILE are to be set to. */
+  /** The values for FIXTURE_HOSTS and FIXTURE_CA_FILE. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   url(path: string, host?: string): string
   received: Received[]
   /** Connections accepted. */
   readonly accepts: number
-  /** By path; others get 204. */
+  /** By path; other paths get 204. */
   answers: Map<string, Answering>
-  /** Resolves when so many have come at the path, and with them. */
+  /** Resolves with the requests at the path as soon as there are `count`. */
   arrivals(path: string, count: number): Promise<Received[]>
-  /** Resolves at the next arrival, whatever its path. */
+  /** Resolves at the next arrival at any path. */
   anyArrival(): Promise<void>
 }
 
@@ -111,22 +111,22 @@ export async function openReceiver(hosts: readonly [string, ...string[]] = [HOOK
   }
 }
 
-/** Answers with this status, and these headers. */
+/** Answers with this status and these headers. */
 export const status =
   (code: number, headers: Record<string, string> = {}): Answering =>
   (response) =>
     response.writeHead(code, headers).end()
 
-/** Fails, and asks not to be tried again for so long that no test can see it happen. */
+/** Fails with a Retry-After longer than any test runs. */
 export const failing = status(503, { 'retry-after': '3600' })
 
-/** Fails so many times, and then does not. */
+/** Fails so many times, then answers 200. */
 export function failingFirst(times: number): Answering {
   let left = times
   return (response, received) => (left-- > 0 ? failing : status(200))(response, received)
 }
 
-/** Answers with this status once it is released. */
+/** Answers with this status after it is released. */
 export function held(code = 200): { answer: Answering; release(): void } {
   const gate = Promise.withResolvers<void>()
   return {

@@ -1,9 +1,9 @@
-// The client's verifier: the vectors, what the service really sends, and the recipe of the client's README.
+// The client's verifier of alerts: against the vectors, against what the service sends, and by the recipe of its README.
 import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import { type AlertOptions, type PinnedKey, verifyAlert } from '../../client/alert.ts'
-import { openOffice } from './harness.ts'
+import { openAlertHarness } from './harness.ts'
 import { ALERT_OPTIONS, type AlertCase, alertCases, BODY, ID, SECRET, SENT, send, webhookPins } from './issuer.ts'
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
@@ -39,7 +39,7 @@ t.test('the stock library agrees wherever there is a v1', async (t) => {
   t.same(new Webhook(SECRET).verify(body, headers as Record<string, string>), JSON.parse(BODY))
 })
 
-t.test('headers of fetch, of Node, and of nobody', async (t) => {
+t.test('headers of fetch, of Node, and none', async (t) => {
   const { headers, body } = send()
   t.ok(verifyAlert({ headers: new Headers(headers as Record<string, string>), body, ...ALERT_OPTIONS }).ok)
   t.ok(verifyAlert({ headers: new Map(Object.entries(headers as Record<string, string>)), body, ...ALERT_OPTIONS }).ok)
@@ -62,11 +62,11 @@ t.test('no bit of the body can change', async (t) => {
   t.same(passed, [])
 })
 
-t.test('a time that is not known is no time at which anything is fresh', async (t) => {
+t.test('with an invalid clock no alert is fresh', async (t) => {
   t.match(verifyAlert({ ...send(), ...ALERT_OPTIONS, now: Number.NaN }), { ok: false, reason: 'too_old' })
 })
 
-t.test('what the caller does wrong is said to the caller', async (t) => {
+t.test('invalid options throw', async (t) => {
   const message = { ...send(), now: SENT * 1000 }
   const { pubkey_hex } = webhookPins[0]!
   const wrong: Record<string, AlertOptions> = {
@@ -85,16 +85,16 @@ t.test('what the caller does wrong is said to the caller', async (t) => {
     t.throws(() => verifyAlert({ ...message, ...options }), TypeError, name)
 })
 
-t.test('what the service sends is good, and what README prints says so', async (t) => {
-  const office = await openOffice()
-  t.teardown(() => office[Symbol.asyncDispose]())
-  const hook = await office.makeHook()
-  await office.tell(hook)
-  await office.deliver()
-  const [item] = await office.receiver.arrivals(hook.path, 1)
+t.test('alerts of the service verify, also by the code of README', async (t) => {
+  const harness = await openAlertHarness()
+  t.teardown(() => harness[Symbol.asyncDispose]())
+  const hook = await harness.makeHook()
+  await harness.raise(hook)
+  await harness.deliver()
+  const [item] = await harness.receiver.arrivals(hook.path, 1)
   const { body } = item!
   const headers = item!.headers as Record<string, string>
-  const { keys } = (await (await fetch(office.front.url('/v1/keys'))).json()) as { keys: PinnedKey[] }
+  const { keys } = (await (await fetch(harness.front.url('/v1/keys'))).json()) as { keys: PinnedKey[] }
   t.match(verifyAlert({ headers, body, secret: hook.secret, keys }), {
     ok: true,
     alert: { id: headers['webhook-id'], type: 'watchdog.missed', data: { event_seq: 1 } },

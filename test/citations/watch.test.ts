@@ -1,12 +1,12 @@
-// A quote that was paid for, watched while its page changes: the whole service, its worker and its queue.
+// Citation watches through the whole service, its worker and its queue: a quote is watched while its page changes.
 import { randomUUID } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import { verifyAlert } from '../../client/alert.ts'
 import { verifyAttestation } from '../../client/verification.ts'
 import { subjectOf } from '../../server/alerts/format.ts'
+import { CHANGE_BURST } from '../../server/citations/alerts.ts'
 import { checkCitation } from '../../server/citations/check.ts'
-import { FLIP_BURST } from '../../server/citations/flips.ts'
 import { testCitationWatch } from '../../server/citations/operations.ts'
 import { openReceiver } from '../alerts/receiver.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
@@ -49,9 +49,9 @@ const check = async (system: System) => {
   const [row] = await system.sql(`update citation_watches set check_at = now() returning id::text`)
   await checkCitation({ watch_id: row!.id as string }, system.service.work, new AbortController().signal)
 }
-const told = (system: System) => system.sql(`select * from alerts order by event_seq`) as Promise<Body[]>
+const alertsOf = (system: System) => system.sql(`select * from alerts order by event_seq`) as Promise<Body[]>
 
-t.test('changed, vanished, restored: each told once, with digests before and after and a receipt', async (t) => {
+t.test('changed, vanished, restored: each alerted once, with digests before and after and a receipt', async (t) => {
   await using system = await startSystem()
   const { call } = await openAccount(system)
   const { result, named } = await buyHarbour(system)
@@ -78,9 +78,9 @@ t.test('changed, vanished, restored: each told once, with digests before and aft
     state: 'present',
     last_check: { outcome: 'present' },
   })
-  t.same(await told(system), [])
+  t.same(await alertsOf(system), [])
 
-  // The cache serves a young observation: what is told must come of the page as it is.
+  // The cache would give a young observation: the check must read the page as it is.
   const become = async (page: string) => {
     system.site.pages.set('/harbour', { body: page })
     await system.sql('delete from observations')
@@ -88,8 +88,8 @@ t.test('changed, vanished, restored: each told once, with digests before and aft
   await become(`<p>Unrelated words come first.</p>${PAGE.replace('1874', '1875')}`)
   await check(system)
   await check(system)
-  const [changed, ...more] = await told(system)
-  t.same(more, [], 'once, however often it is looked at')
+  const [changed, ...more] = await alertsOf(system)
+  t.same(more, [], 'once, however often the page is checked')
   t.match(changed, { type: 'citation.changed', state: 'pending', event_seq: '1' })
   const body = JSON.parse(changed.body)
   t.match(body.data, {
@@ -114,7 +114,7 @@ t.test('changed, vanished, restored: each told once, with digests before and aft
   await become(PAGE)
   await check(system)
   t.same(
-    (await told(system)).map(({ type, event_seq }) => `${event_seq} ${type}`),
+    (await alertsOf(system)).map(({ type, event_seq }) => `${event_seq} ${type}`),
     ['1 citation.changed', '2 citation.vanished', '3 citation.restored'],
   )
   t.match((await call('GET', '/v1/citation-watch/harbour')).body, { state: 'present', event_seq: 3 })
@@ -134,21 +134,21 @@ t.test('a page that alternates: twelve changes are alerted at once, and one more
   }
   const receipts = async () => (await system.sql('select count(*)::int n from receipts'))[0]!.n as number
   const before = await receipts()
-  for (let n = 0; n < FLIP_BURST + 3; n++) await flip(n)
-  t.equal((await told(system)).length, FLIP_BURST)
-  t.equal(await receipts(), before + FLIP_BURST)
+  for (let n = 0; n < CHANGE_BURST + 3; n++) await flip(n)
+  t.equal((await alertsOf(system)).length, CHANGE_BURST)
+  t.equal(await receipts(), before + CHANGE_BURST)
   const shown = (await call('GET', '/v1/citation-watch/harbour')).body
   t.match(
     shown,
     { state: 'present', last_check: { outcome: 'vanished' } },
-    'the check is noted, the state is what was alerted',
+    'the check is recorded, and the state is the one that was alerted',
   )
-  t.ok(Date.parse(shown.next_check_at) > Date.now() + 3_600_000, 'and the next check comes by the rhythm')
+  t.ok(Date.parse(shown.next_check_at) > Date.now() + 3_600_000, 'the next check comes after every_hours')
   await system.sql(`update citation_watches set flips_full_at = flips_full_at - interval '1 hour'`)
-  await flip(FLIP_BURST + 1)
-  t.equal((await told(system)).length, FLIP_BURST, 'the page is again what was alerted: there is nothing to say')
-  await flip(FLIP_BURST + 2)
-  t.match((await told(system)).slice(FLIP_BURST), [{ type: 'citation.vanished' }])
+  await flip(CHANGE_BURST + 1)
+  t.equal((await alertsOf(system)).length, CHANGE_BURST, 'the page is again in the alerted state')
+  await flip(CHANGE_BURST + 2)
+  t.match((await alertsOf(system)).slice(CHANGE_BURST), [{ type: 'citation.vanished' }])
 
   await system.sql('update alert_days set asked = 50')
   const refused = await call('POST', '/v1/citation-watch/harbour/test')
@@ -156,7 +156,7 @@ t.test('a page that alternates: twelve changes are alerted at once, and one more
   t.match(refused.body.error, { code: 'daily_limit' })
 })
 
-t.test('from a page that changes to a receiver that checks what it is told', async (t) => {
+t.test('a changed page reaches a receiver that verifies the alert', async (t) => {
   await using receiver = await openReceiver(['hook.test', 'page.test'])
   const serve = (html: string) =>
     receiver.answers.set('/page', (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(html))
@@ -171,34 +171,34 @@ t.test('from a page that changes to a receiver that checks what it is told', asy
   const { keys } = (await call('GET', '/v1/keys')).body
 
   const lookNow = async () => {
-    // As if the minute that lies between two checks were over.
+    // As if the minute between two checks were over.
     await system.sql(`update citation_watches set created_at = created_at - interval '1 hour', last_check =
       jsonb_set(last_check, '{checked_at}', '"2026-01-01T00:00:00Z"')`)
     await system.sql('delete from observations')
     t.equal((await call('POST', '/v1/citation-watch/harbour/check')).status, 200)
   }
-  const told: Body[] = []
+  const received: Body[] = []
   for (const html of [PAGE.replace('1874', '1875'), '<p>Something else.</p>', PAGE]) {
     serve(html)
     await lookNow()
-    const [item] = (await receiver.arrivals('/hook', told.length + 1)).slice(told.length)
+    const [item] = (await receiver.arrivals('/hook', received.length + 1)).slice(received.length)
     const headers = item!.headers as Record<string, string>
     const text = item!.body.toString()
     t.same(new Webhook(made.body.webhook_secret).verify(text, headers), JSON.parse(text), 'by the stock library')
     t.match(verifyAlert({ headers, body: item!.body, secret: made.body.webhook_secret, keys }), { ok: true })
-    told.push(JSON.parse(text))
+    received.push(JSON.parse(text))
   }
   t.same(
-    told.map(({ type, data }) => `${data.event_seq} ${type} ${data.previous}`),
+    received.map(({ type, data }) => `${data.event_seq} ${type} ${data.previous}`),
     ['1 citation.changed present', '2 citation.vanished changed', '3 citation.restored vanished'],
   )
-  t.equal(told[2].data.after.text_sha256, told[0].data.before.text_sha256, 'the page is what it was')
+  t.equal(received[2].data.after.text_sha256, received[0].data.before.text_sha256, 'the page is the old one again')
   t.match((await call('GET', '/v1/citation-watch/harbour/alerts')).body, {
     alerts: [{ type: 'citation.restored' }, { type: 'citation.vanished' }, { type: 'citation.changed' }],
   })
 })
 
-t.test('a page that cannot be read is asked again each hour, and told of after three times', async (t) => {
+t.test('a page that cannot be read is checked each hour, and alerted after three times', async (t) => {
   await using system = await startSystem()
   const { call } = await openAccount(system)
   const { named } = await buyHarbour(system)
@@ -211,18 +211,18 @@ t.test('a page that cannot be read is asked again each hour, and told of after t
     t.match(body, { state: 'present', failures, last_check: { outcome: 'unreadable', code: 'source_http_status' } })
     const hours = (Date.parse(body.next_check_at) - Date.now()) / 3_600_000
     t.ok(hours > 0.9 && hours < 1.1, `${hours}`)
-    t.same(await told(system), [])
+    t.same(await alertsOf(system), [])
   }
   await check(system)
-  t.match(await told(system), [{ type: 'citation.vanished' }])
+  t.match(await alertsOf(system), [{ type: 'citation.vanished' }])
   const { body } = await call('GET', '/v1/citation-watch/h')
   const hours = (Date.parse(body.next_check_at) - Date.now()) / 3_600_000
   t.ok(hours > 720 * 0.94 && hours < 720 * 1.06, `${hours}`)
   await check(system)
-  t.equal((await told(system)).length, 1)
+  t.equal((await alertsOf(system)).length, 1)
 })
 
-t.test('two workers that find the same change tell it once; a wish from the queue wakes the check', async (t) => {
+t.test('two workers that find the same change alert it once; a job of the queue makes the check', async (t) => {
   await using system = await startSystem()
   const { call } = await openAccount(system)
   const { named } = await buyHarbour(system)
@@ -233,14 +233,14 @@ t.test('two workers that find the same change tell it once; a wish from the queu
   const payload = { watch_id: row!.id as string }
   const { work } = system.service
   await Promise.all([1, 2, 3, 4].map(() => checkCitation(payload, work, new AbortController().signal)))
-  t.equal((await told(system)).length, 1)
+  t.equal((await alertsOf(system)).length, 1)
 
   const asked = await call('POST', '/v1/citation-watch/h/check')
   const wait = Date.parse(asked.body.next_check_at) - Date.parse(asked.body.last_check.checked_at)
   t.ok(wait >= 59_000 && wait <= 61_000, `${wait} ms after the last one, no sooner`)
 })
 
-t.test('what may not be watched', async (t) => {
+t.test('invalid watches are refused', async (t) => {
   await using system = await startSystem()
   const { call } = await openAccount(system)
   const { named } = await buyHarbour(system)
@@ -278,7 +278,7 @@ t.test('what may not be watched', async (t) => {
   t.equal((await put(named)).status, 201, 'there is room again')
 })
 
-t.test('tries of a receiver that fetches nothing are not piled up', async (t) => {
+t.test('test alerts to a receiver that fails are limited', async (t) => {
   await using receiver = await openReceiver(['hook.test', 'page.test'])
   receiver.answers.set('/page', (response) => response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE))
   receiver.answers.set('/hook', (response) => response.writeHead(503, { 'retry-after': '3600' }).end())
@@ -292,10 +292,10 @@ t.test('tries of a receiver that fetches nothing are not piled up', async (t) =>
   const tries = [first.status]
   for (let n = 1; n < 21; n++) tries.push((await call('POST', '/v1/citation-watch/h/test')).status)
   t.same(tries, [...Array(20).fill(200), 429])
-  t.equal((await told(system)).length, 20)
+  t.equal((await alertsOf(system)).length, 20)
 })
 
-t.test('a page cannot silence its own watches: a host that asks for patience counts as unreadable', async (t) => {
+t.test('a page cannot stop its own checks: a host that sends Retry-After counts as unreadable', async (t) => {
   await using system = await startSystem()
   const { call } = await openAccount(system)
   const { named } = await buyHarbour(system)
@@ -311,6 +311,6 @@ t.test('a page cannot silence its own watches: a host that asks for patience cou
     })
     t.ok(Date.parse(body.next_check_at) < Date.now() + 7 * 3_600_000, `next at ${body.next_check_at}`)
   }
-  const [alert] = await told(system)
+  const [alert] = await alertsOf(system)
   t.equal(alert.type, 'citation.vanished')
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
-import { openAnnouncements, openWaiting } from '../../server/db/change-events.ts'
+import { openChangeListener, openChangeNotifier } from '../../server/db/change-events.ts'
 import { openDatabase } from '../../server/db/pool.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openTestDatabase } from '../database.ts'
@@ -12,8 +12,8 @@ async function openBoth() {
   const log = openLog('silent')
   const db = await openDatabase(url, { maxConnections: 2 })
   opened.defer(() => db.end())
-  const announcements = opened.use(openAnnouncements(db, log))
-  const waiting = opened.use(openWaiting(url, log))
+  const announcements = opened.use(openChangeNotifier(db, log))
+  const waiting = opened.use(openChangeListener(url, log))
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   opened.defer(() => client.end())
@@ -43,10 +43,10 @@ t.test('a caller is woken when its request is announced, and no other caller is'
   const [mine, other] = [randomUUID(), randomUUID()]
   const gone = new AbortController()
   let strangerWoke = false
-  const stranger = waiting.nextSign(other, gone.signal, LONG_MS).then(() => {
+  const stranger = waiting.waitForChange(other, gone.signal, LONG_MS).then(() => {
     strangerWoke = true
   })
-  const waiters = [waiting.nextSign(mine, never, LONG_MS), waiting.nextSign(mine, never, LONG_MS)]
+  const waiters = [waiting.waitForChange(mine, never, LONG_MS), waiting.waitForChange(mine, never, LONG_MS)]
   await announcements.add(mine)
   await Promise.all(waiters)
   t.notOk(strangerWoke)
@@ -60,7 +60,7 @@ t.test('hundreds of announcements at once all arrive', async (t) => {
   const { announcements, waiting, client } = both
   await listens(client)
   const ids = Array.from({ length: 1000 }, () => randomUUID())
-  const waits = ids.map((id) => waiting.nextSign(id, never, LONG_MS))
+  const waits = ids.map((id) => waiting.waitForChange(id, never, LONG_MS))
   await Promise.all(ids.map((id) => announcements.add(id)))
   await Promise.all(waits)
   t.pass('every caller was woken')
@@ -68,7 +68,7 @@ t.test('hundreds of announcements at once all arrive', async (t) => {
 
 t.test('a caller looks for itself after a while, for an announcement that is lost', async (t) => {
   await using both = await openBoth()
-  await both.waiting.nextSign(randomUUID(), never, 1)
+  await both.waiting.waitForChange(randomUUID(), never, 1)
   t.pass()
 })
 
@@ -82,7 +82,7 @@ t.test('a connection that breaks comes back by itself', async (t) => {
     where datname = current_database() and application_name = 'countersign waiting'`)
   t.equal(rowCount, 1)
   await listens(client)
-  const waited = waiting.nextSign(id, never, LONG_MS)
+  const waited = waiting.waitForChange(id, never, LONG_MS)
   await announcements.add(id)
   await waited
   t.pass('announcements arrive over the new connection')

@@ -1,11 +1,11 @@
 // One reading for many callers, kept for a while.
 import t from 'tap'
-import { shareReading } from '../../server/db/single-flight.ts'
+import { singleFlight } from '../../server/db/single-flight.ts'
 
 t.test('what is under way or fresh is not read again; what failed is', async (t) => {
   const clock = { now: 0 }
   const readings: PromiseWithResolvers<number>[] = []
-  const read = shareReading(
+  const read = singleFlight(
     () => {
       const reading = Promise.withResolvers<number>()
       readings.push(reading)

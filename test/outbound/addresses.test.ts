@@ -1,8 +1,9 @@
+// Which addresses are public: the first and last address of every special block, and the neighbours on both sides.
 import t from 'tap'
 import { canonicalAddress, ipv6Groups, isPublicAddress, specialBlockOf } from '../../server/outbound/addresses.ts'
 
-// Written out by hand from the registries, not computed from the table under test: first and last address of each block,
-// and the public neighbours on either side where there are any.
+// Copied by hand from the registries, not computed from the table under test. `neighbours` are the public addresses next to a
+// block, where there are any.
 const blocks: { block: string; first: string; last: string; inside?: string[]; neighbours?: string[] }[] = [
   { block: '0.0.0.0/8', first: '0.0.0.0', last: '0.255.255.255', neighbours: ['1.0.0.0'] },
   {
@@ -198,7 +199,7 @@ const blocks: { block: string; first: string; last: string; inside?: string[]; n
     last: 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
     inside: ['ff02::1', 'ff0e::1'],
   },
-  // Outside 2000::/3 without a row of their own: unallocated, and whatever is made of them one day.
+  // Outside 2000::/3 without a row of their own: unallocated.
   { block: '::/0', first: '1::', last: '1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', neighbours: ['2000::'] },
   {
     block: '::/0',
@@ -248,7 +249,7 @@ t.test('an IPv4 address in an ISATAP interface identifier is refused under any p
     t.equal(specialBlockOf(address), null, address)
 })
 
-t.test('what is not an address in plain form is not public', async (t) => {
+t.test('text that is not an address in plain form is not public', async (t) => {
   const texts = [
     ...['', ' ', 'localhost', 'example.com', '127.1', '0177.0.0.1', '0x7f.0.0.1', '2130706433', '8.8.8.8 ', ' 8.8.8.8'],
     ...[

@@ -1,3 +1,4 @@
+// Outbound connections: what resolve and connect accept, refuse, check and clean up.
 import { once } from 'node:events'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import type { TlsOptions } from 'node:tls'
@@ -15,7 +16,7 @@ const PUBLIC = '93.184.216.34'
 const ca = await makeCa()
 const good = await makeCertificate(ca, ['good.example.com', '*.wild.example.com', '1.1.1.1', '2606:4700:4700::1111'])
 
-/** A TLS server, a name server that leads every name of the zone to it, and a door that trusts the CA. */
+/** A TLS server, a name server whose zone leads to it, and an Outbound that trusts its CA. */
 async function setUp(
   t: Test,
   tls: TlsOptions = good,
@@ -39,7 +40,7 @@ async function setUp(
   return { server, names, outbound, connect }
 }
 
-t.test('a verified connection says what it is', async (t) => {
+t.test('a verified connection describes itself', async (t) => {
   const { connect, server } = await setUp(t)
   await using connection = await connect('https://good.example.com/')
   t.equal(connection.tls.protocol, 'TLSv1.3')
@@ -160,7 +161,7 @@ t.test('no second handshake is made when the first was verified', async (t) => {
   t.match(failure, { code: 'source_tls_invalid' })
 })
 
-t.test('the certificate must hold without a CA of our own, too', async (t) => {
+t.test('without a CA of the tests, the certificate must verify by the public CAs', async (t) => {
   const { connect } = await setUp(t, good, { seams: { ca: undefined } })
   await t.rejects(connect('https://good.example.com/'), { code: 'source_tls_invalid' })
 })
@@ -180,7 +181,7 @@ async function openTcp(t: Test, onConnection: (socket: Socket) => void) {
   return (server.address() as AddressInfo).port
 }
 
-t.test('what is no TLS server', async (t) => {
+t.test('a server that does not speak TLS', async (t) => {
   const rows: [string, (socket: Socket) => void, object][] = [
     ['plain HTTP', (s) => s.end('HTTP/1.1 400 Bad Request\r\n\r\n'), { code: 'source_tls_invalid' }],
     ['closes at once', (s) => s.end(), { code: 'source_unreachable' }],
@@ -199,7 +200,7 @@ t.test('what is no TLS server', async (t) => {
   }
 })
 
-t.test('several addresses: one that answers is enough, none is unreachable', async (t) => {
+t.test('of several addresses one that answers is enough; without one the host is unreachable', async (t) => {
   const zone = { 'good.example.com': { A: ['1.1.1.1', PUBLIC] } }
   const dial = new Map([
     ['1.1.1.1', '127.0.0.9'],
@@ -208,20 +209,20 @@ t.test('several addresses: one that answers is enough, none is unreachable', asy
   const { connect } = await setUp(t, good, { zone, seams: { dial } })
   await using connection = await connect('https://good.example.com/')
   t.equal(connection.address, '127.0.0.1')
-  const nobody = new Map([...dial.keys()].map((address) => [address, '127.0.0.9']))
-  const { connect: fail } = await setUp(t, good, { zone, seams: { dial: nobody } })
+  const closed = new Map([...dial.keys()].map((address) => [address, '127.0.0.9']))
+  const { connect: fail } = await setUp(t, good, { zone, seams: { dial: closed } })
   await t.rejects(fail('https://good.example.com/'), { code: 'source_unreachable' })
 })
 
 t.test('a peer at another address than the one dialled is refused', async (t) => {
-  // Linux connects 0.0.0.0 to loopback: the socket reports an address that was never asked for.
+  // Linux connects 0.0.0.0 to loopback: the socket reports an address that was not dialled.
   const { connect, server } = await setUp(t, good, { seams: { dial: new Map([[PUBLIC, '0.0.0.0']]) } })
   await t.rejects(connect('https://good.example.com/'), { code: 'source_blocked', message: /another address/ })
   t.equal(server.accepts, 1, 'the connection was made')
   t.equal(server.requests.length, 0, 'and nothing sent over it')
 })
 
-t.test('addresses of this machine are refused, and so is what lies behind NAT64', async (t) => {
+t.test('addresses of this machine and addresses in the NAT64 prefix are refused', async (t) => {
   const own = await setUp(t, good, { ownAddresses: () => ['2606:4700:0:0::1', PUBLIC] })
   await t.rejects(own.connect('https://good.example.com/'), { code: 'source_blocked', cause: /of this machine/ })
   const zone = {
@@ -233,7 +234,7 @@ t.test('addresses of this machine are refused, and so is what lies behind NAT64'
   t.equal(own.server.accepts + nat64.server.accepts, 0)
 })
 
-t.test('a refusal names the host asked for and not what it resolves to', async (t) => {
+t.test('a refusal names the requested host and not its addresses', async (t) => {
   const { outbound } = await setUp(t, good, { zone: { 'good.example.com': { A: ['10.20.30.40'] } } })
   const error = await outbound.resolve(new URL('https://good.example.com/'), forever).catch((thrown) => thrown)
   t.equal(error.code, 'source_blocked')
@@ -253,7 +254,7 @@ t.test('all answers are judged, sixteen are kept', async (t) => {
   await t.rejects(outbound.resolve(new URL('https://late.example.com/'), forever), { code: 'source_blocked' })
 })
 
-t.test('a URL that was never judged is judged here', async (t) => {
+t.test('a URL is judged by resolve, too', async (t) => {
   const { outbound, names } = await setUp(t)
   for (const url of ['https://127.0.0.1/', 'https://[::1]/', 'https://localhost/', 'https://good.example.com:8443/'])
     await t.rejects(outbound.resolve(new URL(url), forever), { code: 'source_blocked' }, url)
@@ -261,19 +262,19 @@ t.test('a URL that was never judged is judged here', async (t) => {
   t.same(names.questions, [])
 })
 
-t.test('only what this door has resolved can be dialled', async (t) => {
+t.test('only a destination that the same Outbound has resolved can be dialled', async (t) => {
   const { outbound, server } = await setUp(t)
   const destination = await outbound.resolve(new URL('https://good.example.com/'), forever)
   t.throws(() => Object.assign(destination, { addresses: ['127.0.0.1'] }), TypeError)
   t.throws(() => (destination.addresses as string[]).push('127.0.0.1'), TypeError)
   const own = { ...destination, addresses: ['127.0.0.1'] }
-  await t.rejects(outbound.connect(own, patient), /did not resolve/)
+  await t.rejects(outbound.connect(own, patient), /was not resolved here/)
   const { outbound: other } = await setUp(t)
-  await t.rejects(other.connect(destination, patient), /did not resolve/)
+  await t.rejects(other.connect(destination, patient), /was not resolved here/)
   t.equal(server.accepts, 0)
 })
 
-t.test('a fixture host is reached where it is said to be, with its CA and its name', async (t) => {
+t.test('a fixture host is reached at its configured address, with its CA and its name', async (t) => {
   const fixtureCa = await makeCa()
   const { server, names } = await setUp(t, await makeCertificate(fixtureCa, ['page.test', 'good.example.com']))
   const fixtures = { hosts: new Map([['page.test', { address: '127.0.0.1', port: server.port }]]), ca: fixtureCa.cert }
@@ -286,9 +287,13 @@ t.test('a fixture host is reached where it is said to be, with its CA and its na
   t.match(server.requests, [{ sni: 'page.test', head: /host: page.test\r\n/ }])
   t.same(names.questions, [])
 
-  const stranger = await outbound.resolve(new URL('https://good.example.com/'), forever)
-  t.equal(stranger.fixture, false)
-  await t.rejects(outbound.connect(stranger, patient), { code: 'source_tls_invalid' }, 'its CA is trusted for it alone')
+  const other = await outbound.resolve(new URL('https://good.example.com/'), forever)
+  t.equal(other.fixture, false)
+  await t.rejects(
+    outbound.connect(other, patient),
+    { code: 'source_tls_invalid' },
+    'the CA is trusted for fixture hosts only',
+  )
 })
 
 t.test('a fixture host needs an address', async (t) => {
@@ -296,7 +301,7 @@ t.test('a fixture host needs an address', async (t) => {
   t.throws(() => openOutbound({ fixtures: { hosts, ca: undefined } }), /not an IP address/)
 })
 
-t.test('closing the door ends what is under way', async (t) => {
+t.test('disposing ends connections and attempts under way', async (t) => {
   const port = await openTcp(t, () => {})
   const waiting = await setUp(t, good, { seams: { port } })
   const destination = await waiting.outbound.resolve(new URL('https://good.example.com/'), forever)
@@ -305,8 +310,8 @@ t.test('closing the door ends what is under way', async (t) => {
   const { socket } = await connect('https://good.example.com/')
   await waiting.outbound[Symbol.asyncDispose]()
   await outbound[Symbol.asyncDispose]()
-  await t.rejects(connecting, /door was closed/)
-  await t.rejects(waiting.outbound.connect(destination, patient), /door was closed/)
+  await t.rejects(connecting, /connections were closed/)
+  await t.rejects(waiting.outbound.connect(destination, patient), /connections were closed/)
   if (!socket.closed) await once(socket, 'close')
   t.ok(socket.destroyed)
 })

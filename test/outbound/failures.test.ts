@@ -1,5 +1,4 @@
-// What is read as whose fault. The rest of the classification is met in connection.test.ts and in retrieval's tests, from
-// real servers.
+// How errors of connections are classified. connection.test.ts and the tests of retrieval cover the rest with real servers.
 import t from 'tap'
 import { errors } from 'undici'
 import { AppError } from '../../server/errors.ts'
@@ -8,7 +7,7 @@ import { outboundFailure } from '../../server/outbound/failures.ts'
 const system = (code: string) => Object.assign(new Error(`connect ${code} 10.1.2.3:443`), { code })
 const several = (...codes: string[]) => Object.assign(new AggregateError(codes.map(system)), { code: codes[0] })
 
-t.test('the network, the peer, and what they could not help', async (t) => {
+t.test('errors of the network and of the peer', async (t) => {
   const rows: [Error, code: string][] = [
     [system('ECONNREFUSED'), 'source_unreachable'],
     [system('ENETUNREACH'), 'source_unreachable'],
@@ -29,7 +28,7 @@ t.test('the network, the peer, and what they could not help', async (t) => {
   }
 })
 
-t.test('what is our own fault is not explained away', async (t) => {
+t.test('a fault of this service is returned as it is', async (t) => {
   const faults = [
     system('EMFILE'),
     system('ENOMEM'),

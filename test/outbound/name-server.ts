@@ -1,4 +1,4 @@
-// A DNS server over UDP whose answers a test decides question by question, so that a name may change its mind.
+// A DNS server over UDP. A test decides the answer to each question, so the records of a name may change between questions.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { ipv6Groups } from '../../server/outbound/addresses.ts'
@@ -6,7 +6,7 @@ import { ipv6Groups } from '../../server/outbound/addresses.ts'
 export interface Records {
   A?: readonly string[]
   AAAA?: readonly string[]
-  /** The addresses are given for this name, and the name asked for as its alias. */
+  /** The addresses are given for this name, of which the requested name is an alias. */
   cname?: string
   /** DNS response code, e.g. 2 for SERVFAIL. */
   rcode?: number
@@ -14,7 +14,7 @@ export interface Records {
   silent?: boolean
 }
 
-/** Name → what is there, by how often this record of this name was asked for before. Other names do not exist. */
+/** Records by name; a function gets how often this record was asked for before. Other names do not exist. */
 export type Zone = Record<string, Records | ((askedBefore: number) => Records)>
 
 export interface NameServer extends AsyncDisposable {
@@ -66,7 +66,7 @@ function readQuestion(query: Buffer) {
 function answer(question: Buffer, type: number, records: Records): Buffer {
   const addresses = records[TYPES[type] ?? 'A'] ?? []
   const alias = records.cname ? [record(0xc00c, 5, encodeName(records.cname))] : []
-  // Offset of the alias' target: right behind the question and the 12 octets that begin a record.
+  // Offset of the alias' target: after the question and the 12 octets that begin a record.
   const owner = records.cname ? 0xc000 | (question.length + 12) : 0xc00c
   const head = Buffer.from(question)
   head.writeUInt16BE(0x8180 | (records.rcode ?? 0), 2)
@@ -75,7 +75,7 @@ function answer(question: Buffer, type: number, records: Records): Buffer {
   return Buffer.concat([head, ...alias, ...addresses.map((address) => record(owner, type, encodeAddress(address)))])
 }
 
-/** Every record has a lifetime of nothing, as the one who means to change it would have it. */
+/** Every record has a TTL of 0, as an attacker would set it. */
 function record(owner: number, type: number, data: Buffer): Buffer {
   const head = Buffer.alloc(12)
   head.writeUInt16BE(owner, 0)

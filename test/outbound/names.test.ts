@@ -1,3 +1,4 @@
+// Name resolution against a DNS server of the test.
 import t, { type Test } from 'tap'
 import { buildNames } from '../../server/outbound/names.ts'
 import { openNameServer, type Zone } from './name-server.ts'
@@ -23,7 +24,7 @@ t.test('an alias is followed to its addresses', async (t) => {
   t.same(await names.findAddresses('www.example.com', forever), ['10.0.0.1'])
 })
 
-t.test('one family failing is no failure', async (t) => {
+t.test('one family may fail', async (t) => {
   const { names } = await setUp(t, {
     'v4.example.com': { A: ['1.1.1.1'] },
     'v6.example.com': { AAAA: ['2606:4700::1'] },
@@ -32,7 +33,7 @@ t.test('one family failing is no failure', async (t) => {
   t.same(await names.findAddresses('v6.example.com', forever), ['2606:4700::1'])
 })
 
-t.test('no address is source_dns_failed', async (t) => {
+t.test('a name without an address is source_dns_failed', async (t) => {
   const { names } = await setUp(t, { 'empty.example.com': {}, 'broken.example.com': { rcode: 2 } })
   for (const [name, code] of [
     ['missing.example.com', 'ENOTFOUND'],
@@ -46,7 +47,7 @@ t.test('no address is source_dns_failed', async (t) => {
     })
 })
 
-t.test('the hosts file and literals mean nothing', async (t) => {
+t.test('the hosts file is not read, and addresses are not names', async (t) => {
   const { server, names } = await setUp(t, {})
   for (const name of ['localhost', '127.0.0.1', '2130706433'])
     await t.rejects(names.findAddresses(name, forever), { code: 'source_dns_failed' })
@@ -63,15 +64,15 @@ t.test('an abort ends the question at once', async (t) => {
   await t.rejects(names.findAddresses('slow.example.com', controller.signal), reason, 'nor is it begun')
 })
 
-t.test('nothing is remembered: the same name is asked again', async (t) => {
+t.test('no answer is cached: the same name is asked again', async (t) => {
   const flip: Zone = { 'flip.example.com': (before) => ({ A: [before === 0 ? '1.1.1.1' : '127.0.0.1'] }) }
   const { names } = await setUp(t, flip)
   t.same(await names.findAddresses('flip.example.com', forever), ['1.1.1.1'])
   t.same(await names.findAddresses('flip.example.com', forever), ['127.0.0.1'])
 })
 
-t.test("the network's NAT64 prefix is learnt from ipv4only.arpa, for each length of RFC 6052", async (t) => {
-  // 192.0.0.170 and .171 under 2001:db8::/32's places, as the RFC's table 2 lays them out, in global unicast space.
+t.test("the network's NAT64 prefix is found by ipv4only.arpa, for each length of RFC 6052", async (t) => {
+  // 192.0.0.170 and .171 under 2001:db8::/32's places, as table 2 of the RFC has them, in global unicast space.
   const prefixes: [length: number, wellKnown: string, within: string, outside: string][] = [
     [32, '2a00:db8:c000:aa::', '2a00:db8:7f00:1::', '2a00:db9:7f00:1::'],
     [40, '2a00:db8:1c0:0:aa::', '2a00:db8:17f:0:1::', '2a00:db8:27f:0:1::'],
@@ -87,14 +88,14 @@ t.test("the network's NAT64 prefix is learnt from ipv4only.arpa, for each length
   }
 })
 
-t.test('a network without NAT64 has none, and is asked once', async (t) => {
+t.test('a network without NAT64 has no prefix, and is asked once', async (t) => {
   const { server, names } = await setUp(t, { 'ipv4only.arpa': { A: ['192.0.0.170'] } })
   t.equal(await names.isNat64('2606:4700::1', forever), false)
   t.equal(await names.isNat64('2606:4700::2', forever), false)
   t.same(server.questions, ['ipv4only.arpa AAAA'])
 })
 
-t.test('without an answer about NAT64 there is no verdict, and it is asked again', async (t) => {
+t.test('without an answer about NAT64 resolving fails, and the next call asks again', async (t) => {
   const { server, names } = await setUp(t, { 'ipv4only.arpa': (before) => (before < 2 ? { rcode: 2 } : {}) })
   await t.rejects(names.isNat64('2606:4700::1', forever), { code: 'source_dns_failed' })
   server.zone = {}

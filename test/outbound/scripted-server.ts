@@ -1,11 +1,11 @@
-// A TLS server on loopback that answers each request with whatever bytes a test writes, and remembers what it saw.
+// A TLS server on loopback. A test writes the bytes of each answer; the server records the requests.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import { makeCa, makeCertificate } from '../../server/fixture-tls.ts'
 import { type Outbound, openOutbound } from '../../server/outbound/connection.ts'
 
-/** Writes the response; `request` is the head of the request as it came. */
+/** Writes the response. @param request the head of the request as received */
 export type Script = (socket: TLSSocket, request: string) => unknown
 
 export interface ScriptedServer extends AsyncDisposable {
@@ -48,7 +48,7 @@ export async function openServer(script: Script, tls: TlsOptions, at = { host: '
   return opened
 }
 
-/** Writes and waits until the other side has taken it; false when it has gone. */
+/** Writes and waits until the peer has read it; false when the peer has closed. */
 export function send(socket: TLSSocket, data: string | Uint8Array): Promise<boolean> {
   if (socket.destroyed) return Promise.resolve(false)
   return new Promise((done) => socket.write(data, (error) => done(!error)))
@@ -57,19 +57,19 @@ export function send(socket: TLSSocket, data: string | Uint8Array): Promise<bool
 export const ok = (headers: string, body = '') => `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n${headers}\r\n${body}`
 
 /**
- * A server for the fixture hosts named, and an outbound door that knows them and remembers the sockets it opened: what was
- * taken off the wire is in their `bytesRead`.
+ * A server for these fixture hosts, and an Outbound that has them as fixtures and records the sockets that it opened: their
+ * `bytesRead` is what was read from the wire.
  */
 export async function openFixture(script: Script, hosts: readonly [string, ...string[]] = ['page.test', 'other.test']) {
   const ca = await makeCa()
   const server = await openServer(script, await makeCertificate(ca, hosts))
   const at = { address: '127.0.0.1', port: server.port }
-  const door = openOutbound({ fixtures: { hosts: new Map(hosts.map((host) => [host, at])), ca: ca.cert } })
+  const real = openOutbound({ fixtures: { hosts: new Map(hosts.map((host) => [host, at])), ca: ca.cert } })
   const sockets: TLSSocket[] = []
   const outbound: Outbound = {
-    ...door,
+    ...real,
     async connect(destination, options) {
-      const connection = await door.connect(destination, options)
+      const connection = await real.connect(destination, options)
       sockets.push(connection.socket)
       return connection
     },
@@ -79,7 +79,7 @@ export async function openFixture(script: Script, hosts: readonly [string, ...st
     outbound,
     sockets,
     async [Symbol.asyncDispose]() {
-      await door[Symbol.asyncDispose]()
+      await real[Symbol.asyncDispose]()
       await server[Symbol.asyncDispose]()
     },
   }

@@ -1,8 +1,9 @@
+// The URL policy: what is accepted, how it is read, and what is refused with which code.
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import { type Fixtures, hostOf, noFixtures, parsePublicUrl } from '../../server/outbound/url-policy.ts'
 
-/** The error code a URL is refused with, or what it is read as. */
+/** The error code with which a URL is refused, or the URL as it is read. */
 function judge(raw: string, fixtures: Fixtures = noFixtures): string {
   try {
     return parsePublicUrl(raw, fixtures).href
@@ -38,7 +39,7 @@ t.test('public URLs pass, and are read as browsers read them', async (t) => {
     ['https://0x01010101/', 'https://1.1.1.1/'],
     ['https://[2606:4700:4700::1111]/', 'https://[2606:4700:4700::1111]/'],
     ['https://[2606:4700:4700:0::1111]/', 'https://[2606:4700:4700::1111]/'],
-    // Names that only look like the refused ones.
+    // Names that only resemble refused ones.
     ['https://localhost.example.com/', 'https://localhost.example.com/'],
     ['https://notlocal.com/', 'https://notlocal.com/'],
     ['https://mylocalhost.net/', 'https://mylocalhost.net/'],
@@ -51,7 +52,7 @@ t.test('public URLs pass, and are read as browsers read them', async (t) => {
   for (const [raw, href] of read) t.equal(judge(raw), href, raw)
 })
 
-t.test('what is no https URL of a host is an invalid request', async (t) => {
+t.test('text that is not an https URL with a host is an invalid request', async (t) => {
   const refused = [
     ...['', ' ', 'example.com', '//example.com/', 'https', 'https:', 'https:/', 'https://', 'https:///', 'https:///a'],
     ...['http://example.com/', 'ftp://example.com/', 'file:///etc/passwd', 'gopher://example.com/', 'data:text/html,x'],
@@ -63,7 +64,7 @@ t.test('what is no https URL of a host is an invalid request', async (t) => {
       'https://#',
       'about:blank',
     ],
-    // The parser would accept these; the interface's pattern and plain reading do not.
+    // The parser accepts these; the pattern of the interface does not.
     ...[
       'HTTPS://example.com/',
       'Https://example.com/',
@@ -86,10 +87,10 @@ t.test('what is no https URL of a host is an invalid request', async (t) => {
       'https://example.com/\ufeff',
       'https:// example.com/',
     ],
-    // A backslash may not decide where the host ends.
+    // A backslash must not decide where the host ends.
     ...['https://example.com\\@127.0.0.1/', 'https://example.com\\.evil.com/', 'https://127.0.0.1\\example.com/'],
     ...['https://example.com\\', 'https://\\example.com/', 'https://example.com\\/'],
-    // Names DNS could not hold, or that are no host names.
+    // Names that DNS cannot have, or that are not host names.
     ...['https://example.com../', 'https://a..b.com/', 'https://.example.com/', 'https://./', 'https://../'],
     ...[
       'https://a_b.example.com/',
@@ -105,7 +106,7 @@ t.test('what is no https URL of a host is an invalid request', async (t) => {
       'https://a!b.com/',
     ],
     ...['https://a~b.com/', "https://a'b.com/", 'https://a$b.com/', 'https://a,b.com/', 'https://a;b.com/'],
-    // What the parser itself refuses.
+    // Refused by the parser itself.
     ...[
       'https://exa mple.com/',
       'https://example.com:99999/',
@@ -289,7 +290,7 @@ t.test('IPv6 literals that are not public are blocked in every spelling', async 
   for (const address of refused) t.equal(judge(`https://[${address}]/`), 'source_blocked', address)
 })
 
-t.test('fixture hosts are exempt from the rule on names and from nothing else', async (t) => {
+t.test('fixture hosts are exempt from the rule on special-use names and from no other rule', async (t) => {
   const at = { address: '127.0.0.1', port: 8443 }
   const hosts = ['page.test', 'site.localhost', 'site', '127.0.0.1', 'under_score.test']
   const fixtures: Fixtures = { hosts: new Map(hosts.map((host) => [host, at])), ca: undefined }
@@ -306,7 +307,7 @@ t.test('fixture hosts are exempt from the rule on names and from nothing else', 
   t.equal(judge('https://under_score.test/', fixtures), 'invalid_request')
 })
 
-t.test('hostOf takes the brackets off', async (t) => {
+t.test('hostOf removes the brackets', async (t) => {
   t.equal(hostOf(new URL('https://[2606:4700::1]/')), '2606:4700::1')
   t.equal(hostOf(new URL('https://example.com/')), 'example.com')
 })

@@ -1,13 +1,13 @@
 // The queue in front of the chain's lock, without a database: a lock that is given by hand.
 import t from 'tap'
 import { BatchOverflowError } from '../../server/db/batch.ts'
-import { openTurns } from '../../server/db/lock-queue.ts'
+import { openLockQueue } from '../../server/db/lock-queue.ts'
 
 /** Turns that stop where they would wait for the lock, and where they would wait for the commit. */
 function openDesk(limits = { batch: 4, queue: 10 }) {
   const waiting: PromiseWithResolvers<void>[] = []
   const writing: { items: number[]; commit: () => void; fail: (error: Error) => void }[] = []
-  const turns = openTurns(async (take: () => number[]) => {
+  const turns = openLockQueue(async (take: () => number[]) => {
     const lock = Promise.withResolvers<void>()
     waiting.push(lock)
     await lock.promise
@@ -115,7 +115,7 @@ t.test('what is being written counts against the queue, and disposing waits for 
 })
 
 t.test('a turn with too few outcomes is a fault of all of it', async (t) => {
-  const turns = openTurns(
+  const turns = openLockQueue(
     async (take: () => number[]) => {
       take()
       return []

@@ -1,5 +1,5 @@
-// The chaos run of the bench, small and with silences that are older than they look: workers die, and each silence and each
-// return is told once all the same.
+// A small chaos run of the bench: workers are killed, and each silence and each return is alerted exactly once. The silences
+// are moved into the past, so that they are due at once.
 import t from 'tap'
 import { runWatchdogChaos } from '../../bench/chaos-watchdogs.ts'
 import { openLab } from '../../bench/lab.ts'
@@ -8,7 +8,7 @@ t.test('workers are killed while watchdogs fall silent and come back', async (t)
   await using lab = await openLab({ quick: true, profile: undefined, databaseUrl: process.env.TEST_DATABASE_URL ?? '' })
   const { missing, wrong, misdelivered, ...report } = await runWatchdogChaos(lab, {
     watchdogs: 200,
-    // Ten watchdogs each: a living one is heard from in time even if every heartbeat takes two seconds.
+    // Ten watchdogs each: every one gets its heartbeat in time even if a heartbeat takes two seconds.
     clients: 20,
     oneMortalOf: 4,
     seconds: 6,

@@ -1,5 +1,4 @@
-// Watchdogs of an office, and time for them: it goes by when a test says so, and in strides beside which the time that a
-// step of a test takes is nothing.
+// A service with watchdogs whose time a test moves: by steps so long that the time that the test itself takes does not matter.
 import type { Api } from '../../server/context.ts'
 import { type Database, nothing, sql } from '../../server/db/pool.ts'
 import { scanWatchdogs } from '../../server/watchdogs/scan.ts'
@@ -15,18 +14,18 @@ export interface AlertRow {
   serial: number
 }
 
-export interface Kennel extends Office {
-  /** Makes a watchdog of the account, by default one with an interval of 60,000 and a grace of 10,000 seconds. */
-  guard(owner: Account, name: string, terms?: object): Promise<Answer>
+export interface WatchdogHarness extends Office {
+  /** Makes or changes a watchdog, by default with an interval of 60,000 and a grace of 10,000 seconds. */
+  putWatchdog(owner: Account, name: string, terms?: object): Promise<Answer>
   beat(owner: Account, name: string, body?: object): Promise<Answer>
   show(owner: Account, name: string): Promise<Answer['body']>
-  /** As if so much more time had gone by for the watchdogs of an account. */
+  /** Moves the times of the watchdogs of an account into the past by so many seconds. */
   pass(owner: Account, seconds: number): Promise<void>
-  /** One scan up to now, as if the last had been `step` seconds ago, by default one; answers how many alerts it told. */
+  /** One scan up to now, as if the last had been `step` seconds ago, by default one. Answers how many alerts it raised. */
   scan(step?: number, tools?: Api): Promise<number>
-  /** One scan up to a second after the last, however long ago that was: so a pause of a few seconds is still on. */
+  /** One scan up to a second after the last one, so that delays of a few seconds are not over. */
   scanAgain(): Promise<number>
-  /** What went into the outbox for one watchdog, in order. */
+  /** The alerts in the outbox of one watchdog, in order. */
   alerts(owner: Account, name: string): Promise<AlertRow[]>
 }
 
@@ -43,12 +42,12 @@ const TIMES = [
   'fails_wait_until',
 ]
 
-export async function openKennel(env: Record<string, string> = {}): Promise<Kennel> {
-  const office = await openOffice(env)
-  const { tables, api } = office
+export async function openWatchdogHarness(env: Record<string, string> = {}): Promise<WatchdogHarness> {
+  const service = await openOffice(env)
+  const { tables, api } = service
   return {
-    ...office,
-    guard: (owner, name, terms) =>
+    ...service,
+    putWatchdog: (owner, name, terms) =>
       owner.call('PUT', `/v1/watchdog/${name}`, {
         body: { interval_s: 60_000, grace_s: 10_000, webhook_url: HOOK, ...terms },
       }),
@@ -73,18 +72,18 @@ export async function openKennel(env: Record<string, string> = {}): Promise<Kenn
       )
       return rows
     },
-    [Symbol.asyncDispose]: () => office[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   }
 }
 
-/** The clock of the scans is set in the transaction that takes the step, so that no process says in between that it is there. */
+/** Sets the clocks of the scan in the transaction that takes the step, so that no intake clock sets them in between. */
 async function scanAt({ db, ...tools }: Api, clock: ReturnType<typeof sql.fragment>): Promise<number> {
   const transaction: Database['transaction'] = (work, retries) =>
     db.transaction(async (tx) => {
       await tx.query(sql.type(nothing)`update watchdog_scans set ${clock}`)
       return work(tx)
     }, retries)
-  const told = await scanWatchdogs({ ...tools, db: { ...db, transaction } })
-  if (told === null) throw new Error('there was no step to take')
-  return told
+  const raised = await scanWatchdogs({ ...tools, db: { ...db, transaction } })
+  if (raised === null) throw new Error('there was no step to take')
+  return raised
 }

@@ -1,6 +1,7 @@
 // Checks the status and headers of a response before its body is read.
 import { isUtf8 } from 'node:buffer'
 import { AppError, isPassingStatus } from '../../server/errors.ts'
+import { retryAfterOf } from '../../server/outbound/retry-after.ts'
 import type { Fixtures } from '../../server/outbound/url-policy.ts'
 import { parsePublicUrl } from '../../server/outbound/url-policy.ts'
 
@@ -87,18 +88,7 @@ function askedBy(status: number): 'host' | 'url' | null {
   return status === 404 || status === 410 || status === 451 ? 'url' : null
 }
 
-/** Retry-After in seconds or as a date; null when there is none that can be read. */
-export function retryAfterOf(value: string | string[] | undefined, nowMs: number): number | null {
-  if (typeof value !== 'string') return null
-  if (/^\d{1,9}$/.test(value.trim())) return Math.max(1, Number(value))
-  const date = Date.parse(value)
-  return Number.isNaN(date) ? null : Math.max(1, Math.ceil((date - nowMs) / 1000))
-}
-
-/**
- * Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and
- * others.
- */
+/** Throws what is wrong with a final response: `source_http_status`, `_unsupported_type`, `_encoding_invalid` and others. */
 export function checkHead(status: number, headers: ResponseHeaders, maxBytes: number): PageHead {
   if (status !== 200) {
     const about = askedBy(status)

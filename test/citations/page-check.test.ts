@@ -1,12 +1,13 @@
+// How a watched quote is found in a text, and how similar two passages are.
 import t from 'tap'
-import { placeOf, similarityOf } from '../../server/citations/look.ts'
+import { placeOf, similarityOf } from '../../server/citations/page-check.ts'
 
-t.test('a quote is found where it stood, or at the nearest place that has it, in code points', async (t) => {
+t.test('a quote is found at its old place, or at the nearest other one, in code points', async (t) => {
   const text = '😀 one two 😀 one two end'
   t.same(placeOf('one two', text, 2), { start: 2, end: 9 })
   t.same(placeOf('one two', text, 12), { start: 12, end: 19 })
   t.same(placeOf('one two', text, 99), { start: 12, end: 19 })
-  t.same(placeOf('one two', text, 6), { start: 2, end: 9 }, 'of two equally near the one before')
+  t.same(placeOf('one two', text, 6), { start: 2, end: 9 }, 'of two equally near places, the earlier one')
   t.same(placeOf('one two', text, 8), { start: 12, end: 19 })
   t.equal(placeOf('one  two', text, 0), null)
   t.same(placeOf('😀', text, 1), { start: 0, end: 1 })

@@ -1,31 +1,35 @@
-// One look at a page: whether a quote still stands in its text, and if not, what stands there that is most like it.
-
+// Reads a page again and looks for a watched quote in its text. Where the quote is gone, finds the passage most like it.
 import { literalAssessor } from '../../workers/assessment/literal.ts'
-import type { Work } from '../../workers/context.ts'
-import { observeSource } from '../../workers/retrieval/observation.ts'
+import type { ObservationCache } from '../../workers/retrieval/cache.ts'
+import { type Observing, observeSource } from '../../workers/retrieval/observation.ts'
 import { codePointIndex } from '../../workers/text/offsets.ts'
 import type { Observation } from '../interface/observation.ts'
 import { sha256 } from '../receipts/format.ts'
 import { type Check, type CitationWatch, type Nearest, watchJob } from './watch.ts'
 
-/** An observation this young serves too: whoever cites the page often asks for it often. */
+/** What a page is read and searched with. */
+export interface PageTools extends Observing {
+  cache: ObservationCache
+}
+
+/** Age in seconds of an observation that is used instead of a new one: a page is often watched for several quotes. */
 const MAX_AGE_SECONDS = 60
 
-/** Reads the page and judges it. Throws AppError `source_...` where it cannot be read, OriginBusyError when it is not its turn. */
-export async function lookAgain(watch: CitationWatch, work: Work, signal: AbortSignal): Promise<Check> {
+/** Throws AppError `source_...` when the page cannot be read, OriginBusyError while its origin has no turn for this check. */
+export async function checkPage(watch: CitationWatch, tools: PageTools, signal: AbortSignal): Promise<Check> {
   const jobKey = watchJob(watch.id).key
   const url = watch.source_url
-  const visit = () => observeSource(url, work, signal, jobKey)
-  const { observation } = await work.cache.observe(url, MAX_AGE_SECONDS, visit, signal)
+  const visit = () => observeSource(url, tools, signal, jobKey)
+  const { observation } = await tools.cache.observe(url, MAX_AGE_SECONDS, visit, signal)
   const { content_sha256, text_sha256, normalized_text: text } = observation.source
   const seen = { checked_at: observation.checked_at, content_sha256, text_sha256 }
   const place = placeOf(watch.quote, text, watch.last_seen.start)
   if (place) return { outcome: 'present', ...seen, ...place }
-  const nearest = await findNearest(watch.quote, observation, work, signal)
+  const nearest = await findNearest(watch.quote, observation, tools, signal)
   return nearest ? { outcome: 'changed', ...seen, nearest } : { outcome: 'vanished', ...seen }
 }
 
-/** Where the quote stands, in code points; of several places the one closest to where it stood. */
+/** Where the quote is, in code points. Of several places, the one closest to where it was before. */
 export function placeOf(quote: string, text: string, formerStart: number): { start: number; end: number } | null {
   const index = codePointIndex(text)
   const former = index.toUtf16(Math.min(formerStart, index.length))
@@ -36,11 +40,16 @@ export function placeOf(quote: string, text: string, formerStart: number): { sta
   return { start: index.toCodePoint(found), end: index.toCodePoint(found + quote.length) }
 }
 
-/** Below this a passage is another one, not a changed one. */
+/** A passage less similar than this is another passage, not a changed quote. */
 const MIN_SIMILARITY = 0.5
 
-async function findNearest(quote: string, observation: Observation, work: Work, signal: AbortSignal) {
-  const { evidence } = await literalAssessor(work.threads).assess({ claim: quote, observation, signal })
+async function findNearest(
+  quote: string,
+  observation: Observation,
+  { threads }: Pick<PageTools, 'threads'>,
+  signal: AbortSignal,
+) {
+  const { evidence } = await literalAssessor(threads).assess({ claim: quote, observation, signal })
   const passages = evidence.map((item): Nearest => {
     const { quote: passage, start, end } = item
     return { quote: passage, quote_sha256: sha256(passage), start, end, similarity: similarityOf(quote, passage) }
@@ -49,7 +58,7 @@ async function findNearest(quote: string, observation: Observation, work: Work, 
   return best && best.similarity >= MIN_SIMILARITY ? best : null
 }
 
-/** Dice's coefficient over words and pairs of neighbouring words, so that both the words and their order count. */
+/** Dice's coefficient (0 to 1) over words and pairs of neighbouring words, so that the words and their order count. */
 export function similarityOf(one: string, other: string): number {
   const [a, b] = [countGrams(one), countGrams(other)]
   let common = 0
