@@ -51,7 +51,7 @@ function checkMetrics({ operatorToken, paymentMode }: Config): Finding {
 /** What the processes check when they start; there it stops them only when payments would be lost. */
 async function checkPayments(config: Config): Promise<Finding[]> {
   if (config.paymentMode === 'offline') return []
-  const { inspectPayments } = await import('./payments/facilitator.ts')
+  const { inspectPayments } = await import('./payments/live-setup.ts')
   const found = await inspectPayments(config)
   return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
 }

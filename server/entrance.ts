@@ -6,7 +6,7 @@ import type { Budget } from './accounts/rate-limit.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import type { Operation } from './operation.ts'
-import { isRecoveryToken, requestNamedBy } from './verification/recovery.ts'
+import { isRecoveryToken, requestNamedBy } from './verification/recovery-token.ts'
 
 /** A call that was counted. */
 export interface Entry {

@@ -1,7 +1,7 @@
 // The far side of payments, which remembers: every charge is a row of the test's database, so that a second one for the
 // same authorization is impossible to miss, whichever process asks for it. Beside it, a count of calls that cost something.
 import pg from 'pg'
-import { openOfflineFacilitator } from '../server/payments/offline.ts'
+import { openOfflineFacilitator } from '../server/payments/offline-facilitator.ts'
 import type { Facilitator, OfferedPayment, PaymentIdentity } from '../server/payments/x402.ts'
 
 export interface Ledger extends AsyncDisposable {

@@ -22,7 +22,7 @@ import { type AccountCall, defineAccountExchange, defineAccountOperation, Reply,
 import { Refused } from '../receipts/chain.ts'
 import { sha256 } from '../receipts/format.ts'
 import { findResult } from '../verification/lookup.ts'
-import { isRecoveryToken } from '../verification/recovery.ts'
+import { isRecoveryToken } from '../verification/recovery-token.ts'
 import { tellTest } from './flips.ts'
 import {
   CITATION_STATES,

@@ -5,7 +5,7 @@ import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../interface/result.ts
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import { describeResource } from '../verification/offer.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
-import { recoveryToken } from '../verification/recovery.ts'
+import { recoveryToken } from '../verification/recovery-token.ts'
 
 /** An answer ready to be written. A Buffer is sent as it is; anything else as JSON. */
 export interface HttpAnswer {

@@ -5,7 +5,7 @@ import { type HttpAnswer, renderAnswer, renderVerificationError } from '../http/
 import { paymentRequired } from '../payments/x402.ts'
 import { describeResource } from '../verification/offer.ts'
 import type { VerificationAnswer } from '../verification/operations.ts'
-import { recoveryToken } from '../verification/recovery.ts'
+import { recoveryToken } from '../verification/recovery-token.ts'
 import { type CallToolResult, resultOf } from './tool.ts'
 
 export const TOOL_NAME = 'service_verify_source'

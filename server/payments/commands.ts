@@ -62,7 +62,7 @@ export const paymentCommands: Record<string, PaymentCommand> = {
 
 async function openChains(config: Config, opened: AsyncDisposableStack) {
   if (config.paymentMode === 'offline') return []
-  const { openNetworks } = await import('./facilitator.ts')
+  const { openNetworks } = await import('./live-setup.ts')
   return openNetworks(config, opened)
 }
 

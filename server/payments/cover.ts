@@ -1,7 +1,7 @@
 // How many verifications a payer's balance pays for: asked of the chain, and kept for a while, because admission asks at
 // every purchase.
 import { LRUCache } from 'lru-cache'
-import { within } from './patience.ts'
+import { within } from './timeout.ts'
 
 /** Milliseconds for which a balance counts as known. */
 const KEPT_MS = 30_000

@@ -16,10 +16,10 @@ import {
   parseEventLogs,
   slice,
 } from 'viem'
-import type { Finding, Income } from './live.ts'
+import type { Finding, Income } from './live-facilitator.ts'
 import type { EvmAuthorization } from './payload.ts'
+import { chainIdOf } from './signature-checks.ts'
 import { TRANSFER_TYPES } from './signature-thread.ts'
-import { chainIdOf } from './signers.ts'
 import { EVM_USDC, type EvmNetwork, type SettlementIntent } from './x402.ts'
 
 const TOKEN = parseAbi([

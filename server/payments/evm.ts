@@ -1,12 +1,12 @@
 // USDC on Base: what is asked for, whose payment one is, and how an entry of the ledger is checked.
 import { type Address, type Hash, type Hex, isAddress } from 'viem'
 import { AppError } from '../errors.ts'
-import { checkAuthorization } from './authorization.ts'
+import { checkAuthorization } from './evm-authorization.ts'
 import { type EvmReader, openEvmReader, type Usage } from './evm-reader.ts'
 import type { LedgerEntry } from './ledger.ts'
-import type { Audit, PaymentNetwork } from './live.ts'
+import type { Audit, PaymentNetwork } from './live-facilitator.ts'
 import { type EvmAuthorization, evmAuthorization, readEvmPayment } from './payload.ts'
-import { chainIdOf, isKeySignature, type Signers } from './signers.ts'
+import { chainIdOf, isKeySignature, type Signers } from './signature-checks.ts'
 import { type Inspection, inspect } from './startup-checks.ts'
 import { EVM_USDC, type EvmNetwork, evmTerms, type OfferedPayment } from './x402.ts'
 

@@ -3,7 +3,7 @@
 import type { Database } from '../db/pool.ts'
 import { PRICE } from '../interface/result.ts'
 import { type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
-import type { Income, PaymentNetwork } from './live.ts'
+import type { Income, PaymentNetwork } from './live-facilitator.ts'
 
 export interface Reconciliation {
   agrees: number

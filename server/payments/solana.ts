@@ -6,7 +6,7 @@ import { address, createSolanaRpc, getBase58Encoder, getBase64Encoder, type Sign
 import { AppError } from '../errors.ts'
 import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/result.ts'
 import type { LedgerEntry } from './ledger.ts'
-import type { Audit, Finding, PaymentNetwork } from './live.ts'
+import type { Audit, Finding, PaymentNetwork } from './live-facilitator.ts'
 import { digestOf } from './payload.ts'
 import {
   decodePayment,

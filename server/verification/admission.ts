@@ -6,7 +6,7 @@ import { enqueue } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { VerificationInput } from '../interface/result.ts'
 import type { BoundPayment } from '../payments/x402.ts'
-import { openPlaces, type Places, type Refusal } from './fairness.ts'
+import { openPlaces, type Places, type Refusal } from './in-flight-limits.ts'
 import { type RequestView, requestView, type State, states, viewColumns } from './request.ts'
 
 /** A key's first quote, or a paid request. `payment` has been verified; nothing here asks the network. */

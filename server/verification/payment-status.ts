@@ -8,7 +8,7 @@ import { type Call, defineExchange, defineOperation, Reply } from '../operation.
 import { provePayer } from '../payments/known-payments.ts'
 import { findEntry, type LedgerEntry, listEntries } from '../payments/ledger.ts'
 import { type PaymentIdentity, samePayment } from '../payments/x402.ts'
-import { isRecoveryToken } from './recovery.ts'
+import { isRecoveryToken } from './recovery-token.ts'
 import { type RequestView, requestView, viewColumns } from './request.ts'
 
 const FATES = {

@@ -19,7 +19,7 @@ import { assessment } from '../interface/assessment.ts'
 import { observation } from '../interface/observation.ts'
 import { verificationInput } from '../interface/result.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
-import { lowerPayer } from './payers.ts'
+import { lowerPayer } from './payer-limits.ts'
 
 export const states = [
   'quoted',

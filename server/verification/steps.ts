@@ -5,7 +5,7 @@ import type { Batcher } from '../db/batch.ts'
 import { type Database, sql } from '../db/pool.ts'
 import type { assessment } from '../interface/assessment.ts'
 import type { SettlementIntent, settlement } from '../payments/x402.ts'
-import { raisePayers } from './payers.ts'
+import { raisePayers } from './payer-limits.ts'
 import {
   ledgerColumns,
   ledgerValues,

@@ -7,8 +7,8 @@ import { ExactSvmScheme } from '@x402/svm/exact/client'
 import t from 'tap'
 import { SOLANA_DEVNET } from '../../server/interface/result.ts'
 import { deeds } from '../payments/evm-facilitator.ts'
-import { openMarket, PRICE } from '../payments/market.ts'
-import { openSolanaMarket } from '../payments/solana-market.ts'
+import { openMarket, PRICE } from '../payments/evm-harness.ts'
+import { openSolanaMarket } from '../payments/solana-harness.ts'
 import { harbourClaim, PAGE, type System } from '../system.ts'
 import {
   callTool,

@@ -2,12 +2,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { buildCovers } from '../../server/payments/cover.ts'
-import { openLiveFacilitator } from '../../server/payments/facilitator.ts'
-import { openOfflineFacilitator } from '../../server/payments/offline.ts'
+import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
+import { openOfflineFacilitator } from '../../server/payments/offline-facilitator.ts'
 import type { Facilitator } from '../../server/payments/x402.ts'
 import { openLog } from '../../server/telemetry.ts'
-import { type Order, openMarket, PRICE } from './market.ts'
-import { openSolanaMarket } from './solana-market.ts'
+import { type Order, openMarket, PRICE } from './evm-harness.ts'
+import { openSolanaMarket } from './solana-harness.ts'
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
 const market = await openMarket()

@@ -8,9 +8,9 @@ import {
   sendAuthorization,
   sign,
 } from './authorizations.ts'
+import type { Place } from './crashing-process.ts'
 import { type Deed, deeds } from './evm-facilitator.ts'
-import type { Market, Order } from './market.ts'
-import type { Place } from './victim.ts'
+import type { Market, Order } from './evm-harness.ts'
 
 export interface Cell {
   /** What goes wrong. */

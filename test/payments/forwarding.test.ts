@@ -9,8 +9,8 @@ import { openPayload } from '../../server/payments/seal.ts'
 import { callTool, PAYMENT, termsOf } from '../mcp/buyer.ts'
 import { harbourClaim, VERIFY } from '../system.ts'
 import { deeds } from './evm-facilitator.ts'
-import { type Order, openMarket, PRICE } from './market.ts'
-import { openSolanaMarket } from './solana-market.ts'
+import { type Order, openMarket, PRICE } from './evm-harness.ts'
+import { openSolanaMarket } from './solana-harness.ts'
 
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())

@@ -6,8 +6,8 @@
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
+import { type Market, type Order, openMarket, PRICE } from './evm-harness.ts'
 import { type Cell, cells, type Stage } from './faults.ts'
-import { type Market, type Order, openMarket, PRICE } from './market.ts'
 
 /** The one cell whose first signed call ends without an answer. */
 const apiKilled = 'API killed after verify'

@@ -5,8 +5,8 @@ import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-id
 import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
 import { holdPage } from '../site.ts'
-import { type Market, openMarket } from './market.ts'
-import { openSolanaMarket } from './solana-market.ts'
+import { type Market, openMarket } from './evm-harness.ts'
+import { openSolanaMarket } from './solana-harness.ts'
 
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())

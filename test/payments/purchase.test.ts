@@ -2,7 +2,7 @@
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import t from 'tap'
 import { completedResult } from '../../server/interface/result.ts'
-import { openMarket, PRICE } from './market.ts'
+import { openMarket, PRICE } from './evm-harness.ts'
 
 for (const network of ['eip155:84532', 'eip155:8453'] as const) {
   t.test(`a stock client buys on ${network}`, async (t) => {

@@ -4,7 +4,7 @@ import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { paymentCommands } from '../../server/payments/commands.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket } from './market.ts'
+import { type Market, type Order, openMarket } from './evm-harness.ts'
 
 async function runReconcile(market: Market) {
   const printed: string[] = []

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket, PRICE } from './market.ts'
+import { type Market, type Order, openMarket, PRICE } from './evm-harness.ts'
 
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())

@@ -2,7 +2,7 @@
 // whatever becomes of it, and whatever a facilitator says about it.
 import t, { type Test } from 'tap'
 import { deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket } from './market.ts'
+import { type Market, type Order, openMarket } from './evm-harness.ts'
 
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())

@@ -4,14 +4,14 @@ import { generateKeyPairSigner, getBase58Decoder } from '@solana/kit'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
 import t, { type Test } from 'tap'
 import { completedResult, SOLANA_DEVNET } from '../../server/interface/result.ts'
-import { inspectPayments, openLiveFacilitator } from '../../server/payments/facilitator.ts'
+import { inspectPayments, openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import { reconcile } from '../../server/payments/reconciliation.ts'
 import { openSolanaNetwork } from '../../server/payments/solana.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openEvmChain } from './evm-chain.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
-import type { Order } from './order.ts'
-import { openSolanaMarket } from './solana-market.ts'
+import { openSolanaMarket } from './solana-harness.ts'
+import type { Order } from './test-purchase.ts'
 
 const market = await openSolanaMarket()
 t.teardown(() => market[Symbol.asyncDispose]())

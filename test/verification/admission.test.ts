@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { type Database, sql, transact } from '../../server/db/pool.ts'
 import { type Admission, admitBatch } from '../../server/verification/admission.ts'
-import { admit, call, NO_LIMIT, openProcesses, summary } from './calls.ts'
+import { admit, call, NO_LIMIT, openProcesses, summary } from './admission-calls.ts'
 
 async function jobs(tables: pg.Pool): Promise<number> {
   return (await tables.query('select count(*)::int from graphile_worker.jobs')).rows[0].count

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openPayload, sealPayload } from '../../server/payments/seal.ts'
 import type { PaymentPayload } from '../../server/payments/x402.ts'
-import { isRecoveryToken, recoveryToken, requestNamedBy } from '../../server/verification/recovery.ts'
+import { isRecoveryToken, recoveryToken, requestNamedBy } from '../../server/verification/recovery-token.ts'
 
 const payload = {
   x402Version: 2,

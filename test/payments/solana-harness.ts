@@ -8,10 +8,10 @@ import { ExactSvmScheme as ExactSvmFacilitator } from '@x402/svm/exact/facilitat
 import { SOLANA_DEVNET } from '../../server/interface/result.ts'
 import type { EvmChain } from './evm-chain.ts'
 import { buildEvmScheme, openShell } from './evm-facilitator.ts'
-import { openGate } from './gate.ts'
-import { type OrderOptions, openOrder } from './order.ts'
-import { openShop } from './shop.ts'
+import { openShop } from './purchase-harness.ts'
+import { openGate } from './rpc-proxy.ts'
 import { openSolanaLedger } from './solana-ledger.ts'
+import { type OrderOptions, openOrder } from './test-purchase.ts'
 
 export type SolanaMarket = Awaited<ReturnType<typeof openSolanaMarket>>
 

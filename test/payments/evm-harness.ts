@@ -3,13 +3,13 @@
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { x402Client } from '@x402/fetch'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { type LiveOverrides, openLiveFacilitator } from '../../server/payments/facilitator.ts'
+import { type LiveOverrides, openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import type { EvmNetwork } from '../../server/payments/x402.ts'
 import { openEvmChain } from './evm-chain.ts'
 import { openFacilitatorRig } from './evm-facilitator.ts'
-import { openGate } from './gate.ts'
-import { type OrderOptions, openOrder } from './order.ts'
-import { openShop } from './shop.ts'
+import { openShop } from './purchase-harness.ts'
+import { openGate } from './rpc-proxy.ts'
+import { type OrderOptions, openOrder } from './test-purchase.ts'
 
 export const PRICE = 30_000n
 

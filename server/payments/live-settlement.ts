@@ -5,9 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { PaymentRequirements } from '@x402/core/types'
 import { PRICE } from '../interface/result.ts'
 import type { Logger } from '../telemetry.ts'
-import { askToSettle, type FacilitatorCalls } from './answers.ts'
-import type { Finding, PaymentNetwork } from './live.ts'
-import { within } from './patience.ts'
+import { askToSettle, type FacilitatorCalls } from './facilitator-answers.ts'
+import type { Finding, PaymentNetwork } from './live-facilitator.ts'
+import { within } from './timeout.ts'
 import type { Facilitator, OfferedPayment, SettlementIntent, SettlementOutcome, SettlementProof } from './x402.ts'
 
 /** Seconds between looks at a settlement in doubt: often at first, when it is likely to turn up. */

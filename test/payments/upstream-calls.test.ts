@@ -3,9 +3,9 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
 import { AppError } from '../../server/errors.ts'
-import { buildOutsideCalls } from '../../server/payments/outside-calls.ts'
+import { buildOutsideCalls } from '../../server/payments/upstream-calls.ts'
 import { callTool, expectNonCompleted, PAYMENT } from '../mcp/buyer.ts'
-import { openMarket } from './market.ts'
+import { openMarket } from './evm-harness.ts'
 
 const succeed = async () => 'done'
 const fail = () => Promise.reject(new Error('came to nothing'))

@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import type { Facilitator } from '../../server/payments/x402.ts'
 import { openLog } from '../../server/telemetry.ts'
-import { recoveryToken } from '../../server/verification/recovery.ts'
+import { recoveryToken } from '../../server/verification/recovery-token.ts'
 import { rescue } from '../../workers/beat.ts'
 import { openRunner } from '../../workers/runner.ts'
 import { startChild } from '../children.ts'
 import { startSystem } from '../system.ts'
-import { openLogBook } from './log-book.ts'
-import type { Order } from './order.ts'
-import type { Place } from './victim.ts'
+import type { Place } from './crashing-process.ts'
+import { openLogBook } from './log-lines.ts'
+import type { Order } from './test-purchase.ts'
 
 export type Shop = Awaited<ReturnType<typeof openShop>>
 
@@ -56,7 +56,7 @@ export async function openShop(
       const own = { DATABASE_URL: system.databaseUrl, PORT: '0', LOG_LEVEL: 'debug' }
       const aim = { VICTIM: half, VICTIM_PLACE: place }
       const whole = { ...settings, ...system.site.env, ...own, ...aim }
-      return closing.use(startChild('test/payments/victim.ts', whole, { ipc: true }))
+      return closing.use(startChild('test/payments/crashing-process.ts', whole, { ipc: true }))
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

@@ -4,11 +4,11 @@ import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
 import { readConfig } from '../../server/config.ts'
 import { paymentCommands } from '../../server/payments/commands.ts'
-import { recoveryToken } from '../../server/verification/recovery.ts'
+import { recoveryToken } from '../../server/verification/recovery-token.ts'
+import { deeds } from '../payments/evm-facilitator.ts'
+import { type Order, openMarket } from '../payments/evm-harness.ts'
 import { holdPage } from '../site.ts'
 import { PAGE } from '../system.ts'
-import { deeds } from './evm-facilitator.ts'
-import { type Order, openMarket } from './market.ts'
 
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())

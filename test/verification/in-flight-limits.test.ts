@@ -4,8 +4,8 @@ import t from 'tap'
 import { PUBLIC_LIMITS } from '../../server/accounts/tiers.ts'
 import type { Database } from '../../server/db/pool.ts'
 import type { Admission, Admitted } from '../../server/verification/admission.ts'
-import { limitError } from '../../server/verification/fairness.ts'
-import { admit, admitUnder, type CallOptions, call, NO_LIMIT, openProcesses } from './calls.ts'
+import { limitError } from '../../server/verification/in-flight-limits.ts'
+import { admit, admitUnder, type CallOptions, call, NO_LIMIT, openProcesses } from './admission-calls.ts'
 
 /** Paid calls, each for a request of its own; what the options do not give differs from call to call. */
 function paidCalls(count: number, word: string, options: (n: number) => CallOptions): Admission[] {

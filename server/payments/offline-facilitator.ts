@@ -2,9 +2,9 @@
 // EIP-712 signature, nonce used once), and nothing moves. Any private key pays it.
 import { AppError } from '../errors.ts'
 import { PRICE } from '../interface/result.ts'
-import { checkAuthorization } from './authorization.ts'
+import { checkAuthorization } from './evm-authorization.ts'
 import { evmAuthorization, readEvmPayment, readPayload, readPayment } from './payload.ts'
-import { openSigners } from './signers.ts'
+import { openSigners } from './signature-checks.ts'
 import { EVM_USDC, evmTerms, type Facilitator, type OfferedPayment } from './x402.ts'
 
 const NETWORK = 'eip155:84532'

@@ -3,11 +3,11 @@
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
-import { openLiveFacilitator } from '../../server/payments/facilitator.ts'
+import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { readAuthorization, type Signed, transferArguments } from './authorizations.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket, PRICE } from './market.ts'
+import { type Market, type Order, openMarket, PRICE } from './evm-harness.ts'
 
 const market = await openMarket({ overrides: { patienceMs: 300 } })
 t.teardown(() => market[Symbol.asyncDispose]())
