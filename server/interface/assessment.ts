@@ -2,6 +2,9 @@
 import { z } from 'zod'
 import { assessmentScope, claimSupport, evidence, LIMITS, riskFlags, unsignedResult } from './result.ts'
 
+/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and no verdict is given. */
+export type AssessmentKind = 'literal' | 'semantic'
+
 export const assessment = z.strictObject({
   assessment_scope: assessmentScope,
   claim_support: claimSupport,

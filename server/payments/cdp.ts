@@ -1,4 +1,4 @@
-// Credentials for the Coinbase Developer Platform: a token per request, good for that method and path for two minutes.
+// Credentials for the Coinbase Developer Platform: one token per request, valid for its method and path for two minutes.
 import { createPrivateKey, type KeyObject, randomBytes, sign } from 'node:crypto'
 
 export interface CdpKey {
@@ -8,10 +8,10 @@ export interface CdpKey {
 }
 
 const LIFETIME_SECONDS = 120
-/** What PKCS#8 puts before the 32 bytes of an Ed25519 seed. */
+/** The PKCS#8 prefix of the 32 bytes of an Ed25519 seed. */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** Throws when it is neither of the two forms. A PEM may come with `\n` written out, as environment files have it. */
+/** Throws if the secret has neither form. A PEM may contain `\n` as two characters, as environment files do. */
 export function readCdpSecret(secret: string): KeyObject {
   if (secret.includes('-----BEGIN')) {
     const key = createPrivateKey(secret.replaceAll('\\n', '\n'))

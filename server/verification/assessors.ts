@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { shareReading } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
+import type { AssessmentKind } from '../interface/assessment.ts'
 import type { Logger } from '../telemetry.ts'
-import type { AssessmentKind } from './settings.ts'
 
 export interface Assessors {
   /**

@@ -1,8 +1,8 @@
 // What is sold here, in words. Every text that a buyer reads before paying is made of these sentences, and they follow from
 // the configuration alone, so that no text can promise what this configuration does not do.
 import type { Config } from '../config.ts'
+import type { AssessmentKind } from '../interface/assessment.ts'
 import { type Resource, resourceUrl, type Through } from '../payments/discovery.ts'
-import type { AssessmentKind } from './settings.ts'
 
 export interface Offer {
   assessment: AssessmentKind

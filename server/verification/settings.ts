@@ -1,7 +1,5 @@
 // Which assessment is in force and which model it asks, out of the variables that name them.
-
-/** `semantic`: a model gives a verdict. `literal`: passages are quoted, and nothing is judged. */
-export type AssessmentKind = 'literal' | 'semantic'
+import type { AssessmentKind } from '../interface/assessment.ts'
 
 interface ModelValues {
   ASSESSMENT: 'auto' | AssessmentKind

@@ -50,7 +50,7 @@ t.test('less than the price covers nothing', async (t) => {
 })
 
 t.test('a node that does not answer covers nothing, and is not waited for beyond its time', async (t) => {
-  await using facilitator = await open({}, { patienceMs: 200 })
+  await using facilitator = await open({}, { chainTimeoutMs: 200 })
   const offer = await offerOf(facilitator, await market.order())
   for (const how of ['shut', 'silent'] as const) {
     market.rpc[how] = true

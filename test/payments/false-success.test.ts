@@ -9,7 +9,7 @@ import { readAuthorization, type Signed, transferArguments } from './authorizati
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
 import { type Market, type Order, openMarket, PRICE } from './evm-harness.ts'
 
-const market = await openMarket({ overrides: { patienceMs: 300 } })
+const market = await openMarket({ overrides: { chainTimeoutMs: 300 } })
 t.teardown(() => market[Symbol.asyncDispose]())
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
@@ -148,7 +148,7 @@ t.test('a success that was contradicted is not believed later, when the node doe
   market.facilitator.script.push(lie)
   await order.buy()
   await market.inDoubt(order)
-  await using facilitator = await openLiveFacilitator(market.config, openLog('silent'), { patienceMs: 300 })
+  await using facilitator = await openLiveFacilitator(market.config, openLog('silent'), { chainTimeoutMs: 300 })
   const id = await order.requestId
   const offer = facilitator.read(order.signatures[0], id, () => RESOURCE)
   const [row] = await market.system.sql('select settlement_intent from verification_requests where id = $1', [id])

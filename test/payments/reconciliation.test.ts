@@ -46,12 +46,12 @@ async function buyUnconfirmed(market: Market, deed: Deed) {
 }
 
 t.test('an unconfirmed settlement stays open until the chain is read, and is then proved by it', async (t) => {
-  await using market = await openMarket({ overrides: { patienceMs: 100 } })
+  await using market = await openMarket({ overrides: { chainTimeoutMs: 100 } })
   const order = await buyUnconfirmed(market, deeds.settles)
   const { entry, transaction } = await entryOf(market, order)
   const away = await runReconcile(market)
   t.equal(away.code, 0)
-  t.match(away.text, /^0 entries agree with the chain, 0 differ, 1 cannot be told yet/)
+  t.match(away.text, /^0 entries agree with the chain, 0 differ, 1 are still open/)
   t.match(away.text, new RegExp(`open +entry ${entry}: settled.*, booked as unconfirmed`))
   market.rpc.shut = false
   const read = await runReconcile(market)
@@ -63,7 +63,7 @@ t.test('an unconfirmed settlement stays open until the chain is read, and is the
 })
 
 t.test('an unconfirmed settlement that never was is reported', async (t) => {
-  await using market = await openMarket({ overrides: { patienceMs: 100 } })
+  await using market = await openMarket({ overrides: { chainTimeoutMs: 100 } })
   const order = await buyUnconfirmed(market, claims(`0x${randomBytes(32).toString('hex')}`))
   market.rpc.shut = false
   const read = await runReconcile(market)

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
 import { AppError } from '../../server/errors.ts'
-import { buildOutsideCalls } from '../../server/payments/upstream-calls.ts'
+import { buildUpstreamCalls } from '../../server/payments/upstream-calls.ts'
 import { callTool, expectNonCompleted, PAYMENT } from '../mcp/buyer.ts'
 import { openMarket } from './evm-harness.ts'
 
@@ -18,32 +18,32 @@ async function expectLimited(t: Test, attempt: Promise<unknown>, about: string) 
 }
 
 t.test('an address may fail so often in a minute; what succeeds does not count', async (t) => {
-  const outside = buildOutsideCalls({ failedPerMinute: 3, perSecond: 1000 })
-  for (let i = 0; i < 20; i++) t.equal(await outside.attempt('203.0.113.1', succeed), 'done')
-  for (let i = 0; i < 3; i++) await t.rejects(outside.attempt('203.0.113.1', fail), { message: 'came to nothing' })
+  const upstream = buildUpstreamCalls({ failedPerMinute: 3, perSecond: 1000 })
+  for (let i = 0; i < 20; i++) t.equal(await upstream.attempt('203.0.113.1', succeed), 'done')
+  for (let i = 0; i < 3; i++) await t.rejects(upstream.attempt('203.0.113.1', fail), { message: 'came to nothing' })
   let called = false
-  const attempt = outside.attempt('203.0.113.1', async () => {
+  const attempt = upstream.attempt('203.0.113.1', async () => {
     called = true
   })
   await expectLimited(t, attempt, 'the fourth')
   t.notOk(called, 'before any call is made')
-  t.equal(await outside.attempt('203.0.113.2', succeed), 'done', 'another address is not concerned')
+  t.equal(await upstream.attempt('203.0.113.2', succeed), 'done', 'another address is not concerned')
 })
 
 t.test('an IPv6 subscriber is one address, and IPv4 inside IPv6 is its own', async (t) => {
-  const outside = buildOutsideCalls({ failedPerMinute: 1, perSecond: 1000 })
-  await t.rejects(outside.attempt('2001:db8:0:1::1', fail), { message: 'came to nothing' })
-  await expectLimited(t, outside.attempt('2001:db8:0:1:ffff::2', fail), 'the same /64')
-  await t.rejects(outside.attempt('2001:db8:0:2::1', fail), { message: 'came to nothing' }, 'the next /64')
-  await t.rejects(outside.attempt('::ffff:192.0.2.1', fail), { message: 'came to nothing' })
-  await t.rejects(outside.attempt('::ffff:192.0.2.2', fail), { message: 'came to nothing' })
+  const upstream = buildUpstreamCalls({ failedPerMinute: 1, perSecond: 1000 })
+  await t.rejects(upstream.attempt('2001:db8:0:1::1', fail), { message: 'came to nothing' })
+  await expectLimited(t, upstream.attempt('2001:db8:0:1:ffff::2', fail), 'the same /64')
+  await t.rejects(upstream.attempt('2001:db8:0:2::1', fail), { message: 'came to nothing' }, 'the next /64')
+  await t.rejects(upstream.attempt('::ffff:192.0.2.1', fail), { message: 'came to nothing' })
+  await t.rejects(upstream.attempt('::ffff:192.0.2.2', fail), { message: 'came to nothing' })
 })
 
 t.test('all addresses together may cause so many in a second, and a refusal costs no address anything', async (t) => {
-  const outside = buildOutsideCalls({ failedPerMinute: 1, perSecond: 2 })
-  await outside.attempt('203.0.113.1', succeed)
-  await outside.attempt('203.0.113.2', succeed)
-  const many = Array.from({ length: 3 }, () => outside.attempt('203.0.113.3', succeed))
+  const upstream = buildUpstreamCalls({ failedPerMinute: 1, perSecond: 2 })
+  await upstream.attempt('203.0.113.1', succeed)
+  await upstream.attempt('203.0.113.2', succeed)
+  const many = Array.from({ length: 3 }, () => upstream.attempt('203.0.113.3', succeed))
   for (const attempt of many) await expectLimited(t, attempt, 'more')
 })
 
@@ -51,7 +51,7 @@ t.test('all addresses together may cause so many in a second, and a refusal cost
 type Loose = any
 
 t.test('by every door, payments that only others can check are limited, and known ones are not', async (t) => {
-  await using market = await openMarket({ overrides: { outside: { failedPerMinute: 5, perSecond: 1000 } } })
+  await using market = await openMarket({ overrides: { upstream: { failedPerMinute: 5, perSecond: 1000 } } })
   const { facilitator, rpc, system } = market
   const bought = await market.order()
   t.equal((await bought.buyAndWait()).status, 200)

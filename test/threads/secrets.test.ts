@@ -5,7 +5,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { openSigners } from '../../server/payments/signature-checks.ts'
+import { openSignatureChecks } from '../../server/payments/signature-checks.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
 import { openSigning } from '../../server/receipts/signing.ts'
 import { openVerifier } from '../../server/receipts/verifier.ts'
@@ -32,7 +32,7 @@ const starts: Record<string, () => Promise<AsyncDisposable>> = {
     return signing
   },
   async 'server/payments/signature-checks.ts'() {
-    const signers = openSigners()
+    const signers = openSignatureChecks()
     const { payTo } = evmTerms('eip155:84532', `0x${'1'.repeat(40)}`)
     const authorization = {
       from: payTo,

@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
+import { evmTerms } from '../../server/payments/x402.ts'
 import { type Admission, type Admitted, admitBatch } from '../../server/verification/admission.ts'
 import { openTestDatabase } from '../database.ts'
 
@@ -40,7 +41,7 @@ export function call(key: string, nonce?: string, options: CallOptions = {}): Ad
   const { known = false, claim = 'It is so.', payer = '0xpayer', address = 1, domain = 'site.test' } = options
   const cover = 'cover' in options ? options.cover : null
   const identity = { network: 'eip155:84532', asset: '0xasset', payer, nonce: nonce ?? '' }
-  const bound = { identity, valid_before: 4_000_000_000, requirements: { payTo: '0xpayee', amount: '30000' } }
+  const bound = { identity, valid_before: 4_000_000_000, requirements: evmTerms('eip155:84532', '0xpayee') }
   return {
     id: randomUUID(),
     known,

@@ -148,7 +148,12 @@ t.test('one log of a transaction pays one request; the other steps of the group 
   const attempt = randomUUID()
   const settle = async (transaction: string, proof: SettlementProof, log_index: number | null): Promise<Step> => {
     const payment = { provider: 'x', mode: 'testnet', transaction } as Payment
-    const settlement = { payment, response: {}, proof, log_index }
+    const settlement = {
+      payment,
+      response: { success: true, transaction: '0x', network: 'eip155:84532' as const },
+      proof,
+      log_index,
+    }
     return {
       id: await insertRow(tables, 'settling', { attempt }),
       attempt,

@@ -1,6 +1,7 @@
 // Rows of verification_requests in every state, written without the code that writes them otherwise.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type pg from 'pg'
+import { evmTerms } from '../../server/payments/x402.ts'
 import type { State } from '../../server/verification/request.ts'
 
 /** The columns that say how far a request has come. */
@@ -32,7 +33,7 @@ export const held: Record<State, Column[]> = {
 const payment = {
   identity: { network: 'eip155:84532', asset: '0xasset', payer: '0xpayer', nonce: '0xnonce' },
   valid_before: 4_000_000_000,
-  requirements: { payTo: '0xpayee', amount: '30000' },
+  requirements: evmTerms('eip155:84532', '0xpayee'),
 }
 
 const contents: Record<Column, unknown> = {
