@@ -51,7 +51,7 @@ export async function benchStages(lab: Lab): Promise<void> {
 
 /** The worker's tools, each timed under the name of what it is for. */
 function meterWork(work: Work, { inside }: Meter): Work {
-  const { cache, origins, outbound, threads, assessor, steps, chain, announcements, facilitator, db } = work
+  const { cache, origins, outbound, threads, assessor, steps, chain, changeEvents, facilitator, db } = work
   return {
     ...work,
     db: new Proxy(db, {
@@ -92,7 +92,7 @@ function meterWork(work: Work, { inside }: Meter): Work {
       settle: (...given) => inside('settlement', () => facilitator.settle(...given)),
     },
     chain: { ...chain, append: (entry) => inside('receipt and result: SQL', () => chain.append(entry)) },
-    announcements: { ...announcements, add: (id) => inside('announcement: SQL', () => announcements.add(id)) },
+    changeEvents: { ...changeEvents, add: (id) => inside('announcement: SQL', () => changeEvents.add(id)) },
   }
 }
 

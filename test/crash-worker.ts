@@ -67,7 +67,7 @@ function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string,
     async add(item) {
       await pass(`before ${nameOf(item)}`)
       const outcome = await batcher.add(item)
-      tell('committed', { to: nameOf(item), taken: outcome !== 'fenced' })
+      tell('committed', { to: nameOf(item), taken: outcome !== 'stale' })
       await pass(`after ${nameOf(item)}`)
       return outcome
     },
@@ -110,7 +110,7 @@ async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack)
     ...work,
     chain: watchChain(work.chain, watch),
     steps: watchBatcher(work.steps, (step) => step.to, watch),
-    announcements: watchBatcher(work.announcements, () => 'announcement', watch),
+    changeEvents: watchBatcher(work.changeEvents, () => 'announcement', watch),
     assessor: {
       ...work.assessor,
       async assess(input) {

@@ -6,6 +6,7 @@ import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
+import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
@@ -15,7 +16,6 @@ import { redisObservations } from './retrieval/observation-store-redis.ts'
 import { buildOrigins, type Origins, type Politeness } from './retrieval/origins.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
 import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
-import type { Assessor } from './verify.ts'
 
 export interface Work extends Core {
   threads: Threads
@@ -27,7 +27,8 @@ export interface Work extends Core {
   slowFetches: SlowFetches
   assessor: Assessor
   steps: Steps
-  announcements: Batcher<string, void>
+  /** Announces the ids of requests that were completed or failed. */
+  changeEvents: Batcher<string, void>
   /** Seconds that a settlement takes as a rule; a result is so much older when it is served. */
   settleSeconds: number
   /** The `methodology_version` of the results made here. */
@@ -63,7 +64,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
       queue: 4096,
     }),
   )
-  const announcements = opened.use(openAnnouncements(core.db, core.log))
+  const changeEvents = opened.use(openAnnouncements(core.db, core.log))
   const origins = opened.use(buildOrigins(core.db, { politeness: overrides.politeness, log: core.log }))
   const slowFetches = opened.use(
     openSlowFetches({
@@ -84,7 +85,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     slowFetches,
     assessor,
     steps,
-    announcements,
+    changeEvents,
     settleSeconds: core.config.paymentMode === 'offline' ? 0 : LIVE_SETTLE_SECONDS,
     methodology: methodologyOf(assessor),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),

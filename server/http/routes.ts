@@ -8,7 +8,7 @@ import type { Api } from '../context.ts'
 import { type Entry, enter, permit } from '../entrance.ts'
 import { AppError, publicError } from '../errors.ts'
 import { type Credentials, execute, type Operation, Reply } from '../operation.ts'
-import type { VerificationAnswer } from '../verification/operations.ts'
+import type { VerificationAnswer } from '../verification/answer.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
 
 /** Longest that `Prefer: wait` holds an answer; Heroku's router gives up at 30 s. */

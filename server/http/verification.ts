@@ -3,8 +3,8 @@ import type { Api } from '../context.ts'
 import { type ErrorCode, publicError } from '../errors.ts'
 import { type NonCompleted, PRICE, SCHEMA_VERSION } from '../interface/result.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
+import type { VerificationAnswer } from '../verification/answer.ts'
 import { describeResource } from '../verification/offer.ts'
-import type { VerificationAnswer } from '../verification/operations.ts'
 import { recoveryToken } from '../verification/recovery-token.ts'
 
 /** An answer ready to be written. A Buffer is sent as it is; anything else as JSON. */

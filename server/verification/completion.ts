@@ -16,7 +16,7 @@ import {
   SOLANA_MAINNET,
   type UnsignedResult,
 } from '../interface/result.ts'
-import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
+import { encodeSettlement } from '../payments/x402.ts'
 import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
 import type { Logger } from '../telemetry.ts'
@@ -57,7 +57,7 @@ export async function completeRequest(chain: Chain, request: WorkingRequest, ser
  * Puts the result of an assessed request together before its payment is settled, with the longest payment and receipt that
  * there may be. Throws AppError `execution_failed` for one that could not be served, and logs why: nothing is charged then.
  */
-export function proveServable(request: WorkingRequest, log: Logger): void {
+export function assertServable(request: WorkingRequest, log: Logger): void {
   try {
     const unsigned = composeResult(request, LONGEST_PAYMENT, new Date())
     const envelope = envelopeOf(unsigned, NO_DIGEST)
@@ -69,7 +69,7 @@ export function proveServable(request: WorkingRequest, log: Logger): void {
   }
 }
 
-function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'fenced'> {
+function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'stale'> {
   if (!request.settlement) throw new Error(`request ${request.id} has no settlement`)
   const unsigned = composeResult(request, request.settlement.payment, servedAt)
   const envelope = envelopeOf(unsigned, sha256(canonicalJson(unsigned)))
@@ -87,7 +87,7 @@ function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'fe
         attempt: request.attempt,
         unsigned,
         ...parts,
-        settlementHeader: encodeSettlement(request.settlement.response as unknown as SettleResponse),
+        settlementHeader: encodeSettlement(request.settlement.response),
       },
     },
   }
@@ -154,7 +154,7 @@ function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date
   }
 }
 
-const completions: Participant<Sealed, 'fenced'> = {
+const completions: Participant<Sealed, 'stale'> = {
   async admit(tx, items) {
     const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
       select r.id::text from verification_requests r
@@ -162,7 +162,7 @@ const completions: Participant<Sealed, 'fenced'> = {
         as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
       where r.state = 'settled' order by r.id for update of r`)
     const found = new Set(ready)
-    return items.map((item) => (found.has(item.id) ? null : new Refused('fenced')))
+    return items.map((item) => (found.has(item.id) ? null : new Refused('stale')))
   },
 
   async write(tx, entries) {

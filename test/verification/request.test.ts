@@ -136,7 +136,7 @@ t.test('a step is taken by the attempt that holds the request, from the state it
       ],
       8,
     ),
-    ['taken', 'fenced', 'fenced', 'fenced', 'fenced'],
+    ['taken', 'stale', 'stale', 'stale', 'stale'],
   )
   const { rows } = await tables.query(`select id from verification_requests where state = 'assessed'`)
   t.same(new Set(rows.map(({ id }) => id)), new Set([foreign, elsewhere]), 'the others stay as they are')
@@ -191,7 +191,7 @@ t.test('one log of a transaction pays one request; the other steps of the group 
     await settle('0x1', 'chain', 5),
   )
   t.same([one, another].sort(), [taken, refused], 'one of the two')
-  t.same([same, ...rest], [taken, 'fenced', taken], 'in the same group')
+  t.same([same, ...rest], [taken, 'stale', taken], 'in the same group')
   const words = [await settle('0x2', 'facilitator', null), await settle('0x2', 'unconfirmed', null)]
   t.same((await write(...words)).sort(), [taken, refused], 'one of the two')
   t.same(

@@ -1,8 +1,8 @@
 // A shared observation is as old as the caller accepts, counted when the result is served.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { openWork } from '../../workers/context.ts'
-import type { Assessor } from '../../workers/verify.ts'
 import { openFront, outcomeOf, readResult } from '../front.ts'
 import { openQueue } from '../queue.ts'
 import { harbourClaim, PAGE, payingFetch } from '../system.ts'

@@ -2,8 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
+import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { openWork, type Work } from '../../workers/context.ts'
-import { type Assessor, type Turn, verifyRequest } from '../../workers/verify.ts'
+import type { JobAttempt } from '../../workers/failure.ts'
+import { verifyRequest } from '../../workers/verify.ts'
 import { type Front, openFront, openSlowPage, readResult } from '../front.ts'
 import { openQueue } from '../queue.ts'
 import { PAGE, payingFetch } from '../system.ts'
@@ -18,7 +20,7 @@ async function openOffice(assess?: Assessor['assess']) {
 }
 
 /** One turn, as the queue would give it. */
-async function turn(front: Front, work: Work, options: Partial<Turn> = {}) {
+async function turn(front: Front, work: Work, options: Partial<JobAttempt> = {}) {
   const { rows } = await front.tables.query('select id from verification_requests')
   const signal = new AbortController().signal
   await verifyRequest({ request_id: rows[0].id }, work, { signal, attemptsLeft: 4, ...options })
