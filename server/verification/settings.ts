@@ -1,4 +1,4 @@
-// Which assessment is in force and which model it asks, out of the variables that name them.
+// Reads from the configuration which assessment is in force and which model it asks.
 import type { AssessmentKind } from '../interface/assessment.ts'
 
 interface ModelValues {
@@ -17,11 +17,11 @@ interface AssessmentValues extends ModelValues {
   ASSESSMENT_WINDOW_TOKENS: number
 }
 
-/** The one the defaults are for: Anthropic's model for work in large numbers. */
+/** The model that the default prices are for. */
 export const DEFAULT_MODEL = 'claude-haiku-5-5'
 export const DEFAULT_PRICES = '0.10/0.50'
 
-/** A buyer in mainnet mode must not get quotes without a verdict because a key was forgotten. */
+/** Problems of the configuration. In mainnet mode a missing key must not silently turn the assessment literal. */
 export function assessmentProblems({
   ASSESSMENT,
   ANTHROPIC_API_KEY,
@@ -31,11 +31,11 @@ export function assessmentProblems({
   if (ASSESSMENT === 'semantic') return ['ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set.']
   if (PAYMENT_MODE !== 'mainnet') return []
   return [
-    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: no model is asked then, and no verdict is sold.',
+    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: then no model is asked, and no verdict is sold.',
   ]
 }
 
-/** Undefined where no model is asked. */
+/** Undefined if no model is asked. */
 export function readModel(values: ModelValues) {
   const { ANTHROPIC_API_KEY: apiKey, ANTHROPIC_BASE_URL: baseUrl } = values
   if (!apiKey || values.ASSESSMENT === 'literal') return undefined

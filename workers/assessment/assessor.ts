@@ -6,7 +6,7 @@ export interface AssessmentTask {
   claim: string
   observation: Observation
   signal?: AbortSignal
-  /** Milliseconds since the epoch by which the assessment is needed; later it is of no use. */
+  /** Milliseconds since the epoch after which the assessment is of no use. */
   until?: number
 }
 
