@@ -1,5 +1,5 @@
-// The operator's book: every payment whose fate is certain, and those whose fate is not. Entries are written by the steps
-// of a request (see verification/request.ts); here they are read, compared with the chain, and exported.
+// The ledger: every payment with a certain outcome, and the list of those whose outcome is open. The steps of a request write
+// the entries (see verification/request.ts); this file reads them, records the chain's verdict, and exports them.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type PaymentIdentity, settlementProofs } from './x402.ts'
@@ -21,7 +21,7 @@ export const ledgerEntry = z.object({
   provider: z.string().nullable(),
   mode: z.enum(['offline', 'testnet', 'mainnet']).nullable(),
   transaction: z.string().nullable(),
-  /** What the settlement was counted on; null where nothing moved. `unrecorded`: booked before this was kept. */
+  /** The proof of the settlement; null if no money moved. `unrecorded`: the entry is older than this column. */
   proof: z.enum([...settlementProofs, 'unrecorded']).nullable(),
   log_index: z.number().nullable(),
   reconciled_at: z.date().nullable(),
@@ -38,7 +38,7 @@ export function listEntries(tx: Tx, requestId: string): Promise<readonly LedgerE
     select ${columns} from payment_ledger where request_id = ${requestId} order by entry`)
 }
 
-/** What became last of this authorization; one that paid for nothing may be used again. */
+/** The latest entry of this authorization, which may have several: one that was not charged can be used again. */
 export function findEntry(tx: Tx, { network, asset, payer, nonce }: PaymentIdentity): Promise<LedgerEntry | null> {
   return tx.maybeOne(sql.type(ledgerEntry)`
     select ${columns} from payment_ledger
@@ -48,7 +48,7 @@ export function findEntry(tx: Tx, { network, asset, payer, nonce }: PaymentIdent
 
 const PAGE = 1000
 
-/** Every entry in order, a page at a time. @param after the entry to begin behind */
+/** Every entry in order, read in pages. @param after the number of the last entry to skip */
 export async function* readLedger(db: Database, after = 0): AsyncGenerator<LedgerEntry> {
   for (let last = after; ; ) {
     const page = await db.any(sql.type(ledgerEntry)`
@@ -60,8 +60,8 @@ export async function* readLedger(db: Database, after = 0): AsyncGenerator<Ledge
 }
 
 /**
- * Records what the chain said of an entry. A settlement that the chain shows is proved by it from then on; one that it
- * shows at a log that another entry has is not, and `differs`.
+ * Records whether the chain agrees with an entry. A settlement that the chain shows gets the proof `chain`. If another entry
+ * has the same log, the verdict is `differs`.
  * @param logIndex where the chain shows the settlement
  */
 export async function recordVerdict(
@@ -95,7 +95,7 @@ const unresolved = z.object({
 })
 export type Unresolved = z.output<typeof unresolved>
 
-/** Payments that may have been charged and are not known to be, or are and have bought nothing yet; oldest first. */
+/** Payments that may have been charged, and charged ones whose result is not complete; oldest first. */
 export function findUnresolved(db: Database): Promise<readonly Unresolved[]> {
   return db.any(sql.type(unresolved)`
     select id request_id, state,
@@ -106,9 +106,9 @@ export function findUnresolved(db: Database): Promise<readonly Unresolved[]> {
     from verification_requests where state in ('settling', 'settled') order by (settlement_intent ->> 'at')::float8`)
 }
 
-const HEADINGS = Object.keys(ledgerEntry.shape) as (keyof LedgerEntry)[]
+const HEADINGS = ledgerEntry.keyof().options
 
-/** The whole ledger as CSV (RFC 4180), a line at a time, headings first. */
+/** The whole ledger as lines of CSV (RFC 4180), headings first. */
 export async function* exportLedger(db: Database): AsyncGenerator<string> {
   yield HEADINGS.join(',')
   for await (const entry of readLedger(db)) yield HEADINGS.map((name) => cell(entry[name])).join(',')
