@@ -1,4 +1,4 @@
-// How many verifications a payer's balance pays for, as admission asks it.
+// The cover of a payer: how many verifications its balance pays for.
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { buildCovers } from '../../server/payments/cover.ts'
@@ -22,21 +22,21 @@ function open(changes: Partial<typeof market.config> = {}, overrides = {}) {
   return openLiveFacilitator({ ...market.config, ...changes }, openLog('silent'), overrides)
 }
 
-t.test('the balance on the chain, in whole prices, asked once in a while', async (t) => {
+t.test('the balance on the chain, in whole prices, is read once and cached', async (t) => {
   await using facilitator = await open()
   const order = await market.order()
   const offer = await offerOf(facilitator, order)
   t.equal(await facilitator.cover(offer), 10)
   market.rpc.calls.length = 0
   await market.chain.mint(order.wallet.address, 100n * PRICE)
-  t.same(await Promise.all([facilitator.cover(offer), facilitator.cover(offer)]), [10, 10], 'known for a while')
+  t.same(await Promise.all([facilitator.cover(offer), facilitator.cover(offer)]), [10, 10], 'cached')
   t.same(market.rpc.calls, [])
   await using fresh = await open()
   t.same(await Promise.all([fresh.cover(offer), fresh.cover(offer)]), [110, 110])
   t.same(
     market.rpc.calls.filter((method) => method === 'eth_call'),
     ['eth_call'],
-    'asked once by both',
+    'read once for both',
   )
 })
 
@@ -49,7 +49,7 @@ t.test('less than the price covers nothing', async (t) => {
   t.equal(await facilitator.cover(offer), 0)
 })
 
-t.test('a node that does not answer covers nothing, and is not waited for beyond its time', async (t) => {
+t.test('without an answer of the node there is no cover, after the timeout', async (t) => {
   await using facilitator = await open({}, { chainTimeoutMs: 200 })
   const offer = await offerOf(facilitator, await market.order())
   for (const how of ['shut', 'silent'] as const) {
@@ -59,7 +59,7 @@ t.test('a node that does not answer covers nothing, and is not waited for beyond
   }
 })
 
-t.test('a balance that could not be asked is asked again soon, and one that could is not', async (t) => {
+t.test('a balance that could not be read is read again soon, any other is cached', async (t) => {
   const covers = buildCovers(50)
   let asked = 0
   const answers = [() => pause(10_000, 0n, { ref: false }), async () => 5n]
@@ -72,7 +72,7 @@ t.test('a balance that could not be asked is asked again soon, and one that coul
   t.equal(asked, 2)
 })
 
-t.test('on Solana: what the paying token account holds', async (t) => {
+t.test('on Solana: the balance of the paying token account', async (t) => {
   await using solana = await openSolanaMarket()
   const { facilitator } = solana.system.service.work
   const order = await solana.order()
@@ -82,7 +82,7 @@ t.test('on Solana: what the paying token account holds', async (t) => {
   solana.rpc.shut = false
 })
 
-t.test('offline nothing moves, and nothing is limited', async (t) => {
+t.test('offline no money moves, and no balance limits', async (t) => {
   await using facilitator = openOfflineFacilitator()
   t.equal(await facilitator.cover({} as never), null)
 })

@@ -1,6 +1,6 @@
-// A process of the service, as its entry point makes it, that kills itself with SIGKILL at one place of a payment.
-//   VICTIM=worker|api   which half it is; a worker takes no job before it is told to
-//   VICTIM_PLACE=...    where it dies
+// A process of the service that kills itself with SIGKILL at one place of a payment.
+//   VICTIM=worker|api   the process; a worker takes no job before it gets a message
+//   VICTIM_PLACE=...    the place
 import { once } from 'node:events'
 import { openServer } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'

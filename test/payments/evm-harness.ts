@@ -1,5 +1,5 @@
-// A shop that is paid on a local EVM chain, with everything between the two under the test's control: the facilitator's
-// answers, the node's reachability, the miner.
+// A service that is paid on a local EVM chain. The test controls everything between them: the facilitator's answers, the node's
+// reachability, the miner.
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { x402Client } from '@x402/fetch'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -19,7 +19,7 @@ export type Order = Awaited<ReturnType<Market['order']>>
 export interface MarketOptions {
   network?: EvmNetwork
   overrides?: LiveOverrides
-  /** No node is configured: the same one is then asked in doubt, as a public one. */
+  /** No node is configured; the node of the chain is asked as a public one. */
   nodeless?: true
 }
 
@@ -38,7 +38,7 @@ export async function openMarket(options: MarketOptions = {}) {
     PAY_TO_EVM: payTo,
   }
   const config = {
-    // Mainnet mode refuses the page of a test; a mainnet facilitator does not know where pages come from.
+    // Mainnet mode refuses fixture hosts, so only the facilitator is in mainnet mode.
     paymentMode: network === 'eip155:8453' ? ('mainnet' as const) : ('testnet' as const),
     facilitatorUrl: facilitator.url,
     cdpKey: undefined,
@@ -57,7 +57,7 @@ export async function openMarket(options: MarketOptions = {}) {
     facilitator,
     config,
     payTo,
-    /** An order by a wallet that holds ten times the price. */
+    /** A purchase by a wallet that holds ten times the price. */
     async order({ wallet, ...rest }: OrderOptions & { wallet?: PrivateKeyAccount } = {}) {
       const account = wallet ?? (await chain.openAccount())
       await chain.mint(account.address, 10n * PRICE)

@@ -1,5 +1,5 @@
-// A facilitator that lies about what it settled. Nothing is delivered that the chain does not show, no one is asked to pay
-// while it is open, and what was not charged is known to be so in the end.
+// A facilitator that reports false successes. Nothing is delivered that the chain does not show as paid, no caller is asked to
+// pay while the outcome is open, and in the end an uncharged payment is proved unpaid.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
@@ -21,7 +21,7 @@ async function transactionOf(answer: Response): Promise<string> {
   return payment.transaction
 }
 
-/** No result, no entry in the book, and no 402: by every way of asking. */
+/** Checks every way of asking: no result, no ledger entry, no 402. */
 async function expectHeld(t: Test, where: Market, order: Order, about: string) {
   const id = await order.requestId
   const answers = [await order.buy(), await order.ask(), await where.recover(id)]
@@ -31,7 +31,7 @@ async function expectHeld(t: Test, where: Market, order: Order, about: string) {
     about,
   )
   for (const answer of answers) t.match(await answer.json(), { error: { code: 'settlement_unknown' } }, about)
-  t.equal(order.signatures.length, 1, `${about}: no one signs anew`)
+  t.equal(order.signatures.length, 1, `${about}: nothing is signed again`)
   t.same(await bookOf(where, order), [], `${about}: nothing is booked`)
 }
 
@@ -42,7 +42,7 @@ async function bookOf(where: Market, order: Order) {
   )
 }
 
-/** As if the success had been contradicted so long ago that the settlement is asked for again. */
+/** Moves the contradiction back, so that the settlement is requested again. */
 async function passDenial(where: Market, order: Order) {
   await where.system.sql(
     `update verification_requests
@@ -52,13 +52,13 @@ async function passDenial(where: Market, order: Order) {
   )
 }
 
-/** Transactions that are on the chain, or not, and pay for nothing here. */
+/** False successes: transactions that do not pay this purchase. */
 async function openLies(order: Order): Promise<Record<string, Deed>> {
   const { chain } = market
   const bought = await market.order()
   const theirs = await transactionOf(await bought.buyAndWait())
   const direct = await chain.send('transfer', [market.payTo, PRICE], chain.walletOf(bought.wallet))
-  // Without gas to estimate, a call that fails is mined all the same.
+  // With a fixed gas limit, a failing call is mined.
   const failed = await chain
     .walletOf(bought.wallet)
     .sendTransaction({ to: chain.token, data: '0x12345678', gas: 100_000n })
@@ -76,7 +76,7 @@ async function openLies(order: Order): Promise<Record<string, Deed>> {
   }
 }
 
-t.test('no success counts that the chain does not show, and the honest one after it does', async (t) => {
+t.test('a success that the chain does not show does not count, and a true one after it does', async (t) => {
   const names = Object.keys(await openLies(await market.order()))
   for (const name of names) {
     const order = await market.order()
@@ -106,7 +106,7 @@ t.test('no success counts that the chain does not show, and the honest one after
 })
 
 t.test(
-  'a success that stays a lie until the authorization expires is provably unpaid, and only then asked for anew',
+  'a false success is proved unpaid when the authorization expires, and only then is a new payment asked for',
   async (t) => {
     const order = await market.order()
     const before = await market.chain.controls.snapshot()
@@ -125,7 +125,7 @@ t.test(
   },
 )
 
-t.test('a true success on a node that is some blocks behind is looked for, and not asked for again', async (t) => {
+t.test('a true success, on a node that is some blocks behind, is found and not requested again', async (t) => {
   const order = await market.order()
   market.facilitator.asked.settle = 0
   market.rpc.height = Number(await market.chain.reader.getBlockNumber())
@@ -142,7 +142,7 @@ t.test('a true success on a node that is some blocks behind is looked for, and n
   t.equal(await order.spent(), PRICE)
 })
 
-t.test('a success that was contradicted is not believed later, when the node does not answer', async (t) => {
+t.test('a contradicted success does not count later, while the node does not answer', async (t) => {
   const order = await market.order()
   const lie = claims(newHash())
   market.facilitator.script.push(lie)
@@ -156,7 +156,7 @@ t.test('a success that was contradicted is not believed later, when the node doe
   t.type(intent.denied_at, 'number')
   t.match(await facilitator.resolve(offer, intent), { kind: 'unknown', reason: 'settlement_not_shown' })
   const later = { ...intent, denied_at: intent.denied_at - 31 }
-  t.same(await facilitator.resolve(offer, later), { kind: 'open' }, 'after 30 s the same settlement is asked for again')
+  t.same(await facilitator.resolve(offer, later), { kind: 'open' }, 'after 30 s the same settlement is requested again')
   market.rpc.shut = true
   market.facilitator.script.push(lie)
   t.match(await facilitator.settle(offer, later), { kind: 'unknown' })
@@ -164,7 +164,7 @@ t.test('a success that was contradicted is not believed later, when the node doe
   t.match(
     await facilitator.resolve(offer, { ...intent, at: 1, denied_at: 1 }),
     { kind: 'unknown' },
-    'however long it takes',
+    'as long as the node does not answer',
   )
   market.rpc.shut = false
   await passDenial(market, order)
@@ -217,7 +217,7 @@ t.test('two authorizations in one transaction pay two requests, each by its own 
   t.same(books.map(({ log_index }) => log_index).sort(), [0, 2])
 })
 
-t.test('without a node the facilitator is believed, but one transaction pays one request', async (t) => {
+t.test('without a node the facilitator counts, but one transaction pays one request', async (t) => {
   await using nodeless = await openMarket({ nodeless: true })
   const honest = await nodeless.order()
   const transaction = await transactionOf(await honest.buyAndWait())
@@ -241,7 +241,7 @@ t.test('without a node the facilitator is believed, but one transaction pays one
     await passDenial(nodeless, order)
     await nodeless.hurry()
     await nodeless.inDoubt(order)
-    await expectHeld(t, nodeless, order, 'whatever else it names, only the chain is believed from here on')
+    await expectHeld(t, nodeless, order, 'from here on only the chain counts')
     await passDenial(nodeless, order)
     await nodeless.hurry()
     t.equal((await order.buyAndWait()).status, 200)

@@ -1,4 +1,4 @@
-// What can go wrong between "pay" and "paid", each as a script for the far side and what then happens to the near one.
+// The faults between payment and settlement: for each, a script for the facilitator, and steps for the service.
 import type { Test } from 'tap'
 import type { Child } from '../children.ts'
 import {
@@ -13,13 +13,13 @@ import { type Deed, deeds } from './evm-facilitator.ts'
 import type { Market, Order } from './evm-harness.ts'
 
 export interface Cell {
-  /** What goes wrong. */
+  /** The fault. */
   name: string
-  /** What becomes of the first calls of /settle. */
+  /** Deeds for the first calls of /settle. */
   script?: Deed[]
-  /** Brings it about, and leads it to where the chain can tell. */
+  /** Causes the fault, and continues until the chain shows the outcome. */
   play(stage: Stage): Promise<void>
-  /** What the chain says in the end of the authorization signed first. */
+  /** The final state of the first authorization on the chain. */
   first: 'charged' | 'never charged'
 }
 
@@ -27,11 +27,11 @@ export interface Stage {
   t: Test
   market: Market
   order: Order
-  /** Processes that die at their places, and take no job before they are told to. */
+  /** Processes that crash at their places, and take no job before they get a message. */
   victims: Record<Place, Child>
-  /** One settlement has been asked for and is in doubt; every way of asking again is answered 202. */
+  /** Checks that the one settlement is uncertain, and that every way of asking again is answered 202. */
   staysOpen(): Promise<void>
-  /** From now on the chain proves that the first authorization was not charged. */
+  /** Lets the first authorization expire on the chain. */
   isProved(): void
 }
 
@@ -97,7 +97,7 @@ export const cells: Cell[] = [
     first: 'charged',
   },
   {
-    name: 'HTTP 500 settlement_pending, asked again before the block',
+    name: 'HTTP 500 settlement_pending, requested again before the block',
     script: [deeds.answers500],
     play: async ({ market, staysOpen }) => {
       market.facilitator.confirms = false
@@ -124,7 +124,7 @@ export const cells: Cell[] = [
   },
   { name: 'non-JSON 503 after broadcast', script: [deeds.notJsonAfter], play: pays, first: 'charged' },
   {
-    name: 'nonce already used: somebody else has sent it',
+    name: 'nonce already used: a third party sent the authorization',
     play: async ({ market }) => {
       market.facilitator.script.push(async (call) => {
         await sendAuthorization(market.chain, readAuthorization(call.payload.payload))
@@ -169,7 +169,7 @@ export const cells: Cell[] = [
       const bought = order.buy()
       await reached.promise
       const id = await order.requestId
-      // What the rescue does with the job of a worker that was thought dead.
+      // Frees the job, as the rescue does.
       await market.system.sql(
         `select graphile_worker.add_job('verify_request', json_build_object('request_id', $1::text))`,
         [id],
@@ -288,7 +288,7 @@ async function expire({ chain }: Market, order: Order) {
   await chain.passTime(Number(readAuthorization(payload).validBefore))
 }
 
-/** A second authorization with the same nonce, to the payer's own other pocket. */
+/** A second authorization with the same nonce, to another address of the payer. */
 async function spendElsewhere({ chain }: Market, order: Order, given: Authorization) {
   const other = { ...given, to: (await chain.openAccount()).address, value: '0' }
   await sendAuthorization(chain, await sign(chain, order.wallet, other))

@@ -1,5 +1,5 @@
-// What a facilitator is sent, and what is kept of a payment: what this service checked and what is its own, and nothing
-// else of what a caller wrote.
+// A facilitator receives, and the database stores, only the checked members of a payment and this service's own terms; nothing
+// else that a caller wrote.
 import { randomUUID } from 'node:crypto'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier'
@@ -21,7 +21,7 @@ type Loose = any
 const read = (header: string): Loose => JSON.parse(Buffer.from(header, 'base64').toString())
 const encode = (payment: unknown) => Buffer.from(JSON.stringify(payment)).toString('base64')
 
-/** An order with a payment that a stock client signed, changed afterwards. */
+/** A purchase whose payment was changed after a stock client signed it. */
 async function openChanged(change: (payment: Loose) => void, { orders = market as { order(): Promise<Order> } } = {}) {
   const order = await orders.order()
   const asked = await order.ask()
@@ -61,7 +61,7 @@ const members: [about: string, change: (payment: Loose) => void][] = [
 ]
 
 for (const [about, change] of members)
-  t.test(`${about} is refused, and no facilitator sees it`, async (t) => {
+  t.test(`${about} is refused, and not sent to the facilitator`, async (t) => {
     const { order, headers } = await openChanged(change)
     const refused = await order.ask(headers)
     t.equal(refused.status, 402)
@@ -85,7 +85,7 @@ const FOREIGN = {
   tags: ['x'],
 }
 
-/** Whatever the caller says of the purchase, beside the payment itself. */
+/** Changes to the caller's copy of the resource, extensions and terms. */
 function embellish(payment: Loose) {
   payment.resource = FOREIGN
   payment.extensions.bazaar.routeTemplate = 'https://elsewhere.example/:anything'
@@ -110,7 +110,7 @@ function expectOwn(t: Test, given: Loose, expected: { payload: unknown; terms: L
   )
 }
 
-t.test('the resource, extensions and terms that a facilitator is sent are ours', async (t) => {
+t.test("the facilitator receives the service's own resource, extensions and terms", async (t) => {
   const { order, terms, headers } = await openChanged(embellish)
   const { signature, authorization } = read(headers['payment-signature']).payload
   const payload = { signature, authorization }
@@ -138,7 +138,7 @@ t.test('the resource, extensions and terms that a facilitator is sent are ours',
   t.same(Object.keys(authorization).sort(), ['from', 'nonce', 'to', 'validAfter', 'validBefore', 'value'])
 })
 
-t.test('a client that echoes nothing is passed on with our listing all the same', async (t) => {
+t.test('a payment without an echo is passed on with the listing too', async (t) => {
   const { order, terms, headers } = await openChanged((payment) => {
     delete payment.resource
     delete payment.extensions
@@ -148,7 +148,7 @@ t.test('a client that echoes nothing is passed on with our listing all the same'
     t.match(paymentPayload, { resource: terms.resource, extensions: terms.extensions }, path)
 })
 
-t.test('the name that a client gives its payment is passed on', async (t) => {
+t.test('the payment identifier of a client is passed on', async (t) => {
   const id = `pay_${randomUUID()}`
   const { order, terms, headers } = await openChanged(({ extensions }) => {
     appendPaymentIdentifierToExtensions(extensions, id)
@@ -182,7 +182,7 @@ t.test('a payment over MCP is passed on with the listing of the tool', async (t)
   t.notMatch(JSON.stringify(received), VERIFY)
 })
 
-t.test('of a Solana payment the transaction is passed on, and nothing else', async (t) => {
+t.test('of a Solana payment only the transaction is passed on', async (t) => {
   await using solana = await openSolanaMarket()
   const { received } = solana.facilitator
   const more = await openChanged(

@@ -1,6 +1,6 @@
-// Everything that can go wrong between "pay" and "paid", on a real chain with the stock client. Whatever happens: the buyer
-// is charged exactly once, or provably not at all; the last answer says what the chain says; and while that is open, no
-// answer is a 402, because a stock client signs a second payment at every one.
+// All faults between payment and settlement, on a real chain with the stock client. In every case the buyer is charged exactly
+// once, or provably not at all; the last answer agrees with the chain; and while the outcome is open no answer is a 402,
+// because a stock client signs a new payment at every 402.
 //
 // Prints the whole matrix as a table: npm run test:only -- test/payments/matrix.test.ts
 import { decodePaymentResponseHeader } from '@x402/core/http'
@@ -9,13 +9,13 @@ import type { Hex } from 'viem'
 import { type Market, type Order, openMarket, PRICE } from './evm-harness.ts'
 import { type Cell, cells, type Stage } from './faults.ts'
 
-/** The one cell whose first signed call ends without an answer. */
+/** The cell whose first signed call ends without an answer. */
 const apiKilled = 'API killed after verify'
 
 interface Row {
   'what goes wrong': string
   'settle calls': number
-  /** Answers between the first signature and the moment the chain decides. */
+  /** Answers between the first signature and the outcome on the chain. */
   '202 while open': number
   '402 while open': number
   'first authorization': string
@@ -28,7 +28,7 @@ const table: Row[] = []
 
 const market = await openMarket({ overrides: { settleTimeoutMs: 400 } })
 t.teardown(() => market[Symbol.asyncDispose]())
-/** Started ahead, so that nobody waits for a process to load. */
+/** Started ahead, because a process takes long to load. */
 const victims = {
   'before call': market.startVictim('worker', 'before call'),
   'after call': market.startVictim('worker', 'after call'),
@@ -71,7 +71,7 @@ for (const cell of cells) {
   })
 }
 
-/** An order on a chain whose clock goes back to what it was when the order is done with. */
+/** A purchase on a chain whose clock is reset when the purchase is disposed. */
 async function openStage(cell: Cell) {
   const order = await market.order()
   const before = await market.chain.controls.snapshot()
@@ -120,7 +120,7 @@ async function expectPending(t: Test, market: Market, order: Order) {
   t.equal(order.signatures.length, 1, 'nobody was made to sign again')
 }
 
-/** By all ways of asking; and nothing has moved. */
+/** Checks every way of asking, and that no money moved. */
 async function expectUnpaid(t: Test, market: Market, order: Order): Promise<number> {
   const answers = [await market.recover(await order.requestId, { prefer: 'wait=25' }), await order.ask()]
   for (const answer of answers) {

@@ -1,4 +1,4 @@
-// Who pays is proved before anything is looked up for a payer, and before anyone outside is asked who it is.
+// The payer is proved before anything is looked up by payer, and by the service itself if that needs no outside call.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { generateKeyPairSigner } from '@solana/kit'
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier'
@@ -23,18 +23,18 @@ const asValid = (payload: Loose) => ({
   body: { isValid: true, payer: payload.payload.authorization.from },
 })
 
-/** What a contract wallet does that takes any signature for its own: ERC-1271's magic value, whatever it is asked. */
+/** The code of a contract wallet that accepts every signature: it always answers ERC-1271's magic value. */
 const TAKES_ANY = '0x631626ba7e60e01b60005260206000f3'
 const TAKES_NONE = '0x60206000f3'
 
-/** An address with a contract in it. */
+/** The address of a deployed contract. */
 async function openContract({ chain }: Market, bytecode: `0x${string}`): Promise<string> {
   const address = privateKeyToAddress(`0x${randomBytes(32).toString('hex')}`)
   await chain.controls.setCode({ address, bytecode })
   return address
 }
 
-/** An order paid in the name of another address, with a signature of so many bytes. */
+/** A purchase paid in the name of another address, with a signature of so many bytes. */
 async function payAs(where: Market, from: string, bytes: number, change: (payment: Loose) => void = () => {}) {
   const order = await where.order()
   const payment = read(await order.sign(await order.ask()))
@@ -44,7 +44,7 @@ async function payAs(where: Market, from: string, bytes: number, change: (paymen
   return { order, payment, headers: { 'payment-signature': encode(payment) } }
 }
 
-/** The facilitator and the node were not asked anything. */
+/** Checks that neither facilitator nor node got a call. */
 async function asksNoOne(t: Test, { facilitator, rpc }: Market, call: () => Promise<void>) {
   facilitator.received.length = 0
   rpc.calls.length = 0
@@ -59,7 +59,7 @@ async function expectRefused(t: Test, answer: Response, message: RegExp) {
   t.match(JSON.parse(text), { error: { code: 'payment_invalid', message } })
 }
 
-t.test("a key's signature that is not the payer's is refused here, whatever a facilitator would say", async (t) => {
+t.test("a key's signature that is not the payer's is refused without asking the facilitator", async (t) => {
   const victim = (await market.chain.openAccount()).address
   const { order, headers } = await payAs(market, victim, 65)
   market.facilitator.verdicts.push(asValid)
@@ -71,7 +71,7 @@ t.test("a key's signature that is not the payer's is refused here, whatever a fa
   market.facilitator.verdicts.length = 0
 })
 
-/** A completed purchase whose payment was named. */
+/** A completed purchase whose payment has an identifier. */
 async function buyNamed(where: Market) {
   const order = await where.order()
   const name = `pay_${randomUUID()}`
@@ -91,7 +91,7 @@ function post(where: Market, body: unknown, headers: Record<string, string>) {
 }
 
 t.test(
-  'a caller that names another payer, its payment and its request gets nothing without its signature',
+  'a caller who names another payer, its payment and its request gets nothing without its signature',
   async (t) => {
     const bought = await buyNamed(market)
     const { from } = bought.payment.payload.authorization
@@ -113,39 +113,42 @@ t.test(
   },
 )
 
-t.test('without a node, a name is looked up only after the facilitator has proved a contract wallet', async (t) => {
-  const bought = await buyNamed(nodeless)
-  const { from } = bought.payment.payload.authorization
-  const forge = () =>
-    payAs(nodeless, from, 200, ({ extensions }) => {
-      appendPaymentIdentifierToExtensions(extensions, bought.name)
-    })
-  const refused = await forge()
-  await expectRefused(t, await post(nodeless, bought.order.body, refused.headers), /was not accepted/)
-  for (const [payer, status] of [
-    [undefined, 402],
-    ['', 402],
-    [(await nodeless.chain.openAccount()).address, 503],
-  ] as const) {
-    const { headers } = await forge()
-    nodeless.facilitator.verdicts.push(() => ({ status: 200, body: { isValid: true, payer } }))
-    const answer = await post(nodeless, bought.order.body, headers)
-    t.equal(answer.status, status, `the facilitator names ${payer || 'no payer'}`)
-    t.equal(answer.headers.get('x-service-recovery-token'), null)
-  }
-  const proved = await forge()
-  nodeless.facilitator.verdicts.push(asValid)
-  t.equal((await post(nodeless, bought.order.body, proved.headers)).status, 200, 'its word is what there is')
-})
+t.test(
+  'without a node, an identifier is looked up only after the facilitator has proved a contract wallet',
+  async (t) => {
+    const bought = await buyNamed(nodeless)
+    const { from } = bought.payment.payload.authorization
+    const forge = () =>
+      payAs(nodeless, from, 200, ({ extensions }) => {
+        appendPaymentIdentifierToExtensions(extensions, bought.name)
+      })
+    const refused = await forge()
+    await expectRefused(t, await post(nodeless, bought.order.body, refused.headers), /was not accepted/)
+    for (const [payer, status] of [
+      [undefined, 402],
+      ['', 402],
+      [(await nodeless.chain.openAccount()).address, 503],
+    ] as const) {
+      const { headers } = await forge()
+      nodeless.facilitator.verdicts.push(() => ({ status: 200, body: { isValid: true, payer } }))
+      const answer = await post(nodeless, bought.order.body, headers)
+      t.equal(answer.status, status, `the facilitator names ${payer || 'no payer'}`)
+      t.equal(answer.headers.get('x-service-recovery-token'), null)
+    }
+    const proved = await forge()
+    nodeless.facilitator.verdicts.push(asValid)
+    t.equal((await post(nodeless, bought.order.body, proved.headers)).status, 200, 'its word is what there is')
+  },
+)
 
-t.test('a facilitator that names another payer than the one who signed is not believed', async (t) => {
+t.test('a facilitator that names another payer than the signer is not believed', async (t) => {
   const order = await market.order()
   market.facilitator.verdicts.push(() => ({ status: 200, body: { isValid: true, payer: market.payTo } }))
   t.equal((await order.buy()).status, 503)
   t.equal((await order.buyAndWait()).status, 200, 'until it names the right one')
 })
 
-t.test('a contract wallet is asked on the node that is configured, before the facilitator is', async (t) => {
+t.test('a contract wallet is asked on the configured node before the facilitator is asked', async (t) => {
   const wallet = await openContract(market, TAKES_ANY)
   const other = await openContract(market, TAKES_NONE)
   const refused = await payAs(market, other, 100)
@@ -153,7 +156,7 @@ t.test('a contract wallet is asked on the node that is configured, before the fa
   await expectRefused(t, await refused.order.ask(refused.headers), /not signed by its payer/)
   t.same(market.facilitator.received, [])
   const accepted = await payAs(market, wallet, 100)
-  // Held while it is looked at: nothing is settled, and no later look at the chain disturbs another test.
+  // The page is held during the checks: nothing settles, and no later call to the chain disturbs another test.
   const page = holdPage({ status: 404, body: '' })
   market.system.site.pages.set(new URL(accepted.order.body.source_url).pathname, page.page)
   market.facilitator.verdicts.push(asValid)
@@ -178,7 +181,7 @@ t.test('a contract wallet is asked on the node that is configured, before the fa
   market.rpc.shut = false
 })
 
-t.test('what cannot be a signature, and what does not meet the terms, is refused without a call', async (t) => {
+t.test('an impossible signature or wrong terms are refused without a call', async (t) => {
   const wallet = await openContract(market, TAKES_ANY)
   const changes: [about: string, bytes: number, change: (payment: Loose) => void][] = [
     ['too short', 64, () => {}],

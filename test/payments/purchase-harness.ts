@@ -1,4 +1,4 @@
-// A whole service that takes real payments, with its queue's clock and its workers' lives under the test's control.
+// A whole service that takes real payments; the test controls its queue's clock and its workers.
 import { randomBytes } from 'node:crypto'
 import type { Facilitator } from '../../server/payments/x402.ts'
 import { openLog } from '../../server/telemetry.ts'
@@ -13,7 +13,7 @@ import type { Order } from './test-purchase.ts'
 
 export type Shop = Awaited<ReturnType<typeof openShop>>
 
-/** @param env where it is paid; `open` makes its facilitator, if that is not the one of its configuration */
+/** @param env the configuration of its payments; `open` opens a facilitator other than the configured one */
 export async function openShop(
   env: Record<string, string>,
   open?: (log: ReturnType<typeof openLog>) => Promise<Facilitator>,
@@ -33,17 +33,17 @@ export async function openShop(
     env: settings,
     recover: (id: string, headers?: Record<string, string>) =>
       system.recover(id, recoveryToken(work.secrets.recovery, id), headers),
-    /** Lets everything that waits in the queue for a later time happen now. */
+    /** Makes all waiting jobs due now. */
     async hurry() {
       await system.sql(`
         with due as (update graphile_worker._private_jobs set run_at = now() where locked_at is null returning id)
         select pg_notify('jobs:insert', json_build_object('r', random(), 'count', count(*))::text) from due`)
     },
-    /** The next settlement of this order that is not paid, once the queue has it back. */
+    /** Waits for the next settlement of this purchase that is not paid, and until its job is back in the queue. */
     inDoubt: async (order: Order) => book.next('settlement', { request_id: await order.requestId }),
-    /** The worker of this process takes no more jobs. */
+    /** Stops the worker of this process. */
     stopWorker: () => runner[Symbol.asyncDispose](),
-    /** Another worker, which finds what those before it left behind, as if they had been silent for long. */
+    /** Starts another worker, and frees the jobs of the earlier ones as if their beats were old. */
     async startWorker() {
       await system.sql(`update worker_beats set beat_at = beat_at - interval '1 hour'`)
       await system.sql(`update graphile_worker._private_jobs set locked_at = locked_at - interval '1 hour'
@@ -51,7 +51,7 @@ export async function openShop(
       await rescue(work)
       runner = closing.use(await openRunner(work))
     },
-    /** A process of this service that dies at that place. */
+    /** Starts a process of this service that crashes at that place. */
     startVictim(half: 'api' | 'worker', place: Place) {
       const own = { DATABASE_URL: system.databaseUrl, PORT: '0', LOG_LEVEL: 'debug' }
       const aim = { VICTIM: half, VICTIM_PLACE: place }

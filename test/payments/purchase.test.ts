@@ -1,4 +1,4 @@
-// A purchase on each chain id, as it should go.
+// A purchase without faults on each chain id.
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import t from 'tap'
 import { completedResult } from '../../server/interface/result.ts'

@@ -1,4 +1,4 @@
-// What was booked on a facilitator's word is confirmed by the chain later, or reported.
+// Reconciliation confirms settlements that rest on a facilitator's word, or reports them.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
@@ -33,7 +33,7 @@ async function entryOf(market: Market, order: Order) {
   }
 }
 
-/** Paid while the node does not answer. */
+/** A purchase that is paid while the node does not answer. */
 async function buyUnconfirmed(market: Market, deed: Deed) {
   const order = await market.order()
   market.facilitator.script.push(async (call) => {
@@ -45,7 +45,7 @@ async function buyUnconfirmed(market: Market, deed: Deed) {
   return order
 }
 
-t.test('an unconfirmed settlement stays open until the chain is read, and is then proved by it', async (t) => {
+t.test('an unconfirmed settlement stays open until the chain can be read, and is then confirmed', async (t) => {
   await using market = await openMarket({ overrides: { chainTimeoutMs: 100 } })
   const order = await buyUnconfirmed(market, deeds.settles)
   const { entry, transaction } = await entryOf(market, order)
@@ -62,7 +62,7 @@ t.test('an unconfirmed settlement stays open until the chain is read, and is the
   t.notMatch((await runReconcile(market)).text, 'booked on', 'once')
 })
 
-t.test('an unconfirmed settlement that never was is reported', async (t) => {
+t.test('an unconfirmed settlement that did not happen is reported', async (t) => {
   await using market = await openMarket({ overrides: { chainTimeoutMs: 100 } })
   const order = await buyUnconfirmed(market, claims(`0x${randomBytes(32).toString('hex')}`))
   market.rpc.shut = false
@@ -72,7 +72,7 @@ t.test('an unconfirmed settlement that never was is reported', async (t) => {
   t.match(await entryOf(market, order), { proof: 'unconfirmed', log_index: null, chain_says: 'differs' })
 })
 
-t.test('what was believed for want of a node is confirmed once there is one', async (t) => {
+t.test('settlements without a configured node are confirmed once there is one', async (t) => {
   await using market = await openMarket({ nodeless: true })
   const orders = [await market.order(), await market.order()]
   for (const order of orders) t.equal((await order.buyAndWait()).status, 200)

@@ -1,4 +1,4 @@
-// One authorization is good for one request: under another key, for another body, on another network, at the same moment.
+// One authorization pays for one request: not under another key, for another body, on another network, or at the same time.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { deeds } from './evm-facilitator.ts'
@@ -7,7 +7,7 @@ import { type Market, type Order, openMarket, PRICE } from './evm-harness.ts'
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())
 
-/** Another request, with somebody else's authorization. */
+/** Another request, with the authorization of a third party. */
 function present(
   where: Market,
   header: string,
@@ -20,7 +20,7 @@ function present(
   })
 }
 
-/** Both for a page of its own and for the one that was bought: nothing is done, and nothing moves. */
+/** Checks a page of its own and the bought one: no work is done, and no money moves. */
 async function expectBound(t: Test, order: Order) {
   const other = await market.order()
   const [header = ''] = order.signatures
@@ -36,7 +36,7 @@ async function expectBound(t: Test, order: Order) {
   t.equal(order.fetches(), 1)
 }
 
-t.test('while its settlement is in doubt, and when it is paid', async (t) => {
+t.test('while its settlement is uncertain, and after it is paid', async (t) => {
   const order = await market.order()
   market.facilitator.script.push(deeds.lostBefore)
   await order.buy()
@@ -52,7 +52,7 @@ t.test('while its settlement is in doubt, and when it is paid', async (t) => {
   t.equal(await order.spent(), PRICE)
 })
 
-t.test('under many keys at the same moment: one of them has it', async (t) => {
+t.test('under many keys at the same time: it pays for one', async (t) => {
   const order = await market.order()
   const terms = await order.ask()
   const header = await order.sign(terms)

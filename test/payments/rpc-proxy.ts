@@ -1,4 +1,4 @@
-// A proxy of a JSON-RPC node, which can be shut, fall silent, or be some blocks behind.
+// A proxy of a JSON-RPC node, which can close connections, leave calls unanswered, or be some blocks behind.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,11 +14,11 @@ interface Call {
 
 export async function openGate(target: string) {
   const gate = {
-    /** Breaks connections off. */
+    /** Closes connections. */
     shut: false,
-    /** Takes calls, and never answers them. */
+    /** Takes calls and does not answer them. */
     silent: false,
-    /** The newest block that an EVM node knows, while it is behind the chain. */
+    /** The newest block of an EVM node that is behind the chain. */
     height: null as number | null,
     calls: [] as string[],
   }
@@ -53,7 +53,7 @@ export async function openGate(target: string) {
   })
 }
 
-/** The same question about the newest block that a node at this height knows. */
+/** The same call, with `latest` replaced by this height. */
 function asOf(call: Call, height: number): Call {
   const number = `0x${height.toString(16)}`
   return { ...call, params: call.params?.map((param) => (param === 'latest' ? number : param)) }

@@ -1,5 +1,5 @@
-// An authorization is money to whoever holds it. It is in no log, metric, answer or table in a form that could be used,
-// whatever becomes of it, and whatever a facilitator says about it.
+// The holder of an authorization can charge it. So it is in no log, metric, answer or table in a usable form, whatever the
+// outcome, even if a facilitator repeats it.
 import t, { type Test } from 'tap'
 import { deeds } from './evm-facilitator.ts'
 import { type Market, type Order, openMarket } from './evm-harness.ts'
@@ -7,7 +7,7 @@ import { type Market, type Order, openMarket } from './evm-harness.ts'
 const market = await openMarket()
 t.teardown(() => market[Symbol.asyncDispose]())
 
-/** The signature as it may stand in text, and any third of it. */
+/** The signature in every text form, and each third of it. */
 function traces(order: Order): string[] {
   return order.signatures.flatMap((header) => {
     const { payload } = JSON.parse(Buffer.from(header, 'base64').toString()) as { payload: { signature: string } }
@@ -41,7 +41,7 @@ async function expectNoTrace(t: Test, order: Order, answers: Response[] = []) {
         .join('\n')
         .toLowerCase(),
     ],
-    // Over HTTP they are closed here: no operator token is set.
+    // The route answers 404 here, since no operator token is set.
     ['metrics', (await market.system.service.api.metrics.registry.metrics()).toLowerCase()],
     ['answers', (await Promise.all(answers.map((answer) => answer.text()))).join('\n').toLowerCase()],
   ]
@@ -64,7 +64,7 @@ const isSealed = async (order: Order) =>
     ])
   )[0]?.sealed
 
-t.test('a facilitator that repeats what it was sent', async (t) => {
+t.test('a facilitator that repeats the payment', async (t) => {
   const order = await market.order()
   const echo = (payload: { payload: Record<string, unknown> }) => String(payload.payload.signature)
   market.facilitator.verdicts.push(
@@ -89,13 +89,13 @@ t.test('a facilitator that repeats what it was sent', async (t) => {
   await order.buy()
   for (let i = 0; i < 3; i++) {
     await market.inDoubt(order)
-    t.equal(await isSealed(order), true, 'while it may be needed it is kept, sealed')
+    t.equal(await isSealed(order), true, 'it is stored sealed while it may be needed')
     await expectNoTrace(t, order)
     await market.hurry()
   }
   const paid = await order.buyAndWait()
   t.equal(paid.status, 200)
-  t.equal(await isSealed(order), false, 'and then it is gone')
+  t.equal(await isSealed(order), false, 'then it is deleted')
   await expectNoTrace(t, order, [refused, unanswered, paid])
 })
 
@@ -111,13 +111,13 @@ t.test('a node that does not answer', async (t) => {
   await expectNoTrace(t, order)
   t.notOk(
     JSON.stringify(market.book.lines).includes(market.rpc.url),
-    'nor the address of the node, which may hold a key',
+    'nor the URL of the node, which may contain a key',
   )
   await market.hurry()
   await order.buyAndWait()
 })
 
-t.test('a signature that only a chain could check, with the chain away', async (t) => {
+t.test('a signature that only a chain can check, while the chain does not answer', async (t) => {
   const order = await market.order()
   const header = await order.sign(await order.ask())
   const payment = JSON.parse(Buffer.from(header, 'base64').toString())

@@ -1,4 +1,4 @@
-// A shop that is paid on a local Solana ledger, and if wanted on an EVM chain too.
+// A service that is paid on a local Solana ledger, and on an EVM chain if one is given.
 import { generateKeyPairSigner } from '@solana/kit'
 import { x402Facilitator } from '@x402/core/facilitator'
 import { x402Client } from '@x402/fetch'
@@ -15,7 +15,7 @@ import { type OrderOptions, openOrder } from './test-purchase.ts'
 
 export type SolanaMarket = Awaited<ReturnType<typeof openSolanaMarket>>
 
-/** @param chain an EVM chain to be paid on as well */
+/** @param chain an EVM chain that is paid on too */
 export async function openSolanaMarket(chain?: EvmChain) {
   await using opened = new AsyncDisposableStack()
   const ledger = opened.use(await openSolanaLedger())

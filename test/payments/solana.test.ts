@@ -1,4 +1,4 @@
-// The same promises on Solana: a stock client with a Solana wallet, the packages' own facilitator, a ledger in memory.
+// The payment faults on Solana: a stock client with a Solana wallet, the packages' own facilitator, a ledger in memory.
 import { randomBytes } from 'node:crypto'
 import { generateKeyPairSigner, getBase58Decoder } from '@solana/kit'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
@@ -26,7 +26,11 @@ async function expectPaid(t: Test, order: Order, response: Response) {
   const header = decodePaymentResponseHeader(response.headers.get('payment-response') ?? '')
   t.match(header, { success: true, network: SOLANA_DEVNET, transaction: payment.transaction ?? '' })
   const [landed] = ledger.landed.filter(({ signature }) => signature === payment.transaction)
-  t.match(landed, { memo: await order.requestId, err: null }, 'the transaction named is on the ledger, for this order')
+  t.match(
+    landed,
+    { memo: await order.requestId, err: null },
+    'the named transaction is on the ledger, for this request',
+  )
   t.equal(order.fetches(), 1, 'the work was done once')
 }
 
@@ -78,7 +82,7 @@ t.test('the answer is lost before: open, and settled within the life of the bloc
   t.equal(order.signatures.length, 1)
 })
 
-t.test('landed and not seen by the node yet', async (t) => {
+t.test('landed, but not known to the node yet', async (t) => {
   const order = await market.order()
   market.facilitator.script.push(async (call) => {
     const performed = call.perform()
@@ -94,7 +98,7 @@ t.test('landed and not seen by the node yet', async (t) => {
   await expectPaid(t, order, await order.buyAndWait())
 })
 
-t.test('never sent until the blockhash has run out: provably unpaid, then paid anew with the work kept', async (t) => {
+t.test('not sent until the blockhash expired: provably unpaid, then paid again with the work kept', async (t) => {
   const order = await market.order()
   market.facilitator.script.push(deeds.neverSends)
   await order.buy()
@@ -118,7 +122,7 @@ t.test('never sent until the blockhash has run out: provably unpaid, then paid a
   ])
 })
 
-t.test('no success counts that the ledger does not show; the true one after it does', async (t) => {
+t.test('a success that the ledger does not show does not count, and a true one after it does', async (t) => {
   const bought = await market.order()
   const { payment } = completedResult.parse(await (await bought.buyAndWait()).json())
   const other = await generateKeyPairSigner()
@@ -156,7 +160,7 @@ async function bookOf(order: Order) {
   )
 }
 
-t.test('a success while the node is away counts, and is booked as unconfirmed', async (t) => {
+t.test('a success while the node does not answer counts, and is booked as unconfirmed', async (t) => {
   const order = await market.order()
   market.facilitator.script.push(async (call) => {
     market.rpc.shut = true
@@ -181,12 +185,12 @@ t.test('the node is down during reconciliation', async (t) => {
   await expectPaid(t, order, await order.buyAndWait())
 })
 
-t.test('a payment is good for its own order only', async (t) => {
+t.test('a payment pays for its own request only', async (t) => {
   const order = await market.order()
   const header = await order.sign(await order.ask())
   const other = await market.order()
   const { status } = await other.ask({ 'payment-signature': header })
-  t.equal(status, 402, 'the memo is of another order')
+  t.equal(status, 402, 'the memo is of another request')
   t.equal(other.fetches(), 0)
 
   const payment = JSON.parse(Buffer.from(header, 'base64').toString())
@@ -201,10 +205,10 @@ t.test('a payment is good for its own order only', async (t) => {
     t.equal(answer.status, 402)
     t.match(await answer.json(), { error: { code: 'payment_invalid', message: /not a Solana transaction/ } })
   }
-  t.equal((await order.ask({ 'payment-signature': header, prefer: 'wait=25' })).status, 200, 'and for that it is good')
+  t.equal((await order.ask({ 'payment-signature': header, prefer: 'wait=25' })).status, 200, 'and pays for that one')
 })
 
-t.test('the payer is told by the signature on the transaction', async (t) => {
+t.test('the payer gets the status by the signature on the transaction', async (t) => {
   const order = await market.order()
   await order.buyAndWait()
   const url = market.system.url('/api/agent/v1/payments')
@@ -213,7 +217,7 @@ t.test('the payer is told by the signature on the transaction', async (t) => {
   t.match(await told.json(), { request_id: await order.requestId, payments: [{ fate: 'delivered', charged: true }] })
   const unused = await market.order()
   const header = await unused.sign(await unused.ask())
-  t.equal((await fetch(url, { headers: { 'payment-signature': header } })).status, 404, 'it was never brought here')
+  t.equal((await fetch(url, { headers: { 'payment-signature': header } })).status, 404, 'this service never got it')
 })
 
 t.test('the ledger agrees with the chain', async (t) => {
@@ -234,7 +238,7 @@ t.test('the ledger agrees with the chain', async (t) => {
   t.match((await reconcile(db, [network])).differs, [{ entry: 1 }])
 })
 
-t.test('no transaction is kept or logged in a form that could be sent', async (t) => {
+t.test('no transaction is stored or logged in a form that could be sent', async (t) => {
   const order = await market.order()
   market.facilitator.script.push(deeds.lostBefore)
   await order.buy()
@@ -250,7 +254,7 @@ t.test('no transaction is kept or logged in a form that could be sent', async (t
   }
 })
 
-t.test('what cannot work is refused, with the cure', async (t) => {
+t.test('a wrong setup is refused with its cure', async (t) => {
   const config = {
     paymentMode: 'testnet' as const,
     facilitatorUrl: market.facilitator.url,
@@ -274,7 +278,7 @@ t.test('what cannot work is refused, with the cure', async (t) => {
   ledger.genesis = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG'
 })
 
-t.test('both networks: Base comes first, and a Solana wallet takes the second', async (t) => {
+t.test('both networks: Base comes first, and a Solana wallet uses the second', async (t) => {
   await using chain = await openEvmChain('eip155:84532')
   await using both = await openSolanaMarket(chain)
   const order = await both.order()

@@ -1,17 +1,17 @@
-// A purchase of a page of its own by a stock x402 client, which repeats what it asks as real callers do.
+// A purchase of a page of its own by a stock x402 client, which repeats its calls as real callers do.
 import { randomUUID } from 'node:crypto'
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import { wrapFetchWithPayment, type x402Client } from '@x402/fetch'
 import { PAGE, type System } from '../system.ts'
 
-/** Who pays: a client with a wallet in it, and what is in that wallet. */
+/** The buyer: a client with a wallet, and the wallet's balance. */
 export interface Purse {
   client: x402Client
   balance(): Promise<bigint>
 }
 
 export interface OrderOptions {
-  /** Where it is ordered, if not from the system itself. */
+  /** The URL of another process of the system. */
   url?: string
   key?: string
 }
@@ -54,27 +54,27 @@ export async function openOrder(
     body,
     ...exchange,
     requestId: id.promise,
-    /** Sends what follows to another process of the service. */
+    /** Sends the following calls to another process of the service. */
     goTo(other: string) {
       url = other
     },
-    /** Answers of this status from the first signature on, up to an answer by its number. */
+    /** The number of answers with this status, from the first signature up to the answer with this number. */
     count(status: number, end = exchange.answers.length) {
       const first = exchange.answers.findIndex((answer) => answer.paid)
       return first < 0 ? 0 : exchange.answers.slice(first, end).filter((answer) => answer.status === status).length
     },
-    /** PAYMENT-SIGNATURE for the terms of a 402, not sent. */
+    /** PAYMENT-SIGNATURE for the terms of a 402; it is not sent. */
     async sign(asked: Response): Promise<string> {
       const terms = decodePaymentRequiredHeader(asked.headers.get('payment-required') ?? '')
       return encodePaymentSignatureHeader(await purse.client.createPaymentPayload(terms))
     },
-    /** As an x402 client does it: unsigned, and if that is answered 402, signed. */
+    /** Calls unsigned, and after a 402 signed, as an x402 client does. */
     buy: (headers: Record<string, string> = {}) => send(paying as typeof fetch, headers),
-    /** Waits for the end, as far as one call can. */
+    /** The same call with the longest wait. */
     buyAndWait: () => send(paying as typeof fetch, { prefer: 'wait=25' }),
-    /** The same call by a client that cannot pay. */
+    /** The same call without a wallet. */
     ask: (headers: Record<string, string> = {}) => send(wire as typeof fetch, headers),
-    /** What the seller has got, and the buyer has paid, since this order was opened. */
+    /** What the buyer paid and the seller received since this purchase was opened. */
     earned: async () => (await seller.balance()) - income,
     spent: async () => funds - (await purse.balance()),
     fetches: () => system.site.requests.filter((asked) => asked === path).length,

@@ -1,4 +1,4 @@
-// What a payer is told of a payment, and what an operator is: the same.
+// The payment status for payers and the commands for operators agree.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
@@ -19,7 +19,7 @@ interface Answer {
   payments: { fate: string; charged: boolean | null; transaction: string | null; nonce: string }[]
 }
 
-/** By recovery token, and by the authorization: both must say the same. */
+/** Asks by recovery token and by the authorization: both answers must be the same. */
 async function fateOf(t: Test, order: Order, signature = order.signatures.at(-1) ?? ''): Promise<Answer> {
   const id = await order.requestId
   const token = recoveryToken(market.system.service.work.secrets.recovery, id)
@@ -79,7 +79,7 @@ t.test('verified, settling, delivered', async (t) => {
   t.match(JSON.parse(shown.text), { request_id: id, state: 'completed', ledger: [{ outcome: 'settled', transaction }] })
 })
 
-t.test('unpaid, and paid anew: both are told', async (t) => {
+t.test('unpaid, then paid by a second payment: both are listed', async (t) => {
   const order = await market.order()
   const before = await market.chain.controls.snapshot()
   market.facilitator.script.push(async (call) => {
@@ -108,7 +108,7 @@ t.test('failed: not charged', async (t) => {
   t.equal(await order.spent(), 0n)
 })
 
-t.test('nobody else is told', async (t) => {
+t.test('other callers get 404', async (t) => {
   const order = await market.order()
   await order.buyAndWait()
   const id = await order.requestId
@@ -154,7 +154,7 @@ t.test('reconcile: the ledger agrees with the chain, until one of them is wrong'
   t.match(wrong.text, new RegExp(`DIFFERS entry \\d+: settled, request ${await last.requestId}`))
 })
 
-t.test('export: one line of CSV for each entry', async (t) => {
+t.test('export: one line of CSV per entry', async (t) => {
   const { write } = process.stdout
   let text = ''
   process.stdout.write = ((chunk: string) => {

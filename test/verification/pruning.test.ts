@@ -1,5 +1,4 @@
-// Nothing grows for free: what nobody paid for leaves nothing behind, however much of it there was, and how far pruning is
-// behind can be measured.
+// Pruning: unpaid requests leave no rows behind, however many there were, and the lag of pruning can be measured.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
@@ -15,7 +14,7 @@ async function openTables() {
   await using opened = new AsyncDisposableStack()
   const { url } = opened.use(await openTestDatabase())
   const tables = new pg.Pool({ connectionString: url, max: 2 })
-  // Connections that are still closing when the database is dropped.
+  // Ignores errors of connections that are still closing when the database is dropped.
   tables.on('error', () => {})
   opened.defer(() => tables.end())
   const db = await openDatabase(url, { maxConnections: 4 })
@@ -29,7 +28,7 @@ async function statesOf(tables: pg.Pool) {
   return Object.fromEntries(rows.map(({ state, n }) => [state, n]))
 }
 
-/** Quotes that ran out so many seconds ago. */
+/** Inserts quotes that expired so many seconds ago. */
 async function insertQuotes(tables: pg.Pool, count: number, seconds: number) {
   await tables.query(
     `insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at)
@@ -40,7 +39,7 @@ async function insertQuotes(tables: pg.Pool, count: number, seconds: number) {
   )
 }
 
-t.test('a quote nobody paid answers for an hour after its expiry, then nothing is left of it', async (t) => {
+t.test('an unpaid quote answers for an hour after its expiry, then its row is deleted', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   await insertRow(tables, 'quoted', { quote: 60 })
@@ -52,7 +51,7 @@ t.test('a quote nobody paid answers for an hour after its expiry, then nothing i
   t.equal(await pruneRequests(db, DAY), 0)
 })
 
-t.test('what a payment was ever bound to stays as a tombstone', async (t) => {
+t.test('a row that ever had a payment stays as a tombstone', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const old = { changed: 40 * DAY, quote: -40 * DAY }
@@ -73,7 +72,7 @@ t.test('a flood is worked off by one run', async (t) => {
   t.same(await statesOf(tables), { expired: 2300 })
 })
 
-t.test('a run ends when its time is over, or when it is told to, and the next one goes on', async (t) => {
+t.test('a run ends when its time is over or its signal aborts, and the next run continues', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   await insertQuotes(tables, 1500, 60)
@@ -84,7 +83,7 @@ t.test('a run ends when its time is over, or when it is told to, and the next on
   t.same(await statesOf(tables), { expired: 1500 })
 })
 
-t.test('the lag is how long the oldest of what is due is overdue', async (t) => {
+t.test('the lag is the time for which the oldest row has been due', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const lag = async () => Math.round((await measurePruneLag(db, DAY)) / 100) * 100
@@ -108,7 +107,7 @@ t.test('the lag is how long the oldest of what is due is overdue', async (t) => 
   t.equal(await lag(), 0)
 })
 
-t.test('a payer who settled nothing is forgotten after a quiet day, any other is not', async (t) => {
+t.test('a payer without a settlement is deleted after a day without changes, any other is kept', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   await tables.query(`

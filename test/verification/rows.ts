@@ -1,10 +1,10 @@
-// Rows of verification_requests in every state, written without the code that writes them otherwise.
+// Inserts rows of verification_requests in every state, without the code of the service.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { evmTerms } from '../../server/payments/x402.ts'
 import type { State } from '../../server/verification/request.ts'
 
-/** The columns that say how far a request has come. */
+/** The columns that depend on the state. */
 export type Column =
   | 'body'
   | 'payment'
@@ -16,7 +16,7 @@ export type Column =
   | 'error'
   | 'result'
 
-/** What each state holds, by what has been done when it is reached, and what must be gone by then. */
+/** The columns that each state has filled. */
 export const held: Record<State, Column[]> = {
   quoted: ['body'],
   accepted: ['body', 'payment', 'payment_sealed'],
@@ -49,16 +49,16 @@ const contents: Record<Column, unknown> = {
 }
 
 export interface RowOptions {
-  /** Columns to fill, in place of those the state holds. */
+  /** Columns to fill instead of those of the state. */
   columns?: Column[]
-  /** Seconds ago. */
+  /** Seconds before now. */
   changed?: number
-  /** Seconds ahead. */
+  /** Seconds after now. */
   quote?: number
   attempt?: string
 }
 
-/** Inserts a row as if it had come to this state; answers its id. */
+/** Inserts a row in this state; answers its id. */
 export async function insertRow(tables: pg.Pool | pg.Client, state: State, options: RowOptions = {}): Promise<string> {
   const { columns = held[state], changed = 0, quote = 900, attempt = null } = options
   const id = randomUUID()

@@ -1,4 +1,4 @@
-// What a turn of a verification comes to when it cannot go on: handed back, failed, or left to the queue.
+// A job of a verification that cannot continue: the request is handed back, failed, or left to the queue.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
@@ -19,7 +19,7 @@ async function openOffice(assess?: Assessor['assess']) {
   return { front, work, queue, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-/** One turn, as the queue would give it. */
+/** Runs the job once, as the queue would. */
 async function turn(front: Front, work: Work, options: Partial<JobAttempt> = {}) {
   const { rows } = await front.tables.query('select id from verification_requests')
   const signal = new AbortController().signal
@@ -33,12 +33,12 @@ async function standing({ tables }: Front) {
   return rows[0]
 }
 
-/** The job as it stands while its worker has it. */
+/** Marks the job as held by a worker. */
 function lockJob({ tables }: Front) {
   return tables.query(`update graphile_worker._private_jobs set attempts = 1, locked_at = now(), locked_by = 'us'`)
 }
 
-t.test('told to stop while it reads, a worker hands the request back: no attempt is spent', async (t) => {
+t.test('a worker that is stopped while it reads hands the request back: no attempt is spent', async (t) => {
   await using office = await openOffice()
   const { front, work, queue } = office
   const slow = openSlowPage(PAGE)
@@ -57,7 +57,7 @@ t.test('told to stop while it reads, a worker hands the request back: no attempt
   await readResult(await front.ask({ key }))
 })
 
-t.test('told to stop while it assesses, it keeps what it has read', async (t) => {
+t.test('a worker that is stopped while it assesses keeps the observation', async (t) => {
   const stop = new AbortController()
   await using office = await openOffice(async ({ signal }) => {
     stop.abort()
@@ -71,7 +71,7 @@ t.test('told to stop while it assesses, it keeps what it has read', async (t) =>
   t.same(await standing(front), { state: 'observed', code: null, attempts: 0, due: true })
 })
 
-t.test('a failure the caller can act on ends the request at once', async (t) => {
+t.test('an AppError fails the request at once', async (t) => {
   await using office = await openOffice(async () => {
     throw new AppError('assessment_failed', 'No verdict.')
   })
@@ -81,7 +81,7 @@ t.test('a failure the caller can act on ends the request at once', async (t) => 
   t.match(await standing(front), { state: 'failed', code: 'assessment_failed' })
 })
 
-t.test('a fault of ours is left to the queue, and ends the request at the last attempt, uncharged', async (t) => {
+t.test('any other error is left to the queue, and fails the request uncharged at the last attempt', async (t) => {
   await using office = await openOffice(async () => {
     throw new Error('a fault')
   })
@@ -93,11 +93,11 @@ t.test('a fault of ours is left to the queue, and ends the request at the last a
   await turn(front, work, { attemptsLeft: 0 })
   t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
   const answer = await front.ask({ key })
-  t.equal(answer.status, 402, 'the same call may be paid anew')
-  t.notMatch(await answer.text(), /a fault/, 'callers do not learn which fault it was')
+  t.equal(answer.status, 402, 'the same call may be paid again')
+  t.notMatch(await answer.text(), /a fault/, 'the error is not shown to callers')
 })
 
-t.test('a request that is gone, unpaid for or done is no work', async (t) => {
+t.test('a request that is deleted, not paid or completed is not worked on', async (t) => {
   await using office = await openOffice()
   const { front, work, queue } = office
   const signal = new AbortController().signal
