@@ -12,7 +12,7 @@ const LIFETIME_SECONDS = 120
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /** Throws if the secret has neither form. A PEM may contain `\n` as two characters, as environment files do. */
-export function readCdpSecret(secret: string): KeyObject {
+function readCdpSecret(secret: string): KeyObject {
   if (secret.includes('-----BEGIN')) {
     const key = createPrivateKey(secret.replaceAll('\\n', '\n'))
     if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('not a P-256 key')

@@ -26,7 +26,7 @@ import {
 import { type Inspection, inspect } from './startup-checks.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from './x402.ts'
 
-export const SOLANA_USDC = {
+const SOLANA_USDC = {
   [SOLANA_MAINNET]: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
   [SOLANA_DEVNET]: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
 } as const
@@ -164,7 +164,7 @@ async function inspectChain(
 type Depth = 'confirmed' | 'finalized'
 
 /** Reads one cluster. Every method throws if the node does not answer. @param ours this service's account and its owner */
-export function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string }) {
+function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string }) {
   const rpc = createSolanaRpc(rpcUrl)
   const own = address(ours.account)
   const within = () => ({ abortSignal: AbortSignal.timeout(RPC_TIMEOUT_MS) })
@@ -277,7 +277,7 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
       (await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())).value !== null,
   }
 }
-export type SolanaReader = ReturnType<typeof openSolanaReader>
+type SolanaReader = ReturnType<typeof openSolanaReader>
 
 /** Null for a transaction of another form: those of other senders must not end the search. */
 function readLanded(base64: string): SolanaPayment | null {

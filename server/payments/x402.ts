@@ -56,7 +56,7 @@ const settleResponse = z.looseObject({
 }) satisfies z.ZodType<SettleResponse>
 
 /** The identity of an authorization, which can be used once, for one request. */
-export const paymentIdentity = z.object({
+const paymentIdentity = z.object({
   network: z.string(),
   asset: z.string(),
   payer: z.string(),
@@ -65,7 +65,7 @@ export const paymentIdentity = z.object({
 export type PaymentIdentity = z.output<typeof paymentIdentity>
 
 /** A payment's own statement. It proves nothing before its signature is checked. */
-export const paymentClaim = z.object({
+const paymentClaim = z.object({
   identity: paymentIdentity,
   /** SHA-256 of the payer's signature, in hex. It recognises a caller who shows the same signature again. */
   signature_sha256: z.string().nullish(),

@@ -36,7 +36,7 @@ export function findByIdentifier(db: Database, payer: string, identifier: string
 }
 
 /** When a request was created, and when its state last changed. */
-export const requestTimes = z.object({ created_at: z.date(), changed_at: z.date() })
+const requestTimes = z.object({ created_at: z.date(), changed_at: z.date() })
 
 export function findTimes(db: Database, id: string): Promise<z.output<typeof requestTimes> | null> {
   return db.maybeOne(sql.type(requestTimes)`
@@ -44,12 +44,12 @@ export function findTimes(db: Database, id: string): Promise<z.output<typeof req
 }
 
 /** The result as the bytes that are served, and its PAYMENT-RESPONSE header. */
-export const storedResult = z.object({
+const storedResult = z.object({
   result: z.instanceof(Buffer),
   settlement_header: z.string().nullable(),
   changed_at: z.date(),
 })
-export type StoredResult = z.output<typeof storedResult>
+type StoredResult = z.output<typeof storedResult>
 
 /** Null unless the request is completed and its result is still stored. */
 export function findResult(db: Database | Tx, id: string): Promise<StoredResult | null> {

@@ -83,13 +83,13 @@ export function explain(version: string): { part: string; meaning: string }[] | 
 
 const MAX_CHARS = 256
 
-/** What may stand at one place of a version. An old procedure keeps its entry: its results are still held. */
+/** A part that may be at one place of a version. Old procedures keep their entries, because their results are still in use. */
 interface Place {
   form: RegExp
   meaning: string
 }
 
-/** One entry for each place, null where a part is unknown, missing or one too many. */
+/** One entry per place; null if a part is unknown, missing or surplus. */
 function meanings(parts: readonly string[], places: readonly (readonly Place[])[]) {
   if (parts.length !== places.length) return [null]
   return parts.map((part, i) => {

@@ -62,11 +62,11 @@ export function isPayable(row: Pick<RequestView, 'state' | 'quote_expires_at' | 
 /** States in which the request must have a job. */
 export const WORKING: readonly State[] = ['accepted', 'observed', 'assessed', 'settling', 'settled']
 
-export const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
+const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
 export type RequestError = z.output<typeof requestError>
 
 /** An observation as it is stored. `cache_hit`: it was made for another request before. */
-export const storedObservation = z.object({ observation, cache_hit: z.boolean() })
+const storedObservation = z.object({ observation, cache_hit: z.boolean() })
 export type StoredObservation = z.output<typeof storedObservation>
 
 /** Why and until when the work on a request is put off. */
@@ -98,7 +98,7 @@ export type RequestView = z.output<typeof requestView>
 export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error, waiting`
 
 /** A request as its worker holds it. `attempt` is the token with which this worker may commit. */
-export const workingRequest = z.object({
+const workingRequest = z.object({
   id: z.uuid(),
   state: z.enum(states),
   attempt: z.uuid(),

@@ -21,7 +21,7 @@ const TABLES = {
 } as const satisfies Record<Stage, Record<string, string>>
 
 /** Every flag that a result can carry. */
-export type RaisedFlag = { [S in Stage]: keyof (typeof TABLES)[S] }[Stage]
+type RaisedFlag = { [S in Stage]: keyof (typeof TABLES)[S] }[Stage]
 
 const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   cross_host_redirect: 'Cite source.final_url, and check that you trust its host for this claim.',
@@ -69,7 +69,7 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
 }
 
 /** One entry per flag and raising stage: two stages may mean different things by one name. */
-export const explainedFlags = STAGES.flatMap((stage) =>
+const explainedFlags = STAGES.flatMap((stage) =>
   Object.entries(TABLES[stage]).flatMap(([name, meaning]) =>
     isRaised(name) ? [{ name, raised_by: stage, meaning, advice: ADVICE[name] }] : [],
   ),

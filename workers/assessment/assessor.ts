@@ -1,4 +1,4 @@
-// What an assessor is: it says what a text says about a claim. Implementations: literal.ts, semantic.ts.
+// The interface of an assessor, which finds out what a text says about a claim. Implementations: literal.ts, semantic.ts.
 import type { Assessment } from '../../server/interface/assessment.ts'
 import type { Observation } from '../../server/interface/observation.ts'
 
@@ -11,13 +11,13 @@ export interface AssessmentTask {
 }
 
 export interface Assessor {
-  /** Names everything that may change its answer, in at most 100 characters; part of `methodology_version`. */
+  /** Names everything that may change the answer, in at most 100 characters; part of `methodology_version`. */
   readonly procedure: string
-  /** Set while it takes no work because what it needs does not answer. */
+  /** Set while the assessor takes no work because its model does not answer. */
   readonly pausedUntil?: Date | null
   /**
-   * Every evidence item is proved against the text. Throws AppError `assessment_failed` when it comes to no verdict, and
-   * AssessorBusyError when it may come to one later.
+   * Proves every evidence item against the text. Throws AppError `assessment_failed` if it reaches no verdict, and
+   * AssessorBusyError if it may reach one later.
    */
   assess(task: AssessmentTask): Promise<Assessment>
 }
