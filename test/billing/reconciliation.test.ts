@@ -9,7 +9,7 @@ import { billingCommands } from '../../server/billing/commands.ts'
 import { reconcile } from '../../server/billing/reconciliation.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { crontab } from '../../workers/tasks.ts'
-import { openLogBook } from '../payments/log-lines.ts'
+import { openLogLines } from '../payments/log-lines.ts'
 import { startSystem } from '../system.ts'
 import { openStripeServer, PRICES } from './stripe-server.ts'
 import { openTill, type Till } from './till.ts'
@@ -232,7 +232,7 @@ t.test('the job: hourly, with Stripe only', async (t) => {
   const items = crontab() as unknown as { task: string; match: unknown; options: { queueName?: string } }[]
   t.equal(items.filter(({ task }) => task === 'reconcile_billing').length, 1)
   await using stripe = await openStripeServer()
-  const book = openLogBook()
+  const book = openLogLines()
   await using system = await startSystem({
     env: stripe.env,
     overrides: { log: openLog('info', { write: (line) => book.write(line) }) },

@@ -6,35 +6,35 @@ import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import { openOfflineFacilitator } from '../../server/payments/offline-facilitator.ts'
 import type { Facilitator } from '../../server/payments/x402.ts'
 import { openLog } from '../../server/telemetry.ts'
-import { type Order, openMarket, PRICE } from './evm-harness.ts'
-import { openSolanaMarket } from './solana-harness.ts'
+import { openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
+import { openSolanaHarness } from './solana-harness.ts'
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
-const market = await openMarket()
-t.teardown(() => market[Symbol.asyncDispose]())
+const harness = await openEvmHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
 
-async function offerOf(facilitator: Facilitator, order: Pick<Order, 'ask' | 'sign' | 'requestId'>) {
+async function offerOf(facilitator: Facilitator, order: Pick<Purchase, 'ask' | 'sign' | 'requestId'>) {
   const header = await order.sign(await order.ask())
   return facilitator.read(header, await order.requestId, () => RESOURCE)
 }
 
-function open(changes: Partial<typeof market.config> = {}, overrides = {}) {
-  return openLiveFacilitator({ ...market.config, ...changes }, openLog('silent'), overrides)
+function open(changes: Partial<typeof harness.config> = {}, overrides = {}) {
+  return openLiveFacilitator({ ...harness.config, ...changes }, openLog('silent'), overrides)
 }
 
 t.test('the balance on the chain, in whole prices, is read once and cached', async (t) => {
   await using facilitator = await open()
-  const order = await market.order()
+  const order = await harness.order()
   const offer = await offerOf(facilitator, order)
   t.equal(await facilitator.cover(offer), 10)
-  market.rpc.calls.length = 0
-  await market.chain.mint(order.wallet.address, 100n * PRICE)
+  harness.rpc.calls.length = 0
+  await harness.chain.mint(order.wallet.address, 100n * PRICE)
   t.same(await Promise.all([facilitator.cover(offer), facilitator.cover(offer)]), [10, 10], 'cached')
-  t.same(market.rpc.calls, [])
+  t.same(harness.rpc.calls, [])
   await using fresh = await open()
   t.same(await Promise.all([fresh.cover(offer), fresh.cover(offer)]), [110, 110])
   t.same(
-    market.rpc.calls.filter((method) => method === 'eth_call'),
+    harness.rpc.calls.filter((method) => method === 'eth_call'),
     ['eth_call'],
     'read once for both',
   )
@@ -42,20 +42,20 @@ t.test('the balance on the chain, in whole prices, is read once and cached', asy
 
 t.test('less than the price covers nothing', async (t) => {
   await using facilitator = await open()
-  const order = await market.order()
+  const order = await harness.order()
   const offer = await offerOf(facilitator, order)
-  const thief = market.chain.walletOf(order.wallet)
-  await market.chain.send('transfer', [market.payTo, 9n * PRICE + 1n], thief)
+  const thief = harness.chain.walletOf(order.wallet)
+  await harness.chain.send('transfer', [harness.payTo, 9n * PRICE + 1n], thief)
   t.equal(await facilitator.cover(offer), 0)
 })
 
 t.test('without an answer of the node there is no cover, after the timeout', async (t) => {
   await using facilitator = await open({}, { chainTimeoutMs: 200 })
-  const offer = await offerOf(facilitator, await market.order())
+  const offer = await offerOf(facilitator, await harness.order())
   for (const how of ['shut', 'silent'] as const) {
-    market.rpc[how] = true
+    harness.rpc[how] = true
     t.equal(await facilitator.cover(offer), 0, how)
-    market.rpc[how] = false
+    harness.rpc[how] = false
   }
 })
 
@@ -73,7 +73,7 @@ t.test('a balance that could not be read is read again soon, any other is cached
 })
 
 t.test('on Solana: the balance of the paying token account', async (t) => {
-  await using solana = await openSolanaMarket()
+  await using solana = await openSolanaHarness()
   const { facilitator } = solana.system.service.work
   const order = await solana.order()
   t.equal(await facilitator.cover(await offerOf(facilitator, order)), 10)

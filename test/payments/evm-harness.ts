@@ -4,30 +4,31 @@ import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { x402Client } from '@x402/fetch'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { type LiveOverrides, openLiveFacilitator } from '../../server/payments/live-setup.ts'
+import { evmAuthorization } from '../../server/payments/payload.ts'
 import type { EvmNetwork } from '../../server/payments/x402.ts'
 import { openEvmChain } from './evm-chain.ts'
-import { openFacilitatorRig } from './evm-facilitator.ts'
-import { openShop } from './purchase-harness.ts'
-import { openGate } from './rpc-proxy.ts'
-import { type OrderOptions, openOrder } from './test-purchase.ts'
+import { deeds, openFacilitatorRig } from './evm-facilitator.ts'
+import { openPurchaseHarness } from './purchase-harness.ts'
+import { openRpcProxy } from './rpc-proxy.ts'
+import { openPurchase, type PurchaseOptions } from './test-purchase.ts'
 
 export const PRICE = 30_000n
 
-export type Market = Awaited<ReturnType<typeof openMarket>>
-export type Order = Awaited<ReturnType<Market['order']>>
+export type EvmHarness = Awaited<ReturnType<typeof openEvmHarness>>
+export type Purchase = Awaited<ReturnType<EvmHarness['order']>>
 
-export interface MarketOptions {
+export interface EvmHarnessOptions {
   network?: EvmNetwork
   overrides?: LiveOverrides
   /** No node is configured; the node of the chain is asked as a public one. */
   nodeless?: true
 }
 
-export async function openMarket(options: MarketOptions = {}) {
+export async function openEvmHarness(options: EvmHarnessOptions = {}) {
   await using opened = new AsyncDisposableStack()
   const network = options.network ?? 'eip155:84532'
   const chain = opened.use(await openEvmChain(network))
-  const rpc = opened.use(await openGate(chain.url))
+  const rpc = opened.use(await openRpcProxy(chain.url))
   const facilitator = opened.use(await openFacilitatorRig(chain))
   const payTo = (await chain.openAccount()).address
   const env = {
@@ -48,23 +49,31 @@ export async function openMarket(options: MarketOptions = {}) {
     solanaRpcUrl: undefined,
   }
   const overrides = { publicRpcUrl: rpc.url, ...options.overrides }
-  const shop = opened.use(await openShop(env, (log) => openLiveFacilitator(config, log, overrides)))
+  const harness = opened.use(await openPurchaseHarness(env, (log) => openLiveFacilitator(config, log, overrides)))
   const closing = opened.move()
   return {
-    ...shop,
+    ...harness,
     chain,
     rpc,
     facilitator,
     config,
     payTo,
     /** A purchase by a wallet that holds ten times the price. */
-    async order({ wallet, ...rest }: OrderOptions & { wallet?: PrivateKeyAccount } = {}) {
+    async order({ wallet, ...rest }: PurchaseOptions & { wallet?: PrivateKeyAccount } = {}) {
       const account = wallet ?? (await chain.openAccount())
       await chain.mint(account.address, 10n * PRICE)
       const client = new x402Client().register(network, new ExactEvmScheme(account))
-      const purse = { client, balance: () => chain.balanceOf(account.address) }
-      const order = await openOrder(shop.system, purse, { balance: () => chain.balanceOf(payTo) }, rest)
+      const buyer = { client, balance: () => chain.balanceOf(account.address) }
+      const order = await openPurchase(harness.system, buyer, { balance: () => chain.balanceOf(payTo) }, rest)
       return { ...order, wallet: account }
+    },
+    /** Lets the next payment expire on the chain before the facilitator tries to settle it. */
+    expireNext() {
+      facilitator.script.push(async (call) => {
+        const { authorization } = evmAuthorization.parse(call.payload.payload)
+        await chain.passTime(Number(authorization.validBefore))
+        await deeds.settles(call)
+      })
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

@@ -7,10 +7,10 @@ import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { readAuthorization, type Signed, transferArguments } from './authorizations.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket, PRICE } from './evm-harness.ts'
+import { type EvmHarness, openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
 
-const market = await openMarket({ overrides: { chainTimeoutMs: 300 } })
-t.teardown(() => market[Symbol.asyncDispose]())
+const harness = await openEvmHarness({ overrides: { chainTimeoutMs: 300 } })
+t.teardown(() => harness[Symbol.asyncDispose]())
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
 const newHash = (): Hex => `0x${randomBytes(32).toString('hex')}`
@@ -22,7 +22,7 @@ async function transactionOf(answer: Response): Promise<string> {
 }
 
 /** Checks every way of asking: no result, no ledger entry, no 402. */
-async function expectHeld(t: Test, where: Market, order: Order, about: string) {
+async function expectHeld(t: Test, where: EvmHarness, order: Purchase, about: string) {
   const id = await order.requestId
   const answers = [await order.buy(), await order.ask(), await where.recover(id)]
   t.same(
@@ -35,7 +35,7 @@ async function expectHeld(t: Test, where: Market, order: Order, about: string) {
   t.same(await bookOf(where, order), [], `${about}: nothing is booked`)
 }
 
-async function bookOf(where: Market, order: Order) {
+async function bookOf(where: EvmHarness, order: Purchase) {
   return where.system.sql(
     'select outcome, transaction, proof, log_index from payment_ledger where request_id = $1 order by entry',
     [await order.requestId],
@@ -43,7 +43,7 @@ async function bookOf(where: Market, order: Order) {
 }
 
 /** Moves the contradiction back, so that the settlement is requested again. */
-async function passDenial(where: Market, order: Order) {
+async function passDenial(where: EvmHarness, order: Purchase) {
   await where.system.sql(
     `update verification_requests
      set settlement_intent = jsonb_set(settlement_intent::jsonb, '{denied_at}', to_jsonb((settlement_intent ->> 'denied_at')::int - 60))::json
@@ -53,11 +53,11 @@ async function passDenial(where: Market, order: Order) {
 }
 
 /** False successes: transactions that do not pay this purchase. */
-async function openLies(order: Order): Promise<Record<string, Deed>> {
-  const { chain } = market
-  const bought = await market.order()
+async function openLies(order: Purchase): Promise<Record<string, Deed>> {
+  const { chain } = harness
+  const bought = await harness.order()
   const theirs = await transactionOf(await bought.buyAndWait())
-  const direct = await chain.send('transfer', [market.payTo, PRICE], chain.walletOf(bought.wallet))
+  const direct = await chain.send('transfer', [harness.payTo, PRICE], chain.walletOf(bought.wallet))
   // With a fixed gas limit, a failing call is mined.
   const failed = await chain
     .walletOf(bought.wallet)
@@ -77,27 +77,27 @@ async function openLies(order: Order): Promise<Record<string, Deed>> {
 }
 
 t.test('a success that the chain does not show does not count, and a true one after it does', async (t) => {
-  const names = Object.keys(await openLies(await market.order()))
+  const names = Object.keys(await openLies(await harness.order()))
   for (const name of names) {
-    const order = await market.order()
+    const order = await harness.order()
     const lie = (await openLies(order))[name] as Deed
-    market.facilitator.script.push(lie)
+    harness.facilitator.script.push(lie)
     await order.buy()
-    await market.inDoubt(order)
-    await expectHeld(t, market, order, name)
-    market.facilitator.script.push(lie)
-    await passDenial(market, order)
-    await market.hurry()
-    await market.inDoubt(order)
-    await expectHeld(t, market, order, `${name}, twice`)
-    await passDenial(market, order)
-    await market.hurry()
+    await harness.inDoubt(order)
+    await expectHeld(t, harness, order, name)
+    harness.facilitator.script.push(lie)
+    await passDenial(harness, order)
+    await harness.hurry()
+    await harness.inDoubt(order)
+    await expectHeld(t, harness, order, `${name}, twice`)
+    await passDenial(harness, order)
+    await harness.hurry()
     const paid = await order.buyAndWait()
     t.equal(paid.status, 200, name)
     const transaction = await transactionOf(paid)
-    const { logs } = await market.chain.reader.getTransactionReceipt({ hash: transaction as Hex })
+    const { logs } = await harness.chain.reader.getTransactionReceipt({ hash: transaction as Hex })
     t.same(
-      await bookOf(market, order),
+      await bookOf(harness, order),
       [{ outcome: 'settled', transaction, proof: 'chain', log_index: logs[0]?.logIndex }],
       name,
     )
@@ -108,57 +108,57 @@ t.test('a success that the chain does not show does not count, and a true one af
 t.test(
   'a false success is proved unpaid when the authorization expires, and only then is a new payment asked for',
   async (t) => {
-    const order = await market.order()
-    const before = await market.chain.controls.snapshot()
-    market.facilitator.script.push(claims(newHash()))
+    const order = await harness.order()
+    const before = await harness.chain.controls.snapshot()
+    harness.facilitator.script.push(claims(newHash()))
     await order.buy()
-    await market.inDoubt(order)
-    await expectHeld(t, market, order, 'open')
+    await harness.inDoubt(order)
+    await expectHeld(t, harness, order, 'open')
     const { validBefore } = readAuthorization(read(order.signatures[0]).payload)
-    await market.chain.passTime(Number(validBefore))
-    await market.hurry()
-    const unpaid = await market.recover(await order.requestId, { prefer: 'wait=25' })
+    await harness.chain.passTime(Number(validBefore))
+    await harness.hurry()
+    const unpaid = await harness.recover(await order.requestId, { prefer: 'wait=25' })
     t.equal(unpaid.status, 402)
     t.match(await unpaid.json(), { error: { code: 'settlement_failed' } })
     t.equal(await order.spent(), 0n)
-    await market.chain.controls.revert({ id: before })
+    await harness.chain.controls.revert({ id: before })
   },
 )
 
 t.test('a true success, on a node that is some blocks behind, is found and not requested again', async (t) => {
-  const order = await market.order()
-  market.facilitator.asked.settle = 0
-  market.rpc.height = Number(await market.chain.reader.getBlockNumber())
+  const order = await harness.order()
+  harness.facilitator.asked.settle = 0
+  harness.rpc.height = Number(await harness.chain.reader.getBlockNumber())
   await order.buy()
-  await market.inDoubt(order)
-  await expectHeld(t, market, order, 'behind')
-  await market.hurry()
-  await market.inDoubt(order)
-  await expectHeld(t, market, order, 'still behind')
-  market.rpc.height = null
-  await market.hurry()
+  await harness.inDoubt(order)
+  await expectHeld(t, harness, order, 'behind')
+  await harness.hurry()
+  await harness.inDoubt(order)
+  await expectHeld(t, harness, order, 'still behind')
+  harness.rpc.height = null
+  await harness.hurry()
   t.equal((await order.buyAndWait()).status, 200)
-  t.equal(market.facilitator.asked.settle, 1)
+  t.equal(harness.facilitator.asked.settle, 1)
   t.equal(await order.spent(), PRICE)
 })
 
 t.test('a contradicted success does not count later, while the node does not answer', async (t) => {
-  const order = await market.order()
+  const order = await harness.order()
   const lie = claims(newHash())
-  market.facilitator.script.push(lie)
+  harness.facilitator.script.push(lie)
   await order.buy()
-  await market.inDoubt(order)
-  await using facilitator = await openLiveFacilitator(market.config, openLog('silent'), { chainTimeoutMs: 300 })
+  await harness.inDoubt(order)
+  await using facilitator = await openLiveFacilitator(harness.config, openLog('silent'), { chainTimeoutMs: 300 })
   const id = await order.requestId
   const offer = facilitator.read(order.signatures[0], id, () => RESOURCE)
-  const [row] = await market.system.sql('select settlement_intent from verification_requests where id = $1', [id])
+  const [row] = await harness.system.sql('select settlement_intent from verification_requests where id = $1', [id])
   const intent = row?.settlement_intent as { at: number; block: number; transaction: string; denied_at: number }
   t.type(intent.denied_at, 'number')
   t.match(await facilitator.resolve(offer, intent), { kind: 'unknown', reason: 'settlement_not_shown' })
   const later = { ...intent, denied_at: intent.denied_at - 31 }
   t.same(await facilitator.resolve(offer, later), { kind: 'open' }, 'after 30 s the same settlement is requested again')
-  market.rpc.shut = true
-  market.facilitator.script.push(lie)
+  harness.rpc.shut = true
+  harness.facilitator.script.push(lie)
   t.match(await facilitator.settle(offer, later), { kind: 'unknown' })
   t.match(await facilitator.resolve(offer, later), { kind: 'unknown', reason: 'chain_unreadable' })
   t.match(
@@ -166,30 +166,30 @@ t.test('a contradicted success does not count later, while the node does not ans
     { kind: 'unknown' },
     'as long as the node does not answer',
   )
-  market.rpc.shut = false
-  await passDenial(market, order)
-  await market.hurry()
+  harness.rpc.shut = false
+  await passDenial(harness, order)
+  await harness.hurry()
   t.equal((await order.buyAndWait()).status, 200)
 })
 
 for (const how of ['shut', 'silent'] as const)
   t.test(`a success whose chain does not answer (${how}) counts, and is booked as unconfirmed`, async (t) => {
-    const order = await market.order()
-    market.facilitator.script.push(async (call) => {
-      market.rpc[how] = true
+    const order = await harness.order()
+    harness.facilitator.script.push(async (call) => {
+      harness.rpc[how] = true
       await deeds.settles(call)
     })
     const paid = await order.buyAndWait()
-    market.rpc[how] = false
+    harness.rpc[how] = false
     t.equal(paid.status, 200)
-    t.same(await bookOf(market, order), [
+    t.same(await bookOf(harness, order), [
       { outcome: 'settled', transaction: await transactionOf(paid), proof: 'unconfirmed', log_index: null },
     ])
     t.equal(await order.spent(), PRICE)
   })
 
 t.test('two authorizations in one transaction pay two requests, each by its own log', async (t) => {
-  const orders = [await market.order(), await market.order()]
+  const orders = [await harness.order(), await harness.order()]
   const waiting: Signed[] = []
   const both = Promise.withResolvers<string>()
   const together: Deed = async (call) => {
@@ -199,17 +199,17 @@ t.test('two authorizations in one transaction pay two requests, each by its own 
         functionName: 'transferWithAuthorization',
         args: transferArguments(signed),
       }))
-      both.resolve((await market.chain.sendTogether(calls)).transactionHash)
+      both.resolve((await harness.chain.sendTogether(calls)).transactionHash)
     }
     claims(await both.promise)(call)
   }
-  market.facilitator.script.push(together, together)
+  harness.facilitator.script.push(together, together)
   const answers = await Promise.all(orders.map((order) => order.buyAndWait()))
   t.same(
     answers.map(({ status }) => status),
     [200, 200],
   )
-  const books = (await Promise.all(orders.map((order) => bookOf(market, order)))).flat()
+  const books = (await Promise.all(orders.map((order) => bookOf(harness, order)))).flat()
   t.same(
     books.map(({ transaction, proof }) => ({ transaction, proof })),
     Array(2).fill({ transaction: await both.promise, proof: 'chain' }),
@@ -218,7 +218,7 @@ t.test('two authorizations in one transaction pay two requests, each by its own 
 })
 
 t.test('without a node the facilitator counts, but one transaction pays one request', async (t) => {
-  await using nodeless = await openMarket({ nodeless: true })
+  await using nodeless = await openEvmHarness({ nodeless: true })
   const honest = await nodeless.order()
   const transaction = await transactionOf(await honest.buyAndWait())
   t.same(await bookOf(nodeless, honest), [{ outcome: 'settled', transaction, proof: 'facilitator', log_index: null }])
@@ -228,7 +228,7 @@ t.test('without a node the facilitator counts, but one transaction pays one requ
   for (const [index, order] of orders.entries()) {
     nodeless.facilitator.script.push(claims(names[index] as string))
     await order.buy()
-    t.match(await nodeless.book.next('transaction_taken', { request_id: await order.requestId }), {
+    t.match(await nodeless.logLines.next('transaction_taken', { request_id: await order.requestId }), {
       level: 50,
       transaction,
     })

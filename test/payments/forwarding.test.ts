@@ -9,12 +9,12 @@ import { openPayload } from '../../server/payments/seal.ts'
 import { callTool, PAYMENT, termsOf } from '../mcp/buyer.ts'
 import { harbourClaim, VERIFY } from '../system.ts'
 import { deeds } from './evm-facilitator.ts'
-import { type Order, openMarket, PRICE } from './evm-harness.ts'
-import { openSolanaMarket } from './solana-harness.ts'
+import { openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
+import { openSolanaHarness } from './solana-harness.ts'
 
-const market = await openMarket()
-t.teardown(() => market[Symbol.asyncDispose]())
-const { received } = market.facilitator
+const harness = await openEvmHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { received } = harness.facilitator
 
 // biome-ignore lint/suspicious/noExplicitAny: payments that are wrong on purpose
 type Loose = any
@@ -22,7 +22,10 @@ const read = (header: string): Loose => JSON.parse(Buffer.from(header, 'base64')
 const encode = (payment: unknown) => Buffer.from(JSON.stringify(payment)).toString('base64')
 
 /** A purchase whose payment was changed after a stock client signed it. */
-async function openChanged(change: (payment: Loose) => void, { orders = market as { order(): Promise<Order> } } = {}) {
+async function openChanged(
+  change: (payment: Loose) => void,
+  { orders = harness as { order(): Promise<Purchase> } } = {},
+) {
   const order = await orders.order()
   const asked = await order.ask()
   const { payment_required: terms } = (await asked.clone().json()) as Loose
@@ -37,12 +40,12 @@ const members: [about: string, change: (payment: Loose) => void][] = [
     'a Permit2 authorization beside the one that is checked',
     ({ payload }) => {
       payload.permit2Authorization = {
-        permitted: { token: market.chain.token, amount: `${PRICE}` },
+        permitted: { token: harness.chain.token, amount: `${PRICE}` },
         from: payload.authorization.from,
         spender: '0x402085c248EeA27D92E8b30b2C58ed07f9E20001',
         nonce: '1',
         deadline: payload.authorization.validBefore,
-        witness: { to: market.payTo, validAfter: '0' },
+        witness: { to: harness.payTo, validAfter: '0' },
       }
     },
   ],
@@ -68,9 +71,9 @@ for (const [about, change] of members)
     t.match(await refused.json(), { error: { code: 'payment_invalid' } })
     t.same(received, [])
     const { body } = order
-    const payments = market.system.url('/api/agent/v1/payments')
+    const payments = harness.system.url('/api/agent/v1/payments')
     t.equal((await fetch(payments, { headers })).status, 404)
-    const answer = await callTool(market.system.url('/'), {
+    const answer = await callTool(harness.system.url('/'), {
       args: body,
       meta: { [PAYMENT]: read(headers['payment-signature']) },
     })
@@ -114,18 +117,18 @@ t.test("the facilitator receives the service's own resource, extensions and term
   const { order, terms, headers } = await openChanged(embellish)
   const { signature, authorization } = read(headers['payment-signature']).payload
   const payload = { signature, authorization }
-  market.facilitator.script.push(deeds.lostBefore)
+  harness.facilitator.script.push(deeds.lostBefore)
   t.equal((await order.ask(headers)).status, 202)
-  await market.inDoubt(order)
+  await harness.inDoubt(order)
   const id = await order.requestId
-  const [row] = await market.system.sql(
+  const [row] = await harness.system.sql(
     'select payment_sealed, payment::text from verification_requests where id = $1',
     [id],
   )
-  const kept = openPayload(market.system.service.work.secrets.payload, id, row?.payment_sealed as Buffer)
+  const kept = openPayload(harness.system.service.work.secrets.payload, id, row?.payment_sealed as Buffer)
   expectOwn(t, kept, { payload, terms }, 'kept')
   t.notMatch(row?.payment as string, 'elsewhere')
-  await market.hurry()
+  await harness.hurry()
   t.equal((await order.ask({ prefer: 'wait=25' })).status, 200)
   t.same(
     received.map(({ path }) => path),
@@ -161,16 +164,16 @@ t.test('the payment identifier of a client is passed on', async (t) => {
 })
 
 t.test('a payment over MCP is passed on with the listing of the tool', async (t) => {
-  const wallet = await market.chain.openAccount()
-  await market.chain.mint(wallet.address, PRICE)
-  const client = new x402Client().register(market.chain.network, new ExactEvmScheme(wallet))
-  const args = harbourClaim(market.system.site)
-  const terms = termsOf(await callTool(market.system.url('/'), { args }))
+  const wallet = await harness.chain.openAccount()
+  await harness.chain.mint(wallet.address, PRICE)
+  const client = new x402Client().register(harness.chain.network, new ExactEvmScheme(wallet))
+  const args = harbourClaim(harness.system.site)
+  const terms = termsOf(await callTool(harness.system.url('/'), { args }))
   const payment: Loose = structuredClone(await client.createPaymentPayload(terms))
   payment.extensions.bazaar.routeTemplate = 'elsewhere'
   payment.resource.description = 'elsewhere'
   received.length = 0
-  const bought = await callTool(market.system.url('/'), { args, meta: { [PAYMENT]: payment } })
+  const bought = await callTool(harness.system.url('/'), { args, meta: { [PAYMENT]: payment } })
   t.notOk(bought.isError)
   t.same(
     received.map(({ path }) => path),
@@ -183,7 +186,7 @@ t.test('a payment over MCP is passed on with the listing of the tool', async (t)
 })
 
 t.test('of a Solana payment only the transaction is passed on', async (t) => {
-  await using solana = await openSolanaMarket()
+  await using solana = await openSolanaHarness()
   const { received } = solana.facilitator
   const more = await openChanged(
     ({ payload }) => {

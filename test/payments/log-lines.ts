@@ -2,7 +2,7 @@
 
 export type Line = Record<string, unknown> & { event?: string }
 
-export function openLogBook() {
+export function openLogLines() {
   const lines: Line[] = []
   const readers = new Set<(line: Line) => void>()
   const matches = (line: Line, event: string, fields: Line) =>

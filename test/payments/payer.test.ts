@@ -5,12 +5,12 @@ import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-id
 import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
 import { holdPage } from '../site.ts'
-import { type Market, openMarket } from './evm-harness.ts'
-import { openSolanaMarket } from './solana-harness.ts'
+import { type EvmHarness, openEvmHarness } from './evm-harness.ts'
+import { openSolanaHarness } from './solana-harness.ts'
 
-const market = await openMarket()
-t.teardown(() => market[Symbol.asyncDispose]())
-const nodeless = await openMarket({ nodeless: true })
+const harness = await openEvmHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const nodeless = await openEvmHarness({ nodeless: true })
 t.teardown(() => nodeless[Symbol.asyncDispose]())
 
 // biome-ignore lint/suspicious/noExplicitAny: payments that are wrong on purpose
@@ -28,14 +28,14 @@ const TAKES_ANY = '0x631626ba7e60e01b60005260206000f3'
 const TAKES_NONE = '0x60206000f3'
 
 /** The address of a deployed contract. */
-async function openContract({ chain }: Market, bytecode: `0x${string}`): Promise<string> {
+async function openContract({ chain }: EvmHarness, bytecode: `0x${string}`): Promise<string> {
   const address = privateKeyToAddress(`0x${randomBytes(32).toString('hex')}`)
   await chain.controls.setCode({ address, bytecode })
   return address
 }
 
 /** A purchase paid in the name of another address, with a signature of so many bytes. */
-async function payAs(where: Market, from: string, bytes: number, change: (payment: Loose) => void = () => {}) {
+async function payAs(where: EvmHarness, from: string, bytes: number, change: (payment: Loose) => void = () => {}) {
   const order = await where.order()
   const payment = read(await order.sign(await order.ask()))
   payment.payload.authorization.from = from
@@ -45,7 +45,7 @@ async function payAs(where: Market, from: string, bytes: number, change: (paymen
 }
 
 /** Checks that neither facilitator nor node got a call. */
-async function asksNoOne(t: Test, { facilitator, rpc }: Market, call: () => Promise<void>) {
+async function asksNoOne(t: Test, { facilitator, rpc }: EvmHarness, call: () => Promise<void>) {
   facilitator.received.length = 0
   rpc.calls.length = 0
   await call()
@@ -60,19 +60,19 @@ async function expectRefused(t: Test, answer: Response, message: RegExp) {
 }
 
 t.test("a key's signature that is not the payer's is refused without asking the facilitator", async (t) => {
-  const victim = (await market.chain.openAccount()).address
-  const { order, headers } = await payAs(market, victim, 65)
-  market.facilitator.verdicts.push(asValid)
-  await asksNoOne(t, market, async () => {
+  const victim = (await harness.chain.openAccount()).address
+  const { order, headers } = await payAs(harness, victim, 65)
+  harness.facilitator.verdicts.push(asValid)
+  await asksNoOne(t, harness, async () => {
     await expectRefused(t, await order.ask(headers), /not signed by its payer/)
-    const payments = await fetch(market.system.url('/api/agent/v1/payments'), { headers })
+    const payments = await fetch(harness.system.url('/api/agent/v1/payments'), { headers })
     t.equal(payments.status, 404)
   })
-  market.facilitator.verdicts.length = 0
+  harness.facilitator.verdicts.length = 0
 })
 
 /** A completed purchase whose payment has an identifier. */
-async function buyNamed(where: Market) {
+async function buyNamed(where: EvmHarness) {
   const order = await where.order()
   const name = `pay_${randomUUID()}`
   const payment = read(await order.sign(await order.ask()))
@@ -82,7 +82,7 @@ async function buyNamed(where: Market) {
   return { order, name, payment, headers }
 }
 
-function post(where: Market, body: unknown, headers: Record<string, string>) {
+function post(where: EvmHarness, body: unknown, headers: Record<string, string>) {
   return fetch(where.system.url('/api/agent/v1/verify-source'), {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID(), ...headers },
@@ -93,22 +93,22 @@ function post(where: Market, body: unknown, headers: Record<string, string>) {
 t.test(
   'a caller who names another payer, its payment and its request gets nothing without its signature',
   async (t) => {
-    const bought = await buyNamed(market)
+    const bought = await buyNamed(harness)
     const { from } = bought.payment.payload.authorization
     for (const bytes of [65, 66, 500]) {
-      const forged = await payAs(market, from, bytes, ({ extensions }) => {
+      const forged = await payAs(harness, from, bytes, ({ extensions }) => {
         appendPaymentIdentifierToExtensions(extensions, bought.name)
       })
-      const again = await payAs(market, from, bytes, ({ payload }) => {
+      const again = await payAs(harness, from, bytes, ({ payload }) => {
         payload.authorization = bought.payment.payload.authorization
       })
-      market.facilitator.verdicts.push(asValid, asValid)
+      harness.facilitator.verdicts.push(asValid, asValid)
       for (const { headers } of [forged, again]) {
-        const answer = await post(market, bought.order.body, headers)
+        const answer = await post(harness, bought.order.body, headers)
         t.equal(answer.headers.get('x-service-recovery-token'), null)
         await expectRefused(t, answer, /not signed by its payer/)
       }
-      market.facilitator.verdicts.length = 0
+      harness.facilitator.verdicts.length = 0
     }
   },
 )
@@ -142,32 +142,32 @@ t.test(
 )
 
 t.test('a facilitator that names another payer than the signer is not believed', async (t) => {
-  const order = await market.order()
-  market.facilitator.verdicts.push(() => ({ status: 200, body: { isValid: true, payer: market.payTo } }))
+  const order = await harness.order()
+  harness.facilitator.verdicts.push(() => ({ status: 200, body: { isValid: true, payer: harness.payTo } }))
   t.equal((await order.buy()).status, 503)
   t.equal((await order.buyAndWait()).status, 200, 'until it names the right one')
 })
 
 t.test('a contract wallet is asked on the configured node before the facilitator is asked', async (t) => {
-  const wallet = await openContract(market, TAKES_ANY)
-  const other = await openContract(market, TAKES_NONE)
-  const refused = await payAs(market, other, 100)
-  market.facilitator.received.length = 0
+  const wallet = await openContract(harness, TAKES_ANY)
+  const other = await openContract(harness, TAKES_NONE)
+  const refused = await payAs(harness, other, 100)
+  harness.facilitator.received.length = 0
   await expectRefused(t, await refused.order.ask(refused.headers), /not signed by its payer/)
-  t.same(market.facilitator.received, [])
-  const accepted = await payAs(market, wallet, 100)
+  t.same(harness.facilitator.received, [])
+  const accepted = await payAs(harness, wallet, 100)
   // The page is held during the checks: nothing settles, and no later call to the chain disturbs another test.
   const page = holdPage({ status: 404, body: '' })
-  market.system.site.pages.set(new URL(accepted.order.body.source_url).pathname, page.page)
-  market.facilitator.verdicts.push(asValid)
+  harness.system.site.pages.set(new URL(accepted.order.body.source_url).pathname, page.page)
+  harness.facilitator.verdicts.push(asValid)
   t.equal((await accepted.order.ask(accepted.headers)).status, 202)
   await page.reached
 
-  const payments = market.system.url('/api/agent/v1/payments')
-  await asksNoOne(t, market, async () => {
+  const payments = harness.system.url('/api/agent/v1/payments')
+  await asksNoOne(t, harness, async () => {
     const known = await fetch(payments, { headers: accepted.headers })
     t.equal(known.status, 200, 'known by its signature')
-    const elsewhere = await post(market, accepted.order.body, accepted.headers)
+    const elsewhere = await post(harness, accepted.order.body, accepted.headers)
     t.equal(elsewhere.status, 409)
     t.match(await elsewhere.json(), { error: { code: 'payment_conflict' } })
     const repeated = await accepted.order.ask(accepted.headers)
@@ -175,14 +175,14 @@ t.test('a contract wallet is asked on the configured node before the facilitator
   })
   page.release()
   t.equal((await accepted.order.ask({ ...accepted.headers, prefer: 'wait=20' })).status, 422)
-  market.rpc.shut = true
-  const away = await payAs(market, wallet, 100)
+  harness.rpc.shut = true
+  const away = await payAs(harness, wallet, 100)
   t.equal((await away.order.ask(away.headers)).status, 503)
-  market.rpc.shut = false
+  harness.rpc.shut = false
 })
 
 t.test('an impossible signature or wrong terms are refused without a call', async (t) => {
-  const wallet = await openContract(market, TAKES_ANY)
+  const wallet = await openContract(harness, TAKES_ANY)
   const changes: [about: string, bytes: number, change: (payment: Loose) => void][] = [
     ['too short', 64, () => {}],
     ['longer than any wallet signs', 4097, () => {}],
@@ -230,15 +230,15 @@ t.test('an impossible signature or wrong terms are refused without a call', asyn
     ],
   ]
   for (const [about, bytes, change] of changes) {
-    const { order, headers } = await payAs(market, wallet, bytes, change)
-    await asksNoOne(t, market, async () => {
+    const { order, headers } = await payAs(harness, wallet, bytes, change)
+    await asksNoOne(t, harness, async () => {
       t.equal((await order.ask(headers)).status, 402, about)
     })
   }
 })
 
 t.test("on Solana the payer's signature is checked here too", async (t) => {
-  await using solana = await openSolanaMarket()
+  await using solana = await openSolanaHarness()
   const order = await solana.order()
   const other = (await generateKeyPairSigner()).address
   const payment = read(await order.sign(await order.ask()))

@@ -8,19 +8,19 @@ import { openRunner } from '../../workers/runner.ts'
 import { startChild } from '../children.ts'
 import { startSystem } from '../system.ts'
 import type { Place } from './crashing-process.ts'
-import { openLogBook } from './log-lines.ts'
-import type { Order } from './test-purchase.ts'
+import { openLogLines } from './log-lines.ts'
+import type { Purchase } from './test-purchase.ts'
 
-export type Shop = Awaited<ReturnType<typeof openShop>>
+export type PurchaseHarness = Awaited<ReturnType<typeof openPurchaseHarness>>
 
 /** @param env the configuration of its payments; `open` opens a facilitator other than the configured one */
-export async function openShop(
+export async function openPurchaseHarness(
   env: Record<string, string>,
   open?: (log: ReturnType<typeof openLog>) => Promise<Facilitator>,
 ) {
   await using opened = new AsyncDisposableStack()
-  const book = openLogBook()
-  const log = openLog('trace', book)
+  const logLines = openLogLines()
+  const log = openLog('trace', logLines)
   const settings = { SIGNING_SEED: randomBytes(32).toString('hex'), RATE_LIMIT_PER_MINUTE: '0', ...env }
   const overrides = { log, ...(open && { facilitator: await open(log) }) }
   const system = opened.use(await startSystem({ env: settings, overrides }))
@@ -29,7 +29,7 @@ export async function openShop(
   const closing = opened.move()
   return {
     system,
-    book,
+    logLines,
     env: settings,
     recover: (id: string, headers?: Record<string, string>) =>
       system.recover(id, recoveryToken(work.secrets.recovery, id), headers),
@@ -40,7 +40,7 @@ export async function openShop(
         select pg_notify('jobs:insert', json_build_object('r', random(), 'count', count(*))::text) from due`)
     },
     /** Waits for the next settlement of this purchase that is not paid, and until its job is back in the queue. */
-    inDoubt: async (order: Order) => book.next('settlement', { request_id: await order.requestId }),
+    inDoubt: async (order: Purchase) => logLines.next('settlement', { request_id: await order.requestId }),
     /** Stops the worker of this process. */
     stopWorker: () => runner[Symbol.asyncDispose](),
     /** Starts another worker, and frees the jobs of the earlier ones as if their beats were old. */
@@ -52,9 +52,9 @@ export async function openShop(
       runner = closing.use(await openRunner(work))
     },
     /** Starts a process of this service that crashes at that place. */
-    startVictim(half: 'api' | 'worker', place: Place) {
+    startCrashingProcess(half: 'api' | 'worker', place: Place) {
       const own = { DATABASE_URL: system.databaseUrl, PORT: '0', LOG_LEVEL: 'debug' }
-      const aim = { VICTIM: half, VICTIM_PLACE: place }
+      const aim = { CRASH_IN: half, CRASH_PLACE: place }
       const whole = { ...settings, ...system.site.env, ...own, ...aim }
       return closing.use(startChild('test/payments/crashing-process.ts', whole, { ipc: true }))
     },

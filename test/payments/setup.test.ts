@@ -12,7 +12,7 @@ import { type Heard, startChild } from '../children.ts'
 import { problemsOf } from '../problems.ts'
 import { openEvmChain } from './evm-chain.ts'
 import { openFacilitatorRig } from './evm-facilitator.ts'
-import { openLogBook } from './log-lines.ts'
+import { openLogLines } from './log-lines.ts'
 
 const PAY_TO_EVM = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 const MAINNET = {
@@ -164,11 +164,11 @@ t.test('a wrong setup is refused with its cure; doctor reports the same', async 
 })
 
 t.test('a facilitator that does not answer does not stop a process, but no payment is possible', async (t) => {
-  const book = openLogBook()
+  const logLines = openLogLines()
   const away = { ...fitting, facilitatorUrl: 'http://127.0.0.1:9', evmRpcUrl: 'http://127.0.0.1:9' }
-  await using facilitator = await openLiveFacilitator(away, openLog('error', book))
+  await using facilitator = await openLiveFacilitator(away, openLog('error', logLines))
   t.match(
-    book.lines.map(({ event, subject }) => `${event} ${subject}`),
+    logLines.lines.map(({ event, subject }) => `${event} ${subject}`),
     [/payment_setup facilitator/, /payment_setup RPC of eip155:84532/],
   )
   t.equal(facilitator.accepts.length, 1)

@@ -8,18 +8,18 @@ import { ExactSvmScheme as ExactSvmFacilitator } from '@x402/svm/exact/facilitat
 import { SOLANA_DEVNET } from '../../server/interface/result.ts'
 import type { EvmChain } from './evm-chain.ts'
 import { buildEvmScheme, openShell } from './evm-facilitator.ts'
-import { openShop } from './purchase-harness.ts'
-import { openGate } from './rpc-proxy.ts'
+import { openPurchaseHarness } from './purchase-harness.ts'
+import { openRpcProxy } from './rpc-proxy.ts'
 import { openSolanaLedger } from './solana-ledger.ts'
-import { type OrderOptions, openOrder } from './test-purchase.ts'
+import { openPurchase, type PurchaseOptions } from './test-purchase.ts'
 
-export type SolanaMarket = Awaited<ReturnType<typeof openSolanaMarket>>
+export type SolanaHarness = Awaited<ReturnType<typeof openSolanaHarness>>
 
 /** @param chain an EVM chain that is paid on too */
-export async function openSolanaMarket(chain?: EvmChain) {
+export async function openSolanaHarness(chain?: EvmChain) {
   await using opened = new AsyncDisposableStack()
   const ledger = opened.use(await openSolanaLedger())
-  const rpc = opened.use(await openGate(ledger.url))
+  const rpc = opened.use(await openRpcProxy(ledger.url))
   const facilitator = opened.use(await openSolanaFacilitator(ledger.url, chain))
   ledger.airdrop(facilitator.feePayer)
   const payTo = (await generateKeyPairSigner()).address
@@ -32,20 +32,20 @@ export async function openSolanaMarket(chain?: EvmChain) {
     PAY_TO_SOLANA: payTo,
   }
   const more = chain && { EVM_RPC_URL: chain.url, PAY_TO_EVM: (await chain.openAccount()).address }
-  const shop = opened.use(await openShop({ ...own, ...more }))
+  const harness = opened.use(await openPurchaseHarness({ ...own, ...more }))
   const closing = opened.move()
   return {
-    ...shop,
+    ...harness,
     ledger,
     rpc,
     facilitator,
     payTo,
-    async order(options: OrderOptions = {}) {
+    async order(options: PurchaseOptions = {}) {
       const wallet = await generateKeyPairSigner()
       await ledger.fund(wallet.address, 300_000n)
       const client = new x402Client().register(SOLANA_DEVNET, new ExactSvmClient(wallet, { rpcUrl: ledger.url }))
-      const purse = { client, balance: () => ledger.balanceOf(wallet.address) }
-      return openOrder(shop.system, purse, { balance: () => ledger.balanceOf(payTo) }, options)
+      const buyer = { client, balance: () => ledger.balanceOf(wallet.address) }
+      return openPurchase(harness.system, buyer, { balance: () => ledger.balanceOf(payTo) }, options)
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

@@ -5,26 +5,26 @@ import { wrapFetchWithPayment, type x402Client } from '@x402/fetch'
 import { PAGE, type System } from '../system.ts'
 
 /** The buyer: a client with a wallet, and the wallet's balance. */
-export interface Purse {
+export interface Buyer {
   client: x402Client
   balance(): Promise<bigint>
 }
 
-export interface OrderOptions {
+export interface PurchaseOptions {
   /** The URL of another process of the system. */
   url?: string
   key?: string
 }
 
-export type Order = Awaited<ReturnType<typeof openOrder>>
+export type Purchase = Awaited<ReturnType<typeof openPurchase>>
 
-export async function openOrder(
+export async function openPurchase(
   system: Pick<System, 'site' | 'url'>,
-  purse: Purse,
-  seller: Pick<Purse, 'balance'>,
-  options: OrderOptions = {},
+  buyer: Buyer,
+  seller: Pick<Buyer, 'balance'>,
+  options: PurchaseOptions = {},
 ) {
-  const [funds, income] = [await purse.balance(), await seller.balance()]
+  const [funds, income] = [await buyer.balance(), await seller.balance()]
   const path = `/${randomUUID()}`
   system.site.pages.set(path, { body: PAGE })
   const key = options.key ?? randomUUID()
@@ -40,7 +40,7 @@ export async function openOrder(
     if (response.status === 402) id.resolve(((await response.clone().json()) as { request_id: string }).request_id)
     return response
   }
-  const paying = wrapFetchWithPayment(wire, purse.client)
+  const paying = wrapFetchWithPayment(wire, buyer.client)
   let url = options.url ?? system.url('/api/agent/v1/verify-source')
   const send = (how: typeof fetch, headers: Record<string, string>) =>
     how(url, {
@@ -66,7 +66,7 @@ export async function openOrder(
     /** PAYMENT-SIGNATURE for the terms of a 402; it is not sent. */
     async sign(asked: Response): Promise<string> {
       const terms = decodePaymentRequiredHeader(asked.headers.get('payment-required') ?? '')
-      return encodePaymentSignatureHeader(await purse.client.createPaymentPayload(terms))
+      return encodePaymentSignatureHeader(await buyer.client.createPaymentPayload(terms))
     },
     /** Calls unsigned, and after a 402 signed, as an x402 client does. */
     buy: (headers: Record<string, string> = {}) => send(paying as typeof fetch, headers),
@@ -76,7 +76,7 @@ export async function openOrder(
     ask: (headers: Record<string, string> = {}) => send(wire as typeof fetch, headers),
     /** What the buyer paid and the seller received since this purchase was opened. */
     earned: async () => (await seller.balance()) - income,
-    spent: async () => funds - (await purse.balance()),
+    spent: async () => funds - (await buyer.balance()),
     fetches: () => system.site.requests.filter((asked) => asked === path).length,
   }
 }

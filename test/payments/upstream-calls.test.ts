@@ -5,7 +5,7 @@ import { privateKeyToAddress } from 'viem/accounts'
 import { AppError } from '../../server/errors.ts'
 import { buildUpstreamCalls } from '../../server/payments/upstream-calls.ts'
 import { callTool, expectNonCompleted, PAYMENT } from '../mcp/buyer.ts'
-import { openMarket } from './evm-harness.ts'
+import { openEvmHarness } from './evm-harness.ts'
 
 const succeed = async () => 'done'
 const fail = () => Promise.reject(new Error('came to nothing'))
@@ -54,12 +54,12 @@ t.test(
 type Loose = any
 
 t.test('over every protocol, payments that need an outside check are limited, and known ones are not', async (t) => {
-  await using market = await openMarket({ overrides: { upstream: { failedPerMinute: 5, perSecond: 1000 } } })
-  const { facilitator, rpc, system } = market
-  const bought = await market.order()
+  await using harness = await openEvmHarness({ overrides: { upstream: { failedPerMinute: 5, perSecond: 1000 } } })
+  const { facilitator, rpc, system } = harness
+  const bought = await harness.order()
   t.equal((await bought.buyAndWait()).status, 200)
   const known = { 'payment-signature': bought.signatures[0] ?? '' }
-  const order = await market.order()
+  const order = await harness.order()
   const asked = await order.ask()
   const signed = await order.sign(asked)
   /** A payment of a contract wallet that does not exist. */

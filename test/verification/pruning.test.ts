@@ -1,27 +1,12 @@
 // Pruning: unpaid requests leave no rows behind, however many there were, and the lag of pruning can be measured.
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import t from 'tap'
-import { openDatabase } from '../../server/db/pool.ts'
 import { measurePruneLag, pruneRequests } from '../../server/verification/pruning.ts'
-import { openTestDatabase } from '../database.ts'
-import { held, insertRow } from './rows.ts'
+import { held, insertRow, openTables } from './rows.ts'
 
 const DAY = 86_400
 const HOUR = 3600
-
-async function openTables() {
-  await using opened = new AsyncDisposableStack()
-  const { url } = opened.use(await openTestDatabase())
-  const tables = new pg.Pool({ connectionString: url, max: 2 })
-  // Ignores errors of connections that are still closing when the database is dropped.
-  tables.on('error', () => {})
-  opened.defer(() => tables.end())
-  const db = await openDatabase(url, { maxConnections: 4 })
-  opened.defer(() => db.end())
-  const closing = opened.move()
-  return { tables, db, [Symbol.asyncDispose]: () => closing.disposeAsync() }
-}
 
 async function statesOf(tables: pg.Pool) {
   const { rows } = await tables.query('select state, count(*)::int n from verification_requests group by 1 order by 1')

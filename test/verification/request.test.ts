@@ -1,8 +1,8 @@
 // The states of a request are guarded twice: by the code that changes them, and by the CHECKs of the table.
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import t from 'tap'
-import { openDatabase, transact } from '../../server/db/pool.ts'
+import { transact } from '../../server/db/pool.ts'
 import type { Payment } from '../../server/interface/result.ts'
 import type { SettlementProof } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
@@ -18,21 +18,7 @@ import {
   type WorkingRequest,
 } from '../../server/verification/request.ts'
 import { advance, type Step, writeSteps } from '../../server/verification/steps.ts'
-import { openTestDatabase } from '../database.ts'
-import { type Column, held, insertRow } from './rows.ts'
-
-async function openTables() {
-  await using opened = new AsyncDisposableStack()
-  const { url } = opened.use(await openTestDatabase())
-  const tables = new pg.Pool({ connectionString: url, max: 2 })
-  // Ignores errors of connections that are still closing when the database is dropped.
-  tables.on('error', () => {})
-  opened.defer(() => tables.end())
-  const db = await openDatabase(url, { maxConnections: 4 })
-  opened.defer(() => db.end())
-  const closing = opened.move()
-  return { tables, db, [Symbol.asyncDispose]: () => closing.disposeAsync() }
-}
+import { type Column, held, insertRow, openTables } from './rows.ts'
 
 const CHECK_VIOLATION = { code: '23514' }
 

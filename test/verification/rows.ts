@@ -1,8 +1,10 @@
 // Inserts rows of verification_requests in every state, without the code of the service.
 import { randomBytes, randomUUID } from 'node:crypto'
-import type pg from 'pg'
+import pg from 'pg'
+import { openDatabase } from '../../server/db/pool.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
 import type { State } from '../../server/verification/request.ts'
+import { openTestDatabase } from '../database.ts'
 
 /** The columns that depend on the state. */
 export type Column =
@@ -74,4 +76,18 @@ export async function insertRow(tables: pg.Pool | pg.Client, state: State, optio
     [changed, quote, id, randomBytes(32), randomBytes(32), state, attempt, ...values],
   )
   return id
+}
+
+/** A database of its own, as the service opens it and as plain tables. */
+export async function openTables() {
+  await using opened = new AsyncDisposableStack()
+  const { url } = opened.use(await openTestDatabase())
+  const tables = new pg.Pool({ connectionString: url, max: 2 })
+  // Ignores errors of connections that are still closing when the database is dropped.
+  tables.on('error', () => {})
+  opened.defer(() => tables.end())
+  const db = await openDatabase(url, { maxConnections: 4 })
+  opened.defer(() => db.end())
+  const closing = opened.move()
+  return { tables, db, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
