@@ -22,7 +22,7 @@ const DRAIN_MS = { abort: 18_000, kill: 25_000 }
 /** graphile-worker's own connections: listening, fetching jobs, completing them. */
 const QUEUE_CONNECTIONS = 6
 
-/** Starts taking jobs. Disposing takes no new jobs, lets running ones finish or hand back their requests, and ends the beat last. */
+/** Starts taking jobs. Disposing takes no new ones, lets running ones finish or hand their requests back, then ends the beat. */
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
   await using opened = new AsyncDisposableStack()
   const concurrency = options.concurrency ?? work.config.workerConcurrency

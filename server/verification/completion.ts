@@ -185,7 +185,10 @@ const NO_DIGEST = '0'.repeat(64)
 const LONGEST_USD = `${'9'.repeat(25)}.999999`
 const EPOCH = new Date(0).toISOString()
 
-/** Every text has its maximal length, in characters that are longest in JSON: a result that fits with it fits with any payment. */
+/**
+ * Every text has its maximal length, in characters that are longest in JSON: a result that fits with this payment fits with
+ * every payment.
+ */
 const LONGEST_PAYMENT: Payment = {
   status: 'settled',
   provider: '\u0001'.repeat(64),

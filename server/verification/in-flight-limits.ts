@@ -62,8 +62,8 @@ export interface Places {
   /** Why there is no place for the call; null if there is. */
   refusalOf(call: LimitedCall): Refusal | null
   /**
-   * Takes a place for a call that `refusalOf` does not refuse and whose payment is about to be bound. Answers the priority of its job,
-   * lower being earlier: the more the payer or the address has in flight, the later.
+   * Takes a place for a call that `refusalOf` does not refuse and whose payment is about to be bound. Answers the priority
+   * of its job, lower being earlier: the more the payer or the address has in flight, the later.
    */
   takeForWork(call: LimitedCall): number
   /** Takes a place among the open quotes of the call's address. */

@@ -58,20 +58,20 @@ t.test('a limit grows by one with each settlement and shrinks by one with each f
   await using system = await startLimited()
   const wallet = privateKeyToAccount(generatePrivateKey())
   const payer = wallet.address.toLowerCase()
-  const standing = async () =>
+  const payerRow = async () =>
     (await system.sql('select settled::int, max_in_flight from payers where payer = $1', [payer]))[0]
-  t.equal(await standing(), undefined, 'a payer who never paid has no row')
+  t.equal(await payerRow(), undefined, 'a payer who never paid has no row')
   const end = async (status: number) => {
     const call = await openCall(system, wallet)
     system.site.pages.set(new URL(call.body.source_url).pathname, { status, body: PAGE })
     t.equal((await system.ask({ ...call, headers: { ...call.headers, ...WAIT } })).status, status === 200 ? 200 : 422)
-    return standing()
+    return payerRow()
   }
   t.same(await end(200), { settled: 1, max_in_flight: LIMIT + 1 })
   t.same(await end(200), { settled: 2, max_in_flight: LIMIT + 2 })
   t.same(await end(503), { settled: 2, max_in_flight: LIMIT + 1 })
   for (let n = 0; n < 4; n++) await end(404)
-  t.same(await standing(), { settled: 2, max_in_flight: 2 })
+  t.same(await payerRow(), { settled: 2, max_in_flight: 2 })
   t.same(await end(200), { settled: 3, max_in_flight: 3 })
   await system.sql('update payers set max_in_flight = 256')
   t.same(await end(200), { settled: 4, max_in_flight: 256 })

@@ -91,15 +91,15 @@ async function walk() {
   await system.ask(faulty)
   system.service.api.admissions.add = add
 
-  const standing = await enter('standing', claim('/held'))
+  const waiting = await enter('waiting', claim('/held'))
   const accepted = await system.ask({
-    ...standing,
-    headers: { 'payment-signature': standing.headers['payment-signature'] },
+    ...waiting,
+    headers: { 'payment-signature': waiting.headers['payment-signature'] },
   })
-  keepToken('standing', accepted)
+  keepToken('waiting', accepted)
   const { request_id } = (await accepted.json()) as { request_id: string }
   await held.reached
-  await system.ask({ ...standing, headers: { 'payment-signature': wrong.headers['payment-signature'] } })
+  await system.ask({ ...waiting, headers: { 'payment-signature': wrong.headers['payment-signature'] } })
   return async () => {
     held.release()
     await system.recover(request_id, accepted.headers.get('x-service-recovery-token') ?? '', WAIT)
@@ -150,11 +150,11 @@ function find(text: string): string[] {
 }
 
 /** The database while one request waits for its page, and at the end. */
-let standing: Record<string, string> = {}
+let during: Record<string, string> = {}
 let finished: Record<string, string> = {}
 t.before(async () => {
   const finish = await walk()
-  standing = await dump()
+  during = await dump()
   await finish()
   finished = await dump()
 })
@@ -163,8 +163,8 @@ const isNonce = (name: string) => name.endsWith(': nonce')
 t.test('the search finds stored text', async (t) => {
   t.ok(secrets.size >= 30)
   t.same(find(`xx${[...secrets.values()][0]?.toUpperCase()}yy`), [[...secrets.keys()][0]])
-  t.ok(Object.keys(standing).some((name) => name.startsWith('graphile_worker.')))
-  t.match(standing['public.verification_requests'], /harbour/, 'a public text is found')
+  t.ok(Object.keys(during).some((name) => name.startsWith('graphile_worker.')))
+  t.match(during['public.verification_requests'], /harbour/, 'a public text is found')
   t.match(system.logged.map((line) => JSON.stringify(line)).join('\n'), /\/api\/agent\/v1\/verify-source|verify_source/)
 })
 
@@ -178,7 +178,7 @@ t.test('no log line holds one', async (t) => {
 })
 
 t.test('the database holds no secret in clear, during the work and after it', async (t) => {
-  for (const [when, dumped] of Object.entries({ standing, finished })) {
+  for (const [when, dumped] of Object.entries({ during, finished })) {
     for (const [table, text] of Object.entries(dumped)) {
       const found = find(text).filter((name) => !isNonce(name))
       t.same(found, [], `${table}, ${when}`)

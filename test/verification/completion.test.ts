@@ -37,7 +37,7 @@ async function turn(front: Front, work: Work, attemptsLeft = 4) {
   await verifyRequest({ request_id: rows[0].id }, work, { signal: new AbortController().signal, attemptsLeft })
 }
 
-async function standing({ tables }: Front) {
+async function storedState({ tables }: Front) {
   const { rows } = await tables.query(`select state, error ->> 'code' code, result from verification_requests`)
   return rows[0]
 }
@@ -59,12 +59,12 @@ t.test('a result that breaks the interface is failed before money moves, and is 
   const key = randomUUID()
   t.equal((await front.ask({ key, fetch: payingFetch() })).status, 202)
   await assessOnly(front, work)
-  t.match(await standing(front), { state: 'assessed' })
+  t.match(await storedState(front), { state: 'assessed' })
   await front.tables.query(`
     update verification_requests
     set assessment = jsonb_set(assessment::jsonb, '{claim_support}', '"supports"')::json`)
   await turn(front, work)
-  t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+  t.match(await storedState(front), { state: 'failed', code: 'execution_failed' })
   t.same(await ledger.charges(), [])
   const { rows } = await front.tables.query('select error from verification_requests')
   t.match(rows[0].error, { code: 'execution_failed', message: /Nothing was charged/, retryable: true })
@@ -83,7 +83,7 @@ t.test('an explanation of 800 characters of any kind is sold; one of 801 is not'
     t.equal((await front.ask({ key, fetch: payingFetch() })).status, 202)
     await turn(front, work, 0).catch(() => {})
     if (length === 800) t.equal(codePoints((await readResult(await front.ask({ key }))).explanation), 800)
-    else t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+    else t.match(await storedState(front), { state: 'failed', code: 'execution_failed' })
     t.equal((await ledger.charges()).length, length === 800 ? 1 : 0)
   }
 })
@@ -101,7 +101,7 @@ t.test('a settlement that breaks the interface is logged and never served', asyn
       : outcome
   }
   await t.rejects(turn(front, { ...work, facilitator: { ...facilitator, settle } }), /payment.network_fee_usd/)
-  t.match(await standing(front), { state: 'settled', result: null })
+  t.match(await storedState(front), { state: 'settled', result: null })
   t.equal((await front.ask({ key })).status, 202)
   t.ok(front.logged.some(({ event }) => event === 'verification_error'))
 })

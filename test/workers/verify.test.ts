@@ -26,7 +26,7 @@ async function turn(front: Front, work: Work, options: Partial<JobAttempt> = {})
   await verifyRequest({ request_id: rows[0].id }, work, { signal, attemptsLeft: 4, ...options })
 }
 
-async function standing({ tables }: Front) {
+async function storedState({ tables }: Front) {
   const { rows } = await tables.query(`
     select state, error ->> 'code' code, j.attempts, j.run_at <= now() due
     from verification_requests r left join graphile_worker.jobs j on j.key = 'verify:' || r.id`)
@@ -51,7 +51,7 @@ t.test('a worker that is stopped while it reads hands the request back: no attem
   await slow.asked
   stop.abort()
   await turned
-  t.same(await standing(front), { state: 'accepted', code: null, attempts: 0, due: true })
+  t.same(await storedState(front), { state: 'accepted', code: null, attempts: 0, due: true })
   slow.serve()
   await queue.drain()
   await readResult(await front.ask({ key }))
@@ -68,7 +68,7 @@ t.test('a worker that is stopped while it assesses keeps the observation', async
   await front.ask({ key: randomUUID(), fetch: payingFetch() })
   await lockJob(front)
   await turn(front, work, { signal: stop.signal })
-  t.same(await standing(front), { state: 'observed', code: null, attempts: 0, due: true })
+  t.same(await storedState(front), { state: 'observed', code: null, attempts: 0, due: true })
 })
 
 t.test('an AppError fails the request at once', async (t) => {
@@ -78,7 +78,7 @@ t.test('an AppError fails the request at once', async (t) => {
   const { front, work } = office
   await front.ask({ key: randomUUID(), fetch: payingFetch() })
   await turn(front, work)
-  t.match(await standing(front), { state: 'failed', code: 'assessment_failed' })
+  t.match(await storedState(front), { state: 'failed', code: 'assessment_failed' })
 })
 
 t.test('any other error is left to the queue, and fails the request uncharged at the last attempt', async (t) => {
@@ -89,9 +89,9 @@ t.test('any other error is left to the queue, and fails the request uncharged at
   const key = randomUUID()
   await front.ask({ key, fetch: payingFetch() })
   await t.rejects(turn(front, work), { message: 'a fault' })
-  t.match(await standing(front), { state: 'observed', code: null })
+  t.match(await storedState(front), { state: 'observed', code: null })
   await turn(front, work, { attemptsLeft: 0 })
-  t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+  t.match(await storedState(front), { state: 'failed', code: 'execution_failed' })
   const answer = await front.ask({ key })
   t.equal(answer.status, 402, 'the same call may be paid again')
   t.notMatch(await answer.text(), /a fault/, 'the error is not shown to callers')
@@ -104,12 +104,12 @@ t.test('a request that is deleted, not paid or completed is not worked on', asyn
   await verifyRequest({ request_id: randomUUID() }, work, { signal, attemptsLeft: 4 })
   await front.ask({ key: randomUUID() })
   await turn(front, work)
-  t.match(await standing(front), { state: 'quoted' })
+  t.match(await storedState(front), { state: 'quoted' })
   await front.tables.query('delete from verification_requests')
   await front.ask({ key: randomUUID(), fetch: payingFetch() })
   await queue.drain()
   await turn(front, work)
-  t.match(await standing(front), { state: 'completed' })
+  t.match(await storedState(front), { state: 'completed' })
   const { rows } = await front.tables.query('select count(*)::int from receipts')
   t.equal(rows[0].count, 1)
 })
