@@ -5,7 +5,7 @@ import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x40
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import type { VerificationInput } from '../server/interface/result.ts'
-import { OFFLINE_PAY_TO } from '../server/payments/offline.ts'
+import { OFFLINE_PAY_TO } from '../server/payments/offline-facilitator.ts'
 import { evmAuthorization } from '../server/payments/payload.ts'
 import { sealPayload } from '../server/payments/seal.ts'
 import type { SignedTransfer } from '../server/payments/signature-thread.ts'

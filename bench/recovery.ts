@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { deriveSecret } from '../server/receipts/keys.ts'
-import { recoveryToken } from '../server/verification/recovery.ts'
+import { recoveryToken } from '../server/verification/recovery-token.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
 import { type Lab, openClient } from './lab.ts'

@@ -1,7 +1,7 @@
 // Paid POSTs per second over HTTP: signature checked, request stored durably, 202 answered. The ceiling beside it is the
 // signature check alone, on the same threads.
 import { randomUUID } from 'node:crypto'
-import { openOfflineFacilitator } from '../server/payments/offline.ts'
+import { openOfflineFacilitator } from '../server/payments/offline-facilitator.ts'
 import { recoverSigner } from '../server/payments/signature-thread.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'

@@ -6,7 +6,7 @@ import type { Budget } from './accounts/rate-limit.ts'
 import type { Scope } from './accounts/scopes.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
-import { isRecoveryToken, requestNamedBy } from './verification/recovery.ts'
+import { isRecoveryToken, requestNamedBy } from './verification/recovery-token.ts'
 
 /** What the caller must show: nothing, a payment, a recovery token, a payment made before, or an API key with a scope. */
 export type PublicAccess = { access: 'public' | 'payment' | 'recovery' | 'proof' }

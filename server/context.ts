@@ -12,7 +12,7 @@ import type { Batcher } from './db/batch.ts'
 import { type ChangeListener, openChangeListener } from './db/change-events.ts'
 import { type Database, openDatabase } from './db/pool.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
-import { openOfflineFacilitator } from './payments/offline.ts'
+import { openOfflineFacilitator } from './payments/offline-facilitator.ts'
 import type { Facilitator } from './payments/x402.ts'
 import { checkTail } from './receipts/audit.ts'
 import { type Chain, openChain } from './receipts/chain.ts'
@@ -119,7 +119,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
 
 async function openFacilitator(config: Config, log: Logger): Promise<Facilitator> {
   if (config.paymentMode === 'offline') return openOfflineFacilitator({ payTo: config.payToEvm })
-  const { openLiveFacilitator } = await import('./payments/facilitator.ts')
+  const { openLiveFacilitator } = await import('./payments/live-setup.ts')
   return openLiveFacilitator(config, log)
 }
 

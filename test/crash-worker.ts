@@ -67,7 +67,7 @@ function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string,
     async add(item) {
       await pass(`before ${nameOf(item)}`)
       const outcome = await batcher.add(item)
-      tell('committed', { to: nameOf(item), taken: outcome !== 'fenced' })
+      tell('committed', { to: nameOf(item), taken: outcome !== 'stale' })
       await pass(`after ${nameOf(item)}`)
       return outcome
     },

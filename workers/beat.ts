@@ -1,15 +1,15 @@
-// Signs of life, and the rescue of those who give none. graphile-worker by itself frees a dead worker's jobs after four
-// hours; here every pool writes a beat, and every worker frees the jobs of pools that have none.
+// Heartbeats of worker pools, and the rescue of jobs whose pool died. graphile-worker frees a dead worker's jobs only after four
+// hours. Here every pool writes a beat, and every worker frees the jobs of pools without a fresh one.
 //
-// Freeing cannot stop a worker that was only slow: that is what the attempt token of a request is for.
+// A worker whose jobs were freed may only have been slow; then the attempt token of a request keeps it from committing.
 import { z } from 'zod'
 import { nothing, sql, transact } from '../server/db/pool.ts'
 import type { Work } from './context.ts'
 
-/** A killed worker's jobs run again STALE_SECONDS + BEAT_SECONDS after its last beat at the latest. */
+/** Seconds between beats. A killed worker's jobs run again at most STALE_SECONDS + BEAT_SECONDS after its last beat. */
 export const BEAT_SECONDS = 3
 export const STALE_SECONDS = 12
-/** Any constant of our own: one worker at a time looks for the dead. */
+/** Key of the advisory lock by which one worker at a time rescues. */
 const RESCUE_LOCK = 8_402_002
 
 export async function beat({ db, methodology, assessor }: Work, poolId: string): Promise<void> {
@@ -20,12 +20,12 @@ export async function beat({ db, methodology, assessor }: Work, poolId: string):
     on conflict (pool_id) do update set beat_at = now(), assessor_paused_until = excluded.assessor_paused_until`)
 }
 
-/** Last of all when a worker stops: until then its jobs are its own. */
+/** Deletes the beat. It is the last step of a worker's stop: from then on its jobs are freed. */
 export async function endBeat({ db }: Work, poolId: string): Promise<void> {
   await db.query(sql.type(nothing)`delete from worker_beats where pool_id = ${poolId}`)
 }
 
-/** Frees the jobs of pools without a fresh beat; answers those pools. `locked_at` spares one that has just begun. */
+/** Frees the jobs of pools without a fresh beat and answers those pools. A job that began just now is spared by `locked_at`. */
 export async function rescue({ db, log, metrics }: Work, staleSeconds = STALE_SECONDS): Promise<string[]> {
   const dead = await transact(db, async (tx) => {
     const mine = await tx.oneFirst(sql.type(z.object({ locked: z.boolean() }))`

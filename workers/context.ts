@@ -1,4 +1,5 @@
-// What a worker has beside the core: threads, the way out, the assessor, and the batchers its jobs share.
+// The context of the worker process, besides the core: threads, outbound connections, the assessor, and the batchers that its
+// jobs share.
 import type { Core } from '../server/context.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { openChangeNotifier } from '../server/db/change-events.ts'
@@ -6,6 +7,7 @@ import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
+import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
@@ -15,32 +17,32 @@ import { redisObservations } from './retrieval/observation-store-redis.ts'
 import { buildOrigins, type Origins, type Politeness } from './retrieval/origins.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
 import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
-import type { Assessor } from './verify.ts'
 
 export interface Work extends Core {
   threads: Threads
   outbound: Outbound
   cache: ObservationCache
   origins: Origins
-  /** Bounds the page bodies in memory. */
+  /** Limits the page bodies in memory. */
   bodies: BodyMemory
   slowFetches: SlowFetches
   assessor: Assessor
   steps: Steps
+  /** Announces the ids of requests that were completed or failed. */
   changeEvents: Batcher<string, void>
-  /** Seconds that a settlement takes as a rule; a result is so much older when it is served. */
+  /** Seconds that a settlement usually takes; its result is that much older when it is served. */
   settleSeconds: number
-  /** The `methodology_version` of the results made here. */
+  /** The `methodology_version` of this worker's results. */
   methodology: string
 }
 
 const MAX_STEPS = 128
-/** Page bodies of all fetches of a process: some two dozen of the largest size. */
+/** Page bodies of all fetches of a process: about two dozen of the maximal size. */
 const BODY_BYTES = 96 * 1024 * 1024
 /** Two blocks of the slower chain. */
 const LIVE_SETTLE_SECONDS = 4
 
-/** What tests put in the place of the real thing. */
+/** Replacements for tests. */
 export interface WorkOverrides {
   assessor?: Assessor
   politeness?: Politeness
@@ -91,10 +93,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   }
 }
 
-/**
- * Throws when the names of what is done here are longer than results may have them: found at the start, not by a
- * request.
- */
+/** Throws if the procedure is too long for a result, so that this is found at the start and not by a request. */
 function methodologyOf({ procedure }: Assessor): string {
   const gated = gatedProcedure(procedure)
   const fits = assessment.shape.procedure.safeParse(gated).success
@@ -102,7 +101,7 @@ function methodologyOf({ procedure }: Assessor): string {
   return `${OBSERVATION_PROCEDURE} ${gated}`
 }
 
-/** Who asks, and where its operator can be reached. */
+/** Names the service and the address at which its operator can be reached. */
 function userAgent(baseUrl: string | undefined) {
   return `Countersign-Source-Verification/1.0${baseUrl ? ` (+${baseUrl}/)` : ''}`
 }

@@ -1,4 +1,4 @@
-// The worker process: takes jobs until it is told to stop, then drains within 30 seconds.
+// The worker process: takes jobs until it gets a signal to stop, then drains within 30 seconds.
 import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
 import { runProcess } from '../server/process.ts'
@@ -8,7 +8,7 @@ import { openRunner } from './runner.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()
-  if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` brings its own database')
+  if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` has its own database')
   const core = opened.use(await openCore(config, config.databaseUrl))
   const work = opened.use(await openWork(core))
   const runner = opened.use(await openRunner(work))

@@ -1,6 +1,6 @@
-// Runs the queue in this process: graphile-worker with our tasks, a beat, the rescue of others, the scan of watchdogs,
-// and a watch on the queue's own health. A pool that died while its process lives is worse than a crash, because
-// nothing restarts it; so its death is reported by `died`, and the process is expected to exit.
+// Runs the queue in this process: graphile-worker with the tasks, the beat, the rescue of other pools' jobs, the delivery of
+// alerts and the scan of watchdogs. A pool that dies while its process lives would not be restarted, so `died` reports it and
+// the process exits.
 import { EventEmitter } from 'node:events'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
 import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
@@ -13,18 +13,16 @@ import type { Work } from './context.ts'
 import { buildTasks, crontab } from './tasks.ts'
 
 export interface Runner extends AsyncDisposable {
-  /** Rejects when the queue stopped without having been asked to. */
+  /** Rejects when the queue or the scan stops by itself. */
   died: Promise<never>
 }
 
-/** Running jobs get this long before they are told to hand themselves back; then this long until they are cut off. */
+/** Milliseconds after which running jobs are aborted and hand their requests back, and after which the queue is killed. */
 const DRAIN_MS = { abort: 18_000, kill: 25_000 }
-/** graphile-worker's own connections: the listener, fetching, completing. */
+/** graphile-worker's own connections: listening, fetching jobs, completing them. */
 const QUEUE_CONNECTIONS = 6
 
-/**
- * Starts taking jobs. Disposing drains: no new jobs, running ones finish or hand themselves back, the beat ends last.
- */
+/** Starts taking jobs. Disposing takes no new ones, lets running ones finish or hand their requests back, then ends the beat. */
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
   await using opened = new AsyncDisposableStack()
   const concurrency = options.concurrency ?? work.config.workerConcurrency
@@ -49,8 +47,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
         concurrentJobs: concurrency,
         pollInterval: 1000,
         gracefulShutdownAbortTimeout: DRAIN_MS.abort,
-        // Fetched ahead, jobs are locked to this pool; should it be killed, the rescue frees them with the running
-        // ones.
+        // Jobs that are fetched ahead are locked to this pool; if it is killed, the rescue frees them like running ones.
         localQueue: { size: concurrency + 1, refetchDelay: { durationMs: 20 } },
       },
     },
@@ -95,7 +92,7 @@ async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
   }
 }
 
-/** Beats and looks for dead pools until disposed. While the database fails, each try is logged and the next one follows. */
+/** Beats and rescues until disposed. A database error is logged, and the next beat tries again. */
 function openPulse(work: Work, poolId: string): AsyncDisposable {
   const pulse = async () => {
     await beat(work, poolId)
@@ -104,13 +101,13 @@ function openPulse(work: Work, poolId: string): AsyncDisposable {
   return every(BEAT_SECONDS * 1000, pulse, (error) => work.log.warn({ event: 'beat_failed', err: error }))
 }
 
-/** The queue's own lines, without what jobs carry: a failed job's line would hold its whole payload. */
+/** Logs the queue's own messages without payloads: the message about a failed job contains its whole payload. */
 function queueLogger(log: Logger) {
   return new QueueLogger((scope) => (level, message, meta) => {
-    // Asks for a connection per job; ours hold none while they run.
+    // This warning asks for a connection per job; these jobs hold none while they run.
     if (message.includes('having maxPoolSize')) return
     if (level === 'debug' || (level === 'info' && !log.isLevelEnabled('debug'))) return
-    const error = (meta as { error?: unknown } | undefined)?.error
+    const error = meta?.error
     const line = { event: 'queue', scope: scope.label, ...(error instanceof Error ? { err: error } : {}) }
     log[level === 'warning' ? 'warn' : level === 'error' ? 'error' : 'debug'](line, message)
   })

@@ -1,9 +1,9 @@
-// Fetches that go on without a slot of the queue. A worker has a few dozen slots, and a page that drips a byte every
-// few seconds would hold one for a minute. So a fetch that is not done after a moment leaves its job: the job ends, and
-// the fetch goes on here. When it has ended, the request gets a job again, which carries on from what was stored.
+// Slow fetches, which continue without a slot of the queue. A worker has a few dozen slots, and a page that sends a byte every
+// few seconds would hold one for a minute. So the job of a slow fetch ends while the fetch continues here. When the fetch has
+// ended, the request gets a new job, which continues from what was stored.
 //
-// A request whose fetch goes on here has a job all the same, a few seconds ahead, and this process moves it on while it
-// lives. A process that is killed moves nothing on, so another worker takes the request up.
+// Meanwhile the request has a job that is due in a few seconds, and this process keeps postponing it. If the process is
+// killed, the job becomes due and another worker takes the request.
 import { setInterval as every, setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { enqueue } from '../server/db/jobs.ts'
@@ -14,54 +14,56 @@ import type { WorkingRequest } from '../server/verification/request.ts'
 
 export interface SlowFetches extends AsyncDisposable {
   readonly size: number
-  /** Whether the fetch is done within a moment; true without waiting where there is no room for it here. */
+  /** Whether the fetch ends within `slowMs`; true without waiting if there is no room for it here. */
   isQuick(fetch: Promise<unknown>): Promise<boolean>
   /**
-   * Takes the request over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called
-   * with `settle`, which must be awaited before the request is given another job.
-   * @param options `attemptsLeft`: times that another worker may take the request up, should this process be killed.
-   * `end` ends the fetch when the process is to stop; a fetch that still has its job is not ended by that.
+   * Takes the request over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
+   * `settle`, which must be awaited before the request gets another job.
+   * @param options `attemptsLeft`: attempts of other workers if this process is killed. `end` is aborted when the process is
+   * to stop; that does not end a fetch that still has its job.
    */
   keep(
     request: WorkingRequest,
     options: { attemptsLeft: number; end: AbortController },
     work: (settle: () => Promise<void>) => Promise<void>,
   ): Promise<void>
-  /** Ends all fetches, waits until their requests are handed back, and takes no more. */
+  /** Ends all fetches, waits until their requests are handed back, and takes no more fetches. */
   drain(): Promise<void>
-  /** Takes fetches again after a drain: the queue of this process has been opened anew. */
+  /** Takes fetches again after a drain, when the queue of this process was opened again. */
   reopen(): void
 }
 
 export interface SlowFetchesOptions {
   db: Database
   log: Logger
-  /** Fetches held at the same time. */
+  /** Maximal number of fetches at the same time. */
   room: number
   /** Milliseconds after which a fetch is slow. */
   slowMs?: number
 }
 
 const SLOW_MS = 500
-/** A killed process's requests are taken up again this many seconds after its last sign of life. */
+/** Seconds after its last postponement at which the job of a killed process's request becomes due. */
 const RESCUE_SECONDS = 15
-const SIGN_MS = 5000
+const POSTPONE_MS = 5000
 
 export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetchesOptions): SlowFetches {
   const kept = new Map<WorkingRequest, Promise<void>>()
-  /** Those whose job this process still moves on. */
-  const insured = new Map<WorkingRequest, number>()
+  /** The requests whose job this process still postpones, with their attempts. */
+  const postponed = new Map<WorkingRequest, number>()
   let closing = new AbortController()
   const stopping = new AbortController()
-  let signing: Promise<void> = Promise.resolve()
+  let postponing: Promise<void> = Promise.resolve()
 
-  const sign = (requests: Insured[]) => transact(db, (tx) => postponeJobs(tx, requests))
-  const signs = (async () => {
+  const postpone = (requests: Postponed[]) => transact(db, (tx) => postponeJobs(tx, requests))
+  const loop = (async () => {
     try {
-      for await (const _ of every(SIGN_MS, undefined, { signal: stopping.signal, ref: false })) {
-        if (insured.size === 0) continue
-        signing = sign([...insured]).catch((error) => log.warn({ event: 'slow_fetch_sign_failed', err: error }))
-        await signing
+      for await (const _ of every(POSTPONE_MS, undefined, { signal: stopping.signal, ref: false })) {
+        if (postponed.size === 0) continue
+        postponing = postpone([...postponed]).catch((error) =>
+          log.warn({ event: 'slow_fetch_sign_failed', err: error }),
+        )
+        await postponing
       }
     } catch (error) {
       if (!stopping.signal.aborted) throw error
@@ -95,23 +97,23 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
       const stop = () => end.abort(signal.reason)
       if (signal.aborted) stop()
       else signal.addEventListener('abort', stop, { once: true })
-      insured.set(request, attemptsLeft)
+      postponed.set(request, attemptsLeft)
       try {
-        await sign([[request, attemptsLeft]])
+        await postpone([[request, attemptsLeft]])
       } catch (error) {
-        insured.delete(request)
+        postponed.delete(request)
         throw error
       }
       const settle = async () => {
-        insured.delete(request)
-        // A sign under way could put off the job that is made next.
-        await signing
+        postponed.delete(request)
+        // A postponement under way could postpone the next job too.
+        await postponing
       }
       const ended = work(settle)
         .catch((error) => log.error({ event: 'slow_fetch_failed', request_id: request.id, err: error }))
         .finally(() => {
           signal.removeEventListener('abort', stop)
-          insured.delete(request)
+          postponed.delete(request)
           kept.delete(request)
         })
       kept.set(request, ended)
@@ -123,22 +125,22 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
     async [Symbol.asyncDispose]() {
       await drain()
       stopping.abort()
-      await signs
+      await loop
     },
   }
 }
 
 const heldRow = z.object({ id: z.string(), attempts: z.int() })
 
-/** A request, and how often it may be taken up again. */
-type Insured = readonly [WorkingRequest, number]
+/** A request, and the attempts that its job has left. */
+type Postponed = readonly [WorkingRequest, number]
 
-/** Moves the jobs of the requests that are still held by these attempts a few seconds on. */
-async function postponeJobs(tx: Tx, insured: readonly Insured[]): Promise<void> {
+/** Postpones the jobs of the requests that these attempts still own by a few seconds. */
+async function postponeJobs(tx: Tx, postponed: readonly Postponed[]): Promise<void> {
   const held = await tx.any(sql.type(heldRow)`
     select r.id::text, t.attempts from verification_requests r
-    join unnest(${column(insured, 'text', ([r]) => r.id)}, ${column(insured, 'text', ([r]) => r.attempt)},
-                ${column(insured, 'int4', ([, attempts]) => attempts)})
+    join unnest(${column(postponed, 'text', ([r]) => r.id)}, ${column(postponed, 'text', ([r]) => r.attempt)},
+                ${column(postponed, 'int4', ([, attempts]) => attempts)})
       as t (id, attempt, attempts) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
     order by r.id for update of r`)
   const runAt = new Date(Date.now() + RESCUE_SECONDS * 1000)

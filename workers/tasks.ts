@@ -1,12 +1,13 @@
-// A function for each job of db/jobs.ts, and when the recurring ones run. A job without a function does not compile.
-import { type JobHelpers, parseCronItems, type TaskList } from 'graphile-worker'
+// The function for each job of db/jobs.ts, and the schedule of the recurring ones. A job without a function does not compile.
+import { type JobHelpers, parseCronItems, type Task, type TaskList } from 'graphile-worker'
+import type { z } from 'zod'
 import { pruneAccounts } from '../server/accounts/pruning.ts'
 import type { DeliveryLoop } from '../server/alerts/delivery-loop.ts'
 import { pruneAlerts, recallAlerts } from '../server/alerts/outbox.ts'
 import { reconcile } from '../server/billing/reconciliation.ts'
 import { checkCitation } from '../server/citations/check.ts'
 import { wakeDueWatches } from '../server/citations/watch.ts'
-import { type JobName, jobs, type Payload } from '../server/db/jobs.ts'
+import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { pruneRequests } from '../server/verification/pruning.ts'
 import { sweepRequests } from '../server/verification/sweep.ts'
@@ -16,52 +17,54 @@ import { forgetObservations } from './retrieval/observation-store-postgres.ts'
 import { forgetOrigins, recallLines } from './retrieval/origins.ts'
 import { verifyRequest } from './verify.ts'
 
-type Task<N extends JobName> = (payload: Payload<N>, helpers: JobHelpers) => Promise<void>
-
 export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
-  const tasks: { [N in JobName]: Task<N> } = {
-    verify_request: (payload, { job, abortSignal }) =>
+  return {
+    verify_request: taskOf(jobs.verify_request, (payload, { job, abortSignal }) =>
       verifyRequest(payload, work, {
         signal: abortSignal ?? new AbortController().signal,
         attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
       }),
-    wake_origin: ({ line }) => work.origins.wake(line),
-    deliver_alerts: async () => deliveries.wake(),
-    check_citation: (payload, { abortSignal }) =>
+    ),
+    wake_origin: taskOf(jobs.wake_origin, ({ line }) => work.origins.wake(line)),
+    deliver_alerts: taskOf(jobs.deliver_alerts, async () => deliveries.wake()),
+    check_citation: taskOf(jobs.check_citation, (payload, { abortSignal }) =>
       checkCitation(payload, work, abortSignal ?? new AbortController().signal),
-    wake_citations: () => transact(work.db, wakeDueWatches),
-    reconcile_billing: async (_payload, { abortSignal }) => {
+    ),
+    wake_citations: taskOf(jobs.wake_citations, () => transact(work.db, wakeDueWatches)),
+    reconcile_billing: taskOf(jobs.reconcile_billing, async (_payload, { abortSignal }) => {
       if (work.billing?.name === 'stripe') await reconcile(work, work.billing, abortSignal)
-    },
-    sweep_requests: async () => {
+    }),
+    sweep_requests: taskOf(jobs.sweep_requests, async () => {
       await sweepRequests(work)
       await recallLines(work.db, work.origins)
       await recallAlerts(work.db)
-    },
-    prune_requests: async (_payload, { abortSignal }) => {
+    }),
+    prune_requests: taskOf(jobs.prune_requests, async (_payload, { abortSignal }) => {
       const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds, { signal: abortSignal })
       await pruneAlerts(work.db)
       await forgetOrigins(work.db)
       await forgetObservations(work.db, KEEP_SECONDS)
       const rows = await pruneAccounts(work.db, abortSignal)
       if (pruned + rows > 0) work.log.info({ event: 'pruned', requests: pruned, rows_of_accounts: rows })
-    },
-  }
-  const list: TaskList = {}
-  for (const name of Object.keys(tasks) as JobName[]) {
-    const run = tasks[name] as Task<JobName>
-    list[name] = (payload, helpers) => run(jobs[name].parse(payload), helpers)
-  }
-  return list
+    }),
+  } satisfies Record<JobName, Task>
 }
 
-/** Identifiers are never changed: the queue remembers by them what has run. */
+/** A task that parses its payload. Throws a ZodError for a payload of another form. */
+function taskOf<S extends z.ZodType>(
+  schema: S,
+  run: (payload: z.output<S>, helpers: JobHelpers) => Promise<void>,
+): Task {
+  return (payload, helpers) => run(schema.parse(payload), helpers)
+}
+
+/** Identifiers must not change: the queue stores under them which recurring job has run. */
 export function crontab() {
   return parseCronItems([
     { task: 'sweep_requests', match: '* * * * *', identifier: 'sweep_requests', options: { maxAttempts: 1 } },
     { task: 'wake_citations', match: '* * * * *', identifier: 'wake_citations', options: { maxAttempts: 1 } },
     { task: 'prune_requests', match: '* * * * *', identifier: 'prune_requests', options: { maxAttempts: 1 } },
-    // One at a time: a long one would meet the next. Off the hour, when everybody asks Stripe.
+    // In a queue of its own, so that two never overlap. Not on the hour, when many services call Stripe.
     {
       task: 'reconcile_billing',
       match: '23 * * * *',

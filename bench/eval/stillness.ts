@@ -1,5 +1,5 @@
 // Whether the longest page there can be holds up the event loop, and what memory it takes.
-import type { Assessor } from '../../workers/verify.ts'
+import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { figure, printNote } from '../table.ts'
 import { observe } from './labels.ts'
 

@@ -20,7 +20,7 @@ import { sha256Hex, timestamp } from '../interface/scalars.ts'
 import { type AccountCall, defineAccountOperation, Reply } from '../operation.ts'
 import { sha256 } from '../receipts/format.ts'
 import { findResult } from '../verification/lookup.ts'
-import { isRecoveryToken } from '../verification/recovery.ts'
+import { isRecoveryToken } from '../verification/recovery-token.ts'
 import { draftTest, raiseCitationAlert } from './alerts.ts'
 import {
   CITATION_STATES,

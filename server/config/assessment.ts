@@ -32,7 +32,7 @@ export function assessmentProblems({
   if (ASSESSMENT === 'semantic') return ['ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set.']
   if (PAYMENT_MODE !== 'mainnet') return []
   return [
-    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: no model is asked then, and no verdict is sold.',
+    'ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY: then no model is asked, and no verdict is sold.',
   ]
 }
 

@@ -5,7 +5,7 @@ import { PRICE } from '../interface/payment.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer.ts'
 import { describeResource } from '../verification/offer.ts'
-import { recoveryToken } from '../verification/recovery.ts'
+import { recoveryToken } from '../verification/recovery-token.ts'
 
 /** An answer ready to be sent. A Buffer is sent as it is; anything else as JSON. */
 export interface HttpAnswer {

@@ -8,8 +8,7 @@ import { provePayer } from '../payments/known-payments.ts'
 import { readPayload } from '../payments/payload.ts'
 import { type PaymentIdentity, samePayment } from '../payments/x402.ts'
 import { canonicalJson } from '../receipts/format.ts'
-import { findByKey } from '../verification/lookup.ts'
-import { hashKey } from '../verification/operations.ts'
+import { findByKey, hashKey } from '../verification/lookup.ts'
 import { isPayable } from '../verification/request.ts'
 
 export interface PurchaseKey {

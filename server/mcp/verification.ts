@@ -5,7 +5,7 @@ import { publicError } from '../errors.ts'
 import { paymentRequired } from '../payments/x402.ts'
 import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer.ts'
 import { describeResource } from '../verification/offer.ts'
-import { recoveryToken } from '../verification/recovery.ts'
+import { recoveryToken } from '../verification/recovery-token.ts'
 import { type CallToolResult, RETRY_AFTER, resultOf } from './tool.ts'
 
 /** Members of `_meta`, in calls and in results. */

@@ -1,21 +1,21 @@
-// What an operator can ask about payments: npm run cli -- payments <...>
+// The operator's commands about payments: npm run cli -- payments <...>
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { type Database, transact } from '../db/pool.ts'
-import { findById } from '../verification/lookup.ts'
+import { findRequestPayment } from './known-payments.ts'
 import { exportLedger, findUnresolved, type LedgerEntry, listEntries } from './ledger.ts'
 import { type Reconciliation, reconcile } from './reconciliation.ts'
 
 interface PaymentCommand {
   takes?: string[]
   about: string
-  /** Exit code: 0 when all is well. */
+  /** Answers the exit code: 0 if there is nothing to do. */
   run(db: Database, config: Config, args: string[]): Promise<number>
 }
 
 export const paymentCommands: Record<string, PaymentCommand> = {
   'payments list-unresolved': {
-    about: 'List payments that may have been charged and are not settled for certain, and for how long.',
+    about: 'List payments that may have been charged and whose outcome is open, and for how long.',
     async run(db) {
       const found = await findUnresolved(db)
       for (const { request_id, state, open_seconds, network, payer, nonce, transaction, valid_before } of found)
@@ -29,9 +29,9 @@ export const paymentCommands: Record<string, PaymentCommand> = {
   },
   'payments show': {
     takes: ['request-id'],
-    about: 'Show what became of the payments of one request.',
+    about: 'Show the payments of one request.',
     async run(db, _config, [id = '']) {
-      const row = z.uuid().safeParse(id).success ? await findById(db, id) : null
+      const row = z.uuid().safeParse(id).success ? await findRequestPayment(db, id) : null
       if (!row) {
         console.error('There is no such request.')
         return 1
@@ -43,7 +43,7 @@ export const paymentCommands: Record<string, PaymentCommand> = {
     },
   },
   'payments reconcile': {
-    about: 'Hold the ledger against the chain; exit 1 when they differ.',
+    about: 'Compare the ledger with the chain; exit 1 if they differ.',
     async run(db, config) {
       await using opened = new AsyncDisposableStack()
       const result = await reconcile(db, await openChains(config, opened))
@@ -62,21 +62,21 @@ export const paymentCommands: Record<string, PaymentCommand> = {
 
 async function openChains(config: Config, opened: AsyncDisposableStack) {
   if (config.paymentMode === 'offline') return []
-  const { openNetworks } = await import('./facilitator.ts')
+  const { openNetworks } = await import('./live-setup.ts')
   return openNetworks(config, opened)
 }
 
 function describeReconciliation(result: Reconciliation): string[] {
   const { agrees, confirmed, differs, open, offline, unbooked, unread } = result
   return [
-    `${agrees} entries agree with the chain, ${differs.length} differ, ${open.length} cannot be told yet, ` +
+    `${agrees} entries agree with the chain, ${differs.length} differ, ${open.length} are still open, ` +
       `${offline} are simulated`,
     ...(confirmed > 0
-      ? [`${confirmed} of them were booked on the facilitator's word, and the chain shows them now`]
+      ? [`${confirmed} of them were booked on the facilitator's word and are now confirmed by the chain`]
       : []),
     ...differs.map((entry) => `DIFFERS ${describeEntry(entry)}`),
     ...open.map((entry) => `open    ${describeEntry(entry)}${entry.proof ? `, booked as ${entry.proof}` : ''}`),
-    ...unread.map((network) => `income on ${network} was not read: only the entries were compared`),
+    ...unread.map((network) => `income on ${network} was not read; only the entries were compared`),
     ...unbooked.map(
       ({ network, transaction, from, amount, priced }) =>
         `${priced ? 'NO ENTRY' : 'income  '} ${network} ${transaction}: ${amount} from ${from}`,

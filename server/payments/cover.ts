@@ -1,36 +1,36 @@
-// How many verifications a payer's balance pays for: asked of the chain, and kept for a while, because admission asks at
-// every purchase.
+// The cover of a payer: how many verifications its balance pays for. The chain is asked for the balance, and the answer is
+// cached for a while, because admission needs it at every purchase.
 import { LRUCache } from 'lru-cache'
-import { within } from './patience.ts'
+import { within } from './timeout.ts'
 
-/** Milliseconds for which a balance counts as known. */
-const KEPT_MS = 30_000
+/** Milliseconds for which a balance is cached. */
+const CACHED_MS = 30_000
 /** Milliseconds for which a chain that did not answer is not asked about the same account again. */
-const SILENT_MS = 5_000
-const PATIENCE_MS = 5_000
+const FAILED_MS = 5_000
+const TIMEOUT_MS = 5_000
 const MAX_ACCOUNTS = 10_000
 
 export interface Covers {
   /**
-   * @param account what holds the balance; unique over all networks
-   * @param read the balance in atomic units, asked of the chain
-   * @returns whole prices in the balance; 0 when the chain does not answer in time
+   * @param account the account with the balance; unique over all networks
+   * @param read reads the balance from the chain, in atomic units
+   * @returns how often the balance holds the price; 0 when the chain does not answer in time
    */
   coverOf(account: string, price: bigint, read: () => Promise<bigint>): Promise<number>
 }
 
-export function buildCovers(patienceMs = PATIENCE_MS): Covers {
-  const kept = new LRUCache<string, Promise<bigint | null>>({ max: MAX_ACCOUNTS, ttl: KEPT_MS })
+export function buildCovers(timeoutMs = TIMEOUT_MS): Covers {
+  const cached = new LRUCache<string, Promise<bigint | null>>({ max: MAX_ACCOUNTS, ttl: CACHED_MS })
   return {
     async coverOf(account, price, read) {
-      let asked = kept.get(account)
-      if (!asked) {
-        asked = within(patienceMs, read()).catch(() => null)
-        kept.set(account, asked)
+      let reading = cached.get(account)
+      if (!reading) {
+        reading = within(timeoutMs, read()).catch(() => null)
+        cached.set(account, reading)
       }
-      const balance = await asked
+      const balance = await reading
       if (balance !== null) return Number(balance / price)
-      if (kept.peek(account) === asked) kept.set(account, asked, { ttl: SILENT_MS })
+      if (cached.peek(account) === reading) cached.set(account, reading, { ttl: FAILED_MS })
       return 0
     },
   }

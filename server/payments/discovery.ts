@@ -1,21 +1,21 @@
-// What a 402 says beside its terms, for catalogues and for clients that name their payments: the extensions `bazaar` and
-// `payment-identifier` of x402 v2. A client echoes them; a facilitator catalogues what it is sent.
+// The extensions of a 402: `bazaar`, for catalogues of services, and `payment-identifier`, for clients that name their
+// payments (x402 v2). A client echoes them; a facilitator catalogues what it receives.
 import { isDeepStrictEqual } from 'node:util'
+import type { PaymentPayload } from '@x402/core/types'
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'
-import type { PaymentPayload } from './x402.ts'
 
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema'
 
-/** True of every configuration; what is sold in words is the description of the offer. */
+/** The same for every configuration. */
 export const SERVICE = {
   serviceName: 'Countersign',
   tags: ['source-verification', 'quotation', 'citations', 'receipts'],
   mimeType: 'application/json',
 } as const
 
-/** Without its limits: the whole schema is in /openapi.json, and a header has to stay small. */
+/** Without limits: the whole schema is in /openapi.json, and a header must be small. */
 const INPUT = {
   type: 'object',
   properties: { source_url: { type: 'string', format: 'uri' }, claim: { type: 'string' } },
@@ -113,7 +113,7 @@ const extensionsOf = (assessment: AssessmentKind) => ({
   mcp: { bazaar: discovery(assessment, ...overMcp), 'payment-identifier': identifier },
 })
 
-/** The `extensions` of a 402, by what is offered and the protocol it leaves through. */
+/** The `extensions` of a 402, by assessment and protocol. */
 export const extensions = { literal: extensionsOf('literal'), semantic: extensionsOf('semantic') }
 export type Through = keyof ReturnType<typeof extensionsOf>
 
@@ -132,33 +132,32 @@ const echoed = z.object({
     .optional(),
 })
 
-/** What is paid for, as its buyer and a facilitator read it. */
+/** The resource that is sold, as its buyer and a facilitator read it. */
 export interface Resource {
   url: string
   description: string
   assessment: AssessmentKind
 }
 
-/** The address that a payment names, by the protocol it comes through. @param baseUrl this service's public address */
+/** The URL of the resource, by protocol. @param baseUrl this service's public address */
 export function resourceUrl(through: Through, baseUrl: string): string {
   return through === 'mcp' ? `mcp://tool/${TOOL}` : `${baseUrl}/api/agent/v1/verify-source`
 }
 
-/** The `resource` of a 402, and of a payment that is passed on. */
+/** The `resource` of a 402, and of a payment that is passed to a facilitator. */
 export function describeListing({ url, description }: Resource) {
   const { mimeType, serviceName, tags } = SERVICE
   return { url, description, mimeType, serviceName, tags: [...tags] }
 }
 
-/** The extensions of a payment that is passed on: what is offered, with the name that the client gave its payment. */
+/** The extensions of a payment that is passed to a facilitator. @param id the client's payment identifier */
 export function nameExtensions(offered: Record<string, Extension>, id: string | null): Record<string, Extension> {
   return { ...offered, 'payment-identifier': { ...identifier, info: { ...identifier.info, ...(id && { id }) } } }
 }
 
 /**
- * Which of our two offers a payment repeats, and the name that its client gave it, if any. What it echoes of the
- * catalogue's entry must be ours. The rest of the echo is not looked at: it is not passed on. Throws AppError
- * `payment_invalid`.
+ * The protocol whose offer a payment echoes, and the client's payment identifier. An echoed `bazaar` entry must be one of
+ * this service. The rest of the echo is ignored, since it is not passed on. Throws AppError `payment_invalid`.
  */
 export function readEcho(payload: PaymentPayload): { through: Through; identifier: string | null } {
   const parsed = echoed.safeParse(payload.extensions ?? {})
@@ -170,7 +169,7 @@ export function readEcho(payload: PaymentPayload): { through: Through; identifie
   return { through, identifier: named?.info.id ?? null }
 }
 
-/** Terms may be paid after a restart with another assessment: what was offered then is ours too. Null for any other entry. */
+/** Accepts the entries of both assessments, since a restart may change the assessment. Null for any other entry. */
 function throughOf(info: unknown): Through | null {
   const isOffered = (through: Through) =>
     Object.values(extensions).some((offered) => isDeepStrictEqual(info, offered[through].bazaar.info))

@@ -1,7 +1,7 @@
-// What an EVM chain says became of an EIP-3009 authorization.
+// Reads from an EVM chain whether an EIP-3009 authorization was used.
 //
-// The token remembers every nonce for good, so an authorization moves money at most once, whoever sends it and however
-// often. A use is believed at the tip of the chain. That there never will be one is believed of final blocks only.
+// The token remembers every nonce permanently, so an authorization moves money at most once, no matter who sends it and how
+// often. A use counts from the newest block on. That an authorization can no longer be used counts from final blocks only.
 import {
   type Address,
   createPublicClient,
@@ -16,10 +16,10 @@ import {
   parseEventLogs,
   slice,
 } from 'viem'
-import type { Finding, Income } from './live.ts'
-import type { EvmAuthorization } from './payload.ts'
+import { type EvmAuthorization, hexText } from './payload.ts'
+import type { Finding, Income } from './payment-network.ts'
+import { chainIdOf } from './signature-checks.ts'
 import { TRANSFER_TYPES } from './signature-thread.ts'
-import { chainIdOf } from './signers.ts'
 import { EVM_USDC, type EvmNetwork, type SettlementIntent } from './x402.ts'
 
 const TOKEN = parseAbi([
@@ -35,7 +35,7 @@ const [CANCELED] = encodeEventTopics({ abi: TOKEN, eventName: 'AuthorizationCanc
 const [TRANSFER] = encodeEventTopics({ abi: TOKEN, eventName: 'Transfer' })
 const CANCELLATION: Finding = { kind: 'unpaid', reason: 'authorization_canceled' }
 
-/** A log that is not of a pending block. */
+/** An eth_getLogs request for blocks that are not pending. */
 interface LogRequest {
   Method: 'eth_getLogs'
   Parameters: [object]
@@ -43,30 +43,30 @@ interface LogRequest {
 }
 
 const RPC_TIMEOUT_MS = 10_000
-/** A facilitator wants about 6 s of validity left; asking later than this would only be refused. */
+/** A facilitator needs about 6 s of validity; with less than this it would refuse. */
 const RESEND_MARGIN_SECONDS = 10
-/** Seconds until another look, while an expiry is not final yet. On Base that takes some twenty minutes. */
+/** Seconds until the chain is asked again while an expiry is not final. On Base that takes about twenty minutes. */
 const FINALITY_PACE = 20
 /**
- * The payer may have used the authorization before our settlement was begun, but not before it was verified here, which
- * is within its validity of a few minutes. Blocks come every two seconds.
+ * The payer may have used the authorization before the settlement began, but not before it was verified here, which was
+ * within its validity of a few minutes. A block takes two seconds.
  */
 const LOOKBACK_BLOCKS = 600n
-/** Blocks of one eth_getLogs; halved for as long as the node finds it too much. */
+/** Blocks of one eth_getLogs; halved as long as the node refuses the range. */
 const LOG_RANGE = 2000n
 
-/** What using an authorization as it was accepted would look like on the chain. */
+/** The use of an accepted authorization, as it would appear on the chain. */
 export interface Usage {
   token: Address
   from: Address
   nonce: Hex
   to: Address
   value: bigint
-  /** Unix seconds by the clock of the chain. */
+  /** Unix seconds, by the clock of the chain. */
   validBefore: bigint
 }
 
-/** Reads one chain and nothing else; every method throws when the node does not answer. */
+/** Reads one chain. Every method throws if the node does not answer. */
 export function openEvmReader(rpcUrl: string) {
   const client = createPublicClient({
     transport: http(rpcUrl, { timeout: RPC_TIMEOUT_MS, retryCount: 1, retryDelay: 200 }),
@@ -74,7 +74,7 @@ export function openEvmReader(rpcUrl: string) {
   })
 
   async function look(usage: Usage, intent: SettlementIntent): Promise<Finding> {
-    const named = intent.transaction ? await findIn(intent.transaction as Hash, usage) : null
+    const named = intent.transaction ? await findIn(hexText.parse(intent.transaction), usage) : null
     if (named?.kind === 'paid') return named
     const head = await client.getBlock({ blockTag: 'latest' })
     if (await isSpent(usage, head.number)) return explainUse(usage, intent, head)
@@ -84,7 +84,7 @@ export function openEvmReader(rpcUrl: string) {
     const final = await client.getBlock({ blockTag: 'finalized' })
     if (final.timestamp < usage.validBefore)
       return { kind: 'waiting', reason: 'expiry_not_final', seconds: FINALITY_PACE }
-    // Asked of the final block itself: a node that is behind cannot answer for it, and one that is not cannot be wrong.
+    // Reads the state of the final block itself: a node that is behind cannot answer, and any other cannot be wrong.
     if (await isSpent(usage, final.number)) return explainUse(usage, intent, head)
     return { kind: 'unpaid', reason: 'authorization_expired' }
   }
@@ -94,7 +94,7 @@ export function openEvmReader(rpcUrl: string) {
     return client.readContract({ address: token, abi: TOKEN, functionName: 'authorizationState', args, blockNumber })
   }
 
-  /** The nonce is spent: on us, on somebody else, or by cancelling it. */
+  /** Finds out how the nonce was spent: for this payment, for another one, or by a cancellation. */
   async function explainUse(usage: Usage, intent: SettlementIntent, head: Head): Promise<Finding> {
     const log = await findSpending(usage, firstBlock(intent, head), head.number)
     const found = log && (log.topics[0] === CANCELED ? CANCELLATION : await findIn(log.transactionHash, usage))
@@ -113,7 +113,7 @@ export function openEvmReader(rpcUrl: string) {
     return log && { ...log, blockNumber: BigInt(log.blockNumber) }
   }
 
-  /** In pieces that the node takes. @param options.one stops at the first piece that has any */
+  /** Reads logs in ranges that the node accepts. @param options.one stops after the first range with a log */
   async function readLogs(address: Address, topics: object, first: bigint, last: bigint, options: { one?: true } = {}) {
     const found: LogRequest['ReturnType'] = []
     let range = LOG_RANGE
@@ -132,9 +132,9 @@ export function openEvmReader(rpcUrl: string) {
   }
 
   /**
-   * Whether this transaction used the authorization, and for what. A payer can sign one nonce twice, and send both our
-   * payment of another request and the false one in one transaction: only the transfer that directly follows the use of
-   * this nonce is its own.
+   * Whether this transaction used the authorization, and for which transfer. A payer can sign one nonce twice, and send the
+   * false one and a true payment of another request in one transaction: only the transfer directly after the use of this
+   * nonce belongs to it.
    */
   async function findIn(hash: Hash, usage: Usage): Promise<Finding | null> {
     const receipt = await client.getTransactionReceipt({ hash }).catch(absentAsNull)
@@ -154,7 +154,7 @@ export function openEvmReader(rpcUrl: string) {
       : { kind: 'unpaid', reason: 'authorization_used_elsewhere' }
   }
 
-  /** Transfers to us, from the block of one transaction to that of another. */
+  /** Transfers to the address `to`, from the block of one transaction to that of another. */
   async function income(token: Address, to: Address, between: [Hash, Hash]): Promise<Income[]> {
     const receipts = await Promise.all(between.map((hash) => client.getTransactionReceipt({ hash })))
     const [first = 0n, last = 0n] = receipts.map((receipt) => receipt.blockNumber)
@@ -174,27 +174,27 @@ export function openEvmReader(rpcUrl: string) {
       client.readContract({ address: token, abi: TOKEN, functionName: 'balanceOf', args: [account] }),
     height: async () => Number(await client.getBlockNumber()),
     chainId: () => client.getChainId(),
-    hasCode: async (address: string) => ((await client.getCode({ address: address as Address })) ?? '0x') !== '0x',
+    hasCode: async (address: Address) => ((await client.getCode({ address })) ?? '0x') !== '0x',
     finality: async () => Number((await client.getBlock({ blockTag: 'finalized' })).number),
-    /** Contract wallets (ERC-1271, also before they are deployed) say themselves what they signed. */
+    /** Asks a contract wallet (ERC-1271, also before it is deployed) whether it signed. */
     async isSignedByContract(id: EvmNetwork, { signature, authorization }: EvmAuthorization): Promise<boolean> {
-      // A node that is away must be told from a contract that says no, which is all that the check itself tells.
+      // The check below answers false for an unreachable node too, so that case is found first.
       await client.getBlockNumber()
       const { asset, name, version } = EVM_USDC[id]
       const { from, to, value, validAfter, validBefore, nonce } = authorization
       return client.verifyTypedData({
-        address: from as Address,
-        signature: signature as Hex,
+        address: from,
+        signature,
         domain: { name, version, chainId: chainIdOf(id), verifyingContract: asset },
         types: TRANSFER_TYPES,
         primaryType: 'TransferWithAuthorization',
         message: {
-          from: from as Address,
-          to: to as Address,
+          from,
+          to,
           value: BigInt(value),
           validAfter: BigInt(validAfter),
           validBefore: BigInt(validBefore),
-          nonce: nonce as Hex,
+          nonce,
         },
       })
     },
@@ -207,7 +207,7 @@ interface Head {
   timestamp: bigint
 }
 
-/** Where a use may have come first; told by the clock where the height was not noted. */
+/** The first block that may hold a use; estimated from the clock if the intent has no height. */
 function firstBlock({ at, block }: SettlementIntent, head: Head): bigint {
   const since = head.timestamp > BigInt(at) ? head.timestamp - BigInt(at) : 0n
   const noted = block === null ? head.number - since : BigInt(block)

@@ -1,42 +1,42 @@
-// USDC on Base: what is asked for, whose payment one is, and how an entry of the ledger is checked.
-import { type Address, type Hash, type Hex, isAddress } from 'viem'
+// Payment in USDC on Base: its terms, its payer, and the check of a ledger entry against the chain.
+import { isAddress } from 'viem'
 import { AppError } from '../errors.ts'
-import { checkAuthorization } from './authorization.ts'
+import { checkAuthorization } from './evm-authorization.ts'
 import { type EvmReader, openEvmReader, type Usage } from './evm-reader.ts'
 import type { LedgerEntry } from './ledger.ts'
-import type { Audit, PaymentNetwork } from './live.ts'
-import { type EvmAuthorization, evmAuthorization, readEvmPayment } from './payload.ts'
-import { chainIdOf, isKeySignature, type Signers } from './signers.ts'
+import { type EvmAuthorization, evmAuthorization, hexText, readEvmPayment } from './payload.ts'
+import type { Audit, PaymentNetwork } from './payment-network.ts'
+import { chainIdOf, isKeySignature, type SignatureChecks } from './signature-checks.ts'
 import { type Inspection, inspect } from './startup-checks.ts'
-import { EVM_USDC, type EvmNetwork, evmTerms, type OfferedPayment } from './x402.ts'
+import { EVM_USDC, type EvmNetwork, evmTerms } from './x402.ts'
 
-/** No authorization was accepted that was valid for longer than this. */
+/** Every accepted authorization was valid for less than this. */
 const AUDIT_WINDOW_SECONDS = 600
 
 export interface EvmNetworkOptions {
   id: EvmNetwork
   payTo: string
   rpcUrl: string
-  /** Whether the operator named this node. */
+  /** Whether the operator configured this node. */
   proves: boolean
-  signers: Signers
+  signatures: SignatureChecks
 }
 
-export function openEvmNetwork({ id, payTo, rpcUrl, proves, signers }: EvmNetworkOptions): PaymentNetwork {
+export function openEvmNetwork({ id, payTo, rpcUrl, proves, signatures }: EvmNetworkOptions): PaymentNetwork {
   const terms = evmTerms(id, payTo)
   const { asset } = EVM_USDC[id]
   const chain = openEvmReader(rpcUrl)
 
-  /** True: signed by the payer's key. False: only a contract can say. Throws AppError `payment_invalid`. */
+  /** True: signed by the payer's key. False: only a contract can tell. Throws AppError `payment_invalid`. */
   async function checkSignature(payment: EvmAuthorization): Promise<boolean> {
     if (!isKeySignature(payment.signature)) return false
-    if (!(await signers.isSignedByPayer(id, payment))) throw notSigned()
+    if (!(await signatures.isSignedByPayer(id, payment))) throw notSigned()
     return true
   }
 
   async function askContract(payment: EvmAuthorization): Promise<void> {
     const signed = await chain.isSignedByContract(id, payment).catch(() => {
-      // What the node says when it cannot tell is not passed on: it quotes the signature it was asked about.
+      // The node's error is not passed on: it quotes the signature.
       throw new AppError('provider_unavailable', 'The signature of a contract wallet cannot be checked right now.')
     })
     if (!signed) throw notSigned()
@@ -61,13 +61,18 @@ export function openEvmNetwork({ id, payTo, rpcUrl, proves, signers }: EvmNetwor
       return true
     },
     accountOf: ({ bound }) => bound.identity.payer,
-    balanceOf: (account) => chain.balance(asset, account as Address),
+    balanceOf: (account) => chain.balance(asset, hexText.parse(account)),
     height: chain.height,
-    look: (offer, intent) => chain.look(usageOf(offer), intent),
-    // Hashes are text to the ledger, and one hash must not be two texts.
+    look: ({ bound }, intent) => {
+      const { payTo, amount } = bound.requirements
+      const expected = { ...bound.identity, pay_to: payTo, amount_atomic: amount, valid_before: bound.valid_before }
+      return chain.look(usageOf(expected), intent)
+    },
+    // The ledger compares hashes as text, so each hash has one form.
     readTransactionId: (text) => (/^0x[0-9a-f]{64}$/i.test(text) ? text.toLowerCase() : null),
     audit: (entry) => auditEntry(entry, chain),
-    income: (first, last) => chain.income(asset, payTo as Address, [first as Hash, last as Hash]),
+    income: async (first, last) =>
+      chain.income(asset, hexText.parse(payTo), [hexText.parse(first), hexText.parse(last)]),
     adopt: (kind) => kind !== undefined,
     inspect: () => inspectChain({ id, payTo, proves }, chain),
   }
@@ -78,16 +83,9 @@ function notSigned() {
 }
 
 async function auditEntry(entry: LedgerEntry, chain: EvmReader): Promise<Audit | null> {
-  const usage: Usage = {
-    token: entry.asset as Address,
-    from: entry.payer as Address,
-    nonce: entry.nonce as Hex,
-    to: entry.pay_to.toLowerCase() as Address,
-    value: BigInt(entry.amount_atomic),
-    validBefore: BigInt(entry.valid_before),
-  }
+  const usage = usageOf(entry)
   if (entry.transaction) {
-    const found = await chain.findIn(entry.transaction as Hash, usage)
+    const found = await chain.findIn(hexText.parse(entry.transaction), usage)
     return found?.kind === 'paid' ? { agrees: true, logIndex: found.logIndex } : { agrees: false, logIndex: null }
   }
   const found = await chain.look(usage, {
@@ -105,14 +103,14 @@ async function inspectChain(
 ): Promise<Inspection[]> {
   const address: Inspection = {
     subject: 'PAY_TO_EVM',
-    // Mixed case carries a checksum, which a mistyped address does not pass.
+    // An address in mixed case carries a checksum, which shows typing errors.
     ...(isAddress(payTo) || payTo === payTo.toLowerCase()
       ? { verdict: 'right', detail: payTo }
       : { verdict: 'wrong', detail: 'its checksum does not hold', cure: 'copy the address again' }),
   }
   const rpc = await inspect(
     `RPC of ${id}`,
-    'check EVM_RPC_URL; without it settlements in doubt stay open',
+    'check EVM_RPC_URL; without it uncertain settlements stay open',
     async () => {
       const cure = `set EVM_RPC_URL to a node of chain ${chainIdOf(id)}`
       const chainId = await chain.chainId()
@@ -126,15 +124,15 @@ async function inspectChain(
   return [address, rpc]
 }
 
-function usageOf({ bound }: OfferedPayment): Usage {
-  const { asset, payer, nonce } = bound.identity
-  const { payTo, amount } = bound.requirements as { payTo: string; amount: string }
+type Expected = Pick<LedgerEntry, 'asset' | 'payer' | 'nonce' | 'pay_to' | 'amount_atomic' | 'valid_before'>
+
+function usageOf({ asset, payer, nonce, pay_to, amount_atomic, valid_before }: Expected): Usage {
   return {
-    token: asset as Address,
-    from: payer as Address,
-    nonce: nonce as Hex,
-    to: payTo.toLowerCase() as Address,
-    value: BigInt(amount),
-    validBefore: BigInt(bound.valid_before),
+    token: hexText.parse(asset),
+    from: hexText.parse(payer),
+    nonce: hexText.parse(nonce),
+    to: hexText.parse(pay_to.toLowerCase()),
+    value: BigInt(amount_atomic),
+    validBefore: BigInt(valid_before),
   }
 }

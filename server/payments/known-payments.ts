@@ -1,11 +1,11 @@
-// Payments that this service has met before. A caller that shows the signature of one of them again shows what was
-// proved when it was bound, so its payer is known without a call to a chain or a facilitator.
+// Payments that are stored already. A caller who shows the signature of a stored payment shows what was proved when the
+// payment was bound, so the payer is known without a call to a chain or a facilitator.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
-import type { Facilitator, PaymentClaim, PaymentIdentity } from './x402.ts'
+import { boundPayment, type Facilitator, type PaymentClaim, type PaymentIdentity } from './x402.ts'
 
 /**
- * Whose payment this is: known from before, or else proved by its signature, which may take a call outside.
+ * The identity of a payment: a stored one, or one proved by its signature, which may need a call to a chain.
  * Throws AppError `payment_invalid`, `provider_unavailable`, `rate_limited`.
  */
 export async function provePayer(
@@ -35,7 +35,7 @@ function isKnown(db: Database, { identity, signature_sha256 }: PaymentClaim): Pr
       and payment ->> 'signature_sha256' = ${signature_sha256}`)
 }
 
-/** Whether this payment, shown by its own signature, is bound to another request, paid for or under way. */
+/** Whether this payment, shown by its own signature, is bound to another request, paid or under way. */
 export function isBoundToAnother(db: Database, { identity, signature_sha256 }: PaymentClaim, requestId: string) {
   const { network, asset, payer, nonce } = identity
   if (!signature_sha256) return Promise.resolve(false)
@@ -43,4 +43,12 @@ export function isBoundToAnother(db: Database, { identity, signature_sha256 }: P
     select 1 known from payment_claims c join verification_requests r on r.id = c.request_id
     where c.network = ${network} and c.asset = ${asset} and c.payer = ${payer} and c.nonce = ${nonce}
       and c.request_id <> ${requestId} and r.payment ->> 'signature_sha256' = ${signature_sha256}`)
+}
+
+const requestPayment = z.object({ state: z.string(), changed_at: z.date(), payment: boundPayment.nullable() })
+
+/** The state of a request and the payment that is bound to it, for operators. */
+export function findRequestPayment(db: Database, requestId: string): Promise<z.output<typeof requestPayment> | null> {
+  return db.maybeOne(sql.type(requestPayment)`
+    select state, changed_at, payment from verification_requests where id = ${requestId}`)
 }

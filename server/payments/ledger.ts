@@ -1,6 +1,6 @@
-// The operator's book: every payment whose fate is certain, and those whose fate is not. Entries are written by the steps
-// of a request (see verification/request.ts); here they are read, compared with the chain, exported, and pruned: an entry
-// that charged nothing is kept for a time, every other one for good.
+// The ledger: every payment with a certain outcome, and the list of those whose outcome is open. The steps of a request write
+// the entries (see verification/request.ts); this file reads them, records the chain's verdict, exports them, and prunes
+// those that charged nothing.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type PaymentIdentity, settlementProofs } from './x402.ts'
@@ -22,7 +22,7 @@ export const ledgerEntry = z.object({
   provider: z.string().nullable(),
   mode: z.enum(['offline', 'testnet', 'mainnet']).nullable(),
   transaction: z.string().nullable(),
-  /** What the settlement was counted on; null where nothing moved. `unrecorded`: booked before this was kept. */
+  /** The proof of the settlement; null if no money moved. `unrecorded`: the entry is older than this column. */
   proof: z.enum([...settlementProofs, 'unrecorded']).nullable(),
   log_index: z.number().nullable(),
   reconciled_at: z.date().nullable(),
@@ -39,7 +39,7 @@ export function listEntries(tx: Tx, requestId: string): Promise<readonly LedgerE
     select ${columns} from payment_ledger where request_id = ${requestId} order by entry`)
 }
 
-/** What became last of this authorization; one that paid for nothing may be used again. */
+/** The latest entry of this authorization, which may have several: one that was not charged can be used again. */
 export function findEntry(tx: Tx, { network, asset, payer, nonce }: PaymentIdentity): Promise<LedgerEntry | null> {
   return tx.maybeOne(sql.type(ledgerEntry)`
     select ${columns} from payment_ledger
@@ -49,7 +49,7 @@ export function findEntry(tx: Tx, { network, asset, payer, nonce }: PaymentIdent
 
 const PAGE = 1000
 
-/** Every entry in order, a page at a time. @param after the entry to begin behind */
+/** Every entry in order, read in pages. @param after the number of the last entry to skip */
 export async function* readLedger(db: Database, after = 0): AsyncGenerator<LedgerEntry> {
   for (let last = after; ; ) {
     const page = await db.any(sql.type(ledgerEntry)`
@@ -61,8 +61,8 @@ export async function* readLedger(db: Database, after = 0): AsyncGenerator<Ledge
 }
 
 /**
- * Records what the chain said of an entry. A settlement that the chain shows is proved by it from then on; one that it
- * shows at a log that another entry has is not, and `differs`. Of an entry that was pruned meanwhile nothing is recorded.
+ * Records whether the chain agrees with an entry. A settlement that the chain shows gets the proof `chain`. If another entry
+ * has the same log, the verdict is `differs`. For an entry that was pruned meanwhile nothing is recorded.
  * @param logIndex where the chain shows the settlement
  */
 export async function recordVerdict(
@@ -96,7 +96,7 @@ const unresolved = z.object({
 })
 export type Unresolved = z.output<typeof unresolved>
 
-/** Payments that may have been charged and are not known to be, or are and have bought nothing yet; oldest first. */
+/** Payments that may have been charged, and charged ones whose result is not complete; oldest first. */
 export function findUnresolved(db: Database): Promise<readonly Unresolved[]> {
   return db.any(sql.type(unresolved)`
     select id request_id, state,
@@ -108,22 +108,22 @@ export function findUnresolved(db: Database): Promise<readonly Unresolved[]> {
 }
 
 /**
- * Days for which an entry that charged nothing is kept, and the request that it names. The chain can be asked about it for
- * so long. The trigger `payment_ledger_kept` has the same number.
+ * Days for which an entry that charged nothing is kept, together with its request. So long, reconciliation can compare it with
+ * the chain. The trigger `payment_ledger_kept` has the same number.
  */
 export const UNCHARGED_DAYS = 30
 /** Days after the end of an authorization's validity: far more than the clocks of chain, payer and service differ. */
 const UNUSABLE_DAYS = 1
 
-/** As the trigger has it, which refuses the deletion of every other entry. */
+/** The condition of the trigger, which refuses the deletion of every other entry. */
 const uncharged = sql.fragment`outcome in ('unpaid', 'failed') and chain_says is distinct from 'differs'`
 const overdue = sql.fragment`least(
   extract(epoch from now() - entered_at) - ${UNCHARGED_DAYS * 86_400},
   extract(epoch from now()) - valid_before - ${UNUSABLE_DAYS * 86_400})`
 
 /**
- * Deletes entries that charged nothing, whose time is over and whose authorization no chain takes any more. An entry that
- * the chain contradicts is kept. Answers how many were deleted.
+ * Deletes entries that charged nothing, after their time and after their authorization became invalid. An entry that the
+ * chain contradicts is kept. Returns the number of deleted entries.
  * @param limit rows at most
  */
 export async function pruneLedger(db: Database, limit: number): Promise<number> {
@@ -145,9 +145,9 @@ export function measureLedgerLag(db: Database): Promise<number> {
       order by entered_at limit 1), 0)::float8 lag`)
 }
 
-const HEADINGS = Object.keys(ledgerEntry.shape) as (keyof LedgerEntry)[]
+const HEADINGS = ledgerEntry.keyof().options
 
-/** The whole ledger as CSV (RFC 4180), a line at a time, headings first. */
+/** The whole ledger as lines of CSV (RFC 4180), headings first. */
 export async function* exportLedger(db: Database): AsyncGenerator<string> {
   yield HEADINGS.join(',')
   for await (const entry of readLedger(db)) yield HEADINGS.map((name) => cell(entry[name])).join(',')

@@ -1,4 +1,4 @@
-// The chains that each payment mode is paid on (CAIP-2), and which of them a configuration offers.
+// The chains of each payment mode (CAIP-2), and those that a configuration offers.
 import type { Config } from '../config.ts'
 import { SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
 
@@ -6,14 +6,17 @@ export const NETWORKS = {
   testnet: { evm: 'eip155:84532', solana: SOLANA_DEVNET },
   mainnet: { evm: 'eip155:8453', solana: SOLANA_MAINNET },
 } as const
+type NetworksByKind = (typeof NETWORKS)[keyof typeof NETWORKS]
+/** A chain on which money moves. */
+export type LiveNetworkId = NetworksByKind[keyof NetworksByKind]
 
-/** In the order in which terms are offered. A facilitator that is away changes nothing here. */
+/** In the order of the terms. Does not depend on whether the facilitator answers. */
 export function configuredNetworks({
   paymentMode,
   payToEvm,
   payToSolana,
 }: Pick<Config, 'paymentMode' | 'payToEvm' | 'payToSolana'>): string[] {
-  // Offline terms are those of Base's test chain, and name an address of their own where none is set.
+  // Offline terms are those of Base's test chain.
   if (paymentMode === 'offline') return [NETWORKS.testnet.evm]
   const { evm, solana } = NETWORKS[paymentMode]
   return [...(payToEvm ? [evm] : []), ...(payToSolana ? [solana] : [])]

@@ -1,5 +1,5 @@
-// A payment as it is read: checked member by member, and made anew from what was checked. Nothing else of what a caller
-// sent is stored or reaches a facilitator.
+// Reading of payments: a payload is checked member by member and built again from the checked members. Nothing else of what
+// a caller sent is stored or passed to a facilitator.
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { decodePaymentSignatureHeader } from '@x402/core/http'
@@ -9,37 +9,42 @@ import { AppError } from '../errors.ts'
 import { describeListing, extensions, nameExtensions, type Resource, readEcho, type Through } from './discovery.ts'
 import type { BoundPayment, OfferedPayment, PaymentPayload, PaymentRequirements } from './x402.ts'
 
-/** Contract wallets sign at greater length than keys; more than this is no signature that a wallet makes. */
+/** Contract wallets sign at greater length than keys, but no wallet signs at greater length than this. */
 const MAX_SIGNATURE_BYTES = 4096
 
+/** Text that begins with `0x`, as viem types addresses, hashes and bytes. */
+export const hexText = z.templateLiteral(['0x', z.string()])
+
+const hexOf = (pattern: RegExp) => hexText.refine((text) => pattern.test(text))
+
 /**
- * EIP-3009, the only EVM payload taken: Permit2 and others move money by rules this service cannot reconcile. A payload
- * that has further members is refused: a facilitator might go by them instead.
+ * EIP-3009, the only EVM payload that is accepted: Permit2 and others move money by rules that this service cannot
+ * reconcile. A payload with further members is refused: a facilitator might follow those instead.
  */
 export const evmAuthorization = z.strictObject({
-  signature: z.string().regex(new RegExp(`^0x(?:[0-9a-fA-F]{2}){65,${MAX_SIGNATURE_BYTES}}$`)),
+  signature: hexOf(new RegExp(`^0x(?:[0-9a-fA-F]{2}){65,${MAX_SIGNATURE_BYTES}}$`)),
   authorization: z.strictObject({
-    from: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
-    to: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+    from: hexOf(/^0x[0-9a-fA-F]{40}$/),
+    to: hexOf(/^0x[0-9a-fA-F]{40}$/),
     value: z.string().regex(/^\d{1,30}$/),
     validAfter: z.string().regex(/^\d{1,15}$/),
     validBefore: z.string().regex(/^\d{1,15}$/),
-    nonce: z.string().regex(/^0x[0-9a-fA-F]{64}$/),
+    nonce: hexOf(/^0x[0-9a-fA-F]{64}$/),
   }),
 })
 export type EvmAuthorization = z.output<typeof evmAuthorization>
 
-/** What a payload says for itself. `payload`: the members that were read, and no others. */
+/** What was read from a payload. `payload`: the checked members and no others. */
 export type ReadPayment = Pick<BoundPayment, 'identity' | 'valid_before' | 'signature_sha256'> & {
   payload: Record<string, unknown>
 }
 
-/** Reads a payload by the rules of the network it is for. Throws AppError `payment_invalid`. */
+/** Reads a payload by the rules of its network. Throws AppError `payment_invalid`. */
 export type PaymentReader = (payload: PaymentPayload, requirements: PaymentRequirements) => ReadPayment
 
 /**
- * Reads PAYMENT-SIGNATURE (base64 JSON) or the object MCP carries, and makes the payload anew from what was read: the
- * terms, resource and extensions are ours. No secret is repeated in an error. Throws AppError `payment_invalid`.
+ * Reads PAYMENT-SIGNATURE (base64 JSON) or the object that MCP carries, and builds the payload again from what was read, with
+ * this service's own terms, resource and extensions. No error repeats a secret. Throws AppError `payment_invalid`.
  */
 export function readPayment(
   given: unknown,
@@ -77,15 +82,15 @@ export const readEvmPayment: PaymentReader = (sent, { network, asset }) => {
   }
 }
 
-/** @param signature in one form only: two forms of one signature would have two digests */
+/** SHA-256 in hex. @param signature in its one normal form: two forms of a signature would have two digests */
 export function digestOf(signature: string): string {
   return createHash('sha256').update(signature).digest('hex')
 }
 
-/** Far more than terms and extensions have; what is nested some thousands deep cannot be written down again. */
+/** Far more than terms and extensions need. JSON that is nested thousands deep cannot be serialised again. */
 const MAX_LEVELS = 64
 
-/** The payload as the client made it; nothing of it is checked but its form. Throws AppError `payment_invalid`. */
+/** The payload as the client made it; only its form is checked. Throws AppError `payment_invalid`. */
 export function readPayload(given: unknown): PaymentPayload {
   let raw = given
   if (typeof given === 'string') {
@@ -98,7 +103,7 @@ export function readPayload(given: unknown): PaymentPayload {
   const parsed = parsePaymentPayload(raw)
   if (!parsed.success || parsed.data.x402Version !== 2 || isDeeperThan(MAX_LEVELS, raw))
     throw new AppError('payment_invalid', 'The payment is not an x402 v2 payment payload.')
-  // With the members that the schema does not know, so that later checks can refuse them.
+  // The raw value keeps the members that the schema does not know, so that later checks can refuse them.
   return raw as PaymentPayload
 }
 
@@ -107,7 +112,7 @@ function isDeeperThan(levels: number, value: unknown): boolean {
   return levels === 0 || Object.values(value).some((member) => isDeeperThan(levels - 1, member))
 }
 
-/** The client must repeat our terms; it may add to `extra`, and addresses may differ in case on EVM networks. */
+/** A client must repeat the terms; it may add to `extra`, and on EVM networks addresses may differ in case. */
 function accepted(theirs: PaymentRequirements, ours: PaymentRequirements): boolean {
   const fold = (value: string) => (ours.network.startsWith('eip155:') ? value.toLowerCase() : value)
   return (
@@ -117,6 +122,6 @@ function accepted(theirs: PaymentRequirements, ours: PaymentRequirements): boole
     fold(theirs.asset) === fold(ours.asset) &&
     fold(theirs.payTo) === fold(ours.payTo) &&
     theirs.maxTimeoutSeconds === ours.maxTimeoutSeconds &&
-    Object.entries(ours.extra ?? {}).every(([name, value]) => isDeepStrictEqual(theirs.extra?.[name], value))
+    Object.entries(ours.extra).every(([name, value]) => isDeepStrictEqual(theirs.extra?.[name], value))
   )
 }

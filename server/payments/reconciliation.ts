@@ -1,22 +1,22 @@
-// The ledger held against the chain: every entry that the chain has not confirmed yet, and the money that came in between
-// without an entry. Reads the chain, and writes what it said into the ledger.
+// Reconciliation of the ledger with the chains: checks every entry that a chain has not confirmed, finds income without an
+// entry, and writes the verdicts into the ledger.
 import type { Database } from '../db/pool.ts'
 import { PRICE } from '../interface/payment.ts'
 import { type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
-import type { Income, PaymentNetwork } from './live.ts'
+import type { Income, PaymentNetwork } from './payment-network.ts'
 
 export interface Reconciliation {
   agrees: number
-  /** Those of them that were booked on a facilitator's word, and that the chain has shown now. */
+  /** Entries among `agrees` that rested on a facilitator's word until this run. */
   confirmed: number
   differs: LedgerEntry[]
-  /** Too early to say, or on a chain that does not answer or is not configured. */
+  /** It is too early to tell, or the chain does not answer or is not configured. */
   open: LedgerEntry[]
-  /** Simulated, so that there is nothing to compare. */
+  /** Simulated payments, which have no chain. */
   offline: number
-  /** Payments to us that are in no entry. `priced`: of exactly our price, so likely a purchase that went wrong. */
+  /** Transfers to this service without an entry. `priced`: of exactly the price, so probably a purchase that went wrong. */
   unbooked: (Income & { network: string; priced: boolean })[]
-  /** Networks whose income could not be read, so that money without an entry would not be seen. */
+  /** Networks whose income could not be read. */
   unread: string[]
 }
 
@@ -38,7 +38,7 @@ export async function reconcile(db: Database, networks: readonly PaymentNetwork[
     else result[says].push(entry)
     if (entry.transaction) booked.add(entry.transaction)
     if (entry.transaction && says === 'agrees') shown.push(entry)
-    if (says === 'agrees' && isWord(entry)) result.confirmed++
+    if (says === 'agrees' && restsOnFacilitator(entry)) result.confirmed++
   }
   for (const network of networks) {
     const own = shown.filter((entry) => entry.network === network.id).map((entry) => entry.transaction ?? '')
@@ -49,7 +49,7 @@ export async function reconcile(db: Database, networks: readonly PaymentNetwork[
   return result
 }
 
-function isWord({ proof, chain_says }: LedgerEntry): boolean {
+function restsOnFacilitator({ proof, chain_says }: LedgerEntry): boolean {
   return chain_says !== 'agrees' && (proof === 'facilitator' || proof === 'unconfirmed')
 }
 
@@ -61,7 +61,10 @@ async function audit(db: Database, entry: LedgerEntry, networks: readonly Paymen
   return recordVerdict(db, entry.entry, found.agrees ? 'agrees' : 'differs', found.logIndex)
 }
 
-/** Between the first and the last payment that the chain confirms; null when it cannot be read. @param confirmed their transactions, in order */
+/**
+ * Income without an entry, between the first and the last confirmed payment; null if it cannot be read.
+ * @param confirmed transactions of the confirmed payments, in order
+ */
 async function findUnbooked(network: PaymentNetwork, confirmed: string[], booked: Set<string>) {
   const [first, last] = [confirmed[0], confirmed.at(-1)]
   if (first === undefined || last === undefined) return []

@@ -1,5 +1,5 @@
-// Payment payloads wait in the database between acceptance and settlement, and whoever holds one can have it settled.
-// So they are sealed with a key that is not in the database, and bound to their request.
+// Encryption of payment payloads at rest. A payload waits in the database from acceptance to settlement, and its holder could
+// settle it, so it is encrypted with a key that is not in the database, and bound to its request.
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
 import type { PaymentPayload } from './x402.ts'
 
@@ -7,7 +7,7 @@ const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** nonce ‖ tag ‖ ciphertext. @param key 32 bytes */
+/** Answers nonce, tag and ciphertext, in this order. @param key 32 bytes */
 export function sealPayload(key: KeyObject | Buffer, requestId: string, payload: PaymentPayload): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(requestId))
@@ -15,7 +15,7 @@ export function sealPayload(key: KeyObject | Buffer, requestId: string, payload:
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed])
 }
 
-/** Throws when the bytes were changed or belong to another request. */
+/** Throws if the bytes were changed or belong to another request. */
 export function openPayload(key: KeyObject | Buffer, requestId: string, sealed: Buffer): PaymentPayload {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)

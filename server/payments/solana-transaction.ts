@@ -1,6 +1,6 @@
-// The one form of Solana payment that is taken: a transaction, signed by its payer and not yet by the facilitator, with
-// one TransferChecked of USDC to our token account and a memo that names the order. What else it may hold is for the
-// facilitator to judge; a payment hidden in calls of other programs is not taken, because it could not be told apart.
+// The only accepted form of Solana payment: a transaction, signed by its payer and not yet by the facilitator, with one
+// TransferChecked of USDC to this service's token account and a memo with the request id. The facilitator judges what else it
+// may contain. A transfer inside a call of another program is refused, because it could not be recognised on the chain.
 import { createHash } from 'node:crypto'
 import {
   type Address,
@@ -28,14 +28,14 @@ const TRANSFER_CHECKED = 12
 const payloadShape = z.strictObject({ transaction: z.base64().max(1644) })
 
 export interface SolanaPayment {
-  /** SHA-256 of the message in base64: the same whoever pays the fee and signs beside the payer. */
+  /** SHA-256 of the message in base64: it does not depend on the other signatures. */
   messageHash: string
   blockhash: string
   payer: Address
   mint: string
-  /** The token account that pays. */
+  /** The payer's token account. */
   source: string
-  /** The token account that is paid. */
+  /** The recipient's token account. */
   destination: string
   amount: bigint
   memos: string[]
@@ -52,16 +52,16 @@ export function readSolanaTransaction(payload: unknown): SolanaPayment {
   try {
     return decodePayment(getBase64Encoder().encode(parsed.data.transaction))
   } catch {
-    // The decoders' own words quote the bytes they stumble over.
+    // The decoders' errors quote the payment's bytes.
     throw refuse()
   }
 }
 
-/** @param bytes a whole transaction; throws whatever its decoder throws, or when there is not one transfer in it */
+/** Throws what the decoder throws, and an Error unless there is exactly one transfer. @param bytes a whole transaction */
 export function decodePayment(bytes: Parameters<ReturnType<typeof getTransactionDecoder>['decode']>[0]): SolanaPayment {
   const { messageBytes, signatures } = getTransactionDecoder().decode(bytes)
   const message = getCompiledTransactionMessageDecoder().decode(messageBytes)
-  // Accounts from lookup tables have no name in the message, so nothing of theirs is counted.
+  // The message has no addresses of accounts from lookup tables, so those are not read.
   const accounts: readonly (string | undefined)[] = message.staticAccounts
   const instructions = message.instructions.map(({ programAddressIndex, accountIndices = [], data }) => ({
     program: accounts[programAddressIndex],
@@ -89,7 +89,7 @@ export function decodePayment(bytes: Parameters<ReturnType<typeof getTransaction
   }
 }
 
-/** Whether the payer's key signed the message. False too where no key has the payer's address. */
+/** Whether the payer's key signed the message. False too if the payer's address is not that of a key. */
 export async function isSignedByPayer({ payer, messageBytes, signature }: SolanaPayment): Promise<boolean> {
   if (!signature) return false
   try {
@@ -99,7 +99,7 @@ export async function isSignedByPayer({ payer, messageBytes, signature }: Solana
   }
 }
 
-/** Where an owner's USDC is kept: the associated token account. */
+/** The owner's associated token account for this mint. */
 export async function tokenAccountOf(owner: string, mint: string): Promise<Address> {
   const encode = (value: string) => getAddressEncoder().encode(address(value))
   const [account] = await getProgramDerivedAddress({

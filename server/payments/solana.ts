@@ -1,13 +1,21 @@
-// USDC on Solana: what is asked, and what the chain says became of a signed transaction.
+// Payment in USDC on Solana: its terms, its payer, and the state of a signed transaction on the chain.
 //
-// A transaction lives as long as its blockhash, a minute or so, and lands at most once. Its id is not known before the
-// facilitator has signed it, so it is found by the memo of the order on our token account, and told by its message.
-import { address, createSolanaRpc, getBase58Encoder, getBase64Encoder, type Signature } from '@solana/kit'
+// A transaction is valid as long as its blockhash, about a minute, and lands at most once. Its id is not known before the
+// facilitator has signed it, so it is searched by its memo on this service's token account, and identified by its message.
+import {
+  address,
+  blockhash as blockhashOf,
+  createSolanaRpc,
+  getBase58Encoder,
+  getBase64Encoder,
+  type Signature,
+  signature as signatureOf,
+} from '@solana/kit'
 import { AppError } from '../errors.ts'
 import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
 import type { LedgerEntry } from './ledger.ts'
-import type { Audit, Finding, PaymentNetwork } from './live.ts'
 import { digestOf } from './payload.ts'
+import type { Audit, Finding, PaymentNetwork } from './payment-network.ts'
 import {
   decodePayment,
   isSignedByPayer,
@@ -18,18 +26,18 @@ import {
 import { type Inspection, inspect } from './startup-checks.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment, type PaymentRequirements, type SettlementIntent } from './x402.ts'
 
-export const SOLANA_USDC = {
+const SOLANA_USDC = {
   [SOLANA_MAINNET]: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
   [SOLANA_DEVNET]: '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
 } as const
 export type SolanaNetworkId = keyof typeof SOLANA_USDC
 
 const RPC_TIMEOUT_MS = 10_000
-/** Roughly how long a blockhash lives; what is certain is asked of the chain. */
+/** About how long a blockhash is valid; certainty comes from the chain. */
 const BLOCKHASH_SECONDS = 90
-/** The clocks of payer, chain and ours may differ by this, and a final block is as much behind. */
+/** The clocks of payer, chain and service may differ by this, and a final block is behind by as much. */
 const CLOCK_MARGIN_SECONDS = 60
-/** A payment's transaction has one transfer, so there is no other log that another request could claim. */
+/** A payment's transaction has one transfer, so no second request can claim it. */
 const ONLY_TRANSFER = 0
 const SEARCH_PAGE = 1000
 const SEARCH_PAGES = 20
@@ -38,7 +46,7 @@ export interface SolanaNetworkOptions {
   id: SolanaNetworkId
   payTo: string
   rpcUrl: string
-  /** Whether the operator named this node. */
+  /** Whether the operator configured this node. */
   proves: boolean
 }
 
@@ -85,7 +93,7 @@ export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNet
     async check({ payload, bound }) {
       const payment = readSolanaTransaction(payload.payload)
       const { mint, destination, amount, memos } = payment
-      const { extra } = bound.requirements as unknown as PaymentRequirements
+      const { extra } = bound.requirements
       if (mint !== asset) refuse('it pays in another token')
       if (destination !== account) refuse('it pays another recipient')
       if (amount !== BigInt(PRICE.atomic)) refuse(`its amount is not ${PRICE.atomic}`)
@@ -95,7 +103,7 @@ export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNet
     },
     async consult({ payload }, proved) {
       const { blockhash } = readSolanaTransaction(payload.payload)
-      // A node that does not answer leaves it to the facilitator.
+      // If the node does not answer, the facilitator decides.
       if ((await chain.isValid(blockhash, 'confirmed').catch(() => true)) === false) refuse('its blockhash has expired')
       return proved
     },
@@ -123,7 +131,7 @@ function notSigned() {
   return new AppError('payment_invalid', 'The payment transaction is not signed by its payer.')
 }
 
-/** A transaction's id is a signature: 64 bytes, which have one form in base58. */
+/** A transaction id is a signature: 64 bytes, which have one form in base58. */
 function readTransactionId(text: string): string | null {
   if (!/^[1-9A-HJ-NP-Za-km-z]{64,88}$/.test(text)) return null
   return getBase58Encoder().encode(text).length === 64 ? text : null
@@ -135,10 +143,10 @@ async function inspectChain(
 ) {
   const rpc = await inspect(
     `RPC of ${id}`,
-    'check SOLANA_RPC_URL; without it settlements in doubt stay open',
+    'check SOLANA_RPC_URL; without it uncertain settlements stay open',
     async () => {
       const genesis = await chain.genesisHash()
-      // CAIP-2 has the first 32 characters.
+      // CAIP-2 uses the first 32 characters.
       const ok = genesis.startsWith(id.slice('solana:'.length))
       const trust = proves ? '' : '; SOLANA_RPC_URL is not set, so the facilitator is believed'
       return { ok, detail: `genesis ${genesis}${trust}`, cure: 'set SOLANA_RPC_URL to a node of that cluster' }
@@ -155,18 +163,17 @@ async function inspectChain(
 
 type Depth = 'confirmed' | 'finalized'
 
-/** Reads one cluster and nothing else; every method throws when the node does not answer. @param ours who is paid, and where */
-export function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string }) {
+/** Reads one cluster. Every method throws if the node does not answer. @param ours this service's account and its owner */
+function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string }) {
   const rpc = createSolanaRpc(rpcUrl)
   const own = address(ours.account)
   const within = () => ({ abortSignal: AbortSignal.timeout(RPC_TIMEOUT_MS) })
   const slot = (commitment: Depth) => rpc.getSlot({ commitment }).send(within())
 
-  /** @param atSlot a node that has not come so far must say so, instead of what it does not know */
+  /** @param atSlot a node that has not reached this slot must answer an error */
   async function isValid(blockhash: string, commitment: Depth, atSlot?: bigint): Promise<boolean> {
     const options = { commitment, ...(atSlot !== undefined && { minContextSlot: atSlot }) }
-    type Blockhash = Parameters<typeof rpc.isBlockhashValid>[0]
-    return (await rpc.isBlockhashValid(blockhash as Blockhash, options).send(within())).value
+    return (await rpc.isBlockhashValid(blockhashOf(blockhash), options).send(within())).value
   }
 
   async function look({ payload, bound }: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
@@ -177,8 +184,8 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
     if (found?.kind === 'paid') return found
     if (!found && (await isValid(blockhash, 'confirmed'))) return { kind: 'open' }
     const final = await slot('finalized')
-    // The payer's blockhash was known when the intent was made. A final block of later than that would know it too, so
-    // there "not valid" can only mean that it has run out.
+    // The payer's blockhash was known when the intent was stored. A final block after that time knows it too, so "not valid"
+    // at that block means expired.
     const time = await rpc.getBlockTime(final).send(within())
     if (Number(time) < intent.at + CLOCK_MARGIN_SECONDS || (await isValid(blockhash, 'finalized', final)))
       return { kind: 'waiting', reason: 'expiry_not_final', seconds: 5 }
@@ -189,11 +196,11 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
   interface Wanted {
     memo: string
     messageHash: string
-    /** Unix seconds; nothing much older is looked at. */
+    /** Unix seconds; the search ends at much older transactions. */
     since: number
   }
 
-  /** The transaction of this message, among those of our token account that carry the memo. */
+  /** The transaction of this message, among those of the token account that carry the memo. */
   async function search({ memo, messageHash, since }: Wanted, commitment: Depth, atSlot?: bigint) {
     let before: Signature | undefined
     for (let page = 0; page < SEARCH_PAGES; page++) {
@@ -214,13 +221,13 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
         return null
       before = oldest.signature
     }
-    throw new Error('too many transactions to look through')
+    throw new Error('too many transactions to search')
   }
 
-  /** What a landed transaction did, if it is of that message. One that failed can never land again. */
+  /** What a landed transaction did, if it has that message. A transaction that failed can never land again. */
   async function readTransaction(id: string, messageHash: string, commitment: Depth): Promise<Finding | null> {
     const options = { commitment, encoding: 'base64', maxSupportedTransactionVersion: 0 } as const
-    const landed = await rpc.getTransaction(id as Signature, options).send(within())
+    const landed = await rpc.getTransaction(signatureOf(id), options).send(within())
     if (!landed) return null
     const payment = readLanded(landed.transaction[0])
     if (payment?.messageHash !== messageHash) return null
@@ -230,7 +237,7 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
       : { kind: 'unpaid', reason: 'transaction_paid_nothing' }
   }
 
-  /** By how much our token account grew. */
+  /** By how much this service's token account grew. */
   function received(meta: Balances | null, mint: string): bigint {
     const sum = (balances: Balances['preTokenBalances']) =>
       (balances ?? [])
@@ -250,7 +257,7 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
     return { agrees: paid === (entry.outcome === 'settled'), logIndex: paid ? found.logIndex : null }
   }
 
-  /** What a token account of this mint holds; nothing where there is no such account. */
+  /** The balance of a token account of this mint; 0 if there is no such account. */
   async function balance(at: string, mint: string): Promise<bigint> {
     const { value } = await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())
     if (!value) return 0n
@@ -270,9 +277,9 @@ export function openSolanaReader(rpcUrl: string, ours: { owner: string; account:
       (await rpc.getAccountInfo(address(at), { encoding: 'base64' }).send(within())).value !== null,
   }
 }
-export type SolanaReader = ReturnType<typeof openSolanaReader>
+type SolanaReader = ReturnType<typeof openSolanaReader>
 
-/** Null for a transaction of any other form: what others send, or a facilitator names, is no reason to stop looking. */
+/** Null for a transaction of another form: those of other senders must not end the search. */
 function readLanded(base64: string): SolanaPayment | null {
   try {
     return decodePayment(getBase64Encoder().encode(base64))
@@ -286,8 +293,7 @@ interface Balances {
   postTokenBalances?: readonly { mint: string; owner?: string; uiTokenAmount: { amount: string } }[]
 }
 
-function memoOf(requirements: object): string {
-  const { extra } = requirements as PaymentRequirements
+function memoOf({ extra }: PaymentRequirements): string {
   const memo = extra?.memo
   if (typeof memo !== 'string') throw new Error('a Solana payment without memo was accepted')
   return memo

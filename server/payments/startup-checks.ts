@@ -1,15 +1,15 @@
-// What has to be right before money is taken: asked when a process starts, and by `cli doctor`.
+// Checks of the payment setup, made when a process starts and by `cli doctor`.
 import { AppError } from '../errors.ts'
 
 export interface Inspection {
-  /** `wrong` would lose or refuse payments for certain; `away` could not be asked. */
+  /** `wrong`: payments would certainly be lost or refused. `away`: the check got no answer. */
   verdict: 'right' | 'wrong' | 'away'
   subject: string
   detail: string
   cure?: string
 }
 
-/** Thrown at the start of a process that could not take payments as it is set up. */
+/** Thrown at the start of a process whose payment setup is wrong. */
 export class PaymentSetupError extends Error {
   override name = 'PaymentSetupError'
   constructor(wrong: readonly Inspection[]) {
@@ -18,7 +18,7 @@ export class PaymentSetupError extends Error {
   }
 }
 
-/** One question; a question that throws is one that was not answered. */
+/** Makes one check; if `question` throws anything but an AppError, the verdict is `away`. */
 export async function inspect(
   subject: string,
   cureWhenAway: string,

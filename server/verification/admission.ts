@@ -1,38 +1,25 @@
-// Writes quotes and acceptances in groups. One add_job per transaction caps a database at the rate of its serialised
-// NOTIFY commits; a group shares one. Request, claim on the payment and job are stored by one transaction or not at all.
+// Admission: stores quotes and accepted payments, in groups. One add_job per transaction would cap a database at the rate of
+// its serialised NOTIFY commits; a group shares one. One transaction stores request, payment claim and job, or none of them.
 import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { enqueueEach } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { VerificationInput } from '../interface/result.ts'
-import type { BoundPayment } from '../payments/x402.ts'
-import { openPlaces, type Places, type Refusal } from './fairness.ts'
+import { type LimitedCall, openPlaces, type Places, type Refusal } from './in-flight-limits.ts'
 import { type RequestView, requestView, type State, states, viewColumns } from './request.ts'
 
-/** A key's first quote, or a paid request. `payment` has been verified; nothing here asks the network. */
-export interface Admission {
-  /** Id of the row if this call makes it. */
+/** The first quote for a key, or a paid request. `payment` has been verified already; admission makes no outside call. */
+export interface Admission extends LimitedCall {
+  /** Id of the row if this call inserts it. */
   id: string
-  /** A row with this key was seen already. */
-  known: boolean
-  keyHash: Buffer
   bodyHash: string
   body: VerificationInput
   quoteTtlSeconds: number
-  /** Keyed digest of the caller's address, 16 bytes. */
-  addressKey: Buffer
-  /** Registrable domain of the source. */
-  domain: string
-  payment?: {
-    bound: BoundPayment
-    sealFor(requestId: string): Buffer
-    /** How many verifications the payer's balance pays for; null: not limited by it; undefined: not asked. */
-    cover?: number | null
-  }
+  payment?: LimitedCall['payment'] & { sealFor(requestId: string): Buffer }
 }
 
 export type Admitted =
-  /** The row as it stands now; `accepted` when this call bound its payment to it. */
+  /** The row after the call; `accepted` if this call bound its payment to it. */
   | { kind: 'row'; row: RequestView; accepted: boolean }
   /** The authorization belongs to another live request. */
   | { kind: 'payment_taken' }
@@ -43,7 +30,7 @@ export type Admitted =
 
 const MAX_BATCH = 64
 const MAX_QUEUE = 2048
-/** Times a verification's job may be taken up before the sweep decides what becomes of it. */
+/** Attempts of a verification's job; after them the sweep fails the request or gives it a new job. */
 export const MAX_JOB_ATTEMPTS = 5
 
 /** @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER */
@@ -54,10 +41,10 @@ export function openAdmissions(db: Database, maxInFlightPerPayer: number): Batch
 
 const keyOf = (item: Admission) => item.keyHash.toString('hex')
 
-/** Items of one call may repeat keys and payments; each key and each payment still ends with one request. */
+/** Items of one batch may repeat keys and payments; each key and each payment still ends with one request. */
 export async function admitBatch(tx: Tx, items: Admission[], maxInFlightPerPayer: number): Promise<Admitted[]> {
   const places = await openPlaces(tx, items, maxInFlightPerPayer)
-  // What is refused already is not stored; a row may be there all the same, and then decides what is answered.
+  // A refused item inserts no row. If its row exists all the same, the row decides the answer.
   const made = await insertQuotes(
     tx,
     items.filter((item) => !item.known && !places.refusalOf(item)),
@@ -91,7 +78,7 @@ interface Seating {
   places: Places
 }
 
-/** Gives out the places in the order of the calls: to payments that can be bound, and to quotes that are new. */
+/** Gives the places, in the order of the calls, to payments that can be bound and to new quotes. */
 function seat(items: Admission[], { rowOf, made, places }: Seating) {
   const offers: Offer[] = []
   const refusals = new Map<Admission, Refusal>()
@@ -108,7 +95,7 @@ function seat(items: Admission[], { rowOf, made, places }: Seating) {
   return { offers, refusals }
 }
 
-/** A key whose first call was refused stays free: the row that was made for it goes. */
+/** A key whose first call was refused stays free: its new row is deleted. */
 async function dropRefused(tx: Tx, items: Admission[], answers: Admitted[], made: Map<string, LockedRow>) {
   const kept = new Set(items.filter((_, index) => answers[index]?.kind === 'row').map(keyOf))
   const dropped = [...made].filter(([key]) => !kept.has(key)).map(([, row]) => row.id)
@@ -121,8 +108,8 @@ async function dropRefused(tx: Tx, items: Admission[], answers: Admitted[], made
 export const jobKeyOf = (requestId: string) => `verify:${requestId}`
 
 /**
- * The one job of a request: stored again, it replaces the one that waits. What was begun goes before what was not: nothing that was spent on it is
- * to be lost.
+ * The one job of a request; stored again, it replaces the waiting one. A request that was begun runs before those that were
+ * not, so that the work done for it is not lost.
  */
 export function jobOf({ id, priority, state }: { id: string; priority: number; state: State }) {
   return {
@@ -133,8 +120,8 @@ export function jobOf({ id, priority, state }: { id: string; priority: number; s
 }
 
 /**
- * The rows that did not exist yet, by their keys; nobody else can see them before the commit, so they need no lock.
- * Inserted in the order of their keys, like every lock below: so no two batches ever wait for each other in a ring.
+ * Inserts the rows that did not exist and answers them by key. No other transaction sees them before the commit, so they
+ * need no lock. Rows are inserted, and below locked, in the order of their keys, so that batches cannot deadlock.
  */
 async function insertQuotes(tx: Tx, items: Admission[]): Promise<Map<string, LockedRow>> {
   if (items.length === 0) return new Map()
@@ -165,7 +152,7 @@ const insertedRow = z.object({ id: z.string(), quote_expires_at: z.date(), chang
 const lockedRow = requestView.extend({ key_hash: z.string(), payable: z.boolean() })
 type LockedRow = z.output<typeof lockedRow>
 
-/** As `isPayable` in request.ts has it. */
+/** The rule of `isPayable` in request.ts. */
 const payable = sql.fragment`coalesce(state in ('quoted', 'unpaid') and quote_expires_at > now()
   or state = 'failed' and (error ->> 'retryable')::boolean, false)`
 
@@ -195,9 +182,9 @@ const acceptedRow = z.object({
 })
 
 /**
- * Binds payments: one per request, one request per authorization, and stores the job of each request. New requests start at the
- * beginning, and so do those whose last attempt failed; one whose payment did not settle goes on where its work ended. Answers
- * the offers that won, and their requests as they stand now. One round trip: every purchase takes it.
+ * Binds payments: one per request, one request per authorization. New requests start at the beginning, and so do those whose
+ * last attempt failed; a request whose payment did not settle continues where its work ended. Answers the items whose
+ * payments were bound, and their rows.
  */
 async function acceptOffers(tx: Tx, offers: Offer[]) {
   const accepted = { items: new Set<Admission>(), rows: new Map<string, RequestView>() }
@@ -243,7 +230,7 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
   for (const offer of offers) {
     const id = `${offer.row.id} ${identity(offer).payer} ${identity(offer).nonce}`
     const row = winners.get(id)
-    // The same call twice in one batch binds once and sees itself pending the second time.
+    // The same call twice in one batch binds once; the second is answered as pending.
     if (!row || !winners.delete(id)) continue
     accepted.items.add(offer.item)
     const { state, changed_at } = row

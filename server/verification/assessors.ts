@@ -1,5 +1,5 @@
-// Whether what is offered can be had. Workers say in their beats what they assess by and whether they are waiting for a
-// model; no caller is asked to pay while none of them takes work, or one of them does something else than is offered.
+// The assessors of the live workers. Each worker writes in its beat how it assesses and whether it waits for a model. No
+// caller is asked to pay while no worker takes work, or while a worker assesses in another way than the offer says.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { singleFlight } from '../db/single-flight.ts'
@@ -9,25 +9,25 @@ import type { Logger } from '../telemetry.ts'
 
 export interface Assessors {
   /**
-   * Throws `provider_unavailable`, with Retry-After, while every live worker's assessor takes no work, or a live worker
-   * assesses in another way than the offer says. With no worker alive nothing is known, and nothing refused.
+   * Throws `provider_unavailable`, with Retry-After, while no live worker's assessor takes work, or a live worker assesses in
+   * another way than the offer says. With no live worker nothing is refused.
    */
   requireOne(): Promise<void>
-  /** Whether any worker gave a sign of life lately; true where that cannot be read. */
+  /** Whether any worker has a fresh beat; true if the beats cannot be read. */
   hasWorker(): Promise<boolean>
-  /** What the live workers work by, the latest beat first; empty where none is alive. */
+  /** The methodologies of the live workers, the latest beat first; empty if no worker is alive. */
   methodologies(): Promise<string[]>
 }
 
 export interface AssessorsOptions {
-  /** Asked for at each reading. */
+  /** Called at each reading. */
   db: () => Database
   log: Logger
-  /** What this process offers. */
+  /** The assessment that this process offers. */
   offered: AssessmentKind
-  /** Milliseconds for which a reading of the beats is good. */
+  /** Milliseconds for which a reading of the beats is reused. */
   keepMs?: number
-  /** Milliseconds of a clock that does not go back. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number
 }
 
@@ -65,14 +65,15 @@ function unavailable(message: string, seconds: number) {
   return new AppError('provider_unavailable', message, { headers })
 }
 
-/** Null for a procedure that is of neither kind. */
+/** The kind of assessment in a methodology; null if it names neither. */
 export function kindOf(methodology: string): AssessmentKind | null {
-  return (methodology.match(/ (literal|semantic)-/)?.[1] as AssessmentKind | undefined) ?? null
+  if (methodology.includes(' literal-')) return 'literal'
+  return methodology.includes(' semantic-') ? 'semantic' : null
 }
 
 const beatRow = z.object({ methodology: z.string(), paused: z.number() })
 
-/** Of live workers, the latest first. `paused`: seconds until the worker's assessor takes work again; 0 where it does. */
+/** The beats of live workers, the latest first. `paused`: seconds until the worker's assessor takes work again, or 0. */
 export async function readBeats(db: Database) {
   return db.any(sql.prepared('find_live_beats', beatRow)`
     select methodology, greatest(0, coalesce(extract(epoch from assessor_paused_until - now()), 0))::float8 paused

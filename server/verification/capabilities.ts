@@ -1,5 +1,5 @@
-// The discovery document: what can be bought here, in the interface's words. Where another than the interface's own offer is
-// configured (no real money, one chain only, no paid tool), its members say what is true instead.
+// The discovery document: what can be bought here, in the interface's words. If the configuration offers less than the
+// interface describes (no real money, one chain only, no paid tool), the members of the document say so.
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { PRICE } from '../interface/payment.ts'
@@ -25,7 +25,7 @@ export const capabilities = z.strictObject({
     formats: z.tuple([z.literal('text/html'), z.literal('text/plain')]),
     source_count: z.literal(1),
   }),
-  /** The interface has no value for a tool that is not there. */
+  /** Optional, because the interface has no value for a tool that is switched off. */
   mcp_tool: z.literal('service_verify_source').optional().describe('Left out where the tool is switched off.'),
   methodology_version: z.string(),
   networks: z.array(z.string()),
@@ -44,7 +44,7 @@ export const capabilities = z.strictObject({
 })
 export type Capabilities = z.output<typeof capabilities>
 
-/** Schemas are computed once: they do not change while a process runs. */
+/** Computed once, since schemas do not change while a process runs. */
 const inputSchema = z.toJSONSchema(verificationInput, { io: 'input' })
 const outputSchema = z.toJSONSchema(completedResult)
 
@@ -86,10 +86,10 @@ export async function describeCapabilities(api: Api): Promise<Capabilities> {
   }
 }
 
-/** What the worker that reported last works by; where none is known, what the configuration comes to. */
+/** The methodology of the worker with the latest beat; without one, that of the configuration. */
 async function findMethodology({ assessors, config }: Api): Promise<string> {
   const [configured] = configuredMethodologies(config)
-  // Discovery answers 200 and nothing else; whether the database is well is for /readyz to say.
+  // Discovery always answers 200, even if the database fails; /readyz reports that.
   const [reported = configured] = await assessors.methodologies().catch(() => [])
   return reported
 }

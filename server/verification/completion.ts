@@ -1,5 +1,5 @@
-// The last step of a verification: the result is put together, sealed into the receipt chain and stored as the very bytes
-// that every answer from then on serves. Receipt, bytes and state are one transaction (see receipts/chain.ts).
+// The last stage of a verification: composes the result, appends its receipt to the chain, and stores the exact bytes that
+// every later answer serves. One transaction writes receipt, bytes and state (see receipts/chain.ts).
 import { z } from 'zod'
 import { column, nothing, sql } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -17,13 +17,13 @@ import {
   SCHEMA_VERSION,
   type UnsignedResult,
 } from '../interface/result.ts'
-import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
+import { encodeSettlement } from '../payments/x402.ts'
 import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
 import type { Logger } from '../telemetry.ts'
 import { StaleAttemptError, type WorkingRequest } from './request.ts'
 
-/** Whose receipts these are. The chain is public, so it names the service's role and nobody's page. */
+/** `requested_by` of these receipts. The chain is public, so it names the service's role and no page. */
 const REQUESTED_BY = 'source-verification'
 
 const HOW_TO_VERIFY =
@@ -44,9 +44,9 @@ interface Sealed {
 }
 
 /**
- * Completes a settled request. Throws StaleAttemptError when another attempt completed it, and an Error when the result breaks the
- * interface. A crash anywhere before the commit leaves it `settled`, and the next attempt comes here again; no receipt is
- * left over.
+ * Completes a settled request. Throws StaleAttemptError if another attempt has taken it, and an Error if the result breaks the
+ * interface. After a crash before the commit the request is still `settled` and has no receipt, and the next attempt
+ * completes it.
  */
 export async function completeRequest(chain: Chain, request: WorkingRequest, servedAt: Date): Promise<void> {
   const appended = await chain.append(sealResult(request, servedAt))
@@ -55,28 +55,28 @@ export async function completeRequest(chain: Chain, request: WorkingRequest, ser
 }
 
 /**
- * Puts the result of an assessed request together before its payment is settled, with the longest payment and receipt that
- * there may be. Throws AppError `execution_failed` for one that could not be served, and logs why: nothing is charged then.
+ * Composes the result of an assessed request before its payment is settled, with the longest possible payment and receipt.
+ * If that result could not be served, logs why and throws AppError `execution_failed`, so that nothing is charged.
  */
-export function proveServable(request: WorkingRequest, log: Logger): void {
+export function assertServable(request: WorkingRequest, log: Logger): void {
   try {
     const unsigned = composeResult(request, LONGEST_PAYMENT, new Date())
     const envelope = envelopeOf(unsigned, NO_DIGEST)
     const { base64 } = sealEnvelope(envelope)
-    holdToInterface(unsigned, receiptOf({ envelope, envelopeBase64: base64 }, LONGEST_ATTESTATION))
+    checkInterface(unsigned, receiptOf({ envelope, envelopeBase64: base64 }, LONGEST_ATTESTATION))
   } catch (cause) {
     log.error({ event: 'unservable_result', request_id: request.id, err: cause })
     throw new AppError('execution_failed', 'The result does not keep to the interface. Nothing was charged.', { cause })
   }
 }
 
-function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'fenced'> {
+function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'stale'> {
   if (!request.settlement) throw new Error(`request ${request.id} has no settlement`)
   const unsigned = composeResult(request, request.settlement.payment, servedAt)
   const envelope = envelopeOf(unsigned, sha256(canonicalJson(unsigned)))
   const sealed = sealEnvelope(envelope)
   const parts = { envelope, envelopeBase64: sealed.base64 }
-  holdToInterface(unsigned, receiptOf(parts, LONGEST_ATTESTATION))
+  checkInterface(unsigned, receiptOf(parts, LONGEST_ATTESTATION))
   return {
     subjectSha256: sealed.sha256,
     label: null,
@@ -88,7 +88,7 @@ function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'fe
         attempt: request.attempt,
         unsigned,
         ...parts,
-        settlementHeader: encodeSettlement(request.settlement.response as unknown as SettleResponse),
+        settlementHeader: encodeSettlement(request.settlement.response),
       },
     },
   }
@@ -114,12 +114,12 @@ function receiptOf(
   return { envelope, canonical_envelope_base64: envelopeBase64, attestation, verification: HOW_TO_VERIFY }
 }
 
-/** Throws an Error that names the members by which a result breaks the interface, and nothing that they hold. */
-function holdToInterface(unsigned: UnsignedResult, receipt: CompletedResult['receipt']): void {
+/** Throws an Error that names the members that break the interface, without their values. */
+function checkInterface(unsigned: UnsignedResult, receipt: CompletedResult['receipt']): void {
   const { error } = completedResult.safeParse({ ...unsigned, receipt })
   if (!error) return
   const problems = error.issues.map(({ path, message }) => `${path.join('.') || 'result'}: ${message}`)
-  throw new Error(`request ${unsigned.request_id}: ${problems.slice(0, MOST_NAMED).join('; ')}`)
+  throw new Error(`request ${unsigned.request_id}: ${problems.slice(0, MAX_PROBLEMS).join('; ')}`)
 }
 
 function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date): UnsignedResult {
@@ -155,7 +155,7 @@ function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date
   }
 }
 
-const completions: Participant<Sealed, 'fenced'> = {
+const completions: Participant<Sealed, 'stale'> = {
   async check(tx, items) {
     const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
       select r.id::text from verification_requests r
@@ -163,7 +163,7 @@ const completions: Participant<Sealed, 'fenced'> = {
         as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
       where r.state = 'settled' order by r.id for update of r`)
     const found = new Set(ready)
-    return items.map((item) => (found.has(item.id) ? null : new Refused('fenced')))
+    return items.map((item) => (found.has(item.id) ? null : new Refused('stale')))
   },
 
   async apply(tx, entries) {
@@ -181,12 +181,15 @@ const completions: Participant<Sealed, 'fenced'> = {
   },
 }
 
-const MOST_NAMED = 8
+const MAX_PROBLEMS = 8
 const NO_DIGEST = '0'.repeat(64)
 const LONGEST_USD = `${'9'.repeat(25)}.999999`
 const EPOCH = new Date(0).toISOString()
 
-/** Every text as long as it may be, of characters that take most room in JSON: what fits with it fits with any payment. */
+/**
+ * Every text has its maximal length, in characters that are longest in JSON: a result that fits with this payment fits with
+ * every payment.
+ */
 const LONGEST_PAYMENT: Payment = {
   status: 'settled',
   provider: '\u0001'.repeat(64),

@@ -1,19 +1,32 @@
-// What a call finds of the requests before it: by key, by id, by payment; and the result that it is served.
+// Lookups of stored requests by key, id or payment identifier, and of the result that is served.
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { type Database, sql, type Tx } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
 import { type RequestView, requestView, viewColumns } from './request.ts'
 
+const KEY_FORM = /^[A-Za-z0-9_.:-]{16,128}$/
+
+/** The SHA-256 of an Idempotency-Key, which is stored instead of the key. Throws AppError `invalid_idempotency_key`. */
+export function hashKey(key: string | undefined): Buffer {
+  if (key === undefined) throw new AppError('invalid_idempotency_key', 'The Idempotency-Key header is required.')
+  if (!KEY_FORM.test(key))
+    throw new AppError('invalid_idempotency_key', 'Idempotency-Key must be 16 to 128 characters of A-Z a-z 0-9 _ . : -')
+  return createHash('sha256').update(key).digest()
+}
+
+/** @param keyHash see `hashKey` */
 export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | null> {
   return db.maybeOne(sql.prepared('find_request_by_key', requestView)`
     select ${viewColumns} from verification_requests where key_hash = ${sql.binary(keyHash)}`)
 }
 
-export function findById(db: Database, id: string): Promise<RequestView | null> {
+export function findById(db: Database | Tx, id: string): Promise<RequestView | null> {
   return db.maybeOne(sql.prepared('find_request_by_id', requestView)`
     select ${viewColumns} from verification_requests where id = ${id}`)
 }
 
-/** The request that this payer's payment of that name is for, unless it came to nothing. */
+/** The oldest request for which this payer used this payment identifier; a failed or unpaid one does not count. */
 export function findByIdentifier(db: Database, payer: string, identifier: string): Promise<RequestView | null> {
   return db.maybeOne(sql.type(requestView)`
     select ${viewColumns} from verification_requests
@@ -22,22 +35,23 @@ export function findByIdentifier(db: Database, payer: string, identifier: string
     order by created_at limit 1`)
 }
 
-/** When a request was first asked for, and when it last moved. */
-export const requestTimes = z.object({ created_at: z.date(), changed_at: z.date() })
+/** When a request was created, and when its state last changed. */
+const requestTimes = z.object({ created_at: z.date(), changed_at: z.date() })
 
 export function findTimes(db: Database, id: string): Promise<z.output<typeof requestTimes> | null> {
   return db.maybeOne(sql.type(requestTimes)`
     select created_at, changed_at from verification_requests where id = ${id}`)
 }
 
-/** The bytes that are served, and the PAYMENT-RESPONSE that goes with them. */
-export const storedResult = z.object({
+/** The result as the bytes that are served, and its PAYMENT-RESPONSE header. */
+const storedResult = z.object({
   result: z.instanceof(Buffer),
   settlement_header: z.string().nullable(),
   changed_at: z.date(),
 })
-export type StoredResult = z.output<typeof storedResult>
+type StoredResult = z.output<typeof storedResult>
 
+/** Null unless the request is completed and its result is still stored. */
 export function findResult(db: Database | Tx, id: string): Promise<StoredResult | null> {
   return db.maybeOne(sql.prepared('find_result', storedResult)`
     select result, settlement_header, changed_at from verification_requests where id = ${id} and state = 'completed'`)

@@ -1,5 +1,5 @@
-// What `methodology_version` names. A version is a string of parts; each part that was ever in force keeps its sentence here,
-// so that a result can be understood for as long as somebody holds it.
+// Explains `methodology_version`. A version is a list of parts; each part that was ever in force keeps its explanation here, so
+// that old results can still be understood.
 import { z } from 'zod'
 import { gatedProcedure, LITERAL_PROCEDURE, semanticProcedure } from '../../workers/assessment/procedure.ts'
 import { OBSERVATION_PROCEDURE } from '../../workers/retrieval/procedure.ts'
@@ -9,7 +9,7 @@ import { type Call, defineExchange } from '../operation.ts'
 
 type MethodologyConfig = Pick<Config, 'assessment' | 'model'>
 
-/** What results will carry that a worker with this configuration makes; the second only where a fallback is configured. */
+/** The versions of results under this configuration; the second only if a fallback is configured. */
 export function configuredMethodologies({ assessment, model }: MethodologyConfig): [string, ...string[]] {
   const literal = compose(LITERAL_PROCEDURE)
   if (!model) return [literal]
@@ -21,7 +21,7 @@ const compose = (procedure: string) => `${OBSERVATION_PROCEDURE} ${gatedProcedur
 
 const methodology = z.strictObject({
   methodology_version: z.string().min(1).max(256),
-  in_force: z.boolean().describe('Whether results made now carry it.'),
+  in_force: z.boolean().describe('Whether new results carry it.'),
   parts: z.array(z.strictObject({ part: z.string(), meaning: z.string() })),
 })
 
@@ -48,7 +48,7 @@ export const getMethodology = defineExchange({
   summary: 'What one methodology_version names, part by part',
   description:
     'The version as a result has it, percent-encoded: `GET /methodology/retrieval-1%2Btext-1...`. Versions of earlier ' +
-    'results are explained too, for as long as the code knows their parts.',
+    'results are explained too, as long as the code knows their parts.',
   method: 'GET',
   path: '/methodology/{version}',
   family: 'control',
@@ -69,7 +69,7 @@ async function inForce({ api }: Call): Promise<string[]> {
   return [...new Set([...reported, ...configuredMethodologies(api.config)])]
 }
 
-/** Null unless every part is known and stands where it may. */
+/** The explanation of each part; null unless every part is known and in its place. */
 export function explain(version: string): { part: string; meaning: string }[] | null {
   const [observation = '', assessment = '', ...more] = version.split(' ')
   if (more.length > 0 || version.length > MAX_CHARS) return null
@@ -83,13 +83,13 @@ export function explain(version: string): { part: string; meaning: string }[] | 
 
 const MAX_CHARS = 256
 
-/** What may stand at one place of a version. An old procedure keeps its entry: its results are still held. */
+/** A part that may be at one place of a version. Old procedures keep their entries, because their results are still in use. */
 interface Place {
   form: RegExp
   meaning: string
 }
 
-/** One entry for each place, null where a part is unknown, missing or one too many. */
+/** One entry per place; null if a part is unknown, missing or surplus. */
 function meanings(parts: readonly string[], places: readonly (readonly Place[])[]) {
   if (parts.length !== places.length) return [null]
   return parts.map((part, i) => {
@@ -178,7 +178,7 @@ const SEMANTIC: readonly (readonly Place[])[] = [
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],
-  [{ form: /^prompt-[0-9a-f]{8}$/, meaning: 'Digest of everything that the model is told beside page and claim.' }],
+  [{ form: /^prompt-[0-9a-f]{8}$/, meaning: 'Digest of everything that the model is given besides page and claim.' }],
   [
     {
       form: /^w\d{3,6}$/,

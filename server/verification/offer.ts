@@ -1,22 +1,22 @@
-// What is sold here, in words. Every text that a buyer reads before paying is made of these sentences, and they follow from
-// the configuration alone, so that no text can promise what this configuration does not do.
+// The description of the offer. Every text that a buyer reads before paying is composed of these sentences, and they depend on
+// the configuration alone, so that no text promises what the configuration does not do.
 import type { Config } from '../config.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'
 import { type Resource, resourceUrl, type Through } from '../payments/discovery.ts'
 
 export interface Offer {
   assessment: AssessmentKind
-  /** What one purchase brings; short enough for the header of a 402. */
+  /** What one purchase buys; short enough for the header of a 402. */
   summary: string
-  /** Which values `claim_support` can have, and what they mean here. */
+  /** The possible values of `claim_support`, and their meaning. */
   outcomes: string
-  /** What an answer does not say of the claim. */
+  /** What a result does not say about the claim. */
   caveat: string
-  /** What an answer does not say at all. */
+  /** What a result does not say at all. */
   scope: string
-  /** Why nothing can be bought at present; null where it can. */
+  /** Why nothing can be bought at present; null if it can. */
   closed: string | null
-  /** Whether the paid tool is there over MCP. */
+  /** Whether MCP has the paid tool. */
   tool: boolean
 }
 
@@ -36,7 +36,7 @@ export function describeOffer({ assessment, verificationEnabled, mcpVerification
   }
 }
 
-/** What is paid for, by the protocol that it is offered through. @param baseUrl this service's public address */
+/** The resource that is sold, by protocol. @param baseUrl this service's public address */
 export function describeResource(
   { config, baseUrl }: { config: OfferConfig; baseUrl: string },
   through: Through,
@@ -45,10 +45,10 @@ export function describeResource(
   return { url: resourceUrl(through, baseUrl), description: summary, assessment }
 }
 
-/** The assessment in force, for operators: start banner, log, `doctor`. */
+/** The assessment in force, for operators: in the start banner, the log and `doctor`. */
 export function describeAssessment({ assessment, model }: Pick<Config, 'assessment' | 'model'>): string {
   if (!model) return 'literal: no model is asked, passages are quoted, no verdict is given'
-  // The origin alone: an address may hold a password.
+  // Only the origin: a URL may contain a password.
   const at = model.baseUrl === undefined ? 'Anthropic' : new URL(model.baseUrl).origin
   const without = assessment.fallback === 'literal' ? '; while it does not answer, passages are quoted without one' : ''
   return `semantic: ${model.model} at ${at} gives the verdict${without}`

@@ -1,5 +1,5 @@
-// What became of a payment, told to whoever paid: by the recovery token of the request, or by the authorization itself,
-// which only its payer and this service have seen.
+// The status of a payment, for its payer: found by the recovery token of the request, or by the authorization itself, which
+// only its payer and this service have seen.
 import { z } from 'zod'
 import { sql, type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -8,21 +8,24 @@ import { type Call, defineExchange, defineOperation, Reply } from '../operation.
 import { provePayer } from '../payments/known-payments.ts'
 import { findEntry, type LedgerEntry, listEntries } from '../payments/ledger.ts'
 import { type PaymentIdentity, samePayment } from '../payments/x402.ts'
-import { isRecoveryToken } from './recovery.ts'
+import { findById } from './lookup.ts'
+import { isRecoveryToken } from './recovery-token.ts'
 import { type RequestView, requestView, viewColumns } from './request.ts'
 
-const FATES = {
+const STATUSES = ['verified', 'settling', 'settled', 'delivered', 'unpaid', 'failed'] as const
+type PaymentStatus = (typeof STATUSES)[number]
+
+const MESSAGES: Record<PaymentStatus, string> = {
   verified: 'The authorization is accepted and the work under way. Nothing is charged before it is done.',
   settling: 'The payment is being settled. Whether it was charged is not certain yet; do not pay anew.',
   settled: 'The payment is charged, and the result is about to be delivered.',
   delivered: 'The payment is charged and the result was delivered.',
   unpaid: 'The payment was not charged and provably never will be.',
   failed: 'The request failed before anything was settled. The payment was not charged.',
-} as const
-type Fate = keyof typeof FATES
+}
 
 /** Null while it is not certain. */
-const CHARGED: Record<Fate, boolean | null> = {
+const CHARGED: Record<PaymentStatus, boolean | null> = {
   verified: false,
   settling: null,
   settled: true,
@@ -31,8 +34,8 @@ const CHARGED: Record<Fate, boolean | null> = {
   failed: false,
 }
 
-const paymentFate = z.strictObject({
-  fate: z.enum(Object.keys(FATES) as [Fate, ...Fate[]]),
+const paymentAnswer = z.strictObject({
+  fate: z.enum(STATUSES),
   charged: z.boolean().nullable().describe('Null while it is not certain.'),
   message: z.string(),
   network: z.string(),
@@ -45,17 +48,17 @@ const paymentFate = z.strictObject({
   valid_before: z.iso.datetime().describe('Until when the authorization can be charged at all.'),
   changed_at: z.iso.datetime(),
 })
-type PaymentFate = z.output<typeof paymentFate>
+type PaymentAnswer = z.output<typeof paymentAnswer>
 
 const payments = z.strictObject({
   schema_version: z.literal(SCHEMA_VERSION),
   request_id: z.uuid(),
-  payments: z.array(paymentFate).describe('Newest first: the last one is in force, those before it were not charged.'),
+  payments: z.array(paymentAnswer).describe('Newest first: the first is in force, the others were not charged.'),
 })
 
 export const getPayment = defineOperation({
   name: 'get_payment',
-  summary: 'Learn what became of the payment of a request',
+  summary: 'Get the payment status of a request',
   description: 'Needs the recovery token of the request as bearer token.',
   method: 'GET',
   path: '/api/agent/v1/payments/{request_id}',
@@ -64,15 +67,15 @@ export const getPayment = defineOperation({
   kind: 'transaction',
   input: z.object({ request_id: z.string() }),
   output: payments,
-  run: fateByRequest,
+  run: findStatusByRequest,
 })
 
 export const findPayment = defineExchange({
   name: 'find_payment',
-  summary: 'Learn what became of a payment authorization',
+  summary: 'Get the status of a payment authorization',
   description:
     'Send the authorization as PAYMENT-SIGNATURE, exactly as it was made. Its signature proves that it is yours; ' +
-    'nothing is settled by asking.',
+    'this call settles nothing.',
   method: 'GET',
   path: '/api/agent/v1/payments',
   family: 'verification',
@@ -80,20 +83,20 @@ export const findPayment = defineExchange({
   kind: 'exchange',
   input: z.object({}),
   output: payments,
-  run: fateByAuthorization,
+  run: findStatusByAuthorization,
 })
 
-async function fateByRequest(input: { request_id: string }, { api, credentials, tx }: Call & { tx: Tx }) {
+async function findStatusByRequest(input: { request_id: string }, { api, credentials, tx }: Call & { tx: Tx }) {
   const id = input.request_id.toLowerCase()
-  const mayKnow = z.uuid().safeParse(id).success && isRecoveryToken(api.secrets.recovery, id, credentials.bearer ?? '')
-  const row = mayKnow ? await findRequest(tx, id) : null
+  const mayRead = z.uuid().safeParse(id).success && isRecoveryToken(api.secrets.recovery, id, credentials.bearer ?? '')
+  const row = mayRead ? await findById(tx, id) : null
   const entries = row ? await listEntries(tx, id) : []
   if (!row?.payment) throw new AppError('not_found', 'There is no such payment, or the recovery token is not its own.')
   return new Reply(describe(row, entries), NOT_CACHED)
 }
 
-/** The signature is checked before the database is asked, and outside of a transaction: it may take a chain to do so. */
-async function fateByAuthorization(_input: object, { api, credentials }: Call) {
+/** Checks the signature before the database is read, and outside a transaction: the check may need a call to a chain. */
+async function findStatusByAuthorization(_input: object, { api, credentials }: Call) {
   const unknown = () => new AppError('not_found', 'No payment is known here by the authorization in PAYMENT-SIGNATURE.')
   if (credentials.payment === undefined) throw unknown()
   const identity = await provePayer(api, credentials.payment, credentials.address).catch((error) => {
@@ -103,7 +106,7 @@ async function fateByAuthorization(_input: object, { api, credentials }: Call) {
     const row = await findBound(tx, identity)
     const entry = await findEntry(tx, identity)
     const requestId = row?.id ?? entry?.request_id
-    const found = row ?? (requestId ? await findRequest(tx, requestId) : null)
+    const found = row ?? (requestId ? await findById(tx, requestId) : null)
     if (!found) throw unknown()
     const { payments, ...rest } = describe(found, await listEntries(tx, found.id))
     return { ...rest, payments: payments.filter((payment) => samePayment(payment, identity)) }
@@ -113,11 +116,7 @@ async function fateByAuthorization(_input: object, { api, credentials }: Call) {
 
 const NOT_CACHED = { headers: { 'cache-control': 'no-store' } }
 
-function findRequest(tx: Tx, id: string): Promise<RequestView | null> {
-  return tx.maybeOne(sql.type(requestView)`select ${viewColumns} from verification_requests where id = ${id}`)
-}
-
-/** The request that an authorization is bound to now. */
+/** The request that an authorization is bound to. */
 function findBound(tx: Tx, { network, asset, payer, nonce }: PaymentIdentity): Promise<RequestView | null> {
   return tx.maybeOne(sql.type(requestView)`
     select ${viewColumns} from verification_requests where id = (
@@ -125,17 +124,17 @@ function findBound(tx: Tx, { network, asset, payer, nonce }: PaymentIdentity): P
       where network = ${network} and asset = ${asset} and payer = ${payer} and nonce = ${nonce})`)
 }
 
-/** Payments whose fate is certain stand in the ledger; one that is under way is the request's own. */
+/** Payments with a certain outcome come from the ledger; a payment under way comes from the request. */
 function describe(row: RequestView, entries: readonly LedgerEntry[]): z.output<typeof payments> {
   const closed = entries.map((entry) => closedPayment(entry, row)).reverse()
   const open = openPayment(row)
   return { schema_version: SCHEMA_VERSION, request_id: row.id, payments: open ? [open, ...closed] : closed }
 }
 
-function closedPayment(entry: LedgerEntry, { state }: RequestView): PaymentFate {
+function closedPayment(entry: LedgerEntry, { state }: RequestView): PaymentAnswer {
   const delivered = entry.outcome === 'settled' && state !== 'settled'
   return {
-    ...fateOf(delivered ? 'delivered' : entry.outcome),
+    ...describeStatus(delivered ? 'delivered' : entry.outcome),
     network: entry.network,
     asset: entry.asset,
     payer: entry.payer,
@@ -148,19 +147,19 @@ function closedPayment(entry: LedgerEntry, { state }: RequestView): PaymentFate 
   }
 }
 
-const OPEN: Partial<Record<RequestView['state'], Fate>> = {
+const OPEN: Partial<Record<RequestView['state'], PaymentStatus>> = {
   accepted: 'verified',
   observed: 'verified',
   assessed: 'verified',
   settling: 'settling',
 }
 
-function openPayment({ state, payment, changed_at }: RequestView): PaymentFate | null {
-  const fate = OPEN[state]
-  if (!fate || !payment) return null
-  const { payTo, amount } = payment.requirements as { payTo: string; amount: string }
+function openPayment({ state, payment, changed_at }: RequestView): PaymentAnswer | null {
+  const status = OPEN[state]
+  if (!status || !payment) return null
+  const { payTo, amount } = payment.requirements
   return {
-    ...fateOf(fate),
+    ...describeStatus(status),
     ...payment.identity,
     pay_to: payTo,
     amount_atomic: amount,
@@ -170,6 +169,6 @@ function openPayment({ state, payment, changed_at }: RequestView): PaymentFate |
   }
 }
 
-function fateOf(fate: Fate) {
-  return { fate, charged: CHARGED[fate], message: FATES[fate] }
+function describeStatus(status: PaymentStatus) {
+  return { fate: status, charged: CHARGED[status], message: MESSAGES[status] }
 }

@@ -1,23 +1,23 @@
-// Forgets what has run out: quotes nobody paid, results past their retention, payments that charged nothing and their requests,
-// payers who never settled anything. Keeps on until nothing is left, so that a flood is worked off; how far behind it is can be
+// Pruning: deletes unpaid quotes after their expiry, results past their retention, payments that charged nothing with their
+// requests, and payers without a settlement. A run ends when nothing is due, so that a flood is worked off; its lag can be
 // measured.
 import { z } from 'zod'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import { pruneLedger, UNCHARGED_DAYS } from '../payments/ledger.ts'
 
-/** How long a quote that was not paid answers 410, from its expiry on. Then its key is free. */
+/** Seconds from the expiry of an unpaid quote in which it answers 410. Then its key is free. */
 const EXPIRED_QUOTE_SECONDS = 3600
-/** How long the standing of a payer without any settlement is kept after its last change. */
+/** Seconds for which the limit of a payer without a settlement is kept after its last change. */
 const UNSETTLED_PAYER_SECONDS = 86_400
-/** Rows of one statement: short enough that nobody waits long for a row. */
+/** Rows of one statement: few enough that other statements do not wait long for a row. */
 const CHUNK = 1000
-/** It is started once a minute, and this long is left to it. */
+/** Milliseconds of one run, which starts every minute. */
 const MAX_RUN_MS = 45_000
 
 /**
- * Prunes until nothing is left or its time is over. A crash in between loses nothing: each statement stands for itself.
+ * Prunes until nothing is due or the time is over. A crash loses nothing: each statement is complete by itself.
  * @param retentionSeconds of results and failures, from their completion
- * @param options `signal` ends it early; `maxRunMs` is the longest time after which it begins no further statement
+ * @param options `signal` ends it early; `maxRunMs`: no statement is begun after this time
  * @returns rows changed or deleted
  */
 export async function pruneRequests(
@@ -29,10 +29,10 @@ export async function pruneRequests(
   const steps = [
     expireQuotes,
     deleteQuotes,
-    (db: Database) => forgetResults(db, retentionSeconds),
+    (db: Database) => expireResults(db, retentionSeconds),
     (db: Database) => pruneLedger(db, CHUNK),
     deleteUncharged,
-    forgetPayers,
+    deletePayers,
   ]
   let pruned = 0
   for (const step of steps) {
@@ -44,7 +44,7 @@ export async function pruneRequests(
   return pruned
 }
 
-/** What is left answers 410. A payment that did not settle bought nothing: what ran out is the quote. */
+/** The remaining row answers 410. An unpaid request is an expired quote too: its payment bought nothing. */
 async function expireQuotes(db: Database): Promise<number> {
   const expired = await db.query(sql.type(nothing)`
     update verification_requests
@@ -56,7 +56,7 @@ async function expireQuotes(db: Database): Promise<number> {
   return expired.rowCount
 }
 
-/** Those that a payment was ever bound to stay for as long as the ledger names them. */
+/** Rows that ever had a payment are kept for as long as the ledger refers to them. */
 async function deleteQuotes(db: Database): Promise<number> {
   const deleted = await db.query(sql.type(nothing)`
     delete from verification_requests
@@ -68,9 +68,9 @@ async function deleteQuotes(db: Database): Promise<number> {
   return deleted.rowCount
 }
 
-/** What is left answers 410, or the same 422 again. */
-async function forgetResults(db: Database, retentionSeconds: number): Promise<number> {
-  const forgotten = await db.query(sql.type(nothing)`
+/** The remaining row answers 410, or the same 422 again. */
+async function expireResults(db: Database, retentionSeconds: number): Promise<number> {
+  const pruned = await db.query(sql.type(nothing)`
     update verification_requests
     set state = case when state = 'failed' then state else 'expired' end,
         body = null, result = null, settlement_header = null, settlement = null, address_key = null
@@ -79,20 +79,17 @@ async function forgetResults(db: Database, retentionSeconds: number): Promise<nu
       where state in ('completed', 'failed') and body is not null
         and changed_at < now() - ${retentionSeconds} * interval '1 second'
       order by changed_at limit ${CHUNK} for update skip locked)`)
-  return forgotten.rowCount
+  return pruned.rowCount
 }
 
-/**
- * Of a row `r` that failed, or was proved unpaid: its columns say that nothing was charged, its contents are gone, and no entry
- * of the ledger names it.
- */
+/** A row `r` that failed or was proved unpaid, without contents, and without an entry in the ledger or a claim. */
 const goesUncharged = sql.fragment`r.body is null
   and (r.state = 'failed' or r.state = 'expired' and r.payment is null and r.settlement_intent is not null)
   and r.changed_at < now() - ${UNCHARGED_DAYS} * interval '1 day'
   and not exists (select 1 from payment_ledger where request_id = r.id)
   and not exists (select 1 from payment_claims where request_id = r.id)`
 
-/** Afterwards their keys are free. What was charged is never deleted. */
+/** Deletes such rows, which frees their keys. A charged request is never deleted. */
 async function deleteUncharged(db: Database): Promise<number> {
   const deleted = await db.query(sql.type(nothing)`
     delete from verification_requests
@@ -102,17 +99,17 @@ async function deleteUncharged(db: Database): Promise<number> {
   return deleted.rowCount
 }
 
-async function forgetPayers(db: Database): Promise<number> {
-  const forgotten = await db.query(sql.type(nothing)`
+async function deletePayers(db: Database): Promise<number> {
+  const pruned = await db.query(sql.type(nothing)`
     delete from payers
     where payer in (
       select payer from payers
       where settled = 0 and changed_at < now() - ${UNSETTLED_PAYER_SECONDS} * interval '1 second'
       order by changed_at limit ${CHUNK} for update skip locked)`)
-  return forgotten.rowCount
+  return pruned.rowCount
 }
 
-/** Seconds by which the row that is longest due for pruning is overdue; 0 when none is due. */
+/** Seconds for which the oldest row has been due for pruning; 0 if none is due. */
 export function measurePruneLag(db: Database, retentionSeconds: number): Promise<number> {
   return db.oneFirst(sql.type(z.object({ lag: z.number() }))`
     select greatest(0, extract(epoch from now() - least(

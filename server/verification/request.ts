@@ -8,10 +8,10 @@
 //     │       if retryable)                               │                        │
 //     └─────────────────────────────► expired ◄───────────┴────────────────────────┘
 //
-// A final failure stays `failed`. A quote that no payment was ever bound to is deleted an hour after its expiry; what a
-// payment was bound to and not charged, after UNCHARGED_DAYS; every other row stays.
-// Up to `assessed` nothing can have been charged. From `settling` on the authorization may be out of our hands: such a
-// request is never failed and never asked to pay again until the payment is proved unpaid.
+// A final failure stays `failed`. A quote that never had a payment is deleted an hour after its expiry; a request whose
+// payment charged nothing, after UNCHARGED_DAYS; every other row is kept.
+// Up to `assessed` nothing can have been charged. From `settling` on the facilitator may have the authorization: such a
+// request never fails, and no new payment is asked for it until this payment is proved unpaid.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
@@ -19,7 +19,7 @@ import { assessment } from '../interface/assessment.ts'
 import { observation } from '../interface/observation.ts'
 import { verificationInput } from '../interface/result.ts'
 import { boundPayment, type SettlementIntent, settlement, settlementIntent } from '../payments/x402.ts'
-import { lowerPayer } from './payers.ts'
+import { type Fragment, lowerPayerLimit } from './payer-limits.ts'
 
 export const states = [
   'quoted',
@@ -35,11 +35,11 @@ export const states = [
 ] as const
 export type State = (typeof states)[number]
 
-/** From each state, the states it may move to. The CHECK constraints of the table say the same of the columns. */
+/** The states that may follow each state. The CHECK constraints of the table hold the columns to the same rules. */
 export const moves: Readonly<Record<State, readonly State[]>> = {
   quoted: ['accepted', 'expired'],
   accepted: ['observed', 'failed'],
-  // A shared observation that has grown too old is made anew.
+  // An observation from the cache that became too old is replaced.
   observed: ['observed', 'assessed', 'failed'],
   assessed: ['observed', 'assessed', 'settling', 'failed'],
   settling: ['settled', 'unpaid'],
@@ -51,37 +51,37 @@ export const moves: Readonly<Record<State, readonly State[]>> = {
 }
 
 /**
- * Whether a payment may be bound to it: its terms still hold, or its last attempt failed in a way that may pass. `payable` in
- * admission.ts says the same in SQL.
+ * Whether a payment may be bound to the request: its terms are valid, or its last attempt failed and is retryable. `payable`
+ * in admission.ts is the same rule in SQL.
  */
 export function isPayable(row: Pick<RequestView, 'state' | 'quote_expires_at' | 'error'>, nowMs: number): boolean {
   if (row.state === 'failed') return row.error?.retryable === true
   return (row.state === 'quoted' || row.state === 'unpaid') && row.quote_expires_at.getTime() > nowMs
 }
 
-/** States in which a job is at work, or must be. */
+/** States in which the request must have a job. */
 export const WORKING: readonly State[] = ['accepted', 'observed', 'assessed', 'settling', 'settled']
 
-export const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
+const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
 export type RequestError = z.output<typeof requestError>
 
-/** What is stored of an observation: what was seen, and whether it had been seen for another request before. */
-export const storedObservation = z.object({ observation, cache_hit: z.boolean() })
+/** An observation as it is stored. `cache_hit`: it was made for another request before. */
+const storedObservation = z.object({ observation, cache_hit: z.boolean() })
 export type StoredObservation = z.output<typeof storedObservation>
 
-/** Why the work on a request is put off, and until when. */
+/** Why and until when the work on a request is put off. */
 export const waiting = z.object({
   for: z.enum(['origin', 'model', 'settlement']),
-  /** When the request is looked at again at the latest. */
+  /** The latest time at which work on the request continues. */
   until: z.iso.datetime(),
-  /** The host that is waited for. */
+  /** The host for which the request waits. */
   host: z.string().optional(),
-  /** Seconds the host asked for, as it gave them. */
+  /** The seconds that the host asked for. */
   asked_seconds: z.number().optional(),
 })
 export type Waiting = z.output<typeof waiting>
 
-/** A request as a caller meets it: enough to answer with, without the page's text. */
+/** The columns of a request that answers to its caller are made from. The text of the page is not among them. */
 export const requestView = z.object({
   id: z.uuid(),
   state: z.enum(states),
@@ -97,12 +97,12 @@ export type RequestView = z.output<typeof requestView>
 /** The columns of `requestView`. */
 export const viewColumns = sql.fragment`id, state, encode(body_hash, 'hex') body_hash, quote_expires_at, changed_at, payment, error, waiting`
 
-/** A request as its worker holds it. `attempt` is the token under which this worker may commit. */
-export const workingRequest = z.object({
+/** A request as its worker holds it. `attempt` is the token with which this worker may commit. */
+const workingRequest = z.object({
   id: z.uuid(),
   state: z.enum(states),
   attempt: z.uuid(),
-  /** When it came to the state it is in. */
+  /** When the request entered its state. */
   changed_at: z.date(),
   body: verificationInput,
   payment: boundPayment,
@@ -111,14 +111,13 @@ export const workingRequest = z.object({
   assessment: assessment.nullable(),
   intent: settlementIntent.nullable(),
   settlement: settlement.nullable(),
-  /** Of its job, while no work was done on it. */
+  /** Priority of its job until the first stage is done. */
   priority: z.number(),
 })
 export type WorkingRequest = z.output<typeof workingRequest>
 
 /**
- * Takes the request for one attempt; whoever held it before can commit nothing from here on.
- * Null when there is nothing left to work on.
+ * Takes the request for one attempt; an earlier attempt can commit nothing from here on. Null when no work is left.
  */
 export function claimRequest(db: Database, id: string, attempt: string): Promise<WorkingRequest | null> {
   return db.maybeOne(sql.prepared('claim_request', workingRequest)`
@@ -128,25 +127,25 @@ export function claimRequest(db: Database, id: string, attempt: string): Promise
               settlement_intent intent, settlement, priority`)
 }
 
-/** Whether this attempt still owns the request; if so nobody else can take it before the transaction ends. */
+/** Whether this attempt still owns the request. If so, no other attempt can take it before the transaction ends. */
 export function holdsRequest(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>): Promise<boolean> {
   return tx.exists(sql.type(z.object({ held: z.number() }))`
     select 1 held from verification_requests where id = ${request.id} and attempt = ${request.attempt} for update`)
 }
 
-/** Another attempt has taken the request, or it has moved on: the caller stops and leaves everything as it is. */
+/** Another attempt has taken the request, or its state changed: the caller stops and changes nothing. */
 export class StaleAttemptError extends Error {
   override name = 'StaleAttemptError'
 }
 
-/** What every entry of the ledger says of a payment, and where a request has it. */
+/** The payment columns of a ledger entry, and the values for them in a row of `verification_requests`. */
 export const ledgerColumns = sql.fragment`request_id, network, asset, payer, nonce, pay_to, amount_atomic, valid_before`
 export const ledgerValues = sql.fragment`id, payment #>> '{identity,network}', payment #>> '{identity,asset}',
       payment #>> '{identity,payer}', payment #>> '{identity,nonce}',
       payment #>> '{requirements,payTo}', (payment #>> '{requirements,amount}')::numeric, (payment ->> 'valid_before')::bigint`
 
 /**
- * Ends a request that was not charged and frees its payment authorization; its payer may have less in flight from then on.
+ * Fails a request that was not charged, frees its payment authorization, and lowers its payer's limit.
  * Throws StaleAttemptError.
  * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
  */
@@ -158,21 +157,19 @@ export async function failRequest(
 ) {
   const held = sql.fragment`attempt = ${request.attempt} and state in ('accepted', 'observed', 'assessed')`
   if (!(await endUncharged(tx, request.id, held, error, maxInFlightPerPayer)))
-    throw new StaleAttemptError(`request ${request.id} cannot be failed any more`)
+    throw new StaleAttemptError(`request ${request.id} can no longer be failed`)
 }
 
 /**
- * Takes a paid request back for its caller, whatever worker holds it: that one can commit nothing from here on.
- * Only until its source has been read. Later there is work that was done for money, and giving it up for the asking would
- * let anyone have assessments made that nobody pays for. It counts against its payer once a worker has taken it up.
+ * Cancels a paid request for its caller; a worker that holds it can commit nothing from here on. Only a request whose source
+ * has not been read is cancelled: later ones would let callers order assessments without paying for them. A request that a
+ * worker has begun lowers its payer's limit.
  * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
- * @returns whether it was taken back
+ * @returns whether the request was cancelled
  */
 export function cancelRequest(tx: Tx, id: string, maxInFlightPerPayer: number): Promise<boolean> {
   return endUncharged(tx, id, sql.fragment`state = 'accepted'`, CANCELLED, maxInFlightPerPayer)
 }
-
-type Fragment = ReturnType<typeof sql.fragment>
 
 const CANCELLED = requestErrorOf(new AppError('cancelled', 'The request was cancelled by its caller.'))
 
@@ -196,7 +193,7 @@ async function endUncharged(
       insert into payment_ledger (${ledgerColumns}, outcome, reason)
       select ${ledgerValues}, 'failed', ${error.code} from failed
     ), lowered as (
-      ${lowerPayer(sql.fragment`failed where begun`, maxInFlightPerPayer)}
+      ${lowerPayerLimit(sql.fragment`failed where begun`, maxInFlightPerPayer)}
     )
     select id::text from failed`)
   if (failed.length === 0) return false
@@ -212,8 +209,8 @@ interface Release {
 }
 
 /**
- * The payment provably was not charged: work is kept, the authorization is let go, and new terms may be asked for. It counts
- * against the payer, for whom the work was done. Throws StaleAttemptError.
+ * For a payment that provably was not charged: keeps the work, frees the authorization, makes the request payable again, and
+ * lowers the payer's limit. Throws StaleAttemptError.
  */
 export async function releasePayment(
   tx: Tx,
@@ -231,22 +228,22 @@ export async function releasePayment(
       insert into payment_ledger (${ledgerColumns}, outcome, reason)
       select ${ledgerValues}, 'unpaid', ${reason} from released
     ), lowered as (
-      ${lowerPayer(sql.fragment`released`, maxInFlightPerPayer)}
+      ${lowerPayerLimit(sql.fragment`released`, maxInFlightPerPayer)}
     )
     select id::text from released`)
   if (released.length === 0) throw new StaleAttemptError(`request ${request.id} left settling`)
   await tx.query(sql.type(nothing)`delete from payment_claims where request_id = ${request.id}`)
 }
 
-/** Keeps what was learned about a settlement under way, for the attempt that looks for the payment next. */
-export async function noteIntent(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, intent: SettlementIntent) {
+/** Stores what was learned about a settlement under way, for the attempt that looks for the payment next. */
+export async function storeIntent(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, intent: SettlementIntent) {
   await tx.query(sql.type(nothing)`
     update verification_requests set settlement_intent = ${JSON.stringify(intent)}::json
     where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'`)
 }
 
-/** Keeps what the request waits for, for the answer to its caller. */
-export async function noteWaiting(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, waits: Waiting) {
+/** Stores what the request waits for, for the answer to its caller. */
+export async function storeWaiting(tx: Tx, request: Pick<WorkingRequest, 'id' | 'attempt'>, waits: Waiting) {
   await tx.query(sql.type(nothing)`
     update verification_requests set waiting = ${JSON.stringify(waits)}::json
     where id = ${request.id} and attempt = ${request.attempt}`)

@@ -1,5 +1,5 @@
-// The risk flags of results, explained to those who read them. Flags and meanings are the very tables that raise them; what
-// to do about each stands here, and a flag without it does not compile.
+// Explains the risk flags of results. Flags and meanings come from the tables that raise them; this file adds the advice, and a
+// flag without advice does not compile.
 import { z } from 'zod'
 import { pageFlagMeanings } from '../../workers/assessment/page-risk-flags.ts'
 import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessment/risk-flags.ts'
@@ -9,39 +9,40 @@ import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-fl
 import { riskFlag } from '../interface/result.ts'
 import { defineExchange } from '../operation.ts'
 
+const STAGES = ['retrieval', 'text', 'page', 'literal_assessment', 'semantic_assessment'] as const
+type Stage = (typeof STAGES)[number]
+
 const TABLES = {
   retrieval: retrievalRiskFlags,
   text: textFlagMeanings,
   page: pageFlagMeanings,
   literal_assessment: literalFlagMeanings,
   semantic_assessment: semanticFlagMeanings,
-} as const
-type Stage = keyof typeof TABLES
-const STAGES = Object.keys(TABLES) as [Stage, ...Stage[]]
+} as const satisfies Record<Stage, Record<string, string>>
 
 /** Every flag that a result can carry. */
-export type RaisedFlag = { [S in Stage]: keyof (typeof TABLES)[S] }[Stage]
+type RaisedFlag = { [S in Stage]: keyof (typeof TABLES)[S] }[Stage]
 
 const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   cross_host_redirect: 'Cite source.final_url, and check that you trust its host for this claim.',
   internationalized_host: 'Compare source_identity.hostname, letter by letter, with the host you meant.',
   ip_address_host: 'Do not cite it by name: nothing says whose page it is.',
   certificate_near_expiry: 'Nothing for this result. The page may soon be unreadable; keep the result.',
-  no_content_length: 'If the claim may stand near the end of the page, verify again.',
+  no_content_length: 'If the claim may be near the end of the page, verify again.',
   refresh_header: 'Open the page: a browser would go on to another one. Verify that address instead if it is meant.',
   attachment: 'Check that the address is of the document you meant: browsers would save it, not show it.',
   charset_guessed: 'Compare letters outside ASCII in the quotes with the page before you cite them.',
   replacement_characters: 'Look for U+FFFD in the quotes; do not cite those that have one.',
   hidden_text: 'If the quotes miss what you expected, open the page: text may be behind tabs or menus.',
   invisible_characters: 'Treat the page with care: such characters are also used to deceive readers and programs.',
-  text_truncated: 'What stands after the first 100,000 characters was not read: absence proves nothing.',
+  text_truncated: 'Text after the first 100,000 characters was not read: absence proves nothing.',
   low_text:
     'Open the page: if it is filled in by scripts, its text was not read. Name a page that has it in its markup.',
   challenge_suspected: 'Read source.normalized_text: if it is a check for robots, the page was not seen.',
   login_wall_suspected: 'Take absence for nothing: the rest of the text may be for those who log in.',
   soft_404_suspected: 'Read source.normalized_text: if the page is gone, name another one.',
   script_shell_suspected: 'Take absence for nothing, and name a page that has its text in its markup.',
-  partial_wording: 'Read the quotes in full: the words of the claim may stand there in another sense.',
+  partial_wording: 'Read the quotes in full: the words of the claim may be there in another sense.',
   claim_terms_absent: 'Expect no support: words that the claim depends on are not on the page. explanation names some.',
   number_absent: 'Do not cite the page for the number or date of the claim before you have found it there.',
   number_mismatch: 'Compare the number of the claim with the first quote; they may speak of different things.',
@@ -63,19 +64,20 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   suspicious_text: 'Read source.normalized_text before you rely on the page.',
   claim_addresses_model: 'State the claim alone, without words to the program that reads it, and verify again.',
   readings_differ: 'Do not rely on the page for this claim, or read it yourself.',
-  assessed_in_parts: 'Where the claim joins facts that stand far apart on the page, read the quotes together yourself.',
+  assessed_in_parts: 'If the claim joins facts that are far apart on the page, read the quotes together yourself.',
   literal_fallback: 'There is no verdict. Verify under a new Idempotency-Key later for one.',
 }
 
-/** One entry for each flag and stage that raises it: two assessments may mean different things by one name. */
-export const explainedFlags = STAGES.flatMap((stage) =>
-  Object.entries(TABLES[stage]).map(([name, meaning]) => ({
-    name,
-    raised_by: stage,
-    meaning,
-    advice: ADVICE[name as RaisedFlag],
-  })),
+/** One entry per flag and raising stage: two stages may mean different things by one name. */
+const explainedFlags = STAGES.flatMap((stage) =>
+  Object.entries(TABLES[stage]).flatMap(([name, meaning]) =>
+    isRaised(name) ? [{ name, raised_by: stage, meaning, advice: ADVICE[name] }] : [],
+  ),
 )
+
+function isRaised(name: string): name is RaisedFlag {
+  return name in ADVICE
+}
 
 export const getRiskFlags = defineExchange({
   name: 'get_risk_flags',

@@ -1,11 +1,11 @@
-// The steps of requests as their workers take them: forward through the states, many at a time. A step to `settled` writes
-// the ledger as well, and is refused where its transaction has paid for another request.
+// The steps of requests through their states, written for many requests at once. A step to `settled` writes the ledger too,
+// and is refused if its transaction has paid for another request.
 import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
 import { type Database, sql } from '../db/pool.ts'
 import type { assessment } from '../interface/assessment.ts'
 import type { SettlementIntent, settlement } from '../payments/x402.ts'
-import { raisePayers } from './payers.ts'
+import { raisePayerLimits } from './payer-limits.ts'
 import {
   ledgerColumns,
   ledgerValues,
@@ -17,14 +17,14 @@ import {
 } from './request.ts'
 
 /**
- * The transaction that a settlement names has paid for another request already, so this one is not moved to `settled`. It
- * is not known to be paid, nor to be unpaid.
+ * The transaction of a settlement has paid for another request already, so this request is not moved to `settled`. Whether
+ * it is paid is not known.
  */
 export class TransactionTakenError extends Error {
   override name = 'TransactionTakenError'
 }
 
-/** One step of a request, as its worker asks for it. Only the columns the new state adds are given. */
+/** One step of a request. Holds only the columns that the new state adds. */
 export interface Step {
   id: string
   attempt: string
@@ -36,15 +36,15 @@ export interface Step {
   settlement?: z.output<typeof settlement>
 }
 
-/** `transaction_taken`: see TransactionTakenError. */
-export type StepOutcome = 'taken' | 'fenced' | 'transaction_taken'
+/** `stale`: the attempt no longer owns the request. `transaction_taken`: see TransactionTakenError. */
+export type StepOutcome = 'taken' | 'stale' | 'transaction_taken'
 
-/** Steps of all jobs of a process are committed in groups; answers what became of each. */
+/** Commits the steps of all jobs of a process in groups; answers the outcome of each. */
 export type Steps = Batcher<Step, StepOutcome>
 
 /**
- * Moves the request and answers it in its new state. Throws StaleAttemptError, and TransactionTakenError on the way to `settled`.
- * A crash before the commit repeats the stage.
+ * Moves the request and answers it in its new state. Throws StaleAttemptError, and TransactionTakenError for a step to
+ * `settled`. After a crash before the commit the stage is repeated.
  */
 export async function advance(
   steps: Steps,
@@ -55,18 +55,18 @@ export async function advance(
   if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
   const { id, attempt, state: from } = request
   const outcome = await steps.add({ id, attempt, from, to, ...added })
-  if (outcome === 'fenced') throw new StaleAttemptError(`request ${id} left ${from}`)
+  if (outcome === 'stale') throw new StaleAttemptError(`request ${id} left ${from}`)
   if (outcome === 'transaction_taken') throw new TransactionTakenError(`request ${id} names a transaction of another`)
   return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added }
 }
 
 /**
- * Writes one group of steps; the columns a step does not give stay as they are. What is settled is booked with it, and the
- * payment it was settled with, which could be charged again, is not kept an instant longer.
+ * Writes one group of steps; columns that a step does not hold are not changed. A step to `settled` writes its ledger entry
+ * and deletes the sealed payment in the same statement.
  *
- * The ledger comes first: a settlement whose transaction, or log of a transaction, is booked already is not booked, and
- * its request stays where it is. The other steps of the group are written all the same.
- * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER: what is settled counts for its payer
+ * The ledger comes first: a settlement whose transaction, or log of a transaction, has an entry already gets no second one,
+ * and its request is not moved. The other steps of the group are written all the same.
+ * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER: each settlement raises its payer's limit
  */
 export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPayer: number): Promise<StepOutcome[]> {
   const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
@@ -80,7 +80,7 @@ export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPaye
                   ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
            as t (id, attempt, from_state, to_state, stored, assessment, intent, settlement)
     ), held as (
-      -- Locked, so that what is booked is also moved.
+      -- Locked, so that a request with a new ledger entry is also moved.
       select r.id, r.payment, t.settlement -> 'payment' paid, t.settlement ->> 'proof' proof,
              (t.settlement ->> 'log_index')::int log_index
       from verification_requests r join t on r.id = t.id and r.attempt = t.attempt and r.state = t.from_state
@@ -90,7 +90,7 @@ export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPaye
       insert into payment_ledger (${ledgerColumns}, outcome, provider, mode, transaction, proof, log_index)
       select ${ledgerValues}, 'settled', paid ->> 'provider', paid ->> 'mode', paid ->> 'transaction', proof, log_index
       from held
-      -- A word about a whole transaction does not hold beside any other entry for it.
+      -- Without a log index the settlement claims the whole transaction, so no other entry may name it.
       where log_index is not null or not exists (
         select 1 from payment_ledger l
         where l.network = payment #>> '{identity,network}' and l.transaction = paid ->> 'transaction')
@@ -109,13 +109,13 @@ export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPaye
         and (t.to_state <> 'settled' or r.id in (select request_id from booked))
       returning r.id, r.state, r.payment
     ), raised as (
-      ${raisePayers(sql.fragment`(select payment from moved where state = 'settled') settled`, maxInFlightPerPayer)}
+      ${raisePayerLimits(sql.fragment`(select payment from moved where state = 'settled') settled`, maxInFlightPerPayer)}
     )
     select id::text, 'taken' outcome from moved
     union all
     select id::text, 'transaction_taken' from held where id not in (select request_id from booked)`)
   const outcomes = new Map(written.map(({ id, outcome }) => [id, outcome]))
-  return steps.map(({ id }) => outcomes.get(id) ?? 'fenced')
+  return steps.map(({ id }) => outcomes.get(id) ?? 'stale')
 }
 
 const writtenStep = z.object({ id: z.string(), outcome: z.enum(['taken', 'transaction_taken']) })

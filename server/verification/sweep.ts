@@ -1,13 +1,14 @@
-// Requests that nobody works on any more: their job is gone, or was taken up so often without coming to an end that the
-// queue stopped offering it. Run once a minute; without it a caller would poll such a request for ever.
+// The sweep, once a minute: finds requests that have no job, or whose job used up its attempts so that the queue no longer
+// runs it. Without the sweep a caller would poll such a request without end.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import type { Work } from '../../workers/context.ts'
+import type { Core } from '../context.ts'
 import { enqueue, forgetExhaustedJobs } from '../db/jobs.ts'
 import { sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { jobOf } from './admission.ts'
 import { claimRequest, failRequest, requestErrorOf, StaleAttemptError, states } from './request.ts'
+import type { ChangeEvents } from './stage-tools.ts'
 
 const stranded = z.object({
   id: z.string(),
@@ -19,13 +20,18 @@ const stranded = z.object({
 
 const MAX_SWEPT = 500
 
+type SweepTools = Pick<Core, 'db' | 'log' | 'config'> & ChangeEvents
+
 /**
- * Gives stranded requests a new job. One whose attempts are used up is failed instead, unless its payment may have been
- * charged already: such a request is taken up again and again until it is completed or proved unpaid.
- * @param idleSeconds how long a request must have stood still
+ * Gives stranded requests a new job. A request whose attempts are used up is failed instead, unless its payment may have
+ * been charged already: such a request gets new jobs until it is completed or proved unpaid.
+ * @param idleSeconds how long a request must have been in its state
  */
-export async function sweepRequests(work: Work, idleSeconds = 60): Promise<{ requeued: number; failed: number }> {
-  const found = await work.db.any(sql.type(stranded)`
+export async function sweepRequests(
+  tools: SweepTools,
+  idleSeconds = 60,
+): Promise<{ requeued: number; failed: number }> {
+  const found = await tools.db.any(sql.type(stranded)`
     select r.id::text, r.state, r.priority, j.id is not null exhausted, r.state in ('settling', 'settled') chargeable
     from verification_requests r
     left join graphile_worker.jobs j on j.key = 'verify:' || r.id
@@ -35,27 +41,25 @@ export async function sweepRequests(work: Work, idleSeconds = 60): Promise<{ req
     order by r.changed_at limit ${MAX_SWEPT}`)
   const hopeless = found.filter((request) => request.exhausted && !request.chargeable)
   const others = found.filter((request) => !request.exhausted || request.chargeable)
-  for (const { id } of hopeless) await failStranded(work, id)
-  await transact(work.db, async (tx) => {
+  for (const { id } of hopeless) await failStranded(tools, id)
+  await transact(tools.db, async (tx) => {
     await forgetExhaustedJobs(tx)
     await enqueue(
       tx,
       others.map((request) => ({ name: 'verify_request', payload: { request_id: request.id }, ...jobOf(request) })),
     )
   })
-  if (found.length > 0) work.log.warn({ event: 'swept', requeued: others.length, failed: hopeless.length })
+  if (found.length > 0) tools.log.warn({ event: 'swept', requeued: others.length, failed: hopeless.length })
   return { requeued: others.length, failed: hopeless.length }
 }
 
-async function failStranded(work: Work, id: string) {
-  const request = await claimRequest(work.db, id, randomUUID())
+async function failStranded({ db, config, changeEvents }: SweepTools, id: string) {
+  const request = await claimRequest(db, id, randomUUID())
   if (!request) return
-  const error = requestErrorOf(
-    new AppError('execution_failed', 'The work was begun several times and never came to an end.'),
-  )
+  const error = requestErrorOf(new AppError('execution_failed', 'The work was begun several times and never finished.'))
   try {
-    await transact(work.db, (tx) => failRequest(tx, request, error, work.config.maxInFlightPerPayer))
-    await work.changeEvents.add(id)
+    await transact(db, (tx) => failRequest(tx, request, error, config.maxInFlightPerPayer))
+    await changeEvents.add(id)
   } catch (refusal) {
     if (!(refusal instanceof StaleAttemptError)) throw refusal
   }

@@ -1,12 +1,12 @@
-// A bound on calls that are held until work is done. Each holds a socket and looks at the database again and again. A call
-// that gets no seat is answered at once.
+// Limits the calls that wait for an outcome, because each holds a socket and polls the database. A call without a seat is
+// answered at once.
 
 export interface Seats {
-  /** A seat, until it is disposed of; null when this holder, or all holders together, have all of theirs. */
+  /** Takes a seat, which disposing frees; null if the limit of this holder or of all holders is reached. */
   take(holder: string): Disposable | null
 }
 
-/** @param limits `each`: seats of one holder; `all`: seats there are */
+/** @param limits `each`: seats per holder; `all`: seats of all holders */
 export function openSeats(limits: { each: number; all: number }): Seats {
   const held = new Map<string, number>()
   let all = 0

@@ -7,9 +7,9 @@ import { inconsistency } from '../../server/interface/result.ts'
 import { openLog, openMetrics } from '../../server/telemetry.ts'
 import type { Threads } from '../../server/threads/pool.ts'
 import { anthropicModel, type ModelOptions } from '../../workers/assessment/anthropic.ts'
+import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { buildCircuit } from '../../workers/assessment/circuit.ts'
 import { semanticAssessor } from '../../workers/assessment/semantic.ts'
-import type { Assessor } from '../../workers/verify.ts'
 import { type MessagesServer, openMessagesServer, type Script } from './messages-server.ts'
 
 export interface Lab extends AsyncDisposable {

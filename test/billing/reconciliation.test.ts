@@ -10,7 +10,7 @@ import { reconcile } from '../../server/billing/reconciliation.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { crontab } from '../../workers/tasks.ts'
 import { BARE_ENV } from '../children.ts'
-import { openLogBook } from '../payments/log-book.ts'
+import { openLogLines } from '../payments/log-lines.ts'
 import { startSystem } from '../system.ts'
 import { openStripeHarness, type StripeHarness } from './harness.ts'
 import { openStripeServer, PRICES } from './stripe-server.ts'
@@ -235,7 +235,7 @@ t.test('the job runs hourly, with Stripe only', async (t) => {
   const items = crontab() as unknown as { task: string; match: unknown; options: { queueName?: string } }[]
   t.equal(items.filter(({ task }) => task === 'reconcile_billing').length, 1)
   await using stripe = await openStripeServer()
-  const book = openLogBook()
+  const book = openLogLines()
   await using system = await startSystem({
     env: stripe.env,
     overrides: { log: openLog('info', { write: (line) => book.write(line) }) },

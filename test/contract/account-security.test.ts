@@ -1,5 +1,5 @@
-// One suite for every operation that asks for an API key, made from the catalogue: an operation that is added there
-// must be given a valid example here, and is then held to all of this.
+// One suite for every operation that needs an API key, made from the catalogue: an operation that is added there must get a
+// valid example here, and then runs through the whole suite.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { catalog } from '../../server/catalog.ts'
@@ -17,7 +17,7 @@ const stranger = await office.register({ tier: 'pro' })
 interface Example {
   path: string
   body?: unknown
-  /** The same call about something that nobody has; for operations that need a thing to be there. */
+  /** The same call for a thing that does not exist; for operations on an existing thing. */
   absent?: string
 }
 
@@ -35,7 +35,7 @@ async function stored(owner: Account) {
   return { path, absent: `/v1/journal/${randomUUID()}` }
 }
 
-/** A citation watch as it lies in the database; making one takes a verification. */
+/** Inserts a citation watch, because making one through the service needs a verification. */
 async function watched(owner: Account, verb = '') {
   const name = randomUUID()
   await office.tables.query(
@@ -59,14 +59,14 @@ async function guarded(owner: Account, verb = '') {
   return { path: `/v1/watchdog/${name}${verb}`, absent: `/v1/watchdog/${randomUUID()}${verb}` }
 }
 
-/** An alert of the thing, by the operation that only tries its webhook. */
+/** A test alert of the thing. */
 async function alerted(owner: Account, { path, absent }: { path: string; absent: string }) {
   await owner.call('POST', `${path}/test`)
   const [{ id }] = (await owner.call('GET', `${path}/alerts`)).body.alerts
   return { path: `${path}/alerts/${id}/redeliver`, absent: `${absent}/alerts/${id}/redeliver` }
 }
 
-/** A call that succeeds for the owner, with whatever it needs made before. */
+/** A call that succeeds for the owner; makes what the call needs. */
 const examples: Record<string, (owner: Account) => Promise<Example>> = {
   list_api_keys: async () => ({ path: '/v1/api-keys' }),
   create_api_key: async () => ({ path: '/v1/api-keys', body: { kind: 'heartbeat' } }),
@@ -120,7 +120,7 @@ const examples: Record<string, (owner: Account) => Promise<Example>> = {
   list_journal_slots: async () => ({ path: '/v1/journal' }),
 }
 
-/** What a read-only key may do, and a heartbeat key. */
+/** The scopes of a read-only key and of a heartbeat key. */
 const READS = [
   'list_api_keys',
   'get_usage',
@@ -145,11 +145,11 @@ const documented = buildDocument({ config: office.api.config }, catalog).paths a
   Record<string, { responses: Record<string, unknown>; security: unknown }>
 >
 
-t.test('the first call of the minute is let through', async (t) => {
+t.test('the first call of the minute is admitted', async (t) => {
   t.equal((await strict.call('GET', '/v1/keys')).status, 200)
 })
 
-t.test('every operation that asks for a key has an example', async (t) => {
+t.test('every operation that needs a key has an example', async (t) => {
   t.same(operations.map(({ name }) => name).sort(), Object.keys(examples).sort())
 })
 
@@ -173,7 +173,7 @@ interface Suite {
   example: () => Promise<Example>
 }
 
-/** Every answer is one that the OpenAPI document knows, and every failure has the one shape. */
+/** Checks that the OpenAPI document has the answer's status, and that a failure has the error shape. */
 async function ask({ t, operation }: Suite, path: string, given: Ask, expected: number | 'success', code?: string) {
   return check({ t, operation }, await office.call(operation.method, path, given), expected, code)
 }
@@ -199,7 +199,7 @@ function check(
   return answer
 }
 
-/** No key, one typed wrong, one never made, one revoked, one expired: all the same answer. */
+/** No key, a mistyped, an unknown, a revoked and an expired key get the same answer. */
 async function keys(suite: Suite) {
   const { t, owner, example } = suite
   const { path, body } = await example()
@@ -223,14 +223,14 @@ async function keys(suite: Suite) {
     t.equal(answer.headers.get('www-authenticate'), 'Bearer')
     bodies.add(answer.bytes.toString())
   }
-  t.equal(bodies.size, 1, 'no answer tells one wrong key from another')
+  t.equal(bodies.size, 1, 'the answers to all wrong keys are the same')
   for (const key of [undefined, 'x']) await ask(suite, path, { key }, 401, 'unauthenticated')
   const basic = { authorization: `Basic ${owner.key}` }
   await ask(suite, path, { body, headers: basic }, 401, 'unauthenticated')
   await ask(suite, path, { key: owner.key, body }, 'success')
 }
 
-/** Each kind of key does what it is for and nothing else. */
+/** Each kind of key can do what its scopes allow and nothing else. */
 async function kinds(suite: Suite) {
   const { t, owner, operation, example } = suite
   for (const [kind, allowed] of [
@@ -249,12 +249,15 @@ async function kinds(suite: Suite) {
   }
 }
 
-/** Another account's thing is answered like one that is not there, to the byte. */
+/** Another account's thing gets the same bytes as a missing one. */
 async function others(suite: Suite) {
   const { t, owner, operation, example } = suite
   const { path, absent, body } = await example()
   if (absent === undefined) {
-    t.ok(!/\{\w+\}/.test(operation.path) || operation.method === 'PUT', 'only what can be made needs nothing there')
+    t.ok(
+      !/\{\w+\}/.test(operation.path) || operation.method === 'PUT',
+      'only an operation that makes the thing works without it',
+    )
     return
   }
   const shown = ({ status, bytes, headers }: Answer) => ({
@@ -268,13 +271,13 @@ async function others(suite: Suite) {
   await ask(suite, path, { key: owner.key, body }, 'success')
 }
 
-/** Unknown members, bodies of the wrong type or size, and bodies that are none. */
+/** Unknown members, bodies of the wrong type or size, and bodies that are not JSON. */
 async function inputs(suite: Suite) {
   const { owner, operation, example } = suite
   const { path, body } = await example()
   const { key } = owner
   if (operation.path.includes('{')) {
-    // What cannot be a name, and what a database does not even take for text.
+    // A name with U+0000, which is not valid text for the database.
     const { status } = await office.call(operation.method, operation.path.replace(/\{\w+\}/g, 'a%00b'), { key, body })
     suite.t.ok(status === 400 || status === 404, `${operation.name}: a name with U+0000 gets ${status}`)
   }
@@ -305,7 +308,7 @@ async function inputs(suite: Suite) {
   else await ask(suite, path, nothing, 415, 'unsupported_media_type')
 }
 
-/** Who shows no valid key is counted against the address; who shows one is none of the address's. */
+/** Calls without a valid key count against the address; calls with one do not. */
 async function limits({ t, operation, owner, example }: Suite) {
   const { path, body } = await example()
   for (const key of [undefined, 'x', owner.key.slice(0, -1)]) {
@@ -320,7 +323,7 @@ async function limits({ t, operation, owner, example }: Suite) {
   check({ t, operation }, await strict.call(operation.method, path, { key: owner.key, body }), 'success')
 }
 
-t.test('the document asks for the key where the service does', async (t) => {
+t.test('the document requires the key where the service does', async (t) => {
   for (const { path, method, access, name } of catalog.filter(({ family }) => family === 'control'))
     t.same(
       documented[path]?.[method.toLowerCase()]?.security,

@@ -1,4 +1,4 @@
-// The published descriptor: the interface's values, schemas that judge as the interface does, and nothing but 200.
+// The capabilities document: the interface's values, schemas that agree with the interface, and always 200.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -51,7 +51,7 @@ const set =
     else owner[last] = value
   }
 
-/** What still is a completed result by the interface's tables. */
+/** Changed results that are valid by the interface's tables. */
 const conforming: Record<string, Change> = {
   unchanged: () => {},
   supports: verdict('supports', 'mentions', 'supports'),
@@ -83,7 +83,7 @@ const conforming: Record<string, Change> = {
   'a label': set('receipt.attestation.label', 'x'.repeat(200)),
 }
 
-/** What no longer is one. */
+/** Changed results that are invalid. */
 const violating: Record<string, Change> = {
   'an extra field': set('extra', 1),
   'no confidence': set('confidence', undefined),
@@ -91,8 +91,8 @@ const violating: Record<string, Change> = {
   'another version': set('schema_version', '1.0.1'),
   'not reachable': set('reachable', false),
   'pending as status': set('status', 'pending'),
-  'a verdict unheard of': set('claim_support', 'true'),
-  'a scope unheard of': set('assessment_scope', 'semantic'),
+  'an unknown verdict': set('claim_support', 'true'),
+  'an unknown scope': set('assessment_scope', 'semantic'),
   'seven items': set('evidence', Array(7).fill(evidence('mentions'))),
   e7: set('evidence', [evidence('mentions', { evidence_id: 'e7' })]),
   'an empty quote': set('evidence', [evidence('mentions', { quote: '' })]),
@@ -149,7 +149,7 @@ const violating: Record<string, Change> = {
   'receipt: no verification': set('receipt.verification', ''),
 }
 
-/** Of the right shape, and against one of the consistency rules. */
+/** Results of the right shape that break a consistency rule. */
 const inconsistent: Record<string, Change> = {
   'supports without': verdict('supports', 'mentions', 'contradicts'),
   'supports with nothing': verdict('supports'),
@@ -166,7 +166,7 @@ const inconsistent: Record<string, Change> = {
   },
 }
 
-/** What the interface and the published schema say of a changed result; digests and signatures are no schema's business. */
+/** The faults of a changed result by the interface and by the published schema, without digests and signatures. */
 function buildComparison(result: Result, published: object) {
   const checkPublished = buildCheck(published)
   return (change: Change) => {
@@ -179,7 +179,7 @@ function buildComparison(result: Result, published: object) {
   }
 }
 
-t.test('the published output schema judges shapes as the interface does', async (t) => {
+t.test('the published output schema accepts the same shapes as the interface', async (t) => {
   const { output_schema = {} } = await describe()
   const check = buildComparison(await buy(t), output_schema)
   for (const [about, change] of Object.entries(conforming))
@@ -191,7 +191,7 @@ t.test('the published output schema judges shapes as the interface does', async 
   }
 })
 
-t.test('the published output schema holds the consistency rules', async (t) => {
+t.test('the published output schema contains the consistency rules', async (t) => {
   const { output_schema = {} } = await describe()
   const check = buildComparison(await buy(t), output_schema)
   for (const [about, change] of Object.entries(inconsistent)) {
@@ -201,7 +201,7 @@ t.test('the published output schema holds the consistency rules', async (t) => {
   }
 })
 
-t.test('a result altered after signing is found out', async (t) => {
+t.test('a result that was changed after signing does not verify', async (t) => {
   const result = await buy(t)
   t.same(checkResult(result), [])
   const altered: Record<string, Change> = {
@@ -275,7 +275,7 @@ for (const [about, payTo, networks] of [
     t.same(tool._meta['service/networks'], networks)
   })
 
-t.test('the default of max_age_seconds is published wherever the input is, and filled into no body', async (t) => {
+t.test('the default of max_age_seconds is in every published input schema, and not stored in bodies', async (t) => {
   const age = (schema: unknown) => {
     const { properties } = schema as { properties: { options: { properties: { max_age_seconds: object } } } }
     return properties.options.properties.max_age_seconds
@@ -295,15 +295,15 @@ t.test('the default of max_age_seconds is published wherever the input is, and f
   t.same(stored, [{ body }])
 })
 
-t.test('the scope says what a verdict does not say', async (t) => {
+t.test('the scope names what a verdict does not say', async (t) => {
   const { scope, methodology_version } = await describe()
   t.match(scope, /true|truth/i)
   t.match(scope, /TLS/)
   t.match(scope, /publisher|credib/i)
-  t.equal(methodology_version, (await buy(t)).methodology_version, 'as results name it')
+  t.equal(methodology_version, (await buy(t)).methodology_version, 'the same as in results')
 })
 
-t.test('nothing but 200: with its database away, and past the limit of requests', async (t) => {
+t.test('always 200: without its database, and past the limit of requests', async (t) => {
   await using twin = await system.openTwin({}, { RATE_LIMIT_PER_MINUTE: '1' })
   const get = () => fetch(new URL(PATH, twin.address))
   t.equal((await get()).status, 200)

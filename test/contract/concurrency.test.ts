@@ -26,12 +26,12 @@ const twin = await system.openTwin({ facilitator: twinTill })
 t.teardown(() => twin[Symbol.asyncDispose]())
 const settled = () => [...till.settled, ...twinTill.settled]
 
-/** Asks one service or the other, in turn. */
+/** Asks the two services in turn. */
 function ask(caller: number, key: string, body: unknown, headers: Record<string, string> = {}, send = fetch) {
   return system.ask({ key, body, headers, fetch: send, at: caller % 2 === 0 ? system.service : twin })
 }
 
-/** As many payments as there are callers, each of a wallet of its own, signed before any is sent. */
+/** One payment per caller, each of its own wallet, signed before any is sent. */
 async function signAll(count: number) {
   const terms = termsOf(await system.ask({ key: randomUUID() }))
   return Promise.all(Array.from({ length: count }, () => signPayment(terms)))
@@ -60,7 +60,7 @@ t.test('fifty callers, signed and unsigned, one key, two services', async (t) =>
   const token = first.headers.get('x-service-recovery-token') ?? ''
   const { request_id: id = '' } = (await first.json()) as { request_id: string }
 
-  // Sent when an acceptance has been answered: nobody is asked to pay any more, with a wallet in hand or without.
+  // Sent after an acceptance was answered: from then on no caller gets a 402.
   const late = await signAll(4)
   const after = await Promise.all(
     Array.from({ length: 12 }, (_, caller) =>
@@ -97,7 +97,7 @@ t.test('fifty callers, signed and unsigned, one key, two services', async (t) =>
   await expectOne(t, id)
 })
 
-t.test('one authorization under many keys at once: it pays for one of them', async (t) => {
+t.test('one authorization under many keys at once: it pays for one', async (t) => {
   till.settled.length = twinTill.settled.length = 0
   const keys = Array.from({ length: 12 }, () => randomUUID())
   const body = harbourClaim(system.site)
@@ -118,7 +118,7 @@ t.test('one authorization under many keys at once: it pays for one of them', asy
   )
 })
 
-t.test('one key with many bodies at once: one body has it', async (t) => {
+t.test('one key with many bodies at once: one body gets it', async (t) => {
   const key = randomUUID()
   const responses = await Promise.all(
     Array.from({ length: 12 }, (_, caller) =>

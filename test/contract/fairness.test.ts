@@ -1,10 +1,10 @@
-// Limits on what is in flight, as callers meet them: 429 before a payment is bound, the key and the payment free.
+// Limits on requests in flight, as callers meet them: 429 before a payment is bound, and key and payment stay free.
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { sourceDomain } from '../../server/outbound/registrable-domain.ts'
 import { noFixtures } from '../../server/outbound/url-policy.ts'
-import { openOfflineFacilitator } from '../../server/payments/offline.ts'
+import { openOfflineFacilitator } from '../../server/payments/offline-facilitator.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage } from '../site.ts'
 import { PAGE, type System, signPayment, startSystem, termsOf } from '../system.ts'
@@ -16,7 +16,7 @@ async function startLimited(options: Parameters<typeof startSystem>[0] = {}) {
   return startSystem({ ...options, env: { MAX_IN_FLIGHT_PER_PAYER: String(LIMIT), TRUST_PROXY: '1', ...options.env } })
 }
 
-/** A paid call for a page that stands still, by a wallet that pays for several. */
+/** A paid call for a page that is held, by a wallet that pays for several. */
 async function openCall(system: System, wallet = privateKeyToAccount(generatePrivateKey())) {
   const held = holdPage({ body: PAGE })
   const path = `/${randomUUID()}`
@@ -31,7 +31,7 @@ async function openCalls(system: System, count: number, wallet?: ReturnType<type
   return Promise.all(Array.from({ length: count }, () => openCall(system, wallet)))
 }
 
-t.test('beyond its limit a payer gets 429, and the same call succeeds when something has ended', async (t) => {
+t.test('beyond its limit a payer gets 429, and the same call succeeds when a request has ended', async (t) => {
   await using system = await startLimited()
   const wallet = privateKeyToAccount(generatePrivateKey())
   const calls = await openCalls(system, LIMIT, wallet)
@@ -43,7 +43,7 @@ t.test('beyond its limit a payer gets 429, and the same call succeeds when somet
   t.match(error, { code: 'rate_limited', retryable: true, message: /payer is 3 .*Nothing was charged\./ })
   t.equal(request_id, undefined)
   await expectNonCompleted(t, await system.ask({ key: more.key, body: more.body }), 402, 'it is still a quote')
-  await expectNonCompleted(t, await system.ask(calls[0]!), 202, 'what is in flight is answered as ever')
+  await expectNonCompleted(t, await system.ask(calls[0]!), 202, 'a request in flight is answered as before')
   const other = await openCall(system)
   await expectNonCompleted(t, await system.ask(other), 202, 'another payer is served')
 
@@ -58,26 +58,26 @@ t.test('a limit grows by one with each settlement and shrinks by one with each f
   await using system = await startLimited()
   const wallet = privateKeyToAccount(generatePrivateKey())
   const payer = wallet.address.toLowerCase()
-  const standing = async () =>
+  const payerRow = async () =>
     (await system.sql('select settled::int, max_in_flight from payers where payer = $1', [payer]))[0]
-  t.equal(await standing(), undefined, 'of a payer who never paid nothing is kept')
+  t.equal(await payerRow(), undefined, 'a payer who never paid has no row')
   const end = async (status: number) => {
     const call = await openCall(system, wallet)
     system.site.pages.set(new URL(call.body.source_url).pathname, { status, body: PAGE })
     t.equal((await system.ask({ ...call, headers: { ...call.headers, ...WAIT } })).status, status === 200 ? 200 : 422)
-    return standing()
+    return payerRow()
   }
   t.same(await end(200), { settled: 1, max_in_flight: LIMIT + 1 })
   t.same(await end(200), { settled: 2, max_in_flight: LIMIT + 2 })
   t.same(await end(503), { settled: 2, max_in_flight: LIMIT + 1 })
   for (let n = 0; n < 4; n++) await end(404)
-  t.same(await standing(), { settled: 2, max_in_flight: 2 })
+  t.same(await payerRow(), { settled: 2, max_in_flight: 2 })
   t.same(await end(200), { settled: 3, max_in_flight: 3 })
   await system.sql('update payers set max_in_flight = 256')
   t.same(await end(200), { settled: 4, max_in_flight: 256 })
 })
 
-t.test('what is counted of an address is its network, and no address is stored', async (t) => {
+t.test('an address is counted by its network, and no address is stored', async (t) => {
   await using system = await startLimited()
   const ask = async (address: string) => {
     const key = randomUUID()
@@ -91,7 +91,7 @@ t.test('what is counted of an address is its network, and no address is stored',
   }
   t.equal(await ask('2001:db8:1:2::1'), await ask('2001:db8:1:2:ffff::9'), 'one /64')
   t.not(await ask('2001:db8:1:2::1'), await ask('2001:db8:1:3::1'), 'another /64')
-  t.equal(await ask('192.0.2.1'), await ask('::ffff:192.0.2.1'), 'IPv4 is IPv4 however it is written')
+  t.equal(await ask('192.0.2.1'), await ask('::ffff:192.0.2.1'), 'IPv4 in both notations')
   t.not(await ask('192.0.2.1'), await ask('192.0.2.2'))
   const stored = JSON.stringify(await system.sql('select r::text from verification_requests r'))
   for (const text of ['192.0.2.1', '2001:db8', Buffer.from('192.0.2.1').toString('hex')])
@@ -115,7 +115,7 @@ t.test('registrable domains', (t) => {
   t.end()
 })
 
-t.test('what the balance covers is asked for a proved payer who has something unsettled, and only then', async (t) => {
+t.test('the balance is read only for a proved payer with unsettled requests', async (t) => {
   const asked: string[] = []
   let cover: number | null = 2
   const facilitator = openOfflineFacilitator()
@@ -132,12 +132,12 @@ t.test('what the balance covers is asked for a proved payer who has something un
   const wallet = privateKeyToAccount(generatePrivateKey())
   const [first, second, third] = await openCalls(system, 3, wallet)
   await expectNonCompleted(t, await system.ask(first!), 202)
-  t.same(asked, [], 'nothing was unsettled')
+  t.same(asked, [], 'no request was unsettled')
   const forged = await signPayment(termsOf(await system.ask({ key: second!.key, body: second!.body })), {
     authorization: { from: wallet.address },
   })
   await expectNonCompleted(t, await system.ask({ ...second!, headers: forged.headers }), 402)
-  t.same(asked, [], 'the signature is not its payer')
+  t.same(asked, [], 'the payer was not proved')
   await expectNonCompleted(t, await system.ask(second!), 202)
   const { error } = await expectNonCompleted(t, await system.ask(third!), 429)
   t.match(error.message, /balance and history cover: 2\. Nothing was charged\./)

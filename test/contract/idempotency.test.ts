@@ -1,4 +1,4 @@
-// The idempotency table of the contract, row by row. No row may lead to a second charge.
+// The idempotency table of the contract, row by row. No row leads to a second charge.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { pruneRequests } from '../../server/verification/pruning.ts'
@@ -22,13 +22,13 @@ const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 const harbour = harbourClaim(system.site)
 
-/** Signs for a key that has just been quoted. */
+/** Signs a payment for a key with a quote. */
 async function quote(key: string, body: unknown = harbour) {
   const terms = termsOf(await system.ask({ key, body }))
   return { terms, ...(await signPayment(terms)) }
 }
 
-/** A purchase that stands still at its page. */
+/** A purchase whose page is held. */
 async function buyHeld(path: string, page: Page = { body: PAGE }) {
   const held = holdPage(page)
   system.site.pages.set(path, held.page)
@@ -76,7 +76,7 @@ t.test('another body under the same key: 409, in every state', async (t) => {
   await conflict(failed, harbour)
 })
 
-t.test('the same body written differently is the same body', async (t) => {
+t.test('the same JSON in another notation is the same body', async (t) => {
   const key = randomUUID()
   const body = { ...harbour, options: { max_age_seconds: 60, max_price_usd: '0.03' } }
   const first = await expectNonCompleted(t, await system.ask({ key, body }), 402)
@@ -110,7 +110,7 @@ t.test('empty options are no options', async (t) => {
     t,
     await system.ask({ key: first, body: { ...harbour, options: { max_age_seconds: 60 } } }),
     409,
-    'a default that is written out is another body',
+    'a written default is another body',
   )
   t.equal(error.code, 'idempotency_conflict')
 })
@@ -127,17 +127,17 @@ t.test('completed: the original bytes, with the payment or without; another paym
     t.equal((await expectCompleted(t, replay)).bytes, bytes)
   }
   const stock = await system.ask({ key, fetch: payingFetch() })
-  t.equal((await expectCompleted(t, stock)).bytes, bytes, 'a stock client finds it without paying')
+  t.equal((await expectCompleted(t, stock)).bytes, bytes, 'a stock client gets it without paying')
 
   const other = await signPayment(terms)
   const { error } = await expectNonCompleted(t, await system.ask({ key, headers: other.headers }), 409)
   t.equal(error.code, 'payment_conflict')
   const sameWallet = await signPayment(terms, { wallet: other.wallet })
   t.equal((await system.ask({ key, headers: sameWallet.headers })).status, 409)
-  t.not((await system.ask({ key, headers: { 'payment-signature': '%' } })).status, 402, 'what is paid asks no payment')
+  t.not((await system.ask({ key, headers: { 'payment-signature': '%' } })).status, 402, 'a paid request gets no 402')
   t.equal(till.settled.length, before, 'nothing was settled again')
 
-  // What was refused was not used up either: it pays for something else.
+  // The refused payment is still free and pays for another request.
   const free = randomUUID()
   await quote(free)
   await expectCompleted(t, await system.ask({ key: free, headers: { ...other.headers, ...WAIT } }))
@@ -175,7 +175,7 @@ t.test('pending: 202 and never 402; another payment is not used, and the message
   await expectCompleted(t, await system.ask({ key: free, headers: { ...other.headers, ...WAIT } }))
 })
 
-t.test('failed for good: the same 422 again, on recovery too; its authorization is free', async (t) => {
+t.test('a final failure: the same 422 again, on recovery too; its authorization is free', async (t) => {
   const before = till.settled.length
   const { key, body: failing, headers, terms, token, id, held } = await buyHeld('/gone', { status: 404, body: 'no' })
   held.release()
@@ -190,7 +190,7 @@ t.test('failed for good: the same 422 again, on recovery too; its authorization 
   const other = await signPayment(terms)
   for (const repeated of [undefined, headers, other.headers, { 'payment-signature': 'garbage' }]) {
     const again = await system.ask({ key, body: failing, headers: repeated })
-    t.equal(again.status, 422, 'the page is there now, the answer stays')
+    t.equal(again.status, 422, 'the page exists now, but the answer is the same')
     t.equal(await again.text(), body)
   }
   t.equal(await (await system.recover(id, token)).text(), body)
@@ -214,7 +214,7 @@ t.test('one authorization under two keys while the first is live: 409', async (t
     wallet: pending.wallet,
     authorization: { nonce: `0x${pending.nonce.slice(2).toUpperCase()}` },
   })
-  t.equal((await system.ask({ key: second, headers: recased.headers })).status, 409, 'its spelling does not matter')
+  t.equal((await system.ask({ key: second, headers: recased.headers })).status, 409, 'its notation does not matter')
 
   pending.held.release()
   await expectCompleted(t, await system.recover(pending.id, pending.token, WAIT))
@@ -258,7 +258,7 @@ t.test(
       [id],
     )
     await pruneRequests(system.service.api.db, RETENTION_SECONDS)
-    t.same(await system.sql('select id from verification_requests where id = $1', [id]), [], 'nothing is left of it')
+    t.same(await system.sql('select id from verification_requests where id = $1', [id]), [], 'its row is deleted')
     const other = { ...harbour, claim: 'It has three piers.' }
     const anew = await expectNonCompleted(t, await system.ask({ key, body: other }), 402, 'the key is free')
     t.not(anew.request_id, id)
@@ -278,7 +278,7 @@ t.test('a result past retention: 410, before pruning and after; the tombstone st
     `update verification_requests set changed_at = now() - ${RETENTION_SECONDS + 1} * interval '1 second' where id = $1`,
     [id],
   )
-  // Another process, which has not read the result while it was still there.
+  // Another process, which has not cached the result.
   await using twin = await system.openTwin()
   const expectGone = async (about: string) => {
     for (const given of [undefined, headers]) {
@@ -297,7 +297,7 @@ t.test('a result past retention: 410, before pruning and after; the tombstone st
       id,
     ]),
     [{ state: 'expired', body: null, result: null, observation: null, assessment: null }],
-    'nothing of the purchase is left',
+    'the data of the purchase is deleted',
   )
   await expectGone('pruned')
 })

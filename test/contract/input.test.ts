@@ -1,4 +1,4 @@
-// What a verification request may be, by table. Every refusal is a listed status in the interface's body shape.
+// Valid and invalid bodies of a verification request, by table. Every refusal has a listed status and the error shape.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { buildCheck, checkRequest, expectNonCompleted } from '../interface.schema.ts'
@@ -18,7 +18,7 @@ async function post(body: Uint8Array | string, headers: Record<string, string | 
   return fetch(system.url(VERIFY), { method: 'POST', headers: sent, body: Buffer.from(body) })
 }
 
-/** What JSON Schema can say about a body: 402 when it conforms, 400 when it does not. */
+/** Bodies that JSON Schema can judge: 402 if they conform, 400 if not. */
 const bySchema: Record<string, unknown> = {
   null: null,
   array: [good],
@@ -141,7 +141,7 @@ const withClaim = (literal: string) => `{"source_url":${JSON.stringify(source_ur
 const bytes = (...parts: (string | number[])[]) => Buffer.concat(parts.map((part) => Buffer.from(part as string)))
 const deep = (open: string, close: string, depth = 20_000) => `${open.repeat(depth)}${close.repeat(depth)}`
 
-/** Bodies as bytes: what is not JSON, not Unicode, or more than JSON Schema can say. */
+/** Bodies as bytes: not JSON, not Unicode, or beyond what JSON Schema can express. */
 const byBytes: [about: string, body: Uint8Array | string, ...statuses: number[]][] = [
   ['nothing', '', 400],
   ['blank', '  \n', 400],
@@ -179,7 +179,7 @@ const byBytes: [about: string, body: Uint8Array | string, ...statuses: number[]]
   ['__proto__ with what is missing', `{"__proto__":${text}}`, 400],
   ['__proto__ in options', `{"options":{"__proto__":{"max_age_seconds":1}},${text.slice(1)}`, 400],
   ['constructor.prototype', `{"constructor":{"prototype":{"claim":"x"}},${text.slice(1)}`, 400],
-  // JSON leaves open what a name given twice means; it must not be a fault.
+  // JSON does not define the meaning of a repeated name; it must not cause a 5xx.
   ['a field twice', `{"claim":"another",${text.slice(1)}`, 400, 402],
   ['deep arrays', deep('[', ']'), 400],
   ['deep objects', `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`, 400],
@@ -203,7 +203,7 @@ t.test('bodies as bytes', async (t) => {
   }
 })
 
-t.test('a body sent in chunks, of no told length, has the same limit', async (t) => {
+t.test('a chunked body without a length has the same limit', async (t) => {
   const send = (length: number) =>
     fetch(system.url(VERIFY), {
       method: 'POST',

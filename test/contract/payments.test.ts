@@ -14,7 +14,7 @@ const inSeconds = (seconds: number) => String(Math.floor(Date.now() / 1000) + se
 const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
 const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 
-/** The other signature of the same key for the same message, which token contracts refuse. */
+/** The second signature of the same key for the same message, which token contracts refuse. */
 function malleate(signature: string): string {
   const s = CURVE_ORDER - BigInt(`0x${signature.slice(66, 130)}`)
   const v = signature.endsWith('1b') ? '1c' : '1b'
@@ -36,7 +36,7 @@ const changed: Record<string, PaymentChanges> = {
   'no payload': { alter: (payload) => ({ ...payload, payload: undefined }) },
   'another scheme': { accepted: { scheme: 'upto' } },
   'another network': { accepted: { network: 'eip155:8453' } },
-  'a network unheard of': { accepted: { network: 'eip155:1' } },
+  'an unknown network': { accepted: { network: 'eip155:1' } },
   'another asset': { accepted: { asset: other.address } },
   'a lower amount accepted': { accepted: { amount: '29999' } },
   'a higher amount accepted': { accepted: { amount: '30001' } },
@@ -120,7 +120,7 @@ const undecodable: Record<string, string> = {
   'ten thousand letters': 'A'.repeat(10_000),
 }
 
-t.test('402 with the terms, saying why and telling no secret; then a good payment of the same key', async (t) => {
+t.test('402 with the terms and the reason, without a secret; then a valid payment of the same key', async (t) => {
   const key = randomUUID()
   const terms = termsOf(await system.ask({ key }))
   const refuse = async (about: string, header: string, secrets: string[] = []) => {
@@ -158,7 +158,7 @@ t.test('402 with the terms, saying why and telling no secret; then a good paymen
   t.equal(till.settled.length, 1)
 })
 
-t.test('signatures no token contract would take: 402', async (t) => {
+t.test('signatures that token contracts refuse: 402', async (t) => {
   const forms: Record<string, (signature: string) => string> = {
     'the same signature, malleated': malleate,
     'a recovery id of 0 or 1': (signature) => signature.replace(/..$/, (v) => (v === '1b' ? '00' : '01')),
@@ -171,7 +171,7 @@ t.test('signatures no token contract would take: 402', async (t) => {
   }
 })
 
-t.test('terms may be repeated in another case, and extra may say more', async (t) => {
+t.test('terms may be repeated in another case, and extra may have more members', async (t) => {
   const key = randomUUID()
   const terms = termsOf(await system.ask({ key }))
   const [first] = terms.accepts
@@ -182,7 +182,7 @@ t.test('terms may be repeated in another case, and extra may say more', async (t
   await expectCompleted(t, await system.ask({ key, headers: { ...payment.headers, prefer: 'wait=20' } }))
 })
 
-t.test('a payment nested deeper than anything is written down is refused, and no other purchase with it', async (t) => {
+t.test('a payment nested too deep to be serialised is refused, and other purchases of its group are not', async (t) => {
   const prepare = async () => {
     const key = randomUUID()
     const payment = await signPayment(termsOf(await system.ask({ key })))
@@ -200,7 +200,7 @@ t.test('a payment nested deeper than anything is written down is refused, and no
   for (const answer of answers) await expectCompleted(t, answer)
 })
 
-t.test('whatever characters a claim is made of, it is bought and comes back as it was', async (t) => {
+t.test('a claim of any characters can be bought and comes back unchanged', async (t) => {
   const claims = [
     'opened\u0000in 1874',
     'a\uffff\u0001\u001b',
@@ -222,7 +222,7 @@ const named = (id: string): Pick<PaymentChanges, 'alter'> => ({
   alter: (payload) => ({ ...payload, extensions: { 'payment-identifier': { info: { required: false, id } } } }),
 })
 
-t.test('a forged payer learns nothing of the payments of the true one', async (t) => {
+t.test('a forged payer learns nothing about the payments of the true one', async (t) => {
   const wallet = privateKeyToAccount(`0x${'23'.repeat(32)}`)
   const identifier = randomUUID()
   const key = randomUUID()
@@ -230,12 +230,12 @@ t.test('a forged payer learns nothing of the payments of the true one', async (t
   const done = await system.ask({ key, headers: { ...paid.headers, prefer: 'wait=20' } })
   const { bytes } = await expectCompleted(t, done)
 
-  // By the name of the payment, which the true payer may use under another key.
+  // By the payment identifier, which the true payer may use under another key.
   const twin = randomUUID()
   const terms = termsOf(await system.ask({ key: twin }))
   const true_ = await signPayment(terms, { wallet, ...named(identifier) })
   t.equal((await expectCompleted(t, await system.ask({ key: twin, headers: true_.headers }))).bytes, bytes)
-  // By the name, and by the nonce of the authorization.
+  // By the identifier, and by the nonce of the authorization.
   const forgeries: Record<string, string>[] = [{ from: wallet.address }, { from: wallet.address, nonce: paid.nonce }]
   for (const authorization of forgeries) {
     const forged = await signPayment(terms, { wallet: other, authorization, ...named(identifier) })

@@ -1,5 +1,5 @@
-// Calls per address and minute: counted before a body is read, shared through Redis, not to be fooled by headers a caller
-// makes up. What shows its own key or token is counted elsewhere.
+// Calls per address and minute: counted before a body is read, shared through Redis, and not changed by forged headers. Calls
+// with a valid key or token are counted elsewhere.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
@@ -12,7 +12,7 @@ import { signPayment, startSystem, termsOf } from '../system.ts'
 const PER_MINUTE = 5
 const REDIS_URL = process.env.TEST_REDIS_URL ?? 'redis://127.0.0.1:6379'
 
-/** An address of 2001:db8::/32 that no other run counts for, in a network of its own. */
+/** An unused address of 2001:db8::/32, in a network of its own. */
 const anyAddress = () => `2001:db8:${randomBytes(2).toString('hex')}:${randomBytes(2).toString('hex')}::1`
 const from = (...addresses: string[]) => ({ 'x-forwarded-for': addresses.join(', ') })
 
@@ -33,7 +33,7 @@ async function use(headers: () => Record<string, string>, at = system.service, t
   for (let n = 0; n < times; n++) await (await ask(headers(), at)).text()
 }
 
-t.test('the sixth request in a minute: 429 in the body shape, before anything else is looked at', async (t) => {
+t.test('the sixth request in a minute: 429 in the error shape, before any other check', async (t) => {
   const address = from(anyAddress())
   for (let n = 0; n < PER_MINUTE; n++) await expectNonCompleted(t, await ask(address), 402)
   const key = randomUUID()
@@ -49,7 +49,7 @@ t.test('the sixth request in a minute: 429 in the body shape, before anything el
     t.equal((await fetch(system.url(path), { headers: address })).status, 200, `${path} is not limited`)
 })
 
-t.test('a recovery with its token is counted against its request, whatever its address has left', async (t) => {
+t.test('a recovery with its token is counted against its request, not against its address', async (t) => {
   const bought = async (headers: Record<string, string>) => {
     const key = randomUUID()
     const { headers: payment } = await signPayment(termsOf(await system.ask({ key, headers })))
@@ -60,8 +60,8 @@ t.test('a recovery with its token is counted against its request, whatever its a
   const [one, other] = [await bought(from(anyAddress())), await bought(from(anyAddress()))]
   const address = from(anyAddress())
   await use(() => address)
-  await expectLimited(t, await ask(address), 'none is left')
-  await expectLimited(t, await system.recover(one.id, `${one.token}x`, address), 'with a token that is none')
+  await expectLimited(t, await ask(address), 'no call is left')
+  await expectLimited(t, await system.recover(one.id, `${one.token}x`, address), 'with a wrong token')
   const payments = (token: string) =>
     fetch(system.url(`/api/agent/v1/payments/${one.id}`), { headers: { ...address, authorization: `Bearer ${token}` } })
   t.equal((await payments(one.token)).status, 200)
@@ -74,7 +74,7 @@ t.test('a recovery with its token is counted against its request, whatever its a
   }
   t.same([...statuses], [200])
   await expectLimited(t, await system.recover(one.id, one.token, address), 'the request has a limit of its own')
-  await expectLimited(t, await system.recover(one.id, one.token, from(anyAddress())), 'from everywhere the same')
+  await expectLimited(t, await system.recover(one.id, one.token, from(anyAddress())), 'the same from every address')
   await expectCompleted(t, await system.recover(other.id, other.token, address))
 
   const { call } = openRawClient(system.url('/mcp'))
@@ -88,10 +88,10 @@ t.test('a recovery with its token is counted against its request, whatever its a
   t.equal(refused.status, 429)
 })
 
-t.test('what is not even JSON is counted, and refused when there is none left', async (t) => {
+t.test('a body that is not JSON is counted too, and refused beyond the limit', async (t) => {
   const kinds: Record<string, { body: string; headers?: Record<string, string>; status: number }> = {
     'broken JSON': { body: '{', status: 400 },
-    'no content type of ours': { body: '{}', headers: { 'content-type': 'text/plain' }, status: 415 },
+    'an unsupported content type': { body: '{}', headers: { 'content-type': 'text/plain' }, status: 415 },
     'too large': { body: ' '.repeat(70_000), status: 400 },
   }
   for (const [about, { body, headers, status }] of Object.entries(kinds)) {
@@ -103,14 +103,14 @@ t.test('what is not even JSON is counted, and refused when there is none left', 
   }
 })
 
-t.test('without proxies of ours X-Forwarded-For says nothing', async (t) => {
+t.test('without trusted proxies X-Forwarded-For is ignored', async (t) => {
   await using direct = await system.openTwin({}, { TRUST_PROXY: '0' })
   await use(() => from(anyAddress()), direct)
   await expectLimited(t, await ask(from(anyAddress()), direct))
   await expectLimited(t, await ask({}, direct))
 })
 
-t.test('with one proxy of ours the right-most address counts, whatever stands left of it', async (t) => {
+t.test('with one trusted proxy the right-most address counts', async (t) => {
   const address = anyAddress()
   await use(() => from(anyAddress(), anyAddress(), address))
   await expectLimited(t, await ask(from(anyAddress(), address)))
@@ -118,7 +118,7 @@ t.test('with one proxy of ours the right-most address counts, whatever stands le
   await expectNonCompleted(t, await ask(from(address, anyAddress())), 402)
 })
 
-t.test('with two proxies of ours the second address from the right counts', async (t) => {
+t.test('with two trusted proxies the second address from the right counts', async (t) => {
   await using behindTwo = await system.openTwin({}, { TRUST_PROXY: '2' })
   const address = anyAddress()
   await use(() => from(anyAddress(), address, '10.0.0.7'), behindTwo)
@@ -143,15 +143,15 @@ t.test('with Redis two services share one count', { skip: await withoutRedis() }
   await expectLimited(t, await ask(address, one))
 })
 
-t.test('with a Redis that is away each service counts for itself, and none lets everything through', async (t) => {
-  // Port 1 of loopback: nothing listens there.
+t.test('without an answer of Redis each service counts by itself', async (t) => {
+  // No server listens on port 1 of loopback.
   await using alone = await system.openTwin({}, { REDIS_URL: 'redis://127.0.0.1:1' })
   const address = from(anyAddress())
   await use(() => address, alone)
   await expectLimited(t, await ask(address, alone))
 })
 
-/** The reason to leave the Redis test out, where there may be one: the gate's machine has a Redis. */
+/** The reason to skip the Redis test; the gate's machine has a Redis. */
 async function withoutRedis(): Promise<string | false> {
   const redis = new Redis(REDIS_URL, { lazyConnect: true, retryStrategy: null, enableOfflineQueue: false })
   redis.on('error', () => {})

@@ -11,7 +11,7 @@ t.teardown(() => system[Symbol.asyncDispose]())
 const harbour = harbourClaim(system.site)
 
 async function expectNoTrace(t: Test, on: System) {
-  t.same(await on.sql('select count(*)::int n from verification_requests'), [{ n: 0 }], 'nothing is stored of it')
+  t.same(await on.sql('select count(*)::int n from verification_requests'), [{ n: 0 }], 'no row is stored')
 }
 
 t.test('400, 415 and 422: nothing is stored, and the key is free', async (t) => {
@@ -30,7 +30,7 @@ t.test('400, 415 and 422: nothing is stored, and the key is free', async (t) => 
     const key = keys[index] ?? ''
     await expectNonCompleted(t, await system.ask({ key, body, headers }), status)
     const paying = await system.ask({ key, body, headers, fetch: payingFetch() })
-    t.equal(paying.status, status, 'and a wallet does not change that')
+    t.equal(paying.status, status, 'a payment does not change that')
   }
   await expectNoTrace(t, system)
   t.same(system.site.requests, [])
@@ -40,7 +40,7 @@ t.test('400, 415 and 422: nothing is stored, and the key is free', async (t) => 
   }
 })
 
-t.test('429: the key is free when the address is', async (t) => {
+t.test('429: the key is free when the address may call again', async (t) => {
   await using limited = await startSystem({ env: { RATE_LIMIT_PER_MINUTE: '1', TRUST_PROXY: '1' } })
   const key = randomUUID()
   const from = (address: string) => ({ 'x-forwarded-for': address })
@@ -50,7 +50,7 @@ t.test('429: the key is free when the address is', async (t) => {
   await expectNonCompleted(t, await limited.ask({ key, body: other, headers: from('192.0.2.2') }), 402)
 })
 
-t.test('503 while switched off: the key is free, and what was bought stays within reach', async (t) => {
+t.test('503 while switched off: the key is free, and bought results are served', async (t) => {
   const key = randomUUID()
   const bought = randomUUID()
   const done = await system.ask({ key: bought, fetch: payingFetch(), headers: WAIT })

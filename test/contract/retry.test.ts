@@ -1,5 +1,5 @@
-// `retryable` is true to its name: told so, a caller repeats the same call under the same key, and it may succeed. Told
-// otherwise, the same failure comes again for ever.
+// `retryable` of a failure: if true, the same call under the same key may succeed. If false, the same call always gets the same
+// failure.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { Countersign } from '../../client/client.ts'
@@ -14,7 +14,7 @@ const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 
-/** What is asked of a page of its own, that fails as it is told to. */
+/** A purchase of a page of its own, with scripted failures. */
 function openOrder(status = 503) {
   const path = `/${randomUUID()}`
   const fail = (as = status) => system.site.pages.set(path, { status: as, body: 'no' })
@@ -32,7 +32,7 @@ async function sign({ key, body }: Order) {
   return signPayment(termsOf(await system.ask({ key, body })))
 }
 
-/** Buys and sees the order fail. */
+/** Buys, and checks that the request fails. */
 async function fail(order: Order) {
   const { headers } = await sign(order)
   const accepted = await system.ask({ ...order, headers })
@@ -56,7 +56,7 @@ t.test('a status of the source is retryable after 408, 425, 429 and from 500 on'
   }
 })
 
-/** As the contract has it; `source_http_status` is decided by the status. */
+/** The table of the contract; `source_http_status` depends on the status. */
 const passing: ErrorCode[] = [
   'source_dns_failed',
   'source_unreachable',
@@ -89,7 +89,7 @@ t.test('every failure says that nothing was charged', async (t) => {
   t.equal(till.settled.length, 0)
 })
 
-t.test('a failure that may pass can be paid anew: the same key, the same request, the same token', async (t) => {
+t.test('a retryable failure can be paid again: the same key, the same request, the same token', async (t) => {
   const order = openOrder()
   const { id, token, headers, failed, text } = await fail(order)
   t.equal((await expectNonCompleted(t, failed, 422)).error.retryable, true)
@@ -110,12 +110,12 @@ t.test('a failure that may pass can be paid anew: the same key, the same request
   order.fail(404)
   const second = await signPayment(termsOf(asked))
   const accepted = await system.ask({ ...order, headers: { ...second.headers, ...WAIT } })
-  const { error } = await expectNonCompleted(t, accepted, 422, 'the second attempt fails for good')
+  const { error } = await expectNonCompleted(t, accepted, 422, 'the second failure is final')
   t.equal(error.retryable, false)
   order.repair()
   const last = await (await system.ask(order)).text()
   for (const given of [undefined, headers, second.headers])
-    t.equal(await (await system.ask({ ...order, headers: given })).text(), last, 'which is final')
+    t.equal(await (await system.ask({ ...order, headers: given })).text(), last, 'the final failure is answered again')
   t.equal(await (await system.recover(id, token)).text(), last)
   t.equal(till.settled.length, 0)
   const ledger = await system.sql('select outcome, reason from payment_ledger where request_id = $1 order by entry', [
@@ -128,14 +128,14 @@ t.test('a failure that may pass can be paid anew: the same key, the same request
   )
 })
 
-t.test('the attempt that succeeds is charged, once, however many failed before', async (t) => {
+t.test('the attempt that succeeds is charged once, after any number of failed ones', async (t) => {
   const order = openOrder()
   const { id, token, headers } = await fail(order)
   const second = await sign(order)
   await expectNonCompleted(t, await system.ask({ ...order, headers: { ...second.headers, ...WAIT } }), 422)
   order.repair()
   const before = till.settled.length
-  // The authorization of a failed attempt is free, for another attempt as well.
+  // The authorization of a failed attempt is free, for the next attempt too.
   const done = await system.ask({ ...order, headers: { ...headers, ...WAIT } })
   const { result, bytes } = await expectCompleted(t, done)
   t.equal(result.request_id, id)
@@ -161,7 +161,7 @@ t.test('many calls at once for a failed request: one attempt', async (t) => {
   )
   const ids = new Set<string>()
   for (const answer of answers) {
-    // A call that came after the end: its own payment is not the one that paid.
+    // A call that came after the end: the request was paid by another payment.
     if (answer.status === 409) continue
     ids.add((await expectCompleted(t, answer)).result.request_id)
   }
@@ -169,7 +169,7 @@ t.test('many calls at once for a failed request: one attempt', async (t) => {
   t.equal(till.settled.length, before + 1)
 })
 
-t.test('a failure past retention is retryable still', async (t) => {
+t.test('a failure past retention is still retryable', async (t) => {
   const order = openOrder()
   const { id, text, token } = await fail(order)
   await system.sql(`update verification_requests set changed_at = now() - interval '25 hours' where id = $1`, [id])
@@ -183,7 +183,7 @@ t.test('a failure past retention is retryable still', async (t) => {
   t.equal((await expectCompleted(t, done)).result.request_id, id)
 })
 
-t.test('a client that is told retryable repeats with the same key and succeeds', async (t) => {
+t.test('a client repeats a retryable failure with the same key and succeeds', async (t) => {
   const order = openOrder()
   const service = new Countersign({ baseUrl: system.url('/'), fetch: payingFetch() })
   const buy = () => service.verifySource(order.body, { idempotencyKey: order.key })
@@ -199,7 +199,7 @@ t.test('a client that is told retryable repeats with the same key and succeeds',
   t.match(final, { code: 'source_http_status', retryable: false })
 })
 
-t.test('a failed request is not tried again while verification is switched off, and its failure stays', async (t) => {
+t.test('a failed request is not tried again while verification is switched off, and keeps its failure', async (t) => {
   const order = openOrder()
   const { id, token, text } = await fail(order)
   await using off = await system.openTwin({}, { VERIFICATION_ENABLED: 'false' })

@@ -1,5 +1,5 @@
-// The edges of the three routes: methods, paths, ids, tokens, headers, and faults of ours. Only the interface's
-// statuses leave them, in its body shape.
+// Edge cases of the three routes: methods, paths, ids, tokens, headers, and internal errors. Every answer has a status and
+// error shape of the interface.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -13,7 +13,7 @@ const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
 const body = JSON.stringify(harbourClaim(system.site))
 
-/** Sends bytes and reads what comes back, past what any HTTP client would agree to send. */
+/** Sends raw bytes, which no HTTP client would send, and reads the answer. */
 async function talk(lines: string): Promise<Response> {
   const { hostname, port } = new URL(system.service.address)
   const socket = connect(Number(port), hostname)
@@ -28,7 +28,7 @@ async function talk(lines: string): Promise<Response> {
   return new Response(rest.join('\r\n\r\n'), { status: Number(line.split(' ')[1]), headers })
 }
 
-t.test('wrong methods and unknown paths: 404 in the body shape', async (t) => {
+t.test('wrong methods and unknown paths: 404 in the error shape', async (t) => {
   const recovery = `/api/agent/v1/requests/${randomUUID()}`
   const wrong: [path: string, methods: string[]][] = [
     [VERIFY, ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
@@ -59,7 +59,7 @@ t.test('wrong methods and unknown paths: 404 in the body shape', async (t) => {
   }
 })
 
-t.test('recovery: malformed ids are 404, and wrong tokens no different from an unknown request', async (t) => {
+t.test('recovery: malformed ids are 404, and wrong tokens get the answer of an unknown request', async (t) => {
   const held = holdPage({ body: PAGE })
   system.site.pages.set('/recovered', held.page)
   const own = { source_url: system.site.url('/recovered'), claim: 'It has three piers.' }
@@ -76,7 +76,7 @@ t.test('recovery: malformed ids are 404, and wrong tokens no different from an u
     const response = await fetch(system.url(`/api/agent/v1/requests/${path}`), {
       headers: authorization === undefined ? {} : { authorization },
     })
-    t.equal(await response.clone().text(), unknown, `${about} says no more than that`)
+    t.equal(await response.clone().text(), unknown, `${about} gets the same answer`)
     t.equal(response.headers.has('x-service-recovery-token'), false, about)
     await expectNonCompleted(t, response, 404, about)
   }
@@ -132,24 +132,20 @@ t.test('recovery: malformed ids are 404, and wrong tokens no different from an u
   )
 })
 
-t.test('what HTTP itself refuses comes in the same shape', async (t) => {
+t.test('refusals by the HTTP parser have the same shape', async (t) => {
   const head = `POST ${VERIFY} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n`
   const good = `${head}Idempotency-Key: ${randomUUID()}\r\nContent-Length: ${body.length}\r\n`
   const cases: [about: string, lines: string, status: number][] = [
-    ['good, to begin with', `${good}\r\n${body}`, 402],
+    ['a valid request', `${good}\r\n${body}`, 402],
     ['64 KiB of headers', `${good}X-Long: ${'a'.repeat(65_536)}\r\n\r\n${body}`, 400],
     ['a payment of 64 KiB', `${good}PAYMENT-SIGNATURE: ${'A'.repeat(65_536)}\r\n\r\n${body}`, 400],
     ['three thousand headers', `${good}${'X-A: b\r\n'.repeat(3000)}\r\n${body}`, 400],
     ['a long target', good.replace(VERIFY, `${VERIFY}?${'a'.repeat(65_536)}`), 400],
     ['no HTTP', 'hello\r\n\r\n', 400],
-    ['a length that is no number', `${head}Content-Length: many\r\n\r\n${body}`, 400],
+    ['a length that is not a number', `${head}Content-Length: many\r\n\r\n${body}`, 400],
     ['two lengths', `${good}Content-Length: 5\r\n\r\n${body}`, 400],
     ['length and chunks', `${good}Transfer-Encoding: chunked\r\n\r\n${body}`, 400],
-    [
-      'chunks that are none',
-      `${head}Idempotency-Key: ${randomUUID()}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
-      400,
-    ],
+    ['malformed chunks', `${head}Idempotency-Key: ${randomUUID()}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`, 400],
     ['an expectation that cannot be met', `${good}Expect: cakes\r\n\r\n${body}`, 400],
     ['a header without a name', `${good}: x\r\n\r\n${body}`, 400],
     ['no host', good.replace('Host: x\r\n', '').concat('\r\n', body), 400],
@@ -160,7 +156,7 @@ t.test('what HTTP itself refuses comes in the same shape', async (t) => {
   }
 })
 
-t.test('a content coding of the request is not decoded: a listed refusal, or none', async (t) => {
+t.test('a content coding of the request is not decoded: a listed status', async (t) => {
   const response = await fetch(system.url(VERIFY), {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'content-encoding': 'gzip', 'idempotency-key': randomUUID() },
@@ -170,7 +166,7 @@ t.test('a content coding of the request is not decoded: a listed refusal, or non
   await expectNonCompleted(t, response, response.status)
 })
 
-t.test('a fault of ours: 503, to be tried again, and it tells nothing', async (t) => {
+t.test('an internal error: 503, retryable, without details', async (t) => {
   const { api } = system.service
   const key = randomUUID()
   const payment = await signPayment(termsOf(await system.ask({ key })))
@@ -191,11 +187,11 @@ t.test('a fault of ours: 503, to be tried again, and it tells nothing', async (t
   await expectCompleted(t, await system.ask({ key, headers: { ...payment.headers, prefer: 'wait=20' } }))
 })
 
-t.test('without its database: 503 on both routes, and well again with it', async (t) => {
+t.test('without its database: 503 on both routes, and 200 again with it', async (t) => {
   const done = await system.ask({ key: randomUUID(), fetch: payingFetch(), headers: { prefer: 'wait=20' } })
   const token = done.headers.get('x-service-recovery-token') ?? ''
   const { result, bytes } = await expectCompleted(t, done)
-  // Another process, which has not read the result while it could.
+  // Another process, which has not cached the result.
   await using twin = await system.openTwin()
   const recover = () => system.recover(result.request_id, token, {}, twin)
   const ask = () => system.ask({ key: randomUUID(), at: twin })

@@ -1,4 +1,4 @@
-// Nothing a caller entrusts to the service is in a log line or in clear in the database, whatever becomes of the call.
+// No secret of a caller is in a log line or in clear in the database, whatever the outcome of the call.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
@@ -9,10 +9,10 @@ const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 
-/** What must not be found, by name. */
+/** The secrets, by name. */
 const secrets = new Map<string, string>()
 const remember = (name: string, value: string) => {
-  if (value.length < 16) throw new Error(`${name} is too short to be looked for`)
+  if (value.length < 16) throw new Error(`${name} is too short to search for`)
   secrets.set(name, value)
 }
 
@@ -23,7 +23,7 @@ async function enter(name: string, body: unknown) {
   const payment = await signPayment(terms)
   remember(`${name}: idempotency key`, key)
   remember(`${name}: payment header`, payment.header)
-  // Counted from its end, where the signature is: what comes before repeats the terms, which are public.
+  // A part near the end, where the signature is: the rest repeats the terms, which are public.
   remember(`${name}: part of the payment header`, payment.header.slice(-500, -440))
   remember(`${name}: signature`, payment.signature.slice(2))
   remember(`${name}: nonce`, payment.nonce.slice(2))
@@ -37,7 +37,7 @@ function keepToken(name: string, response: Response) {
 
 const claim = (path: string) => ({ ...harbourClaim(system.site), source_url: system.site.url(path) })
 
-/** Walks every road a call can take, and leaves one request standing at its page. */
+/** Makes calls with every outcome, and leaves one request waiting for its page. */
 async function walk() {
   const held = holdPage({ body: PAGE })
   system.site.pages.set('/held', held.page)
@@ -91,22 +91,22 @@ async function walk() {
   await system.ask(faulty)
   system.service.api.admissions.add = add
 
-  const standing = await enter('standing', claim('/held'))
+  const waiting = await enter('waiting', claim('/held'))
   const accepted = await system.ask({
-    ...standing,
-    headers: { 'payment-signature': standing.headers['payment-signature'] },
+    ...waiting,
+    headers: { 'payment-signature': waiting.headers['payment-signature'] },
   })
-  keepToken('standing', accepted)
+  keepToken('waiting', accepted)
   const { request_id } = (await accepted.json()) as { request_id: string }
   await held.reached
-  await system.ask({ ...standing, headers: { 'payment-signature': wrong.headers['payment-signature'] } })
+  await system.ask({ ...waiting, headers: { 'payment-signature': wrong.headers['payment-signature'] } })
   return async () => {
     held.release()
     await system.recover(request_id, accepted.headers.get('x-service-recovery-token') ?? '', WAIT)
   }
 }
 
-/** Everything a reader of the database can see: each column of each table, bytes as text, hexadecimal and as they are. */
+/** Each column of each table, with bytes as text, as hexadecimal and as they are. */
 async function dump(): Promise<Record<string, string>> {
   const tables = await system.sql(
     `select quote_ident(schemaname) || '.' || quote_ident(tablename) name from pg_tables
@@ -128,14 +128,14 @@ function readable(value: unknown): string {
 
 const PART = 16
 
-/** The ways one may have written a secret down, whole or in part. */
+/** The encodings of a secret, whole and in parts. */
 function spellings(secret: string): string[] {
   const raw = /^[0-9a-f]+$/i.test(secret) ? [Buffer.from(secret, 'hex').toString('base64').slice(0, -2)] : []
   const bytes = Buffer.from(secret)
   return [...partsOf(secret), bytes.toString('base64').slice(0, -3), ...partsOf(bytes.toString('hex')), ...raw]
 }
 
-/** Of a payment header only the whole: parts of it say the same as the terms, which are public. */
+/** Only the whole of a payment header: parts of it repeat the terms, which are public. */
 function partsOf(secret: string): string[] {
   if (secret.length > 200) return [secret]
   const starts = [0, Math.floor((secret.length - PART) / 2), secret.length - PART]
@@ -149,22 +149,22 @@ function find(text: string): string[] {
     .map(([name]) => name)
 }
 
-/** The database while one request stands at its page, and when all is done. */
-let standing: Record<string, string> = {}
+/** The database while one request waits for its page, and at the end. */
+let during: Record<string, string> = {}
 let finished: Record<string, string> = {}
 t.before(async () => {
   const finish = await walk()
-  standing = await dump()
+  during = await dump()
   await finish()
   finished = await dump()
 })
 const isNonce = (name: string) => name.endsWith(': nonce')
 
-t.test('the search finds what is there', async (t) => {
+t.test('the search finds stored text', async (t) => {
   t.ok(secrets.size >= 30)
   t.same(find(`xx${[...secrets.values()][0]?.toUpperCase()}yy`), [[...secrets.keys()][0]])
-  t.ok(Object.keys(standing).some((name) => name.startsWith('graphile_worker.')))
-  t.match(standing['public.verification_requests'], /harbour/, 'what is no secret is found')
+  t.ok(Object.keys(during).some((name) => name.startsWith('graphile_worker.')))
+  t.match(during['public.verification_requests'], /harbour/, 'a public text is found')
   t.match(system.logged.map((line) => JSON.stringify(line)).join('\n'), /\/api\/agent\/v1\/verify-source|verify_source/)
 })
 
@@ -177,8 +177,8 @@ t.test('no log line holds one', async (t) => {
   }
 })
 
-t.test('the database holds none in clear, while work stands and when it is done', async (t) => {
-  for (const [when, dumped] of Object.entries({ standing, finished })) {
+t.test('the database holds no secret in clear, during the work and after it', async (t) => {
+  for (const [when, dumped] of Object.entries({ during, finished })) {
     for (const [table, text] of Object.entries(dumped)) {
       const found = find(text).filter((name) => !isNonce(name))
       t.same(found, [], `${table}, ${when}`)
@@ -186,7 +186,7 @@ t.test('the database holds none in clear, while work stands and when it is done'
   }
 })
 
-t.test('a nonce, which is public on a chain, only where an authorization is known again and booked', async (t) => {
+t.test('a nonce, which is public on a chain, is stored only in claims, payments and the ledger', async (t) => {
   const known = ['public.verification_requests', 'public.payment_claims', 'public.payment_ledger']
   for (const [table, text] of Object.entries(finished))
     if (!known.includes(table)) t.same(find(text).filter(isNonce), [], table)

@@ -1,4 +1,4 @@
-// Settlements that do not simply pay: provably unpaid asks anew and keeps the work, unknown never asks.
+// Settlements without a charge: after `unpaid` a new payment is asked for and the work is kept; after `unknown` none is.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { SettlementOutcome } from '../../server/payments/x402.ts'
@@ -23,14 +23,14 @@ const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 
-/** A purchase, quoted and signed, of a page that nothing else asks for. */
+/** A quoted and signed purchase of a page of its own. */
 async function prepare(path: string, outcomes: typeof till.outcomes) {
   till.settled.length = 0
   till.outcomes.push(...outcomes)
   const held = holdPage({ body: PAGE })
   system.site.pages.set(path, held.page)
   const key = randomUUID()
-  // Never from an observation that is kept for others, so that every fetch is seen.
+  // No cached observation, so that every fetch is counted.
   const options = { max_age_seconds: 0 }
   const body = { ...harbourClaim(system.site), source_url: system.site.url(path), options }
   const terms = termsOf(await system.ask({ key, body }))
@@ -41,38 +41,41 @@ const fetched = (path: string) => system.site.requests.filter((asked) => asked =
 const nonces = () => [...new Set(till.settled.map((offer) => offer.bound.identity.nonce))]
 const receipts = async () => (await system.sql('select count(*)::int n from receipts'))[0]?.n
 
-t.test('provably unpaid: 402 with fresh terms on both roads, and paying anew completes the work done', async (t) => {
-  const { key, body, held, payment, fetched } = await prepare('/unpaid', [unpaid])
-  const accepted = await system.ask({ key, body, headers: payment.headers })
-  const token = accepted.headers.get('x-service-recovery-token') ?? ''
-  const { request_id: id = '' } = await expectNonCompleted(t, accepted, 202)
-  held.release()
+t.test(
+  'provably unpaid: 402 with fresh terms on both routes, and a second payment completes the kept work',
+  async (t) => {
+    const { key, body, held, payment, fetched } = await prepare('/unpaid', [unpaid])
+    const accepted = await system.ask({ key, body, headers: payment.headers })
+    const token = accepted.headers.get('x-service-recovery-token') ?? ''
+    const { request_id: id = '' } = await expectNonCompleted(t, accepted, 202)
+    held.release()
 
-  const answers = [
-    await system.recover(id, token, WAIT),
-    await system.recover(id, token),
-    await system.ask({ key, body }),
-  ]
-  for (const response of answers) {
-    const terms = termsOf(response)
-    t.equal(terms.accepts[0]?.amount, '30000')
-    const { error, request_id, payment_required } = await expectNonCompleted(t, response, 402)
-    t.equal(error.code, 'settlement_failed')
-    t.equal(error.retryable, true)
-    t.equal(request_id, id)
-    t.same(payment_required, terms)
-  }
-  t.equal(await receipts(), 0)
+    const answers = [
+      await system.recover(id, token, WAIT),
+      await system.recover(id, token),
+      await system.ask({ key, body }),
+    ]
+    for (const response of answers) {
+      const terms = termsOf(response)
+      t.equal(terms.accepts[0]?.amount, '30000')
+      const { error, request_id, payment_required } = await expectNonCompleted(t, response, 402)
+      t.equal(error.code, 'settlement_failed')
+      t.equal(error.retryable, true)
+      t.equal(request_id, id)
+      t.same(payment_required, terms)
+    }
+    t.equal(await receipts(), 0)
 
-  const paid = await system.ask({ key, body, fetch: payingFetch(), headers: WAIT })
-  const { result, bytes } = await expectCompleted(t, paid)
-  t.equal(result.request_id, id)
-  t.equal(nonces().length, 2)
-  t.equal(till.settled.length, 2)
-  t.equal(fetched(), 1, 'the page was not fetched again')
-  t.equal((await expectCompleted(t, await system.recover(id, token))).bytes, bytes)
-  t.equal(await receipts(), 1)
-})
+    const paid = await system.ask({ key, body, fetch: payingFetch(), headers: WAIT })
+    const { result, bytes } = await expectCompleted(t, paid)
+    t.equal(result.request_id, id)
+    t.equal(nonces().length, 2)
+    t.equal(till.settled.length, 2)
+    t.equal(fetched(), 1, 'the page was not fetched again')
+    t.equal((await expectCompleted(t, await system.recover(id, token))).bytes, bytes)
+    t.equal(await receipts(), 1)
+  },
+)
 
 t.test('provably unpaid and then not paid in time: 410', async (t) => {
   const { key, body, held, payment, terms } = await prepare('/late', [unpaid])
@@ -95,7 +98,7 @@ t.test('provably unpaid and then not paid in time: 410', async (t) => {
   t.equal(till.settled.length, 1)
 })
 
-t.test('an authorization that provably did not pay is let go', async (t) => {
+t.test('an authorization that provably did not pay is free', async (t) => {
   const { key, body, held, payment } = await prepare('/let-go', [unpaid])
   held.release()
   const headers = { ...payment.headers, ...WAIT }
@@ -105,7 +108,7 @@ t.test('an authorization that provably did not pay is let go', async (t) => {
   await expectCompleted(t, await system.ask({ key: other, body, headers }))
 })
 
-t.test('unknown: 202 that says so and never 402, then completed by the same payment', async (t) => {
+t.test('unknown: 202 settlement_unknown and never 402, then completed by the same payment', async (t) => {
   const asked = Promise.withResolvers<void>()
   const answer = Promise.withResolvers<SettlementOutcome>()
   const gate = () => {
@@ -116,10 +119,10 @@ t.test('unknown: 202 that says so and never 402, then completed by the same paym
   const accepted = await system.ask({ key, body, headers: payment.headers })
   const token = accepted.headers.get('x-service-recovery-token') ?? ''
   const { request_id: id = '', error: working } = await expectNonCompleted(t, accepted, 202)
-  t.notMatch(working.code, /settlement/, 'nothing is settled before the page was seen')
+  t.notMatch(working.code, /settlement/, 'no settlement before the page was read')
   held.release()
   const early = await Promise.race([asked.promise, system.recover(id, token, { prefer: 'wait=25' })])
-  t.equal(early?.status, undefined, 'no answer but to settle the same payment again')
+  t.equal(early?.status, undefined, 'the only continuation is to settle the same payment again')
 
   const other = await signPayment(terms)
   const answers = [
@@ -141,7 +144,7 @@ t.test('unknown: 202 that says so and never 402, then completed by the same paym
   const { result } = await expectCompleted(t, await system.recover(id, token, { prefer: 'wait=25' }))
   t.equal(result.request_id, id)
   t.equal(till.settled.length, 3)
-  t.same(nonces(), [payment.nonce], 'one payment, asked for again')
+  t.same(nonces(), [payment.nonce], 'one payment, settled again')
   t.equal(fetched(), 1)
 })
 
@@ -159,7 +162,7 @@ t.test('a settlement that throws may have been charged: the same payment is trie
   const token = accepted.headers.get('x-service-recovery-token') ?? ''
   const { request_id: id = '' } = await expectNonCompleted(t, accepted, 202)
   const early = await Promise.race([asked.promise, system.recover(id, token, { prefer: 'wait=25' })])
-  t.equal(early?.status, undefined, 'no answer but to settle the same payment again')
+  t.equal(early?.status, undefined, 'the only continuation is to settle the same payment again')
   await expectNonCompleted(t, await system.ask({ key, body }), 202)
   answer.resolve(undefined)
   await expectCompleted(t, await system.recover(id, token, { prefer: 'wait=25' }))

@@ -55,7 +55,7 @@ function buy(source_url: string) {
   return system.ask({ key: randomUUID(), body, fetch: payingFetch(), headers: { prefer: 'wait=20' } })
 }
 
-t.test('422 with a code of the source, and nothing is settled', async (t) => {
+t.test('422 with a source code, and no settlement', async (t) => {
   for (const [path, page] of Object.entries(pages)) system.site.pages.set(path, page)
   const failing = [
     ...Object.keys(pages)
@@ -78,7 +78,7 @@ t.test('422 with a code of the source, and nothing is settled', async (t) => {
   ])
 })
 
-t.test('what tells the caller most', async (t) => {
+t.test('the most specific code is answered', async (t) => {
   const codes: Record<string, string> = {
     '/not-found': 'source_http_status',
     '/pdf': 'source_unsupported_type',
@@ -96,7 +96,7 @@ t.test('what tells the caller most', async (t) => {
   t.equal(error.code, 'source_tls_invalid')
 })
 
-t.test('the same road with a source that is fine: settled, five redirects and all', async (t) => {
+t.test('the same calls with a good source and five redirects: settled', async (t) => {
   const { result } = await expectCompleted(t, await buy(system.site.url('/hop-5')))
   t.same(
     (result.source.redirects as { status: number }[]).map(({ status }) => status),

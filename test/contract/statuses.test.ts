@@ -1,4 +1,4 @@
-// What each answer of the three verification routes carries: status, headers, body.
+// The status, headers and body of each answer of the three verification routes.
 import { randomUUID } from 'node:crypto'
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { PAGE, payingFetch, signPayment, startSystem, termsOf, VERIFY } from '..
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
 
-t.test('402: terms in header and body, the same', async (t) => {
+t.test('402: the same terms in header and body', async (t) => {
   const response = await system.ask({ key: randomUUID() })
   const terms = termsOf(response)
   t.equal(response.headers.has('x-service-idempotent-replay'), false)
@@ -29,7 +29,7 @@ t.test('402: terms in header and body, the same', async (t) => {
   }
 })
 
-t.test('402 again for the same key is the same request', async (t) => {
+t.test('a second 402 for a key names the same request', async (t) => {
   const key = randomUUID()
   const first = await expectNonCompleted(t, await system.ask({ key }), 402)
   const second = await expectNonCompleted(t, await system.ask({ key }), 402)
@@ -56,7 +56,7 @@ t.test('202, then 200 by the same call, and by recovery: one result', async (t) 
   t.equal(accepted.headers.get('location'), system.url(`/api/agent/v1/requests/${id}`))
   t.ok(token.length >= 32, 'a recovery token cannot be guessed')
   t.equal(accepted.headers.has('x-service-idempotent-replay'), false)
-  t.equal(accepted.headers.has('preference-applied'), false, 'nothing was preferred')
+  t.equal(accepted.headers.has('preference-applied'), false, 'the call had no preference')
 
   await held.reached
   const again = await system.ask({ key, body, headers })
@@ -84,7 +84,7 @@ t.test('202, then 200 by the same call, and by recovery: one result', async (t) 
   })
 })
 
-t.test('200 of the POST that bought it: settlement and token, and not a replay', async (t) => {
+t.test('200 of the buying POST: settlement and token, not a replay', async (t) => {
   const key = randomUUID()
   const response = await system.ask({ key, fetch: payingFetch(), headers: { prefer: 'wait=20' } })
   const { bytes, result } = await expectCompleted(t, response)
@@ -96,7 +96,7 @@ t.test('200 of the POST that bought it: settlement and token, and not a replay',
   t.equal((await expectCompleted(t, await system.recover(result.request_id, token))).bytes, bytes)
 })
 
-t.test('the result says what was observed', async (t) => {
+t.test('the result contains the observation', async (t) => {
   const body = 'The pier is 80 metres long.\nIt was built by hand.\n'
   system.site.pages.set('/end', { type: 'text/plain', body })
   system.site.pages.set('/hop', { status: 307, headers: { location: '/end' }, body: '' })
@@ -131,7 +131,7 @@ t.test('the result says what was observed', async (t) => {
   })
 })
 
-t.test('a second purchase of a page within max_age_seconds is served from the observation before it', async (t) => {
+t.test('a second purchase of a page within max_age_seconds uses the earlier observation', async (t) => {
   system.site.pages.set('/cached', { body: PAGE })
   const buy = async (max_age_seconds: number) => {
     const body = {
@@ -148,7 +148,7 @@ t.test('a second purchase of a page within max_age_seconds is served from the ob
   const hit = await buy(300)
   t.equal(hit.cache.hit, true)
   t.equal(fetched(), 1)
-  t.equal((await buy(0)).cache.hit, false, '0 seconds old is never old enough')
+  t.equal((await buy(0)).cache.hit, false, 'max_age_seconds 0 never uses the cache')
   t.equal(fetched(), 2)
 })
 
@@ -159,6 +159,6 @@ t.test('capabilities', async (t) => {
   const capabilities = (await response.json()) as Record<string, unknown>
   t.same(checkCapabilities(capabilities), [])
   t.equal(capabilities.endpoint, system.url(VERIFY))
-  t.equal(capabilities.payment_mode, 'offline', 'in another mode than mainnet, what is true')
+  t.equal(capabilities.payment_mode, 'offline', 'the actual mode')
   t.same(capabilities.networks, ['eip155:84532'])
 })

@@ -1,4 +1,4 @@
-// Prefer: wait holds the answer until the work is done, or for so many seconds.
+// `Prefer: wait=N` holds the answer until the work is done, at most N seconds.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -13,7 +13,7 @@ import { PAGE, signPayment, startSystem, termsOf } from '../system.ts'
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
 
-/** A paid request that stands still at its page; the first answer is a 202. */
+/** A paid request whose page is held; the first answer is a 202. */
 async function buyHeld(path: string) {
   const held = holdPage({ body: PAGE })
   system.site.pages.set(path, held.page)
@@ -39,7 +39,7 @@ t.test('POST and GET are held until it is done', async (t) => {
   const held3 = wait('get', system.recover(id, token, { prefer: 'wait=20' }))
   const now = await wait('now', system.recover(id, token))
   await expectNonCompleted(t, now, 202)
-  t.same(answers, ['now'], 'who prefers nothing is answered at once, the others wait')
+  t.same(answers, ['now'], 'a call without the preference is answered at once, the others wait')
   held.release()
   const bodies = new Set<string>()
   for (const response of await Promise.all([held1, held2, held3])) {
@@ -49,7 +49,7 @@ t.test('POST and GET are held until it is done', async (t) => {
   t.equal(bodies.size, 1)
 })
 
-t.test('after so many seconds it is 202 all the same', async (t) => {
+t.test('after N seconds the answer is 202', async (t) => {
   const { key, body, headers, id, token, held } = await buyHeld('/too-long')
   const began = performance.now()
   const [post, get] = await Promise.all([
@@ -67,7 +67,7 @@ t.test('after so many seconds it is 202 all the same', async (t) => {
   await expectCompleted(t, await system.recover(id, token, { prefer: 'wait=20' }))
 })
 
-t.test('a failure ends the wait as well', async (t) => {
+t.test('a failure ends the wait too', async (t) => {
   const held = holdPage({ status: 404, body: '' })
   system.site.pages.set('/failing', held.page)
   const body = { source_url: system.site.url('/failing'), claim: 'It has three piers.' }
@@ -126,7 +126,7 @@ t.test('a call that gets no seat is answered at once, without Preference-Applied
   }
   const { call } = openRawClient(new URL('/mcp', twin.address).href)
   const asked = await call('service_verify_source', {}, { meta: { [TOKEN]: token } })
-  t.match(asked.structuredContent, { status: 'pending' }, 'the paid tool does not wait by itself either')
+  t.match(asked.structuredContent, { status: 'pending' }, 'the paid tool does not wait without a seat')
   seats[0]?.[Symbol.dispose]()
   const { take } = twin.api.seats
   const taken = Promise.withResolvers<void>()
@@ -136,19 +136,19 @@ t.test('a call that gets no seat is answered at once, without Preference-Applied
   }
   const waiting = system.recover(id, token, { prefer: 'wait=25' }, twin)
   await taken.promise
-  t.equal(take('127.0.0.1'), null, 'the one that was left is taken')
+  t.equal(take('127.0.0.1'), null, 'the last seat is taken')
   held.release()
   const answered = await waiting
   t.equal(answered.headers.get('preference-applied'), 'wait=25')
   await expectCompleted(t, answered)
-  t.ok(take('127.0.0.1'), 'and left again')
+  t.ok(take('127.0.0.1'), 'and freed again')
 })
 
-t.test('a refusal does not wait, and whoever waits is let go when the service drains', async (t) => {
+t.test('a refusal does not wait, and waiting calls are answered when the service drains', async (t) => {
   const { key, body, headers, id, token, held } = await buyHeld('/drained')
   await using twin = await system.openTwin()
   const waiting = system.recover(id, token, { prefer: 'wait=25' }, twin)
-  // Answered by the same process, so the one before it is being held by now.
+  // This answer comes from the same process, so the call before it is held already.
   await (await fetch(new URL('/healthz', twin.address))).text()
   twin.api.drain()
   await expectNonCompleted(t, await waiting, 202)
@@ -163,7 +163,7 @@ t.test('a refusal does not wait, and whoever waits is let go when the service dr
   await expectCompleted(t, await system.recover(id, token, { prefer: 'wait=20' }))
 })
 
-t.test('a service that closes also closes the connection of whoever it let go', async (t) => {
+t.test('a service that closes also closes the connections of the waiting calls it answered', async (t) => {
   const { id, token, held } = await buyHeld('/closing')
   const twin = await system.openTwin()
   const { hostname, port } = new URL(twin.address)
@@ -173,7 +173,7 @@ t.test('a service that closes also closes the connection of whoever it let go', 
     `GET /api/agent/v1/requests/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nPrefer: wait=25\r\n\r\n`,
   )
   await (await fetch(new URL('/healthz', twin.address))).text()
-  // A bound, not a wait: SIGTERM has 30 s for everything, and a client that keeps its connection must not use them up.
+  // A limit, not a wait: the stop has 30 s in all, and a client that keeps its connection must not use them up.
   const closed = once(socket, 'close', { signal: AbortSignal.timeout(10_000) }).then(
     () => true,
     () => false,

@@ -1,4 +1,4 @@
-// EIP-3009 authorizations made by hand: to be sent by somebody else, signed twice, or cancelled.
+// EIP-3009 authorizations made without a client: sent by a third party, signed twice, or cancelled.
 import { randomBytes } from 'node:crypto'
 import type { Address, Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -20,7 +20,7 @@ export function newNonce(): Hex {
   return `0x${randomBytes(32).toString('hex')}`
 }
 
-/** What a stock client signed. */
+/** The authorization that a stock client signed. */
 export function readAuthorization(payload: Record<string, unknown>): Signed {
   return { ...(payload.authorization as Authorization), signature: payload.signature as Hex }
 }
@@ -45,13 +45,13 @@ export function transferArguments({ from, to, value, validAfter, validBefore, no
   return [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature]
 }
 
-/** Anybody who has seen an authorization can send it. */
+/** Sends an authorization from any account. */
 export async function sendAuthorization(chain: EvmChain, signed: Signed) {
   const stranger = chain.walletOf(await chain.openAccount())
   return chain.send('transferWithAuthorization', transferArguments(signed), stranger)
 }
 
-/** Voids a nonce by its payer's signature. */
+/** Cancels a nonce by its payer's signature. */
 export async function cancelAuthorization(chain: EvmChain, wallet: PrivateKeyAccount, nonce: Hex) {
   const signature = await wallet.signTypedData({
     domain: domainOf(chain),

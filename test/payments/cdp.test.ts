@@ -1,4 +1,4 @@
-// The credentials that Coinbase asks for: one token per call, for its method and path.
+// The credentials for Coinbase: one token per call, for its method and path.
 import { generateKeyPairSync, type KeyObject, verify } from 'node:crypto'
 import t from 'tap'
 import { isCdpSecret, readCdpSecret } from '../../server/config/cdp-key.ts'
@@ -60,7 +60,7 @@ t.test('each of the three calls has a token of its own', async (t) => {
   t.not(headers.settle.Authorization, again.settle.Authorization)
 })
 
-t.test('what is no key', async (t) => {
+t.test('secrets that are not keys', async (t) => {
   const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey.export({ format: 'pem', type: 'pkcs8' })
   for (const secret of [
     'secret',

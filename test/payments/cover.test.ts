@@ -1,65 +1,65 @@
-// How many verifications a payer's balance pays for, as admission asks it.
+// The cover of a payer: how many verifications its balance pays for.
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { buildCovers } from '../../server/payments/cover.ts'
-import { openLiveFacilitator } from '../../server/payments/facilitator.ts'
-import { openOfflineFacilitator } from '../../server/payments/offline.ts'
+import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
+import { openOfflineFacilitator } from '../../server/payments/offline-facilitator.ts'
 import type { Facilitator } from '../../server/payments/x402.ts'
 import { openLog } from '../../server/telemetry.ts'
-import { type Order, openMarket, PRICE } from './market.ts'
-import { openSolanaMarket } from './solana-market.ts'
+import { openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
+import { openSolanaHarness } from './solana-harness.ts'
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
-const market = await openMarket()
-t.teardown(() => market[Symbol.asyncDispose]())
+const harness = await openEvmHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
 
-async function offerOf(facilitator: Facilitator, order: Pick<Order, 'ask' | 'sign' | 'requestId'>) {
+async function offerOf(facilitator: Facilitator, order: Pick<Purchase, 'ask' | 'sign' | 'requestId'>) {
   const header = await order.sign(await order.ask())
   return facilitator.read(header, await order.requestId, () => RESOURCE)
 }
 
-function open(changes: Partial<typeof market.config> = {}, overrides = {}) {
-  return openLiveFacilitator({ ...market.config, ...changes }, openLog('silent'), overrides)
+function open(changes: Partial<typeof harness.config> = {}, overrides = {}) {
+  return openLiveFacilitator({ ...harness.config, ...changes }, openLog('silent'), overrides)
 }
 
-t.test('the balance on the chain, in whole prices, asked once in a while', async (t) => {
+t.test('the balance on the chain, in whole prices, is read once and cached', async (t) => {
   await using facilitator = await open()
-  const order = await market.order()
+  const order = await harness.order()
   const offer = await offerOf(facilitator, order)
   t.equal(await facilitator.cover(offer), 10)
-  market.rpc.calls.length = 0
-  await market.chain.mint(order.wallet.address, 100n * PRICE)
-  t.same(await Promise.all([facilitator.cover(offer), facilitator.cover(offer)]), [10, 10], 'known for a while')
-  t.same(market.rpc.calls, [])
+  harness.rpc.calls.length = 0
+  await harness.chain.mint(order.wallet.address, 100n * PRICE)
+  t.same(await Promise.all([facilitator.cover(offer), facilitator.cover(offer)]), [10, 10], 'cached')
+  t.same(harness.rpc.calls, [])
   await using fresh = await open()
   t.same(await Promise.all([fresh.cover(offer), fresh.cover(offer)]), [110, 110])
   t.same(
-    market.rpc.calls.filter((method) => method === 'eth_call'),
+    harness.rpc.calls.filter((method) => method === 'eth_call'),
     ['eth_call'],
-    'asked once by both',
+    'read once for both',
   )
 })
 
 t.test('less than the price covers nothing', async (t) => {
   await using facilitator = await open()
-  const order = await market.order()
+  const order = await harness.order()
   const offer = await offerOf(facilitator, order)
-  const thief = market.chain.walletOf(order.wallet)
-  await market.chain.send('transfer', [market.payTo, 9n * PRICE + 1n], thief)
+  const thief = harness.chain.walletOf(order.wallet)
+  await harness.chain.send('transfer', [harness.payTo, 9n * PRICE + 1n], thief)
   t.equal(await facilitator.cover(offer), 0)
 })
 
-t.test('a node that does not answer covers nothing, and is not waited for beyond its time', async (t) => {
-  await using facilitator = await open({}, { patienceMs: 200 })
-  const offer = await offerOf(facilitator, await market.order())
+t.test('without an answer of the node there is no cover, after the timeout', async (t) => {
+  await using facilitator = await open({}, { chainTimeoutMs: 200 })
+  const offer = await offerOf(facilitator, await harness.order())
   for (const how of ['shut', 'silent'] as const) {
-    market.rpc[how] = true
+    harness.rpc[how] = true
     t.equal(await facilitator.cover(offer), 0, how)
-    market.rpc[how] = false
+    harness.rpc[how] = false
   }
 })
 
-t.test('a balance that could not be asked is asked again soon, and one that could is not', async (t) => {
+t.test('a balance that could not be read is read again soon, any other is cached', async (t) => {
   const covers = buildCovers(50)
   let asked = 0
   const answers = [() => pause(10_000, 0n, { ref: false }), async () => 5n]
@@ -72,8 +72,8 @@ t.test('a balance that could not be asked is asked again soon, and one that coul
   t.equal(asked, 2)
 })
 
-t.test('on Solana: what the paying token account holds', async (t) => {
-  await using solana = await openSolanaMarket()
+t.test('on Solana: the balance of the paying token account', async (t) => {
+  await using solana = await openSolanaHarness()
   const { facilitator } = solana.system.service.work
   const order = await solana.order()
   t.equal(await facilitator.cover(await offerOf(facilitator, order)), 10)
@@ -82,7 +82,7 @@ t.test('on Solana: what the paying token account holds', async (t) => {
   solana.rpc.shut = false
 })
 
-t.test('offline nothing moves, and nothing is limited', async (t) => {
+t.test('offline no money moves, and no balance limits', async (t) => {
   await using facilitator = openOfflineFacilitator()
   t.equal(await facilitator.cover({} as never), null)
 })

@@ -1,4 +1,4 @@
-// What the 402 offers beside its terms: to catalogues, to clients that name their payments, and to pages in browsers.
+// The extensions of a 402, for catalogues and for clients that name their payments, and its CORS headers for browsers.
 import { randomUUID } from 'node:crypto'
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import type { PaymentPayload, PaymentRequired } from '@x402/core/types'
@@ -29,7 +29,7 @@ async function askForTerms(key: string = randomUUID()) {
   return { header, terms: decodePaymentRequiredHeader(header), body: await response.json() }
 }
 
-/** Signed by a stock client, with whatever extensions. */
+/** A payment signed by a stock client, with these extensions. */
 async function pay(
   terms: PaymentRequired,
   changes: { wallet?: `0x${string}`; extensions?: Record<string, unknown> } = {},
@@ -41,7 +41,7 @@ async function pay(
   return { payload, headers: { 'payment-signature': encodePaymentSignatureHeader(sent), prefer: 'wait=20' } }
 }
 
-t.test('the header stays small, whatever the terms', async (t) => {
+t.test('the header is small for all terms', async (t) => {
   const { header, terms } = await askForTerms()
   t.ok(header.length < 4000, `${header.length} bytes`)
   const [first] = terms.accepts
@@ -63,7 +63,7 @@ t.test('the header stays small, whatever the terms', async (t) => {
   }
 })
 
-t.test('a catalogue can list it', async (t) => {
+t.test('a catalogue can list the service', async (t) => {
   const { terms } = await askForTerms()
   const bazaar = terms.extensions?.bazaar as Parameters<typeof validateDiscoveryExtension>[0]
   t.same(validateDiscoveryExtension(bazaar), { valid: true })
@@ -84,7 +84,7 @@ t.test('a catalogue can list it', async (t) => {
   t.ok((terms.resource.tags?.length ?? 0) <= 5)
 })
 
-t.test('what a client echoes has to be what was offered', async (t) => {
+t.test('a client must echo what was offered', async (t) => {
   const key = randomUUID()
   const { terms } = await askForTerms(key)
   const bazaar = structuredClone(terms.extensions?.bazaar) as { info: { input: Record<string, unknown> } }
@@ -96,10 +96,10 @@ t.test('what a client echoes has to be what was offered', async (t) => {
   })
   t.equal((await system.ask({ key, headers: malformed.headers })).status, 402)
   const unknown = await pay(terms, { extensions: { 'somebody-elses': { info: 1 } } })
-  t.equal((await system.ask({ key, headers: unknown.headers })).status, 200, 'what is not ours is not judged')
+  t.equal((await system.ask({ key, headers: unknown.headers })).status, 200, 'unknown extensions are ignored')
 })
 
-t.test('a payment that was named: the same name by the same payer is the same purchase, under any key', async (t) => {
+t.test('a payment identifier: the same one of the same payer is the same purchase, under any key', async (t) => {
   const wallet = generatePrivateKey()
   const id = `pay_${randomUUID()}`
   const buy = async (options: { wallet?: `0x${string}`; body?: object } = {}) => {
@@ -131,7 +131,7 @@ t.test('a payment that was named: the same name by the same payer is the same pu
   t.equal(n, 2, 'two purchases, two payments')
 })
 
-t.test('a page in a browser may ask what a client asks, and read what a client reads', async (t) => {
+t.test('a page in a browser can send and read all that a client can', async (t) => {
   const preflight = await fetch(system.url(VERIFY), {
     method: 'OPTIONS',
     headers: {
@@ -151,7 +151,7 @@ t.test('a page in a browser may ask what a client asks, and read what a client r
 
   const key = randomUUID()
   const read: string[][] = []
-  // As a browser: nothing but what is exposed can be read.
+  // Like a browser, this reads exposed headers only.
   const browser = async (input: RequestInfo | URL, init?: RequestInit) => {
     const request = new Request(input, init)
     request.headers.set('origin', 'https://shop.example')
@@ -174,5 +174,5 @@ t.test('a page in a browser may ask what a client asks, and read what a client r
   const refused = await fetch(system.url('/api/agent/v1/nothing'), { headers: { origin: 'https://shop.example' } })
   t.equal(refused.headers.get('access-control-allow-origin'), '*', 'errors too')
   const options = await fetch(system.url(VERIFY), { method: 'OPTIONS' })
-  t.equal(options.status, 404, 'no preflight: a method that is not there')
+  t.equal(options.status, 404, 'no preflight: the method does not exist')
 })

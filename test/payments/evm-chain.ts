@@ -1,4 +1,4 @@
-// A local EVM chain that looks like Base or Base Sepolia: its chain id, and a token in the place of USDC.
+// A local EVM chain that looks like Base or Base Sepolia: with its chain id, and a token at the address of USDC.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ const compiled = JSON.parse(readFileSync(join(import.meta.dirname, 'contracts/co
   MiniMulticall: Compiled
 }
 export const TOKEN_ABI = compiled.TestUSDC.abi
-/** Where the diagnostics of the x402 facilitator expect it on every chain. */
+/** The address at which the x402 facilitator's diagnostics expect it on every chain. */
 const MULTICALL3 = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
 export type EvmChain = Awaited<ReturnType<typeof openEvmChain>>
@@ -90,7 +90,7 @@ export async function openEvmChain(network: EvmNetwork) {
       const call = { address: token, abi: TOKEN_ABI, functionName: 'balanceOf', args: [address] }
       return (await reader.readContract(call)) as bigint
     },
-    /** Lets the clock of the chain pass this moment, and makes that final. @param time Unix seconds */
+    /** Moves the chain's clock past this time, and makes that final. @param time Unix seconds */
     async passTime(time: number) {
       await controls.setNextBlockTimestamp({ timestamp: BigInt(time) })
       await controls.mine({ blocks: BLOCKS_TO_FINAL })

@@ -1,5 +1,4 @@
-// A facilitator as anybody could run one: the protocol's own packages behind HTTP. What becomes of its answers, and of
-// what it sends, can be scripted.
+// A facilitator made of the protocol's own packages behind HTTP. Tests script its answers and its transactions.
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,27 +9,27 @@ import { toFacilitatorEvmSigner } from '@x402/evm'
 import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
 import type { EvmChain } from './evm-chain.ts'
 
-/** One call of /settle. `perform` does what the packages do; nothing is answered unless the deed answers. */
+/** One call of /settle. `perform` does what the packages do; only the deed sends an answer. */
 export interface SettleCall {
   payload: PaymentPayload
   perform(): Promise<SettleResponse>
   answer(status: number, body: unknown): void
-  /** Breaks the connection off. */
+  /** Closes the connection. */
   drop(): void
 }
 export type Deed = (call: SettleCall) => Promise<void> | void
 
-/** What can go wrong, and the one way in which nothing does. */
+/** The scripted ways in which a settlement goes. */
 export const deeds = {
   settles: async (call) => call.answer(200, await call.perform()),
-  /** The answer is lost before anything was sent to the chain. */
+  /** The answer is lost, and nothing was sent to the chain. */
   lostBefore: (call) => call.drop(),
-  /** The answer is lost; the payment is not. */
+  /** The answer is lost after the payment was sent. */
   async lostAfter(call) {
     await call.perform()
     call.drop()
   },
-  /** Takes the payment, says that it failed, and never sent anything. */
+  /** Answers that the settlement failed, without having sent anything. */
   neverSends: (call) =>
     call.answer(200, {
       success: false,
@@ -38,7 +37,7 @@ export const deeds = {
       transaction: '',
       network: call.payload.accepted.network,
     }),
-  /** As some facilitators say what others say with 200. */
+  /** Some facilitators answer with this status what others answer with 200. */
   async answers500(call) {
     const settled = await call.perform()
     call.answer(settled.success ? 200 : 500, settled)
@@ -48,13 +47,13 @@ export const deeds = {
     await call.perform()
     call.answer(503, '<html>503 Service Temporarily Unavailable</html>')
   },
-  /** Sends, and never answers; the caller gives up. */
+  /** Sends the payment and never answers. */
   async neverAnswers(call) {
     await call.perform()
   },
 } satisfies Record<string, Deed>
 
-/** Settles nothing, and says that it did, by this transaction. */
+/** Settles nothing, and answers success with this transaction. */
 export function claims(transaction: string, more: Record<string, unknown> = {}): Deed {
   return ({ payload, answer }) =>
     answer(200, { success: true, transaction, network: payload.accepted.network, ...more })
@@ -67,7 +66,7 @@ export async function openFacilitatorRig(chain: EvmChain) {
   return openShell(new x402Facilitator().register(chain.network, scheme), rig)
 }
 
-/** Settles on this chain from an account of its own. Where it does not `confirm`, it gives up waiting for blocks at once. */
+/** Settles on this chain from its own account. Without `confirms` it does not wait for blocks. */
 export async function buildEvmScheme(chain: EvmChain) {
   const account = await chain.openAccount()
   const wallet = chain.walletOf(account)
@@ -87,16 +86,16 @@ export async function buildEvmScheme(chain: EvmChain) {
   return { scheme: new ExactEvmScheme(signer), rig }
 }
 
-/** The three addresses of a facilitator. */
+/** The three routes of a facilitator. */
 export async function openShell<R extends object>(facilitator: x402Facilitator, rig: R) {
-  /** What becomes of the next calls of /settle, in order; after these, all settle. */
+  /** Deeds for the next calls of /settle, in order; later calls settle. */
   const script: Deed[] = []
-  /** What the next calls of /verify are answered, in order. */
+  /** Answers to the next calls of /verify, in order. */
   const verdicts: ((payload: PaymentPayload) => { status: number; body: unknown })[] = []
   const asked = { verify: 0, settle: 0 }
-  /** Every payment that came over the wire, in order. */
+  /** Every payment that was received, in order. */
   const received: { path: string; paymentPayload: PaymentPayload; paymentRequirements: PaymentRequirements }[] = []
-  /** Called with the path of every request before it is looked at. */
+  /** Called with the path of every request before it is handled. */
   const watch = { request: async (_path: string, _headers: Record<string, unknown>) => {} }
   const server = createServer(async (request, response) => {
     const path = request.url ?? ''

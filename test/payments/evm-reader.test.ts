@@ -1,4 +1,4 @@
-// What the chain says of one authorization, whoever used it and however.
+// The state of one authorization as the reader finds it on the chain.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
@@ -61,7 +61,7 @@ t.test('unused: open, then about to expire, then expired, and at last final', as
   await chain.controls.revert({ id: before })
 })
 
-t.test('used by anybody, before or after the intent: paid, with the transaction', async (t) => {
+t.test('used by any sender, before or after the intent: paid, with the transaction', async (t) => {
   const { authorization, usage, intent } = await prepare()
   const { transactionHash: transaction, blockNumber } = await sendAuthorization(
     chain,
@@ -77,17 +77,17 @@ t.test('used by anybody, before or after the intent: paid, with the transaction'
   t.same(
     await reader.look(usage, { ...intent, transaction }),
     { kind: 'paid', transaction, logIndex: 0 },
-    'by the transaction named',
+    'found by the named transaction',
   )
   const { transactionHash: wrong } = await chain.mint(payTo, 1n)
   t.same(
     await reader.look(usage, { ...intent, transaction: wrong }),
     { kind: 'paid', transaction, logIndex: 0 },
-    'in spite of a wrong one',
+    'found although a wrong transaction is named',
   )
 })
 
-t.test('a transfer of another authorization in the same transaction is not ours', async (t) => {
+t.test('a transfer of another authorization in the same transaction does not count', async (t) => {
   const ours = await prepare()
   const elsewhere = await sign(chain, wallet, { ...ours.authorization, to: (await chain.openAccount()).address })
   const other = await prepare()
@@ -108,7 +108,7 @@ t.test('used for another value: unpaid', async (t) => {
   t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_used_elsewhere' })
 })
 
-t.test('cancelled: unpaid once that is final', async (t) => {
+t.test('cancelled: unpaid once the cancellation is final', async (t) => {
   const { usage, intent } = await prepare()
   await cancelAuthorization(chain, wallet, usage.nonce)
   t.match(await reader.look(usage, intent), { kind: 'waiting', reason: 'use_not_final' })
@@ -116,7 +116,7 @@ t.test('cancelled: unpaid once that is final', async (t) => {
   t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_canceled' })
 })
 
-/** A node that gives the logs of at most so many blocks at once. */
+/** A node that answers the logs of at most so many blocks at once. */
 async function openMeanNode(blocks: number) {
   const server = createServer(async (request, response) => {
     const call = (await json(request)) as {
@@ -142,7 +142,7 @@ async function openMeanNode(blocks: number) {
   }
 }
 
-t.test('a node that gives few blocks at a time', async (t) => {
+t.test('a node that answers logs of few blocks at a time', async (t) => {
   await using node = await openMeanNode(10)
   const { authorization, usage, intent } = await prepare()
   await chain.controls.mine({ blocks: 100 })
@@ -150,7 +150,7 @@ t.test('a node that gives few blocks at a time', async (t) => {
   t.same(await openEvmReader(node.url).look(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
 })
 
-t.test('a node that is away says nothing', async (t) => {
+t.test('a node that does not answer: every method throws', async (t) => {
   const { usage, intent } = await prepare()
   await t.rejects(openEvmReader('http://127.0.0.1:9').look(usage, intent))
 })

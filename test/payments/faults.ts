@@ -1,4 +1,4 @@
-// What can go wrong between "pay" and "paid", each as a script for the far side and what then happens to the near one.
+// The faults between payment and settlement: for each, a script for the facilitator, and steps for the service.
 import type { Test } from 'tap'
 import type { Child } from '../children.ts'
 import {
@@ -8,126 +8,124 @@ import {
   sendAuthorization,
   sign,
 } from './authorizations.ts'
+import type { Place } from './crashing-process.ts'
 import { type Deed, deeds } from './evm-facilitator.ts'
-import type { Market, Order } from './market.ts'
-import type { Place } from './victim.ts'
+import type { EvmHarness, Purchase } from './evm-harness.ts'
 
 export interface Cell {
-  /** What goes wrong. */
+  /** The fault. */
   name: string
-  /** What becomes of the first calls of /settle. */
+  /** Deeds for the first calls of /settle. */
   script?: Deed[]
-  /** Brings it about, and leads it to where the chain can tell. */
+  /** Causes the fault, and continues until the chain shows the outcome. */
   play(stage: Stage): Promise<void>
-  /** What the chain says in the end of the authorization signed first. */
+  /** The final state of the first authorization on the chain. */
   first: 'charged' | 'never charged'
 }
 
 export interface Stage {
   t: Test
-  market: Market
-  order: Order
-  /** Processes that die at their places, and take no job before they are told to. */
-  victims: Record<Place, Child>
-  /** One settlement has been asked for and is in doubt; every way of asking again is answered 202. */
+  harness: EvmHarness
+  order: Purchase
+  /** Processes that crash at their places, and take no job before they get a message. */
+  processes: Record<Place, Child>
+  /** Checks that the one settlement is uncertain, and that every way of asking again is answered 202. */
   staysOpen(): Promise<void>
-  /** From now on the chain proves that the first authorization was not charged. */
+  /** Lets the first authorization expire on the chain. */
   isProved(): void
 }
 
 const pays = async () => {}
+const retries: Cell['play'] = async ({ harness, staysOpen }) => {
+  await staysOpen()
+  await harness.hurry()
+}
 export const cells: Cell[] = [
   { name: 'nothing', play: pays, first: 'charged' },
   {
     name: 'answer lost before broadcast',
     script: [deeds.lostBefore],
-    play: async ({ market, staysOpen }) => {
-      await staysOpen()
-      await market.hurry()
-    },
+    play: retries,
     first: 'charged',
   },
   { name: 'answer lost after broadcast', script: [deeds.lostAfter], play: pays, first: 'charged' },
   {
     name: 'settle times out, the block comes later',
     script: [deeds.neverAnswers],
-    play: async ({ market, order, staysOpen }) => {
-      await market.chain.controls.setAutomine(false)
+    play: async ({ harness, order, staysOpen }) => {
+      await harness.chain.controls.setAutomine(false)
       await staysOpen()
-      await market.hurry()
-      await market.inDoubt(order)
-      await market.chain.controls.mine({ blocks: 1 })
-      await market.chain.controls.setAutomine(true)
-      await market.hurry()
+      await harness.hurry()
+      await harness.inDoubt(order)
+      await harness.chain.controls.mine({ blocks: 1 })
+      await harness.chain.controls.setAutomine(true)
+      await harness.hurry()
     },
     first: 'charged',
   },
   {
     name: 'never broadcast, then settled',
     script: [deeds.neverSends, deeds.neverSends],
-    play: async ({ market, order, staysOpen }) => {
+    play: async ({ harness, order, staysOpen }) => {
       await staysOpen()
-      await market.hurry()
-      await market.inDoubt(order)
-      await market.hurry()
+      await harness.hurry()
+      await harness.inDoubt(order)
+      await harness.hurry()
     },
     first: 'charged',
   },
   {
     name: 'never broadcast until it expires',
     script: [deeds.neverSends],
-    play: async ({ market, order, staysOpen, isProved }) => {
+    play: async ({ harness, order, staysOpen, isProved }) => {
       await staysOpen()
-      await expire(market, order)
+      await expire(harness, order)
       isProved()
-      await market.hurry()
+      await harness.hurry()
     },
     first: 'never charged',
   },
   {
     name: 'HTTP 500 settlement_pending, the block comes later',
     script: [deeds.answers500],
-    play: async ({ market, staysOpen }) => {
-      market.facilitator.confirms = false
-      await market.chain.controls.setAutomine(false)
+    play: async ({ harness, staysOpen }) => {
+      harness.facilitator.confirms = false
+      await harness.chain.controls.setAutomine(false)
       await staysOpen()
-      await market.chain.controls.mine({ blocks: 1 })
-      await market.hurry()
+      await harness.chain.controls.mine({ blocks: 1 })
+      await harness.hurry()
     },
     first: 'charged',
   },
   {
-    name: 'HTTP 500 settlement_pending, asked again before the block',
+    name: 'HTTP 500 settlement_pending, requested again before the block',
     script: [deeds.answers500],
-    play: async ({ market, staysOpen }) => {
-      market.facilitator.confirms = false
-      await market.chain.controls.setAutomine(false)
+    play: async ({ harness, staysOpen }) => {
+      harness.facilitator.confirms = false
+      await harness.chain.controls.setAutomine(false)
       await staysOpen()
-      market.facilitator.confirms = true
-      market.facilitator.script.push(async (call) => {
+      harness.facilitator.confirms = true
+      harness.facilitator.script.push(async (call) => {
         const settled = call.perform()
-        await market.chain.controls.mine({ blocks: 1 })
+        await harness.chain.controls.mine({ blocks: 1 })
         call.answer(200, await settled)
       })
-      await market.hurry()
+      await harness.hurry()
     },
     first: 'charged',
   },
   {
     name: 'non-JSON 503 before broadcast',
     script: [deeds.notJsonBefore],
-    play: async ({ market, staysOpen }) => {
-      await staysOpen()
-      await market.hurry()
-    },
+    play: retries,
     first: 'charged',
   },
   { name: 'non-JSON 503 after broadcast', script: [deeds.notJsonAfter], play: pays, first: 'charged' },
   {
-    name: 'nonce already used: somebody else has sent it',
-    play: async ({ market }) => {
-      market.facilitator.script.push(async (call) => {
-        await sendAuthorization(market.chain, readAuthorization(call.payload.payload))
+    name: 'nonce already used: a third party sent the authorization',
+    play: async ({ harness }) => {
+      harness.facilitator.script.push(async (call) => {
+        await sendAuthorization(harness.chain, readAuthorization(call.payload.payload))
         await deeds.settles(call)
       })
     },
@@ -135,10 +133,10 @@ export const cells: Cell[] = [
   },
   {
     name: 'nonce used for something else by the payer',
-    play: async ({ market, order, isProved }) => {
-      market.facilitator.script.push(async (call) => {
-        await spendElsewhere(market, order, readAuthorization(call.payload.payload))
-        await market.chain.makeFinal()
+    play: async ({ harness, order, isProved }) => {
+      harness.facilitator.script.push(async (call) => {
+        await spendElsewhere(harness, order, readAuthorization(call.payload.payload))
+        await harness.chain.makeFinal()
         isProved()
         await deeds.settles(call)
       })
@@ -158,10 +156,10 @@ export const cells: Cell[] = [
   },
   {
     name: 'taken over by another worker during the call',
-    play: async ({ t, market, order }) => {
+    play: async ({ t, harness, order }) => {
       const reached = Promise.withResolvers<void>()
       const released = Promise.withResolvers<void>()
-      market.facilitator.script.push(async (call) => {
+      harness.facilitator.script.push(async (call) => {
         reached.resolve()
         await released.promise
         await deeds.settles(call)
@@ -169,43 +167,43 @@ export const cells: Cell[] = [
       const bought = order.buy()
       await reached.promise
       const id = await order.requestId
-      // What the rescue does with the job of a worker that was thought dead.
-      await market.system.sql(
+      // Frees the job, as the rescue does.
+      await harness.system.sql(
         `select graphile_worker.add_job('verify_request', json_build_object('request_id', $1::text))`,
         [id],
       )
       await bought
       t.equal((await order.buyAndWait()).status, 200)
       released.resolve()
-      await market.book.next('fenced', { request_id: id })
+      await harness.logLines.next('fenced', { request_id: id })
     },
     first: 'charged',
   },
   {
     name: 'RPC down during reconciliation',
-    play: async ({ market, order, staysOpen }) => {
-      market.facilitator.script.push(async (call) => {
-        market.rpc.shut = true
+    play: async ({ harness, order, staysOpen }) => {
+      harness.facilitator.script.push(async (call) => {
+        harness.rpc.shut = true
         await deeds.lostAfter(call)
       })
       await staysOpen()
-      await market.hurry()
-      await market.inDoubt(order)
-      market.rpc.shut = false
-      await market.hurry()
+      await harness.hurry()
+      await harness.inDoubt(order)
+      harness.rpc.shut = false
+      await harness.hurry()
     },
     first: 'charged',
   },
   {
     name: 'RPC down from the intent on, nothing sent',
     script: [deeds.lostBefore],
-    play: async ({ market, order, staysOpen }) => {
-      market.rpc.shut = true
+    play: async ({ harness, order, staysOpen }) => {
+      harness.rpc.shut = true
       await staysOpen()
-      await market.hurry()
-      await market.inDoubt(order)
-      market.rpc.shut = false
-      await market.hurry()
+      await harness.hurry()
+      await harness.inDoubt(order)
+      harness.rpc.shut = false
+      await harness.hurry()
     },
     first: 'charged',
   },
@@ -226,9 +224,9 @@ export const cells: Cell[] = [
   },
   {
     name: 'authorization expires during the work',
-    play: async ({ market, isProved }) => {
-      market.facilitator.script.push(async (call) => {
-        await market.chain.passTime(Number(readAuthorization(call.payload.payload).validBefore))
+    play: async ({ harness, isProved }) => {
+      harness.facilitator.script.push(async (call) => {
+        await harness.chain.passTime(Number(readAuthorization(call.payload.payload).validBefore))
         isProved()
         await deeds.settles(call)
       })
@@ -237,59 +235,59 @@ export const cells: Cell[] = [
   },
   {
     name: 'expired, and not final for a while',
-    play: async ({ market, order, staysOpen, isProved }) => {
-      market.facilitator.script.push(async (call) => {
+    play: async ({ harness, order, staysOpen, isProved }) => {
+      harness.facilitator.script.push(async (call) => {
         const { validBefore } = readAuthorization(call.payload.payload)
-        await market.chain.controls.setNextBlockTimestamp({ timestamp: BigInt(validBefore) })
-        await market.chain.controls.mine({ blocks: 1 })
+        await harness.chain.controls.setNextBlockTimestamp({ timestamp: BigInt(validBefore) })
+        await harness.chain.controls.mine({ blocks: 1 })
         await deeds.settles(call)
       })
       await staysOpen()
-      await market.hurry()
-      await market.inDoubt(order)
-      await market.chain.makeFinal()
+      await harness.hurry()
+      await harness.inDoubt(order)
+      await harness.chain.makeFinal()
       isProved()
-      await market.hurry()
+      await harness.hurry()
     },
     first: 'never charged',
   },
   {
     name: 'authorization cancelled by the payer',
-    play: async ({ market, order, staysOpen, isProved }) => {
-      market.facilitator.script.push(async (call) => {
-        await cancelAuthorization(market.chain, order.wallet, readAuthorization(call.payload.payload).nonce)
+    play: async ({ harness, order, staysOpen, isProved }) => {
+      harness.facilitator.script.push(async (call) => {
+        await cancelAuthorization(harness.chain, order.wallet, readAuthorization(call.payload.payload).nonce)
         await deeds.settles(call)
       })
       await staysOpen()
-      await market.chain.makeFinal()
+      await harness.chain.makeFinal()
       isProved()
-      await market.hurry()
+      await harness.hurry()
     },
     first: 'never charged',
   },
 ]
 
-async function killWorker({ t, market, order, victims }: Stage, place: Place) {
-  await market.stopWorker()
-  const victim = victims[place]
-  await victim.tells('ready')
-  victim.tell({ do: 'run' })
-  await victim.tells('running')
+async function killWorker({ t, harness, order, processes }: Stage, place: Place) {
+  await harness.stopWorker()
+  const crashing = processes[place]
+  await crashing.tells('ready')
+  crashing.tell({ do: 'run' })
+  await crashing.tells('running')
   await order.buy()
-  t.match(await victim.ended, { signal: 'SIGKILL' })
+  t.match(await crashing.ended, { signal: 'SIGKILL' })
   const asked = await order.ask()
   t.equal(asked.status, 202)
-  await market.startWorker()
+  await harness.startWorker()
 }
 
-async function expire({ chain }: Market, order: Order) {
+async function expire({ chain }: EvmHarness, order: Purchase) {
   const [header = ''] = order.signatures
   const { payload } = JSON.parse(Buffer.from(header, 'base64').toString())
   await chain.passTime(Number(readAuthorization(payload).validBefore))
 }
 
-/** A second authorization with the same nonce, to the payer's own other pocket. */
-async function spendElsewhere({ chain }: Market, order: Order, given: Authorization) {
+/** A second authorization with the same nonce, to another address of the payer. */
+async function spendElsewhere({ chain }: EvmHarness, order: Purchase, given: Authorization) {
   const other = { ...given, to: (await chain.openAccount()).address, value: '0' }
   await sendAuthorization(chain, await sign(chain, order.wallet, other))
 }

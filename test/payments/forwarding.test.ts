@@ -1,5 +1,5 @@
-// What a facilitator is sent, and what is kept of a payment: what this service checked and what is its own, and nothing
-// else of what a caller wrote.
+// A facilitator receives, and the database stores, only the checked members of a payment and this service's own terms; nothing
+// else that a caller wrote.
 import { randomUUID } from 'node:crypto'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier'
@@ -9,20 +9,23 @@ import { openPayload } from '../../server/payments/seal.ts'
 import { callTool, PAYMENT, termsOf } from '../mcp/paid-tool.ts'
 import { harbourClaim, VERIFY } from '../system.ts'
 import { deeds } from './evm-facilitator.ts'
-import { type Order, openMarket, PRICE } from './market.ts'
-import { openSolanaMarket } from './solana-market.ts'
+import { openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
+import { openSolanaHarness } from './solana-harness.ts'
 
-const market = await openMarket()
-t.teardown(() => market[Symbol.asyncDispose]())
-const { received } = market.facilitator
+const harness = await openEvmHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { received } = harness.facilitator
 
 // biome-ignore lint/suspicious/noExplicitAny: payments that are wrong on purpose
 type Loose = any
 const read = (header: string): Loose => JSON.parse(Buffer.from(header, 'base64').toString())
 const encode = (payment: unknown) => Buffer.from(JSON.stringify(payment)).toString('base64')
 
-/** An order with a payment that a stock client signed, changed afterwards. */
-async function openChanged(change: (payment: Loose) => void, { orders = market as { order(): Promise<Order> } } = {}) {
+/** A purchase whose payment was changed after a stock client signed it. */
+async function openChanged(
+  change: (payment: Loose) => void,
+  { orders = harness as { order(): Promise<Purchase> } } = {},
+) {
   const order = await orders.order()
   const asked = await order.ask()
   const { payment_required: terms } = (await asked.clone().json()) as Loose
@@ -37,12 +40,12 @@ const members: [about: string, change: (payment: Loose) => void][] = [
     'a Permit2 authorization beside the one that is checked',
     ({ payload }) => {
       payload.permit2Authorization = {
-        permitted: { token: market.chain.token, amount: `${PRICE}` },
+        permitted: { token: harness.chain.token, amount: `${PRICE}` },
         from: payload.authorization.from,
         spender: '0x402085c248EeA27D92E8b30b2C58ed07f9E20001',
         nonce: '1',
         deadline: payload.authorization.validBefore,
-        witness: { to: market.payTo, validAfter: '0' },
+        witness: { to: harness.payTo, validAfter: '0' },
       }
     },
   ],
@@ -61,16 +64,16 @@ const members: [about: string, change: (payment: Loose) => void][] = [
 ]
 
 for (const [about, change] of members)
-  t.test(`${about} is refused, and no facilitator sees it`, async (t) => {
+  t.test(`${about} is refused, and not sent to the facilitator`, async (t) => {
     const { order, headers } = await openChanged(change)
     const refused = await order.ask(headers)
     t.equal(refused.status, 402)
     t.match(await refused.json(), { error: { code: 'payment_invalid' } })
     t.same(received, [])
     const { body } = order
-    const payments = market.system.url('/api/agent/v1/payments')
+    const payments = harness.system.url('/api/agent/v1/payments')
     t.equal((await fetch(payments, { headers })).status, 404)
-    const answer = await callTool(market.system.url('/'), {
+    const answer = await callTool(harness.system.url('/'), {
       args: body,
       meta: { [PAYMENT]: read(headers['payment-signature']) },
     })
@@ -85,7 +88,7 @@ const FOREIGN = {
   tags: ['x'],
 }
 
-/** Whatever the caller says of the purchase, beside the payment itself. */
+/** Changes to the caller's copy of the resource, extensions and terms. */
 function embellish(payment: Loose) {
   payment.resource = FOREIGN
   payment.extensions.bazaar.routeTemplate = 'https://elsewhere.example/:anything'
@@ -110,22 +113,22 @@ function expectOwn(t: Test, given: Loose, expected: { payload: unknown; terms: L
   )
 }
 
-t.test('the resource, extensions and terms that a facilitator is sent are ours', async (t) => {
+t.test("the facilitator receives the service's own resource, extensions and terms", async (t) => {
   const { order, terms, headers } = await openChanged(embellish)
   const { signature, authorization } = read(headers['payment-signature']).payload
   const payload = { signature, authorization }
-  market.facilitator.script.push(deeds.lostBefore)
+  harness.facilitator.script.push(deeds.lostBefore)
   t.equal((await order.ask(headers)).status, 202)
-  await market.inDoubt(order)
+  await harness.inDoubt(order)
   const id = await order.requestId
-  const [row] = await market.system.sql(
+  const [row] = await harness.system.sql(
     'select payment_sealed, payment::text from verification_requests where id = $1',
     [id],
   )
-  const kept = openPayload(market.system.service.work.secrets.payload, id, row?.payment_sealed as Buffer)
+  const kept = openPayload(harness.system.service.work.secrets.payload, id, row?.payment_sealed as Buffer)
   expectOwn(t, kept, { payload, terms }, 'kept')
   t.notMatch(row?.payment as string, 'elsewhere')
-  await market.hurry()
+  await harness.hurry()
   t.equal((await order.ask({ prefer: 'wait=25' })).status, 200)
   t.same(
     received.map(({ path }) => path),
@@ -138,7 +141,7 @@ t.test('the resource, extensions and terms that a facilitator is sent are ours',
   t.same(Object.keys(authorization).sort(), ['from', 'nonce', 'to', 'validAfter', 'validBefore', 'value'])
 })
 
-t.test('a client that echoes nothing is passed on with our listing all the same', async (t) => {
+t.test('a payment without an echo is passed on with the listing too', async (t) => {
   const { order, terms, headers } = await openChanged((payment) => {
     delete payment.resource
     delete payment.extensions
@@ -148,7 +151,7 @@ t.test('a client that echoes nothing is passed on with our listing all the same'
     t.match(paymentPayload, { resource: terms.resource, extensions: terms.extensions }, path)
 })
 
-t.test('the name that a client gives its payment is passed on', async (t) => {
+t.test('the payment identifier of a client is passed on', async (t) => {
   const id = `pay_${randomUUID()}`
   const { order, terms, headers } = await openChanged(({ extensions }) => {
     appendPaymentIdentifierToExtensions(extensions, id)
@@ -161,16 +164,16 @@ t.test('the name that a client gives its payment is passed on', async (t) => {
 })
 
 t.test('a payment over MCP is passed on with the listing of the tool', async (t) => {
-  const wallet = await market.chain.openAccount()
-  await market.chain.mint(wallet.address, PRICE)
-  const client = new x402Client().register(market.chain.network, new ExactEvmScheme(wallet))
-  const args = harbourClaim(market.system.site)
-  const terms = termsOf(await callTool(market.system.url('/'), { args }))
+  const wallet = await harness.chain.openAccount()
+  await harness.chain.mint(wallet.address, PRICE)
+  const client = new x402Client().register(harness.chain.network, new ExactEvmScheme(wallet))
+  const args = harbourClaim(harness.system.site)
+  const terms = termsOf(await callTool(harness.system.url('/'), { args }))
   const payment: Loose = structuredClone(await client.createPaymentPayload(terms))
   payment.extensions.bazaar.routeTemplate = 'elsewhere'
   payment.resource.description = 'elsewhere'
   received.length = 0
-  const bought = await callTool(market.system.url('/'), { args, meta: { [PAYMENT]: payment } })
+  const bought = await callTool(harness.system.url('/'), { args, meta: { [PAYMENT]: payment } })
   t.notOk(bought.isError)
   t.same(
     received.map(({ path }) => path),
@@ -182,8 +185,8 @@ t.test('a payment over MCP is passed on with the listing of the tool', async (t)
   t.notMatch(JSON.stringify(received), VERIFY)
 })
 
-t.test('of a Solana payment the transaction is passed on, and nothing else', async (t) => {
-  await using solana = await openSolanaMarket()
+t.test('of a Solana payment only the transaction is passed on', async (t) => {
+  await using solana = await openSolanaHarness()
   const { received } = solana.facilitator
   const more = await openChanged(
     ({ payload }) => {

@@ -1,21 +1,21 @@
-// Everything that can go wrong between "pay" and "paid", on a real chain with the stock client. Whatever happens: the buyer
-// is charged exactly once, or provably not at all; the last answer says what the chain says; and while that is open, no
-// answer is a 402, because a stock client signs a second payment at every one.
+// All faults between payment and settlement, on a real chain with the stock client. In every case the buyer is charged exactly
+// once, or provably not at all; the last answer agrees with the chain; and while the outcome is open no answer is a 402,
+// because a stock client signs a new payment at every 402.
 //
 // Prints the whole matrix as a table: npm run test:only -- test/payments/matrix.test.ts
 import { decodePaymentResponseHeader } from '@x402/core/http'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
+import { type EvmHarness, openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
 import { type Cell, cells, type Stage } from './faults.ts'
-import { type Market, type Order, openMarket, PRICE } from './market.ts'
 
-/** The one cell whose first signed call ends without an answer. */
+/** The cell whose first signed call ends without an answer. */
 const apiKilled = 'API killed after verify'
 
 interface Row {
   'what goes wrong': string
   'settle calls': number
-  /** Answers between the first signature and the moment the chain decides. */
+  /** Answers between the first signature and the outcome on the chain. */
   '202 while open': number
   '402 while open': number
   'first authorization': string
@@ -26,14 +26,14 @@ interface Row {
 }
 const table: Row[] = []
 
-const market = await openMarket({ overrides: { settleTimeoutMs: 400 } })
-t.teardown(() => market[Symbol.asyncDispose]())
-/** Started ahead, so that nobody waits for a process to load. */
-const victims = {
-  'before call': market.startVictim('worker', 'before call'),
-  'after call': market.startVictim('worker', 'after call'),
-  'after settled': market.startVictim('worker', 'after settled'),
-  'after verify': market.startVictim('api', 'after verify'),
+const harness = await openEvmHarness({ overrides: { settleTimeoutMs: 400 } })
+t.teardown(() => harness[Symbol.asyncDispose]())
+/** Started ahead, because a process takes long to load. */
+const processes = {
+  'before call': harness.startCrashingProcess('worker', 'before call'),
+  'after call': harness.startCrashingProcess('worker', 'after call'),
+  'after settled': harness.startCrashingProcess('worker', 'after settled'),
+  'after verify': harness.startCrashingProcess('api', 'after verify'),
 }
 
 for (const cell of cells) {
@@ -43,13 +43,13 @@ for (const cell of cells) {
     let answer: number | undefined
     const stage: Stage = {
       t,
-      market,
+      harness,
       order,
-      victims,
+      processes,
       async staysOpen() {
         await order.buy()
-        await market.inDoubt(order)
-        await expectPending(t, market, order)
+        await harness.inDoubt(order)
+        await expectPending(t, harness, order)
       },
       isProved: () => {
         open = order.answers.length
@@ -59,58 +59,58 @@ for (const cell of cells) {
     const charged = cell.first === 'charged'
     if (!charged) {
       if (order.signatures.length === 0) await order.buy()
-      answer = await expectUnpaid(t, market, order)
+      answer = await expectUnpaid(t, harness, order)
       t.type(open, 'number', 'the proof came first')
       await order.restoreClock()
     }
     const last = await order.buyAndWait()
-    await expectPaid(t, market, order, last)
+    await expectPaid(t, harness, order, last)
     t.equal(order.signatures.length, charged ? 1 : 2, 'signatures asked of the wallet')
     t.equal(order.count(402, open), 0, 'no 402 before the proof')
     table.push(await rowOf(cell.name, order, { first: cell.first, answer: answer ?? last.status, open, last }))
   })
 }
 
-/** An order on a chain whose clock goes back to what it was when the order is done with. */
+/** A purchase on a chain whose clock is reset when the purchase is disposed. */
 async function openStage(cell: Cell) {
-  const order = await market.order()
-  const before = await market.chain.controls.snapshot()
-  const restoreClock = () => market.chain.controls.revert({ id: before })
-  market.facilitator.asked.settle = 0
-  market.facilitator.script.push(...(cell.script ?? []))
+  const order = await harness.order()
+  const before = await harness.chain.controls.snapshot()
+  const restoreClock = () => harness.chain.controls.revert({ id: before })
+  harness.facilitator.asked.settle = 0
+  harness.facilitator.script.push(...(cell.script ?? []))
   return {
     ...order,
     restoreClock,
     async [Symbol.asyncDispose]() {
-      market.facilitator.script.length = 0
-      market.facilitator.confirms = true
-      market.rpc.shut = false
-      await market.chain.controls.setAutomine(true)
+      harness.facilitator.script.length = 0
+      harness.facilitator.confirms = true
+      harness.rpc.shut = false
+      await harness.chain.controls.setAutomine(true)
     },
   }
 }
 
 t.test(apiKilled, async (t) => {
-  const victim = victims['after verify']
-  const { address } = await victim.logs('listening')
-  const order = await market.order({ url: `${address}/api/agent/v1/verify-source` })
-  Object.assign(market.facilitator.asked, { verify: 0, settle: 0 })
+  const crashing = processes['after verify']
+  const { address } = await crashing.logs('listening')
+  const order = await harness.order({ url: `${address}/api/agent/v1/verify-source` })
+  Object.assign(harness.facilitator.asked, { verify: 0, settle: 0 })
   await t.rejects(order.buy(), 'the connection breaks')
-  t.match(await victim.ended, { signal: 'SIGKILL' })
-  t.equal(market.facilitator.asked.verify, 1)
-  order.goTo(market.system.url('/api/agent/v1/verify-source'))
+  t.match(await crashing.ended, { signal: 'SIGKILL' })
+  t.equal(harness.facilitator.asked.verify, 1)
+  order.goTo(harness.system.url('/api/agent/v1/verify-source'))
   const last = await order.buyAndWait()
-  await expectPaid(t, market, order, last)
+  await expectPaid(t, harness, order, last)
   t.equal(order.signatures.length, 2)
-  t.equal(market.facilitator.asked.settle, 1, 'the first authorization was never given out of hand')
+  t.equal(harness.facilitator.asked.settle, 1, 'the first authorization was never given out of hand')
   table.push(await rowOf(apiKilled, order, { first: 'never given to settle', answer: 'none', open: 1, last }))
 })
 
 t.teardown(() => console.log(formatTable(table)))
 
-async function expectPending(t: Test, market: Market, order: Order) {
+async function expectPending(t: Test, harness: EvmHarness, order: Purchase) {
   const id = await order.requestId
-  const answers = [await order.buy(), await order.ask(), await order.buy(), await market.recover(id)]
+  const answers = [await order.buy(), await order.ask(), await order.buy(), await harness.recover(id)]
   t.same(
     answers.map((answer) => answer.status),
     [202, 202, 202, 202],
@@ -120,9 +120,9 @@ async function expectPending(t: Test, market: Market, order: Order) {
   t.equal(order.signatures.length, 1, 'nobody was made to sign again')
 }
 
-/** By all ways of asking; and nothing has moved. */
-async function expectUnpaid(t: Test, market: Market, order: Order): Promise<number> {
-  const answers = [await market.recover(await order.requestId, { prefer: 'wait=25' }), await order.ask()]
+/** Checks every way of asking, and that no money moved. */
+async function expectUnpaid(t: Test, harness: EvmHarness, order: Purchase): Promise<number> {
+  const answers = [await harness.recover(await order.requestId, { prefer: 'wait=25' }), await order.ask()]
   for (const answer of answers) {
     t.equal(answer.status, 402)
     t.match(await answer.json(), { error: { code: 'settlement_failed' } })
@@ -132,17 +132,17 @@ async function expectUnpaid(t: Test, market: Market, order: Order): Promise<numb
   return answers[0]?.status ?? 0
 }
 
-async function expectPaid(t: Test, market: Market, order: Order, answer: Response) {
+async function expectPaid(t: Test, harness: EvmHarness, order: Purchase, answer: Response) {
   t.equal(answer.status, 200, await answer.clone().text())
   const { payment } = (await answer.json()) as { payment: { transaction: Hex } }
   const header = decodePaymentResponseHeader(answer.headers.get('payment-response') ?? '')
-  t.match(header, { success: true, transaction: payment.transaction, network: market.chain.network })
+  t.match(header, { success: true, transaction: payment.transaction, network: harness.chain.network })
   t.equal(await order.spent(), PRICE, 'charged exactly once')
   t.equal(await order.earned(), PRICE, 'and paid to us')
-  const receipt = await market.chain.reader.getTransactionReceipt({ hash: payment.transaction })
+  const receipt = await harness.chain.reader.getTransactionReceipt({ hash: payment.transaction })
   t.equal(receipt.status, 'success', 'the transaction named is on the chain')
   t.equal(order.fetches(), 1, 'the work was done once')
-  const booked = await market.system.sql(
+  const booked = await harness.system.sql(
     `select transaction from payment_ledger where request_id = $1 and outcome = 'settled'`,
     [await order.requestId],
   )
@@ -151,12 +151,12 @@ async function expectPaid(t: Test, market: Market, order: Order, answer: Respons
 
 async function rowOf(
   name: string,
-  order: Order,
+  order: Purchase,
   seen: { first: string; answer: number | string; open?: number; last: Response },
 ): Promise<Row> {
   return {
     'what goes wrong': name,
-    'settle calls': market.facilitator.asked.settle,
+    'settle calls': harness.facilitator.asked.settle,
     '202 while open': order.count(202, seen.open),
     '402 while open': order.count(402, seen.open),
     'first authorization': seen.first,

@@ -1,27 +1,27 @@
-// What was booked on a facilitator's word is confirmed by the chain later, or reported.
+// Reconciliation confirms settlements that rest on a facilitator's word, or reports them.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { paymentCommands } from '../../server/payments/commands.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket } from './market.ts'
+import { type EvmHarness, openEvmHarness, type Purchase } from './evm-harness.ts'
 
-async function runReconcile(market: Market) {
+async function runReconcile(harness: EvmHarness) {
   const printed: string[] = []
   const { log } = console
   console.log = (line: string) => printed.push(line)
   try {
-    const config = readConfig({ ...market.env, EVM_RPC_URL: market.rpc.url, FIXTURE_HOSTS: undefined })
-    const code = await paymentCommands['payments reconcile']?.run(market.system.service.work.db, config, [])
+    const config = readConfig({ ...harness.env, EVM_RPC_URL: harness.rpc.url, FIXTURE_HOSTS: undefined })
+    const code = await paymentCommands['payments reconcile']?.run(harness.system.service.work.db, config, [])
     return { code, text: printed.join('\n') }
   } finally {
     console.log = log
   }
 }
 
-async function entryOf(market: Market, order: Order) {
+async function entryOf(harness: EvmHarness, order: Purchase) {
   const columns = 'entry::int, transaction, proof, log_index, chain_says'
-  const rows = await market.system.sql(`select ${columns} from payment_ledger where request_id = $1`, [
+  const rows = await harness.system.sql(`select ${columns} from payment_ledger where request_id = $1`, [
     await order.requestId,
   ])
   return rows[0] as {
@@ -33,49 +33,49 @@ async function entryOf(market: Market, order: Order) {
   }
 }
 
-/** Paid while the node does not answer. */
-async function buyUnconfirmed(market: Market, deed: Deed) {
-  const order = await market.order()
-  market.facilitator.script.push(async (call) => {
-    market.rpc.shut = true
+/** A purchase that is paid while the node does not answer. */
+async function buyUnconfirmed(harness: EvmHarness, deed: Deed) {
+  const order = await harness.order()
+  harness.facilitator.script.push(async (call) => {
+    harness.rpc.shut = true
     await deed(call)
   })
   t.equal((await order.buyAndWait()).status, 200)
-  t.equal((await entryOf(market, order)).proof, 'unconfirmed')
+  t.equal((await entryOf(harness, order)).proof, 'unconfirmed')
   return order
 }
 
-t.test('an unconfirmed settlement stays open until the chain is read, and is then proved by it', async (t) => {
-  await using market = await openMarket({ overrides: { patienceMs: 100 } })
-  const order = await buyUnconfirmed(market, deeds.settles)
-  const { entry, transaction } = await entryOf(market, order)
-  const away = await runReconcile(market)
+t.test('an unconfirmed settlement stays open until the chain can be read, and is then confirmed', async (t) => {
+  await using harness = await openEvmHarness({ overrides: { chainTimeoutMs: 100 } })
+  const order = await buyUnconfirmed(harness, deeds.settles)
+  const { entry, transaction } = await entryOf(harness, order)
+  const away = await runReconcile(harness)
   t.equal(away.code, 0)
-  t.match(away.text, /^0 entries agree with the chain, 0 differ, 1 cannot be told yet/)
+  t.match(away.text, /^0 entries agree with the chain, 0 differ, 1 are still open/)
   t.match(away.text, new RegExp(`open +entry ${entry}: settled.*, booked as unconfirmed`))
-  market.rpc.shut = false
-  const read = await runReconcile(market)
+  harness.rpc.shut = false
+  const read = await runReconcile(harness)
   t.equal(read.code, 0)
   t.match(read.text, /^1 entries agree with the chain, 0 differ/)
   t.match(read.text, "1 of them were booked on the facilitator's word")
-  t.same(await entryOf(market, order), { entry, transaction, proof: 'chain', log_index: 0, chain_says: 'agrees' })
-  t.notMatch((await runReconcile(market)).text, 'booked on', 'once')
+  t.same(await entryOf(harness, order), { entry, transaction, proof: 'chain', log_index: 0, chain_says: 'agrees' })
+  t.notMatch((await runReconcile(harness)).text, 'booked on', 'once')
 })
 
-t.test('an unconfirmed settlement that never was is reported', async (t) => {
-  await using market = await openMarket({ overrides: { patienceMs: 100 } })
-  const order = await buyUnconfirmed(market, claims(`0x${randomBytes(32).toString('hex')}`))
-  market.rpc.shut = false
-  const read = await runReconcile(market)
+t.test('an unconfirmed settlement that did not happen is reported', async (t) => {
+  await using harness = await openEvmHarness({ overrides: { chainTimeoutMs: 100 } })
+  const order = await buyUnconfirmed(harness, claims(`0x${randomBytes(32).toString('hex')}`))
+  harness.rpc.shut = false
+  const read = await runReconcile(harness)
   t.equal(read.code, 1)
   t.match(read.text, new RegExp(`DIFFERS entry \\d+: settled, request ${await order.requestId}`))
-  t.match(await entryOf(market, order), { proof: 'unconfirmed', log_index: null, chain_says: 'differs' })
+  t.match(await entryOf(harness, order), { proof: 'unconfirmed', log_index: null, chain_says: 'differs' })
 })
 
-t.test('what was believed for want of a node is confirmed once there is one', async (t) => {
-  await using market = await openMarket({ nodeless: true })
-  const orders = [await market.order(), await market.order()]
+t.test('settlements without a configured node are confirmed once there is one', async (t) => {
+  await using harness = await openEvmHarness({ nodeless: true })
+  const orders = [await harness.order(), await harness.order()]
   for (const order of orders) t.equal((await order.buyAndWait()).status, 200)
-  t.match(await runReconcile(market), { code: 0, text: "2 of them were booked on the facilitator's word" })
-  for (const order of orders) t.match(await entryOf(market, order), { proof: 'chain', chain_says: 'agrees' })
+  t.match(await runReconcile(harness), { code: 0, text: "2 of them were booked on the facilitator's word" })
+  for (const order of orders) t.match(await entryOf(harness, order), { proof: 'chain', chain_says: 'agrees' })
 })

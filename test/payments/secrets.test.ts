@@ -1,14 +1,13 @@
-// An authorization is money to whoever holds it. It is in no log, metric, answer or table in a form that could be used,
-// whatever becomes of it, and whatever a facilitator says about it.
+// The holder of an authorization can charge it. So it is in no log, metric, answer or table in a usable form, whatever the
+// outcome, even if a facilitator repeats it.
 import t, { type Test } from 'tap'
-import { deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket } from './market.ts'
+import { type EvmHarness, openEvmHarness, type Purchase } from './evm-harness.ts'
 
-const market = await openMarket()
-t.teardown(() => market[Symbol.asyncDispose]())
+const harness = await openEvmHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
 
-/** The signature as it may stand in text, and any third of it. */
-function traces(order: Order): string[] {
+/** The signature in every text form, and each third of it. */
+function traces(order: Purchase): string[] {
   return order.signatures.flatMap((header) => {
     const { payload } = JSON.parse(Buffer.from(header, 'base64').toString()) as { payload: { signature: string } }
     const hex = payload.signature.slice(2).toLowerCase()
@@ -19,7 +18,7 @@ function traces(order: Order): string[] {
 }
 
 /** Every row of every table, as text. */
-async function dump({ system }: Market): Promise<string> {
+async function dump({ system }: EvmHarness): Promise<string> {
   const tables = await system.sql(`
     select format('%I.%I', n.nspname, c.relname) name from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relkind = 'r' and n.nspname in ('public', 'graphile_worker')`)
@@ -31,18 +30,18 @@ async function dump({ system }: Market): Promise<string> {
     .toLowerCase()
 }
 
-async function expectNoTrace(t: Test, order: Order, answers: Response[] = []) {
+async function expectNoTrace(t: Test, order: Purchase, answers: Response[] = []) {
   const texts: [about: string, text: string][] = [
-    ['tables', await dump(market)],
+    ['tables', await dump(harness)],
     [
       'log',
-      market.book.lines
+      harness.logLines.lines
         .map((line) => JSON.stringify(line))
         .join('\n')
         .toLowerCase(),
     ],
-    // Over HTTP they are closed here: no operator token is set.
-    ['metrics', (await market.system.service.api.metrics.registry.metrics()).toLowerCase()],
+    // The route answers 404 here, since no operator token is set.
+    ['metrics', (await harness.system.service.api.metrics.registry.metrics()).toLowerCase()],
     ['answers', (await Promise.all(answers.map((answer) => answer.text()))).join('\n').toLowerCase()],
   ]
   const wanted = traces(order)
@@ -57,17 +56,17 @@ async function expectNoTrace(t: Test, order: Order, answers: Response[] = []) {
   t.ok((texts[1]?.[1].length ?? 0) > 1000, 'the log was read')
 }
 
-const isSealed = async (order: Order) =>
+const isSealed = async (order: Purchase) =>
   (
-    await market.system.sql('select payment_sealed is not null sealed from verification_requests where id = $1', [
+    await harness.system.sql('select payment_sealed is not null sealed from verification_requests where id = $1', [
       await order.requestId,
     ])
   )[0]?.sealed
 
-t.test('a facilitator that repeats what it was sent', async (t) => {
-  const order = await market.order()
+t.test('a facilitator that repeats the payment', async (t) => {
+  const order = await harness.order()
   const echo = (payload: { payload: Record<string, unknown> }) => String(payload.payload.signature)
-  market.facilitator.verdicts.push(
+  harness.facilitator.verdicts.push(
     (payload) => ({
       status: 200,
       body: { isValid: false, invalidReason: echo(payload), invalidMessage: echo(payload) },
@@ -78,63 +77,63 @@ t.test('a facilitator that repeats what it was sent', async (t) => {
   t.equal(refused.status, 402)
   const unanswered = await order.buy()
   t.equal(unanswered.status, 503)
-  market.facilitator.script.push(
+  harness.facilitator.script.push(
     (call) => call.answer(503, echo(call.payload)),
     (call) => {
       const said = { success: false, errorReason: echo(call.payload), errorMessage: echo(call.payload) }
-      call.answer(200, { ...said, transaction: echo(call.payload), network: market.chain.network })
+      call.answer(200, { ...said, transaction: echo(call.payload), network: harness.chain.network })
     },
     (call) => call.answer(200, `{"success": ${echo(call.payload)}`),
   )
   await order.buy()
   for (let i = 0; i < 3; i++) {
-    await market.inDoubt(order)
-    t.equal(await isSealed(order), true, 'while it may be needed it is kept, sealed')
+    await harness.inDoubt(order)
+    t.equal(await isSealed(order), true, 'it is stored sealed while it may be needed')
     await expectNoTrace(t, order)
-    await market.hurry()
+    await harness.hurry()
   }
   const paid = await order.buyAndWait()
   t.equal(paid.status, 200)
-  t.equal(await isSealed(order), false, 'and then it is gone')
+  t.equal(await isSealed(order), false, 'then it is deleted')
   await expectNoTrace(t, order, [refused, unanswered, paid])
 })
 
 t.test('a node that does not answer', async (t) => {
-  const order = await market.order()
-  market.facilitator.script.push((call) => {
-    market.rpc.shut = true
+  const order = await harness.order()
+  harness.facilitator.script.push((call) => {
+    harness.rpc.shut = true
     call.drop()
   })
   await order.buy()
-  await market.inDoubt(order)
-  market.rpc.shut = false
+  await harness.inDoubt(order)
+  harness.rpc.shut = false
   await expectNoTrace(t, order)
   t.notOk(
-    JSON.stringify(market.book.lines).includes(market.rpc.url),
-    'nor the address of the node, which may hold a key',
+    JSON.stringify(harness.logLines.lines).includes(harness.rpc.url),
+    'nor the URL of the node, which may contain a key',
   )
-  await market.hurry()
+  await harness.hurry()
   await order.buyAndWait()
 })
 
-t.test('a signature that only a chain could check, with the chain away', async (t) => {
-  const order = await market.order()
+t.test('a signature that only a chain can check, while the chain does not answer', async (t) => {
+  const order = await harness.order()
   const header = await order.sign(await order.ask())
   const payment = JSON.parse(Buffer.from(header, 'base64').toString())
   const longer = { ...payment, payload: { ...payment.payload, signature: `${payment.payload.signature}00` } }
   order.signatures.push(Buffer.from(JSON.stringify(longer)).toString('base64'))
-  market.rpc.shut = true
-  const asked = await fetch(market.system.url('/api/agent/v1/payments'), {
+  harness.rpc.shut = true
+  const asked = await fetch(harness.system.url('/api/agent/v1/payments'), {
     headers: { 'payment-signature': order.signatures[0] ?? '' },
   })
-  market.rpc.shut = false
+  harness.rpc.shut = false
   t.equal(asked.status, 503)
   await expectNoTrace(t, order, [asked])
 })
 
 t.test('a request that fails', async (t) => {
-  const order = await market.order()
-  market.system.site.pages.set(new URL(order.body.source_url).pathname, { status: 404, body: '' })
+  const order = await harness.order()
+  harness.system.site.pages.set(new URL(order.body.source_url).pathname, { status: 404, body: '' })
   const failed = await order.buyAndWait()
   t.equal(failed.status, 422)
   t.equal(await isSealed(order), false)
@@ -142,17 +141,13 @@ t.test('a request that fails', async (t) => {
 })
 
 t.test('a payment that expires', async (t) => {
-  const order = await market.order()
-  const before = await market.chain.controls.snapshot()
-  market.facilitator.script.push(async (call) => {
-    const { validBefore } = (call.payload.payload as { authorization: { validBefore: string } }).authorization
-    await market.chain.passTime(Number(validBefore))
-    await deeds.settles(call)
-  })
+  const order = await harness.order()
+  const before = await harness.chain.controls.snapshot()
+  harness.expireNext()
   await order.buy()
-  const unpaid = await market.recover(await order.requestId, { prefer: 'wait=25' })
+  const unpaid = await harness.recover(await order.requestId, { prefer: 'wait=25' })
   t.equal(unpaid.status, 402)
   t.equal(await isSealed(order), false)
   await expectNoTrace(t, order, [unpaid])
-  await market.chain.controls.revert({ id: before })
+  await harness.chain.controls.revert({ id: before })
 })

@@ -1,18 +1,18 @@
-// What a process refuses to start with, and what it and `doctor` say of it.
+// Wrong payment setups: a process does not start with them, and `doctor` reports them.
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { runDoctor } from '../../server/doctor.ts'
-import { inspectPayments, openLiveFacilitator, type PaymentConfig } from '../../server/payments/facilitator.ts'
+import { inspectPayments, openLiveFacilitator, type PaymentConfig } from '../../server/payments/live-setup.ts'
 import { PaymentSetupError } from '../../server/payments/startup-checks.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { type Heard, startChild } from '../children.ts'
 import { problemsOf } from '../problems.ts'
 import { openEvmChain } from './evm-chain.ts'
 import { openFacilitatorRig } from './evm-facilitator.ts'
-import { openLogBook } from './log-book.ts'
+import { openLogLines } from './log-lines.ts'
 
 const PAY_TO_EVM = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 const MAINNET = {
@@ -62,14 +62,14 @@ t.test('one setting at a time', async (t) => {
   t.match(problemsOf({ ...MAINNET, PAYMENT_MODE: 'testnet', CDP_API_KEY_ID: '' }), [/^CDP_API_KEY_ID/])
 })
 
-t.test('a live mode starts only with the public https address that payment resources name', (t) => {
+t.test('a live mode starts only with a public https BASE_URL', (t) => {
   for (const BASE_URL of ['', 'http://verify.example', 'http://127.0.0.1:8402'])
     t.match(problemsOf({ ...MAINNET, BASE_URL }), [/^BASE_URL is required in mainnet mode, and must begin with https:/])
   t.same(problemsOf({ BASE_URL: 'http://verify.example' }), [], 'offline mode takes any')
   t.end()
 })
 
-t.test('mainnet sells quotes without a verdict only where the operator said so outright', (t) => {
+t.test('mainnet sells quotes without a verdict only if the operator configured it explicitly', (t) => {
   const { ASSESSMENT: _, ...unsaid } = MAINNET
   t.match(problemsOf(unsaid), [/^ASSESSMENT must be literal in mainnet mode without ANTHROPIC_API_KEY/])
   t.match(problemsOf({ ...MAINNET, ASSESSMENT: 'auto' }), [/^ASSESSMENT must be literal/])
@@ -80,15 +80,15 @@ t.test('mainnet sells quotes without a verdict only where the operator said so o
     t.match(
       problemsOf({ ...more, ASSESSMENT: 'semantic' }),
       [/^ASSESSMENT is semantic, and ANTHROPIC_API_KEY is not set/],
-      'a model that is not there',
+      'a model without a key',
     )
   t.end()
 })
 
-t.test('every process ends with 1 and the names', async (t) => {
+t.test('every process exits 1 and names the variables', async (t) => {
   for (const file of ['server/main.ts', 'workers/main.ts', 'server/dev.ts']) {
     const child = startChild(file, { PAYMENT_MODE: 'mainnet', FIXTURE_HOSTS: 'site.test=127.0.0.1:8443' })
-    // What a child has printed is told when it ends before a line that was waited for.
+    // If a child ends before the expected line, the error contains its output.
     const { message } = await child.logs('listening').catch((error: Error) => error as Error & Heard)
     t.match(await child.ended, { code: 1 })
     for (const name of [
@@ -121,7 +121,7 @@ const fitting: PaymentConfig = {
   solanaRpcUrl: undefined,
 }
 
-t.test('what fits is opened', async (t) => {
+t.test('a right setup is opened', async (t) => {
   const findings = await inspectPayments(fitting)
   t.same(
     findings.map(({ verdict }) => verdict),
@@ -131,7 +131,7 @@ t.test('what fits is opened', async (t) => {
   t.match(facilitator.accepts, [{ network: 'eip155:84532', payTo: PAY_TO_EVM, extra: { name: 'USDC', version: '2' } }])
 })
 
-/** A server that answers every request like this. */
+/** A server that gives every request this answer. */
 async function openAnswerer(status: number, body: string) {
   const server = createServer((_request, response) => response.writeHead(status).end(body))
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
@@ -141,17 +141,13 @@ async function openAnswerer(status: number, body: string) {
   }
 }
 
-t.test('what cannot work is refused, with the cure; doctor says the same', async (t) => {
+t.test('a wrong setup is refused with its cure; doctor reports the same', async (t) => {
   await using bare = await openAnswerer(200, '{"kinds":[],"extensions":[],"signers":{}}')
   await using closed = await openAnswerer(401, 'Unauthorized')
   await using other = await openEvmChain('eip155:8453')
   const wrong: [about: string, change: Partial<PaymentConfig>, named: RegExp][] = [
     ['a facilitator that does not know the network', { facilitatorUrl: bare.url }, /eip155:84532.*FACILITATOR_URL/],
-    [
-      'credentials that are not taken',
-      { facilitatorUrl: closed.url },
-      /http_401.*CDP_API_KEY_ID and CDP_API_KEY_SECRET/,
-    ],
+    ['credentials that are refused', { facilitatorUrl: closed.url }, /http_401.*CDP_API_KEY_ID and CDP_API_KEY_SECRET/],
     ['the RPC of another chain', { evmRpcUrl: other.url }, /is chain 8453.*EVM_RPC_URL/],
     ['a mistyped address', { payToEvm: PAY_TO_EVM.replace('C8', 'c8') }, /PAY_TO_EVM: its checksum/],
   ]
@@ -167,12 +163,12 @@ t.test('what cannot work is refused, with the cure; doctor says the same', async
   }
 })
 
-t.test('what cannot be asked does not stop a process, and nobody can pay meanwhile', async (t) => {
-  const book = openLogBook()
+t.test('a facilitator that does not answer does not stop a process, but no payment is possible', async (t) => {
+  const logLines = openLogLines()
   const away = { ...fitting, facilitatorUrl: 'http://127.0.0.1:9', evmRpcUrl: 'http://127.0.0.1:9' }
-  await using facilitator = await openLiveFacilitator(away, openLog('error', book))
+  await using facilitator = await openLiveFacilitator(away, openLog('error', logLines))
   t.match(
-    book.lines.map(({ event, subject }) => `${event} ${subject}`),
+    logLines.lines.map(({ event, subject }) => `${event} ${subject}`),
     [/payment_setup facilitator/, /payment_setup RPC of eip155:84532/],
   )
   t.equal(facilitator.accepts.length, 1)

@@ -53,7 +53,7 @@ interface Balance {
 export type SolanaLedger = Awaited<ReturnType<typeof openSolanaLedger>>
 
 export async function openSolanaLedger() {
-  // The library brings another release of the same types.
+  // The library contains another release of the same types.
   const svm = new LiteSVM() as unknown as LiteSvm
   const state = { confirms: true, genesis: GENESIS }
   const landed: Landed[] = []
@@ -100,7 +100,7 @@ export async function openSolanaLedger() {
     const outcome = svm.sendTransaction(transaction)
     const failed = outcome instanceof FailedTransactionMetadata
     const signature = getBase58Decoder().decode((failed ? outcome.meta() : outcome).signature())
-    // What a blockhash or signature check turns away never lands.
+    // A transaction that fails its blockhash or signature check never lands.
     if (failed && /Blockhash|Signature|AlreadyProcessed/.test(`${outcome.err()}`)) throw new Error(`${outcome.err()}`)
     const err = failed ? { InstructionError: [0, 'Custom'] } : null
     landed.unshift({
@@ -139,7 +139,7 @@ export async function openSolanaLedger() {
       return context({ data: base64, executable, lamports: Number(lamports), owner, rentEpoch: 0, space: data.length })
     },
     simulateTransaction: ([bytes]) => {
-      // The place of the fee payer's signature is still empty.
+      // The fee payer has not signed yet.
       svm.withSigverify(false)
       try {
         const outcome = svm.simulateTransaction(decode(bytes))
@@ -197,7 +197,7 @@ export async function openSolanaLedger() {
     calls,
     setTime,
     accountOf,
-    /** Makes the token account of an owner, with so much in it. */
+    /** Makes the token account of an owner, with this balance. */
     async fund(owner: Address, amount: bigint) {
       const rest = {
         delegate: null,
@@ -212,7 +212,7 @@ export async function openSolanaLedger() {
       const account = svm.getAccount(await accountOf(owner))
       return account.exists ? getTokenDecoder().decode(account.data).amount : 0n
     },
-    /** A transaction that is no payment; answers its id. */
+    /** Sends a transaction that is not a payment; answers its id. */
     async landMemo(): Promise<string> {
       const signer = await generateKeyPairSigner()
       svm.airdrop(signer.address, 1_000_000_000n)
@@ -228,7 +228,7 @@ export async function openSolanaLedger() {
     },
     /** Gives an account lamports to pay fees with. */
     airdrop: (to: Address) => void svm.airdrop(to, 1_000_000_000n),
-    /** The blockhash in force runs out, and the clock goes on as long as that takes. */
+    /** Lets the current blockhash expire, and moves the clock by as much. */
     expireBlockhash() {
       svm.expireBlockhash()
       setTime(Number(svm.getClock().unixTimestamp) + 120)
@@ -240,7 +240,7 @@ export async function openSolanaLedger() {
   })
 }
 
-/** What is used of LiteSVM, in the types of the release of @solana/kit that is used here. */
+/** The used part of LiteSVM, in the types of the project's release of @solana/kit. */
 interface LiteSvm {
   getClock(): { slot: bigint; unixTimestamp: bigint }
   setClock(clock: { slot: bigint; unixTimestamp: bigint }): void

@@ -1,24 +1,24 @@
-// The same promises on Solana: a stock client with a Solana wallet, the packages' own facilitator, a ledger in memory.
+// The payment faults on Solana: a stock client with a Solana wallet, the packages' own facilitator, a ledger in memory.
 import { randomBytes } from 'node:crypto'
 import { generateKeyPairSigner, getBase58Decoder } from '@solana/kit'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
 import t, { type Test } from 'tap'
 import { SOLANA_DEVNET } from '../../server/interface/payment.ts'
 import { completedResult } from '../../server/interface/result.ts'
-import { inspectPayments, openLiveFacilitator } from '../../server/payments/facilitator.ts'
+import { inspectPayments, openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import { reconcile } from '../../server/payments/reconciliation.ts'
 import { openSolanaNetwork } from '../../server/payments/solana.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openEvmChain } from './evm-chain.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
-import type { Order } from './order.ts'
-import { openSolanaMarket } from './solana-market.ts'
+import { openSolanaHarness } from './solana-harness.ts'
+import type { Purchase } from './test-purchase.ts'
 
-const market = await openSolanaMarket()
-t.teardown(() => market[Symbol.asyncDispose]())
-const { ledger } = market
+const harness = await openSolanaHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { ledger } = harness
 
-async function expectPaid(t: Test, order: Order, response: Response) {
+async function expectPaid(t: Test, order: Purchase, response: Response) {
   t.equal(response.status, 200, await response.clone().text())
   const { payment } = completedResult.parse(await response.json())
   t.equal(await order.spent(), 30_000n, 'charged exactly once')
@@ -27,12 +27,16 @@ async function expectPaid(t: Test, order: Order, response: Response) {
   const header = decodePaymentResponseHeader(response.headers.get('payment-response') ?? '')
   t.match(header, { success: true, network: SOLANA_DEVNET, transaction: payment.transaction ?? '' })
   const [landed] = ledger.landed.filter(({ signature }) => signature === payment.transaction)
-  t.match(landed, { memo: await order.requestId, err: null }, 'the transaction named is on the ledger, for this order')
+  t.match(
+    landed,
+    { memo: await order.requestId, err: null },
+    'the named transaction is on the ledger, for this request',
+  )
   t.equal(order.fetches(), 1, 'the work was done once')
 }
 
-async function expectPending(t: Test, order: Order) {
-  const answers = [await order.buy(), await order.ask(), await market.recover(await order.requestId)]
+async function expectPending(t: Test, order: Purchase) {
+  const answers = [await order.buy(), await order.ask(), await harness.recover(await order.requestId)]
   t.same(
     answers.map((answer) => answer.status),
     [202, 202, 202],
@@ -41,7 +45,7 @@ async function expectPending(t: Test, order: Order) {
 }
 
 t.test('a stock client buys', async (t) => {
-  const order = await market.order()
+  const order = await harness.order()
   await expectPaid(t, order, await order.buyAndWait())
   t.equal((await order.buy()).headers.get('x-service-idempotent-replay'), 'true')
 })
@@ -60,56 +64,56 @@ const lost: [about: string, deed: Deed, settles: number][] = [
 ]
 for (const [about, deed, settles] of lost) {
   t.test(`${about}: found by the memo`, async (t) => {
-    const order = await market.order()
-    market.facilitator.asked.settle = 0
-    market.facilitator.script.push(deed)
+    const order = await harness.order()
+    harness.facilitator.asked.settle = 0
+    harness.facilitator.script.push(deed)
     await expectPaid(t, order, await order.buyAndWait())
-    t.equal(market.facilitator.asked.settle, settles)
+    t.equal(harness.facilitator.asked.settle, settles)
   })
 }
 
 t.test('the answer is lost before: open, and settled within the life of the blockhash', async (t) => {
-  const order = await market.order()
-  market.facilitator.script.push(deeds.lostBefore)
+  const order = await harness.order()
+  harness.facilitator.script.push(deeds.lostBefore)
   await order.buy()
-  await market.inDoubt(order)
+  await harness.inDoubt(order)
   await expectPending(t, order)
-  await market.hurry()
+  await harness.hurry()
   await expectPaid(t, order, await order.buyAndWait())
   t.equal(order.signatures.length, 1)
 })
 
-t.test('landed and not seen by the node yet', async (t) => {
-  const order = await market.order()
-  market.facilitator.script.push(async (call) => {
+t.test('landed, but not known to the node yet', async (t) => {
+  const order = await harness.order()
+  harness.facilitator.script.push(async (call) => {
     const performed = call.perform()
     await performed.catch(() => {})
     ledger.confirms = false
     call.drop()
   })
   await order.buy()
-  await market.inDoubt(order)
+  await harness.inDoubt(order)
   await expectPending(t, order)
   ledger.confirms = true
-  await market.hurry()
+  await harness.hurry()
   await expectPaid(t, order, await order.buyAndWait())
 })
 
-t.test('never sent until the blockhash has run out: provably unpaid, then paid anew with the work kept', async (t) => {
-  const order = await market.order()
-  market.facilitator.script.push(deeds.neverSends)
+t.test('not sent until the blockhash expired: provably unpaid, then paid again with the work kept', async (t) => {
+  const order = await harness.order()
+  harness.facilitator.script.push(deeds.neverSends)
   await order.buy()
-  await market.inDoubt(order)
+  await harness.inDoubt(order)
   await expectPending(t, order)
   ledger.expireBlockhash()
-  await market.hurry()
-  const unpaid = await market.recover(await order.requestId, { prefer: 'wait=25' })
+  await harness.hurry()
+  const unpaid = await harness.recover(await order.requestId, { prefer: 'wait=25' })
   t.equal(unpaid.status, 402)
   t.match(await unpaid.json(), { error: { code: 'settlement_failed' } })
   t.equal(await order.spent(), 0n)
   await expectPaid(t, order, await order.buyAndWait())
   t.equal(order.signatures.length, 2)
-  const booked = await market.system.sql(
+  const booked = await harness.system.sql(
     'select outcome, reason from payment_ledger where request_id = $1 order by entry',
     [await order.requestId],
   )
@@ -119,8 +123,8 @@ t.test('never sent until the blockhash has run out: provably unpaid, then paid a
   ])
 })
 
-t.test('no success counts that the ledger does not show; the true one after it does', async (t) => {
-  const bought = await market.order()
+t.test('a success that the ledger does not show does not count, and a true one after it does', async (t) => {
+  const bought = await harness.order()
   const { payment } = completedResult.parse(await (await bought.buyAndWait()).json())
   const other = await generateKeyPairSigner()
   const lies: Record<string, Deed> = {
@@ -133,61 +137,61 @@ t.test('no success counts that the ledger does not show; the true one after it d
     'another payer': claims(payment.transaction ?? '', { payer: other.address }),
   }
   for (const [about, lie] of Object.entries(lies)) {
-    const order = await market.order()
-    market.facilitator.script.push(lie)
+    const order = await harness.order()
+    harness.facilitator.script.push(lie)
     await order.buy()
-    await market.inDoubt(order)
+    await harness.inDoubt(order)
     await expectPending(t, order)
     t.same(await bookOf(order), [], about)
-    await market.system.sql(
+    await harness.system.sql(
       `update verification_requests set settlement_intent = jsonb_set(settlement_intent::jsonb, '{denied_at}', '1')::json
        where id = $1`,
       [await order.requestId],
     )
-    await market.hurry()
+    await harness.hurry()
     await expectPaid(t, order, await order.buyAndWait())
     t.match(await bookOf(order), [{ outcome: 'settled', proof: 'chain', log_index: 0 }], about)
   }
 })
 
-async function bookOf(order: Order) {
-  return market.system.sql(
+async function bookOf(order: Purchase) {
+  return harness.system.sql(
     'select outcome, proof, log_index from payment_ledger where request_id = $1 order by entry',
     [await order.requestId],
   )
 }
 
-t.test('a success while the node is away counts, and is booked as unconfirmed', async (t) => {
-  const order = await market.order()
-  market.facilitator.script.push(async (call) => {
-    market.rpc.shut = true
+t.test('a success while the node does not answer counts, and is booked as unconfirmed', async (t) => {
+  const order = await harness.order()
+  harness.facilitator.script.push(async (call) => {
+    harness.rpc.shut = true
     await deeds.settles(call)
   })
   await expectPaid(t, order, await order.buyAndWait())
-  market.rpc.shut = false
+  harness.rpc.shut = false
   t.match(await bookOf(order), [{ outcome: 'settled', proof: 'unconfirmed', log_index: null }])
 })
 
 t.test('the node is down during reconciliation', async (t) => {
-  const order = await market.order()
-  market.facilitator.script.push(async (call) => {
-    market.rpc.shut = true
+  const order = await harness.order()
+  harness.facilitator.script.push(async (call) => {
+    harness.rpc.shut = true
     await deeds.lostAfter(call)
   })
   await order.buy()
-  await market.inDoubt(order)
+  await harness.inDoubt(order)
   await expectPending(t, order)
-  market.rpc.shut = false
-  await market.hurry()
+  harness.rpc.shut = false
+  await harness.hurry()
   await expectPaid(t, order, await order.buyAndWait())
 })
 
-t.test('a payment is good for its own order only', async (t) => {
-  const order = await market.order()
+t.test('a payment pays for its own request only', async (t) => {
+  const order = await harness.order()
   const header = await order.sign(await order.ask())
-  const other = await market.order()
+  const other = await harness.order()
   const { status } = await other.ask({ 'payment-signature': header })
-  t.equal(status, 402, 'the memo is of another order')
+  t.equal(status, 402, 'the memo is of another request')
   t.equal(other.fetches(), 0)
 
   const payment = JSON.parse(Buffer.from(header, 'base64').toString())
@@ -202,62 +206,62 @@ t.test('a payment is good for its own order only', async (t) => {
     t.equal(answer.status, 402)
     t.match(await answer.json(), { error: { code: 'payment_invalid', message: /not a Solana transaction/ } })
   }
-  t.equal((await order.ask({ 'payment-signature': header, prefer: 'wait=25' })).status, 200, 'and for that it is good')
+  t.equal((await order.ask({ 'payment-signature': header, prefer: 'wait=25' })).status, 200, 'and pays for that one')
 })
 
-t.test('the payer is told by the signature on the transaction', async (t) => {
-  const order = await market.order()
+t.test('the payer gets the status by the signature on the transaction', async (t) => {
+  const order = await harness.order()
   await order.buyAndWait()
-  const url = market.system.url('/api/agent/v1/payments')
+  const url = harness.system.url('/api/agent/v1/payments')
   const told = await fetch(url, { headers: { 'payment-signature': order.signatures[0] ?? '' } })
   t.equal(told.status, 200)
   t.match(await told.json(), { request_id: await order.requestId, payments: [{ fate: 'delivered', charged: true }] })
-  const unused = await market.order()
+  const unused = await harness.order()
   const header = await unused.sign(await unused.ask())
-  t.equal((await fetch(url, { headers: { 'payment-signature': header } })).status, 404, 'it was never brought here')
+  t.equal((await fetch(url, { headers: { 'payment-signature': header } })).status, 404, 'this service never got it')
 })
 
 t.test('the ledger agrees with the chain', async (t) => {
   const network = await openSolanaNetwork({
     id: SOLANA_DEVNET,
-    payTo: market.payTo,
+    payTo: harness.payTo,
     rpcUrl: ledger.url,
     proves: true,
   })
-  const { db } = market.system.service.work
+  const { db } = harness.system.service.work
   const result = await reconcile(db, [network])
   t.match(result, { differs: [], open: [], unbooked: [] })
-  const [{ n } = { n: 0 }] = await market.system.sql('select count(*)::int n from payment_ledger')
+  const [{ n } = { n: 0 }] = await harness.system.sql('select count(*)::int n from payment_ledger')
   t.equal(result.agrees, n)
-  await market.system.sql(
+  await harness.system.sql(
     `update payment_ledger set reconciled_at = null, chain_says = null, nonce = 'x' where entry = 1`,
   )
   t.match((await reconcile(db, [network])).differs, [{ entry: 1 }])
 })
 
-t.test('no transaction is kept or logged in a form that could be sent', async (t) => {
-  const order = await market.order()
-  market.facilitator.script.push(deeds.lostBefore)
+t.test('no transaction is stored or logged in a form that could be sent', async (t) => {
+  const order = await harness.order()
+  harness.facilitator.script.push(deeds.lostBefore)
   await order.buy()
-  await market.inDoubt(order)
-  await market.hurry()
+  await harness.inDoubt(order)
+  await harness.hurry()
   await order.buyAndWait()
   const { payload } = JSON.parse(Buffer.from(order.signatures[0] ?? '', 'base64').toString())
-  const log = JSON.stringify(market.book.lines)
-  const rows = await market.system.sql('select r::text from verification_requests r')
+  const log = JSON.stringify(harness.logLines.lines)
+  const rows = await harness.system.sql('select r::text from verification_requests r')
   for (const text of [log, JSON.stringify(rows)]) {
     t.notOk(text.includes(payload.transaction.slice(0, 80)))
     t.notOk(text.includes(order.signatures[0]?.slice(200, 280) ?? ''))
   }
 })
 
-t.test('what cannot work is refused, with the cure', async (t) => {
+t.test('a wrong setup is refused with its cure', async (t) => {
   const config = {
     paymentMode: 'testnet' as const,
-    facilitatorUrl: market.facilitator.url,
+    facilitatorUrl: harness.facilitator.url,
     cdpKey: undefined,
     payToEvm: undefined,
-    payToSolana: market.payTo as string,
+    payToSolana: harness.payTo as string,
     evmRpcUrl: undefined,
     solanaRpcUrl: ledger.url,
   }
@@ -275,9 +279,9 @@ t.test('what cannot work is refused, with the cure', async (t) => {
   ledger.genesis = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG'
 })
 
-t.test('both networks: Base comes first, and a Solana wallet takes the second', async (t) => {
+t.test('both networks: Base comes first, and a Solana wallet uses the second', async (t) => {
   await using chain = await openEvmChain('eip155:84532')
-  await using both = await openSolanaMarket(chain)
+  await using both = await openSolanaHarness(chain)
   const order = await both.order()
   const terms = decodePaymentRequiredHeader((await order.ask()).headers.get('payment-required') ?? '')
   t.match(terms.accepts, [

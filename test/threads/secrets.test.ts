@@ -5,7 +5,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { openSigners } from '../../server/payments/signers.ts'
+import { openSignatureChecks } from '../../server/payments/signature-checks.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
 import { openSigning, openVerifier } from '../../server/receipts/signatures.ts'
 import { openThreads } from '../../server/threads/pool.ts'
@@ -30,8 +30,8 @@ const starts: Record<string, () => Promise<AsyncDisposable>> = {
     await signing.sign(Array.from({ length: 10 }, String), key)
     return signing
   },
-  async 'server/payments/signers.ts openSigners'() {
-    const signers = openSigners()
+  async 'server/payments/signature-checks.ts'() {
+    const signers = openSignatureChecks()
     const { payTo } = evmTerms('eip155:84532', `0x${'1'.repeat(40)}`)
     const authorization = {
       from: payTo,

@@ -1,11 +1,11 @@
-// Admission in groups: whatever is repeated, inside a group or by two processes at the same time, each key and each payment
-// ends with one request.
+// Admission in groups: if keys or payments are repeated, in one group or in two processes at the same time, each key and each
+// payment still ends with one request.
 import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { type Database, sql, transact } from '../../server/db/pool.ts'
 import { type Admission, admitBatch } from '../../server/verification/admission.ts'
-import { admit, call, NO_LIMIT, openProcesses, summary } from './calls.ts'
+import { admit, call, NO_LIMIT, openProcesses, summary } from './admission-calls.ts'
 
 async function jobs(tables: pg.Pool): Promise<number> {
   return (await tables.query('select count(*)::int from graphile_worker.jobs')).rows[0].count
@@ -25,7 +25,7 @@ interface Case {
 
 const cases: Case[] = [
   {
-    name: 'a key asked for twice has one quote',
+    name: 'two calls for a key get one quote',
     items: () => [call('a'), call('a')],
     answers: ['quoted', 'quoted'],
     requests: { quoted: 1 },
@@ -37,7 +37,7 @@ const cases: Case[] = [
     requests: { accepted: 1 },
   },
   {
-    name: 'two payments for one key: one is bound, the other is left alone',
+    name: 'two payments for one key: one is bound, the other stays free',
     items: () => [call('a', 'one'), call('a', 'two')],
     answers: ['accepted, accepted', 'accepted'],
     requests: { accepted: 1 },
@@ -49,26 +49,26 @@ const cases: Case[] = [
     requests: { accepted: 1 },
   },
   {
-    name: 'a call without payment beside one with it sees the request as it became',
+    name: 'a call without payment, next to one with payment, gets the accepted request',
     items: () => [call('a'), call('a', 'one')],
     answers: ['accepted', 'accepted, accepted'],
     requests: { accepted: 1 },
   },
   {
-    name: 'a payment for another body than the first one of its key is not bound',
+    name: 'a payment for a second body of a key is not bound',
     items: () => [call('a'), call('a', 'one', { claim: 'It is not so.' })],
     answers: ['quoted', 'quoted'],
     requests: { quoted: 1 },
   },
   {
-    name: 'a payment crossing over: each authorization serves one request, each request takes one',
+    name: 'crossed payments: each authorization serves one request, each request takes one',
     items: () => [call('a', 'one'), call('b', 'two'), call('a', 'two'), call('b', 'one')],
     answers: ['accepted, accepted', 'accepted, accepted', 'accepted', 'accepted'],
     requests: { accepted: 2 },
   },
 ]
 
-/** Which of two equal calls wins is the database's choice. */
+/** The database chooses which of two equal calls wins. */
 const anyOrder = (answers: string[]) => answers.toSorted()
 
 for (const { name, items, answers, requests: expected } of cases)
@@ -77,11 +77,11 @@ for (const { name, items, answers, requests: expected } of cases)
     const { tables, dbs } = set
     t.same(anyOrder(summary(await admit(dbs[0]!, ...items()))), anyOrder(answers))
     t.same(await requests(tables), expected)
-    t.equal(await jobs(tables), expected.accepted ?? 0, 'a job for each')
+    t.equal(await jobs(tables), expected.accepted ?? 0, 'one job per accepted request')
     await expectOneToOne(t, tables)
   })
 
-t.test('an accepted request takes no other payment, an expired quote none at all', async (t) => {
+t.test('an accepted request takes no second payment, an expired quote takes none', async (t) => {
   await using set = await openProcesses(1)
   const { tables, dbs } = set
   const [db] = dbs as [Database]
@@ -92,7 +92,7 @@ t.test('an accepted request takes no other payment, an expired quote none at all
   t.same(summary(await admit(db, call('b', 'two'))), ['accepted, accepted'], 'the payment is still free')
 })
 
-t.test('a request that was proved unpaid goes on where its work ended', async (t) => {
+t.test('a request that was proved unpaid continues where its work ended', async (t) => {
   await using set = await openProcesses(1)
   const { tables, dbs } = set
   const [db] = dbs as [Database]
@@ -105,7 +105,7 @@ t.test('a request that was proved unpaid goes on where its work ended', async (t
   t.equal(await jobs(tables), 1)
 })
 
-t.test('a group that fails stores nothing of any of its calls', async (t) => {
+t.test('a group that fails stores nothing', async (t) => {
   await using set = await openProcesses(1)
   const { tables, dbs } = set
   const broken = call('b', 'two')
@@ -139,7 +139,7 @@ t.test('two processes at the same time: the second sees what the first has commi
     })
     await written.promise
     const losing = transact(two, async (tx) => {
-      // Its backend is known before it has to wait.
+      // The backend's pid is read before it has to wait.
       const { pid } = await tx.one(pidOf)
       void waitUntilBlocked(tables, pid).then(commit.resolve)
       return admitBatch(tx, [second], NO_LIMIT)
@@ -150,7 +150,7 @@ t.test('two processes at the same time: the second sees what the first has commi
   await expectOneToOne(t, tables)
 })
 
-t.test('many groups at the same time, in any order: no deadlock, nothing twice', async (t) => {
+t.test('many groups at the same time, in any order: no deadlock and no duplicate', async (t) => {
   await using set = await openProcesses(4)
   const { tables, dbs } = set
   const words = (kind: string, count: number) => Array.from({ length: count }, (_, n) => `${kind} ${n}`)
@@ -163,7 +163,7 @@ t.test('many groups at the same time, in any order: no deadlock, nothing twice',
   const accepted: string[] = []
   for (let round = 0; round < 15; round++) {
     const [keys, nonces] = [words(`key ${round}`, 10), words(`nonce ${round}`, 10)]
-    // Some are there already, as they are for a caller who was asked to pay a moment ago.
+    // Some rows exist already, as for a caller who was just asked to pay.
     await admit(dbs[0]!, ...keys.slice(0, 5).map((key) => call(key)))
     const group = () =>
       Array.from({ length: 12 }, () => {
@@ -173,11 +173,11 @@ t.test('many groups at the same time, in any order: no deadlock, nothing twice',
     const answers = await Promise.all(dbs.map((db) => admit(db, ...group())))
     for (const answer of answers.flat()) if (answer.kind === 'row' && answer.accepted) accepted.push(answer.row.id)
   }
-  t.equal(new Set(accepted).size, accepted.length, 'nobody else was told that the payment is bound')
+  t.equal(new Set(accepted).size, accepted.length, 'one caller each was answered that its payment is bound')
   t.equal((await requests(tables)).accepted, accepted.length)
   t.equal(await jobs(tables), accepted.length)
   await expectOneToOne(t, tables)
-  // Counted when the session that ran into it ends.
+  // Postgres counts a deadlock when its session ends.
   await Promise.all(dbs.splice(0).map((db) => db.end()))
   const { rows } = await tables.query('select deadlocks::int from pg_stat_database where datname = current_database()')
   t.equal(rows[0].deadlocks, 0)
@@ -185,7 +185,7 @@ t.test('many groups at the same time, in any order: no deadlock, nothing twice',
 
 const pidOf = sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() pid`
 
-/** Asks the database itself; there is nothing that announces that somebody has begun to wait. */
+/** Polls the database, because no event announces that a session waits for a lock. */
 async function waitUntilBlocked(tables: pg.Pool, pid: number) {
   let blocked = false
   while (!blocked) {
@@ -194,7 +194,7 @@ async function waitUntilBlocked(tables: pg.Pool, pid: number) {
   }
 }
 
-/** Each accepted request has the claim on the payment it stores, and each claim its request. */
+/** Each accepted request has a claim on its payment, and each claim has a request. */
 async function expectOneToOne(t: Test, tables: pg.Pool) {
   const { rows } = await tables.query(`
     select r.id from verification_requests r

@@ -1,4 +1,4 @@
-// What callers are told while workers cannot assess, or assess in another way than is offered.
+// The answers to callers while no worker can assess, or while a worker assesses in another way than the offer says.
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase } from '../../server/db/pool.ts'
@@ -6,7 +6,7 @@ import { openLog } from '../../server/telemetry.ts'
 import { buildAssessors } from '../../server/verification/assessors.ts'
 import { openTestDatabase } from '../database.ts'
 
-/** Beats of workers, written by hand, and a reading of them whose second passes when a test says so. */
+/** Writes beats of workers, and reads them with a clock that the test moves. */
 async function openBeats(offered: 'literal' | 'semantic' = 'literal') {
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
@@ -40,20 +40,24 @@ async function openBeats(offered: 'literal' | 'semantic' = 'literal') {
   }
 }
 
-t.test('callers are turned away only while every live worker is paused', async (t) => {
+t.test('callers are refused only while every live worker is paused', async (t) => {
   await using beats = await openBeats()
   const { beat, next, assessors } = beats
-  await t.resolves(next(), 'no worker: nothing is known')
+  await t.resolves(next(), 'no worker: nothing is refused')
   await beat('a', '90 s')
   await t.rejects(next(), { code: 'provider_unavailable', headers: { 'retry-after': '90' } })
   await beat('b', '-1 s')
-  await t.rejects(assessors.requireOne(), { code: 'provider_unavailable' }, 'known for a second')
-  await t.resolves(next(), 'one of two goes on')
+  await t.rejects(assessors.requireOne(), { code: 'provider_unavailable' }, 'the reading is reused for a second')
+  await t.resolves(next(), 'one of two works')
   await beat('b', '20 s')
-  await t.rejects(next(), { code: 'provider_unavailable', headers: { 'retry-after': '20' } }, 'the first to go on')
+  await t.rejects(
+    next(),
+    { code: 'provider_unavailable', headers: { 'retry-after': '20' } },
+    'the shortest pause counts',
+  )
   await beat('a', '90 s', { ago: '2 min' })
   await beat('b', null)
-  await t.resolves(next(), 'the dead do not count')
+  await t.resolves(next(), 'dead workers do not count')
 })
 
 const LITERAL = 'retrieval-1+text-1 literal-1+icu-1+unicode-1+gate-1'
@@ -63,7 +67,7 @@ for (const [offered, same, other] of [
   ['semantic', SEMANTIC, LITERAL],
   ['literal', LITERAL, SEMANTIC],
 ] as const)
-  t.test(`${offered} assessment is not sold while a live worker does another one, and the log says so`, async (t) => {
+  t.test(`${offered} assessment is not sold while a live worker does the other one, and this is logged`, async (t) => {
     await using beats = await openBeats(offered)
     const { beat, next, assessors, logged } = beats
     await beat('a', null, { methodology: same })
@@ -76,6 +80,6 @@ for (const [offered, same, other] of [
     t.equal(logged.length, 1, 'once')
     t.same((await assessors.methodologies()).sort(), [same, other].sort())
     await beat('b', null, { methodology: other, ago: '31 s' })
-    await t.resolves(next(), 'it is gone')
+    await t.resolves(next(), 'the other worker is gone')
     t.same(await assessors.methodologies(), [same])
   })

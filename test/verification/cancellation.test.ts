@@ -1,4 +1,4 @@
-// A request is taken back by its caller before its source has been read, or not at all.
+// A caller can cancel a request until its source has been read, and not later.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { insertRow } from './rows.ts'
 
 const database = await openTestDatabase()
 const tables = new pg.Pool({ connectionString: database.url })
-// Connections that are still closing when the database is dropped.
+// Ignores errors of connections that are still closing when the database is dropped.
 tables.on('error', () => {})
 const db = await openDatabase(database.url, { maxConnections: 4 })
 t.teardown(async () => {
@@ -29,11 +29,11 @@ for (const state of states) {
     const id = await insertRow(tables, state)
     t.equal(await cancel(id), state === 'accepted')
     t.equal(await stateOf(id), state === 'accepted' ? 'failed' : state)
-    t.equal(await cancel(id), false, 'and not once more')
+    t.equal(await cancel(id), false, 'a second cancellation does nothing')
   })
 }
 
-t.test('whatever worker holds it can do nothing with it any more, and its payment is free', async (t) => {
+t.test('a worker that holds a cancelled request can commit nothing, and the payment is free', async (t) => {
   const [id, attempt] = [await insertRow(tables, 'accepted'), randomUUID()]
   await tables.query(
     `insert into payment_claims (network, asset, payer, nonce, request_id) values ('n', 'a', 'p', 'x', $1)`,

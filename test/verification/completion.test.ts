@@ -1,5 +1,5 @@
-// A result is put together twice: before money moves, with stand-ins for what only settlement and receipt know, and after.
-// What could not be served ends uncharged; what could not be served although it is charged is a fault, and never served.
+// A result is composed twice: before money moves, with stand-ins for payment and receipt, and after the settlement. A result
+// that breaks the interface ends uncharged; if the settlement breaks it, that is a logged fault, and nothing is served.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { assessment } from '../../server/interface/assessment.ts'
@@ -32,18 +32,18 @@ async function openShop(explanation = VERDICT.explanation) {
   return { front, ledger, work: { ...work, facilitator }, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-/** One turn, as the queue would give it. */
+/** Runs the job once, as the queue would. */
 async function turn(front: ApiHarness, work: Work, attemptsLeft = 4) {
   const { rows } = await front.tables.query('select id from verification_requests')
   await verifyRequest({ request_id: rows[0].id }, work, { signal: new AbortController().signal, attemptsLeft })
 }
 
-async function standing({ tables }: ApiHarness) {
+async function storedState({ tables }: ApiHarness) {
   const { rows } = await tables.query(`select state, error ->> 'code' code, result from verification_requests`)
   return rows[0]
 }
 
-/** The work up to where the next step would ask the facilitator what to record before it settles. */
+/** Works up to the step that prepares the settlement. */
 async function assessOnly(front: ApiHarness, work: Work) {
   const stop = new Error('not yet')
   const prepare = async () => {
@@ -60,23 +60,23 @@ t.test('a result that breaks the interface is failed before money moves, and is 
   const key = randomUUID()
   t.equal((await front.ask({ key, fetch: payingFetch() })).status, 202)
   await assessOnly(front, work)
-  t.match(await standing(front), { state: 'assessed' })
+  t.match(await storedState(front), { state: 'assessed' })
   await front.tables.query(`
     update verification_requests
     set assessment = jsonb_set(assessment::jsonb, '{claim_support}', '"supports"')::json`)
   await turn(front, work)
-  t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+  t.match(await storedState(front), { state: 'failed', code: 'execution_failed' })
   t.same(await ledger.charges(), [])
   const { rows } = await front.tables.query('select error from verification_requests')
   t.match(rows[0].error, { code: 'execution_failed', message: /Nothing was charged/, retryable: true })
-  t.equal((await front.ask({ key })).status, 402, 'the same call may be paid anew')
+  t.equal((await front.ask({ key })).status, 402, 'the same call may be paid again')
   t.match(
     front.logged.find(({ event }) => event === 'unservable_result'),
     { level: 50, err: { message: /literal_quotation_only allows not_assessed and insufficient_evidence only/ } },
   )
 })
 
-t.test('an explanation of 800 characters is sold, whatever its characters; one of 801 is not', async (t) => {
+t.test('an explanation of 800 characters of any kind is sold; one of 801 is not', async (t) => {
   for (const length of [800, 801]) {
     await using shop = await openShop('𝕏'.repeat(length))
     const { front, ledger, work } = shop
@@ -84,12 +84,12 @@ t.test('an explanation of 800 characters is sold, whatever its characters; one o
     t.equal((await front.ask({ key, fetch: payingFetch() })).status, 202)
     await turn(front, work, 0).catch(() => {})
     if (length === 800) t.equal(codePoints((await readResult(await front.ask({ key }))).explanation), 800)
-    else t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+    else t.match(await storedState(front), { state: 'failed', code: 'execution_failed' })
     t.equal((await ledger.charges()).length, length === 800 ? 1 : 0)
   }
 })
 
-t.test('a settlement that breaks the interface is a fault that is logged and never served', async (t) => {
+t.test('a settlement that breaks the interface is logged and never served', async (t) => {
   await using shop = await openShop()
   const { front, work } = shop
   const key = randomUUID()
@@ -102,12 +102,12 @@ t.test('a settlement that breaks the interface is a fault that is logged and nev
       : outcome
   }
   await t.rejects(turn(front, { ...work, facilitator: { ...facilitator, settle } }), /payment.network_fee_usd/)
-  t.match(await standing(front), { state: 'settled', result: null })
+  t.match(await storedState(front), { state: 'settled', result: null })
   t.equal((await front.ask({ key })).status, 202)
   t.ok(front.logged.some(({ event }) => event === 'verification_error'))
 })
 
-t.test('a worker does not start with an assessor whose name would not fit into results', async (t) => {
+t.test('a worker does not start with an assessor whose procedure is too long for results', async (t) => {
   await using front = await openApiHarness()
   const named = (length: number) => ({ assessor: { procedure: 'x'.repeat(length), assess: async () => VERDICT } })
   await t.rejects(openWork(front.core, named(130)), /procedure/)
@@ -115,7 +115,7 @@ t.test('a worker does not start with an assessor whose name would not fit into r
   t.ok(unsignedResult.shape.methodology_version.safeParse(work.methodology).success)
 })
 
-t.test('the longest names of an observation and of an assessment fit into one methodology', (t) => {
+t.test('the longest procedures of observation and assessment fit into one methodology', (t) => {
   const accepts = (shape: { safeParse(value: unknown): { success: boolean } }, length: number) =>
     shape.safeParse('x'.repeat(length)).success
   const longest = (shape: Parameters<typeof accepts>[0]) => {

@@ -1,4 +1,4 @@
-// Time runs out, and then the data is deleted: a caller is told the same before and after the deletion.
+// Expiry and pruning: a caller gets the same answer before and after its data is deleted.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
@@ -12,7 +12,7 @@ import { payingFetch } from '../system.ts'
 
 interface Options {
   script?: Deed[]
-  /** Whether the assessment comes to nothing. */
+  /** Whether the assessment fails. */
   fails?: boolean
   /** Whether only the first assessment does. */
   heals?: boolean
@@ -62,7 +62,7 @@ async function agePayments({ front }: { front: ApiHarness }, seconds: number) {
 
 const cases = [
   {
-    name: 'a quote for another payment nobody made',
+    name: 'a quote for a second payment that was not made',
     script: ['is unpaid' as const],
     status: 410,
     code: 'quote_expired',
@@ -97,7 +97,7 @@ for (const { name, script, fails, status, code } of cases)
     t.same(await answer(), { status, code }, 'after')
     t.equal(await recover(), status)
     const { rows } = await front.tables.query('select body, observation, result from verification_requests')
-    t.same(rows, [{ body: null, observation: null, result: null }], 'nothing of it is left')
+    t.same(rows, [{ body: null, observation: null, result: null }], 'page and result are deleted')
   })
 
 for (const [name, options] of Object.entries({ unpaid: { script: ['is unpaid' as const] }, failed: { fails: true } }))

@@ -1,31 +1,15 @@
-// Nothing grows for free: what nobody paid for leaves nothing behind, however much of it there was, and how far pruning is
-// behind can be measured.
+// Pruning: unpaid requests leave no rows behind, however many there were, and the lag of pruning can be measured.
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import t from 'tap'
-import { openDatabase } from '../../server/db/pool.ts'
 import { measureLedgerLag, recordVerdict, UNCHARGED_DAYS } from '../../server/payments/ledger.ts'
 import { measurePruneLag, pruneRequests } from '../../server/verification/pruning.ts'
-import { openTestDatabase } from '../database.ts'
-import { type EntryOptions, held, insertEntry, insertRow } from './rows.ts'
+import { type EntryOptions, held, insertEntry, insertRow, openTables } from './rows.ts'
 
 const DAY = 86_400
 const HOUR = 3600
 /** How long what a payment left is kept when nothing was charged. */
 const KEPT = UNCHARGED_DAYS * DAY
-
-async function openTables() {
-  await using opened = new AsyncDisposableStack()
-  const { url } = opened.use(await openTestDatabase())
-  const tables = new pg.Pool({ connectionString: url, max: 2 })
-  // Connections that are still closing when the database is dropped.
-  tables.on('error', () => {})
-  opened.defer(() => tables.end())
-  const db = await openDatabase(url, { maxConnections: 4 })
-  opened.defer(() => db.end())
-  const closing = opened.move()
-  return { tables, db, [Symbol.asyncDispose]: () => closing.disposeAsync() }
-}
 
 async function statesOf(tables: pg.Pool) {
   const { rows } = await tables.query('select state, count(*)::int n from verification_requests group by 1 order by 1')
@@ -48,7 +32,7 @@ async function insertQuotes(tables: pg.Pool, count: number, seconds: number) {
   )
 }
 
-t.test('a quote nobody paid answers for an hour after its expiry, then nothing is left of it', async (t) => {
+t.test('an unpaid quote answers for an hour after its expiry, then its row is deleted', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   await insertRow(tables, 'quoted', { quote: 60 })
@@ -135,7 +119,7 @@ t.test('a flood is worked off by one run', async (t) => {
   t.same(await statesOf(tables), { expired: 2300 })
 })
 
-t.test('a run ends when its time is over, or when it is told to, and the next one goes on', async (t) => {
+t.test('a run ends when its time is over or its signal aborts, and the next run continues', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   await insertQuotes(tables, 1500, 60)
@@ -146,7 +130,7 @@ t.test('a run ends when its time is over, or when it is told to, and the next on
   t.same(await statesOf(tables), { expired: 1500 })
 })
 
-t.test('the lag is how long the oldest of what is due is overdue', async (t) => {
+t.test('the lag is the time for which the oldest row has been due', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const lag = async () => Math.round((await measurePruneLag(db, DAY)) / 100) * 100

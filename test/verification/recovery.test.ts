@@ -1,9 +1,9 @@
-// What opens one request opens no other.
+// Sealed payloads and recovery tokens: each opens one request and no other.
 import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openPayload, sealPayload } from '../../server/payments/seal.ts'
 import type { PaymentPayload } from '../../server/payments/x402.ts'
-import { isRecoveryToken, recoveryToken, requestNamedBy } from '../../server/verification/recovery.ts'
+import { isRecoveryToken, recoveryToken, requestNamedBy } from '../../server/verification/recovery-token.ts'
 
 const payload = {
   x402Version: 2,
@@ -26,7 +26,7 @@ t.test('a sealed payload opens with its key, for its request, unchanged', (t) =>
   t.end()
 })
 
-t.test('sealing twice gives different bytes, and none of what is inside', (t) => {
+t.test('sealing twice gives different bytes, which do not contain the payload', (t) => {
   const [key, id] = [randomBytes(32), randomUUID()]
   const [one, two] = [sealPayload(key, id, payload), sealPayload(key, id, payload)]
   t.notSame(one, two)

@@ -1,8 +1,8 @@
-// The states of a request are guarded twice: by the code that moves it, and by the table.
+// The states of a request are guarded twice: by the code that changes them, and by the CHECKs of the table.
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import t from 'tap'
-import { openDatabase, transact } from '../../server/db/pool.ts'
+import { transact } from '../../server/db/pool.ts'
 import type { Payment } from '../../server/interface/payment.ts'
 import type { SettlementProof } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
@@ -18,21 +18,7 @@ import {
   type WorkingRequest,
 } from '../../server/verification/request.ts'
 import { advance, type Step, writeSteps } from '../../server/verification/steps.ts'
-import { openTestDatabase } from '../database.ts'
-import { type Column, held, insertRow } from './rows.ts'
-
-async function openTables() {
-  await using opened = new AsyncDisposableStack()
-  const { url } = opened.use(await openTestDatabase())
-  const tables = new pg.Pool({ connectionString: url, max: 2 })
-  // Connections that are still closing when the database is dropped.
-  tables.on('error', () => {})
-  opened.defer(() => tables.end())
-  const db = await openDatabase(url, { maxConnections: 4 })
-  opened.defer(() => db.end())
-  const closing = opened.move()
-  return { tables, db, [Symbol.asyncDispose]: () => closing.disposeAsync() }
-}
+import { type Column, held, insertRow, openTables } from './rows.ts'
 
 const CHECK_VIOLATION = { code: '23514' }
 
@@ -58,7 +44,7 @@ t.test('a move that is not in the table of moves is refused before anything is w
 })
 
 t.test('only a request that was never settling can fail, and a charged one can only be completed', (t) => {
-  // A payment that is bound to `unpaid` or `failed` is another one.
+  // A payment bound to an `unpaid` or `failed` request is a second one.
   const reachable = (from: State): State[] => [...new Set(moves[from].flatMap((to) => [to, ...reachableOnce(to)]))]
   const reachableOnce = (from: State) => (from === 'unpaid' || from === 'failed' ? [] : reachable(from))
   t.notOk(reachable('settling').includes('failed'))
@@ -68,10 +54,10 @@ t.test('only a request that was never settling can fail, and a charged one can o
   t.end()
 })
 
-t.test('each state has what its work needs, and the table refuses it without', async (t) => {
+t.test('each state has the columns that its work needs, and the table refuses it without them', async (t) => {
   await using opened = await openTables()
   const { tables } = opened
-  // What a request of long ago may lack: an expired or failed one is a tombstone.
+  // Columns that an old expired or failed request may lack, since it is a tombstone.
   const needed: Record<State, Column[]> = { ...held, failed: ['error'], unpaid: ['body'], expired: [] }
   for (const state of states) {
     await t.resolves(insertRow(tables, state), state)
@@ -83,14 +69,14 @@ t.test('each state has what its work needs, and the table refuses it without', a
   }
 })
 
-/** Where each of these may be filled, and nowhere else. */
+/** The only states in which each of these columns may be filled. */
 const places: [Column, State[]][] = [
   ['payment_sealed', ['accepted', 'observed', 'assessed', 'settling']],
   ['result', ['completed']],
   ['error', ['failed']],
 ]
 
-t.test('what could be charged, was served, or went wrong is nowhere but in its states', async (t) => {
+t.test('payment, result and error are stored only in their states', async (t) => {
   await using opened = await openTables()
   for (const [column, allowed] of places)
     for (const state of states.filter((state) => !allowed.includes(state))) {
@@ -105,7 +91,7 @@ const unguarded: [Column, State[]][] = [
   ['assessment', ['assessed', 'settling', 'settled', 'unpaid']],
 ]
 
-t.test('what is not done yet is nowhere stored', async (t) => {
+t.test('columns of later states are empty', async (t) => {
   await using opened = await openTables()
   for (const [column, allowed] of unguarded)
     for (const state of states.filter((state) => !allowed.includes(state))) {
@@ -114,7 +100,7 @@ t.test('what is not done yet is nowhere stored', async (t) => {
     }
 })
 
-t.test('a step is taken by the attempt that holds the request, from the state it is in, and once', async (t) => {
+t.test('a step is taken once, by the attempt that holds the request, from its state', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const [mine, other] = [randomUUID(), randomUUID()]
@@ -136,7 +122,7 @@ t.test('a step is taken by the attempt that holds the request, from the state it
       ],
       8,
     ),
-    ['taken', 'fenced', 'fenced', 'fenced', 'fenced'],
+    ['taken', 'stale', 'stale', 'stale', 'stale'],
   )
   const { rows } = await tables.query(`select id from verification_requests where state = 'assessed'`)
   t.same(new Set(rows.map(({ id }) => id)), new Set([foreign, elsewhere]), 'the others stay as they are')
@@ -148,7 +134,12 @@ t.test('one log of a transaction pays one request; the other steps of the group 
   const attempt = randomUUID()
   const settle = async (transaction: string, proof: SettlementProof, log_index: number | null): Promise<Step> => {
     const payment = { provider: 'x', mode: 'testnet', transaction } as Payment
-    const settlement = { payment, response: {}, proof, log_index }
+    const settlement = {
+      payment,
+      response: { success: true, transaction: '0x', network: 'eip155:84532' as const },
+      proof,
+      log_index,
+    }
     return {
       id: await insertRow(tables, 'settling', { attempt }),
       attempt,
@@ -186,7 +177,7 @@ t.test('one log of a transaction pays one request; the other steps of the group 
     await settle('0x1', 'chain', 5),
   )
   t.same([one, another].sort(), [taken, refused], 'one of the two')
-  t.same([same, ...rest], [taken, 'fenced', taken], 'in the same group')
+  t.same([same, ...rest], [taken, 'stale', taken], 'in the same group')
   const words = [await settle('0x2', 'facilitator', null), await settle('0x2', 'unconfirmed', null)]
   t.same((await write(...words)).sort(), [taken, refused], 'one of the two')
   t.same(
@@ -199,7 +190,7 @@ t.test('one log of a transaction pays one request; the other steps of the group 
       await settle('0x3', 'facilitator', null),
     ),
     [refused, taken, refused, refused, taken, taken],
-    'in a later one; what the chain shows goes before a word',
+    'in a later one; a proof by the chain goes before the word of a facilitator',
   )
   const { rows } = await tables.query(`select transaction, proof, log_index from payment_ledger order by 1, 3`)
   t.match(rows, [
@@ -212,7 +203,7 @@ t.test('one log of a transaction pays one request; the other steps of the group 
   ])
 })
 
-t.test('whoever claims a request fences the one before out of everything', async (t) => {
+t.test('a claim of a request keeps the attempt before it from committing', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const [before, after] = [randomUUID(), randomUUID()]
@@ -235,7 +226,7 @@ t.test('whoever claims a request fences the one before out of everything', async
   t.equal(rows[0].count, 0, 'nothing was booked')
 })
 
-t.test('only work can be claimed', async (t) => {
+t.test('only requests with work left can be claimed', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   for (const state of ['quoted', 'completed', 'unpaid', 'failed', 'expired'] as const) {
@@ -244,7 +235,7 @@ t.test('only work can be claimed', async (t) => {
   }
 })
 
-t.test('a request that may have been charged cannot be failed, one that was not settling not released', async (t) => {
+t.test('a request that may have been charged cannot fail, and only a settling one can be released', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const attempt = randomUUID()
@@ -265,7 +256,7 @@ t.test('a request that may have been charged cannot be failed, one that was not 
 
 const DAY = 86_400
 
-t.test('what has run out is forgotten, and leaves a tombstone where anything was ever paid', async (t) => {
+t.test('expired data is deleted, and a request that ever had a payment leaves a tombstone', async (t) => {
   await using opened = await openTables()
   const { tables, db } = opened
   const ids = new Map<string, string>()

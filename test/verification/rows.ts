@@ -1,9 +1,12 @@
-// Rows of verification_requests in every state, written without the code that writes them otherwise.
+// Inserts rows of verification_requests in every state, without the code of the service.
 import { randomBytes, randomUUID } from 'node:crypto'
-import type pg from 'pg'
+import pg from 'pg'
+import { openDatabase } from '../../server/db/pool.ts'
+import { evmTerms } from '../../server/payments/x402.ts'
 import type { State } from '../../server/verification/request.ts'
+import { openTestDatabase } from '../database.ts'
 
-/** The columns that say how far a request has come. */
+/** The columns that depend on the state. */
 export type Column =
   | 'body'
   | 'payment'
@@ -15,7 +18,7 @@ export type Column =
   | 'error'
   | 'result'
 
-/** What each state holds, by what has been done when it is reached, and what must be gone by then. */
+/** The columns that each state has filled. */
 export const held: Record<State, Column[]> = {
   quoted: ['body'],
   accepted: ['body', 'payment', 'payment_sealed'],
@@ -32,7 +35,7 @@ export const held: Record<State, Column[]> = {
 const payment = {
   identity: { network: 'eip155:84532', asset: '0xasset', payer: '0xpayer', nonce: '0xnonce' },
   valid_before: 4_000_000_000,
-  requirements: { payTo: '0xpayee', amount: '30000' },
+  requirements: evmTerms('eip155:84532', '0xpayee'),
 }
 
 const contents: Record<Column, unknown> = {
@@ -79,16 +82,16 @@ export async function insertEntry(tables: pg.Pool | pg.Client, requestId: string
 }
 
 export interface RowOptions {
-  /** Columns to fill, in place of those the state holds. */
+  /** Columns to fill instead of those of the state. */
   columns?: Column[]
-  /** Seconds ago. */
+  /** Seconds before now. */
   changed?: number
-  /** Seconds ahead. */
+  /** Seconds after now. */
   quote?: number
   attempt?: string
 }
 
-/** Inserts a row as if it had come to this state; answers its id. */
+/** Inserts a row in this state; answers its id. */
 export async function insertRow(tables: pg.Pool | pg.Client, state: State, options: RowOptions = {}): Promise<string> {
   const { columns = held[state], changed = 0, quote = 900, attempt = null } = options
   const id = randomUUID()
@@ -104,4 +107,18 @@ export async function insertRow(tables: pg.Pool | pg.Client, state: State, optio
     [changed, quote, id, randomBytes(32), randomBytes(32), state, attempt, ...values],
   )
   return id
+}
+
+/** A database of its own, as the service opens it and as plain tables. */
+export async function openTables() {
+  await using opened = new AsyncDisposableStack()
+  const { url } = opened.use(await openTestDatabase())
+  const tables = new pg.Pool({ connectionString: url, max: 2 })
+  // Ignores errors of connections that are still closing when the database is dropped.
+  tables.on('error', () => {})
+  opened.defer(() => tables.end())
+  const db = await openDatabase(url, { maxConnections: 4 })
+  opened.defer(() => db.end())
+  const closing = opened.move()
+  return { tables, db, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }

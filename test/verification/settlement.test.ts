@@ -1,13 +1,13 @@
-// Facilitators that fail, in both ways: nothing happened, and it happened all the same. However often, one key is charged
-// at most once, nobody is asked to pay while a payment is in doubt, and the last answer says what the far side's ledger says.
+// Facilitators that fail, with and without having charged. One key is charged at most once, no caller is asked to pay while a
+// payment is uncertain, and the last answer agrees with the facilitator's ledger.
 import { randomUUID } from 'node:crypto'
 import { decodePaymentSignatureHeader } from '@x402/core/http'
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import type { Assessment } from '../../server/interface/assessment.ts'
 import type { PaymentIdentity } from '../../server/payments/x402.ts'
+import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { openWork } from '../../workers/context.ts'
-import type { Assessor } from '../../workers/verify.ts'
 import { openApiHarness, readResult } from '../api-harness.ts'
 import { type Deed, openLedger, openLedgerFacilitator } from '../ledger.ts'
 import { openQueue } from '../queue.ts'
@@ -25,7 +25,7 @@ async function openShop(script: (payment: PaymentIdentity) => Deed | undefined, 
 }
 type Shop = Awaited<ReturnType<typeof openShop>>
 
-/** What one buyer asks for: a page of its own, so that fetches can be counted. */
+/** A purchase of a page of its own, so that fetches can be counted. */
 function openOrder({ site }: Shop['front']) {
   const key = randomUUID()
   const path = `/${key}`
@@ -33,7 +33,7 @@ function openOrder({ site }: Shop['front']) {
   return { key, path, body: { source_url: site.url(path), claim: 'The harbour was opened in 1874.' } }
 }
 
-/** A stock client, and all authorizations it ever signed. */
+/** A stock client, and all authorizations that it signed. */
 function openBuyer() {
   const signed: { header: string; nonce: string }[] = []
   const watched: typeof fetch = (input, init) => {
@@ -67,11 +67,11 @@ const doubts: Deed[][] = [
   ['does not know', 'does not know', 'does not know'],
   ['does not know, but charged', 'does not know'],
   ['does not know', 'throws, but charged', 'does not know'],
-  // More often than a job is tried.
+  // More failures than a job has attempts.
   Array.from({ length: 12 }, () => 'throws'),
 ]
 
-t.test('while a settlement is in doubt nobody is asked to pay, and then it is paid once', async (t) => {
+t.test('while a settlement is uncertain no caller is asked to pay, and in the end it is paid once', async (t) => {
   let script: Deed[] = []
   await using shop = await openShop(() => script.shift())
   const { front, queue } = shop
@@ -95,7 +95,7 @@ t.test('while a settlement is in doubt nobody is asked to pay, and then it is pa
       await queue.drain()
       const result = await readResult(await front.ask({ ...order, fetch: other.fetch }))
       t.equal(result.payment.status, 'settled')
-      t.same(other.signed, [], 'a second client has not even signed')
+      t.same(other.signed, [], 'a second client did not sign')
       t.equal(buyer.signed.length, 1)
       t.same(await chargedAmong(shop, buyer.nonces()), buyer.nonces())
       t.equal(front.site.requests.filter((path) => path === order.path).length, 1, 'the page was fetched once')
@@ -105,33 +105,36 @@ t.test('while a settlement is in doubt nobody is asked to pay, and then it is pa
 
 const refusals: Deed[][] = [['is unpaid'], ['does not know', 'is unpaid'], ['throws', 'is unpaid']]
 
-t.test('once it is certain that nothing was charged, another payment is asked for, and charged alone', async (t) => {
-  let script: Deed[] = []
-  await using shop = await openShop(() => script.shift())
-  const { front, queue } = shop
-  for (const deeds of refusals)
-    await t.test(summarize(deeds), async (t) => {
-      script = [...deeds]
-      const order = openOrder(front)
-      const buyer = openBuyer()
-      const accepted = await front.ask({ ...order, fetch: buyer.fetch })
-      await queue.drain()
-      t.equal((await recover(accepted)).status, 402)
-      const asked = await front.ask(order)
-      t.equal(asked.status, 402)
-      t.match(await asked.json(), { error: { code: 'settlement_failed' }, payment_required: { x402Version: 2 } })
-      t.same(await chargedAmong(shop, buyer.nonces()), [])
-      t.equal((await front.ask({ ...order, fetch: buyer.fetch })).status, 202)
-      await queue.drain()
-      await readResult(await front.ask(order))
-      t.equal(buyer.signed.length, 2)
-      t.same(await chargedAmong(shop, buyer.nonces()), buyer.nonces().slice(1))
-      t.equal(front.site.requests.filter((path) => path === order.path).length, 1, 'the work of before was kept')
-    })
-  t.same(shop.facilitator.violations, [])
-})
+t.test(
+  'once it is certain that nothing was charged, a second payment is asked for, and only that is charged',
+  async (t) => {
+    let script: Deed[] = []
+    await using shop = await openShop(() => script.shift())
+    const { front, queue } = shop
+    for (const deeds of refusals)
+      await t.test(summarize(deeds), async (t) => {
+        script = [...deeds]
+        const order = openOrder(front)
+        const buyer = openBuyer()
+        const accepted = await front.ask({ ...order, fetch: buyer.fetch })
+        await queue.drain()
+        t.equal((await recover(accepted)).status, 402)
+        const asked = await front.ask(order)
+        t.equal(asked.status, 402)
+        t.match(await asked.json(), { error: { code: 'settlement_failed' }, payment_required: { x402Version: 2 } })
+        t.same(await chargedAmong(shop, buyer.nonces()), [])
+        t.equal((await front.ask({ ...order, fetch: buyer.fetch })).status, 202)
+        await queue.drain()
+        await readResult(await front.ask(order))
+        t.equal(buyer.signed.length, 2)
+        t.same(await chargedAmong(shop, buyer.nonces()), buyer.nonces().slice(1))
+        t.equal(front.site.requests.filter((path) => path === order.path).length, 1, 'the earlier work was kept')
+      })
+    t.same(shop.facilitator.violations, [])
+  },
+)
 
-t.test('work that fails is not charged, and its authorization is free for another request', async (t) => {
+t.test('failed work is not charged, and its authorization is free for another request', async (t) => {
   let works = false
   await using shop = await openShop(() => undefined, {
     procedure: 'fails at first',
@@ -151,7 +154,7 @@ t.test('work that fails is not charged, and its authorization is free for anothe
   const headers = { 'payment-signature': buyer.signed[0]?.header ?? '' }
   t.equal((await front.ask({ ...second, headers })).status, 202)
   await queue.drain()
-  t.equal((await front.ask(first)).status, 422, 'a failed request stays one')
+  t.equal((await front.ask(first)).status, 422, 'a failed request stays failed')
   await readResult(await front.ask(second))
   t.same(await chargedAmong(shop, buyer.nonces()), buyer.nonces())
 })
@@ -164,7 +167,7 @@ const NOT_ASSESSED: Omit<Assessment, 'procedure'> = {
   risk_flags: [],
 }
 
-t.test('forty purchases, each with a facilitator that does anything it may: the books agree', async (t) => {
+t.test('forty purchases with random facilitator failures: both ledgers agree', async (t) => {
   const random = openRandom(20_261_120)
   const buyers = Array.from({ length: 40 }, () => ({
     key: randomUUID(),
@@ -192,19 +195,19 @@ t.test('forty purchases, each with a facilitator that does anything it may: the 
     buyers.map(() => 1),
     'each was charged once',
   )
-  t.equal(charged.length, buyers.length, 'and nobody else was')
+  t.equal(charged.length, buyers.length, 'and no other payer was charged')
   const { rows } = await front.tables.query(
     `select nonce from payment_ledger where outcome = 'settled' order by payer, nonce`,
   )
   t.same(
     rows.map(({ nonce }) => nonce),
     charged,
-    'our own book says the same',
+    'the ledger says the same',
   )
   t.same(shop.facilitator.violations, [])
   t.ok(
     buyers.some(({ signed }) => signed.length > 1),
-    'some had to pay anew',
+    'some had to pay again',
   )
 })
 
@@ -226,7 +229,7 @@ function anyDeed(random: (below: number) => number): Deed {
   return DEEDS[random(DEEDS.length)] as Deed
 }
 
-/** Whole numbers from 0, the same ones for the same seed. */
+/** A deterministic source of whole numbers from 0. */
 function openRandom(seed: number) {
   let state = seed >>> 0
   return (below: number) => {

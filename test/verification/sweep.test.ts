@@ -1,4 +1,4 @@
-// Requests whose job is gone, or was taken up too often: none is left standing, and none that may be charged is given up.
+// The sweep: no request is left without a job, and none whose payment may have been charged is given up.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { sweepRequests } from '../../server/verification/sweep.ts'
@@ -19,7 +19,7 @@ async function openAccountHarness(script: Deed[] = []) {
   return { front, ledger, work, queue, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-/** An accepted and paid request; its key. */
+/** Makes an accepted and paid request; answers its key. */
 async function order(front: ApiHarness): Promise<string> {
   const key = randomUUID()
   const { status } = await front.ask({ key, fetch: payingFetch() })
@@ -27,7 +27,7 @@ async function order(front: ApiHarness): Promise<string> {
   return key
 }
 
-/** What it looks like when the attempts of a job are used up, however they were. */
+/** Uses up the attempts of all jobs. */
 function exhaust({ tables }: ApiHarness) {
   return tables.query('update graphile_worker._private_jobs set attempts = max_attempts')
 }
@@ -52,7 +52,7 @@ t.test('a request whose job is gone gets a new one', async (t) => {
   await readResult(await front.ask({ key }))
 })
 
-t.test('before settling, one whose attempts are used up fails, uncharged, and leaves nothing behind', async (t) => {
+t.test('before settling, a request whose attempts are used up fails uncharged, and its payment is free', async (t) => {
   await using office = await openAccountHarness()
   const { front, ledger, work } = office
   const key = await order(front)
@@ -70,7 +70,7 @@ t.test('before settling, one whose attempts are used up fails, uncharged, and le
   t.same(await jobs(front), [], 'the dead job is not kept')
 })
 
-t.test('from settling on it is taken up again, as often as it takes', async (t) => {
+t.test('from settling on, a request gets new jobs until it is done', async (t) => {
   for (const deeds of [['throws'], ['throws, but charged']] as Deed[][])
     await t.test(String(deeds), async (t) => {
       const script = [...deeds]
@@ -95,7 +95,7 @@ t.test('a charged request is completed even if its job is gone', async (t) => {
   await using office = await openAccountHarness()
   const { front, work, queue } = office
   const key = await order(front)
-  // The chain cannot be appended to for a while.
+  // Makes appending to the chain fail.
   await front.tables.query('alter table chain_head rename to mislaid')
   await queue.pass()
   const { rows } = await front.tables.query('select state from verification_requests')
@@ -108,24 +108,24 @@ t.test('a charged request is completed even if its job is gone', async (t) => {
   await readResult(await front.ask({ key }))
 })
 
-t.test('what waits, runs or has only just moved is left alone', async (t) => {
+t.test('a request whose job waits or runs, or that moved a moment ago, is not swept', async (t) => {
   await using office = await openAccountHarness()
   const { front, work } = office
   const nothing = { requeued: 0, failed: 0 }
   await order(front)
   t.same(await sweepRequests(work, 0), nothing, 'it waits')
   await front.tables.query(`update graphile_worker._private_jobs set run_at = now() + interval '1 hour', attempts = 4`)
-  t.same(await sweepRequests(work, 0), nothing, 'it waits for its next attempt')
+  t.same(await sweepRequests(work, 0), nothing, 'its job waits for the next attempt')
   await front.tables.query(`
     update graphile_worker._private_jobs set locked_at = now(), locked_by = 'somebody', attempts = max_attempts`)
-  t.same(await sweepRequests(work, 0), nothing, 'it is at its last attempt')
+  t.same(await sweepRequests(work, 0), nothing, 'its last attempt runs')
   await loseJobs(front)
   t.same(await sweepRequests(work), nothing, 'it has moved within the last minute')
   await front.tables.query(`update verification_requests set changed_at = now() - interval '61 seconds'`)
   t.same(await sweepRequests(work), { requeued: 1, failed: 0 })
 })
 
-t.test('two that sweep at the same time make one job', async (t) => {
+t.test('two sweeps at the same time make one job', async (t) => {
   await using office = await openAccountHarness()
   const { front, work, queue } = office
   const keys = [await order(front), await order(front)]

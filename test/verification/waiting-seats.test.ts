@@ -1,8 +1,8 @@
-// Seats for calls that wait: so many for one holder, so many in all, and each can be taken again.
+// Seats for waiting calls: a limit per holder, a limit in all, and a freed seat can be taken again.
 import t from 'tap'
 import { openSeats } from '../../server/verification/waiting-seats.ts'
 
-t.test('one holder has so many, all together so many, and a seat that was left is free', async (t) => {
+t.test('the limits per holder and in all hold, and a disposed seat is free', async (t) => {
   const seats = openSeats({ each: 2, all: 3 })
   const first = seats.take('a')
   const second = seats.take('a')
@@ -13,8 +13,8 @@ t.test('one holder has so many, all together so many, and a seat that was left i
   t.equal(seats.take('c'), null, 'a fourth of all')
   first?.[Symbol.dispose]()
   first?.[Symbol.dispose]()
-  t.ok(seats.take('c'), 'what was left is free')
-  t.equal(seats.take('a'), null, 'once')
+  t.ok(seats.take('c'), 'the disposed seat is free')
+  t.equal(seats.take('a'), null, 'and can be taken once')
   other?.[Symbol.dispose]()
   t.ok(seats.take('a'))
 })

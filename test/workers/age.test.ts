@@ -1,13 +1,13 @@
-// A shared observation is as old as the caller accepts, counted when the result is served.
+// A cached observation is at most as old as the caller accepts when the result is served.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { openWork } from '../../workers/context.ts'
-import type { Assessor } from '../../workers/verify.ts'
 import { openApiHarness, outcomeOf, readResult } from '../api-harness.ts'
 import { openQueue } from '../queue.ts'
 import { harbourClaim, PAGE, payingFetch } from '../system.ts'
 
-/** A worker whose clock the test moves on while the claim is assessed. */
+/** A worker whose clock the test moves while the claim is assessed. */
 async function openAccountHarness(whileAssessing: (assessments: number, office: { pass(ms: number): void }) => void) {
   await using opened = new AsyncDisposableStack()
   const front = opened.use(await openApiHarness())
@@ -47,7 +47,7 @@ async function openAccountHarness(whileAssessing: (assessments: number, office: 
   }
 }
 
-t.test('an observation that grows too old while it is assessed is made anew before anything is settled', async (t) => {
+t.test('an observation that becomes too old during the assessment is replaced before the settlement', async (t) => {
   await using office = await openAccountHarness((n, clock) => n === 2 && clock.pass(8000))
   await office.buy(60)
   const { cache, checked_at, served_at } = await office.buy(4)
@@ -58,7 +58,7 @@ t.test('an observation that grows too old while it is assessed is made anew befo
   t.equal(office.assessments(), 2, 'the page reads the same, so its assessment is kept')
 })
 
-t.test('where the page reads differently by then, it is assessed again', async (t) => {
+t.test('if the page has changed by then, it is assessed again', async (t) => {
   await using office = await openAccountHarness((n, clock) => {
     if (n !== 2) return
     clock.pass(8000)
@@ -71,7 +71,7 @@ t.test('where the page reads differently by then, it is assessed again', async (
   t.equal(office.assessments(), 3)
 })
 
-t.test('one that is young enough at the end is shared, and its age is that of the end', async (t) => {
+t.test('an observation that is young enough at the end is used, with its age at the end', async (t) => {
   await using office = await openAccountHarness((n, clock) => n === 2 && clock.pass(8000))
   await office.buy(60)
   const { cache } = await office.buy(60)

@@ -1,3 +1,4 @@
+// Beats of worker pools, and the rescue of jobs whose pool has no fresh beat.
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase } from '../../server/db/pool.ts'
@@ -19,7 +20,7 @@ async function openWard() {
   return { tables, work, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-/** A job that a pool has had for so many seconds. */
+/** Adds a job that a pool has held for so many seconds. */
 async function lockJob(tables: pg.Pool, pool: string, seconds: number) {
   await tables.query(`select graphile_worker.add_job('verify_request', job_key => $1)`, [`${pool} ${seconds}`])
   await tables.query(
@@ -43,11 +44,11 @@ async function age(tables: pg.Pool, pool: string, seconds: number) {
 
 t.test('a dead worker is noticed well within 30 seconds', (t) => {
   t.ok(STALE_SECONDS + BEAT_SECONDS < 20)
-  t.ok(STALE_SECONDS >= 3 * BEAT_SECONDS, 'one that misses a beat or two is not dead')
+  t.ok(STALE_SECONDS >= 3 * BEAT_SECONDS, 'a pool that misses one or two beats is not dead')
   t.end()
 })
 
-t.test('the jobs of pools that are silent are freed, and no others', async (t) => {
+t.test('the jobs of pools without a fresh beat are freed, and no others', async (t) => {
   await using ward = await openWard()
   const { tables, work } = ward
   for (const pool of ['alive', 'silent', 'slow']) await beat(work, pool)
@@ -61,24 +62,24 @@ t.test('the jobs of pools that are silent are freed, and no others', async (t) =
   t.same((await rescue(work)).toSorted(), ['silent', 'unheard of'])
   t.same(await free(tables), [`silent ${STALE_SECONDS + 1}`, `unheard of ${STALE_SECONDS + 1}`])
   const { rows } = await tables.query(`select attempts from graphile_worker.jobs where locked_by is null`)
-  t.same(rows, [{ attempts: 1 }, { attempts: 1 }], 'the attempt is spent: one that kills its worker ends some day')
+  t.same(rows, [{ attempts: 1 }, { attempts: 1 }], 'the attempt is spent, so a job that crashes its worker ends')
   t.same(await rescue(work), [])
 })
 
-t.test('one who was thought dead and beats again is alive', async (t) => {
+t.test('a pool that was taken for dead and beats again is alive', async (t) => {
   await using ward = await openWard()
   const { tables, work } = ward
   await beat(work, 'late')
   await age(tables, 'late', STALE_SECONDS * 10)
   t.same(await rescue(work), [], 'it has no jobs')
   const { rows } = await tables.query('select pool_id from worker_beats')
-  t.same(rows, [], 'nobody remembers it')
+  t.same(rows, [], 'its beat is deleted')
   await beat(work, 'late')
   await lockJob(tables, 'late', 3600)
   t.same(await rescue(work), [])
 })
 
-t.test('one who leaves in order leaves no beat behind', async (t) => {
+t.test('a pool that stops deletes its beat', async (t) => {
   await using ward = await openWard()
   await beat(ward.work, 'leaving')
   await beat(ward.work, 'staying')
@@ -87,7 +88,7 @@ t.test('one who leaves in order leaves no beat behind', async (t) => {
   t.same(rows, [{ pool_id: 'staying' }])
 })
 
-t.test('while another looks for the dead, nobody waits to do it again', async (t) => {
+t.test('while another worker rescues, rescue does nothing and does not wait', async (t) => {
   await using ward = await openWard()
   const { tables, work } = ward
   await lockJob(tables, 'dead', 3600)

@@ -1,4 +1,4 @@
-// How long a killed worker keeps its callers waiting, in real time and with nobody helping.
+// The time until another worker completes the request of a killed one, in real time.
 import t from 'tap'
 import { openApiHarness, openSlowPage } from '../api-harness.ts'
 import { buy, checkBooks, openCrashHarness, run } from '../crash-harness.ts'
@@ -6,7 +6,7 @@ import { PAGE } from '../system.ts'
 
 t.jobs = 2
 
-t.test('killed while it settles: done by another within 30 seconds', { buffered: true }, async (t) => {
+t.test('killed while it settles: completed by another worker within 30 seconds', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
   await using crew = openCrashHarness(front)
   const [victim, other] = [await crew.next(), await crew.next()]
@@ -23,7 +23,7 @@ t.test('killed while it settles: done by another within 30 seconds', { buffered:
   await checkBooks(t, front, [result], { jobs: false })
 })
 
-t.test('killed while it reads all that one site may be asked for: the same', { buffered: true }, async (t) => {
+t.test('killed while it holds all turns of one site: the same', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
   await using crew = openCrashHarness(front)
   const [victim, other] = [await crew.next(), await crew.next()]

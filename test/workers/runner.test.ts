@@ -1,5 +1,5 @@
-// What becomes of a worker process when its queue is in trouble: each test's name says whether it recovers or ends. One
-// that ended with an error is started again by its platform; one that lived on without a queue would not be.
+// Failures of the queue in a worker process: each test's name says whether the process recovers or exits. A process that exits
+// with an error is restarted by its platform; one that lived on without a queue would not be.
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { type ApiHarness, openApiHarness } from '../api-harness.ts'
@@ -18,7 +18,7 @@ async function openAccountHarness() {
   return { front, worker, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-t.test('connections that are cut, again and again: it recovers', { buffered: true }, async (t) => {
+t.test('connections that are cut repeatedly: it recovers', { buffered: true }, async (t) => {
   await using office = await openAccountHarness()
   const { front, worker } = office
   for (let times = 2; times <= 5; times++) {
@@ -43,7 +43,7 @@ t.test('a database that refuses connections for a while: it recovers', { buffere
 })
 
 t.test(
-  'a queue whose tables are gone: it stays, says so, and goes on when they are back',
+  'missing tables of the queue: it stays, logs the errors, and continues when they are back',
   { buffered: true },
   async (t) => {
     await using office = await openAccountHarness()
@@ -65,7 +65,7 @@ t.test('a queue that stops by itself, here for a breaking migration: it exits 1'
 })
 
 t.test(
-  'a connection lost while a finished job is taken off the queue: it exits 1, and a rescue frees the job',
+  'a connection lost while a finished job is deleted: it exits 1, and a rescue frees the job',
   { buffered: true },
   async (t) => {
     await using office = await openAccountHarness()
@@ -80,21 +80,21 @@ t.test(
     create trigger lose_connection before delete on graphile_worker._private_jobs
       for each row when (old.attempts = 1) execute function lose_connection()`)
     const purchase = buy(front)
-    t.equal((await purchase.result).status, 'completed', 'what was done is done')
+    t.equal((await purchase.result).status, 'completed', 'the finished work is kept')
     t.same(await worker.ended, { code: 1, signal: null })
     const { rows } = await front.tables.query('select attempts, locked_by is null free from graphile_worker.jobs')
-    t.same(rows, [{ attempts: 1, free: false }], 'the job is still locked by the one that died')
+    t.same(rows, [{ attempts: 1, free: false }], 'the dead pool still holds the job')
   },
 )
 
-/** It works, and ends as one that is well. */
+/** Checks that the worker works and ends normally. */
 async function expectWork(t: Test, front: ApiHarness, worker: Child) {
   t.equal((await buy(front).result).status, 'completed')
   worker.kill('SIGTERM')
   t.same(await worker.ended, { code: 0, signal: null })
 }
 
-/** The queue's own line about its listening connection, so many times. */
+/** Waits for so many of the queue's messages about its listening connection. */
 function isListening(worker: Child, times: number) {
   let heard = 0
   return worker.hears(({ event, msg }) => {
@@ -117,7 +117,7 @@ async function asAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
   }
 }
 
-/** Those of the API process too. */
+/** Cuts all connections, those of the API process too. */
 function cutConnections(front: ApiHarness) {
   return asAdmin((admin) =>
     admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [nameOf(front)]),

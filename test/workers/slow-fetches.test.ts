@@ -1,4 +1,4 @@
-// Slow pages: they hold a socket and some bytes, and no slot that other requests need.
+// Slow fetches hold a socket and some memory, but no slot of the queue.
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
@@ -16,7 +16,7 @@ function order(front: ApiHarness, path: string) {
   return front.ask({ key: randomUUID(), body: { source_url: front.site.url(path), claim }, fetch: payingFetch() })
 }
 
-/** The worker's turns at one origin are not what these tests are about. */
+/** No limit on turns at one origin, which these tests do not cover. */
 const politeness = { concurrency: 10_000, spacingMs: 0 }
 
 t.test('a worker holds 256 slow fetches in 512 MB and serves others meanwhile', async (t) => {
@@ -44,7 +44,7 @@ t.test('a worker holds 256 slow fetches in 512 MB and serves others meanwhile', 
   for (const answer of crowd.slice(0, 8)) await readResult(await outcomeOf(answer))
 })
 
-t.test('a slow fetch leaves its job, and the request goes on when it has ended', async (t) => {
+t.test('a slow fetch leaves its job, and the request continues when it has ended', async (t) => {
   await using front = await openApiHarness({ WORKER_FETCHES: '1' })
   await using work = await openWork(front.core, { politeness, slowMs: 1 })
   await using runner = await openRunner(work, { concurrency: 1 })
@@ -56,11 +56,11 @@ t.test('a slow fetch leaves its job, and the request goes on when it has ended',
   await readResult(await outcomeOf(await order(front, '/harbour')))
   page.serve()
   const failed = await outcomeOf(slow)
-  t.equal(failed.status, 422, 'a failure of the fetch ends the request as it would have ended in its job')
+  t.equal(failed.status, 422, 'a failure of the fetch fails the request as in its job')
   t.match(await failed.json(), { error: { code: 'source_http_status' } })
 })
 
-t.test('a worker that stops hands the requests of its slow fetches back', async (t) => {
+t.test('a worker that stops hands back the requests of its slow fetches', async (t) => {
   await using front = await openApiHarness({ WORKER_FETCHES: '4' })
   const page = openSlowPage(PAGE)
   front.site.pages.set('/slow', page.page)
@@ -85,7 +85,7 @@ t.test('a worker that stops hands the requests of its slow fetches back', async 
   await readResult(await outcomeOf(answer))
 })
 
-t.test('a queue that is opened anew in the same process works on', async (t) => {
+t.test('a queue that is opened again in the same process takes slow fetches again', async (t) => {
   await using front = await openApiHarness({ WORKER_FETCHES: '4' })
   await using work = await openWork(front.core, { politeness, slowMs: 1 })
   for (let time = 0; time < 2; time++) {
@@ -96,7 +96,7 @@ t.test('a queue that is opened anew in the same process works on', async (t) => 
   }
 })
 
-t.test('a killed worker leaves a job behind, with the attempts that are left', async (t) => {
+t.test('a killed worker leaves a job with the remaining attempts', async (t) => {
   await using front = await openApiHarness({ WORKER_FETCHES: '4' })
   await using work = await openWork(front.core, { politeness, slowMs: 1 })
   const page = openSlowPage(PAGE)

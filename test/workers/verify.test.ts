@@ -1,9 +1,11 @@
-// What a turn of a verification comes to when it cannot go on: handed back, failed, or left to the queue.
+// A job of a verification that cannot continue: the request is handed back, failed, or left to the queue.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
+import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { openWork, type Work } from '../../workers/context.ts'
-import { type Assessor, type Turn, verifyRequest } from '../../workers/verify.ts'
+import type { JobAttempt } from '../../workers/failure.ts'
+import { verifyRequest } from '../../workers/verify.ts'
 import { type ApiHarness, openApiHarness, openSlowPage, readResult } from '../api-harness.ts'
 import { openQueue } from '../queue.ts'
 import { PAGE, payingFetch } from '../system.ts'
@@ -17,26 +19,26 @@ async function openAccountHarness(assess?: Assessor['assess']) {
   return { front, work, queue, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-/** One turn, as the queue would give it. */
-async function turn(front: ApiHarness, work: Work, options: Partial<Turn> = {}) {
+/** Runs the job once, as the queue would. */
+async function turn(front: ApiHarness, work: Work, options: Partial<JobAttempt> = {}) {
   const { rows } = await front.tables.query('select id from verification_requests')
   const signal = new AbortController().signal
   await verifyRequest({ request_id: rows[0].id }, work, { signal, attemptsLeft: 4, ...options })
 }
 
-async function standing({ tables }: ApiHarness) {
+async function storedState({ tables }: ApiHarness) {
   const { rows } = await tables.query(`
     select state, error ->> 'code' code, j.attempts, j.run_at <= now() due
     from verification_requests r left join graphile_worker.jobs j on j.key = 'verify:' || r.id`)
   return rows[0]
 }
 
-/** The job as it stands while its worker has it. */
+/** Marks the job as held by a worker. */
 function lockJob({ tables }: ApiHarness) {
   return tables.query(`update graphile_worker._private_jobs set attempts = 1, locked_at = now(), locked_by = 'us'`)
 }
 
-t.test('told to stop while it reads, a worker hands the request back: no attempt is spent', async (t) => {
+t.test('a worker that is stopped while it reads hands the request back: no attempt is spent', async (t) => {
   await using office = await openAccountHarness()
   const { front, work, queue } = office
   const slow = openSlowPage(PAGE)
@@ -49,13 +51,13 @@ t.test('told to stop while it reads, a worker hands the request back: no attempt
   await slow.asked
   stop.abort()
   await turned
-  t.same(await standing(front), { state: 'accepted', code: null, attempts: 0, due: true })
+  t.same(await storedState(front), { state: 'accepted', code: null, attempts: 0, due: true })
   slow.serve()
   await queue.drain()
   await readResult(await front.ask({ key }))
 })
 
-t.test('told to stop while it assesses, it keeps what it has read', async (t) => {
+t.test('a worker that is stopped while it assesses keeps the observation', async (t) => {
   const stop = new AbortController()
   await using office = await openAccountHarness(async ({ signal }) => {
     stop.abort()
@@ -66,20 +68,20 @@ t.test('told to stop while it assesses, it keeps what it has read', async (t) =>
   await front.ask({ key: randomUUID(), fetch: payingFetch() })
   await lockJob(front)
   await turn(front, work, { signal: stop.signal })
-  t.same(await standing(front), { state: 'observed', code: null, attempts: 0, due: true })
+  t.same(await storedState(front), { state: 'observed', code: null, attempts: 0, due: true })
 })
 
-t.test('a failure the caller can act on ends the request at once', async (t) => {
+t.test('an AppError fails the request at once', async (t) => {
   await using office = await openAccountHarness(async () => {
     throw new AppError('assessment_failed', 'No verdict.')
   })
   const { front, work } = office
   await front.ask({ key: randomUUID(), fetch: payingFetch() })
   await turn(front, work)
-  t.match(await standing(front), { state: 'failed', code: 'assessment_failed' })
+  t.match(await storedState(front), { state: 'failed', code: 'assessment_failed' })
 })
 
-t.test('a fault of ours is left to the queue, and ends the request at the last attempt, uncharged', async (t) => {
+t.test('any other error is left to the queue, and fails the request uncharged at the last attempt', async (t) => {
   await using office = await openAccountHarness(async () => {
     throw new Error('a fault')
   })
@@ -87,27 +89,27 @@ t.test('a fault of ours is left to the queue, and ends the request at the last a
   const key = randomUUID()
   await front.ask({ key, fetch: payingFetch() })
   await t.rejects(turn(front, work), { message: 'a fault' })
-  t.match(await standing(front), { state: 'observed', code: null })
+  t.match(await storedState(front), { state: 'observed', code: null })
   await turn(front, work, { attemptsLeft: 0 })
-  t.match(await standing(front), { state: 'failed', code: 'execution_failed' })
+  t.match(await storedState(front), { state: 'failed', code: 'execution_failed' })
   const answer = await front.ask({ key })
-  t.equal(answer.status, 402, 'the same call may be paid anew')
-  t.notMatch(await answer.text(), /a fault/, 'callers do not learn which fault it was')
+  t.equal(answer.status, 402, 'the same call may be paid again')
+  t.notMatch(await answer.text(), /a fault/, 'the error is not shown to callers')
 })
 
-t.test('a request that is gone, unpaid for or done is no work', async (t) => {
+t.test('a request that is deleted, not paid or completed is not worked on', async (t) => {
   await using office = await openAccountHarness()
   const { front, work, queue } = office
   const signal = new AbortController().signal
   await verifyRequest({ request_id: randomUUID() }, work, { signal, attemptsLeft: 4 })
   await front.ask({ key: randomUUID() })
   await turn(front, work)
-  t.match(await standing(front), { state: 'quoted' })
+  t.match(await storedState(front), { state: 'quoted' })
   await front.tables.query('delete from verification_requests')
   await front.ask({ key: randomUUID(), fetch: payingFetch() })
   await queue.drain()
   await turn(front, work)
-  t.match(await standing(front), { state: 'completed' })
+  t.match(await storedState(front), { state: 'completed' })
   const { rows } = await front.tables.query('select count(*)::int from receipts')
   t.equal(rows[0].count, 1)
 })

@@ -1,8 +1,8 @@
-// Workers that were thought dead and were only slow. Nobody can stop them; but what they commit too late is refused.
+// Workers that were taken for dead but were only slow. They cannot be stopped, but their late commits are refused.
 import t from 'tap'
 import type { CompletedResult } from '../../server/interface/result.ts'
 import { type ApiHarness, audit, openApiHarness } from '../api-harness.ts'
-import type { Child } from '../children.ts'
+import type { Child, Heard } from '../children.ts'
 import {
   bodyOf,
   buy,
@@ -18,19 +18,19 @@ import {
 import type { Order, Place } from '../crash-worker.ts'
 import { openLedger } from '../ledger.ts'
 
-/** Where it stands still, the commit that comes too late, and what is done twice meanwhile. */
+/** The place where the worker pauses, its late commit, and the work that is done twice meanwhile. */
 const pauses: [Place, string, Spent][] = [
   ['before observed', 'observed', { ...ONCE, fetches: 2 }],
   ['before assessed', 'assessed', { ...ONCE, assessments: 2 }],
   ['before settling', 'settling', ONCE],
-  // Both ask for the money, by the same authorization: it moves once.
+  // Both settle the same authorization: the money moves once.
   ['before charge', 'settled', { ...ONCE, settles: 2 }],
   ['before settled', 'settled', ONCE],
   ['before receipt', 'completed', ONCE],
   ['receipt written', 'completed', ONCE],
 ]
 
-t.test('a worker that was thought dead and comes back commits nothing', async (t) => {
+t.test('a worker that was taken for dead and comes back commits nothing', async (t) => {
   await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
   await using crew = openCrashHarness(front)
@@ -41,6 +41,7 @@ t.test('a worker that was thought dead and comes back commits nothing', async (t
       const zombie = worker
       const purchase = await holdAt(zombie, at, front)
       const before = zombie.heard.length
+      const isLate = nextCommit(zombie)
       zombie.kill('SIGSTOP')
       await declareDead(front)
       if (at === 'receipt written') await endIdleTransactions(front)
@@ -49,7 +50,7 @@ t.test('a worker that was thought dead and comes back commits nothing', async (t
       results.push(await purchase.result)
       zombie.kill('SIGCONT')
       zombie.tell({ do: 'go' } satisfies Order)
-      await zombie.logs('fenced')
+      await Promise.all([zombie.logs('fenced'), zombie.hears(isLate)])
       const commits = zombie.heard.slice(before).filter((heard) => heard.told === 'committed')
       t.match(commits, [{ to: commit, taken: false }])
       t.equal(commits.length, 1)
@@ -59,7 +60,7 @@ t.test('a worker that was thought dead and comes back commits nothing', async (t
       t.equal((await ledger.charges()).length, results.length, 'one charge')
       t.equal((await audit(front, results)).receipts, results.length, 'one receipt')
       zombie.kill('SIGTERM')
-      t.same(await zombie.ended, { code: 0, signal: null }, 'it is as good as any other worker')
+      t.same(await zombie.ended, { code: 0, signal: null }, 'it ends like any other worker')
     })
   }
   worker.kill('SIGTERM')
@@ -75,7 +76,7 @@ const rivals: [Place, string][] = [
   ['before receipt', 'completed'],
 ]
 
-t.test('it does not even commit what its successor is still at', async (t) => {
+t.test('it commits nothing while its successor has not committed yet', async (t) => {
   await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
   await using crew = openCrashHarness(front)
@@ -85,6 +86,7 @@ t.test('it does not even commit what its successor is still at', async (t) => {
     await t.test(at, async (t) => {
       const zombie = worker
       const purchase = await holdAt(zombie, at, front)
+      const isLate = nextCommit(zombie)
       zombie.kill('SIGSTOP')
       await declareDead(front)
       worker = await crew.next()
@@ -92,7 +94,7 @@ t.test('it does not even commit what its successor is still at', async (t) => {
       await worker.hears((heard) => heard.told === 'held' && heard.at === at)
       zombie.kill('SIGCONT')
       zombie.tell({ do: 'go' } satisfies Order)
-      await zombie.logs('fenced')
+      await Promise.all([zombie.logs('fenced'), zombie.hears(isLate)])
       t.match(
         zombie.heard.findLast(({ told }) => told === 'committed'),
         { to: commit, taken: false },
@@ -109,7 +111,16 @@ t.test('it does not even commit what its successor is still at', async (t) => {
   await checkBooks(t, front, results)
 })
 
-/** A purchase, and the worker that has come to that place with it. */
+/**
+ * Matches the next commit that the worker reports. Commits are reported by messages and a stale attempt in the log: these are
+ * two channels, so a test waits for both.
+ */
+function nextCommit(worker: Child) {
+  const known = new Set(worker.heard)
+  return (heard: Heard) => heard.told === 'committed' && !known.has(heard)
+}
+
+/** A purchase that a worker holds at that place. */
 async function holdAt(worker: Child, at: Place, front: ApiHarness): Promise<Purchase> {
   await run(worker, { at, how: 'hold' })
   const purchase = buy(front)
@@ -117,7 +128,7 @@ async function holdAt(worker: Child, at: Place, front: ApiHarness): Promise<Purc
   return purchase
 }
 
-/** What the database does by itself with a transaction that has been left alone for 30 seconds. */
+/** Ends idle transactions, as the database does after 30 seconds. */
 async function endIdleTransactions({ tables }: ApiHarness) {
   await tables.query(`
     select pg_terminate_backend(pid) from pg_stat_activity

@@ -1,7 +1,7 @@
 // The literal assessment: quotes passages and gives no verdict. The search runs on a thread.
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
-import type { Assessor } from '../verify.ts'
+import type { Assessor } from './assessor.ts'
 import type { Verdict } from './evidence.ts'
 import type { LiteralTask } from './literal-thread.ts'
 import { LITERAL_PROCEDURE } from './procedure.ts'

@@ -1,10 +1,10 @@
-// A proxy of a JSON-RPC node, which can be shut, fall silent, or be some blocks behind.
+// A proxy of a JSON-RPC node, which can close connections, leave calls unanswered, or be some blocks behind.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-export type Gate = Awaited<ReturnType<typeof openGate>>
+export type RpcProxy = Awaited<ReturnType<typeof openRpcProxy>>
 
 interface Call {
   id: number
@@ -12,13 +12,13 @@ interface Call {
   params?: unknown[]
 }
 
-export async function openGate(target: string) {
-  const gate = {
-    /** Breaks connections off. */
+export async function openRpcProxy(target: string) {
+  const proxy = {
+    /** Closes connections. */
     shut: false,
-    /** Takes calls, and never answers them. */
+    /** Takes calls and does not answer them. */
     silent: false,
-    /** The newest block that an EVM node knows, while it is behind the chain. */
+    /** The newest block of an EVM node that is behind the chain. */
     height: null as number | null,
     calls: [] as string[],
   }
@@ -31,10 +31,10 @@ export async function openGate(target: string) {
   }
   const server = createServer(async (request, response) => {
     const call = JSON.parse(await text(request)) as Call
-    if (gate.shut) return void response.destroy()
-    gate.calls.push(call.method)
-    if (gate.silent) return
-    const { height } = gate
+    if (proxy.shut) return void response.destroy()
+    proxy.calls.push(call.method)
+    if (proxy.silent) return
+    const { height } = proxy
     const answer = await ask(height === null ? call : asOf(call, height))
     const body = await answer.text()
     const hidden = height !== null && isLater(call, body, height)
@@ -44,7 +44,7 @@ export async function openGate(target: string) {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  return Object.assign(gate, {
+  return Object.assign(proxy, {
     url: `http://127.0.0.1:${port}`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
@@ -53,7 +53,7 @@ export async function openGate(target: string) {
   })
 }
 
-/** The same question about the newest block that a node at this height knows. */
+/** The same call, with `latest` replaced by this height. */
 function asOf(call: Call, height: number): Call {
   const number = `0x${height.toString(16)}`
   return { ...call, params: call.params?.map((param) => (param === 'latest' ? number : param)) }

@@ -1,14 +1,15 @@
-// The facilitator of testnet and mainnet mode, put together from the configuration and asked whether it fits.
-// Loaded only in these modes: the libraries of two chains take their time.
+// Opens the facilitator of testnet and mainnet mode from the configuration, and checks that they fit.
+// Loaded only in these modes, because the libraries of two chains load slowly.
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import type { Config } from '../config.ts'
 import type { Logger } from '../telemetry.ts'
-import { silenceOf } from './answers.ts'
 import { cdpHeaders } from './cdp.ts'
 import { openEvmNetwork } from './evm.ts'
-import { buildLiveFacilitator, type LiveOptions, type PaymentNetwork, type SupportedKind } from './live.ts'
+import { reasonOfNoAnswer } from './facilitator-answers.ts'
+import { buildLiveFacilitator, type LiveOptions } from './live-facilitator.ts'
 import { NETWORKS } from './networks.ts'
-import { openSigners } from './signers.ts'
+import type { PaymentNetwork, SupportedKind } from './payment-network.ts'
+import { openSignatureChecks } from './signature-checks.ts'
 import { type Inspection, PaymentSetupError } from './startup-checks.ts'
 import type { Facilitator } from './x402.ts'
 
@@ -25,30 +26,30 @@ const MODES = {
   },
 } as const
 
-/** Names of facilitators whose host says less. */
+/** Names of facilitators, by host, that are clearer than the host. */
 const PROVIDERS: Record<string, string> = { 'api.cdp.coinbase.com': 'cdp' }
 
-/** A caller waits for the check; no caller waits for the settlement, which takes as long as blocks do. */
+/** A caller waits for the check. No caller waits for the settlement, which takes as long as blocks take. */
 const TIMEOUT_MS = { verify: 15_000, settle: 60_000 }
-/** Facilitators change the account that pays their fees on Solana, and say so in /supported only. */
+/** Facilitators change the account that pays their fees on Solana, and announce it in /supported only. */
 const REFRESH_MS = 60_000
 
-/** What of the configuration decides about payments. */
+/** The part of the configuration that payments depend on. */
 export type PaymentConfig = Pick<
   Config,
   'paymentMode' | 'facilitatorUrl' | 'cdpKey' | 'payToEvm' | 'payToSolana' | 'evmRpcUrl' | 'solanaRpcUrl'
 >
 
-/** What tests put in the place of the constants. */
-export interface LiveOverrides extends Pick<LiveOptions, 'patienceMs' | 'outside'> {
+/** Values that tests use instead of the constants. */
+export interface LiveOverrides extends Pick<LiveOptions, 'chainTimeoutMs' | 'upstream'> {
   settleTimeoutMs?: number
-  /** Asked in doubt where the configuration names no node. */
+  /** The node that is asked in cases of doubt if none is configured. */
   publicRpcUrl?: string
 }
 
 /**
- * Asks facilitator and chains whether they fit the configuration. Throws PaymentSetupError when they do not; when they
- * cannot be asked, the process starts all the same, because results that are paid for already are served meanwhile.
+ * Checks that facilitator and chains fit the configuration. Throws PaymentSetupError if they do not. If they do not answer,
+ * the process starts all the same, because it can serve results that are paid already.
  */
 export async function openLiveFacilitator(
   config: PaymentConfig,
@@ -63,22 +64,22 @@ export async function openLiveFacilitator(
   for (const { subject, detail } of findings.filter((finding) => finding.verdict === 'away'))
     log.error({ event: 'payment_setup', subject, detail })
   if (config.payToSolana) {
-    // Away again: what it said last still holds, as far as anybody knows.
+    // If the facilitator does not answer, its last answer remains in force.
     const refreshing = setInterval(() => void adoptKinds(parts).catch(() => {}), REFRESH_MS).unref()
     opened.defer(() => clearInterval(refreshing))
   }
   const closing = opened.move()
-  const { patienceMs, outside } = overrides
-  return buildLiveFacilitator({ ...parts, log, patienceMs, outside, close: () => closing.disposeAsync() })
+  const { chainTimeoutMs, upstream } = overrides
+  return buildLiveFacilitator({ ...parts, log, chainTimeoutMs, upstream, close: () => closing.disposeAsync() })
 }
 
-/** For `doctor`: everything that was asked, and what came of it. */
+/** All checks with their findings, for `doctor`. */
 export async function inspectPayments(config: PaymentConfig): Promise<Inspection[]> {
   await using opened = new AsyncDisposableStack()
   return inspectParts(await openParts(config, {}, opened))
 }
 
-/** For `payments reconcile`: the chains that are configured, which are read and nothing else. Close them with `opened`. */
+/** The configured chains, for `payments reconcile`. Disposing `opened` closes them. */
 export async function openNetworks(config: PaymentConfig, opened: AsyncDisposableStack): Promise<PaymentNetwork[]> {
   return (await openParts(config, {}, opened)).networks
 }
@@ -106,9 +107,9 @@ async function openParts(
     proves: configured !== undefined,
   })
   if (config.payToEvm) {
-    const signers = opened.use(openSigners())
+    const signatures = opened.use(openSignatureChecks())
     const node = nodeFor(config.evmRpcUrl, evm.rpc)
-    networks.push(openEvmNetwork({ id: evm.id, payTo: config.payToEvm, signers, ...node }))
+    networks.push(openEvmNetwork({ id: evm.id, payTo: config.payToEvm, signatures, ...node }))
   }
   if (config.payToSolana) {
     const { openSolanaNetwork } = await import('./solana.ts')
@@ -151,16 +152,16 @@ async function inspectFacilitator(parts: Parts): Promise<Inspection> {
           cure: 'set FACILITATOR_URL to one that does, or unset the PAY_TO_... of that network',
         }
   } catch (error) {
-    const reason = silenceOf(error)
+    const reason = reasonOfNoAnswer(error)
     const refused = reason === 'http_401' || reason === 'http_403'
     const cure = refused
       ? 'check CDP_API_KEY_ID and CDP_API_KEY_SECRET'
-      : 'check FACILITATOR_URL; until it answers nobody can pay'
+      : 'check FACILITATOR_URL; until it answers, no payment is possible'
     return { verdict: refused ? 'wrong' : 'away', subject, detail: `GET ${parts.url}/supported: ${reason}`, cure }
   }
 }
 
-/** Tells each network what the facilitator says of it; answers the networks it says nothing of. */
+/** Passes each network its entry of /supported; answers the networks that cannot be paid on. */
 async function adoptKinds({ calls, networks }: Parts): Promise<string[]> {
   const { kinds } = await calls.getSupported()
   const kindOf = (id: string): SupportedKind | undefined =>

@@ -1,7 +1,8 @@
-// Calls as admission takes them, made without HTTP, and databases to admit them on.
+// Makes admissions without HTTP, and opens databases to admit them on.
 import { createHash, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
+import { evmTerms } from '../../server/payments/x402.ts'
 import { type Admission, type Admitted, admitBatch } from '../../server/verification/admission.ts'
 import { openTestDatabase } from '../database.ts'
 
@@ -28,19 +29,19 @@ export interface CallOptions {
   known?: boolean
   claim?: string
   payer?: string
-  /** Any number stands for an address. */
+  /** A number in place of an address. */
   address?: number
   domain?: string
-  /** As in Admission; null: the payer's balance limits nothing. */
+  /** See `LimitedCall`; null: the payer's balance limits nothing. */
   cover?: number | null | undefined
 }
 
-/** A call for a key, with or without a payment; key and nonce are any words. */
+/** An admission for a key, with or without a payment. Key and nonce may be any text. */
 export function call(key: string, nonce?: string, options: CallOptions = {}): Admission {
   const { known = false, claim = 'It is so.', payer = '0xpayer', address = 1, domain = 'site.test' } = options
   const cover = 'cover' in options ? options.cover : null
   const identity = { network: 'eip155:84532', asset: '0xasset', payer, nonce: nonce ?? '' }
-  const bound = { identity, valid_before: 4_000_000_000, requirements: { payTo: '0xpayee', amount: '30000' } }
+  const bound = { identity, valid_before: 4_000_000_000, requirements: evmTerms('eip155:84532', '0xpayee') }
   return {
     id: randomUUID(),
     known,
@@ -67,7 +68,7 @@ export function admitUnder(maxInFlightPerPayer: number, db: Database, items: Adm
   return transact(db, (tx) => admitBatch(tx, items, maxInFlightPerPayer))
 }
 
-/** What is said to each caller, briefly. */
+/** The answer to each caller, in a few words. */
 export function summary(answers: Admitted[]): string[] {
   return answers.map((answer) =>
     answer.kind === 'row' ? `${answer.row.state}${answer.accepted ? ', accepted' : ''}` : answer.kind,

@@ -1,4 +1,4 @@
-// Who signed an EIP-3009 authorization: computed on threads (see signature-thread.ts).
+// Checks whether the payer's key signed an EIP-3009 authorization, on threads (see signature-thread.ts).
 import { openThreads } from '../threads/pool.ts'
 import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signature-thread.ts'
@@ -6,22 +6,22 @@ import { EVM_USDC, type EvmNetwork } from './x402.ts'
 
 const THREAD = new URL('./signature-thread.ts', import.meta.url)
 
-export interface Signers extends AsyncDisposable {
+export interface SignatureChecks extends AsyncDisposable {
   /** Whether the payer's own key signed. False for contract wallets, whose signatures only their chain can check. */
   isSignedByPayer(network: EvmNetwork, payment: EvmAuthorization): Promise<boolean>
 }
 
-/** Whether this is as long as what a key signs, 65 bytes. What is longer is a contract wallet's. */
+/** Whether the signature has the length of a key's signature, 65 bytes. Contract wallets sign at greater length. */
 export function isKeySignature(signature: string): boolean {
   return signature.length === 2 + 2 * 65
 }
 
-/** r, s and the recovery id as USDC takes it. */
+/** r, s and the recovery id, in the form that USDC accepts. */
 const SIGNATURE = /^0x[0-9a-f]{64}([0-9a-f]{64})(1b|1c)$/i
-/** Half the order of secp256k1: USDC refuses the other half of all signatures, which anyone can make from these. */
+/** Half the order of secp256k1. USDC refuses a greater s, because anyone can derive a second signature with it. */
 const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-export function openSigners(): Signers {
+export function openSignatureChecks(): SignatureChecks {
   const threads = openThreads({ minThreads: 0, maxThreads: 2, maxWaiting: Number.POSITIVE_INFINITY })
   return {
     async isSignedByPayer(network, { signature, authorization }) {

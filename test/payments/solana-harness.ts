@@ -1,4 +1,4 @@
-// A shop that is paid on a local Solana ledger, and if wanted on an EVM chain too.
+// A service that is paid on a local Solana ledger, and on an EVM chain if one is given.
 import { generateKeyPairSigner } from '@solana/kit'
 import { x402Facilitator } from '@x402/core/facilitator'
 import { x402Client } from '@x402/fetch'
@@ -8,18 +8,18 @@ import { ExactSvmScheme as ExactSvmFacilitator } from '@x402/svm/exact/facilitat
 import { SOLANA_DEVNET } from '../../server/interface/payment.ts'
 import type { EvmChain } from './evm-chain.ts'
 import { buildEvmScheme, openShell } from './evm-facilitator.ts'
-import { openGate } from './gate.ts'
-import { type OrderOptions, openOrder } from './order.ts'
-import { openShop } from './shop.ts'
+import { openPurchaseHarness } from './purchase-harness.ts'
+import { openRpcProxy } from './rpc-proxy.ts'
 import { openSolanaLedger } from './solana-ledger.ts'
+import { openPurchase, type PurchaseOptions } from './test-purchase.ts'
 
-export type SolanaMarket = Awaited<ReturnType<typeof openSolanaMarket>>
+export type SolanaHarness = Awaited<ReturnType<typeof openSolanaHarness>>
 
-/** @param chain an EVM chain to be paid on as well */
-export async function openSolanaMarket(chain?: EvmChain) {
+/** @param chain an EVM chain that is paid on too */
+export async function openSolanaHarness(chain?: EvmChain) {
   await using opened = new AsyncDisposableStack()
   const ledger = opened.use(await openSolanaLedger())
-  const rpc = opened.use(await openGate(ledger.url))
+  const rpc = opened.use(await openRpcProxy(ledger.url))
   const facilitator = opened.use(await openSolanaFacilitator(ledger.url, chain))
   ledger.airdrop(facilitator.feePayer)
   const payTo = (await generateKeyPairSigner()).address
@@ -32,20 +32,20 @@ export async function openSolanaMarket(chain?: EvmChain) {
     PAY_TO_SOLANA: payTo,
   }
   const more = chain && { EVM_RPC_URL: chain.url, PAY_TO_EVM: (await chain.openAccount()).address }
-  const shop = opened.use(await openShop({ ...own, ...more }))
+  const harness = opened.use(await openPurchaseHarness({ ...own, ...more }))
   const closing = opened.move()
   return {
-    ...shop,
+    ...harness,
     ledger,
     rpc,
     facilitator,
     payTo,
-    async order(options: OrderOptions = {}) {
+    async order(options: PurchaseOptions = {}) {
       const wallet = await generateKeyPairSigner()
       await ledger.fund(wallet.address, 300_000n)
       const client = new x402Client().register(SOLANA_DEVNET, new ExactSvmClient(wallet, { rpcUrl: ledger.url }))
-      const purse = { client, balance: () => ledger.balanceOf(wallet.address) }
-      return openOrder(shop.system, purse, { balance: () => ledger.balanceOf(payTo) }, options)
+      const buyer = { client, balance: () => ledger.balanceOf(wallet.address) }
+      return openPurchase(harness.system, buyer, { balance: () => ledger.balanceOf(payTo) }, options)
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

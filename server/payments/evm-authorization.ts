@@ -1,21 +1,21 @@
-// The rules an EIP-3009 authorization must meet before any work is done for it, whoever settles it later.
+// The rules for an EIP-3009 authorization, checked before any work is done for it, by every facilitator.
 import { AppError } from '../errors.ts'
 import { type EvmAuthorization, evmAuthorization } from './payload.ts'
 import { MAX_TIMEOUT_SECONDS, type OfferedPayment } from './x402.ts'
 
-/** Work and settlement must fit before the authorization runs out: a source may take this long. */
+/** Work and settlement must fit before the authorization expires: a source may take this long. */
 const MIN_REMAINING_SECONDS = 60
-/** A payer's clock may be this far ahead of ours. */
+/** A payer's clock may be ahead of ours by this. */
 const CLOCK_SKEW_SECONDS = 60
 
 /**
- * Recipient, amount and window. A validity far beyond the one asked for is refused as well: while it lasts, a lost
- * settlement could not be proved unpaid.
+ * Checks recipient, amount and validity. An authorization that is valid for much longer than the terms say is refused too:
+ * until it expires, a lost settlement could not be proved unpaid.
  * @param nowSeconds Unix time. Throws AppError `payment_invalid`.
  */
 export function checkAuthorization(offer: OfferedPayment, nowSeconds: number): EvmAuthorization {
   const { signature, authorization } = evmAuthorization.parse(offer.payload.payload)
-  const { payTo, amount } = offer.bound.requirements as { payTo: string; amount: string }
+  const { payTo, amount } = offer.bound.requirements
   const refuse = (reason: string): never => {
     throw new AppError('payment_invalid', `The payment authorization was not accepted: ${reason}.`)
   }

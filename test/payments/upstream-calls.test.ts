@@ -1,11 +1,11 @@
-// How often a caller can make this service ask a facilitator or a node about a payment.
+// Limits on the calls to facilitators and nodes that a caller can cause.
 import { randomBytes, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAddress } from 'viem/accounts'
 import { AppError } from '../../server/errors.ts'
-import { buildOutsideCalls } from '../../server/payments/outside-calls.ts'
+import { buildUpstreamCalls } from '../../server/payments/upstream-calls.ts'
 import { callTool, expectNonCompleted, PAYMENT } from '../mcp/paid-tool.ts'
-import { openMarket } from './market.ts'
+import { openEvmHarness } from './evm-harness.ts'
 
 const succeed = async () => 'done'
 const fail = () => Promise.reject(new Error('came to nothing'))
@@ -17,49 +17,52 @@ async function expectLimited(t: Test, attempt: Promise<unknown>, about: string) 
   t.match(error, refused, about)
 }
 
-t.test('an address may fail so often in a minute; what succeeds does not count', async (t) => {
-  const outside = buildOutsideCalls({ failedPerMinute: 3, perSecond: 1000 })
-  for (let i = 0; i < 20; i++) t.equal(await outside.attempt('203.0.113.1', succeed), 'done')
-  for (let i = 0; i < 3; i++) await t.rejects(outside.attempt('203.0.113.1', fail), { message: 'came to nothing' })
+t.test('an address may cause so many failing calls a minute; successful ones do not count', async (t) => {
+  const upstream = buildUpstreamCalls({ failedPerMinute: 3, perSecond: 1000 })
+  for (let i = 0; i < 20; i++) t.equal(await upstream.attempt('203.0.113.1', succeed), 'done')
+  for (let i = 0; i < 3; i++) await t.rejects(upstream.attempt('203.0.113.1', fail), { message: 'came to nothing' })
   let called = false
-  const attempt = outside.attempt('203.0.113.1', async () => {
+  const attempt = upstream.attempt('203.0.113.1', async () => {
     called = true
   })
   await expectLimited(t, attempt, 'the fourth')
-  t.notOk(called, 'before any call is made')
-  t.equal(await outside.attempt('203.0.113.2', succeed), 'done', 'another address is not concerned')
+  t.notOk(called, 'no call is made')
+  t.equal(await upstream.attempt('203.0.113.2', succeed), 'done', 'another address is not limited')
 })
 
 t.test('an IPv6 subscriber is one address, and IPv4 inside IPv6 is its own', async (t) => {
-  const outside = buildOutsideCalls({ failedPerMinute: 1, perSecond: 1000 })
-  await t.rejects(outside.attempt('2001:db8:0:1::1', fail), { message: 'came to nothing' })
-  await expectLimited(t, outside.attempt('2001:db8:0:1:ffff::2', fail), 'the same /64')
-  await t.rejects(outside.attempt('2001:db8:0:2::1', fail), { message: 'came to nothing' }, 'the next /64')
-  await t.rejects(outside.attempt('::ffff:192.0.2.1', fail), { message: 'came to nothing' })
-  await t.rejects(outside.attempt('::ffff:192.0.2.2', fail), { message: 'came to nothing' })
+  const upstream = buildUpstreamCalls({ failedPerMinute: 1, perSecond: 1000 })
+  await t.rejects(upstream.attempt('2001:db8:0:1::1', fail), { message: 'came to nothing' })
+  await expectLimited(t, upstream.attempt('2001:db8:0:1:ffff::2', fail), 'the same /64')
+  await t.rejects(upstream.attempt('2001:db8:0:2::1', fail), { message: 'came to nothing' }, 'the next /64')
+  await t.rejects(upstream.attempt('::ffff:192.0.2.1', fail), { message: 'came to nothing' })
+  await t.rejects(upstream.attempt('::ffff:192.0.2.2', fail), { message: 'came to nothing' })
 })
 
-t.test('all addresses together may cause so many in a second, and a refusal costs no address anything', async (t) => {
-  const outside = buildOutsideCalls({ failedPerMinute: 1, perSecond: 2 })
-  await outside.attempt('203.0.113.1', succeed)
-  await outside.attempt('203.0.113.2', succeed)
-  const many = Array.from({ length: 3 }, () => outside.attempt('203.0.113.3', succeed))
-  for (const attempt of many) await expectLimited(t, attempt, 'more')
-})
+t.test(
+  'all addresses together may cause so many calls a second, and a refusal does not count against the address',
+  async (t) => {
+    const upstream = buildUpstreamCalls({ failedPerMinute: 1, perSecond: 2 })
+    await upstream.attempt('203.0.113.1', succeed)
+    await upstream.attempt('203.0.113.2', succeed)
+    const many = Array.from({ length: 3 }, () => upstream.attempt('203.0.113.3', succeed))
+    for (const attempt of many) await expectLimited(t, attempt, 'more')
+  },
+)
 
 // biome-ignore lint/suspicious/noExplicitAny: payments that are wrong on purpose
 type Loose = any
 
-t.test('by every door, payments that only others can check are limited, and known ones are not', async (t) => {
-  await using market = await openMarket({ overrides: { outside: { failedPerMinute: 5, perSecond: 1000 } } })
-  const { facilitator, rpc, system } = market
-  const bought = await market.order()
+t.test('over every protocol, payments that need an outside check are limited, and known ones are not', async (t) => {
+  await using harness = await openEvmHarness({ overrides: { upstream: { failedPerMinute: 5, perSecond: 1000 } } })
+  const { facilitator, rpc, system } = harness
+  const bought = await harness.order()
   t.equal((await bought.buyAndWait()).status, 200)
   const known = { 'payment-signature': bought.signatures[0] ?? '' }
-  const order = await market.order()
+  const order = await harness.order()
   const asked = await order.ask()
   const signed = await order.sign(asked)
-  /** Of a contract wallet that is not there. */
+  /** A payment of a contract wallet that does not exist. */
   const make = () => {
     const payment: Loose = JSON.parse(Buffer.from(signed, 'base64').toString())
     payment.payload.authorization.from = privateKeyToAddress(`0x${randomBytes(32).toString('hex')}`)
@@ -74,7 +77,7 @@ t.test('by every door, payments that only others can check are limited, and know
 
   t.equal((await verify()).status, 402)
   t.equal((await look()).status, 404)
-  // Twice: to name the purchase by its payer, and as a payment.
+  // Checked twice: to derive the key from the payer, and as a payment.
   t.ok((await callByMcp()).isError)
   t.equal((await verify()).status, 402)
   rpc.calls.length = 0
@@ -85,7 +88,7 @@ t.test('by every door, payments that only others can check are limited, and know
     t.match(await answer.json(), { error: { code: 'rate_limited', retryable: true } })
   }
   t.match(expectNonCompleted(t, await callByMcp(), 'failed'), { error: { code: 'rate_limited' } })
-  t.equal((await fetch(payments, { headers: known })).status, 200, 'a key signed it: checked here')
+  t.equal((await fetch(payments, { headers: known })).status, 200, 'signed by a key, so no outside call')
   t.equal((await bought.ask(known)).status, 200)
   const elsewhere = await fetch(system.url('/api/agent/v1/verify-source'), {
     method: 'POST',

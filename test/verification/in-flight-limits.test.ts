@@ -1,13 +1,13 @@
-// Limits on what is in flight: nobody's calls, however many and wherever they come in, keep the others from being served.
+// Limits on requests in flight: the calls of one caller, however many, do not keep those of others from being served.
 import type pg from 'pg'
 import t from 'tap'
 import { PUBLIC_LIMITS } from '../../server/accounts/tiers.ts'
 import type { Database } from '../../server/db/pool.ts'
 import type { Admission, Admitted } from '../../server/verification/admission.ts'
-import { limitError } from '../../server/verification/fairness.ts'
-import { admit, admitUnder, type CallOptions, call, NO_LIMIT, openProcesses } from './calls.ts'
+import { limitError } from '../../server/verification/in-flight-limits.ts'
+import { admit, admitUnder, type CallOptions, call, NO_LIMIT, openProcesses } from './admission-calls.ts'
 
-/** Paid calls, each for a request of its own; what the options do not give differs from call to call. */
+/** Paid calls, each for a request of its own; members that the options leave out differ from call to call. */
 function paidCalls(count: number, word: string, options: (n: number) => CallOptions): Admission[] {
   return Array.from({ length: count }, (_, n) =>
     call(`${word} ${n}`, `${word} ${n}`, {
@@ -22,7 +22,7 @@ function paidCalls(count: number, word: string, options: (n: number) => CallOpti
 const accepted = (answers: Admitted[]) => answers.filter((answer) => answer.kind === 'row' && answer.accepted).length
 const limited = (answers: Admitted[]) => answers.flatMap((answer) => (answer.kind === 'limited' ? [answer] : []))
 
-/** In groups of 64, as the service admits. */
+/** Admits in groups of 64, as the service does. */
 async function admitAll(db: Database, items: Admission[], maxInFlightPerPayer = NO_LIMIT): Promise<Admitted[]> {
   const answers: Admitted[] = []
   for (let from = 0; from < items.length; from += 64)
@@ -42,7 +42,7 @@ const groups = [
 
 for (const { limit, most, share } of groups) {
   t.test(
-    `no more than ${most} of one ${limit} are in flight; what is beyond leaves key and payment free`,
+    `no more than ${most} of one ${limit} are in flight; a refused call leaves key and payment free`,
     async (t) => {
       await using set = await openProcesses(1)
       const { tables, dbs } = set
@@ -64,12 +64,16 @@ for (const { limit, most, share } of groups) {
           ),
         ),
         1,
-        'another one is served',
+        'a call of another group is served',
       )
       await tables.query(`update verification_requests set state = 'completed', payment_sealed = null, result = ''
       where id = (select id from verification_requests limit 1)`)
       const refused = calls.filter((_, n) => answers[n]?.kind === 'limited').slice(0, 2)
-      t.equal(accepted(await admitAll(db, refused, 8)), 1, 'what has ended makes room for one more, with the same key')
+      t.equal(
+        accepted(await admitAll(db, refused, 8)),
+        1,
+        'a finished request makes room for one more, with the same key',
+      )
     },
   )
 
@@ -83,7 +87,7 @@ for (const { limit, most, share } of groups) {
   })
 }
 
-t.test('MAX_IN_FLIGHT_PER_PAYER=0: a payer has no limit but those of address and domain', async (t) => {
+t.test('MAX_IN_FLIGHT_PER_PAYER=0: only address and domain limit a payer', async (t) => {
   await using set = await openProcesses(1)
   const answers = await admitAll(
     set.dbs[0]!,
@@ -92,7 +96,7 @@ t.test('MAX_IN_FLIGHT_PER_PAYER=0: a payer has no limit but those of address and
   t.equal(accepted(answers), 300)
 })
 
-t.test('two calls for one request take one place, and a request that is in flight already takes none', async (t) => {
+t.test('two calls for one request take one place, and a request in flight takes none again', async (t) => {
   await using set = await openProcesses(1)
   const [db] = set.dbs as [Database]
   const twice = [call('a', 'one'), call('a', 'one'), call('a', 'two'), call('b', 'three'), call('c', 'four')]
@@ -108,7 +112,7 @@ t.test('two calls for one request take one place, and a request that is in fligh
   ])
 })
 
-t.test('the refusal names the limit, its number, when to come back, and that nothing was charged', (t) => {
+t.test('the refusal names the limit, its number, when to retry, and that nothing was charged', (t) => {
   for (const limit of ['payer', 'balance', 'address', 'domain', 'open_quotes'] as const) {
     const error = limitError({ kind: 'limited', limit, most: 77, retryAfterSeconds: 12 })
     t.match(error, { code: 'rate_limited', retryable: true, headers: { 'retry-after': '12' } })
@@ -118,7 +122,7 @@ t.test('the refusal names the limit, its number, when to come back, and that not
   t.end()
 })
 
-t.test('Retry-After is the mean age of what is in flight, divided by how much that is', async (t) => {
+t.test('Retry-After is the mean age of the requests in flight, divided by their number', async (t) => {
   await using set = await openProcesses(1)
   const { tables, dbs } = set
   const [db] = dbs as [Database]
@@ -136,12 +140,12 @@ t.test('Retry-After is the mean age of what is in flight, divided by how much th
   ]) {
     await tables.query(`update verification_requests set accepted_at = now() - $1 * interval '1 second'`, [age])
     const [refusal] = await retryAfter()
-    // A second may have passed since.
+    // A second may have passed since the update.
     t.ok(refusal && refusal.retryAfterSeconds >= seconds! && refusal.retryAfterSeconds <= seconds! + 1, `${age} s old`)
   }
 })
 
-t.test('open quotes of one address are limited; who has one is asked to pay all the same', async (t) => {
+t.test('open quotes of one address are limited; an existing quote is still answered 402', async (t) => {
   await using set = await openProcesses(1)
   const { tables, dbs } = set
   const [db] = dbs as [Database]
@@ -150,14 +154,14 @@ t.test('open quotes of one address are limited; who has one is asked to pay all 
   const answers = await admitAll(db, quotes)
   const refused = limited(answers)
   t.match(refused, Array(70).fill({ limit: 'open_quotes', most }))
-  t.equal(await count(tables, 'select count(*)::int from verification_requests'), most, 'the others left nothing')
+  t.equal(await count(tables, 'select count(*)::int from verification_requests'), most, 'refused calls left no row')
   t.ok(refused.at(-1)!.retryAfterSeconds > 800, 'until the first of them expires')
-  t.match(await admit(db, call('quote 3')), [{ kind: 'row' }], 'a quote that is there already')
+  t.match(await admit(db, call('quote 3')), [{ kind: 'row' }], 'an existing quote')
   t.match(await admit(db, call('elsewhere', undefined, { address: 2 })), [{ kind: 'row' }], 'another address')
   t.equal(accepted(await admit(db, { ...call('quote 3', 'paid'), known: true })), 1, 'a payment for one of them')
-  t.match(await admit(db, call('one more')), [{ kind: 'row' }], 'which is then open no more')
+  t.match(await admit(db, call('one more')), [{ kind: 'row' }], 'a paid quote is no longer open')
   await tables.query(`update verification_requests set quote_expires_at = now() where state = 'quoted'`)
-  t.match(await admit(db, call('one more again')), [{ kind: 'row' }], 'and neither is one that expired')
+  t.match(await admit(db, call('one more again')), [{ kind: 'row' }], 'an expired quote is not open either')
 })
 
 t.test('two processes at the same time: together no more open quotes than the limit', async (t) => {
@@ -174,7 +178,7 @@ t.test('two processes at the same time: together no more open quotes than the li
   t.equal(limited(answers.flat()).length, most)
 })
 
-t.test('the hundredth waiting request of one payer stands behind the first of another', async (t) => {
+t.test('the hundredth waiting request of one payer runs after the first of another', async (t) => {
   await using set = await openProcesses(1)
   const { tables, dbs } = set
   const [db] = dbs as [Database]
@@ -183,7 +187,7 @@ t.test('the hundredth waiting request of one payer stands behind the first of an
     paidCalls(100, 'many', () => ({ payer: '0xmany' })),
   )
   await admit(db, call('first', 'first', { payer: '0xother', address: 999 }))
-  // A network of many payers: each is a new one, and all of them weigh an eighth.
+  // One address with many payers: each payer is new, and each request weighs an eighth.
   await admitAll(
     db,
     paidCalls(80, 'crowd', () => ({ address: 5000 })),
@@ -206,11 +210,11 @@ t.test('the hundredth waiting request of one payer stands behind the first of an
       join graphile_worker.jobs j on j.key = 'verify:' || r.id where r.priority <> j.priority`,
     ),
     0,
-    'the row knows it too, for the day on which the job is stored again',
+    'the row stores the priority too, for a job that is stored again',
   )
 })
 
-t.test('one balance does not back many assessments', async (t) => {
+t.test('one balance does not cover many assessments', async (t) => {
   await using set = await openProcesses(1)
   const { tables, dbs } = set
   const [db] = dbs as [Database]
@@ -220,7 +224,7 @@ t.test('one balance does not back many assessments', async (t) => {
   t.same(
     first.map(({ kind }) => kind),
     ['row', 'cover_unknown', 'cover_unknown'],
-    'the first is taken as it is, the cover of the others decides',
+    'the first needs no cover, the others do',
   )
   t.equal(await count(tables, 'select count(*)::int from verification_requests'), 1, 'until then nothing is stored')
   const covered = await admitUnder(8, db, calls('first', 3, 2).slice(1))
@@ -231,10 +235,10 @@ t.test('one balance does not back many assessments', async (t) => {
 
   await tables.query(`insert into payers (payer, settled, max_in_flight) values ('0xpayer', 6, 14)`)
   const known = await admitUnder(8, db, calls('known', 3))
-  t.equal(accepted(known), 2, 'what was settled before is cover, too: 4 and 2 are 6')
+  t.equal(accepted(known), 2, 'earlier settlements are cover too: 4 and 2 are 6')
   t.equal(known.at(-1)?.kind, 'cover_unknown')
   await tables.query(`
     update verification_requests set state = 'settled', payment_sealed = null, observation = '{}', assessment = '{}',
       settlement = '{}'`)
-  t.equal(accepted(await admitUnder(20, db, calls('settled', 1, 0))), 1, 'what is settled needs no cover any more')
+  t.equal(accepted(await admitUnder(20, db, calls('settled', 1, 0))), 1, 'a settled request needs no cover')
 })

@@ -1,6 +1,6 @@
-// A process of the service, as its entry point makes it, that kills itself with SIGKILL at one place of a payment.
-//   VICTIM=worker|api   which half it is; a worker takes no job before it is told to
-//   VICTIM_PLACE=...    where it dies
+// A process of the service that kills itself with SIGKILL at one place of a payment.
+//   CRASH_IN=worker|api   the process; a worker takes no job before it gets a message
+//   CRASH_PLACE=...    the place
 import { once } from 'node:events'
 import { openServer } from '../../server/app.ts'
 import { readConfig } from '../../server/config.ts'
@@ -12,7 +12,7 @@ import { openRunner } from '../../workers/runner.ts'
 
 export type Place = 'after verify' | 'before call' | 'after call' | 'after settled'
 
-const { VICTIM: half, VICTIM_PLACE: place } = process.env
+const { CRASH_IN: half, CRASH_PLACE: place } = process.env
 
 function pass(here: Place) {
   if (here === place) process.kill(process.pid, 'SIGKILL')

@@ -1,16 +1,16 @@
-// A facilitator that lies about what it settled. Nothing is delivered that the chain does not show, no one is asked to pay
-// while it is open, and what was not charged is known to be so in the end.
+// A facilitator that reports false successes. Nothing is delivered that the chain does not show as paid, no caller is asked to
+// pay while the outcome is open, and in the end an uncharged payment is proved unpaid.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
-import { openLiveFacilitator } from '../../server/payments/facilitator.ts'
+import { openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { readAuthorization, type Signed, transferArguments } from './authorizations.ts'
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
-import { type Market, type Order, openMarket, PRICE } from './market.ts'
+import { type EvmHarness, openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
 
-const market = await openMarket({ overrides: { patienceMs: 300 } })
-t.teardown(() => market[Symbol.asyncDispose]())
+const harness = await openEvmHarness({ overrides: { chainTimeoutMs: 300 } })
+t.teardown(() => harness[Symbol.asyncDispose]())
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
 const newHash = (): Hex => `0x${randomBytes(32).toString('hex')}`
@@ -21,8 +21,8 @@ async function transactionOf(answer: Response): Promise<string> {
   return payment.transaction
 }
 
-/** No result, no entry in the book, and no 402: by every way of asking. */
-async function expectHeld(t: Test, where: Market, order: Order, about: string) {
+/** Checks every way of asking: no result, no ledger entry, no 402. */
+async function expectHeld(t: Test, where: EvmHarness, order: Purchase, about: string) {
   const id = await order.requestId
   const answers = [await order.buy(), await order.ask(), await where.recover(id)]
   t.same(
@@ -31,19 +31,19 @@ async function expectHeld(t: Test, where: Market, order: Order, about: string) {
     about,
   )
   for (const answer of answers) t.match(await answer.json(), { error: { code: 'settlement_unknown' } }, about)
-  t.equal(order.signatures.length, 1, `${about}: no one signs anew`)
+  t.equal(order.signatures.length, 1, `${about}: nothing is signed again`)
   t.same(await bookOf(where, order), [], `${about}: nothing is booked`)
 }
 
-async function bookOf(where: Market, order: Order) {
+async function bookOf(where: EvmHarness, order: Purchase) {
   return where.system.sql(
     'select outcome, transaction, proof, log_index from payment_ledger where request_id = $1 order by entry',
     [await order.requestId],
   )
 }
 
-/** As if the success had been contradicted so long ago that the settlement is asked for again. */
-async function passDenial(where: Market, order: Order) {
+/** Moves the contradiction back, so that the settlement is requested again. */
+async function passDenial(where: EvmHarness, order: Purchase) {
   await where.system.sql(
     `update verification_requests
      set settlement_intent = jsonb_set(settlement_intent::jsonb, '{denied_at}', to_jsonb((settlement_intent ->> 'denied_at')::int - 60))::json
@@ -52,13 +52,13 @@ async function passDenial(where: Market, order: Order) {
   )
 }
 
-/** Transactions that are on the chain, or not, and pay for nothing here. */
-async function openLies(order: Order): Promise<Record<string, Deed>> {
-  const { chain } = market
-  const bought = await market.order()
+/** False successes: transactions that do not pay this purchase. */
+async function openLies(order: Purchase): Promise<Record<string, Deed>> {
+  const { chain } = harness
+  const bought = await harness.order()
   const theirs = await transactionOf(await bought.buyAndWait())
-  const direct = await chain.send('transfer', [market.payTo, PRICE], chain.walletOf(bought.wallet))
-  // Without gas to estimate, a call that fails is mined all the same.
+  const direct = await chain.send('transfer', [harness.payTo, PRICE], chain.walletOf(bought.wallet))
+  // With a fixed gas limit, a failing call is mined.
   const failed = await chain
     .walletOf(bought.wallet)
     .sendTransaction({ to: chain.token, data: '0x12345678', gas: 100_000n })
@@ -76,28 +76,28 @@ async function openLies(order: Order): Promise<Record<string, Deed>> {
   }
 }
 
-t.test('no success counts that the chain does not show, and the honest one after it does', async (t) => {
-  const names = Object.keys(await openLies(await market.order()))
+t.test('a success that the chain does not show does not count, and a true one after it does', async (t) => {
+  const names = Object.keys(await openLies(await harness.order()))
   for (const name of names) {
-    const order = await market.order()
+    const order = await harness.order()
     const lie = (await openLies(order))[name] as Deed
-    market.facilitator.script.push(lie)
+    harness.facilitator.script.push(lie)
     await order.buy()
-    await market.inDoubt(order)
-    await expectHeld(t, market, order, name)
-    market.facilitator.script.push(lie)
-    await passDenial(market, order)
-    await market.hurry()
-    await market.inDoubt(order)
-    await expectHeld(t, market, order, `${name}, twice`)
-    await passDenial(market, order)
-    await market.hurry()
+    await harness.inDoubt(order)
+    await expectHeld(t, harness, order, name)
+    harness.facilitator.script.push(lie)
+    await passDenial(harness, order)
+    await harness.hurry()
+    await harness.inDoubt(order)
+    await expectHeld(t, harness, order, `${name}, twice`)
+    await passDenial(harness, order)
+    await harness.hurry()
     const paid = await order.buyAndWait()
     t.equal(paid.status, 200, name)
     const transaction = await transactionOf(paid)
-    const { logs } = await market.chain.reader.getTransactionReceipt({ hash: transaction as Hex })
+    const { logs } = await harness.chain.reader.getTransactionReceipt({ hash: transaction as Hex })
     t.same(
-      await bookOf(market, order),
+      await bookOf(harness, order),
       [{ outcome: 'settled', transaction, proof: 'chain', log_index: logs[0]?.logIndex }],
       name,
     )
@@ -106,90 +106,90 @@ t.test('no success counts that the chain does not show, and the honest one after
 })
 
 t.test(
-  'a success that stays a lie until the authorization expires is provably unpaid, and only then asked for anew',
+  'a false success is proved unpaid when the authorization expires, and only then is a new payment asked for',
   async (t) => {
-    const order = await market.order()
-    const before = await market.chain.controls.snapshot()
-    market.facilitator.script.push(claims(newHash()))
+    const order = await harness.order()
+    const before = await harness.chain.controls.snapshot()
+    harness.facilitator.script.push(claims(newHash()))
     await order.buy()
-    await market.inDoubt(order)
-    await expectHeld(t, market, order, 'open')
+    await harness.inDoubt(order)
+    await expectHeld(t, harness, order, 'open')
     const { validBefore } = readAuthorization(read(order.signatures[0]).payload)
-    await market.chain.passTime(Number(validBefore))
-    await market.hurry()
-    const unpaid = await market.recover(await order.requestId, { prefer: 'wait=25' })
+    await harness.chain.passTime(Number(validBefore))
+    await harness.hurry()
+    const unpaid = await harness.recover(await order.requestId, { prefer: 'wait=25' })
     t.equal(unpaid.status, 402)
     t.match(await unpaid.json(), { error: { code: 'settlement_failed' } })
     t.equal(await order.spent(), 0n)
-    await market.chain.controls.revert({ id: before })
+    await harness.chain.controls.revert({ id: before })
   },
 )
 
-t.test('a true success on a node that is some blocks behind is looked for, and not asked for again', async (t) => {
-  const order = await market.order()
-  market.facilitator.asked.settle = 0
-  market.rpc.height = Number(await market.chain.reader.getBlockNumber())
+t.test('a true success, on a node that is some blocks behind, is found and not requested again', async (t) => {
+  const order = await harness.order()
+  harness.facilitator.asked.settle = 0
+  harness.rpc.height = Number(await harness.chain.reader.getBlockNumber())
   await order.buy()
-  await market.inDoubt(order)
-  await expectHeld(t, market, order, 'behind')
-  await market.hurry()
-  await market.inDoubt(order)
-  await expectHeld(t, market, order, 'still behind')
-  market.rpc.height = null
-  await market.hurry()
+  await harness.inDoubt(order)
+  await expectHeld(t, harness, order, 'behind')
+  await harness.hurry()
+  await harness.inDoubt(order)
+  await expectHeld(t, harness, order, 'still behind')
+  harness.rpc.height = null
+  await harness.hurry()
   t.equal((await order.buyAndWait()).status, 200)
-  t.equal(market.facilitator.asked.settle, 1)
+  t.equal(harness.facilitator.asked.settle, 1)
   t.equal(await order.spent(), PRICE)
 })
 
-t.test('a success that was contradicted is not believed later, when the node does not answer', async (t) => {
-  const order = await market.order()
+t.test('a contradicted success does not count later, while the node does not answer', async (t) => {
+  const order = await harness.order()
   const lie = claims(newHash())
-  market.facilitator.script.push(lie)
+  harness.facilitator.script.push(lie)
   await order.buy()
-  await market.inDoubt(order)
-  await using facilitator = await openLiveFacilitator(market.config, openLog('silent'), { patienceMs: 300 })
+  await harness.inDoubt(order)
+  await using facilitator = await openLiveFacilitator(harness.config, openLog('silent'), { chainTimeoutMs: 300 })
   const id = await order.requestId
   const offer = facilitator.read(order.signatures[0], id, () => RESOURCE)
-  const [row] = await market.system.sql('select settlement_intent from verification_requests where id = $1', [id])
+  const [row] = await harness.system.sql('select settlement_intent from verification_requests where id = $1', [id])
   const intent = row?.settlement_intent as { at: number; block: number; transaction: string; denied_at: number }
   t.type(intent.denied_at, 'number')
   t.match(await facilitator.resolve(offer, intent), { kind: 'unknown', reason: 'settlement_not_shown' })
   const later = { ...intent, denied_at: intent.denied_at - 31 }
-  t.same(await facilitator.resolve(offer, later), { kind: 'open' }, 'after 30 s the same settlement is asked for again')
-  market.rpc.shut = true
-  market.facilitator.script.push(lie)
+  t.same(await facilitator.resolve(offer, later), { kind: 'open' }, 'after 30 s the same settlement is requested again')
+  harness.rpc.shut = true
+  harness.facilitator.script.push(lie)
   t.match(await facilitator.settle(offer, later), { kind: 'unknown' })
   t.match(await facilitator.resolve(offer, later), { kind: 'unknown', reason: 'chain_unreadable' })
   t.match(
     await facilitator.resolve(offer, { ...intent, at: 1, denied_at: 1 }),
     { kind: 'unknown' },
-    'however long it takes',
+    'as long as the node does not answer',
   )
-  market.rpc.shut = false
-  await passDenial(market, order)
-  await market.hurry()
+  harness.rpc.shut = false
+  await passDenial(harness, order)
+  await harness.hurry()
   t.equal((await order.buyAndWait()).status, 200)
 })
 
 for (const how of ['shut', 'silent'] as const)
   t.test(`a success whose chain does not answer (${how}) counts, and is booked as unconfirmed`, async (t) => {
-    const order = await market.order()
-    market.facilitator.script.push(async (call) => {
-      market.rpc[how] = true
+    const order = await harness.order()
+    harness.facilitator.script.push(async (call) => {
+      harness.rpc[how] = true
       await deeds.settles(call)
     })
     const paid = await order.buyAndWait()
-    market.rpc[how] = false
+    harness.rpc[how] = false
     t.equal(paid.status, 200)
-    t.same(await bookOf(market, order), [
+    t.same(await bookOf(harness, order), [
       { outcome: 'settled', transaction: await transactionOf(paid), proof: 'unconfirmed', log_index: null },
     ])
     t.equal(await order.spent(), PRICE)
   })
 
 t.test('two authorizations in one transaction pay two requests, each by its own log', async (t) => {
-  const orders = [await market.order(), await market.order()]
+  const orders = [await harness.order(), await harness.order()]
   const waiting: Signed[] = []
   const both = Promise.withResolvers<string>()
   const together: Deed = async (call) => {
@@ -199,17 +199,17 @@ t.test('two authorizations in one transaction pay two requests, each by its own 
         functionName: 'transferWithAuthorization',
         args: transferArguments(signed),
       }))
-      both.resolve((await market.chain.sendTogether(calls)).transactionHash)
+      both.resolve((await harness.chain.sendTogether(calls)).transactionHash)
     }
     claims(await both.promise)(call)
   }
-  market.facilitator.script.push(together, together)
+  harness.facilitator.script.push(together, together)
   const answers = await Promise.all(orders.map((order) => order.buyAndWait()))
   t.same(
     answers.map(({ status }) => status),
     [200, 200],
   )
-  const books = (await Promise.all(orders.map((order) => bookOf(market, order)))).flat()
+  const books = (await Promise.all(orders.map((order) => bookOf(harness, order)))).flat()
   t.same(
     books.map(({ transaction, proof }) => ({ transaction, proof })),
     Array(2).fill({ transaction: await both.promise, proof: 'chain' }),
@@ -217,8 +217,8 @@ t.test('two authorizations in one transaction pay two requests, each by its own 
   t.same(books.map(({ log_index }) => log_index).sort(), [0, 2])
 })
 
-t.test('without a node the facilitator is believed, but one transaction pays one request', async (t) => {
-  await using nodeless = await openMarket({ nodeless: true })
+t.test('without a node the facilitator counts, but one transaction pays one request', async (t) => {
+  await using nodeless = await openEvmHarness({ nodeless: true })
   const honest = await nodeless.order()
   const transaction = await transactionOf(await honest.buyAndWait())
   t.same(await bookOf(nodeless, honest), [{ outcome: 'settled', transaction, proof: 'facilitator', log_index: null }])
@@ -228,7 +228,7 @@ t.test('without a node the facilitator is believed, but one transaction pays one
   for (const [index, order] of orders.entries()) {
     nodeless.facilitator.script.push(claims(names[index] as string))
     await order.buy()
-    t.match(await nodeless.book.next('transaction_taken', { request_id: await order.requestId }), {
+    t.match(await nodeless.logLines.next('transaction_taken', { request_id: await order.requestId }), {
       level: 50,
       transaction,
     })
@@ -241,7 +241,7 @@ t.test('without a node the facilitator is believed, but one transaction pays one
     await passDenial(nodeless, order)
     await nodeless.hurry()
     await nodeless.inDoubt(order)
-    await expectHeld(t, nodeless, order, 'whatever else it names, only the chain is believed from here on')
+    await expectHeld(t, nodeless, order, 'from here on only the chain counts')
     await passDenial(nodeless, order)
     await nodeless.hurry()
     t.equal((await order.buyAndWait()).status, 200)

@@ -1,7 +1,7 @@
-// What a pending request waits for, in words and in seconds, for the answer 202.
+// The message and the Retry-After of the answer 202: what a pending request waits for.
 import type { RequestView } from './request.ts'
 
-export interface Pending {
+export interface PendingAnswer {
   code: 'processing' | 'settlement_unknown'
   message: string
   /** Seconds after which asking again is worth it. */
@@ -9,16 +9,16 @@ export interface Pending {
 }
 
 const SOON = 1
-/** Asked again while only the turns of a line are waited for; they come one after another. */
+/** Retry-After while the request waits in an origin's line and the host asked for no pause: turns come one after another. */
 const LINE_SECONDS = 5
 const SETTLEMENT_SECONDS = 3
 const NO_WORKER_SECONDS = 10
 
-/** @param context `now` in milliseconds since the epoch; `hasWorker`: whether any worker gave a sign of life lately */
-export function describeWait(
+/** @param context `now` in milliseconds since the epoch; `hasWorker`: whether any worker has a fresh beat */
+export function describePending(
   { state, waiting }: Pick<RequestView, 'state' | 'waiting'>,
   { now, hasWorker }: { now: number; hasWorker: boolean },
-): Pending {
+): PendingAnswer {
   const left = waiting ? Math.ceil((Date.parse(waiting.until) - now) / 1000) : 0
   if (state === 'settling') {
     const retryAfterSeconds = waiting?.for === 'settlement' && left > 0 ? left : SETTLEMENT_SECONDS
@@ -27,7 +27,7 @@ export function describeWait(
       `Ask again in ${retryAfterSeconds} s.`
     return { code: 'settlement_unknown', message, retryAfterSeconds }
   }
-  const processing = (reason: string, retryAfterSeconds: number): Pending => ({
+  const processing = (reason: string, retryAfterSeconds: number): PendingAnswer => ({
     code: 'processing',
     message: `${reason} Repeat this call or the recovery URL in ${retryAfterSeconds} s.`,
     retryAfterSeconds,
@@ -40,7 +40,7 @@ export function describeWait(
   const { host, asked_seconds } = waiting
   if (asked_seconds === undefined)
     return processing(
-      `The request waits for its turn at "${host}", which is asked a few times at once only.`,
+      `The request waits for its turn at "${host}", which is sent only a few requests at once.`,
       LINE_SECONDS,
     )
   if (left <= 0) return processing('The work is under way.', SOON)

@@ -1,25 +1,24 @@
-// The facilitator without a network: every check of an EIP-3009 payment is real (terms, recipient, amount, window,
-// EIP-712 signature, nonce used once), and nothing moves. Any private key pays it.
+// The facilitator of offline mode: every check of an EIP-3009 payment is real (terms, recipient, amount, validity, EIP-712
+// signature, nonce used once), but no money moves. Any private key can pay.
 import { AppError } from '../errors.ts'
 import { PRICE } from '../interface/payment.ts'
-import { checkAuthorization } from './authorization.ts'
+import { checkAuthorization } from './evm-authorization.ts'
 import { evmAuthorization, readEvmPayment, readPayload, readPayment } from './payload.ts'
-import { openSigners } from './signers.ts'
+import { openSignatureChecks } from './signature-checks.ts'
 import { EVM_USDC, evmTerms, type Facilitator, type OfferedPayment } from './x402.ts'
 
 const NETWORK = 'eip155:84532'
-/** Receives nothing; a fixed address, so that terms are the same in every process. */
+/** A fixed address that receives nothing, so that terms are the same in every process. */
 export const OFFLINE_PAY_TO = '0x0000000000000000000000000000000000008402'
 
 /**
- * Whether a nonce was used before is not asked here: the unique row in `payment_claims`, written when the request is
- * accepted, is the ledger of this chain that does not exist. So there is nothing to look at either, and settling again
- * gives the same answer again.
- * @param now Unix time in seconds
+ * A nonce is used once because its row in `payment_claims` is unique. No chain is asked, so every settlement of a payment has
+ * the same answer.
+ * @param options `now`: Unix time in seconds
  */
 export function openOfflineFacilitator(options: { payTo?: string; now?: () => number } = {}): Facilitator {
   const now = options.now ?? (() => Math.floor(Date.now() / 1000))
-  const signers = openSigners()
+  const signatures = openSignatureChecks()
   const terms = evmTerms(NETWORK, options.payTo ?? OFFLINE_PAY_TO)
   const accepts = [terms]
   return {
@@ -34,11 +33,11 @@ export function openOfflineFacilitator(options: { payTo?: string; now?: () => nu
     async identify(given) {
       const payload = readPayload(given)
       const { identity } = readEvmPayment(payload, terms)
-      if (!(await signers.isSignedByPayer(NETWORK, evmAuthorization.parse(payload.payload)))) throw notSigned()
+      if (!(await signatures.isSignedByPayer(NETWORK, evmAuthorization.parse(payload.payload)))) throw notSigned()
       return identity
     },
     async verify(offer: OfferedPayment) {
-      if (!(await signers.isSignedByPayer(NETWORK, checkAuthorization(offer, now())))) throw notSigned()
+      if (!(await signatures.isSignedByPayer(NETWORK, checkAuthorization(offer, now())))) throw notSigned()
     },
     cover: async () => null,
     prepare: async () => ({ at: now(), block: null, transaction: null }),
@@ -66,7 +65,7 @@ export function openOfflineFacilitator(options: { payTo?: string; now?: () => nu
       }
     },
     resolve: async () => ({ kind: 'open' }),
-    [Symbol.asyncDispose]: () => signers[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => signatures[Symbol.asyncDispose](),
   }
 }
 

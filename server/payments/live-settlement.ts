@@ -1,30 +1,29 @@
-// From "the facilitator says that it settled" to "paid". Where a node is configured, a settlement counts when the chain
-// shows that the transaction used this very authorization. Anything short of a success is held against the chain too: a
-// facilitator may say "failed" of what it sent a moment ago, and a buyer who hears that signs a second payment.
+// Settlement of payments that move money: from the facilitator's answer to a certain outcome. If a node is configured, a
+// settlement counts when the chain shows that the transaction used this very authorization. A failure is checked against the
+// chain too: a facilitator may report "failed" for a transaction it has just sent, and a buyer who is told so pays twice.
 import { setTimeout as pause } from 'node:timers/promises'
-import type { PaymentRequirements } from '@x402/core/types'
 import { PRICE } from '../interface/payment.ts'
 import type { Logger } from '../telemetry.ts'
-import { askToSettle, type FacilitatorCalls } from './answers.ts'
-import type { Finding, PaymentNetwork } from './live.ts'
-import { within } from './patience.ts'
+import { askToSettle, type FacilitatorCalls } from './facilitator-answers.ts'
+import type { Finding, PaymentNetwork } from './payment-network.ts'
+import { within } from './timeout.ts'
 import type { Facilitator, OfferedPayment, SettlementIntent, SettlementOutcome, SettlementProof } from './x402.ts'
 
-/** Seconds between looks at a settlement in doubt: often at first, when it is likely to turn up. */
+/** Seconds between checks of an uncertain settlement: often at first, when it is likely to appear. */
 const PACE = { first: 2, most: 30, share: 0.25 }
 /**
- * Seconds for which a success that the chain does not show is only looked for. A node may be some blocks behind the
- * facilitator's; after this the same settlement is asked for again, which cannot charge twice.
+ * Seconds for which a success that the chain does not show is only looked for, since the node may be some blocks behind the
+ * facilitator's. After that the same settlement is requested again, which cannot charge twice.
  */
 const DENIAL_SECONDS = 30
-/** Milliseconds for which a node is waited for before the facilitator's word counts without it. */
-const PATIENCE_MS = 5_000
-/** Milliseconds between questions to a node that refuses them. */
+/** Milliseconds to wait for the node; after that the facilitator's word counts. */
+const CHAIN_TIMEOUT_MS = 5_000
+/** Milliseconds between two requests to a node that fails. */
 const RETRY_MS = 500
-/** Milliseconds for which a node that failed is asked whether it is there at all. */
+/** Milliseconds to wait for any answer of a node that failed. */
 const ALIVE_MS = 1_000
 
-export interface SettlingOptions {
+export interface LiveSettlementOptions {
   provider: string
   mode: 'testnet' | 'mainnet'
   calls: FacilitatorCalls
@@ -32,17 +31,17 @@ export interface SettlingOptions {
   log: Logger
   /** Unix seconds. */
   now(): number
-  patienceMs?: number
+  chainTimeoutMs?: number
 }
 
-export function buildSettling(options: SettlingOptions): Pick<Facilitator, 'settle' | 'resolve'> {
-  const { provider, mode, calls, networkOf, log, now, patienceMs = PATIENCE_MS } = options
+export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facilitator, 'settle' | 'resolve'> {
+  const { provider, mode, calls, networkOf, log, now, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
 
-  /** Null when the node says nothing in time. */
-  async function lookPatiently(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding | null> {
+  /** Null if the node does not answer in time. */
+  async function lookWithRetries(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding | null> {
     const network = networkOf(offer.bound.identity.network)
-    const end = Date.now() + patienceMs
-    for (let left = patienceMs; left > 0; left = end - Date.now()) {
+    const end = Date.now() + chainTimeoutMs
+    for (let left = chainTimeoutMs; left > 0; left = end - Date.now()) {
       try {
         return await within(left, network.look(offer, intent))
       } catch (error) {
@@ -50,12 +49,12 @@ export function buildSettling(options: SettlingOptions): Pick<Facilitator, 'sett
         await pause(Math.min(RETRY_MS, Math.max(0, end - Date.now())))
       }
     }
-    // The facilitator chose which transaction is looked at. A node that is there and fails at that one is not away.
+    // The facilitator chose the transaction. A node that answers other requests but fails at this one counts as available.
     const height = await within(ALIVE_MS, network.height()).catch(() => null)
     return height === null ? null : { kind: 'waiting', reason: 'chain_unreadable', seconds: PACE.first }
   }
 
-  /** A chain that does not answer has said nothing. */
+  /** A chain that does not answer proves nothing. */
   async function look(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
     const network = networkOf(offer.bound.identity.network)
     try {
@@ -66,7 +65,7 @@ export function buildSettling(options: SettlingOptions): Pick<Facilitator, 'sett
     }
   }
 
-  /** The error's message is left out: it may hold the address of the node, which may hold a key. */
+  /** Logs no message of the error: it may contain the node's URL, which may contain a key. */
   function warnUnreadable(network: PaymentNetwork, error: unknown) {
     const name = error instanceof Error ? error.name : 'unknown'
     log.warn({ event: 'chain_unreadable', network: network.id, error: name })
@@ -86,7 +85,8 @@ export function buildSettling(options: SettlingOptions): Pick<Facilitator, 'sett
     found: { transaction: string; proof: SettlementProof; logIndex: number | null },
   ): SettlementOutcome {
     const { network, payer } = bound.identity
-    const { asset, amount } = bound.requirements as unknown as PaymentRequirements
+    const { asset, amount } = bound.requirements
+    const { id } = networkOf(network)
     const { transaction, proof, logIndex } = found
     return {
       kind: 'paid',
@@ -95,7 +95,7 @@ export function buildSettling(options: SettlingOptions): Pick<Facilitator, 'sett
         provider,
         mode,
         simulated: false,
-        network: network as 'eip155:8453',
+        network: id,
         asset,
         currency: PRICE.currency,
         amount_atomic: amount,
@@ -104,13 +104,13 @@ export function buildSettling(options: SettlingOptions): Pick<Facilitator, 'sett
         facilitator_fee_usd: null,
         network_fee_usd: null,
       },
-      response: { success: true, transaction, network: network as PaymentRequirements['network'], payer, amount },
+      response: { success: true, transaction, network: id, payer, amount },
       proof,
       logIndex,
     }
   }
 
-  /** What a finding means. @param reason why it was looked for */
+  /** The outcome that follows from a finding. @param reason why the chain was asked */
   function conclude(offer: OfferedPayment, intent: SettlementIntent, found: Finding, reason: string) {
     if (found.kind === 'paid') return paid(offer, { ...found, proof: 'chain' })
     if (found.kind === 'unpaid') return found
@@ -122,17 +122,17 @@ export function buildSettling(options: SettlingOptions): Pick<Facilitator, 'sett
       const { payload, bound } = offer
       const { identity } = bound
       const { proves, readTransactionId } = networkOf(identity.network)
-      const terms = bound.requirements as unknown as PaymentRequirements
+      const terms = bound.requirements
       const answer = await askToSettle(calls, payload, terms, { payer: identity.payer, readTransactionId })
       const named = { ...intent, transaction: answer.transaction ?? intent.transaction }
       if (answer.kind === 'doubt') return conclude(offer, named, await look(offer, named), answer.reason)
-      // A success that was contradicted once is not believed the second time either, whether or not the node answers.
+      // After one success that the chain did not show, only the chain counts, even if the node does not answer.
       if (intent.denied_at) return conclude(offer, named, await look(offer, named), 'settlement_not_shown')
       const { transaction } = answer
       if (!proves) return paid(offer, { transaction, proof: 'facilitator', logIndex: null })
-      const found = await lookPatiently(offer, named)
+      const found = await lookWithRetries(offer, named)
       if (found) return conclude(offer, { ...named, denied_at: now() }, found, 'settlement_not_shown')
-      // A crash from here to the commit: the next attempt looks, and waits for the node if it still does not answer.
+      // After a crash from here to the commit, the next attempt asks the chain, and waits for the node if it does not answer.
       log.warn({ event: 'settlement_unconfirmed', network: identity.network, transaction })
       return paid(offer, { transaction, proof: 'unconfirmed', logIndex: null })
     },

@@ -1,8 +1,8 @@
-// The lines a service logs, for tests that wait for one of them.
+// The log lines of a service, for tests that wait for one of them.
 
 export type Line = Record<string, unknown> & { event?: string }
 
-export function openLogBook() {
+export function openLogLines() {
   const lines: Line[] = []
   const readers = new Set<(line: Line) => void>()
   const matches = (line: Line, event: string, fields: Line) =>
@@ -15,7 +15,7 @@ export function openLogBook() {
       lines.push(line)
       for (const read of readers) read(line)
     },
-    /** The first such line that no call before this one has passed by. */
+    /** The first such line after the one that the previous call answered. */
     next(event: string, fields: Line = {}): Promise<Line> {
       const index = lines.findIndex((line, at) => at >= taken && matches(line, event, fields))
       if (index >= 0) {

@@ -1,14 +1,14 @@
-// What is refused before anyone is asked to pay, because it cannot succeed.
+// Preflight checks: a call that cannot succeed is refused before its caller is asked to pay.
 import { AppError, sayUncharged } from '../errors.ts'
 import { PRICE } from '../interface/payment.ts'
 import type { VerificationInput } from '../interface/result.ts'
 import { type Fixtures, parsePublicUrl } from '../outbound/url-policy.ts'
 
 /**
- * Answers the source's URL as it would be read. Throws AppError `budget_exceeded` where the price is above the caller's
+ * Answers the URL of the source as it would be read. Throws AppError `budget_exceeded` if the price is above the caller's
  * budget, and what `parsePublicUrl` throws.
  */
-export function checkProspects({ options, source_url }: VerificationInput, fixtures: Fixtures): URL {
+export function checkPurchasable({ options, source_url }: VerificationInput, fixtures: Fixtures): URL {
   const budget = options?.max_price_usd
   if (budget !== undefined && microUsd(budget) < microUsd(PRICE.usd))
     throw new AppError(
@@ -23,7 +23,7 @@ export function checkProspects({ options, source_url }: VerificationInput, fixtu
   }
 }
 
-/** Exact: `0.03` and `0.029999` differ by one. */
+/** Exact, unlike a floating-point number: `0.03` and `0.029999` differ by one. */
 function microUsd(decimal: string): bigint {
   const [whole = '0', fraction = ''] = decimal.split('.')
   return BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))

@@ -1,30 +1,30 @@
-// A purchase of a page of its own by a stock x402 client, which repeats what it asks as real callers do.
+// A purchase of a page of its own by a stock x402 client, which repeats its calls as real callers do.
 import { randomUUID } from 'node:crypto'
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import { wrapFetchWithPayment, type x402Client } from '@x402/fetch'
 import { PAGE, type System } from '../system.ts'
 
-/** Who pays: a client with a wallet in it, and what is in that wallet. */
-export interface Purse {
+/** The buyer: a client with a wallet, and the wallet's balance. */
+export interface Buyer {
   client: x402Client
   balance(): Promise<bigint>
 }
 
-export interface OrderOptions {
-  /** Where it is ordered, if not from the system itself. */
+export interface PurchaseOptions {
+  /** The URL of another process of the system. */
   url?: string
   key?: string
 }
 
-export type Order = Awaited<ReturnType<typeof openOrder>>
+export type Purchase = Awaited<ReturnType<typeof openPurchase>>
 
-export async function openOrder(
+export async function openPurchase(
   system: Pick<System, 'site' | 'url'>,
-  purse: Purse,
-  seller: Pick<Purse, 'balance'>,
-  options: OrderOptions = {},
+  buyer: Buyer,
+  seller: Pick<Buyer, 'balance'>,
+  options: PurchaseOptions = {},
 ) {
-  const [funds, income] = [await purse.balance(), await seller.balance()]
+  const [funds, income] = [await buyer.balance(), await seller.balance()]
   const path = `/${randomUUID()}`
   system.site.pages.set(path, { body: PAGE })
   const key = options.key ?? randomUUID()
@@ -40,7 +40,7 @@ export async function openOrder(
     if (response.status === 402) id.resolve(((await response.clone().json()) as { request_id: string }).request_id)
     return response
   }
-  const paying = wrapFetchWithPayment(wire, purse.client)
+  const paying = wrapFetchWithPayment(wire, buyer.client)
   let url = options.url ?? system.url('/api/agent/v1/verify-source')
   const send = (how: typeof fetch, headers: Record<string, string>) =>
     how(url, {
@@ -54,29 +54,29 @@ export async function openOrder(
     body,
     ...exchange,
     requestId: id.promise,
-    /** Sends what follows to another process of the service. */
+    /** Sends the following calls to another process of the service. */
     goTo(other: string) {
       url = other
     },
-    /** Answers of this status from the first signature on, up to an answer by its number. */
+    /** The number of answers with this status, from the first signature up to the answer with this number. */
     count(status: number, end = exchange.answers.length) {
       const first = exchange.answers.findIndex((answer) => answer.paid)
       return first < 0 ? 0 : exchange.answers.slice(first, end).filter((answer) => answer.status === status).length
     },
-    /** PAYMENT-SIGNATURE for the terms of a 402, not sent. */
+    /** PAYMENT-SIGNATURE for the terms of a 402; it is not sent. */
     async sign(asked: Response): Promise<string> {
       const terms = decodePaymentRequiredHeader(asked.headers.get('payment-required') ?? '')
-      return encodePaymentSignatureHeader(await purse.client.createPaymentPayload(terms))
+      return encodePaymentSignatureHeader(await buyer.client.createPaymentPayload(terms))
     },
-    /** As an x402 client does it: unsigned, and if that is answered 402, signed. */
+    /** Calls unsigned, and after a 402 signed, as an x402 client does. */
     buy: (headers: Record<string, string> = {}) => send(paying as typeof fetch, headers),
-    /** Waits for the end, as far as one call can. */
+    /** The same call with the longest wait. */
     buyAndWait: () => send(paying as typeof fetch, { prefer: 'wait=25' }),
-    /** The same call by a client that cannot pay. */
+    /** The same call without a wallet. */
     ask: (headers: Record<string, string> = {}) => send(wire as typeof fetch, headers),
-    /** What the seller has got, and the buyer has paid, since this order was opened. */
+    /** What the buyer paid and the seller received since this purchase was opened. */
     earned: async () => (await seller.balance()) - income,
-    spent: async () => funds - (await purse.balance()),
+    spent: async () => funds - (await buyer.balance()),
     fetches: () => system.site.requests.filter((asked) => asked === path).length,
   }
 }

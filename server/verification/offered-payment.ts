@@ -1,0 +1,67 @@
+// The payment that comes with a call: read from the header, verified, and compared with the payments of other requests.
+import type { Api } from '../context.ts'
+import { AppError } from '../errors.ts'
+import type { Call } from '../operation.ts'
+import { isBoundToAnother } from '../payments/known-payments.ts'
+import { type OfferedPayment, samePayment } from '../payments/x402.ts'
+import { findByIdentifier } from './lookup.ts'
+import { describeResource } from './offer.ts'
+import type { RequestView } from './request.ts'
+
+/** Throws AppError `payment_invalid`. */
+function readOfferedPayment(requestId: string, given: unknown, api: Api): OfferedPayment {
+  return api.facilitator.read(given, requestId, (through) => describeResource(api, through))
+}
+
+/**
+ * The verified payment of the call; or, as `refusal`, why its payment is not accepted; or neither if the call has none.
+ * Throws AppError `payment_conflict`, and what `Facilitator.verify` throws besides `payment_invalid`.
+ */
+export async function takePayment(
+  { api, credentials }: Call,
+  requestId: string,
+): Promise<{ offer: OfferedPayment | null; refusal: AppError | null }> {
+  if (credentials.payment === undefined) return { offer: null, refusal: null }
+  let offer: OfferedPayment | undefined
+  try {
+    offer = readOfferedPayment(requestId, credentials.payment, api)
+    // The stored signature of a bound payment proves as much as a new check, and costs no call to another service.
+    if (await isBoundToAnother(api.db, offer.bound, requestId)) throw paymentTaken()
+    await api.facilitator.verify(offer, credentials.address)
+    return { offer, refusal: null }
+  } catch (error) {
+    if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error
+    // Another call may have bound the payment meanwhile. A chain refuses a payment that it has seen, without saying why.
+    if (offer && (await isBoundToAnother(api.db, offer.bound, requestId))) throw paymentTaken()
+    return { offer: null, refusal: error }
+  }
+}
+
+/** Another request for which this payer used the same payment identifier, under any key; its payment is then not used. */
+export async function findTwin(
+  { bound }: OfferedPayment,
+  requestId: string,
+  { api }: Call,
+): Promise<RequestView | null> {
+  if (!bound.identifier) return null
+  const twin = await findByIdentifier(api.db, bound.identity.payer, bound.identifier)
+  return twin?.id === requestId ? null : twin
+}
+
+/** Whether the call has a payment other than the bound one. A payment that cannot be read does not count. */
+export function hasOtherPayment(row: RequestView, { api, credentials }: Call): boolean {
+  if (credentials.payment === undefined || !row.payment) return false
+  try {
+    return !samePayment(readOfferedPayment(row.id, credentials.payment, api).bound.identity, row.payment.identity)
+  } catch {
+    return false
+  }
+}
+
+export function withoutPayment(call: Call): Call {
+  return { ...call, credentials: { ...call.credentials, payment: undefined } }
+}
+
+export function paymentTaken() {
+  return new AppError('payment_conflict', 'This payment authorization is bound to another request.')
+}

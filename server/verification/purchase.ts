@@ -1,0 +1,101 @@
+// The purchase of a verification: quote, payment, acceptance.
+//
+// The order in `submit` is part of the contract. The key is looked up before any payment is read, because a stock x402
+// client repeats every call unsigned first and signs a new payment at every 402. No 402 is answered while a payment for the
+// key may be under way.
+import { randomUUID } from 'node:crypto'
+import { AppError } from '../errors.ts'
+import type { VerificationInput } from '../interface/result.ts'
+import { type Call, refuseOverflow } from '../operation.ts'
+import { sourceDomain } from '../outbound/registrable-domain.ts'
+import { sealPayload } from '../payments/seal.ts'
+import type { OfferedPayment } from '../payments/x402.ts'
+import { canonicalJson, sha256 } from '../receipts/format.ts'
+import type { Admission, Admitted } from './admission.ts'
+import type { VerificationAnswer } from './answer.ts'
+import { addressKeyOf, limitError } from './in-flight-limits.ts'
+import { findByKey, hashKey } from './lookup.ts'
+import { findTwin, paymentTaken, takePayment, withoutPayment } from './offered-payment.ts'
+import { answerRequest, askForPayment, awaitOutcome } from './outcome.ts'
+import { checkPurchasable } from './preflight.ts'
+import { isPayable } from './request.ts'
+
+export async function submit(input: VerificationInput, call: Call): Promise<VerificationAnswer> {
+  const { api } = call
+  const keyHash = hashKey(call.options.idempotencyKey)
+  const body = withoutEmptyOptions(input)
+  const bodyHash = sha256(canonicalJson(body))
+  const row = await findByKey(api.db, keyHash)
+  if (row && row.body_hash !== bodyHash) throw keyReused()
+  if (row && !isPayable(row, Date.now())) return answerRequest(row, call, { replay: true })
+  if (!api.config.verificationEnabled) throw new AppError('verification_disabled', 'Verification is switched off here.')
+  const isAttempt = !row || row.state === 'failed'
+  const url = checkPurchasable(body, api.config.fixtures)
+  // Until the facilitator has answered once, some networks have no terms.
+  if (api.facilitator.accepts.length === 0)
+    throw new AppError('provider_unavailable', 'Payments cannot be taken right now. Nothing was charged.')
+  if (isAttempt) await api.assessors.requireOne()
+
+  const id = row?.id ?? call.options.requestId ?? randomUUID()
+  // The payer is proved before anything is looked up by payer.
+  const { offer, refusal } = await takePayment(call, id)
+  const twin = offer && (await findTwin(offer, id, call))
+  if (twin && twin.body_hash !== bodyHash)
+    throw new AppError('payment_conflict', 'This payment identifier was used for another request body.')
+  if (twin) return answerRequest(twin, withoutPayment(call), { replay: true })
+  if (call.options.withdrawn?.aborted) throw new AppError('cancelled', 'The call was taken back. Nothing was charged.')
+  const admission: Admission = {
+    id,
+    known: row !== null,
+    keyHash,
+    bodyHash,
+    body,
+    quoteTtlSeconds: api.config.quoteTtlSeconds,
+    addressKey: addressKeyOf(call.credentials.address, api.secrets.address),
+    domain: sourceDomain(url, api.config.fixtures),
+  }
+  const admitted = await admit(admission, offer, call)
+  if (admitted.kind === 'payment_taken') throw paymentTaken()
+  if (admitted.kind === 'limited') throw limitError(admitted)
+  const { row: current, accepted } = admitted
+  if (current.body_hash !== bodyHash) throw keyReused()
+  if (accepted) return awaitOutcome(current, call, { replay: false })
+  return isPayable(current, Date.now())
+    ? askForPayment(current, call, refusal)
+    : answerRequest(current, call, { replay: true })
+}
+
+function keyReused() {
+  return new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
+}
+
+/** Options without any value are dropped: `{}` is the same body as one without `options`. */
+function withoutEmptyOptions({ options, ...rest }: VerificationInput): VerificationInput {
+  const isGiven = Object.values(options ?? {}).some((value) => value !== undefined)
+  return isGiven ? { ...rest, options } : rest
+}
+
+type Decided = Exclude<Admitted, { kind: 'cover_unknown' | 'pruned' }>
+
+/**
+ * The payer's balance is read only when it decides: when the payer has unsettled requests in flight. A row that was pruned
+ * between lookup and admission is inserted again.
+ */
+async function admit(
+  admission: Admission,
+  offer: OfferedPayment | null,
+  call: Call,
+  cover?: number | null,
+): Promise<Decided> {
+  const { api } = call
+  const payment = offer && {
+    bound: offer.bound,
+    sealFor: (id: string) => sealPayload(api.secrets.payload, id, offer.payload),
+    ...(cover !== undefined && { cover }),
+  }
+  const admitted = await api.admissions.add({ ...admission, ...(payment && { payment }) }).catch(refuseOverflow)
+  if (admitted.kind === 'pruned') return admit({ ...admission, known: false }, offer, call, cover)
+  if (admitted.kind !== 'cover_unknown') return admitted
+  if (!offer || cover !== undefined) throw new Error('the cover of a payment was given and not used')
+  return admit(admission, offer, call, await api.facilitator.cover(offer))
+}

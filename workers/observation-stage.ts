@@ -1,0 +1,77 @@
+// The first stage of a verification: reads the page, or takes an observation from the cache, and stores it.
+import { isDeepStrictEqual } from 'node:util'
+import { DEFAULT_MAX_AGE_SECONDS } from '../server/interface/result.ts'
+import { jobKeyOf } from '../server/verification/admission.ts'
+import type { StoredObservation, WorkingRequest } from '../server/verification/request.ts'
+import { snooze } from '../server/verification/snooze.ts'
+import { advance } from '../server/verification/steps.ts'
+import type { Work } from './context.ts'
+import { handleFailure, type JobAttempt } from './failure.ts'
+import { observeSource } from './retrieval/observation.ts'
+
+/**
+ * Whether a cached observation will be older than the caller accepts when the result is served: the request may have waited
+ * for its worker, for the model, or for a second payment. From the settlement on the observation is not replaced.
+ */
+export function isOutdated(
+  { state, stored, body }: WorkingRequest,
+  work: Pick<Work, 'now' | 'settleSeconds'>,
+): boolean {
+  if ((state !== 'observed' && state !== 'assessed') || !stored?.cache_hit) return false
+  const age = (work.now() - Date.parse(stored.observation.checked_at)) / 1000
+  // Ages are whole seconds, rounded down.
+  return age + work.settleSeconds >= maxAgeOf(body) + 1
+}
+
+function maxAgeOf({ options }: WorkingRequest['body']): number {
+  return options?.max_age_seconds ?? DEFAULT_MAX_AGE_SECONDS
+}
+
+/**
+ * Reads the page, or takes an observation that is young enough. An assessment is kept if the page still reads the same.
+ * Answers null when the source is slow: the fetch then continues without this job (see slow-fetches.ts).
+ */
+export async function observe(request: WorkingRequest, work: Work, job: JobAttempt): Promise<WorkingRequest | null> {
+  const stopping = new AbortController()
+  const signal = AbortSignal.any([job.signal, stopping.signal])
+  const fetching = fetchObservation(request, work, signal)
+  // The last attempt keeps its job: a job that is stored anew would have new attempts, and a page that crashes its worker
+  // could use up all of them.
+  if (job.attemptsLeft === 0 || (await work.slowFetches.isQuick(fetching)))
+    return storeObservation(request, await fetching, work)
+  // Until `fetching` is awaited again, a rejection has no other listener.
+  fetching.catch(() => {})
+  await work.slowFetches.keep(request, { attemptsLeft: job.attemptsLeft, end: stopping }, async (settle) => {
+    try {
+      const observed = await storeObservation(request, await fetching, work)
+      await settle()
+      await snooze(observed, work, { seconds: 0 })
+    } catch (error) {
+      await settle()
+      await handleFailure(error, request, work, { signal, attemptsLeft: 0 })
+    }
+  })
+  return null
+}
+
+/** Throws OriginBusyError when no turn at the origin is free for this request. */
+async function fetchObservation(
+  { id, state, body }: WorkingRequest,
+  work: Work,
+  signal: AbortSignal,
+): Promise<StoredObservation> {
+  const visit = () => observeSource(body.source_url, work, signal, jobKeyOf(id))
+  // A request whose cached observation became too old reads the source: another cached one could become too old again.
+  const maxAge = state === 'accepted' ? maxAgeOf(body) : 0
+  const { observation, hit } = await work.cache.observe(body.source_url, maxAge, visit, signal)
+  return { observation, cache_hit: hit }
+}
+
+function storeObservation(request: WorkingRequest, stored: StoredObservation, work: Work): Promise<WorkingRequest> {
+  const digests = ({ observation }: StoredObservation) => [
+    observation.source.content_sha256,
+    observation.source.text_sha256,
+  ]
+  const isSame = request.stored !== null && isDeepStrictEqual(digests(request.stored), digests(stored))
+  return advance(work.steps, request, isSame && request.assessment ? 'assessed' : 'observed', { stored })
+}
