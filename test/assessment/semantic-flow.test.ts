@@ -5,6 +5,7 @@ import { completedResult } from '../../server/interface/result.ts'
 import { type Logger, openLog } from '../../server/telemetry.ts'
 import { buildAssessors } from '../../server/verification/assessors.ts'
 import { beat } from '../../workers/beat.ts'
+import { outcomeOf } from '../api-harness.ts'
 import { openScriptedFacilitator, PAGE, payingFetch, type System, startSystem } from '../system.ts'
 import { gatePages } from './fixtures/gate.ts'
 import {
@@ -24,7 +25,9 @@ const right: Script = (asked) => verdictOn(asked, 'opened in 1874', 'supports')
 /** Buys one verification and waits for its end. */
 async function buy(system: System, { path = '/harbour', claim = CLAIM, key = randomUUID() } = {}) {
   const body = { source_url: system.site.url(path), claim }
-  const response = await system.ask({ key, body, fetch: payingFetch(), headers: { prefer: 'wait=25' } })
+  const response = await outcomeOf(
+    await system.ask({ key, body, fetch: payingFetch(), headers: { prefer: 'wait=25' } }),
+  )
   return { status: response.status, body: await response.json() }
 }
 
