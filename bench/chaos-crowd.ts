@@ -213,7 +213,7 @@ export async function chaosCrowd(lab: Lab): Promise<void> {
     victims: { empty: 2, crowd: 6 },
     seconds: lab.quick
       ? { warmUp: 4, empty: 8, crowd: 20, pruning: 30 }
-      : { warmUp: 6, empty: 20, crowd: 45, pruning: 45 },
+      : { warmUp: 6, empty: 20, crowd: 45, pruning: 120 },
   }
   printHeading(
     'crowd',

@@ -62,7 +62,7 @@ export interface ChaosOptions {
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const started = performance.now()
-  const crew = await openCrew(options)
+  const crew = await openCrashHarness(options)
   const admin = new pg.Client({ connectionString: options.databaseUrl })
   await admin.connect()
   try {
@@ -76,9 +76,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-type Crew = Awaited<ReturnType<typeof openCrew>>
+type CrashHarness = Awaited<ReturnType<typeof openCrashHarness>>
 
-async function openCrew({ databaseUrl, processes, callers, killedProcesses }: ChaosOptions) {
+async function openCrashHarness({ databaseUrl, processes, callers, killedProcesses }: ChaosOptions) {
   const order: AppenderOrder = {
     databaseUrl,
     seedHex: randomBytes(32).toString('hex'),
@@ -130,7 +130,11 @@ async function openCrew({ databaseUrl, processes, callers, killedProcesses }: Ch
   }
 }
 
-async function killUntil(admin: pg.Client, crew: Crew, { receipts, killEveryMs }: ChaosOptions): Promise<number> {
+async function killUntil(
+  admin: pg.Client,
+  crew: CrashHarness,
+  { receipts, killEveryMs }: ChaosOptions,
+): Promise<number> {
   let killed = 0
   while (crew.told.length < receipts) {
     if (crew.dead()) throw new Error('a process died by itself')

@@ -71,7 +71,7 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
   const receiver = opened.use(await openReceiver(lab))
   const DATABASE_URL = await lab.makeDatabase()
   const env = { DATABASE_URL, ...receiver.env, LOG_LEVEL: 'info', PORT: String(await findPort()) }
-  const crew = opened.use(await openCrew(lab, env))
+  const crew = opened.use(await openCrashHarness(lab, env))
   const admin = await openClient(DATABASE_URL, opened)
   const dogs = makeDogs(options)
   const terms = { url: receiver.url, interval: INTERVAL_SECONDS, grace: GRACE_SECONDS }
@@ -181,9 +181,9 @@ function hasten({ admin }: Pack, { name }: Dog) {
   )
 }
 
-type Crew = Awaited<ReturnType<typeof openCrew>>
+type CrashHarness = Awaited<ReturnType<typeof openCrashHarness>>
 
-async function openCrew(lab: Lab, env: Record<string, string>) {
+async function openCrashHarness(lab: Lab, env: Record<string, string>) {
   const startApi = () => openChild(lab, 'server/main.ts', { event: 'listening', env })
   const startWorker = () => openChild(lab, 'workers/main.ts', { event: 'worker_started', env })
   let api = await startApi()
@@ -212,7 +212,7 @@ async function kill({ process: child }: Child) {
   await gone
 }
 
-async function killWorkers(crew: Crew, { seconds, killEverySeconds }: WatchdogChaosOptions, started: number) {
+async function killWorkers(crew: CrashHarness, { seconds, killEverySeconds }: WatchdogChaosOptions, started: number) {
   let killed = 0
   for (;;) {
     await pause(killEverySeconds * 1000)
@@ -221,7 +221,7 @@ async function killWorkers(crew: Crew, { seconds, killEverySeconds }: WatchdogCh
   }
 }
 
-async function outageOf(crew: Crew, { seconds, outageSeconds }: WatchdogChaosOptions, started: number) {
+async function outageOf(crew: CrashHarness, { seconds, outageSeconds }: WatchdogChaosOptions, started: number) {
   await pause(seconds * 500 - (performance.now() - started))
   await crew.killApi(outageSeconds)
 }

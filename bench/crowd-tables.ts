@@ -53,10 +53,17 @@ export async function pruneAll(client: pg.Client, seconds: number): Promise<Rows
     // Couriers look around every second: what they give up now can be deleted in the next turn.
     await pause(1200)
     const now = await countRows(client)
-    unchanged = [...now].every(([name, count]) => rows.get(name) === count) ? unchanged + 1 : 0
+    const isSame = [...now].every(([name, count]) => rows.get(name) === count)
+    unchanged = isSame && !(await isDelivering(client)) ? unchanged + 1 : 0
     rows = now
   }
   return rows
+}
+
+/** Whether the couriers have alerts left to deliver or to give up: how fast they do is the machine's to say. */
+async function isDelivering(client: pg.Client): Promise<boolean> {
+  const { rowCount } = await client.query('select from alerts where next_attempt_at is not null limit 1')
+  return rowCount === 1
 }
 
 async function age(client: pg.Client): Promise<void> {

@@ -196,7 +196,7 @@ export const variables = {
   FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) that is trusted for FIXTURE_HOSTS' },
 } as const satisfies Record<string, Variable>
 
-export type VariableName = keyof typeof variables
+type VariableName = keyof typeof variables
 type Values = {
   [N in VariableName]: (typeof variables)[N] extends { default: string }
     ? z.output<(typeof variables)[N]['schema']>

@@ -1,5 +1,5 @@
-// Processes of this service as children of a test: their log lines and messages can be waited for, before and after the
-// fact, and none outlives its test.
+// Child processes of a test. The test can wait for their log lines and messages, past ones included, and no child outlives its
+// test.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ export interface Child extends AsyncDisposable {
   pid: number
   /** Log lines with an `event`, and messages with a `told`, in the order in which they came. */
   heard: Heard[]
-  /** The first thing heard that matches, also one heard already. Rejects, with the last output, when the child ends first. */
+  /** The first line or message that matches, past ones included. Rejects with the last output when the child ends first. */
   hears(match: (heard: Heard) => boolean): Promise<Heard>
   /** A line of its log. */
   logs(event: string): Promise<Heard>

@@ -1,11 +1,11 @@
-// A worker process as workers/main.ts makes it, that stops dead at a named place: killed by itself with SIGKILL, or held
-// there until its test lets go. Started by crash.test.ts, which speaks to it in messages.
+// A worker process like workers/main.ts that stops at a named place: it kills itself with SIGKILL, or waits there until its test
+// releases it. Tests send it messages (`do`), and it answers with messages (`told`).
 //
 //   told: ready                    everything is open; no job is taken yet
-//   do: run, order, aim            takes jobs from now on, and stops once when it comes to that place; again: another place
+//   do: run, order, aim            takes jobs from now on, and stops once at the place of `aim`; a later aim replaces it
 //   told: running, order
-//   told: held, at                 it stands there (how: hold)
-//   do: go                         lets it go on
+//   told: held, at                 it waits at the place (how: hold)
+//   do: go                         releases it
 //   told: committed, to, taken     whether a step, or the receipt, was accepted
 import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
@@ -17,10 +17,10 @@ import { openWork, type Work } from '../workers/context.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'
 import { openLedger, openLedgerFacilitator } from './ledger.ts'
 
-/** The places a verification comes by, in order. */
+/** The places in the course of a verification, in order. */
 export type Place =
   | `${'before' | 'after'} ${'observed' | 'assessed' | 'settling' | 'charge' | 'settled' | 'receipt'}`
-  /** Inside the assessor, which heeds its signal. */
+  /** Inside the assessor, which obeys its signal. */
   | 'in assessment'
   /** Inside the transaction that completes: before anything is written, and before the commit. */
   | 'head locked'
@@ -142,7 +142,7 @@ await runProcess(async (opened) => {
   let runner: Runner | undefined
   const watch = openWatch(async () => {
     if (runner) return
-    // What the pulse does every few seconds, done at once.
+    // The pulse does this every few seconds; here it is done at once.
     await rescue(work)
     runner = opened.use(await openRunner(work))
   })

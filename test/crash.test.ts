@@ -1,15 +1,25 @@
-// kill -9 at every place of a verification. Whatever the moment: the caller gets its result, is charged once, and gets one
-// receipt; the chain has no gap; and nothing that was committed is done a second time.
+// kill -9 at every place of a verification. Each time the caller gets its result, is charged once, and gets one receipt; the chain
+// has no gap; and no committed work is done twice.
 import t from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
+import { audit, listen, openApiHarness, outcomeOf, readResult } from './api-harness.ts'
 import { startChild } from './children.ts'
+import {
+  bodyOf,
+  buy,
+  checkBooks,
+  declareDead,
+  ONCE,
+  openCrashHarness,
+  run,
+  type Spent,
+  spentOn,
+} from './crash-harness.ts'
 import type { Place } from './crash-worker.ts'
-import { bodyOf, buy, checkBooks, declareDead, ONCE, openCrew, run, type Spent, spentOn } from './crew.ts'
-import { audit, listen, openFront, outcomeOf, readResult } from './front.ts'
 import { openLedger } from './ledger.ts'
 import { PAGE } from './system.ts'
 
-/** What is done twice because its commit had not happened, and nothing else. */
+/** The work that each kill causes: only work that was not committed is done twice. */
 const kills: [Place, Spent][] = [
   ['before observed', { ...ONCE, fetches: 2 }],
   ['after observed', ONCE],
@@ -18,7 +28,7 @@ const kills: [Place, Spent][] = [
   ['before settling', ONCE],
   ['after settling', ONCE],
   ['before charge', ONCE],
-  // Charged, and nobody knows: the next attempt looks before it asks again.
+  // Charged, but not recorded: the next attempt looks up the charge before it settles.
   ['after charge', ONCE],
   ['before settled', ONCE],
   ['after settled', ONCE],
@@ -30,64 +40,64 @@ const kills: [Place, Spent][] = [
 ]
 
 t.test('killed at any place, a verification is completed by the next worker', async (t) => {
-  await using front = await openFront()
-  await using ledger = await openLedger(front.databaseUrl)
-  await using crew = openCrew(front)
+  await using harness = await openApiHarness()
+  await using ledger = await openLedger(harness.databaseUrl)
+  await using workers = openCrashHarness(harness)
   const results: CompletedResult[] = []
-  let worker = await crew.next()
+  let worker = await workers.next()
   for (const [at, expected] of kills) {
     await t.test(at, async (t) => {
       await run(worker, { at, how: 'kill' })
-      const purchase = buy(front)
-      t.same(await worker.ended, { code: null, signal: 'SIGKILL' }, 'it came by there')
-      await declareDead(front)
-      worker = await crew.next()
+      const purchase = buy(harness)
+      t.same(await worker.ended, { code: null, signal: 'SIGKILL' }, 'the worker reached the place')
+      await declareDead(harness)
+      worker = await workers.next()
       await run(worker)
       results.push(await purchase.result)
-      t.same(await spentOn(purchase, front, ledger), expected)
+      t.same(await spentOn(purchase, harness, ledger), expected)
       t.equal((await ledger.charges()).length, results.length, 'one charge')
-      t.equal((await audit(front, results)).receipts, results.length, 'one receipt')
+      t.equal((await audit(harness, results)).receipts, results.length, 'one receipt')
     })
   }
   worker.kill('SIGTERM')
   t.same(await worker.ended, { code: 0, signal: null })
-  await checkBooks(t, front, results)
+  await checkBooks(t, harness, results)
 })
 
-t.test('all that a killed worker had begun or fetched ahead is done by the next one', async (t) => {
-  await using front = await openFront({ WORKER_CONCURRENCY: '2' })
-  await using ledger = await openLedger(front.databaseUrl)
-  await using crew = openCrew(front)
-  const purchases = Array.from({ length: 8 }, () => buy(front))
-  const victim = await crew.next()
+t.test('the next worker does everything that a killed one had begun or fetched ahead', async (t) => {
+  await using harness = await openApiHarness({ WORKER_CONCURRENCY: '2' })
+  await using ledger = await openLedger(harness.databaseUrl)
+  await using workers = openCrashHarness(harness)
+  const purchases = Array.from({ length: 8 }, () => buy(harness))
+  const victim = await workers.next()
   await run(victim, { at: 'receipt written', how: 'kill' })
   await victim.ended
-  await declareDead(front)
-  const next = await crew.next()
+  await declareDead(harness)
+  const next = await workers.next()
   await run(next)
   const results = await Promise.all(purchases.map(({ result }) => result))
   next.kill('SIGTERM')
   await next.ended
   t.equal((await ledger.charges()).length, purchases.length)
-  await checkBooks(t, front, results)
+  await checkBooks(t, harness, results)
 })
 
-t.test('an API process killed once it has taken the payment has taken it', async (t) => {
-  await using front = await openFront()
-  await using ledger = await openLedger(front.databaseUrl)
-  await using crew = openCrew(front)
-  await using api = startChild('server/main.ts', front.env)
+t.test('a payment that an API process accepted before it was killed stays accepted', async (t) => {
+  await using harness = await openApiHarness()
+  await using ledger = await openLedger(harness.databaseUrl)
+  await using workers = openCrashHarness(harness)
+  await using api = startChild('server/main.ts', harness.env)
   const { address } = await api.logs('listening')
-  await using taken = await listen(front.databaseUrl, 'jobs:insert')
-  const purchase = buy(front, { body: PAGE }, String(address))
-  const outcome = t.rejects(purchase.result, 'its caller learns nothing')
+  await using taken = await listen(harness.databaseUrl, 'jobs:insert')
+  const purchase = buy(harness, { body: PAGE }, String(address))
+  const outcome = t.rejects(purchase.result, 'its caller gets no answer')
   await taken.heard
   api.kill('SIGKILL')
   await outcome
-  const again = await front.ask({ key: purchase.key, body: bodyOf(front, purchase) })
-  t.equal(again.status, 202, 'and is not asked to pay again')
-  await run(await crew.next())
+  const again = await harness.ask({ key: purchase.key, body: bodyOf(harness, purchase) })
+  t.equal(again.status, 202, 'the caller is not asked to pay again')
+  await run(await workers.next())
   const result = await readResult(await outcomeOf(again))
   t.equal((await ledger.charges()).length, 1)
-  await checkBooks(t, front, [result], { jobs: false })
+  await checkBooks(t, harness, [result], { jobs: false })
 })

@@ -1,5 +1,5 @@
-// Many hostile requests and one honest buyer. Time plays no part: what counts is what is still under way when the honest buyer
-// has the result.
+// Many hostile requests and one honest buyer. No time is measured: the test looks at the requests that are still under way when the
+// honest buyer has the result.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -15,12 +15,12 @@ import { PAGE, payingFetch, type System, signPayment, startSystem, termsOf } fro
 
 const HONEST = 'www.honest.test'
 const HOSTILE = Array.from({ length: 60 }, (_, n) => `d${n}.drip.test`)
-/** More often than a fetch gives up a silent source, so that only its whole time ends it. */
+/** Shorter than the silence after which a fetch gives up, so that only the total time limit ends the fetch. */
 const DRIP_MS = 1000
-/** What one new payer may have in flight. */
+/** Verifications that a new payer may have in flight. */
 const FEW = 8
 
-/** One honest page, and subdomains whose pages never end. */
+/** One honest page, and many hosts whose pages never end. */
 async function openHosts() {
   const ca = await makeCa()
   const { cert, key } = await makeCertificate(ca, [HONEST, '*.drip.test'])
@@ -55,7 +55,7 @@ async function openHosts() {
       FIXTURE_HOSTS: [HONEST, ...HOSTILE].map((name) => `${name}=127.0.0.1:${port}`).join(','),
       FIXTURE_CA_FILE: caFile,
     },
-    /** Resolves when FEW pages hang at once. */
+    /** Resolves when FEW pages hang at the same time. */
     arrived: arrived.promise,
     hanging: () => hanging.size,
     breakOff,
@@ -69,7 +69,7 @@ async function openHosts() {
 
 const orderOf = (host: string) => ({ source_url: `https://${host}/`, claim: 'The harbour was opened in 1874.' })
 
-/** Pays for one page of each hostile host; answers the statuses, and the requests that were accepted. */
+/** Pays for one page of each hostile host; returns the statuses, and the accepted requests. */
 async function press({ ask }: System, wallets: readonly ReturnType<typeof privateKeyToAccount>[]) {
   const terms = termsOf(await ask({ key: randomUUID(), body: orderOf(HONEST) }))
   const answers = await Promise.all(
@@ -98,13 +98,13 @@ for (const { name, payers, most } of cases)
   t.test(name, async (t) => {
     await using hosts = await openHosts()
     await using system = await startSystem({ env: hosts.env })
-    // Before the service is closed: it waits for what is under way.
+    // Before the service is closed, because closing waits for work under way.
     await using released = new AsyncDisposableStack()
     released.defer(() => hosts.breakOff())
     const wallets = Array.from({ length: payers }, () => privateKeyToAccount(generatePrivateKey()))
     const { accepted, refused } = await press(system, wallets)
 
-    t.equal(accepted.length, most, 'so many hostile requests are accepted')
+    t.equal(accepted.length, most, 'the limit of hostile requests is accepted')
     for (const { status, headers } of refused) {
       t.equal(status, 429)
       t.match(headers.get('retry-after'), /^[1-9]\d*$/)
@@ -119,6 +119,6 @@ for (const { name, payers, most } of cases)
     })
     t.equal(bought.status, 200, 'the honest buyer has the result')
     const rows = await system.sql('select state from verification_requests where id = any($1)', [accepted])
-    t.same([...new Set(rows.map(({ state }) => state))], ['accepted'], 'while no hostile request has come to an end')
+    t.same([...new Set(rows.map(({ state }) => state))], ['accepted'], 'no hostile request has ended')
     t.ok(hosts.hanging() >= FEW, 'and their pages still hang')
   })

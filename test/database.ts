@@ -1,9 +1,9 @@
-// A database of its own for each test, cloned from a migrated template: real Postgres, tens of milliseconds.
+// Test databases on a real Postgres, each cloned from a migrated template in tens of milliseconds.
 import { createHash, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { listMigrations, migrate } from '../server/db/migrate.ts'
 
-/** Any constant: test files that start together take turns in making the template. */
+/** Any constant. Its lock makes test files that start together make the template only once. */
 const TEMPLATE_LOCK = 8_402_900
 
 function adminUrl(): string {
@@ -22,7 +22,7 @@ export interface TestDatabase extends AsyncDisposable {
   url: string
 }
 
-/** @param template false: an empty database that no migration has touched */
+/** @param template false for an empty database without migrations */
 export async function openTestDatabase({ template = true } = {}): Promise<TestDatabase> {
   const admin = new pg.Client({ connectionString: adminUrl() })
   await admin.connect()
@@ -37,7 +37,7 @@ export async function openTestDatabase({ template = true } = {}): Promise<TestDa
   }
 }
 
-/** The template's name says which migrations are in it, so an edited one makes a new template. */
+/** The name of the template contains a digest of its migrations, so changed migrations make a new template. */
 async function findTemplate(admin: pg.Client): Promise<string> {
   const digest = createHash('sha256')
   for (const migration of listMigrations()) digest.update(migration.sha256)

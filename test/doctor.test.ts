@@ -1,14 +1,14 @@
-// What `doctor` says of the offer: which assessment is in force, whether the workers do it, whether metrics can be read.
+// `doctor` on the offer: the assessment in force, the workers' assessment, and access to metrics.
 import t from 'tap'
 import { readConfig } from '../server/config.ts'
 import { runDoctor } from '../server/doctor.ts'
-import { openOffice } from './accounts/harness.ts'
+import { openAccountHarness } from './accounts/harness.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
 
 async function find(subject: string, env: Record<string, string> = {}) {
-  const config = readConfig({ DATABASE_URL: office.api.databaseUrl, DATA_DIR: office.api.config.dataDir, ...env })
+  const config = readConfig({ DATABASE_URL: harness.api.databaseUrl, DATA_DIR: harness.api.config.dataDir, ...env })
   return (await runDoctor(config)).filter((finding) => finding.subject === subject)
 }
 
@@ -27,18 +27,18 @@ t.test('the assessment in force, and the model by name and address', async (t) =
   ])
 })
 
-t.test('workers that assess in another way than is offered', async (t) => {
+t.test('workers that assess by another method than the offered one', async (t) => {
   const literal = 'retrieval-1+text-1 literal-1+icu-1+unicode-1+gate-1'
-  await office.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
+  await harness.tables.query('insert into worker_beats (pool_id, methodology) values ($1, $2)', ['a', literal])
   t.match(await find('workers'), [{ ok: true, detail: /^1 alive/ }])
   t.match(await find('workers', MODEL), [
     { ok: false, detail: /literal-1\S*, but semantic assessment is offered/, cure: /same ASSESSMENT/ },
   ])
-  await office.tables.query('delete from worker_beats')
+  await harness.tables.query('delete from worker_beats')
   t.match(await find('workers', MODEL), [{ ok: false, cure: /start a worker/ }])
 })
 
-t.test('metrics that are closed because their token is missing', async (t) => {
+t.test('metrics are closed without their token', async (t) => {
   const away = 'http://127.0.0.1:9'
   const live = {
     PAYMENT_MODE: 'testnet',

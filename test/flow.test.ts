@@ -1,4 +1,4 @@
-// The main road: an agent buys one verification with a stock x402 client.
+// The whole flow: an agent buys one verification with a stock x402 client.
 import { randomUUID } from 'node:crypto'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
 import t from 'tap'

@@ -1,11 +1,11 @@
-// The interface specification as JSON Schema 2020-12, written by hand from its tables. Nothing here is made from the
-// service's own schemas: tests hold the two against each other.
+// The interface specification as JSON Schema 2020-12, written by hand from its tables and independent of the service's schemas:
+// tests compare the two.
 import { createHash, createPublicKey, verify } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Test } from 'tap'
 
-/** An object that refuses unknown properties; without `required`, every property is. */
+/** An object without unknown properties. Without `required`, every property is required. */
 function closed(properties: Record<string, object>, required = Object.keys(properties)) {
   return { type: 'object', properties, required, additionalProperties: false }
 }
@@ -252,7 +252,7 @@ export const capabilitiesSchema = {
 
 /**
  * A validator of JSON Schema 2020-12, formats checked.
- * @param formats names of formats that are let pass unchecked; others that ajv does not know do not compile
+ * @param formats formats that are not checked; any other format that ajv does not know fails to compile
  */
 export function openAjv(formats: readonly string[] = []) {
   const ajv = new Ajv2020({ allErrors: true, strict: true, strictTypes: false, strictRequired: false })
@@ -261,7 +261,7 @@ export function openAjv(formats: readonly string[] = []) {
   return ajv
 }
 
-/** Compiles once; answers what is wrong with a value, one line each, nothing when it conforms. */
+/** Compiles once; returns the problems of a value, one line each, none when it conforms. */
 export function buildCheck(schema: object): (value: unknown) => string[] {
   const validate = openAjv(['base64']).compile(schema)
   return (value) =>
@@ -300,7 +300,7 @@ export interface Result extends Record<string, unknown> {
   }
 }
 
-/** What is wrong with a completed result: its shape, and what no schema can say of quotes, digests and the receipt. */
+/** The problems of a completed result: its shape, and the rules on quotes, digests and the receipt that no schema can express. */
 export function checkResult(value: unknown): string[] {
   const shape = checkResultShape(value)
   if (shape.length > 0) return shape
@@ -361,7 +361,7 @@ function publicKey(pubkeyHex: string) {
   return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
 }
 
-/** RFC 8785 for the values a result is made of: no numbers but integers, members in the order of UTF-16 code units. */
+/** RFC 8785 for the values of a result: integers only, members in the order of UTF-16 code units. */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
@@ -381,7 +381,7 @@ const STATUS_OF = new Map<number, string>([
   [402, 'payment_required'],
 ])
 
-/** Holds a response that is not a result to the interface, and answers its body. */
+/** Asserts that a response without a result conforms to the interface, and returns its body. */
 export async function expectNonCompleted(
   t: Test,
   response: Response,
@@ -399,14 +399,14 @@ export async function expectNonCompleted(
   return body
 }
 
-/** Holds a 200 to the interface, and answers the result with the bytes it came in. */
+/** Asserts that a 200 conforms to the interface, and returns the result with its bytes. */
 export async function expectCompleted(t: Test, response: Response): Promise<{ result: Result; bytes: string }> {
   const bytes = await response.text()
   t.equal(response.status, 200, bytes.slice(0, 300))
   t.match(response.headers.get('content-type'), /^application\/json(;|$)/, 'a result is JSON')
   const result = parse(bytes) as unknown as Result
-  t.same(checkResult(result), [], 'the result is what the interface says')
-  t.equal(response.headers.has('payment-required'), false, 'a result asks for no payment')
+  t.same(checkResult(result), [], 'the result conforms to the interface')
+  t.equal(response.headers.has('payment-required'), false, 'a result has no payment terms')
   return { result, bytes }
 }
 

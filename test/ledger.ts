@@ -1,11 +1,11 @@
-// The far side of payments, which remembers: every charge is a row of the test's database, so that a second one for the
-// same authorization is impossible to miss, whichever process asks for it. Beside it, a count of calls that cost something.
+// A stand-in for a facilitator and its chain. Every charge is a row in the database of the test, so a second charge of an
+// authorization is detected across processes. A second table counts the calls that cost something.
 import pg from 'pg'
 import { openOfflineFacilitator } from '../server/payments/offline.ts'
 import type { Facilitator, OfferedPayment, PaymentIdentity } from '../server/payments/x402.ts'
 
 export interface Ledger extends AsyncDisposable {
-  /** Moves the money. Done once already: nothing moves, and the answer is false. */
+  /** Charges a payment. False when it was charged before: then nothing happens. */
   charge(payment: PaymentIdentity): Promise<boolean>
   isCharged(payment: PaymentIdentity): Promise<boolean>
   /** `kind` is `settle`, with a nonce, or `assess`, with a claim. */
@@ -17,7 +17,7 @@ export interface Ledger extends AsyncDisposable {
 export async function openLedger(databaseUrl: string): Promise<Ledger> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
   pool.on('error', () => {})
-  // Two processes that make a table at once may collide, "if not exists" or not.
+  // Without the lock, two processes that create a table at the same time may collide, also with "if not exists".
   await pool.query(`
     begin;
     select pg_advisory_xact_lock(8402901);
@@ -56,26 +56,26 @@ export async function openLedger(databaseUrl: string): Promise<Ledger> {
   }
 }
 
-/** What the far side does with one call, and what it lets its caller know of that. */
+/** The effect of one call, and the answer that the caller gets. */
 export type Deed =
-  /** Pays, or says what is so. */
+  /** Pays, or answers the true state. */
   | 'answers'
   | 'throws'
   | 'throws, but charged'
   | 'does not know'
   | 'does not know, but charged'
-  /** The authorization is void from then on: the one answer after which another may be asked for. */
+  /** The authorization is void from then on. Only after this answer may the payer be asked for another one. */
   | 'is unpaid'
 
 export interface LedgerFacilitator extends Facilitator {
-  /** What no caller may do: have a void authorization settled. */
+  /** Attempts to settle a void authorization, which must never happen. */
   violations: string[]
 }
 
 /**
- * Checks payments like the offline facilitator and settles them in the ledger. Charging the same authorization again
- * moves nothing and is answered like the first time, as a chain does with a nonce.
- * @param script what becomes of each call for a payment, be it to settle or to look; from its end on, all is well.
+ * Verifies payments like the offline facilitator and settles them in the ledger. A second charge of an authorization has no effect
+ * and gets the first answer, as a chain does with a nonce.
+ * @param script the outcome of each call to settle or resolve a payment; undefined: the call succeeds
  */
 export function openLedgerFacilitator(
   ledger: Ledger,
@@ -87,7 +87,7 @@ export function openLedgerFacilitator(
   const unknown = { kind: 'unknown', reason: 'no_answer_in_time', retryAfterSeconds: 5 } as const
   const unpaid = { kind: 'unpaid', reason: 'authorization_expired' } as const
 
-  /** The answer that does not depend on what was asked. A chain cannot call unpaid what is paid. */
+  /** The answers that settle and resolve have in common. A charged payment is never answered as unpaid. */
   async function act({ bound: { identity } }: OfferedPayment) {
     const deed = script(identity) ?? 'answers'
     if (deed.endsWith('charged') && !voided.has(identity.nonce)) await ledger.charge(identity)

@@ -1,32 +1,32 @@
-// Many purchases at once, on processes as they stand in production: two for the API, two workers, one database.
+// Many concurrent purchases on the processes of a production setup: two API processes, two workers, one database.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
+import { audit, openApiHarness, outcomeOf, readResult } from './api-harness.ts'
 import { type Child, startChild } from './children.ts'
-import { audit, openFront, outcomeOf, readResult } from './front.ts'
 import { PAGE, payingFetch, VERIFY } from './system.ts'
 
 const PURCHASES = 500
 const AT_ONCE = 8
-/** Ten claims on each page: a site may be asked for only so many pages in a second, however many want them. */
+/** Ten claims on each page, because requests to one site are limited per second. */
 const PAGES = 50
 
 t.test(`${PURCHASES} purchases, ${AT_ONCE} at a time, on two API processes and two workers`, async (t) => {
-  await using front = await openFront()
+  await using harness = await openApiHarness()
   await using opened = new AsyncDisposableStack()
-  const start = (file: string) => opened.use(startChild(file, { ...front.env, LOG_LEVEL: 'info' }))
+  const start = (file: string) => opened.use(startChild(file, { ...harness.env, LOG_LEVEL: 'info' }))
   const apis = [start('server/main.ts'), start('server/main.ts')]
   const workers = [start('workers/main.ts'), start('workers/main.ts')]
   const addresses = await Promise.all(apis.map(async (api) => String((await api.logs('listening')).address)))
   await Promise.all(workers.map((worker) => worker.logs('worker_started')))
-  for (let page = 0; page < PAGES; page++) front.site.pages.set(`/${page}`, { body: `${PAGE}<p>Page ${page}.</p>` })
+  for (let page = 0; page < PAGES; page++) harness.site.pages.set(`/${page}`, { body: `${PAGE}<p>Page ${page}.</p>` })
 
   const fetches = Array.from({ length: AT_ONCE }, () => payingFetch())
   const buy = async (n: number): Promise<CompletedResult> => {
     const answer = await fetches[n % AT_ONCE]!(new URL(VERIFY, addresses[n % 2]), {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID(), prefer: 'wait=25' },
-      body: JSON.stringify({ source_url: front.site.url(`/${n % PAGES}`), claim: `The harbour was opened in ${n}.` }),
+      body: JSON.stringify({ source_url: harness.site.url(`/${n % PAGES}`), claim: `The harbour was opened in ${n}.` }),
     })
     return readResult(await outcomeOf(answer))
   }
@@ -36,24 +36,24 @@ t.test(`${PURCHASES} purchases, ${AT_ONCE} at a time, on two API processes and t
   t.comment(`${PURCHASES} purchases in ${seconds.toFixed(1)} s, ${(PURCHASES / seconds).toFixed(0)} a second`)
 
   t.equal(new Set(results.map((result) => result.request_id)).size, PURCHASES)
-  t.same(await audit(front, results), { badResults: {}, badLinks: [], receipts: PURCHASES })
-  const { rows: states } = await front.tables.query(`
+  t.same(await audit(harness, results), { badResults: {}, badLinks: [], receipts: PURCHASES })
+  const { rows: states } = await harness.tables.query(`
     select state, count(*)::int, count(settlement)::int settled from verification_requests group by state`)
   t.same(states, [{ state: 'completed', count: PURCHASES, settled: PURCHASES }])
-  const { rows: claims } = await front.tables.query(`
+  const { rows: claims } = await harness.tables.query(`
     select count(*)::int, count(distinct request_id)::int requests from payment_claims`)
   t.same(claims, [{ count: PURCHASES, requests: PURCHASES }], 'one authorization each')
 
   for (const child of [...apis, ...workers]) child.kill('SIGTERM')
   const endings = await Promise.all([...apis, ...workers].map(({ ended }) => ended))
   t.same(new Set(endings.map(({ code }) => code)), new Set([0]))
-  const { rows: jobs } = await front.tables.query(`
+  const { rows: jobs } = await harness.tables.query(`
     select count(*)::int from graphile_worker.jobs where task_identifier = 'verify_request'`)
   t.equal(jobs[0].count, 0, 'no job is left')
-  t.same(troubles([...apis, ...workers]), [], 'and nobody had anything to complain of')
+  t.same(troubles([...apis, ...workers]), [], 'no process logged a warning')
 })
 
-/** Runs `work(0)` to `work(count - 1)`, so many at a time; the results in order. */
+/** Runs `work(0)` to `work(count - 1)`, `width` at a time, and returns the results in order. */
 async function inParallel<T>(count: number, width: number, work: (n: number) => Promise<T>): Promise<T[]> {
   const results: T[] = []
   let next = 0
@@ -64,7 +64,7 @@ async function inParallel<T>(count: number, width: number, work: (n: number) => 
   return results
 }
 
-/** What was logged as a warning or worse. */
+/** The log lines that are warnings or worse. */
 function troubles(children: Child[]) {
   return children.flatMap(({ heard }) => heard.filter(({ level }) => Number(level) >= 40))
 }

@@ -1,4 +1,4 @@
-// What an environment is refused for.
+// The problems for which the configuration refuses an environment.
 import { ConfigError, readConfig } from '../server/config.ts'
 
 export function problemsOf(env: Record<string, string>): readonly string[] {

@@ -1,23 +1,23 @@
-// How the processes of the Procfile end: asked to stop, they finish or hand back what they have begun, and exit 0.
+// The end of the processes of the Procfile: when they are asked to stop, they finish or hand back their work and exit 0.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { type ApiHarness, listen, openApiHarness, openSlowPage } from './api-harness.ts'
 import { startChild } from './children.ts'
-import { buy, openCrew, run } from './crew.ts'
-import { type Front, listen, openFront, openSlowPage } from './front.ts'
+import { buy, openCrashHarness, run } from './crash-harness.ts'
 import { harbourClaim, PAGE, payingFetch, VERIFY } from './system.ts'
 
-// Mostly waiting for what takes its time.
+// Most of the time these tests wait.
 t.jobs = 3
 
-t.test('web: those who wait are answered with 202 at once', { buffered: true }, async (t) => {
-  await using front = await openFront()
-  await using web = startChild('server/main.ts', front.env)
+t.test('web: waiting calls are answered with 202 at once', { buffered: true }, async (t) => {
+  await using harness = await openApiHarness()
+  await using web = startChild('server/main.ts', harness.env)
   const { address } = await web.logs('listening')
-  await using accepted = await listen(front.databaseUrl, 'jobs:insert')
+  await using accepted = await listen(harness.databaseUrl, 'jobs:insert')
   const answer = payingFetch()(new URL(VERIFY, String(address)), {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID(), prefer: 'wait=25' },
-    body: JSON.stringify(harbourClaim(front.site)),
+    body: JSON.stringify(harbourClaim(harness.site)),
   })
   await accepted.heard
   const told = performance.now()
@@ -32,69 +32,73 @@ t.test('web: those who wait are answered with 202 at once', { buffered: true }, 
   t.ok(ended < 6000, `ended after ${Math.round(ended)} ms`)
 })
 
-t.test('web: nobody there, it ends at once', { buffered: true }, async (t) => {
-  await using front = await openFront()
-  await using web = startChild('server/main.ts', front.env)
+t.test('web: without calls it ends at once', { buffered: true }, async (t) => {
+  await using harness = await openApiHarness()
+  await using web = startChild('server/main.ts', harness.env)
   const { address, assessment } = await web.logs('listening')
-  t.match(assessment, /^literal: no model is asked/, 'the start says what is sold')
-  t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'a connection is kept alive')
+  t.match(assessment, /^literal: no model is asked/, 'the start logs the assessment')
+  t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'the connection stays open')
   const told = performance.now()
   web.kill('SIGTERM')
   t.same(await web.ended, { code: 0, signal: null })
   t.ok(performance.now() - told < 6000)
 })
 
-t.test('worker: what it has begun is finished, nothing is begun any more', { buffered: true }, async (t) => {
-  await using front = await openFront()
-  await using worker = startChild('workers/main.ts', front.env)
+t.test('worker: jobs under way are finished, and no other is begun', { buffered: true }, async (t) => {
+  await using harness = await openApiHarness()
+  await using worker = startChild('workers/main.ts', harness.env)
   t.match(await worker.logs('worker_started'), { assessment: /^literal: no model is asked/ })
   const slow = openSlowPage(PAGE)
-  const begun = buy(front, slow.page)
+  const begun = buy(harness, slow.page)
   await slow.asked
   worker.kill('SIGTERM')
   await worker.logs('stopping')
-  await using added = await listen(front.databaseUrl, 'jobs:insert')
-  const late = buy(front)
+  await using added = await listen(harness.databaseUrl, 'jobs:insert')
+  const late = buy(harness)
   await added.heard
   slow.serve()
   t.equal((await begun.result).status, 'completed')
   t.same(await worker.ended, { code: 0, signal: null })
-  t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }], 'the late one waits for another worker')
-  t.same((await front.tables.query('select pool_id from worker_beats')).rows, [], 'it has left its place')
-  await using other = startChild('workers/main.ts', front.env)
+  t.match(await jobsOf(harness), [{ attempts: 0, locked_by: null }], 'the later job waits for another worker')
+  t.same((await harness.tables.query('select pool_id from worker_beats')).rows, [], 'its beat is deleted')
+  await using other = startChild('workers/main.ts', harness.env)
   t.equal((await late.result).status, 'completed')
   other.kill('SIGTERM')
   await other.ended
 })
 
-t.test('worker: what does not end in 18 seconds is handed back, no attempt spent', { buffered: true }, async (t) => {
-  await using front = await openFront()
-  await using crew = openCrew(front)
-  const worker = await crew.next()
-  await run(worker, { at: 'in assessment', how: 'hold' })
-  const purchase = buy(front)
-  await worker.tells('held')
-  const told = performance.now()
-  worker.kill('SIGTERM')
-  t.same(await worker.ended, { code: 0, signal: null })
-  const seconds = (performance.now() - told) / 1000
-  t.ok(seconds < 25, `ended after ${seconds.toFixed(1)} s`)
-  t.match(await jobsOf(front), [{ attempts: 0, locked_by: null }])
-  const { rows } = await front.tables.query('select state, error from verification_requests')
-  t.same(rows, [{ state: 'observed', error: null }])
-  await run(await crew.next())
-  t.equal((await purchase.result).status, 'completed')
-})
-
 t.test(
-  'worker: a job deaf to its signal is cut off within 30 seconds, and done by another',
+  'worker: a job that takes longer than 18 seconds is handed back without losing an attempt',
   { buffered: true },
   async (t) => {
-    await using front = await openFront()
-    await using crew = openCrew(front)
-    const worker = await crew.next()
+    await using harness = await openApiHarness()
+    await using workers = openCrashHarness(harness)
+    const worker = await workers.next()
+    await run(worker, { at: 'in assessment', how: 'hold' })
+    const purchase = buy(harness)
+    await worker.tells('held')
+    const told = performance.now()
+    worker.kill('SIGTERM')
+    t.same(await worker.ended, { code: 0, signal: null })
+    const seconds = (performance.now() - told) / 1000
+    t.ok(seconds < 25, `ended after ${seconds.toFixed(1)} s`)
+    t.match(await jobsOf(harness), [{ attempts: 0, locked_by: null }])
+    const { rows } = await harness.tables.query('select state, error from verification_requests')
+    t.same(rows, [{ state: 'observed', error: null }])
+    await run(await workers.next())
+    t.equal((await purchase.result).status, 'completed')
+  },
+)
+
+t.test(
+  'worker: a job that ignores its signal is cut off within 30 seconds, and another worker does it',
+  { buffered: true },
+  async (t) => {
+    await using harness = await openApiHarness()
+    await using workers = openCrashHarness(harness)
+    const worker = await workers.next()
     await run(worker, { at: 'before charge', how: 'hold' })
-    const purchase = buy(front)
+    const purchase = buy(harness)
     await worker.tells('held')
     const told = performance.now()
     worker.kill('SIGTERM')
@@ -102,12 +106,12 @@ t.test(
     const seconds = (performance.now() - told) / 1000
     t.equal(signal, null, 'by itself')
     t.ok(seconds < 30, `ended after ${seconds.toFixed(1)} s`)
-    await run(await crew.next())
+    await run(await workers.next())
     t.equal((await purchase.result).status, 'completed')
   },
 )
 
-async function jobsOf({ tables }: Front) {
+async function jobsOf({ tables }: ApiHarness) {
   const { rows } = await tables.query(`
     select attempts, locked_by from graphile_worker.jobs where task_identifier = 'verify_request'`)
   return rows

@@ -1,4 +1,4 @@
-// The machine's Redis. Tests that need one run when it is there; where CI runs it must be.
+// The Redis of this machine. Tests that need it are skipped without it, except in CI.
 import { connect } from 'node:net'
 
 const URL = 'redis://127.0.0.1:6379'
@@ -11,7 +11,7 @@ const there = await new Promise<boolean>((answer) => {
   socket.once('error', () => answer(false))
 })
 
-/** Its URL, or null where there is none. */
+/** Its URL, or null where there is no Redis. */
 export function redisUrl(): string | null {
   return there ? URL : null
 }

@@ -1,4 +1,4 @@
-// SECURITY.md says what is: the numbers of its limits are those of the code, and the places it names exist.
+// SECURITY.md agrees with the code: the numbers of its limits are those of the code, and the places that it names exist.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -66,7 +66,7 @@ const live = readConfig({
 
 const byTier = (limit: keyof TierLimits) => TIERS.map((tier) => TIER_LIMITS[tier][limit])
 
-/** The numbers of each limit, in the order of its row. A limit that is exported belongs in here. */
+/** The numbers of each limit, in the order of its row. Every exported limit belongs here. */
 const numbers: Record<string, readonly number[]> = {
   'Calls of one address in a minute': [live.rateLimitPerMinute],
   'Lifetime of an unpaid quote': [config.quoteTtlSeconds],
@@ -128,14 +128,14 @@ const numbers: Record<string, readonly number[]> = {
   "Time after which a dead worker's jobs run again": [STALE_SECONDS, BEAT_SECONDS],
 }
 
-t.test('every number that the code exports is the one of SECURITY.md', async (t) => {
+t.test('every number that the code exports is the one in SECURITY.md', async (t) => {
   for (const [limit, expected] of Object.entries(numbers)) {
     const row = rows.find((one) => one.limit === limit)
     t.same(numbersIn(row?.number ?? '').slice(0, expected.length), expected, limit)
   }
 })
 
-t.test('every place where a limit is set exists, and a plain number there is the one of SECURITY.md', async (t) => {
+t.test('every place where a limit is set exists, and a plain number there is the one in SECURITY.md', async (t) => {
   t.ok(rows.length > 80, `${rows.length} limits`)
   for (const { limit, number, place, toVerify } of rows) {
     if (toVerify) continue

@@ -1,4 +1,4 @@
-// A small HTTPS site on loopback, reached through the fixture door: pages by path, changeable while it runs.
+// A small HTTPS site on loopback, reached as a fixture host. Tests change its pages, by path, while it runs.
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
@@ -15,10 +15,10 @@ export interface Page {
 }
 
 export interface Site extends AsyncDisposable {
-  /** What FIXTURE_HOSTS and FIXTURE_CA_FILE are to be set to. */
+  /** Values of FIXTURE_HOSTS and FIXTURE_CA_FILE. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   pages: Map<string, Page | (() => Page | Promise<Page>)>
-  /** Paths asked for, in order. */
+  /** The requested paths, in order. */
   requests: string[]
   url(path: string): string
 }
@@ -26,7 +26,7 @@ export interface Site extends AsyncDisposable {
 export const SITE_NAME = 'site.test'
 /** Another host, with the same pages. */
 export const OTHER_NAME = 'other.test'
-/** Leads to the same server, whose certificate does not hold this name. */
+/** A host on the same server whose name is not in its certificate. */
 export const FALSE_NAME = 'false.test'
 
 export async function openSite(
@@ -67,7 +67,7 @@ export async function openSite(
   }
 }
 
-/** A page that is served when it is released, and says when it was asked for. */
+/** A page that is served when the test calls `release`; `reached` resolves at the request. */
 export function holdPage(page: Page) {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-// The whole service on a database of its own, as `npm start` wires it, reachable over real HTTP.
+// The whole service on its own database, composed as by `npm start`, over real HTTP.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,16 +23,16 @@ export interface System extends AsyncDisposable {
   service: Service
   site: Site
   databaseUrl: string
-  /** Every line logged, parsed. */
+  /** Every log line, parsed. */
   logged: Record<string, unknown>[]
   url(path: string): string
   /** POSTs a verification; headers and body as given. */
   ask(options: AskOptions): Promise<Response>
   /** GETs the recovery URL of a request. */
   recover(id: string, token: string, headers?: Record<string, string>, at?: Service): Promise<Response>
-  /** Queries the database, for what else only time or a fault would bring about. */
+  /** Queries the database, also to produce states that otherwise need time or a fault. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
-  /** Another service on the same database, folder and site, as a second machine would be. */
+  /** A second service on the same database, folder and site, like a second machine. */
   openTwin(overrides?: SystemOptions['overrides'], env?: Record<string, string>): Promise<Service>
 }
 
@@ -40,9 +40,9 @@ export interface AskOptions {
   key: string
   body?: unknown
   headers?: Record<string, string>
-  /** A paying fetch; the plain one without. */
+  /** For example a paying fetch; by default the plain one. */
   fetch?: typeof fetch
-  /** The service that is asked; the first one without. */
+  /** The service that is called; by default the first one. */
   at?: Service
 }
 
@@ -98,7 +98,7 @@ export function harbourClaim(site: Site) {
   return { source_url: site.url('/harbour'), claim: 'The harbour was opened in 1874.' }
 }
 
-/** A stock x402 fetch with a wallet of its own. */
+/** A stock x402 fetch with a new wallet. */
 export function payingFetch(inner: typeof fetch = fetch): typeof fetch {
   const client = new x402Client().register(
     'eip155:84532',
@@ -117,18 +117,18 @@ async function query(databaseUrl: string, text: string, values?: unknown[]) {
   }
 }
 
-/** The terms a 402 carries in its header. */
+/** The payment terms in the header of a 402. */
 export function termsOf(response: Response): PaymentRequired {
   return decodePaymentRequiredHeader(response.headers.get('payment-required') ?? '')
 }
 
 export interface PaymentChanges {
   wallet?: ReturnType<typeof privateKeyToAccount>
-  /** Members of the terms accepted that differ from the terms offered. */
+  /** Members of the accepted terms that differ from the offered ones. */
   accepted?: Record<string, unknown>
-  /** Members of the authorization, signed as they are here. */
+  /** Members of the authorization, which is signed with them. */
   authorization?: Record<string, string>
-  /** What is done to the payload after signing. */
+  /** Changes the payload after signing. */
   alter?: (payload: SignedPayload) => unknown
 }
 
@@ -137,7 +137,7 @@ export interface SignedPayload extends Record<string, unknown> {
   payload: { signature: string; authorization: Record<string, string> }
 }
 
-/** EIP-3009's message. Loosely typed, for messages that are wrong on purpose. */
+/** The message of EIP-3009. Its values are loosely typed, for messages that are wrong on purpose. */
 const TRANSFER_TYPES: Record<string, { name: string; type: string }[]> = {
   TransferWithAuthorization: [
     { name: 'from', type: 'address' },
@@ -149,7 +149,7 @@ const TRANSFER_TYPES: Record<string, { name: string; type: string }[]> = {
   ],
 }
 
-/** A payment made by hand: the first of the terms, authorized as EIP-3009 says, or changed in one place. */
+/** A payment made without a client: the first of the terms, authorized by EIP-3009, with the given changes. */
 export async function signPayment(terms: PaymentRequired, changes: PaymentChanges = {}) {
   const [first] = terms.accepts
   if (!first) throw new Error('no terms are offered')
@@ -185,18 +185,18 @@ export async function signPayment(terms: PaymentRequired, changes: PaymentChange
   return { header, headers: { 'payment-signature': header }, signature, nonce: authorization.nonce ?? '', wallet }
 }
 
-/** Undefined: paid, after all. */
+/** Undefined: the payment is settled. */
 export type Outcome = () => SettlementOutcome | undefined | Promise<SettlementOutcome | undefined>
 
-export interface Till extends Facilitator {
-  /** Every settlement asked for, in order. */
+export interface ScriptedFacilitator extends Facilitator {
+  /** Every requested settlement, in order. */
   settled: OfferedPayment[]
-  /** What the next settlements come to, in place of being paid. */
+  /** Outcomes of the next settlements, in place of success. */
   outcomes: Outcome[]
 }
 
-/** The offline facilitator, counting, whose settlements can be made to end otherwise. */
-export function openTill(): Till {
+/** The offline facilitator with a record of its settlements and with outcomes that tests choose. */
+export function openScriptedFacilitator(): ScriptedFacilitator {
   const facilitator = openOfflineFacilitator()
   const settled: OfferedPayment[] = []
   const outcomes: Outcome[] = []

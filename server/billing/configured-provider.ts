@@ -28,7 +28,7 @@ export async function openBillingProvider(parts: Parts): Promise<BillingProvider
 }
 
 /** False for a partial setup of Stripe: that is a mistake and not a wish for the simulation. */
-export function isSimulated({ stripe, stripeMissing, paymentMode }: BillingConfig): boolean {
+function isSimulated({ stripe, stripeMissing, paymentMode }: BillingConfig): boolean {
   return !stripe && stripeMissing.length === 0 && paymentMode === 'offline'
 }
 

@@ -22,7 +22,7 @@ const MEANING: Readonly<Record<string, 'serves' | 'grace' | 'stopped' | 'ended'>
   canceled: 'ended',
 }
 
-export type Entitling = Pick<ProviderSubscription, 'status' | 'tier' | 'payment'> & { pastDueSince: Date | null }
+type Entitling = Pick<ProviderSubscription, 'status' | 'tier' | 'payment'> & { pastDueSince: Date | null }
 
 /** A refunded or disputed payment gives no tier until another invoice is paid. */
 export function tierOf({ status, tier, payment, pastDueSince }: Entitling, nowMs: number): Tier {

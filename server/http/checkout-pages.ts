@@ -16,7 +16,7 @@ export const PAGE_HEADERS = {
 
 const NOTICE =
   '<p class="notice"><strong>Simulation.</strong> This service runs in offline mode without Stripe. ' +
-  'It asks for no card and charges nothing, and the tier applies to this service only.</p>'
+  'It asks for no card, nothing is charged, and the tier applies to this service only.</p>'
 
 export function simulatedPage(page: SimulatedPage): string {
   const account = `<b>${escaped(page.handle)}</b>`

@@ -38,8 +38,7 @@ export function mountHealth(app: FastifyInstance, api: Api) {
   const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
   app.get('/metrics', { config: { operation: 'metrics', cors: false }, onRequest: limited }, async (request, reply) => {
     const { operatorToken: token } = api.config
-    if (!token && isLive(api))
-      return reply.code(404).send('Metrics are closed here. Set OPERATOR_TOKEN to open them.\n')
+    if (!token && isLive(api)) return reply.code(404).send('Metrics are closed here: OPERATOR_TOKEN is not set.\n')
     if (token && !isBearer(request.headers.authorization, token))
       return reply
         .code(401)

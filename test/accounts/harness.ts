@@ -1,4 +1,4 @@
-// The API half alone on a database of its own, with a clock that tests move, and callers with API keys.
+// Account harness: the API process alone on its own database, with a clock that tests set, and accounts with API keys.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,21 +25,21 @@ export interface Answer {
   body: any
 }
 
-export interface Desk extends AsyncDisposable {
+export interface ApiProcess extends AsyncDisposable {
   api: Api
-  /** Where it listens, which BASE_URL may name otherwise. */
+  /** The address it listens on, which may differ from BASE_URL. */
   address: string
   call(method: string, path: string, ask?: Ask): Promise<Answer>
 }
 
-export interface Office extends Desk {
-  /** Milliseconds; what the service takes for now. Moving it on is how leases end here. */
+export interface AccountHarness extends ApiProcess {
+  /** The present time of the service, in ms since the epoch. Tests advance it to end leases. */
   clock: { now: number }
-  /** Registers an account, of the tier `free` where nothing else is said, and brings its full key. */
+  /** Registers an account, of the free tier by default, and returns its full key. */
   register(options?: { handle?: string; tier?: 'free' | 'dev' | 'pro' }): Promise<Account>
   tables: pg.Pool
   /** Another process on the same database, folder and clock. */
-  openDesk(env?: Record<string, string>): Promise<Desk>
+  openApiProcess(env?: Record<string, string>): Promise<ApiProcess>
 }
 
 export interface Account {
@@ -49,36 +49,40 @@ export interface Account {
   call(method: string, path: string, ask?: Ask): Promise<Answer>
 }
 
-export async function openOffice(env: Record<string, string> = {}): Promise<Office> {
+export async function openAccountHarness(env: Record<string, string> = {}): Promise<AccountHarness> {
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
   const dataDir = await mkdtemp(join(tmpdir(), 'countersign-data-'))
   opened.defer(() => rm(dataDir, { recursive: true, force: true }))
   const clock = { now: Date.now() }
-  const openDesk = (more: Record<string, string> = {}) =>
-    openFrontDesk({ DATA_DIR: dataDir, PORT: '0', ...env, ...more }, database.url, clock)
-  const desk = opened.use(await openDesk())
+  const openApiProcess = (more: Record<string, string> = {}) =>
+    openProcess({ DATA_DIR: dataDir, PORT: '0', ...env, ...more }, database.url, clock)
+  const firstProcess = opened.use(await openApiProcess())
   const tables = new pg.Pool({ connectionString: database.url, max: 2 })
   tables.on('error', () => {})
   opened.defer(() => tables.end())
   const closing = opened.move()
   return {
-    ...desk,
+    ...firstProcess,
     clock,
     tables,
-    openDesk,
+    openApiProcess,
     async register({ handle = `h-${randomUUID()}`, tier } = {}) {
-      const { status, body } = await desk.call('POST', '/v1/register', { body: { handle } })
+      const { status, body } = await firstProcess.call('POST', '/v1/register', { body: { handle } })
       if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
       if (tier) await tables.query('update accounts set tier = $1 where handle = $2', [tier, handle])
       const key: string = body.api_key
-      return { handle, key, call: (method, path, ask) => desk.call(method, path, { key, ...ask }) }
+      return { handle, key, call: (method, path, ask) => firstProcess.call(method, path, { key, ...ask }) }
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
 }
 
-async function openFrontDesk(env: Record<string, string>, databaseUrl: string, clock: { now: number }): Promise<Desk> {
+async function openProcess(
+  env: Record<string, string>,
+  databaseUrl: string,
+  clock: { now: number },
+): Promise<ApiProcess> {
   await using opened = new AsyncDisposableStack()
   const log = openLog('silent')
   const core = opened.use(

@@ -1,13 +1,13 @@
-// Rows of accounts whose time is over are deleted, however many there are; the gauge says how far behind that is.
+// Expired rows of accounts are deleted in any number; the gauge shows how late.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { measurePruneLag, pruneAccounts } from '../../server/accounts/pruning.ts'
 import { UNUSED_ACCOUNT_DAYS } from '../../server/accounts/tiers.ts'
-import { type Account, openOffice } from './harness.ts'
+import { type Account, openAccountHarness } from './harness.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
-const { tables, api } = office
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { tables, api } = harness
 const { db } = api
 
 const count = async (table: string) => Number((await tables.query(`select count(*) n from ${table}`)).rows[0].n)
@@ -19,8 +19,8 @@ t.beforeEach(async () => {
   await prune()
 })
 
-t.test('nothing is over: nothing is deleted, and no lag is shown', async (t) => {
-  await office.register()
+t.test('without expired rows nothing is deleted, and the lag is 0', async (t) => {
+  await harness.register()
   t.equal(await prune(), 0)
   const lags = await measurePruneLag(db)
   t.same(lags.map(({ table }) => table).sort(), [
@@ -34,8 +34,8 @@ t.test('nothing is over: nothing is deleted, and no lag is shown', async (t) => 
   for (const { table, seconds } of lags) t.equal(seconds, 0, table)
 })
 
-t.test('days: this one and the one before stay', async (t) => {
-  const account = await office.register()
+t.test('counts of today and yesterday stay', async (t) => {
+  const account = await harness.register()
   await tables.query(
     `insert into receipt_days (account_id, day, receipts, lease_acts)
      select id, (now() at time zone 'utc')::date - n, 1, 1 from accounts, generate_series(0, 24) n where handle = $1`,
@@ -46,7 +46,7 @@ t.test('days: this one and the one before stay', async (t) => {
      select (now() at time zone 'utc')::date - n, sha256(n::text::bytea), 1 from generate_series(0, 24) n`,
   )
   for (const table of ['receipt_days', 'registration_days']) {
-    // The oldest of 24 days ago should have gone 22 days ago.
+    // The oldest day is 24 days ago; it expired 22 days ago.
     const days = (await lagOf(table)) / 86_400
     t.ok(days > 21.9 && days < 23.1, `${table}: ${days}`)
   }
@@ -57,8 +57,8 @@ t.test('days: this one and the one before stay', async (t) => {
   }
 })
 
-t.test('keys that have ended go, in as many batches as it takes', async (t) => {
-  const account = await office.register()
+t.test('ended keys are deleted, in several batches', async (t) => {
+  const account = await harness.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)
      select gen_random_uuid(), id, sha256(n::text::bytea), 'heartbeat', now() - interval '1 hour'
@@ -72,8 +72,8 @@ t.test('keys that have ended go, in as many batches as it takes', async (t) => {
   t.equal((await account.call('GET', '/v1/usage')).status, 200)
 })
 
-t.test('pages of checkout that are over go, and the next checkout does not miss them', async (t) => {
-  const account = await office.register()
+t.test('expired pages of checkout are deleted, and the next checkout works without them', async (t) => {
+  const account = await harness.register()
   const ask = async (tier: string) => (await account.call('POST', '/v1/checkout', { body: { tier } })).body.checkout_url
   const first = await ask('dev')
   await tables.query(`update simulated_checkouts set expires_at = now() - interval '25 hours'`)
@@ -86,8 +86,8 @@ t.test('pages of checkout that are over go, and the next checkout does not miss 
   t.equal(await count('simulated_checkouts'), 1)
 })
 
-t.test('events of billing stay for ninety days', async (t) => {
-  const account = await office.register()
+t.test('billing events stay for ninety days', async (t) => {
+  const account = await harness.register()
   await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })
   await tables.query(
     `insert into billing_events (event_id, type, customer_id, created_at, received_at)
@@ -98,7 +98,7 @@ t.test('events of billing stay for ninety days', async (t) => {
   t.equal(await count('billing_events'), 1)
 })
 
-t.test('accounts that were never used go after a while, and no others do', async (t) => {
+t.test('only accounts that were never used are deleted', async (t) => {
   const age = (account: Account, days: number) =>
     tables.query(
       `with aged as (update accounts set created_at = created_at - $2 * interval '1 day' where handle = $1 returning id)
@@ -108,10 +108,10 @@ t.test('accounts that were never used go after a while, and no others do', async
   const isThere = async ({ handle }: Account) =>
     (await tables.query('select from accounts where handle = $1', [handle])).rowCount === 1
   const old = UNUSED_ACCOUNT_DAYS + 1
-  const unused = await Promise.all(Array.from({ length: 25 }, () => office.register()))
-  const [young, used, passedOn, granted] = await Promise.all(Array.from({ length: 4 }, () => office.register()))
+  const unused = await Promise.all(Array.from({ length: 25 }, () => harness.register()))
+  const [young, used, passedOn, granted] = await Promise.all(Array.from({ length: 4 }, () => harness.register()))
   await used!.call('POST', '/v1/receipt', { body: { subject_sha256: '00'.repeat(32) } })
-  // The first key made a second, which was not used yet, and ended itself.
+  // The first key made a second one, which was not used yet, and then ended itself.
   const { body } = await passedOn!.call('POST', '/v1/api-keys', { body: { kind: 'full' } })
   const [{ id }] = (await passedOn!.call('GET', '/v1/api-keys')).body.api_keys
   await passedOn!.call('PUT', '/v1/journal/kept', { body: Buffer.from('x') })
@@ -124,12 +124,12 @@ t.test('accounts that were never used go after a while, and no others do', async
   t.equal(await prune(), 25)
   for (const account of unused) t.notOk(await isThere(account))
   for (const account of [young!, used!, passedOn!, granted!]) t.ok(await isThere(account))
-  t.equal((await office.call('GET', '/v1/journal/kept', { key: body.api_key })).status, 200)
-  t.equal((await office.call('POST', '/v1/register', { body: { handle: unused[0]!.handle } })).status, 201)
+  t.equal((await harness.call('GET', '/v1/journal/kept', { key: body.api_key })).status, 200)
+  t.equal((await harness.call('POST', '/v1/register', { body: { handle: unused[0]!.handle } })).status, 201)
 })
 
-t.test('an aborted signal ends it between two batches', async (t) => {
-  const account = await office.register()
+t.test('an aborted signal stops between two batches', async (t) => {
+  const account = await harness.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)
      select gen_random_uuid(), id, sha256(($2 || n)::bytea), 'heartbeat', now() - interval '1 hour'
@@ -141,7 +141,7 @@ t.test('an aborted signal ends it between two batches', async (t) => {
 })
 
 t.test('/metrics shows the lag of each table', async (t) => {
-  const { bytes } = await office.call('GET', '/metrics')
+  const { bytes } = await harness.call('GET', '/metrics')
   for (const table of ['receipt_days', 'verification_requests', 'payment_ledger'])
     t.match(bytes.toString(), `countersign_prune_lag_seconds{table="${table}"} 0\n`)
 })

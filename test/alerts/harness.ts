@@ -6,7 +6,7 @@ import { type AlertDraft, composeAlert, raiserOf } from '../../server/alerts/rai
 import { insertWebhook, webhookSecret } from '../../server/alerts/webhooks.ts'
 import { transact } from '../../server/db/pool.ts'
 import { openWork, type Work } from '../../workers/context.ts'
-import { type Front, openFront } from '../front.ts'
+import { type ApiHarness, openApiHarness } from '../api-harness.ts'
 import { openQueue, type Queue } from '../queue.ts'
 import { openReceiver, type Receiver } from './receiver.ts'
 
@@ -33,7 +33,7 @@ export interface AlertRow {
 }
 
 export interface AlertHarness extends AsyncDisposable {
-  front: Front
+  front: ApiHarness
   /** By how many milliseconds the worker's clock is ahead. */
   clock: { aheadMs: number }
   work: Work
@@ -64,7 +64,7 @@ const ALERT_DATA = { watchdog: 'nächtlich \u{1F6A2}', state: 'down' }
 export async function openAlertHarness(hosts?: readonly [string, ...string[]]): Promise<AlertHarness> {
   await using opened = new AsyncDisposableStack()
   const receiver = opened.use(await openReceiver(hosts))
-  const front = opened.use(await openFront(receiver.env))
+  const front = opened.use(await openApiHarness(receiver.env))
   const clock = { aheadMs: 0 }
   const work = opened.use(await openWork({ ...front.core, now: () => Date.now() + clock.aheadMs }))
   const queue = opened.use(openQueue(work))

@@ -5,7 +5,7 @@ import { completedResult } from '../../server/interface/result.ts'
 import { type Logger, openLog } from '../../server/telemetry.ts'
 import { buildAssessors } from '../../server/verification/assessors.ts'
 import { beat } from '../../workers/beat.ts'
-import { openTill, PAGE, payingFetch, type System, startSystem } from '../system.ts'
+import { openScriptedFacilitator, PAGE, payingFetch, type System, startSystem } from '../system.ts'
 import { gatePages } from './fixtures/gate.ts'
 import {
   answer,
@@ -32,7 +32,7 @@ type Pair = Awaited<ReturnType<typeof openPair>>
 
 async function openPair(script: Script, env: Record<string, string> = {}, pages = {}, log?: Logger) {
   const model: MessagesServer = await openMessagesServer(script)
-  const till = openTill()
+  const till = openScriptedFacilitator()
   const system = await startSystem({
     env: modelEnv(model, env),
     overrides: { facilitator: till, ...(log && { log }) },

@@ -1,16 +1,16 @@
-// POST /v1/checkout and the billing portal, with Stripe: one page at a time, one subscription at a time, whatever fails and
-// whoever asks at once.
+// POST /v1/checkout and the billing portal, with Stripe: one open page and one subscription at a time, under failures and
+// concurrent calls.
 import t from 'tap'
 import { openServer } from '../../server/app.ts'
 import { openBillingProvider } from '../../server/billing/configured-provider.ts'
 import { readConfig } from '../../server/config.ts'
 import type { Account, Answer } from '../accounts/harness.ts'
+import { openStripeHarness } from './harness.ts'
 import { PRICES } from './stripe-server.ts'
-import { openTill } from './till.ts'
 
-const till = await openTill()
-t.teardown(() => till[Symbol.asyncDispose]())
-const { office, stripe } = till
+const harness = await openStripeHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { accountHarness, stripe } = harness
 const { world } = stripe
 const { acts } = world
 
@@ -26,8 +26,8 @@ const liveOf = (account: Account) =>
     ({ customer, status }) => customersOf(account).some(({ id }) => id === customer) && status !== 'canceled',
   )
 
-t.test('a page bound to account and tier', async (t) => {
-  const account = await office.register()
+t.test('the page is bound to account and tier', async (t) => {
+  const account = await accountHarness.register()
   for (const [tier, price, usd] of [
     ['dev', PRICES.dev, '29'],
     ['pro', PRICES.pro, '99'],
@@ -44,7 +44,7 @@ t.test('a page bound to account and tier', async (t) => {
       kind: 'subscribe',
       expires_at: new Date(session.expires_at * 1000).toISOString(),
     })
-    const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
+    const { rows } = await accountHarness.tables.query('select id from accounts where handle = $1', [account.handle])
     const metadata = { service: 'countersign', account_id: rows[0].id, handle: account.handle, tier }
     t.match(session, {
       mode: 'subscription',
@@ -65,12 +65,12 @@ t.test('a page bound to account and tier', async (t) => {
   )
 })
 
-t.test('asked again: the same page, until it is closed or near its end', async (t) => {
-  const account = await office.register()
+t.test('repeated calls get the same page, until it is closed or about to expire', async (t) => {
+  const account = await accountHarness.register()
   const first = await ask(account, 'dev')
   for (let n = 0; n < 3; n++) t.same((await ask(account, 'dev')).body, first.body)
   t.equal(sessionsOf(account).length, 1)
-  office.clock.now += 22.5 * 3_600_000
+  accountHarness.clock.now += 22.5 * 3_600_000
   const second = await ask(account, 'dev')
   t.not(second.body.checkout_url, first.body.checkout_url)
   t.equal(openSessionsOf(account).length, 1)
@@ -78,20 +78,23 @@ t.test('asked again: the same page, until it is closed or near its end', async (
   t.not((await ask(account, 'dev')).body.checkout_url, second.body.checkout_url, 'closed at Stripe')
 })
 
-t.test('twenty calls at once: one customer, one open page', async (t) => {
-  const desk = await office.openDesk()
+t.test('twenty concurrent calls: one customer, one open page', async (t) => {
+  const desk = await accountHarness.openApiProcess()
   t.teardown(() => desk[Symbol.asyncDispose]())
-  const account = await office.register()
+  const account = await accountHarness.register()
   const call = (n: number, tier: string) =>
-    (n % 2 ? desk : office).call('POST', '/v1/checkout', { key: account.key, body: { tier } })
+    (n % 2 ? desk : accountHarness).call('POST', '/v1/checkout', { key: account.key, body: { tier } })
   const same = await Promise.all(Array.from({ length: 20 }, (_, n) => call(n, 'dev')))
   t.same([...new Set(same.map(({ body }) => body.checkout_url))], [openSessionsOf(account)[0]?.url])
   t.equal(customersOf(account).length, 1)
 
-  const other = await office.register()
+  const other = await accountHarness.register()
   const mixed = await Promise.all(
     Array.from({ length: 20 }, (_, n) =>
-      (n % 2 ? desk : office).call('POST', '/v1/checkout', { key: other.key, body: { tier: n % 3 ? 'dev' : 'pro' } }),
+      (n % 2 ? desk : accountHarness).call('POST', '/v1/checkout', {
+        key: other.key,
+        body: { tier: n % 3 ? 'dev' : 'pro' },
+      }),
     ),
   )
   for (const { status, body } of mixed)
@@ -102,9 +105,9 @@ t.test('twenty calls at once: one customer, one open page', async (t) => {
   t.equal(customersOf(other).length, 1)
 })
 
-t.test('twenty pages an hour, of checkout and portal together; the next one asks Stripe nothing', async (t) => {
-  const account = await office.register()
-  const other = await office.register()
+t.test('twenty pages an hour, of checkout and portal together; one more call does not reach Stripe', async (t) => {
+  const account = await accountHarness.register()
+  const other = await accountHarness.register()
   const portal = () => account.call('POST', '/v1/billing-portal')
   for (let n = 0; n < 10; n++) {
     t.equal((await ask(account, 'dev')).status, 200)
@@ -118,12 +121,12 @@ t.test('twenty pages an hour, of checkout and portal together; the next one asks
     t.ok(seconds > 3500 && seconds <= 3600, `${seconds} s`)
   }
   t.equal(stripe.calls.length, asked)
-  t.equal((await ask(other, 'dev')).status, 200, 'another account has its own')
+  t.equal((await ask(other, 'dev')).status, 200, 'another account has a count of its own')
   t.ok(stripe.calls.length > asked)
 })
 
-t.test('a page that was just being made for somebody else is not left open', async (t) => {
-  const account = await office.register()
+t.test('a page that a concurrent call was making is closed', async (t) => {
+  const account = await accountHarness.register()
   const held = stripe.hold(/POST \/v1\/checkout\/sessions$/)
   const slow = ask(account, 'dev')
   await held.reached
@@ -137,8 +140,8 @@ t.test('a page that was just being made for somebody else is not left open', asy
   )
 })
 
-t.test('who has the tier already is told so', async (t) => {
-  const account = await till.subscriber('dev')
+t.test('a tier that the account has already is refused', async (t) => {
+  const account = await harness.subscriber('dev')
   const again = await ask(account, 'dev')
   t.match(again, { status: 409, body: { error: { code: 'already_subscribed', retryable: false } } })
   t.match(again.body.error.message, /dev.*active.*billing-portal/)
@@ -152,17 +155,17 @@ t.test('who has the tier already is told so', async (t) => {
   t.equal(sessionsOf(account).length, 1)
 })
 
-t.test('paid, and not told: asking again finds it instead of selling it twice', async (t) => {
-  const account = await office.register()
-  acts.payCheckout(await till.checkout(account, 'dev'))
+t.test('a payment whose event is missing is found by the next call, not sold twice', async (t) => {
+  const account = await accountHarness.register()
+  acts.payCheckout(await harness.checkout(account, 'dev'))
   world.events.splice(0)
   t.equal((await ask(account, 'dev')).status, 409)
-  t.equal(await till.tierOf(account), 'dev', 'and the tier is there')
+  t.equal(await harness.tierOf(account), 'dev', 'the account has the tier')
 })
 
-t.test('paid in the very moment in which the other tier is asked for', async (t) => {
-  const account = await office.register()
-  const session = await till.checkout(account, 'dev')
+t.test('a payment at the moment of a call for the other tier', async (t) => {
+  const account = await accountHarness.register()
+  const session = await harness.checkout(account, 'dev')
   const held = stripe.hold(/GET \/v1\/subscriptions\?/)
   const asked = ask(account, 'pro')
   await held.reached
@@ -174,8 +177,8 @@ t.test('paid in the very moment in which the other tier is asked for', async (t)
   t.equal((await ask(account, 'pro')).body.kind, 'change')
 })
 
-t.test('from dev to pro: one subscription, changed on a page that confirms it', async (t) => {
-  const account = await till.subscriber('dev')
+t.test('from dev to pro: a page confirms the change of the one subscription', async (t) => {
+  const account = await harness.subscriber('dev')
   const { status, body } = await ask(account, 'pro')
   t.equal(status, 200)
   t.match(body, { tier: 'pro', price_usd: '99', mode: 'stripe', kind: 'change', expires_at: null })
@@ -194,11 +197,11 @@ t.test('from dev to pro: one subscription, changed on a page that confirms it', 
   })
   t.equal(openSessionsOf(account).length, 0)
   acts.setPrice(account.subscription, PRICES.pro)
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'pro')
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'pro')
   t.equal(liveOf(account).length, 1)
   await ask(account, 'dev')
-  t.equal(world.configurations.length, 1, 'the portal is set up once')
+  t.equal(world.configurations.length, 1, 'the portal is configured once')
   t.match(world.configurations[0]?.features, {
     subscription_update: { enabled: 'true', proration_behavior: 'always_invoice' },
     subscription_cancel: { enabled: 'true', mode: 'at_period_end' },
@@ -206,30 +209,30 @@ t.test('from dev to pro: one subscription, changed on a page that confirms it', 
 })
 
 t.test('the billing portal', async (t) => {
-  const account = await till.subscriber('dev')
+  const account = await harness.subscriber('dev')
   const { status, body } = await account.call('POST', '/v1/billing-portal')
   t.equal(status, 200)
   t.same(Object.keys(body), ['portal_url', 'mode', 'expires_at'])
   t.equal(world.portals.get(body.portal_url.split('/').at(-1))?.customer, account.customer)
-  const nobody = await office.register()
+  const nobody = await accountHarness.register()
   t.match(await nobody.call('POST', '/v1/billing-portal'), { status: 404, body: { error: { code: 'not_found' } } })
 })
 
-t.test('after the end of a subscription there is a new page, and a new subscription', async (t) => {
-  const account = await till.subscriber('dev')
+t.test('after the end of a subscription a new one can be bought', async (t) => {
+  const account = await harness.subscriber('dev')
   acts.setStatus(account.subscription, 'canceled')
-  await till.deliverAll()
-  acts.payCheckout(await till.checkout(account, 'dev'))
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'dev')
+  await harness.deliverAll()
+  acts.payCheckout(await harness.checkout(account, 'dev'))
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'dev')
   t.equal(liveOf(account).length, 1)
   t.equal(customersOf(account).length, 1)
 })
 
-t.test('Stripe fails: 503, and nothing is there twice when it is asked again', async (t) => {
+t.test('after a failure of Stripe (503), the repeated call makes nothing twice', async (t) => {
   for (const path of ['customers', 'subscriptions', 'checkout/sessions'])
     for (const how of ['drop before', 'drop after', '500 before', '500 after'] as const) {
-      const account = await office.register()
+      const account = await accountHarness.register()
       stripe.faults.push({ match: new RegExp(`(POST|GET) /v1/${path}(\\?.*)?$`), how, times: 3 })
       const failed = await ask(account, 'dev')
       const name = `${path}: ${how}`
@@ -243,7 +246,7 @@ t.test('Stripe fails: 503, and nothing is there twice when it is asked again', a
         openSessionsOf(account).some(({ url }) => url === answer.body.checkout_url),
         name,
       )
-      // An answer that was lost is repeated under its key. After a plain refusal a second one may lie there unseen.
+      // A lost answer is repeated under its key. After a refusal there may be a second object that was never given out.
       if (how.startsWith('drop')) {
         t.equal(customersOf(account).length, 1, name)
         t.equal(sessionsOf(account).length, 1, name)
@@ -251,15 +254,15 @@ t.test('Stripe fails: 503, and nothing is there twice when it is asked again', a
     }
 })
 
-t.test('a lost answer is made up for by the SDK itself', async (t) => {
-  const account = await office.register()
+t.test('the SDK repeats a call whose answer was lost', async (t) => {
+  const account = await accountHarness.register()
   stripe.faults.push({ match: /POST \/v1\/checkout\/sessions$/, how: 'drop after', times: 1 })
   t.equal((await ask(account, 'dev')).status, 200)
   t.equal(sessionsOf(account).length, 1)
 })
 
 t.test('a customer that was deleted at Stripe is replaced', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   await ask(account, 'dev')
   const [first] = customersOf(account)
   acts.deleteCustomer(first!.id)
@@ -270,43 +273,40 @@ t.test('a customer that was deleted at Stripe is replaced', async (t) => {
   t.equal(openSessionsOf(account).at(-1)?.customer, customersOf(account)[1]?.id)
 })
 
-t.test(
-  'Stripe that knows neither the customer nor the prices is the wrong Stripe: nobody loses a tier by it',
-  async (t) => {
-    const account = await till.subscriber('pro')
-    const known = world.customers.get(account.customer)!
-    world.customers.delete(account.customer)
-    const prices = (world.prices as string[]).splice(0)
-    t.equal((await ask(account, 'dev')).status, 503)
-    t.equal(await till.tierOf(account), 'pro')
-    ;(world.prices as string[]).push(...prices)
-    world.customers.set(account.customer, known)
-    t.equal((await ask(account, 'pro')).status, 409)
-  },
-)
+t.test('a Stripe account that knows neither the customer nor the prices takes no tier away', async (t) => {
+  const account = await harness.subscriber('pro')
+  const known = world.customers.get(account.customer)!
+  world.customers.delete(account.customer)
+  const prices = (world.prices as string[]).splice(0)
+  t.equal((await ask(account, 'dev')).status, 503)
+  t.equal(await harness.tierOf(account), 'pro')
+  ;(world.prices as string[]).push(...prices)
+  world.customers.set(account.customer, known)
+  t.equal((await ask(account, 'pro')).status, 409)
+})
 
-t.test('what the operator granted needs no subscription', async (t) => {
-  const account = await office.register()
-  await office.tables.query(`update accounts set granted_tier = 'dev', tier = 'dev' where handle = $1`, [
+t.test('a tier that the operator granted is not sold', async (t) => {
+  const account = await accountHarness.register()
+  await accountHarness.tables.query(`update accounts set granted_tier = 'dev', tier = 'dev' where handle = $1`, [
     account.handle,
   ])
   t.match(await ask(account, 'dev'), { status: 409, body: { error: { code: 'already_subscribed', message: /dev/ } } })
-  const subscription = acts.payCheckout(await till.checkout(account, 'pro'))
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'pro')
+  const subscription = acts.payCheckout(await harness.checkout(account, 'pro'))
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'pro')
   acts.setStatus(subscription, 'canceled')
-  await till.deliverAll()
-  t.equal(await till.tierOf(account), 'dev', 'the grant is still there')
+  await harness.deliverAll()
+  t.equal(await harness.tierOf(account), 'dev', 'the grant stays in force')
 })
 
 t.test('input', async (t) => {
-  const account = await office.register()
+  const account = await accountHarness.register()
   for (const body of [{}, { tier: 'free' }, { tier: 'gold' }, { tier: ['dev'] }, { tier: 'dev', account: 'x' }])
     t.equal((await account.call('POST', '/v1/checkout', { body })).status, 400, JSON.stringify(body))
 })
 
-t.test('where nobody bills: 503 that says why', async (t) => {
-  const account = await office.register()
+t.test('without a provider: 503 that names the reason', async (t) => {
+  const account = await accountHarness.register()
   const live = {
     PORT: '0',
     PAYMENT_MODE: 'testnet',
@@ -320,8 +320,8 @@ t.test('where nobody bills: 503 that says why', async (t) => {
     [half, /STRIPE_WEBHOOK_SECRET, STRIPE_PRICE_DEV, STRIPE_PRICE_PRO is not set/],
   ] as const) {
     const config = readConfig(env)
-    const billing = await openBillingProvider({ ...office.api, config, secret: Buffer.alloc(32) })
-    await using server = await openServer({ ...office.api, config, billing })
+    const billing = await openBillingProvider({ ...accountHarness.api, config, secret: Buffer.alloc(32) })
+    await using server = await openServer({ ...accountHarness.api, config, billing })
     const send = (path: string, init: RequestInit) =>
       fetch(new URL(path, server.address), { ...init, headers: { ...typed, ...init.headers } })
     const typed = { authorization: `Bearer ${account.key}`, 'content-type': 'application/json' }
@@ -335,7 +335,7 @@ t.test('where nobody bills: 503 that says why', async (t) => {
     }
     const signature = { 'stripe-signature': `t=1,v1=${'00'.repeat(32)}` }
     const event = await send('/v1/stripe/webhook', { method: 'POST', body: '{}', headers: signature })
-    t.equal(event.status, 503, 'Stripe is to come again when it is set up')
+    t.equal(event.status, 503, '5xx makes Stripe repeat the event')
     const usage = await send('/v1/usage', {})
     t.match(await usage.json(), { tier: 'free', subscription: null })
     t.equal((await send('/checkout/x', {})).status, 404)

@@ -1,15 +1,15 @@
-// Long lives of many accounts, made up at random: events late, twice, out of order, lost, calls to Stripe failing. Once the
-// last event is there, or a reconciliation was made, every tier is what Stripe's records come to.
+// Random histories of many accounts: events late, twice, out of order or lost, and failing calls to Stripe. After the last event,
+// or a reconciliation, every tier is the one that follows from Stripe's records.
 import t from 'tap'
 import { reconcile } from '../../server/billing/reconciliation.ts'
 import { openStripe } from '../../server/billing/stripe.ts'
 import { readConfig } from '../../server/config.ts'
 import type { Account } from '../accounts/harness.ts'
+import { openStripeHarness } from './harness.ts'
 import { PRICES } from './stripe-server.ts'
 import type { StripeEvent, World } from './stripe-world.ts'
-import { openTill } from './till.ts'
 
-/** Mulberry32: the same seed brings the same life. */
+/** Mulberry32: the same seed gives the same history. */
 function randomOf(seed: number) {
   let state = seed
   const next = () => {
@@ -26,7 +26,7 @@ function randomOf(seed: number) {
 }
 type Random = ReturnType<typeof randomOf>
 
-/** What Stripe's records come to, told without any code of the service. No life here is long enough to end a grace. */
+/** The tier by Stripe's records, computed without code of the service. No history is long enough to end a grace period. */
 function dueTier(world: World, customer: string): string {
   let due = 'free'
   for (const { customer: owner, status, items, latest_invoice } of world.subscriptions.values()) {
@@ -45,7 +45,7 @@ function dueTier(world: World, customer: string): string {
   return due
 }
 
-/** One thing that happens to a customer, of those that can. */
+/** One random event in the history of a customer, of those that are possible. */
 function happen(world: World, customer: string, random: Random) {
   const { acts, subscriptions } = world
   const own = [...subscriptions.values()].filter((subscription) => subscription.customer === customer)
@@ -69,32 +69,32 @@ const SEED = 20_261_121
 const LIVES = 6
 const STEPS = 60
 
-t.test(`${LIVES} lives of ${STEPS} steps`, async (t) => {
-  await using till = await openTill()
-  const { office, stripe } = till
+t.test(`${LIVES} random histories of ${STEPS} steps`, async (t) => {
+  await using harness = await openStripeHarness()
+  const { accountHarness, stripe } = harness
   const { world } = stripe
-  const desk = await office.openDesk()
+  const desk = await accountHarness.openApiProcess()
   t.teardown(() => desk[Symbol.asyncDispose]())
   const random = randomOf(SEED)
   const accounts: { account: Account; customer: string }[] = []
   for (let n = 0; n < LIVES; n++) {
-    const account = await office.register()
-    await till.checkout(account, 'dev')
+    const account = await accountHarness.register()
+    await harness.checkout(account, 'dev')
     const customer = [...world.customers.values()].find(({ metadata }) => metadata.handle === account.handle)
     accounts.push({ account, customer: customer!.id })
   }
   const waiting: StripeEvent[] = []
   const seen: StripeEvent[] = []
   const send = async (event: StripeEvent) => {
-    const { status } = await till.deliver(event, { at: random.chance(0.5) ? desk : office })
-    // Stripe repeats what was not taken.
+    const { status } = await harness.deliver(event, { at: random.chance(0.5) ? desk : accountHarness })
+    // Stripe repeats an event that was not answered 2xx.
     if (status === 200) seen.push(event)
     else waiting.push(event)
   }
   const wrong = async () => {
     const found: string[] = []
     for (const { account, customer } of accounts) {
-      const [tier, due] = [await till.tierOf(account), dueTier(world, customer)]
+      const [tier, due] = [await harness.tierOf(account), dueTier(world, customer)]
       if (tier !== due) found.push(`${tier} in place of ${due}`)
     }
     return found
@@ -107,7 +107,7 @@ t.test(`${LIVES} lives of ${STEPS} steps`, async (t) => {
     const batch = Array.from({ length: random.below(8) }, () => waiting.splice(random.below(waiting.length), 1)[0])
     const repeats = seen.length > 0 && random.chance(0.5) ? [random.pick(seen)] : []
     const arriving = [...batch.filter((event) => event !== undefined), ...repeats]
-    // At the same moment, through both services.
+    // Concurrently, through both services.
     await Promise.all(arriving.map(send))
     if (step % 20 === 19) {
       stripe.faults.length = 0
@@ -116,23 +116,23 @@ t.test(`${LIVES} lives of ${STEPS} steps`, async (t) => {
     }
     for (const { customer } of accounts) tiers.add(dueTier(world, customer))
   }
-  t.same([...tiers].sort(), ['dev', 'free', 'pro'], 'the lives have seen every tier')
+  t.same([...tiers].sort(), ['dev', 'free', 'pro'], 'every tier occurred')
   t.ok(seen.length > 300, `${seen.length} deliveries`)
 
-  // From here on nothing arrives any more.
+  // From here on no event arrives.
   stripe.faults.length = 0
-  const provider = openStripe(readConfig(stripe.env).stripe!, office.api.log)
-  const { db, log, now } = office.api
+  const provider = openStripe(readConfig(stripe.env).stripe!, accountHarness.api.log)
+  const { db, log, now } = accountHarness.api
   let corrected = 0
   for (let round = 0; round < 4; round++) {
     for (let step = 0; step < 5; step++) for (const { customer } of accounts) happen(world, customer, random)
     const before = (await wrong()).length
     const result = await reconcile({ db, log, now }, provider)
     t.same(await wrong(), [], `round ${round}: reconciled`)
-    t.equal(result.changes.length, before, 'it says what it corrected')
+    t.equal(result.changes.length, before, 'the result lists the corrections')
     corrected += before
   }
   t.ok(corrected > 3, `${corrected} corrections`)
-  for (const event of world.events.splice(0)) t.equal((await till.deliver(event)).status, 200)
-  t.same(await wrong(), [], 'and what comes after all changes nothing')
+  for (const event of world.events.splice(0)) t.equal((await harness.deliver(event)).status, 200)
+  t.same(await wrong(), [], 'late events change nothing')
 })

@@ -1,4 +1,4 @@
-// What Stripe needs in order to be set up, and what `doctor` says of it.
+// The setup of Stripe, and what `doctor` reports about it.
 import t from 'tap'
 import { HANDLED_TYPES } from '../../server/billing/events.ts'
 import { inspectBilling } from '../../server/billing/startup-checks.ts'
@@ -16,9 +16,9 @@ const LIVE = {
   BASE_URL: 'https://countersign.test',
 }
 
-t.test('half a setup', async (t) => {
+t.test('a partial setup', async (t) => {
   t.same(problemsOf({ ...LIVE, ...stripe.env }), [])
-  t.same(problemsOf(LIVE), [], 'none at all is one')
+  t.same(problemsOf(LIVE), [], 'no setup is valid')
   for (const name of ['STRIPE_SECRET_KEY', 'STRIPE_WEBHOOK_SECRET', 'STRIPE_PRICE_DEV', 'STRIPE_PRICE_PRO']) {
     t.match(problemsOf({ ...LIVE, ...stripe.env, [name]: '' }), [new RegExp(`^${name} is required`)])
     const config = readConfig({ ...stripe.env, [name]: '' })
@@ -27,7 +27,7 @@ t.test('half a setup', async (t) => {
   }
 })
 
-t.test('values', async (t) => {
+t.test('invalid values', async (t) => {
   t.same(readConfig(stripe.env).stripe, {
     secretKey: SECRET_KEY,
     webhookSecret: WEBHOOK_SECRET,
@@ -47,7 +47,7 @@ t.test('values', async (t) => {
   t.ok(!shown.includes(SECRET_KEY) && !shown.includes(WEBHOOK_SECRET))
 })
 
-t.test('doctor: nothing set up', async (t) => {
+t.test('doctor: no setup', async (t) => {
   const find = async (env: Record<string, string>) =>
     (await runDoctor(readConfig(env))).filter(({ subject }) => subject === 'subscriptions')
   t.match(await find({}), [{ ok: true, detail: /simulated/ }])

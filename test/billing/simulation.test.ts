@@ -1,12 +1,12 @@
-// Subscriptions without Stripe, over HTTP, as a browser without scripts goes through them.
+// Simulated subscriptions over HTTP, as a browser without scripts uses them.
 import t from 'tap'
 import { openServer } from '../../server/app.ts'
-import { type Account, openOffice } from '../accounts/harness.ts'
+import { type Account, openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice({ BASE_URL: 'https://countersign.test' })
-t.teardown(() => office[Symbol.asyncDispose]())
-/** Where forms are sent: answers that lead on are looked at, and not followed. */
-const server = await openServer(office.api)
+const harness = await openAccountHarness({ BASE_URL: 'https://countersign.test' })
+t.teardown(() => harness[Symbol.asyncDispose]())
+/** Requests a page without following redirects. */
+const server = await openServer(harness.api)
 t.teardown(() => server[Symbol.asyncDispose]())
 
 const pathOf = (url: string) => new URL(url).pathname
@@ -16,7 +16,7 @@ async function checkout(account: Account, tier: string) {
   return body
 }
 
-/** Sends the form of a page by one of its buttons. */
+/** Submits the form of a page by one of its buttons. */
 async function click(path: string, action: string, { at = server, type = FORM } = {}) {
   const url = new URL(path, at.address)
   return fetch(url, { method: 'POST', headers: { 'content-type': type }, body: `action=${action}`, redirect: 'manual' })
@@ -24,18 +24,18 @@ async function click(path: string, action: string, { at = server, type = FORM } 
 const FORM = 'application/x-www-form-urlencoded'
 
 async function read(path: string) {
-  const { status, headers, bytes } = await office.call('GET', path)
+  const { status, headers, bytes } = await harness.call('GET', path)
   return { status, headers, html: bytes.toString() }
 }
 const buttonsOf = (html: string) => [...html.matchAll(/<button name="action" value="(\w+)">/g)].map(([, name]) => name)
 const usage = async (account: Account) => (await account.call('GET', '/v1/usage')).body
 
 t.test('bought, changed, ended', async (t) => {
-  const account = await office.register({ handle: 'kelby' })
+  const account = await harness.register({ handle: 'kelby' })
   const answer = await checkout(account, 'dev')
   t.match(answer, { tier: 'dev', price_usd: '29', mode: 'simulated', kind: 'subscribe' })
   t.match(answer.checkout_url, /^https:\/\/countersign\.test\/checkout\/[A-Za-z0-9_-]{43}$/)
-  t.same(await checkout(account, 'dev'), answer, 'asked again: the same page')
+  t.same(await checkout(account, 'dev'), answer, 'a repeated call gets the same page')
 
   const page = await read(pathOf(answer.checkout_url))
   t.equal(page.status, 200)
@@ -43,8 +43,8 @@ t.test('bought, changed, ended', async (t) => {
   t.match(page.html, /nothing is charged/)
   t.match(page.html, /<b>kelby<\/b> would subscribe to the dev tier, 29 USD per month/)
   t.same(buttonsOf(page.html), ['pay', 'cancel'])
-  t.notMatch(page.html, /<script|https?:|\son\w+=/i, 'nothing runs, and nothing comes from elsewhere')
-  t.equal((await usage(account)).tier, 'free', 'looking buys nothing')
+  t.notMatch(page.html, /<script|https?:|\son\w+=/i, 'no script, and nothing from another host')
+  t.equal((await usage(account)).tier, 'free', 'opening the page buys nothing')
 
   const paid = await click(pathOf(answer.checkout_url), 'pay')
   t.equal(paid.status, 303)
@@ -54,9 +54,9 @@ t.test('bought, changed, ended', async (t) => {
     tier: 'dev',
     subscription: { status: 'active', tier: 'dev', provider: 'simulation', cancel_at_period_end: false },
   })
-  t.ok(Date.parse((await usage(account)).subscription.current_period_end) > office.clock.now)
-  const { rows } = await office.tables.query('select type from billing_events')
-  t.same(rows, [{ type: 'checkout.session.completed' }], 'it came as an event of Stripe would')
+  t.ok(Date.parse((await usage(account)).subscription.current_period_end) > harness.clock.now)
+  const { rows } = await harness.tables.query('select type from billing_events')
+  t.same(rows, [{ type: 'checkout.session.completed' }], 'recorded like an event of Stripe')
   t.match((await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })).body.error.code, 'already_subscribed')
 
   const change = await checkout(account, 'pro')
@@ -64,7 +64,7 @@ t.test('bought, changed, ended', async (t) => {
   t.match((await read(pathOf(change.checkout_url))).html, /<b>kelby<\/b> would change from dev to the pro tier, 99 USD/)
   await click(pathOf(change.checkout_url), 'pay')
   t.match(await usage(account), { tier: 'pro', subscription: { tier: 'pro' } })
-  const live = await office.tables.query(`select count(*)::int n from simulated_subscriptions where status = 'active'`)
+  const live = await harness.tables.query(`select count(*)::int n from simulated_subscriptions where status = 'active'`)
   t.equal(live.rows[0].n, 1)
 
   const { body: portal } = await account.call('POST', '/v1/billing-portal')
@@ -74,11 +74,11 @@ t.test('bought, changed, ended', async (t) => {
   t.same(buttonsOf(manage.html), ['end', 'cancel'])
   await click(pathOf(portal.portal_url), 'end')
   t.match(await usage(account), { tier: 'free', subscription: null })
-  t.match(await checkout(account, 'dev'), { kind: 'subscribe' }, 'and may begin anew')
+  t.match(await checkout(account, 'dev'), { kind: 'subscribe' }, 'a new subscription is possible')
 })
 
-t.test('cancelled, clicked twice, and too late', async (t) => {
-  const account = await office.register()
+t.test('cancelled, clicked twice, and expired', async (t) => {
+  const account = await harness.register()
   const first = pathOf((await checkout(account, 'dev')).checkout_url)
   const left = await click(first, 'cancel')
   t.equal(left.headers.get('location'), '/checkout/cancel')
@@ -95,16 +95,16 @@ t.test('cancelled, clicked twice, and too late', async (t) => {
   t.match((await read(second)).html, /was used already/)
   t.equal((await usage(account)).tier, 'dev')
 
-  const late = await office.register()
+  const late = await harness.register()
   const third = pathOf((await checkout(late, 'pro')).checkout_url)
-  office.clock.now += 23 * 3_600_000
+  harness.clock.now += 23 * 3_600_000
   t.equal((await read(third)).status, 404)
   t.equal((await click(third, 'pay')).status, 404)
   t.equal((await usage(late)).tier, 'free')
 })
 
-t.test('pages of two tiers: the later one closes the earlier', async (t) => {
-  const account = await office.register()
+t.test('a page for another tier closes the earlier page', async (t) => {
+  const account = await harness.register()
   const dev = pathOf((await checkout(account, 'dev')).checkout_url)
   const pro = pathOf((await checkout(account, 'pro')).checkout_url)
   t.equal((await click(dev, 'pay')).headers.get('location'), dev)
@@ -112,10 +112,10 @@ t.test('pages of two tiers: the later one closes the earlier', async (t) => {
   t.equal((await usage(account)).tier, 'pro')
 })
 
-t.test('whoever cannot guess the address can do nothing', async (t) => {
-  const account = await office.register()
+t.test('without the address of the page, nothing is possible', async (t) => {
+  const account = await harness.register()
   const path = pathOf((await checkout(account, 'dev')).checkout_url)
-  const other = await office.register()
+  const other = await harness.register()
   const others = pathOf((await checkout(other, 'dev')).checkout_url)
   const changed = `${path.slice(0, -1)}${path.endsWith('A') ? 'B' : 'A'}`
   for (const wrong of [
@@ -133,17 +133,17 @@ t.test('whoever cannot guess the address can do nothing', async (t) => {
   t.equal((await click(path, 'pay', { type: 'application/json' })).status, 415)
   t.equal((await click(path, 'x'.repeat(2000))).status, 413)
   t.same([(await usage(account)).tier, (await usage(other)).tier], ['free', 'free'])
-  const { rows } = await office.tables.query(
+  const { rows } = await harness.tables.query(
     'select c::text row from simulated_checkouts c union all select b::text from billing_checkouts b',
   )
   for (const address of [path, others]) {
     const token = address.split('/').at(-1) ?? ''
-    t.ok(rows.length > 0 && rows.every(({ row }) => !row.includes(token)), 'the address is kept nowhere')
+    t.ok(rows.length > 0 && rows.every(({ row }) => !row.includes(token)), 'the address is stored nowhere')
   }
 })
 
-t.test('headers: not kept, not framed, not told to anybody; no foreign scripts or forms', async (t) => {
-  const account = await office.register()
+t.test('headers: no cache, no frame, no referrer; no foreign scripts or forms', async (t) => {
+  const account = await harness.register()
   for (const path of [pathOf((await checkout(account, 'dev')).checkout_url), '/checkout/success', '/checkout/none']) {
     const { headers, html } = await read(path)
     t.equal(headers.get('content-type'), 'text/html; charset=utf-8')
@@ -155,12 +155,12 @@ t.test('headers: not kept, not framed, not told to anybody; no foreign scripts o
   }
 })
 
-t.test('a handle that is markup comes out as text', async (t) => {
-  const account = await office.register()
+t.test('markup in a handle is escaped', async (t) => {
+  const account = await harness.register()
   const path = pathOf((await checkout(account, 'dev')).checkout_url)
-  // No handle can be one; the page does not rely on it.
-  await office.tables.query('alter table accounts drop constraint accounts_handle_check')
-  await office.tables.query('update accounts set handle = $1 where handle = $2', [
+  // No handle can contain markup; the page does not rely on that.
+  await harness.tables.query('alter table accounts drop constraint accounts_handle_check')
+  await harness.tables.query('update accounts set handle = $1 where handle = $2', [
     `<img src=x onerror="alert('1')">&`,
     account.handle,
   ])
@@ -169,20 +169,20 @@ t.test('a handle that is markup comes out as text', async (t) => {
   t.match(html, '&#60;img src=x onerror=&#34;alert(&#39;1&#39;)&#34;&#62;&#38;')
 })
 
-t.test('a second process gives the same page, and moves the same tier', async (t) => {
-  const desk = await office.openDesk()
-  t.teardown(() => desk[Symbol.asyncDispose]())
-  const account = await office.register()
-  const second = await openServer(desk.api)
+t.test('a second process gives the same page and changes the same tier', async (t) => {
+  const otherProcess = await harness.openApiProcess()
+  t.teardown(() => otherProcess[Symbol.asyncDispose]())
+  const account = await harness.register()
+  const second = await openServer(otherProcess.api)
   t.teardown(() => second[Symbol.asyncDispose]())
   const here = await checkout(account, 'dev')
-  const there = await desk.call('POST', '/v1/checkout', { key: account.key, body: { tier: 'dev' } })
+  const there = await otherProcess.call('POST', '/v1/checkout', { key: account.key, body: { tier: 'dev' } })
   t.equal(there.body.checkout_url, here.checkout_url)
   t.equal((await click(pathOf(here.checkout_url), 'pay', { at: second })).headers.get('location'), '/checkout/success')
   t.equal((await usage(account)).tier, 'dev')
 })
 
-t.test('Stripe’s webhook is nowhere in a simulation', async (t) => {
+t.test('a simulation has no webhook of Stripe', async (t) => {
   const headers = { 'content-type': 'application/json', 'stripe-signature': `t=1,v1=${'00'.repeat(32)}` }
-  t.equal((await office.call('POST', '/v1/stripe/webhook', { body: Buffer.from('{}'), headers })).status, 404)
+  t.equal((await harness.call('POST', '/v1/stripe/webhook', { body: Buffer.from('{}'), headers })).status, 404)
 })

@@ -1,5 +1,5 @@
-// Stripe's API over real HTTP in front of a world (stripe-world.ts): keys, idempotency, pages of two, expansion to four
-// levels, and calls that fail before or after they have happened. It checks what it is asked as Stripe would.
+// A stand-in for Stripe's API over real HTTP, on the records of stripe-world.ts: keys, idempotency, pages of two, expansion to
+// four levels, and calls that fail before or after they take effect. It validates requests as Stripe does.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,7 +10,7 @@ export const SECRET_KEY = 'sk_test_51StandIn00000000000000'
 export const WEBHOOK_SECRET = 'whsec_standin0000000000000000000'
 export const PRICES = { dev: 'price_dev', pro: 'price_pro', oldDev: 'price_dev_2024', other: 'price_of_something_else' }
 
-/** `before`: it has not happened. `after`: it has, and the caller does not learn of it. */
+/** `before`: the call fails without effect. `after`: it takes effect, but its answer is lost. */
 export interface Fault {
   match: RegExp
   how: 'drop before' | 'drop after' | '500 before' | '500 after'
@@ -23,7 +23,7 @@ export interface StripeServer extends AsyncDisposable {
   /** Every call, as `POST /v1/customers`. */
   calls: string[]
   faults: Fault[]
-  /** Holds the answers of the next matching call, which is what it was when the call came. */
+  /** Holds the answer of the next matching call; the answer shows the records as they were when the call came. */
   hold(match: RegExp): { reached: Promise<void>; release(): void }
   env: Record<string, string>
 }
@@ -34,7 +34,7 @@ interface Answer {
   body: unknown
 }
 
-/** Less than is asked for, as Stripe may do; so every list takes several calls. */
+/** Smaller than the requested page, as Stripe may answer, so that every list takes several calls. */
 const PAGE = 2
 
 export async function openStripeServer(now: () => number = Date.now): Promise<StripeServer> {
@@ -50,7 +50,7 @@ export async function openStripeServer(now: () => number = Date.now): Promise<St
     calls.push(`${request.method} ${new URL(call.slice(call.indexOf('/')), 'http://stripe').pathname}`)
     const fault = takeFault(faults, call)
     if (fault === 'drop before') return void request.socket.destroy()
-    // What it is now: records go on changing while an answer is held.
+    // A copy: records go on changing while an answer is held.
     const answer = structuredClone(fault === '500 before' ? failure(500, 'api_error') : perform(request, body))
     const held = holds.findIndex(({ match }) => match.test(call))
     if (held >= 0) {
@@ -70,7 +70,7 @@ export async function openStripeServer(now: () => number = Date.now): Promise<St
     const before = kept.get(key)
     if (before && before.request !== asked) return failure(400, 'idempotency_error')
     const answer = before?.answer ?? route(world, request, body)
-    // What fails validation has not begun, and is not kept.
+    // A call that fails validation did not begin, so its key is not kept.
     if (answer.status < 400 || answer.status >= 500) kept.set(key, { request: asked, answer: structuredClone(answer) })
     return answer
   }
@@ -114,7 +114,7 @@ function failure(status: number, type: string, more: object = {}): Answer {
 }
 
 function send(response: ServerResponse, { status, body }: Answer, final: boolean) {
-  // The SDK would repeat a call that failed, and find it done.
+  // Otherwise the SDK would repeat the failed call and get its answer.
   const headers = final && status >= 500 ? { 'stripe-should-retry': 'false' } : {}
   response.writeHead(status, { 'content-type': 'application/json', 'request-id': 'req_standin', ...headers })
   response.end(JSON.stringify(body))

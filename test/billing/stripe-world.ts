@@ -1,5 +1,5 @@
-// Stripe's records as far as subscriptions need them, and what people and time do to them. Every act tells of itself in
-// events, which lie here until a test delivers them, late, twice, in another order or never.
+// Stripe's records of subscriptions, and the acts of people and of time that change them. Every act adds events, which wait here
+// until a test delivers them: late, twice, in another order or never.
 import { randomBytes } from 'node:crypto'
 
 export type Status =
@@ -84,7 +84,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
   const disputes = new Map<string, { id: string; object: 'dispute'; charge: string; status: string }>()
   const events: StripeEvent[] = []
   const configurations: { id: string; metadata?: unknown; features?: unknown }[] = []
-  /** Portal sessions, as they were asked for. */
+  /** Portal sessions, as they were requested. */
   const portals = new Map<string, Record<string, unknown>>()
   const endpoints: { id: string; url: string; status: string; enabled_events: string[] }[] = []
 
@@ -93,7 +93,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
   const get = <T>(map: Map<string, T>, id: string): T => map.get(id) ?? fail(`no ${id}`)
 
   function tell(type: string, object: object): StripeEvent {
-    // As it is at this moment: by the time it arrives it may be old.
+    // A copy of the present state, which may be old when the event arrives.
     const event = {
       id: makeId('evt'),
       object: 'event' as const,
@@ -159,7 +159,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       return subscription.id
     },
 
-    /** What a person does on the page of a session. */
+    /** A person pays on the page of a session. */
     payCheckout(id: string): string {
       const session = get(sessions, id)
       if (session.status !== 'open') return fail(`${id} is ${session.status}`)
@@ -180,7 +180,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       updated(subscription)
     },
 
-    /** The open invoice is paid after all. */
+    /** The open invoice is paid late. */
     recover(id: string) {
       const subscription = get(subscriptions, id)
       pay(subscription)

@@ -5,12 +5,12 @@ import t from 'tap'
 import { catalog } from '../../server/catalog.ts'
 import { buildDocument } from '../../server/http/openapi.ts'
 import type { Operation } from '../../server/operation.ts'
-import { type Account, type Answer, type Ask, openOffice } from '../accounts/harness.ts'
+import { type Account, type Answer, type Ask, openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 /** A process that has no call left for this address. */
-const strict = await office.openDesk({ RATE_LIMIT_PER_MINUTE: '1' })
+const strict = await office.openApiProcess({ RATE_LIMIT_PER_MINUTE: '1' })
 t.teardown(() => strict[Symbol.asyncDispose]())
 const stranger = await office.register({ tier: 'pro' })
 

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { privateKeyToAccount } from 'viem/accounts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { buildCheck, checkCapabilities, checkResult, expectCompleted, type Result } from '../interface.schema.ts'
 import { openRawClient } from '../mcp/raw-client.ts'
-import { harbourClaim, openTill, payingFetch, startSystem, VERIFY } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, payingFetch, startSystem, VERIFY } from '../system.ts'
 
 const PATH = '/api/agent/v1/capabilities'
 
@@ -222,7 +222,7 @@ const PAY_TO_EVM = privateKeyToAccount(`0x${'17'.repeat(32)}`).address
 const PAY_TO_SOLANA = '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM'
 
 t.test('in mainnet mode: exactly the values of the interface', async (t) => {
-  const till = openTill()
+  const till = openScriptedFacilitator()
   const [first] = till.accepts
   if (!first) throw new Error('no terms')
   const solana = { ...first, network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp' as const }
@@ -267,7 +267,7 @@ for (const [about, payTo, networks] of [
   ['Solana alone', { PAY_TO_SOLANA }, [SOLANA]],
 ] as const)
   t.test(`mainnet networks are those configured (${about}), also while the facilitator is down at start`, async (t) => {
-    await using office = await openOffice({ ...MAINNET, ...payTo })
+    await using office = await openAccountHarness({ ...MAINNET, ...payTo })
     t.same((await office.call('GET', PATH)).body.networks, networks)
     const { ask } = openRawClient(new URL('/mcp', office.address).href)
     const { tools } = (await ask('tools/list')).body.result

@@ -4,16 +4,24 @@ import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
+import {
+  harbourClaim,
+  openScriptedFacilitator,
+  PAGE,
+  payingFetch,
+  signPayment,
+  startSystem,
+  termsOf,
+} from '../system.ts'
 
 const CALLERS = 50
 const WAIT = { prefer: 'wait=25' }
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const held = holdPage({ body: PAGE })
 const system = await startSystem({ pages: { '/held': held.page }, overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
-const twinTill = openTill()
+const twinTill = openScriptedFacilitator()
 const twin = await system.openTwin({ facilitator: twinTill })
 t.teardown(() => twin[Symbol.asyncDispose]())
 const settled = () => [...till.settled, ...twinTill.settled]

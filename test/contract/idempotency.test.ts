@@ -4,12 +4,20 @@ import t from 'tap'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage, type Page } from '../site.ts'
-import { harbourClaim, openTill, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
+import {
+  harbourClaim,
+  openScriptedFacilitator,
+  PAGE,
+  payingFetch,
+  signPayment,
+  startSystem,
+  termsOf,
+} from '../system.ts'
 
 const RETENTION_SECONDS = 86_400
 const WAIT = { prefer: 'wait=20' }
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 const harbour = harbourClaim(system.site)

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { privateKeyToAccount } from 'viem/accounts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
-import { openTill, type PaymentChanges, signPayment, startSystem, termsOf } from '../system.ts'
+import { openScriptedFacilitator, type PaymentChanges, signPayment, startSystem, termsOf } from '../system.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 

@@ -7,10 +7,10 @@ import { type ErrorCode, errorTable } from '../../server/errors.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { FALSE_NAME } from '../site.ts'
-import { openTill, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
+import { openScriptedFacilitator, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
 
 const WAIT = { prefer: 'wait=20' }
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 

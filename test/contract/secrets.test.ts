@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
 
 const WAIT = { prefer: 'wait=20' }
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 

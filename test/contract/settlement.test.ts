@@ -5,13 +5,21 @@ import type { SettlementOutcome } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, payingFetch, signPayment, startSystem, termsOf } from '../system.ts'
+import {
+  harbourClaim,
+  openScriptedFacilitator,
+  PAGE,
+  payingFetch,
+  signPayment,
+  startSystem,
+  termsOf,
+} from '../system.ts'
 
 const WAIT = { prefer: 'wait=20' }
 const unpaid = (): SettlementOutcome => ({ kind: 'unpaid', reason: 'insufficient_funds' })
 const unknown = (): SettlementOutcome => ({ kind: 'unknown', reason: 'no answer', retryAfterSeconds: 1 })
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 

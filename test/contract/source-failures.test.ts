@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { expectCompleted, expectNonCompleted } from '../interface.schema.ts'
 import { FALSE_NAME, type Page } from '../site.ts'
-import { openTill, payingFetch, startSystem } from '../system.ts'
+import { openScriptedFacilitator, payingFetch, startSystem } from '../system.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 

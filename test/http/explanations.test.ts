@@ -1,4 +1,4 @@
-// What a result names by one word can be looked up: every risk flag, every methodology version.
+// Every risk flag and every methodology version of a result can be looked up.
 import { randomUUID } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessmen
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
 import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { expectCompleted } from '../interface.schema.ts'
 import { payingFetch, startSystem } from '../system.ts'
 
@@ -24,7 +24,7 @@ interface Flag {
 
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 const listed = (await office.call('GET', '/risk-flags')).body?.risk_flags as Flag[]
@@ -43,7 +43,7 @@ t.test('every risk flag that code can raise is explained at /risk-flags, with wh
   t.equal(new Set(listed.map(({ name, raised_by }) => `${raised_by} ${name}`)).size, listed.length, 'each once')
 })
 
-t.test('no worker raises a flag by a word that no table has', async (t) => {
+t.test('workers raise only flags that are in a table', async (t) => {
   const root = join(import.meta.dirname, '../..')
   const raising = /(?:flags?\.(?:add|push)\(|flag: |risk_flags, )'([a-z0-9_]+)'/g
   const raised = globSync('workers/**/*.ts', { cwd: root }).flatMap((file) =>
@@ -67,7 +67,7 @@ t.test('the flags of a result are explained', async (t) => {
 
 const at = (version: string) => `/methodology/${encodeURIComponent(version)}`
 
-t.test('the methodology_version of a result resolves', async (t) => {
+t.test('the methodology_version of a result is explained', async (t) => {
   const bought = await system.ask({ key: randomUUID(), fetch: payingFetch(), headers: { prefer: 'wait=20' } })
   const { result } = await expectCompleted(t, bought)
   const version = String(result.methodology_version)
@@ -86,10 +86,10 @@ t.test('the methodology_version of a result resolves', async (t) => {
   t.ok(methodologies.some((one: { methodology_version: string }) => one.methodology_version === version))
 })
 
-t.test('without a worker the version is what this configuration comes to, and resolves', async (t) => {
+t.test('without a worker the version follows from the configuration, and is explained', async (t) => {
   const model = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9', ANTHROPIC_MODEL: 'org/model@1' }
   for (const env of [{}, model, { ...model, ASSESSMENT: 'literal' }]) {
-    await using desk = await office.openDesk(env)
+    await using desk = await office.openApiProcess(env)
     const { methodology_version: version } = (await desk.call('GET', '/api/agent/v1/capabilities')).body
     t.match(version, /^retrieval-\d+\+text-\d+\S* (literal|semantic)-\d+\S*\+gate-\d+$/)
     t.equal(version, configuredMethodologies(readConfig(env))[0])
@@ -97,7 +97,7 @@ t.test('without a worker the version is what this configuration comes to, and re
     t.equal(status, 200, version)
     t.match(body, { methodology_version: version, in_force: true })
   }
-  await using desk = await office.openDesk({ ...model, ASSESSMENT_FALLBACK: 'literal' })
+  await using desk = await office.openApiProcess({ ...model, ASSESSMENT_FALLBACK: 'literal' })
   const { methodologies } = (await desk.call('GET', '/methodology')).body
   t.match(methodologies, [
     { in_force: true, methodology_version: / semantic-/ },
@@ -105,7 +105,7 @@ t.test('without a worker the version is what this configuration comes to, and re
   ])
 })
 
-t.test('a version of an earlier result is explained and not called in force; an unknown one is 404', async (t) => {
+t.test('a version of an earlier result is explained as not in force; an unknown one is 404', async (t) => {
   const [version] = configuredMethodologies(readConfig({}))
   const earlier = version.replace(/icu-[\d.]+/, 'icu-1.0')
   t.match((await office.call('GET', at(earlier))).body, { methodology_version: earlier, in_force: false })
@@ -127,7 +127,7 @@ t.test('a version of an earlier result is explained and not called in force; an 
   }
 })
 
-t.test('every name of a model can stand in a version', (t) => {
+t.test('any model name can be part of a version', (t) => {
   const [version] = configuredMethodologies(readConfig({}))
   const observation = version.split(' ')[0]
   for (const model of ['claude-haiku-5-5', 'org/model:tag@1', 'a b+c', 'x'.repeat(200), 'ünï']) {

@@ -1,7 +1,7 @@
-// What operators ask: does it live, can it work, how is it doing.
+// The routes for operators: liveness, readiness, metrics.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { openTill, payingFetch, startSystem } from '../system.ts'
+import { openScriptedFacilitator, payingFetch, startSystem } from '../system.ts'
 
 const TOKEN = 'operator-token-of-this-test'
 
@@ -11,7 +11,7 @@ t.teardown(() => system[Symbol.asyncDispose]())
 const get = (path: string, at = system.service.address, headers: Record<string, string> = {}) =>
   fetch(new URL(path, at), { headers })
 
-t.test('/healthz and /readyz when all is well', async (t) => {
+t.test('/healthz and /readyz answer 200 on a ready service', async (t) => {
   for (const path of ['/healthz', '/readyz']) {
     const response = await get(path)
     t.equal(response.status, 200, path)
@@ -20,14 +20,14 @@ t.test('/healthz and /readyz when all is well', async (t) => {
 })
 
 t.test('/readyz: 503 while a migration is pending', async (t) => {
-  // Each process that is asked here for the first time looks by itself; what it found is kept for a second.
+  // A new process reads for itself; a reading is used for a second.
   await using before = await system.openTwin()
   await using after = await system.openTwin()
   const [last] = await system.sql('select * from schema_migrations order by name desc limit 1')
   await system.sql('delete from schema_migrations where name = $1', [last?.name])
   const pending = await get('/readyz', before.address)
   t.equal(pending.status, 503)
-  t.match(await pending.text(), new RegExp(String(last?.name)), 'and says which')
+  t.match(await pending.text(), new RegExp(String(last?.name)), 'names the migration')
   t.equal((await get('/healthz', before.address)).status, 200)
   const columns = Object.keys(last ?? {})
   await system.sql(
@@ -37,7 +37,7 @@ t.test('/readyz: 503 while a migration is pending', async (t) => {
   t.equal((await get('/readyz', after.address)).status, 200)
 })
 
-t.test('/readyz: 503 without its database, and it does not hang', async (t) => {
+t.test('/readyz: 503 without a database, and without delay', async (t) => {
   await using twin = await system.openTwin()
   const { db } = twin.api
   twin.api.db = new Proxy(db, { get: () => () => Promise.reject(new Error('password for secret_user')) })
@@ -94,7 +94,7 @@ t.test('/metrics behind OPERATOR_TOKEN', async (t) => {
   for (const path of ['/healthz', '/readyz']) t.equal((await get(path, twin.address)).status, 200, 'these stay open')
 })
 
-/** A twin whose database counts what it is asked. */
+/** A second process whose database pool counts its queries. */
 async function openCounted(env: Record<string, string> = {}) {
   const twin = await system.openTwin({}, env)
   const { db } = twin.api
@@ -122,7 +122,7 @@ for (const path of ['/readyz', '/metrics', '/api/agent/v1/capabilities'])
     const statuses = await Promise.all(Array.from({ length: 40 }, async () => (await get(path, twin.address)).status))
     const seconds = (performance.now() - started) / 1000
     t.same([...new Set(statuses)], [200])
-    // A slow machine may need more than the second that a reading is kept.
+    // A slow machine may need longer than the second for which a reading is used.
     t.ok(asked.count <= one * (1 + Math.ceil(seconds)), `${asked.count} queries for 41 answers in ${seconds} s`)
     restore()
   })
@@ -134,8 +134,8 @@ const LIVE = {
   BASE_URL: 'https://verify.example',
 }
 
-t.test('/metrics in a live mode without OPERATOR_TOKEN is closed, and the log says why', async (t) => {
-  await using live = await startSystem({ env: LIVE, overrides: { facilitator: openTill() } })
+t.test('/metrics in a live mode without OPERATOR_TOKEN is closed, and the log gives the reason', async (t) => {
+  await using live = await startSystem({ env: LIVE, overrides: { facilitator: openScriptedFacilitator() } })
   for (const authorization of ['', 'Bearer undefined', `Bearer ${TOKEN}`]) {
     const response = await get('/metrics', live.service.address, { authorization })
     t.equal(response.status, 404)
@@ -145,7 +145,7 @@ t.test('/metrics in a live mode without OPERATOR_TOKEN is closed, and the log sa
     live.logged.find(({ event }) => event === 'metrics_closed'),
     { reason: /OPERATOR_TOKEN/ },
   )
-  await using guarded = await live.openTwin({ facilitator: openTill() }, { OPERATOR_TOKEN: TOKEN })
+  await using guarded = await live.openTwin({ facilitator: openScriptedFacilitator() }, { OPERATOR_TOKEN: TOKEN })
   t.equal((await get('/metrics', guarded.address)).status, 401)
   const read = await get('/metrics', guarded.address, { authorization: `Bearer ${TOKEN}` })
   t.equal(read.status, 200)
@@ -168,7 +168,7 @@ t.test('pages in browsers may not read /metrics, /readyz and /healthz', async (t
   t.equal((await get('/llms.txt', undefined, { origin })).headers.get('access-control-allow-origin'), '*')
 })
 
-t.test('the limit by address holds for metrics, documents and pages, and not for probes', async (t) => {
+t.test('the limit per address applies to metrics, documents and pages, and not to probes', async (t) => {
   const paths = [
     '/metrics',
     '/openapi.json',
@@ -191,7 +191,7 @@ t.test('the limit by address holds for metrics, documents and pages, and not for
   }
 })
 
-t.test('/openapi.json is served from memory, and not sent to those who have it', async (t) => {
+t.test('/openapi.json is served from memory, and not sent to clients that have it', async (t) => {
   const first = await get('/openapi.json')
   const etag = first.headers.get('etag') ?? ''
   t.match(etag, /^"[\w-]{43}"$/)

@@ -1,4 +1,4 @@
-// The signing keys, published: what a receipt is verified with.
+// The published signing keys, with which receipts are verified.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { buildCheck, expectCompleted } from '../interface.schema.ts'
@@ -58,7 +58,7 @@ t.test('before the first receipt no key has a serial', async (t) => {
   for (const key of await listKeys(t)) t.match(key, { first_serial: null, last_serial: null })
 })
 
-t.test('from the first receipt on its key is there', async (t) => {
+t.test('after the first receipt its key has a serial', async (t) => {
   const { attestation } = await buy(t)
   t.equal(attestation.serial, 1)
   t.equal(attestation.prev_hash, '0'.repeat(64))

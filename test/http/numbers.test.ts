@@ -1,10 +1,10 @@
-// Numbers in paths and queries, for every operation that reads one: decimal digits, and no other spelling.
+// Numbers in paths and queries, for every operation that reads one: decimal digits only.
 import t from 'tap'
 import { catalog } from '../../server/catalog.ts'
 import { buildDocument } from '../../server/http/openapi.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 const WRONG = [
@@ -44,7 +44,7 @@ const numbers = Object.entries(paths).flatMap(([path, { get }]) =>
     .map((parameter) => ({ path, get: get as Described, ...parameter })),
 )
 
-t.test('there are such parameters', async (t) => {
+t.test('the parameters are found', async (t) => {
   const names = numbers.map(({ get, name }) => `${get.operationId} ${name}`)
   for (const name of ['get_chain from', 'get_consistency to', 'get_receipt serial', 'list_receipts before'])
     t.ok(names.includes(name), name)

@@ -1,19 +1,19 @@
-// Every text that a buyer reads before paying says what the configuration in force does, and nothing else.
+// Every text that a buyer reads before paying is true of the configuration in force.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { termsOf } from '../system.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 const CAPABILITIES = '/api/agent/v1/capabilities'
 const MODEL = { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' }
 
-/** What a web process with this environment says, by where it says it. */
+/** The texts of a web process with this environment, by their place. */
 async function read(env: Record<string, string>) {
-  await using desk = await office.openDesk(env)
+  await using desk = await office.openApiProcess(env)
   const { ask } = openRawClient(new URL('/mcp', desk.api.baseUrl).href)
   const page = async (path: string) => (await desk.call('GET', path)).bytes.toString()
   const capabilities = (await desk.call('GET', CAPABILITIES)).body
@@ -71,7 +71,7 @@ for (const [about, env] of [
   ['without a model', {}],
   ['with a model that is not to be asked', { ...MODEL, ASSESSMENT: 'literal' }],
 ] as const)
-  t.test(`${about}, every text says that no model is asked and no verdict is given`, async (t) => {
+  t.test(`${about}, every text says that there is no model and no verdict`, async (t) => {
     const { sold, overMcp, capabilities, example } = await read(env)
     for (const [where, text] of Object.entries({ ...sold, ...overMcp })) {
       if (where === 'the prompt') t.match(text, /This service gives no verdict and asks no model/, where)
@@ -86,7 +86,7 @@ for (const [about, env] of [
     t.notMatch(capabilities.scope, /A verdict states/)
   })
 
-t.test('with a model, every text speaks of its verdict', async (t) => {
+t.test('with a model, every text names its verdict', async (t) => {
   const { sold, overMcp, capabilities, example } = await read(MODEL)
   for (const [where, text] of Object.entries({ ...sold, ...overMcp })) {
     if (where === 'the prompt') t.match(text, /Cite only if claim_support is "supports"/)
@@ -100,19 +100,19 @@ t.test('with a model, every text speaks of its verdict', async (t) => {
   t.match(example, { claim_support: 'supports' })
 })
 
-t.test('where quotes stand in for a model that does not answer, buyers are told before they pay', async (t) => {
+t.test('with the literal fallback, every text describes it', async (t) => {
   const { sold, overMcp } = await read({ ...MODEL, ASSESSMENT_FALLBACK: 'literal' })
-  const told: Record<string, string> = { ...sold, 'the tool': overMcp['the tool'] ?? '' }
+  const described: Record<string, string> = { ...sold, 'the tool': overMcp['the tool'] ?? '' }
   for (const where of ['capabilities.description', 'llms.txt', 'openapi.info', 'the tool', 'the prices'])
-    t.match(told[where], /no verdict is given, at the same price.*literal_fallback/s, where)
+    t.match(described[where], /no verdict is given, at the same price.*literal_fallback/s, where)
 })
 
-t.test('with the paid tool switched off, nothing names it', async (t) => {
+t.test('with the paid tool switched off, no text names it', async (t) => {
   const { capabilities, everything, prompts, status } = await read({ MCP_VERIFICATION_ENABLED: 'false' })
   t.notOk('mcp_tool' in capabilities)
   t.same(prompts, ['run_under_lease'])
   t.notMatch(everything, /service_verify_source/)
-  t.equal(status, 402, 'over HTTP it is sold')
+  t.equal(status, 402, 'HTTP still sells')
   t.equal((await read({})).capabilities.mcp_tool, 'service_verify_source')
 })
 

@@ -1,4 +1,4 @@
-// The OpenAPI document: whole, resolvable, and saying the same as the service does.
+// The OpenAPI document is complete and resolvable, and agrees with the service.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { catalog } from '../../server/catalog.ts'
@@ -30,7 +30,7 @@ function resolve(document: Node, pointer: string): unknown {
   )
 }
 
-/** The operations of a document, with references in them followed. */
+/** The operations of a document, with their references resolved. */
 function listOperations(document: Node) {
   return Object.entries(document.paths as Record<string, Node>).flatMap(([path, item]) =>
     Object.entries(item)
@@ -79,7 +79,7 @@ t.test('its structure is that of OpenAPI 3.1', async (t) => {
   }
 })
 
-t.test('every reference leads somewhere', async (t) => {
+t.test('every reference resolves', async (t) => {
   const document = await load()
   for (const [path, node] of walk(document)) {
     if (typeof node.$ref !== 'string') continue
@@ -103,7 +103,7 @@ t.test('every schema compiles', async (t) => {
   for (const pointer of pointers) t.doesNotThrow(() => ajv.compile({ $ref: `openapi${encodeURI(pointer)}` }), pointer)
 })
 
-t.test('every operation is in it, and every route it names is there', async (t) => {
+t.test('the document has every operation, and every route of it exists', async (t) => {
   const document = await load()
   const named = listOperations(document).map(({ method, path }) => `${method.toUpperCase()} ${path}`)
   for (const { method, path } of catalog) t.ok(named.includes(`${method} ${path}`), `${method} ${path}`)
@@ -130,7 +130,7 @@ t.test('the verification routes have the statuses, headers and parameters of the
   const header = (name: string) => parameters.find((parameter) => parameter.in === 'header' && parameter.name === name)
   t.equal(header('Idempotency-Key')?.required, true)
   t.match(header('Idempotency-Key')?.schema, { pattern: '^[A-Za-z0-9_.:-]{16,128}$' })
-  // A scheme that is a header says the same as a header parameter; it must not be required, nor a bearer token asked.
+  // A security scheme in a header takes the place of a header parameter. It must not be required, nor may a bearer token.
   const schemes = ((verify.security ?? []) as Node[]).map((requirement) => Object.keys(requirement))
   const required = schemes.map((names) =>
     names.map((name) => resolve(document, `#/components/securitySchemes/${name}`)),
@@ -155,7 +155,7 @@ t.test('the verification routes have the statuses, headers and parameters of the
   t.ok(recovery.security, 'recovery takes a bearer token')
 })
 
-t.test('what is answered is what the document says', async (t) => {
+t.test('answers agree with the document', async (t) => {
   const document = await load()
   const ajv = openAjv(['base64'])
   for (const keyword of Object.keys(document)) ajv.addKeyword(keyword)
@@ -181,11 +181,11 @@ t.test('what is answered is what the document says', async (t) => {
   const recovery = '/api/agent/v1/requests/{request_id}'
   const token = bought.headers.get('x-service-recovery-token') ?? ''
   await check('get', recovery, await system.recover(request_id, token))
-  await check('get', recovery, await system.recover(request_id, 'no token of ours'))
+  await check('get', recovery, await system.recover(request_id, 'not a token'))
   for (const path of ['/api/agent/v1/capabilities', '/v1/keys']) await check('get', path, await fetch(system.url(path)))
 })
 
-t.test('recovery may answer what a purchase may come to, and that is documented', async (t) => {
+t.test('recovery can answer every outcome of a purchase, and the document says so', async (t) => {
   const document = await load()
   const { get } = (document.paths as Record<string, { get: { responses: Record<string, Node> } }>)[
     '/api/agent/v1/requests/{request_id}'

@@ -1,4 +1,4 @@
-// Pages for people and for language models: served whole from here, asking no other host for anything.
+// Pages for people and for language models load nothing from other hosts.
 import { load } from 'cheerio'
 import t, { type Test } from 'tap'
 import { startSystem } from '../system.ts'
@@ -6,10 +6,10 @@ import { startSystem } from '../system.ts'
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
 
-/** What a browser fetches for a page by itself. */
+/** The attributes that a browser fetches. */
 const ASSETS = 'script[src], link[href][rel!="canonical"], img[src], iframe[src], source[src], video[src], object[data]'
 
-/** Fetches a page and all it loads; answers the texts by path. */
+/** Fetches a page and all that it loads; returns the texts by path. */
 async function browse(t: Test, path: string): Promise<Map<string, string>> {
   const page = await fetch(system.url(path))
   t.equal(page.status, 200, path)
@@ -31,17 +31,17 @@ async function browse(t: Test, path: string): Promise<Map<string, string>> {
   return texts
 }
 
-/** What a style or an inline script would load from elsewhere. */
+/** Addresses that a style or an inline script would load from other hosts. */
 const OUTSIDE = /(@import|url\()\s*["']?(https?:)?\/\/|\b(fetch|import)\(\s*["'](https?:)?\/\//
 
-t.test('/docs shows the API, and all of it comes from here', async (t) => {
+t.test('/docs shows the API and loads from this host only', async (t) => {
   const texts = await browse(t, '/docs')
   t.ok(texts.size > 1, 'the page loads something')
   const [[, html = ''] = []] = texts
   t.notMatch(html, OUTSIDE)
   for (const [path, text] of texts) {
     if (path.endsWith('.css')) t.notMatch(text, OUTSIDE, path)
-    // Swagger UI asks a validator of its makers for a badge unless it is told not to.
+    // By default Swagger UI loads a badge from its makers' validator.
     if (/initializer/.test(path)) t.match(text, /validatorUrl["']?\s*:\s*(null|false|["']none["'])/, path)
   }
   const named = [...texts.values()].join('\n').match(/\burl: resolveUrl\('\.\/([\w.]+)'\)/)?.[1]
@@ -49,23 +49,23 @@ t.test('/docs shows the API, and all of it comes from here', async (t) => {
   t.same(document, await (await fetch(system.url('/openapi.json'))).json(), 'it shows this API')
 })
 
-t.test('the home page', async (t) => {
+t.test('the home page loads from this host only', async (t) => {
   const texts = await browse(t, '/')
   t.notMatch([...texts.values()].join('\n'), OUTSIDE)
 })
 
-t.test('/llms.txt tells a language model how to buy', async (t) => {
+t.test('/llms.txt explains to a language model how to buy', async (t) => {
   const response = await fetch(system.url('/llms.txt'))
   t.equal(response.status, 200)
   t.match(response.headers.get('content-type'), /^text\/(plain|markdown)/)
   const text = await response.text()
-  t.match(text, /^# \S/, 'begins with a title, as llmstxt.org asks')
+  t.match(text, /^# \S/, 'begins with a title, as llmstxt.org requires')
   t.match(text, /\n> \S/, 'and a summary')
   for (const word of ['Idempotency-Key', 'PAYMENT-SIGNATURE', 'X-Service-Recovery-Token', '0.03', 'x402', '402', '202'])
     t.ok(text.includes(word), word)
   const { paths } = await (await fetch(system.url('/openapi.json'))).json()
   const named = [...text.matchAll(/(POST|PUT|GET) (?:http:\/\/[^/]+)?(\/v1\/[\w/{}-]+)/g)]
-  t.ok(named.length >= 8, 'the control toolkit is told too')
+  t.ok(named.length >= 8, 'it describes the control toolkit too')
   for (const [call, method = '', path = ''] of named) t.ok(paths[path]?.[method.toLowerCase()], call)
   const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => String(link))
   t.ok(links.length > 0)

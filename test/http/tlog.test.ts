@@ -1,5 +1,5 @@
-// The log as a stock tool of transparency logs finds it: everything here is recomputed by hand from the receipts, with
-// node:crypto and the definitions of C2SP signed-note and tlog-tiles, and nothing of the service's own.
+// The log as tools of transparency logs read it. The tests recompute everything from the receipts with node:crypto, by the
+// definitions of C2SP signed-note and tlog-tiles, and use no code of the service.
 import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import t from 'tap'
 import { isContinued, isIncluded } from '../../client/verification.ts'
@@ -37,7 +37,7 @@ async function bytes(path: string) {
   return Buffer.from(await response.arrayBuffer())
 }
 
-/** signed-note, verified as its text says: lines of known keys count, all others are passed over. */
+/** Verifies a signed-note: lines of known keys are checked, all others are ignored. */
 function openNote(note: string, vkey: string): string {
   const [, name = '', id, key = ''] = vkey.match(/^(.*?)\+(.*?)\+(.*)$/s)!
   const [type, ...raw] = Buffer.from(key, 'base64')
@@ -90,7 +90,7 @@ t.test('the checkpoint is a signed note over the tree of all receipts', async (t
   t.throws(() => openNote(note.replace('700', '701'), vkey), /not signed/)
 })
 
-t.test('tiles hold the hashes they should, and never change', async (t) => {
+t.test('tiles hold the right hashes and never change', async (t) => {
   const leafHash = (n: number) => reference.root(n + 1, n)
   const tiles: [path: string, expected: Buffer[]][] = [
     ['/tile/0/000', Array.from({ length: 256 }, (_, n) => leafHash(n))],
@@ -118,7 +118,7 @@ t.test('entries are the receipt hashes, and hash to the leaves', async (t) => {
   t.equal((await bytes('/tile/entries/000')).length, 256 * 34)
 })
 
-t.test('what is not there, or spelled otherwise, is 404', async (t) => {
+t.test('a tile that does not exist, or is spelled differently, is 404', async (t) => {
   const paths = [
     '0/002',
     '0/003',
@@ -154,13 +154,13 @@ t.test('what is not there, or spelled otherwise, is 404', async (t) => {
   for (const path of paths) t.equal((await fetch(at(`/tile/${path}`))).status, 404, path)
 })
 
-t.test('tile paths', async (t) => {
+t.test('tile paths are parsed strictly', async (t) => {
   t.same(parseTile('0/x001/x234/067'), { level: 0, index: 1_234_067, width: 256 })
   t.same(parseTile('63/000.p/255'), { level: 63, index: 0, width: 255 })
   t.same(parseTile('entries/x001/000.p/9'), { level: 'entries', index: 1000, width: 9 })
 })
 
-t.test('proofs for receipts and between heads', async (t) => {
+t.test('proofs of inclusion and consistency verify', async (t) => {
   const head = { tree_size: 700, root_hash: reference.root(700).toString('hex') }
   for (const serial of [1, 2, 255, 256, 257, 512, 513, 699, 700]) {
     const found = await json(`/v1/receipt/${serial}`)
@@ -201,7 +201,7 @@ t.test('proofs for receipts and between heads', async (t) => {
     t.equal((await fetch(at(path))).status, 400, path)
 })
 
-t.test('after a rotation of the checkpoint key, either key opens the note', async (t) => {
+t.test('after a rotation of the checkpoint key, the note verifies with the old and the new key', async (t) => {
   const old = ((await json('/v1/chain-head')) as { vkey: string }).vkey
   await rotateKey(system.service.api.db, SEED, 'checkpoint', { origin: 'verify.example', now: Date.now })
   await append(1)

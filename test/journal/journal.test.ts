@@ -1,12 +1,12 @@
-// The journal over HTTP: the same bytes, conditional writes, and a quota that holds when everybody writes at once.
+// The journal over HTTP: exact bytes, conditional writes, and a limit that holds under concurrent writes.
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import t from 'tap'
-import { type Account, type Answer, openOffice } from '../accounts/harness.ts'
+import { type Account, type Answer, openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
 
 const tagOf = (bytes: Buffer) => `"${createHash('sha256').update(bytes).digest('hex')}"`
 const put = (account: Account, slot: string, bytes: Buffer, headers: Record<string, string> = {}) =>
@@ -16,8 +16,8 @@ const countBy = (answers: Answer[]) =>
     Object.entries(Object.groupBy(answers, ({ status }) => status)).map(([status, group]) => [status, group?.length]),
   )
 
-t.test('the bytes that went in come out, from none to 65,536', async (t) => {
-  const account = await office.register()
+t.test('a read returns the written bytes, from 0 to 65,536 of them', async (t) => {
+  const account = await harness.register()
   let status = 201
   for (const size of [0, 1, 1000, 65_536]) {
     const bytes = randomBytes(size)
@@ -45,15 +45,15 @@ t.test('the bytes that went in come out, from none to 65,536', async (t) => {
   t.equal(head.headers.get('content-length'), '65536')
 })
 
-t.test('one byte more is too much, whether or not it was announced', async (t) => {
-  const account = await office.register()
+t.test('one byte more is refused, with and without Content-Length', async (t) => {
+  const account = await harness.register()
   const bytes = randomBytes(65_537)
   const announced = await put(account, 'big', bytes)
   t.equal(announced.status, 413)
   t.equal(announced.body.error.code, 'body_too_large')
   t.match(announced.body.error.message, /65536/)
 
-  const url = new URL('/v1/journal/big', office.api.baseUrl)
+  const url = new URL('/v1/journal/big', harness.api.baseUrl)
   const headers = { authorization: `Bearer ${account.key}`, 'content-type': 'application/octet-stream' }
   const chunked = request(url, { method: 'PUT', headers })
   for (let at = 0; at < bytes.length; at += 8192) chunked.write(bytes.subarray(at, at + 8192))
@@ -64,8 +64,8 @@ t.test('one byte more is too much, whether or not it was announced', async (t) =
   t.equal((await account.call('GET', '/v1/journal/big')).status, 404)
 })
 
-t.test('only application/octet-stream is taken, and it is taken as it is', async (t) => {
-  const account = await office.register()
+t.test('only application/octet-stream is accepted, and stored unchanged', async (t) => {
+  const account = await harness.register()
   for (const type of ['application/json', 'text/plain', 'application/octet', '']) {
     const answer = await put(account, 'typed', Buffer.from('{}'), { 'content-type': type })
     t.equal(answer.status, 415, type)
@@ -77,8 +77,8 @@ t.test('only application/octet-stream is taken, and it is taken as it is', async
   t.equal((await account.call('GET', '/v1/journal/typed')).bytes.toString(), '{')
 })
 
-t.test('names: 1 to 128 of letters, digits, dot, underscore, hyphen; case counts', async (t) => {
-  const account = await office.register({ tier: 'dev' })
+t.test('names: 1 to 128 letters, digits, dots, underscores, hyphens; case-sensitive', async (t) => {
+  const account = await harness.register({ tier: 'dev' })
   for (const slot of ['a', 'A', '0', '-', '_', '...', 'a.b-c_d', 'x'.repeat(128)])
     t.equal((await put(account, slot, Buffer.from(slot))).status, 201, slot)
   t.equal((await account.call('GET', '/v1/journal/A')).bytes.toString(), 'A')
@@ -93,8 +93,8 @@ t.test('names: 1 to 128 of letters, digits, dot, underscore, hyphen; case counts
   t.equal((await put(account, 'a%20b', Buffer.alloc(1))).status, 400)
 })
 
-t.test('a slot that is removed is gone', async (t) => {
-  const account = await office.register()
+t.test('a removed slot does not exist', async (t) => {
+  const account = await harness.register()
   await put(account, 'gone', Buffer.from('x'))
   const removed = await account.call('DELETE', '/v1/journal/gone')
   t.equal(removed.status, 204)
@@ -105,8 +105,8 @@ t.test('a slot that is removed is gone', async (t) => {
   t.equal((await put(account, 'gone', Buffer.from('y'))).status, 201)
 })
 
-t.test('conditions: what was last seen, or nothing', async (t) => {
-  const account = await office.register()
+t.test('If-Match and If-None-Match', async (t) => {
+  const account = await harness.register()
   const one = Buffer.from('one')
   const [same, other, weak] = [tagOf(one), tagOf(Buffer.from('another')), `W/${tagOf(one)}`]
   const path = '/v1/journal/c'
@@ -117,13 +117,13 @@ t.test('conditions: what was last seen, or nothing', async (t) => {
     if (expected === 412) t.equal(answer.body.error.code, 'precondition_failed')
     return answer
   }
-  // Nothing there yet.
+  // The slot does not exist yet.
   await ask('PUT', { 'if-match': '*' }, 412)
   await ask('PUT', { 'if-match': same }, 412)
   await ask('GET', { 'if-match': same }, 404)
   await ask('DELETE', { 'if-none-match': '*' }, 404)
   await ask('PUT', { 'if-none-match': '*' }, 201)
-  // There now.
+  // The slot exists.
   await ask('PUT', { 'if-none-match': '*' }, 412)
   await ask('PUT', { 'if-none-match': same }, 412)
   await ask('PUT', { 'if-none-match': weak }, 412)
@@ -157,8 +157,8 @@ t.test('conditions: what was last seen, or nothing', async (t) => {
   await ask('DELETE', { 'if-match': same }, 204)
 })
 
-t.test('the free tier has four slots; what is there can be replaced, what is removed makes room', async (t) => {
-  const account = await office.register()
+t.test('the free tier has four slots; replacing is allowed, and a removed slot does not count', async (t) => {
+  const account = await harness.register()
   for (const slot of ['a', 'b', 'c', 'd']) t.equal((await put(account, slot, Buffer.from('1'))).status, 201)
   const fifth = await put(account, 'e', Buffer.from('1'))
   t.equal(fifth.status, 403)
@@ -169,36 +169,39 @@ t.test('the free tier has four slots; what is there can be replaced, what is rem
   t.equal((await put(account, 'e', Buffer.from('1'))).status, 201)
 })
 
-t.test('thirty new slots at once, through two processes: exactly four', async (t) => {
-  await using other = await office.openDesk()
-  const account = await office.register()
+t.test('thirty concurrent new slots through two processes: exactly four succeed', async (t) => {
+  await using other = await harness.openApiProcess()
+  const account = await harness.register()
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) =>
-      (n % 2 ? office : other).call('PUT', `/v1/journal/s${n}`, { key: account.key, body: Buffer.from([n]) }),
+      (n % 2 ? harness : other).call('PUT', `/v1/journal/s${n}`, { key: account.key, body: Buffer.from([n]) }),
     ),
   )
   t.same(countBy(answers), { 201: 4, 403: 26 })
   t.equal((await account.call('GET', '/v1/journal')).body.slots.length, 4)
 })
 
-t.test('twenty writes of one slot at once: made once, and replaced once of those that saw the same', async (t) => {
-  await using other = await office.openDesk()
-  const account = await office.register()
-  const race = (slot: string, first: number, headers: Record<string, string> = {}) =>
-    Promise.all(
-      Array.from({ length: 20 }, (_, n) => {
-        const ask = { key: account.key, body: Buffer.from([first + n]), headers }
-        return (n % 2 ? office : other).call('PUT', `/v1/journal/${slot}`, ask)
-      }),
-    )
-  t.same(countBy(await race('once', 0, { 'if-none-match': '*' })), { 201: 1, 412: 19 })
-  t.same(countBy(await race('again', 0)), { 200: 19, 201: 1 })
-  const { headers } = await account.call('GET', '/v1/journal/once')
-  t.same(countBy(await race('once', 100, { 'if-match': headers.get('etag') ?? '' })), { 200: 1, 412: 19 })
-})
+t.test(
+  'twenty concurrent writes of one slot: one creates it, and one of those with the same ETag replaces it',
+  async (t) => {
+    await using other = await harness.openApiProcess()
+    const account = await harness.register()
+    const race = (slot: string, first: number, headers: Record<string, string> = {}) =>
+      Promise.all(
+        Array.from({ length: 20 }, (_, n) => {
+          const ask = { key: account.key, body: Buffer.from([first + n]), headers }
+          return (n % 2 ? harness : other).call('PUT', `/v1/journal/${slot}`, ask)
+        }),
+      )
+    t.same(countBy(await race('once', 0, { 'if-none-match': '*' })), { 201: 1, 412: 19 })
+    t.same(countBy(await race('again', 0)), { 200: 19, 201: 1 })
+    const { headers } = await account.call('GET', '/v1/journal/once')
+    t.same(countBy(await race('once', 100, { 'if-match': headers.get('etag') ?? '' })), { 200: 1, 412: 19 })
+  },
+)
 
-t.test('writes and removals at once leave no slot too many', async (t) => {
-  const account = await office.register()
+t.test('concurrent writes and removals never exceed the limit', async (t) => {
+  const account = await harness.register()
   const tasks = Array.from({ length: 40 }, (_, n) => {
     const path = `/v1/journal/s${n % 6}`
     return n % 3 === 0 ? account.call('DELETE', path) : account.call('PUT', path, { body: Buffer.from([n]) })
@@ -213,8 +216,8 @@ t.test('writes and removals at once leave no slot too many', async (t) => {
   t.equal((await account.call('GET', '/v1/usage')).body.used.journal_slots, slots.length)
 })
 
-t.test('slots of one name are of one account each', async (t) => {
-  const [ours, theirs] = [await office.register(), await office.register()]
+t.test('slots of one name in two accounts are independent', async (t) => {
+  const [ours, theirs] = [await harness.register(), await harness.register()]
   await put(ours, 'shared', Buffer.from('ours'))
   t.equal((await put(theirs, 'shared', Buffer.from('theirs'))).status, 201)
   await theirs.call('DELETE', '/v1/journal/shared')

@@ -1,11 +1,11 @@
-// Slots that are read at the same time share queries: each caller must get his own bytes and nobody else's.
+// Concurrent reads of slots share queries: each caller must get the bytes of its own slot.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 
-t.test('a hundred reads at once, of three accounts, some of slots that are not there', async (t) => {
-  await using office = await openOffice()
-  const accounts = await Promise.all([1, 2, 3].map(() => office.register({ tier: 'pro' })))
+t.test('a hundred concurrent reads of three accounts, some of missing slots', async (t) => {
+  await using harness = await openAccountHarness()
+  const accounts = await Promise.all([1, 2, 3].map(() => harness.register({ tier: 'pro' })))
   const kept = new Map<string, Buffer>()
   for (const [index, account] of accounts.entries())
     for (const slot of ['a', 'b', 'c']) {
@@ -25,9 +25,9 @@ t.test('a hundred reads at once, of three accounts, some of slots that are not t
   t.same(wrong, [])
 })
 
-t.test('a read sees every write that was answered before it', async (t) => {
-  await using office = await openOffice()
-  const account = await office.register()
+t.test('a read sees every write that was answered before it began', async (t) => {
+  await using harness = await openAccountHarness()
+  const account = await harness.register()
   for (let n = 0; n < 20; n++) {
     const under = account.call('GET', '/v1/journal/a')
     await account.call('PUT', '/v1/journal/a', { body: Buffer.from(`${n}`) })

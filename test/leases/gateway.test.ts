@@ -1,34 +1,34 @@
-// The gateway of the client's README before the service itself, with both clocks in hand.
+// The gateway of the client's README against the service, with the clocks of both set by the tests.
 import { createServer } from 'node:http'
 import t from 'tap'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { buildGateway } from '../client/gateway.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
-const { keys } = (await office.call('GET', '/v1/keys')).body
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { keys } = (await harness.call('GET', '/v1/keys')).body
 const TERMS = { agent: 'agent-7', action: 'pay', ttl_s: 60, lim: 'usd<=20' }
 
-/** Moves the service's clock and the gateway's own together; the wall clock here is of no account. */
+/** Advances the clocks of the service and the gateway together; the wall clock has no effect. */
 function tick(t: import('tap').Test) {
   let ticks = 1000
   t.intercept(performance, 'now', { value: () => ticks })
   return (ms: number) => {
     ticks += ms
-    office.clock.now += ms
+    harness.clock.now += ms
   }
 }
 
 async function openCase(t: import('tap').Test, terms: object = {}) {
-  const account = await office.register()
-  const mayPay = buildGateway(office.api.baseUrl, account.key, account.handle, keys)
+  const account = await harness.register()
+  const mayPay = buildGateway(harness.api.baseUrl, account.key, account.handle, keys)
   const { lease } = (await account.call('POST', '/v1/lease', { body: { ...TERMS, ...terms } })).body
   const renewals = async () =>
     (await account.call('GET', `/v1/lease/${lease.lease_id}`)).body.receipts.renewed as number
   return { account, mayPay, id: lease.lease_id as string, wait: tick(t), renewals }
 }
 
-t.test('it forwards what the lease allows, and nothing else', async (t) => {
+t.test('the gateway forwards only what the lease allows', async (t) => {
   const { mayPay, id } = await openCase(t)
   t.equal(await mayPay(id, 'agent-7', 20), 'ok')
   t.equal(await mayPay(id, 'agent-7', 21), 'over_limit')
@@ -37,7 +37,7 @@ t.test('it forwards what the lease allows, and nothing else', async (t) => {
   t.equal(await mayPay('../usage?', 'agent-7', 1), 'no_lease')
 })
 
-t.test('a policy it does not understand is refused; so is a lease for something else', async (t) => {
+t.test('an unknown policy is refused, and so is a lease for another action', async (t) => {
   for (const [terms, expected] of [
     [{ lim: 'usd<=20;eur<=5' }, 'over_limit'],
     [{ lim: '' }, 'over_limit'],
@@ -48,7 +48,7 @@ t.test('a policy it does not understand is refused; so is a lease for something 
   }
 })
 
-t.test('it asks again when the deadline is near, and not before', async (t) => {
+t.test('the gateway renews a lease only when its deadline is near', async (t) => {
   const { mayPay, id, wait, renewals } = await openCase(t)
   await mayPay(id, 'agent-7', 1)
   const first = await renewals()
@@ -60,17 +60,17 @@ t.test('it asks again when the deadline is near, and not before', async (t) => {
   t.ok((await renewals()) > first)
 })
 
-t.test('a revocation is felt within 30 seconds', async (t) => {
+t.test('a revocation takes effect within 30 seconds', async (t) => {
   const { account, mayPay, id, wait } = await openCase(t)
   t.equal(await mayPay(id, 'agent-7', 1), 'ok')
   await account.call('POST', `/v1/lease/${id}/revoke`)
-  t.equal(await mayPay(id, 'agent-7', 1), 'ok', 'nobody has asked yet')
+  t.equal(await mayPay(id, 'agent-7', 1), 'ok', 'the gateway has not rechecked yet')
   wait(21_000)
   t.equal(await mayPay(id, 'agent-7', 1), 'ended')
   t.equal(await mayPay(id, 'agent-7', 1), 'ended')
 })
 
-t.test('a lease ends, however often it was renewed', async (t) => {
+t.test('a lease ends however often it was renewed', async (t) => {
   const { mayPay, id, wait } = await openCase(t)
   for (let n = 0; n < 5; n++) {
     t.equal(await mayPay(id, 'agent-7', 1), 'ok')
@@ -81,7 +81,7 @@ t.test('a lease ends, however often it was renewed', async (t) => {
   t.equal(await mayPay(id, 'agent-7', 1), 'expired')
 })
 
-t.test('while the service is away it goes on to the deadline, and no further', async (t) => {
+t.test('while the service does not answer, a lease authorizes until its deadline', async (t) => {
   const { account, id, wait } = await openCase(t)
   let away = false
   const door = createServer(async (request, response) => {

@@ -1,4 +1,4 @@
-// Leases over HTTP: what is signed, who is refused, what the chain says of it, and what happens at the same time.
+// Leases over HTTP: signatures, refusals, receipts, and concurrent acts.
 import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import t from 'tap'
 import { verifyLease } from '../../client/lease.ts'
@@ -10,13 +10,13 @@ import { type Lease, type Signed, signGrant, signRenewal, signRevocation } from 
 import { leaseActs } from '../../server/leases/lease.ts'
 import { verifyLease as verifyLeaseOperation } from '../../server/leases/operations.ts'
 import { rotateKey } from '../../server/receipts/rotation.ts'
-import { type Answer, openOffice } from '../accounts/harness.ts'
+import { type Answer, openAccountHarness } from '../accounts/harness.ts'
 import { jcs } from '../client/issuer.ts'
 
-const office = await openOffice()
-t.teardown(() => office[Symbol.asyncDispose]())
-const { clock } = office
-const { keys } = (await office.call('GET', '/v1/keys')).body as {
+const harness = await openAccountHarness()
+t.teardown(() => harness[Symbol.asyncDispose]())
+const { clock } = harness
+const { keys } = (await harness.call('GET', '/v1/keys')).body as {
   keys: { key_id: number; use: string; pubkey_hex: string }[]
 }
 
@@ -24,7 +24,7 @@ const TERMS = { agent: 'agent-7', action: 'pay', ttl_s: 600, lim: 'usd<=20' }
 const sha256 = (data: Buffer) => createHash('sha256').update(data).digest('hex')
 const base64 = (text: string) => Buffer.from(text, 'base64')
 
-/** Checks with OpenSSL, not with the client. */
+/** Verifies by OpenSSL, independently of the client. */
 function isSignedByLeaseKey(bytes: Buffer, signature: string): boolean {
   const hex = keys.find((key) => key.use === 'lease')?.pubkey_hex ?? ''
   const der = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), Buffer.from(hex, 'hex')])
@@ -45,7 +45,7 @@ const countBy = (answers: Answer[]) =>
   )
 /** Receipts about leases, oldest first. */
 async function leaseReceipts(subject?: string) {
-  const { rows } = await office.tables.query<{ serial: number; label: string; subject: string; requested_by: string }>(
+  const { rows } = await harness.tables.query<{ serial: number; label: string; subject: string; requested_by: string }>(
     `select serial::int, label, encode(subject_sha256, 'hex') subject, requested_by from receipts
      where $1::text is null or encode(subject_sha256, 'hex') = $1 order by serial`,
     [subject ?? null],
@@ -53,8 +53,8 @@ async function leaseReceipts(subject?: string) {
   return rows
 }
 
-t.test('a grant: the terms as they were asked for, signed, in the chain, and good for 30 seconds', async (t) => {
-  const account = await office.register({ handle: 'kelby' })
+t.test('a grant: the requested terms, signed, in the chain, and valid for 30 seconds', async (t) => {
+  const account = await harness.register({ handle: 'kelby' })
   const answer = await account.call('POST', '/v1/lease', { body: TERMS })
   t.equal(answer.status, 201)
   const { lease, canonical_lease_base64, sig_ed25519_hex, attestation } = answer.body
@@ -76,7 +76,7 @@ t.test('a grant: the terms as they were asked for, signed, in the chain, and goo
   t.ok(isSignedByLeaseKey(bytes, sig_ed25519_hex))
   t.match(attestation, { subject_sha256: sha256(bytes), label: 'lease.granted', requested_by: 'lease' })
   t.match(answer.body, { state: 'active', revoked_ms: null, receipts: { granted: attestation.serial, renewed: null } })
-  t.match((await office.call('GET', `/v1/receipt/${attestation.serial}`)).body, { attestation })
+  t.match((await harness.call('GET', `/v1/receipt/${attestation.serial}`)).body, { attestation })
 
   const gateway = { keys, account: 'kelby', agent: 'agent-7', action: 'pay', now: clock.now, skewMs: 0 }
   t.match(verifyLease(answer.body, gateway), { ok: true, remainingMs: 30_000 })
@@ -84,8 +84,8 @@ t.test('a grant: the terms as they were asked for, signed, in the chain, and goo
   t.match((await account.call('GET', '/v1/usage')).body.used, { active_leases: 1, receipts_today: 0 })
 })
 
-t.test('terms outside the rules are refused, and never clamped', async (t) => {
-  const account = await office.register({ tier: 'pro' })
+t.test('terms outside the limits are refused, never clamped', async (t) => {
+  const account = await harness.register({ tier: 'pro' })
   const ask = (changes: object) => account.call('POST', '/v1/lease', { body: { ...TERMS, ...changes } })
   const wrong = [
     { ttl_s: 0 },
@@ -130,8 +130,8 @@ t.test('terms outside the rules are refused, and never clamped', async (t) => {
   }
 })
 
-t.test('a renewal moves the deadline of the same lease, and never past its end', async (t) => {
-  const account = await office.register()
+t.test('a renewal makes the deadline of the same lease later, but never later than its end', async (t) => {
+  const account = await harness.register()
   const granted = (await account.call('POST', '/v1/lease', { body: { ...TERMS, ttl_s: 50 } })).body
   const path = `/v1/lease/${granted.lease.lease_id}`
   for (const [after, deadline] of [
@@ -161,8 +161,8 @@ t.test('a renewal moves the deadline of the same lease, and never past its end',
   t.match((await account.call('GET', path)).body, { state: 'expired', revoked_ms: null })
 })
 
-t.test('a clock that is behind takes no deadline back', async (t) => {
-  const account = await office.register()
+t.test('a clock that is behind makes no deadline earlier', async (t) => {
+  const account = await harness.register()
   const granted = (await account.call('POST', '/v1/lease', { body: TERMS })).body.lease
   clock.now += 10_000
   const ahead = (await account.call('POST', `/v1/lease/${granted.lease_id}/renew`)).body.lease
@@ -174,8 +174,8 @@ t.test('a clock that is behind takes no deadline back', async (t) => {
   clock.now += 8000
 })
 
-t.test('a revocation is signed, final, and the same whenever and wherever it is asked for', async (t) => {
-  const account = await office.register({ handle: 'orsay' })
+t.test('a revocation is signed, final, and the same in every answer of every process', async (t) => {
+  const account = await harness.register({ handle: 'orsay' })
   const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body
   const path = `/v1/lease/${lease.lease_id}`
   clock.now += 1000
@@ -199,9 +199,9 @@ t.test('a revocation is signed, final, and the same whenever and wherever it is 
   t.match(attestation, { subject_sha256: sha256(bytes), label: 'lease.revoked', requested_by: 'lease' })
 
   clock.now += 1000
-  await using other = await office.openDesk()
-  for (const desk of [office, other]) {
-    const again = await desk.call('POST', `${path}/revoke`, { key: account.key })
+  await using other = await harness.openApiProcess()
+  for (const otherProcess of [harness, other]) {
+    const again = await otherProcess.call('POST', `${path}/revoke`, { key: account.key })
     t.equal(again.status, 200)
     t.equal(again.bytes.toString(), first.bytes.toString())
   }
@@ -213,7 +213,7 @@ t.test('a revocation is signed, final, and the same whenever and wherever it is 
 })
 
 t.test('an expired lease can be revoked, once', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const { lease } = (await account.call('POST', '/v1/lease', { body: { ...TERMS, ttl_s: 1 } })).body
   clock.now += 1000
   const first = await account.call('POST', `/v1/lease/${lease.lease_id}/revoke`)
@@ -221,8 +221,8 @@ t.test('an expired lease can be revoked, once', async (t) => {
   t.equal((await account.call('POST', `/v1/lease/${lease.lease_id}/revoke`)).bytes.toString(), first.bytes.toString())
 })
 
-t.test('the free tier has one active lease; one that ended makes room', async (t) => {
-  const account = await office.register()
+t.test('the free tier has one active lease; an ended one does not count', async (t) => {
+  const account = await harness.register()
   const grant = (ttl_s: number) => account.call('POST', '/v1/lease', { body: { ...TERMS, ttl_s } })
   t.equal((await grant(5)).status, 201)
   const second = await grant(5)
@@ -238,51 +238,51 @@ t.test('the free tier has one active lease; one that ended makes room', async (t
   t.match((await account.call('GET', '/v1/usage')).body.used, { active_leases: 1, receipts_today: 0 })
 })
 
-t.test('fifty grants at once on the free tier, through two processes: exactly one', async (t) => {
-  await using other = await office.openDesk()
-  const { key } = await office.register()
+t.test('fifty concurrent grants on the free tier through two processes: exactly one succeeds', async (t) => {
+  await using other = await harness.openApiProcess()
+  const { key } = await harness.register()
   const before = (await leaseReceipts()).length
   const answers = await Promise.all(
-    Array.from({ length: 50 }, (_, n) => (n % 2 ? office : other).call('POST', '/v1/lease', { key, body: TERMS })),
+    Array.from({ length: 50 }, (_, n) => (n % 2 ? harness : other).call('POST', '/v1/lease', { key, body: TERMS })),
   )
   t.same(countBy(answers), { 201: 1, 403: 49 })
-  t.equal((await leaseReceipts()).length, before + 1, 'what was refused has no receipt')
-  t.equal((await office.call('GET', '/v1/lease', { key })).body.leases.length, 1)
+  t.equal((await leaseReceipts()).length, before + 1, 'refused grants have no receipt')
+  t.equal((await harness.call('GET', '/v1/lease', { key })).body.leases.length, 1)
 })
 
-t.test('twenty revocations at once: one receipt, one answer', async (t) => {
-  await using other = await office.openDesk()
-  const { key } = await office.register()
-  const { lease } = (await office.call('POST', '/v1/lease', { key, body: TERMS })).body
+t.test('twenty concurrent revocations: one receipt, one answer', async (t) => {
+  await using other = await harness.openApiProcess()
+  const { key } = await harness.register()
+  const { lease } = (await harness.call('POST', '/v1/lease', { key, body: TERMS })).body
   const path = `/v1/lease/${lease.lease_id}/revoke`
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, n) => (n % 2 ? office : other).call('POST', path, { key })),
+    Array.from({ length: 20 }, (_, n) => (n % 2 ? harness : other).call('POST', path, { key })),
   )
   t.same(countBy(answers), { 200: 20 })
   t.equal(new Set(answers.map((answer) => answer.bytes.toString())).size, 1)
   t.equal((await leaseReceipts(answers[0]?.body.attestation.subject_sha256)).length, 1)
 })
 
-t.test('renewals and a revocation at once: no renewal has a place in the chain after the revocation', async (t) => {
-  await using other = await office.openDesk()
-  const { key } = await office.register({ tier: 'pro' })
+t.test('concurrent renewals and a revocation: no renewal is in the chain after the revocation', async (t) => {
+  await using other = await harness.openApiProcess()
+  const { key } = await harness.register({ tier: 'pro' })
   for (let round = 0; round < 5; round++) {
-    const { lease } = (await office.call('POST', '/v1/lease', { key, body: TERMS })).body
+    const { lease } = (await harness.call('POST', '/v1/lease', { key, body: TERMS })).body
     const ask = (verb: string, n: number) =>
-      (n % 2 ? office : other).call('POST', `/v1/lease/${lease.lease_id}/${verb}`, { key })
+      (n % 2 ? harness : other).call('POST', `/v1/lease/${lease.lease_id}/${verb}`, { key })
     const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => ask(n === 6 ? 'revoke' : 'renew', n)))
     const revoked = answers[6]?.body.attestation.serial
     t.equal(answers[6]?.status, 200)
     const renewals = answers.filter((answer, n) => n !== 6 && answer.status === 200)
     t.ok(renewals.every((answer) => answer.body.attestation.serial < revoked))
     t.equal(renewals.length + answers.filter((answer) => codeOf(answer) === 'lease_ended').length, 11)
-    const stored = (await office.call('GET', `/v1/lease/${lease.lease_id}`, { key })).body
+    const stored = (await harness.call('GET', `/v1/lease/${lease.lease_id}`, { key })).body
     t.match(stored, { state: 'revoked', receipts: { revoked } })
   }
 })
 
 t.test('the verdict of the service on a lease', async (t) => {
-  const account = await office.register({ tier: 'pro' })
+  const account = await harness.register({ tier: 'pro' })
   const { lease } = (await account.call('POST', '/v1/lease', { body: { ...TERMS, ttl_s: 40 } })).body as {
     lease: Lease
   }
@@ -314,7 +314,7 @@ t.test('the verdict of the service on a lease', async (t) => {
   t.match(await ask(), { valid: true, recheck_by_ms: lease.expires_ms })
   clock.now = lease.expires_ms
   t.match(await ask(), { valid: false, reason: 'expired', state: 'expired' })
-  t.match(await ask({ action: 'sell' }), { reason: 'wrong_action' }, 'what it is not for comes first')
+  t.match(await ask({ action: 'sell' }), { reason: 'wrong_action' }, 'another action is reported before the state')
 
   const second = (await account.call('POST', '/v1/lease', { body: TERMS })).body.lease as Lease
   await account.call('POST', `/v1/lease/${second.lease_id}/revoke`)
@@ -325,32 +325,36 @@ t.test('the verdict of the service on a lease', async (t) => {
   t.equal((await account.call('POST', `${path}/verify`, { body: { agent: 7 } })).status, 400)
 })
 
-t.test('a rotation of the lease key reaches processes that are running, and old leases keep verifying', async (t) => {
+t.test('a rotation of the lease key reaches running processes, and old leases still verify', async (t) => {
   const seed = randomBytes(32)
-  await using branch = await openOffice({ SIGNING_SEED: seed.toString('hex') })
-  await using idle = await branch.openDesk()
+  await using branch = await openAccountHarness({ SIGNING_SEED: seed.toString('hex') })
+  await using idle = await branch.openApiProcess()
   const { chain, db } = branch.api
   const account = await branch.register({ tier: 'pro', handle: 'kelby' })
-  const grant = async (desk: { call: typeof idle.call }) =>
-    (await desk.call('POST', '/v1/lease', { key: account.key, body: TERMS })).body
+  const grant = async (otherProcess: { call: typeof idle.call }) =>
+    (await otherProcess.call('POST', '/v1/lease', { key: account.key, body: TERMS })).body
   const published = async () => (await branch.call('GET', '/v1/keys')).body.keys as IntroducedKey[]
   const old = await grant(branch)
   const pinned = await published()
   const { retired, record } = await rotateKey(db, seed, 'lease', { origin: chain.origin, now: Date.now })
   t.equal(retired, old.lease.key_id)
 
-  // The first act of each process after it: signed anew, because the batch itself finds the key changed.
+  // The first act of each process after the rotation is signed again, because the batch detects the new key.
   const acts = await Promise.all([grant(idle), grant(branch), grant(branch)])
   for (const { lease } of acts) t.equal(lease.key_id, record.key_id)
   const renewed = (await idle.call('POST', `/v1/lease/${old.lease.lease_id}/renew`, { key: account.key })).body
-  t.equal(renewed.lease.key_id, record.key_id, 'and a renewal is by the new key')
+  t.equal(renewed.lease.key_id, record.key_id, 'a renewal is signed with the new key')
   const revoked = (await branch.call('POST', `/v1/lease/${acts[0].lease.lease_id}/revoke`, { key: account.key })).body
   t.equal(revoked.revocation.key_id, record.key_id)
 
   const receiptKey = pinned.filter((key) => key.use === 'receipt')
   const leaseKeys = pinned.filter((key) => key.use === 'lease')
   const gateway = { account: 'kelby', agent: 'agent-7', action: 'pay', now: branch.clock.now }
-  t.match(verifyLease(old, { ...gateway, keys: leaseKeys }), { ok: true }, 'signed before, and still good')
+  t.match(
+    verifyLease(old, { ...gateway, keys: leaseKeys }),
+    { ok: true },
+    'a lease that was signed before still verifies',
+  )
   t.match(verifyLease(renewed, { ...gateway, keys: leaseKeys }), { ok: false, reason: 'untrusted_key' })
   const followed = trustIntroduced(await published(), [...receiptKey, ...leaseKeys])
   for (const lease of [old, renewed, acts[1]]) t.match(verifyLease(lease, { ...gateway, keys: followed }), { ok: true })
@@ -363,11 +367,11 @@ t.test('a rotation of the lease key reaches processes that are running, and old 
   )
 })
 
-t.test('acts of one batch see those before them', async (t) => {
-  const account = await office.register()
+t.test('acts of one batch see the effect of earlier ones', async (t) => {
+  const account = await harness.register()
   const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body as { lease: Lease }
-  const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
-  const { keys } = office.api
+  const { rows } = await harness.tables.query('select id from accounts where handle = $1', [account.handle])
+  const { keys } = harness.api
   const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys }
   const key = keys.lease
   const dailyLimit = 5
@@ -376,7 +380,7 @@ t.test('acts of one batch see those before them', async (t) => {
   const renewed = signRenewal(lease, clock.now, key) as Signed<Lease>
   const renew = { ...about, act: 'renew', signed: renewed, dailyLimit } as const
   const revoke = { ...about, act: 'revoke', signed: signRevocation(lease, clock.now, key) } as const
-  const outcomes = await transact(office.api.db, (tx) =>
+  const outcomes = await transact(harness.api.db, (tx) =>
     leaseActs.admit(tx, [grant, renew, revoke, revoke, renew, grant, grant]),
   )
   t.same(
@@ -386,37 +390,37 @@ t.test('acts of one batch see those before them', async (t) => {
 })
 
 t.test('acts of one batch count against the day, and a revocation is never refused', async (t) => {
-  const account = await office.register()
+  const account = await harness.register()
   const { lease } = (await account.call('POST', '/v1/lease', { body: TERMS })).body as { lease: Lease }
-  const { rows } = await office.tables.query('select id from accounts where handle = $1', [account.handle])
-  const { keys } = office.api
-  // The grant above was the first of three.
+  const { rows } = await harness.tables.query('select id from accounts where handle = $1', [account.handle])
+  const { keys } = harness.api
+  // The grant above was the first of three acts.
   const about = { accountId: rows[0]?.id as string, leaseId: lease.lease_id, atMs: clock.now, keys, dailyLimit: 3 }
   const signed = signRenewal(lease, clock.now, keys.lease) as Signed<Lease>
   const renew = { ...about, act: 'renew', signed } as const
   const revoke = { ...about, act: 'revoke', signed: signRevocation(lease, clock.now, keys.lease) } as const
-  const outcomes = await transact(office.api.db, (tx) => leaseActs.admit(tx, [renew, renew, renew, revoke, revoke]))
+  const outcomes = await transact(harness.api.db, (tx) => leaseActs.admit(tx, [renew, renew, renew, revoke, revoke]))
   t.same(
     outcomes.map((outcome) => outcome?.reason ?? 'done'),
     ['done', 'done', 'daily_limit', 'done', 'repeat'],
   )
   const { used } = (await account.call('GET', '/v1/usage')).body
-  t.equal(used.lease_acts_today, 4, 'what was refused is not counted')
+  t.equal(used.lease_acts_today, 4, 'refused acts are not counted')
 })
 
-t.test('a free account makes so many receipts by lease acts in a day, and no more', async (t) => {
-  const account = await office.register()
+t.test('lease acts of a free account are limited per day', async (t) => {
+  const account = await harness.register()
   const grant = () => account.call('POST', '/v1/lease', { body: TERMS })
   const { lease_id } = (await grant()).body.lease
   const renew = () => account.call('POST', `/v1/lease/${lease_id}/renew`)
   const most = LIMITS.free.lease_acts_per_day
   const setDay = (acts: number) =>
-    office.tables.query(
+    harness.tables.query(
       'update receipt_days set lease_acts = $1 where account_id = (select id from accounts where handle = $2)',
       [acts, account.handle],
     )
   await setDay(most - 2)
-  const head = async () => (await office.call('GET', '/v1/chain-head')).body.serial
+  const head = async () => (await harness.call('GET', '/v1/chain-head')).body.serial
   const before = await head()
   const statuses = (await Promise.all(Array.from({ length: 10 }, renew))).map(({ status }) => status)
   t.equal(statuses.filter((status) => status === 200).length, 2)
@@ -429,12 +433,12 @@ t.test('a free account makes so many receipts by lease acts in a day, and no mor
   t.equal((await account.call('POST', `/v1/lease/${lease_id}/revoke`)).status, 200, 'a revocation is never refused')
   t.match(await grant(), { status: 429, body: { error: { code: 'daily_limit' } } })
   t.equal((await account.call('GET', '/v1/usage')).body.used.lease_acts_today, most + 1)
-  await office.tables.query('update receipt_days set day = day - 1')
-  t.equal((await grant()).status, 201, 'tomorrow is another day')
+  await harness.tables.query('update receipt_days set day = day - 1')
+  t.equal((await grant()).status, 201, 'the count starts again the next day')
 })
 
-t.test('the list: newest first, in pages, and only the active ones if asked', async (t) => {
-  const account = await office.register({ tier: 'pro' })
+t.test('the list: newest first, in pages, with a filter for active leases', async (t) => {
+  const account = await harness.register({ tier: 'pro' })
   const ids: string[] = []
   for (let n = 0; n < 5; n++) {
     clock.now += 1
@@ -469,9 +473,9 @@ t.test('the list: newest first, in pages, and only the active ones if asked', as
     t.equal((await account.call('GET', `/v1/lease${query}`)).status, 400, query)
 })
 
-t.test('everything that was done here is in a chain that verifies', async (t) => {
-  const { body } = await office.call('GET', '/v1/chain')
-  const { body: head } = await office.call('GET', '/v1/chain-head')
+t.test('the chain of all these acts verifies', async (t) => {
+  const { body } = await harness.call('GET', '/v1/chain')
+  const { body: head } = await harness.call('GET', '/v1/chain-head')
   const { checks } = verifyChain(body.attestations, { keys, head, signatures: 'last' })
   t.same(
     checks.filter((check) => !check.ok),

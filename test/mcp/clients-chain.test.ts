@@ -1,4 +1,4 @@
-// Purchases over MCP with payments that move: on a local EVM chain and a local Solana ledger, through real facilitators.
+// Purchases over MCP with real settlement: on a local EVM chain and a local Solana ledger, through real facilitators.
 import { randomUUID } from 'node:crypto'
 import { generateKeyPairSigner } from '@solana/kit'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -9,7 +9,6 @@ import { SOLANA_DEVNET } from '../../server/interface/result.ts'
 import { deeds } from '../payments/evm-facilitator.ts'
 import { openMarket, PRICE } from '../payments/market.ts'
 import { openSolanaMarket } from '../payments/solana-market.ts'
-import { harbourClaim, PAGE, type System } from '../system.ts'
 import { CLIENTS } from './clients.ts'
 import { openInspector } from './inspector.ts'
 import {
@@ -18,6 +17,7 @@ import {
   expectNonCompleted,
   KEY,
   type Manner,
+  newArgs,
   PAYMENT,
   payByClient,
   post,
@@ -28,13 +28,7 @@ import {
 
 const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
 
-function newArgs({ site }: System) {
-  const path = `/${randomUUID()}`
-  site.pages.set(path, { body: PAGE })
-  return { ...harbourClaim(site), source_url: site.url(path) }
-}
-
-t.test('on an EVM chain', async (t) => {
+t.test('purchases on an EVM chain are charged once', async (t) => {
   await using market = await openMarket()
   const url = market.system.url('/')
   const openPurse = async () => {
@@ -47,7 +41,7 @@ t.test('on an EVM chain', async (t) => {
   for (const [name, open] of Object.entries(CLIENTS)) {
     const { wallet, spent } = await openPurse()
     await using client = await open(url)
-    const args = newArgs(market.system)
+    const args = newArgs(market.system.site)
     const answer = await payByClient((params) => client.call(params), args, wallet)
     const { result } = expectCompleted(t, answer)
     t.match(result.payment, { network: market.chain.network, mode: 'testnet', simulated: false })
@@ -58,7 +52,7 @@ t.test('on an EVM chain', async (t) => {
   await using inspector = await openInspector(url)
   for (const era of ['legacy', 'modern']) {
     const { wallet, spent } = await openPurse()
-    const args = newArgs(market.system)
+    const args = newArgs(market.system.site)
     const key = `${KEY}="${randomUUID()}"`
     const asked = await inspector.buy(era, args, key)
     t.equal(asked.code, 5, asked.errors)
@@ -71,18 +65,18 @@ t.test('on an EVM chain', async (t) => {
   }
 
   const { wallet, spent } = await openPurse()
-  const args = newArgs(market.system)
+  const args = newArgs(market.system.site)
   const meta = { [KEY]: randomUUID() }
   const payment = await wallet.createPaymentPayload(termsOf(await callTool(url, { args, meta })))
   const paid = { args, meta: { ...meta, [PAYMENT]: payment }, ...TASKS }
-  // The facilitator settles and does not say so, and the chain cannot be asked.
+  // The facilitator settles without answering, and the chain does not answer either.
   market.facilitator.script.push(deeds.lostAfter)
   market.rpc.shut = true
   const task = await callTool(url, paid)
   t.equal(task.resultType, 'task')
   await market.book.next('settlement', { outcome: 'unknown' })
   for (const again of [paid, { ...paid, meta }, { ...paid, meta: { ...meta, [PAYMENT]: await otherPayment() } }])
-    t.equal((await callTool(url, again)).taskId, task.taskId, 'nobody is asked to pay again')
+    t.equal((await callTool(url, again)).taskId, task.taskId, 'the caller is not asked to pay again')
   market.rpc.shut = false
   await market.hurry()
   expectCompleted(t, await callTool(url, { args, meta }))
@@ -92,11 +86,11 @@ t.test('on an EVM chain', async (t) => {
 
   async function otherPayment() {
     const { wallet: other } = await openPurse()
-    return other.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system) })))
+    return other.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system.site) })))
   }
 })
 
-t.test('on a Solana ledger, where the terms name their order', async (t) => {
+t.test('purchases on a Solana ledger, where the terms name their request', async (t) => {
   await using market = await openSolanaMarket()
   const url = market.system.url('/')
   const openPurse = async () => {
@@ -110,13 +104,13 @@ t.test('on a Solana ledger, where the terms name their order', async (t) => {
   for (const [name, open] of Object.entries(CLIENTS)) {
     const { wallet, spent } = await openPurse()
     await using client = await open(url)
-    const answer = await payByClient((params) => client.call(params), newArgs(market.system), wallet)
+    const answer = await payByClient((params) => client.call(params), newArgs(market.system.site), wallet)
     t.match(expectCompleted(t, answer).result.payment, { network: SOLANA_DEVNET, simulated: false })
     t.equal(await spent(), PRICE, name)
   }
 
   const { wallet, spent } = await openPurse()
-  const args = newArgs(market.system)
+  const args = newArgs(market.system.site)
   const asked = await callTool(url, { args })
   const payment = await wallet.createPaymentPayload(termsOf(asked))
   const paid = { args, meta: { [PAYMENT]: payment } }
@@ -127,9 +121,9 @@ t.test('on a Solana ledger, where the terms name their order', async (t) => {
   t.equal(expectCompleted(t, byKey).bytes, first, 'under the key that came with its terms')
   t.equal(await spent(), PRICE)
 
-  // The chain shows what each payment names. Who names the same in a payment of their own, readable or not, gets nothing.
+  // The chain publishes the request that a payment names. Another payer whose payment names it gets nothing.
   const { wallet: stranger } = await openPurse()
-  const own = await stranger.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system) })))
+  const own = await stranger.createPaymentPayload(termsOf(await callTool(url, { args: newArgs(market.system.site) })))
   for (const change of [{ amount: '1' }, {}]) {
     const accepted = { ...payment.accepted, ...change }
     const fished = await callTool(url, { args, meta: { [PAYMENT]: { ...own, accepted } } })
@@ -137,7 +131,7 @@ t.test('on a Solana ledger, where the terms name their order', async (t) => {
     t.notOk(fished._meta?.[KEY] ?? fished._meta?.['service/recovery-token'])
   }
 
-  // For terms that were named to a key, and brought without it: they cannot be found again, so new ones are named.
+  // A payment for terms that were made for a key, sent without the key: the request is not found, so new terms are sent.
   const { wallet: later } = await openPurse()
   const keyed = await callTool(url, { args, meta: { [KEY]: randomUUID() } })
   const astray = await later.createPaymentPayload(termsOf(keyed))

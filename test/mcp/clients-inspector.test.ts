@@ -1,17 +1,17 @@
-// A purchase by hand, with the inspector's command line, in both eras of the protocol.
+// A purchase by hand with the inspector's command line, in both eras of the protocol.
 import { randomUUID } from 'node:crypto'
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 import t from 'tap'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import { openInspector } from './inspector.ts'
 import { expectCompleted, openWallet, type ToolResult, termsOf } from './paid-tool.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 
-/** Methods that were asked for, where the protocol has them in a header. */
+/** The methods in the Mcp-Method headers that were sent. */
 const asks: unknown[] = []
 subscribe('http.server.request.start', (message) => {
   asks.push((message as { request: IncomingMessage }).request.headers['mcp-method'])

@@ -1,22 +1,25 @@
-// A whole purchase by each of the clients that agents have, paid as x402's own MCP client pays: without a key, and with
-// nothing in `_meta` but the payment.
+// A whole purchase through each MCP client, paid as x402's own MCP client pays: without a key, and with nothing in `_meta`
+// but the payment.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import { CLIENTS } from './clients.ts'
-import { expectCompleted, expectNonCompleted, KEY, openWallet, payByClient, TOOL, termsOf } from './paid-tool.ts'
+import {
+  expectCompleted,
+  expectNonCompleted,
+  KEY,
+  newArgs,
+  openWallet,
+  payByClient,
+  TOOL,
+  termsOf,
+} from './paid-tool.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 const url = system.url('/')
-
-function newArgs(page: Parameters<typeof system.site.pages.set>[1] = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  system.site.pages.set(path, page)
-  return { ...harbourClaim(system.site), source_url: system.site.url(path) }
-}
 
 for (const [name, open] of Object.entries(CLIENTS)) {
   t.test(name, async (t) => {
@@ -26,7 +29,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     t.ok(names.includes(TOOL))
 
     const before = till.settled.length
-    const args = newArgs()
+    const args = newArgs(system.site)
     const answer = await payByClient((params) => client.call(params), args)
     const { bytes, token } = expectCompleted(t, answer)
     t.equal(till.settled.length, before + 1)
@@ -37,38 +40,41 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     t.equal(expectCompleted(t, byToken).bytes, bytes)
     t.equal(till.settled.length, before + 1)
 
-    const keyed = { ...newArgs(), idempotency_key: randomUUID() }
+    const keyed = { ...newArgs(system.site), idempotency_key: randomUUID() }
     const first = expectCompleted(t, await payByClient((params) => client.call(params), keyed))
     const again = await payByClient((params) => client.call(params), keyed)
     t.equal(expectCompleted(t, again).bytes, first.bytes, 'a key among the arguments is repeated by the client itself')
     t.equal(till.settled.length, before + 2)
 
-    const missing = await payByClient((params) => client.call(params), newArgs({ status: 404, body: 'no' }))
+    const missing = await payByClient(
+      (params) => client.call(params),
+      newArgs(system.site, { status: 404, body: 'no' }),
+    )
     expectNonCompleted(t, missing, 'failed', 'source_http_status')
     expectNonCompleted(t, await client.call({ name: TOOL, arguments: {} }), 'failed', 'invalid_request')
     t.equal(till.settled.length, before + 2)
   })
 
-  t.test(`${name}: progress`, async (t) => {
+  t.test(`${name}: progress is reported`, async (t) => {
     await using client = await open(url)
     const held = holdPage({ body: PAGE })
-    const args = { ...newArgs(held.page), idempotency_key: randomUUID() }
+    const args = { ...newArgs(system.site, held.page), idempotency_key: randomUUID() }
     const payment = await openWallet().createPaymentPayload(termsOf(await client.call({ name: TOOL, arguments: args })))
-    const heard: number[] = []
+    const reported: number[] = []
     const onprogress = ({ progress }: { progress: number }) => {
-      heard.push(progress)
-      // Until then nothing but the payment has been taken.
+      reported.push(progress)
+      // Only the payment is accepted so far.
       if (progress === 1) held.release()
     }
     const params = { name: TOOL, arguments: args, _meta: { 'x402/payment': payment } }
     expectCompleted(t, await client.call(params, { onprogress }))
-    t.same(heard, [1, 2, 3, 4, 5])
+    t.same(reported, [1, 2, 3, 4, 5])
   })
 
-  t.test(`${name}: it leaves, and comes back`, async (t) => {
+  t.test(`${name}: it disconnects and repeats the call`, async (t) => {
     await using client = await open(url)
     const held = holdPage({ body: PAGE })
-    const args = { ...newArgs(held.page), idempotency_key: randomUUID() }
+    const args = { ...newArgs(system.site, held.page), idempotency_key: randomUUID() }
     const before = till.settled.length
     const leaving = new AbortController()
     const left = payByClient((params) => client.call(params, { signal: leaving.signal }), args)

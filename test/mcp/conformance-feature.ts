@@ -1,5 +1,5 @@
-// What the conformance suites expect to find on a server under test, as a feature mounted in the place of the service's
-// own: content of every kind, progress, logging, templates, completion, and requests for more input.
+// The feature that the conformance suites expect of a server, mounted in place of the service's own features: content of
+// every kind, progress, logging, templates, completion, and requests for more input.
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import {
@@ -41,7 +41,7 @@ const sample = (said: string) =>
   }) as InputRequests[string]
 const roots = { method: 'roots/list', params: {} } as InputRequests[string]
 
-/** Asks for what is missing until all of it is there. */
+/** Requests the missing input until all of it has come. */
 function gather(requests: InputRequests, done: (given: Record<string, unknown>) => string): Run {
   return ({ mcpReq }) => {
     const given = mcpReq.inputResponses ?? {}
@@ -63,11 +63,11 @@ function openState(context: ServerContext): string | undefined {
   const given = context.mcpReq.requestState<string>()
   if (given === undefined) return undefined
   const state = given.slice(0, given.lastIndexOf('.'))
-  if (seal(state) !== given) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'The state is not ours.')
+  if (seal(state) !== given) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'The state was changed.')
   return state
 }
 
-/** As `gather`, with state that has to come back as it was. */
+/** As `gather`, with state that the client must return unchanged. */
 function gatherWithState(rounds: InputRequests[]): Run {
   return (context) => {
     const state = openState(context)

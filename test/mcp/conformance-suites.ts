@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers'
 export const SUITES = { until2025: '@modelcontextprotocol/conformance', since2026: 'mcp-conformance-next' } as const
 
 export interface Run {
-  /** 0: every scenario passed, but for those of the baseline, and each of those failed. */
+  /** 0: exactly the scenarios of the baseline failed. */
   code: number | null
   output: string
   /** Checks by scenario, in the order they ran. */
@@ -22,7 +22,7 @@ export async function runSuite(
   { baseline, args = [] }: { baseline?: string; args?: string[] } = {},
 ): Promise<Run> {
   await using opened = new AsyncDisposableStack()
-  // It keeps things in the user's home, and its results where it is told.
+  // It writes to the user's home and to the folder of -o.
   const folder = await mkdtemp(join(tmpdir(), 'countersign-conformance-'))
   opened.defer(() => rm(folder, { recursive: true, force: true }))
   const results = join(folder, 'results')
@@ -46,7 +46,7 @@ async function readResults(folder: string): Promise<Run['scenarios']> {
   return found
 }
 
-/** What a person needs to see when a run did not go as expected. */
+/** The failures and warnings of a run, for its report. */
 export function failuresOf({ scenarios }: Run): string[] {
   return [...scenarios].flatMap(([scenario, checks]) =>
     checks

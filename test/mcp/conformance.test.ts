@@ -1,20 +1,20 @@
-// The official conformance suites, against the service as it is and against its endpoint with the suites' own fixtures
-// mounted. Exit code 0 means: everything passed but what the baseline names, and all of that failed.
+// The official conformance suites, run against the service and against its endpoint with the features that the suites
+// expect. Exit code 0 means that exactly the scenarios in the baseline failed.
 import Fastify from 'fastify'
 import t from 'tap'
 import { mountMcp } from '../../server/mcp/endpoint.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { conformanceFeature } from './conformance-feature.ts'
 import { failuresOf, type Run, runSuite } from './conformance-suites.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const service = new URL('/mcp', office.api.baseUrl).href
 
-const stage = Fastify()
-t.teardown(() => stage.close())
-await mountMcp(stage, office.api, [conformanceFeature])
-const fixtures = new URL('/mcp', await stage.listen({ host: '127.0.0.1', port: 0 })).href
+const app = Fastify()
+t.teardown(() => app.close())
+await mountMcp(app, office.api, [conformanceFeature])
+const endpoint = new URL('/mcp', await app.listen({ host: '127.0.0.1', port: 0 })).href
 
 const MODERN = ['--requirements', '2026-07-28', '--timeout', '8000']
 
@@ -31,7 +31,7 @@ function check(t: import('tap').Test, run: Run, needed: string[], least: number)
   for (const name of needed) t.ok(passed(run).includes(name), name)
 }
 
-t.test('the service, until 2025-11-25', async (t) => {
+t.test('the service passes the suite up to 2025-11-25 but for its baseline', async (t) => {
   const run = await runSuite('until2025', service, { baseline: 'baseline-service.yml' })
   const needed = [
     'server-initialize',
@@ -44,7 +44,7 @@ t.test('the service, until 2025-11-25', async (t) => {
   check(t, run, needed, 30)
 })
 
-t.test('the service, 2026-07-28', async (t) => {
+t.test('the service passes the suite of 2026-07-28 but for its baseline', async (t) => {
   const run = await runSuite('since2026', service, { baseline: 'baseline-service-2026.yml', args: MODERN })
   const needed = [
     'tools-list',
@@ -64,15 +64,15 @@ t.test('the service, 2026-07-28', async (t) => {
   for (const { id, errorMessage } of failed) t.match(errorMessage, /^Not testable/, id)
 })
 
-t.test('the fixtures, until 2025-11-25', async (t) => {
+t.test('the endpoint passes the suite up to 2025-11-25 but for its baseline', async (t) => {
   check(
     t,
-    await runSuite('until2025', fixtures, { baseline: 'baseline-fixtures.yml' }),
+    await runSuite('until2025', endpoint, { baseline: 'baseline-fixtures.yml' }),
     ['tools-call-with-progress'],
     30,
   )
 })
 
-t.test('the fixtures, 2026-07-28: all that is required', async (t) => {
-  check(t, await runSuite('since2026', fixtures, { args: MODERN }), ['server-stateless', 'json-schema-2020-12'], 45)
+t.test('the endpoint passes everything that 2026-07-28 requires', async (t) => {
+  check(t, await runSuite('since2026', endpoint, { args: MODERN }), ['server-stateless', 'json-schema-2020-12'], 45)
 })

@@ -1,14 +1,14 @@
-// Where a client learns that there is an endpoint, and what can be bought.
+// Where clients discover the endpoint and what is sold: well-known file, pages, registry manifest.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { IDENTITY } from '../../server/mcp/server.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
-t.test('/.well-known/x402 names what can be bought, and it can', async (t) => {
+t.test('/.well-known/x402 names the paid resource, which answers 402', async (t) => {
   const answer = await office.call('GET', '/.well-known/x402')
   t.equal(answer.status, 200)
   t.match(answer.body, { version: 1, resources: [/^http/], instructions: /./ })
@@ -24,7 +24,7 @@ t.test('/.well-known/x402 names what can be bought, and it can', async (t) => {
   t.equal(unpaid.status, 402)
 })
 
-t.test('the pages speak of the endpoint', async (t) => {
+t.test('the pages name the endpoint', async (t) => {
   for (const path of ['/', '/llms.txt']) {
     const page = (await office.call('GET', path)).bytes.toString()
     t.match(page, new URL('/mcp', office.api.baseUrl).href, path)
@@ -32,7 +32,7 @@ t.test('the pages speak of the endpoint', async (t) => {
   }
 })
 
-t.test('server.json is as the registry takes it', async (t) => {
+t.test('server.json has the form that the registry requires', async (t) => {
   const server = JSON.parse(readFileSync(join(import.meta.dirname, '../../server.json'), 'utf8'))
   t.match(
     server.$schema,

@@ -1,4 +1,4 @@
-// The endpoint alone, with features of a test's own, on an API that is open already.
+// The MCP endpoint alone, with the features of a test, on an API that is open already.
 import Fastify from 'fastify'
 import type { Api } from '../../server/context.ts'
 import { mountMcp } from '../../server/mcp/endpoint.ts'
@@ -16,7 +16,7 @@ export async function openEndpoint(api: Api, features: readonly Feature[]): Prom
   return { url: `${address}/mcp`, [Symbol.asyncDispose]: () => app.close() }
 }
 
-/** A tool that does what a test wants. */
+/** A tool whose call is the test's function. */
 export function makeTool(name: string, call: Tool['call']): Tool {
   const annotations = {
     title: name,

@@ -1,12 +1,12 @@
-// The endpoint as HTTP sees it: which methods, types and names it takes, and that every answer is JSON-RPC.
+// The endpoint in HTTP: which methods, types and host names it accepts, and that every answer is JSON-RPC.
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { checkOrigin } from '../../server/mcp/origin-check.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const url = new URL('/mcp', office.api.baseUrl)
 const { post, ask } = openRawClient(url.href)
@@ -21,7 +21,7 @@ function refused(t: import('tap').Test, answer: Awaited<ReturnType<typeof post>>
   return answer
 }
 
-t.test('only POST', async (t) => {
+t.test('methods other than POST get 405', async (t) => {
   for (const method of ['GET', 'DELETE', 'PUT', 'PATCH', 'HEAD', 'OPTIONS']) {
     const answer = await fetch(url, { method, headers: { accept: 'text/event-stream' } })
     t.equal(answer.status, 405, method)
@@ -31,7 +31,7 @@ t.test('only POST', async (t) => {
 })
 
 for (const era of ERAS)
-  t.test(`${era}: an answer is JSON, with the id that was asked with`, async (t) => {
+  t.test(`${era}: an answer is JSON with the id of its request`, async (t) => {
     for (const id of [1, 0, -7, 'a', 'ünïcode "quoted"', '']) {
       const { status, headers, body } = await ask('tools/list', {}, { era, id })
       t.equal(status, 200)
@@ -49,7 +49,7 @@ t.test('no initialize is needed, and there is no session', async (t) => {
   t.same(invented.body, answer.body)
 })
 
-t.test('initialize: the version asked for, or the newest of its era', async (t) => {
+t.test('initialize: the requested version, or the newest legacy one', async (t) => {
   const initialize = async (version: unknown) => {
     const params = { protocolVersion: version, capabilities: {}, clientInfo: { name: 'x', version: '1' } }
     return (await ask('initialize', params, { era: 'legacy' })).body.result
@@ -64,17 +64,17 @@ t.test('initialize: the version asked for, or the newest of its era', async (t) 
   t.match(instructions, 'service_verify_source')
 })
 
-t.test('server/discover: what there is, for 2026-07-28', async (t) => {
+t.test('server/discover answers clients of 2026-07-28 only', async (t) => {
   const { result } = (await ask('server/discover')).body
   t.same(result.supportedVersions, ['2026-07-28'])
   t.match(result, { resultType: 'complete', ttlMs: Number, cacheScope: 'public', capabilities: { tools: {} } })
-  t.equal((await ask('server/discover', {}, { era: 'legacy' })).body.error.code, -32_601, 'and for nobody else')
+  t.equal((await ask('server/discover', {}, { era: 'legacy' })).body.error.code, -32_601, 'unknown to legacy clients')
 })
 
-t.test('versions that are not spoken', async (t) => {
+t.test('unsupported versions are refused', async (t) => {
   for (const version of ['2024-11-05', '', '2025-06-19'])
     refused(t, await post(LIST, { 'mcp-protocol-version': version }), 400, -32_000)
-  // Whatever sorts after it could be a later one, which would have named itself in the message.
+  // A version that sorts after 2025-11-25 is treated as modern, and a modern message names its version itself.
   for (const version of ['2026-07-28', '2099-01-01', 'x'])
     refused(t, await post(LIST, { 'mcp-protocol-version': version }), 400, -32_602)
   const { body, headers } = envelope('tools/list', {})
@@ -88,7 +88,7 @@ t.test('versions that are not spoken', async (t) => {
   refused(t, await post(later, headers), 400, -32_020)
 })
 
-t.test('headers of 2026-07-28 must say what the message says', async (t) => {
+t.test('headers of 2026-07-28 must agree with the message', async (t) => {
   const { body, headers } = envelope('tools/call', { name: 'service_chain_head' })
   for (const [name, value] of [
     ['mcp-method', 'tools/list'],
@@ -105,7 +105,7 @@ t.test('headers of 2026-07-28 must say what the message says', async (t) => {
   t.equal((await post(body, { ...headers, 'mcp-name': encoded })).body.result.isError, undefined)
 })
 
-t.test('notifications and responses are taken and mean nothing', async (t) => {
+t.test('notifications and responses are accepted and have no effect', async (t) => {
   for (const message of [
     { jsonrpc: '2.0', method: 'notifications/initialized' },
     { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
@@ -118,11 +118,11 @@ t.test('notifications and responses are taken and mean nothing', async (t) => {
   }
 })
 
-t.test('nobody is kept listening for changes that never come', async (t) => {
+t.test('subscriptions are refused, because nothing changes during one', async (t) => {
   refused(t, await ask('subscriptions/listen', { filter: {} }), 404, -32_601)
 })
 
-t.test('unknown methods', async (t) => {
+t.test('unknown methods are refused', async (t) => {
   refused(t, await ask('nope'), 404, -32_601)
   refused(t, await ask('nope', {}, { era: 'legacy' }), 200, -32_601)
 })
@@ -132,7 +132,7 @@ t.test('batches are refused', async (t) => {
   refused(t, await post([]), 400, -32_600)
 })
 
-t.test('bodies that are no message', async (t) => {
+t.test('bodies that are not a message are refused', async (t) => {
   for (const body of ['{', '', 'nul', '\u{feff}{}', Buffer.from([0x22, 0xff, 0x22])])
     refused(t, await post(body), 400, -32_700)
   for (const body of [
@@ -150,7 +150,7 @@ t.test('bodies that are no message', async (t) => {
   t.equal((await post(JSON.stringify(LIST), { 'content-type': 'application/json; charset=utf-8' })).status, 200)
 })
 
-t.test('Accept: JSON has to be welcome', async (t) => {
+t.test('Accept must allow JSON', async (t) => {
   for (const accept of ['application/json', '*/*', 'application/*', 'text/event-stream, application/json'])
     t.equal((await post(LIST, { accept })).status, 200, accept)
   for (const accept of ['text/event-stream', 'text/html']) refused(t, await post(LIST, { accept }), 406, -32_000)
@@ -167,7 +167,7 @@ async function postFrom(headers: { host: string; origin?: string }) {
   return { status: answer.statusCode, body: JSON.parse(await text(answer)), headers: answer.headers }
 }
 
-t.test('Host and Origin', async (t) => {
+t.test('Host and Origin must name this service or a local address', async (t) => {
   const { port } = url
   for (const headers of [
     { host: `localhost:${port}` },
@@ -197,7 +197,7 @@ t.test('Host and Origin', async (t) => {
   }
 })
 
-t.test('the name in BASE_URL is ours', async (t) => {
+t.test('the host name of BASE_URL is accepted', async (t) => {
   const base = 'https://verify.example/'
   checkOrigin({ host: 'verify.example' }, base)
   checkOrigin({ host: 'verify.example:443', origin: 'https://verify.example' }, base)
@@ -210,7 +210,7 @@ t.test('the name in BASE_URL is ours', async (t) => {
     t.throws(() => checkOrigin(headers, base), { name: 'RpcError' })
 })
 
-t.test('answers carry the headers that HTTP answers carry', async (t) => {
+t.test('answers have the CORS headers of HTTP answers', async (t) => {
   const answer = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: '*/*', origin: 'http://localhost:6274' },
@@ -224,8 +224,8 @@ t.test('answers carry the headers that HTTP answers carry', async (t) => {
   t.equal(preflight.status, 204)
 })
 
-t.test('requests are counted like those of HTTP', async (t) => {
-  const strict = await office.openDesk({ RATE_LIMIT_PER_MINUTE: '2' })
+t.test('requests count against the same limit as those over HTTP', async (t) => {
+  const strict = await office.openApiProcess({ RATE_LIMIT_PER_MINUTE: '2' })
   t.teardown(() => strict[Symbol.asyncDispose]())
   const { post } = openRawClient(new URL('/mcp', strict.api.baseUrl).href)
   t.equal((await post(LIST)).status, 200)

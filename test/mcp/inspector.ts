@@ -1,4 +1,4 @@
-// The inspector's command line, with a home of its own.
+// Runs the MCP inspector's command line, with a new home folder.
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -11,7 +11,7 @@ const MANIFEST = createRequire(import.meta.url).resolve('@modelcontextprotocol/i
 export interface Inspection {
   /** 0: fine; 5: the tool answered with an error; 6: --strict found a schema that some models refuse. */
   code: number
-  /** What it printed as JSON; undefined where that was nothing. */
+  /** The JSON that it printed; undefined without output. */
   printed?: { result?: ToolResult & { tools?: Record<string, unknown>[] } }
   errors: string
 }

@@ -1,4 +1,5 @@
-// Calls of the paid tool as they are on the wire, and the one thing that x402's own MCP client does with their answers.
+// Calls of the paid tool as they are on the wire, signed orders for it, and the payment loop of x402's own MCP client.
+import { randomUUID } from 'node:crypto'
 import { isPaymentRequired, parsePaymentRequired } from '@x402/core/schemas'
 import type { PaymentPayload, PaymentRequired, SettleResponse } from '@x402/core/types'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -6,6 +7,8 @@ import { x402Client } from '@x402/fetch'
 import type { Test } from 'tap'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { checkNonCompleted, checkResult, type NonCompleted, type Result } from '../interface.schema.ts'
+import { holdPage, type Page, type Site } from '../site.ts'
+import { harbourClaim, PAGE, type System } from '../system.ts'
 import { envelope } from './raw-client.ts'
 
 export const TOOL = 'service_verify_source'
@@ -32,14 +35,14 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** How a message is sent: in which era of the protocol, and what the caller can do. */
+/** How a message is sent: in which era of the protocol, and with which client capabilities. */
 export interface Manner {
   modern?: boolean
   capabilities?: Record<string, unknown>
   signal?: AbortSignal
 }
 
-/** POSTs one request to an address and answers the HTTP response, whatever it is. */
+/** POSTs one request to an address and returns the HTTP response. */
 export function post(url: string, method: string, params: Record<string, unknown>, manner: Manner = {}) {
   const { _meta, ...rest } = params
   const own = manner.capabilities && { 'io.modelcontextprotocol/clientCapabilities': manner.capabilities }
@@ -53,7 +56,7 @@ export function post(url: string, method: string, params: Record<string, unknown
   })
 }
 
-/** What was answered, whether as JSON or at the end of a stream. */
+/** The answer, as JSON or at the end of a stream. */
 export async function readAnswer(response: Response): Promise<Message> {
   let last: Message | undefined
   for await (const message of messagesOf(response)) last = message
@@ -61,7 +64,7 @@ export async function readAnswer(response: Response): Promise<Message> {
   return last
 }
 
-/** The messages of an answer as they come. */
+/** The messages of an answer, as they arrive. */
 export async function* messagesOf(response: Response): AsyncGenerator<Message> {
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
     yield (await response.json()) as Message
@@ -84,7 +87,7 @@ export interface CallOptions extends Manner {
   meta?: Record<string, unknown>
 }
 
-/** One call of the tool, answered with its result. Throws what the protocol answers in place of one. */
+/** One call of the tool; returns its result. Throws a protocol error. */
 export async function callTool(url: string, { args, meta, ...manner }: CallOptions): Promise<ToolResult> {
   const response = await post(url, 'tools/call', { name: TOOL, arguments: args, ...(meta && { _meta: meta }) }, manner)
   const { result, error } = await readAnswer(response)
@@ -92,7 +95,7 @@ export async function callTool(url: string, { args, meta, ...manner }: CallOptio
   throw Object.assign(new Error(error?.message), { code: error?.code, data: error?.data, status: response.status })
 }
 
-/** A wallet of its own, with x402's client around it. */
+/** x402's client with a new wallet. */
 export function openWallet(): x402Client {
   return new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
 }
@@ -105,11 +108,29 @@ export function termsOf({ structuredContent, content, isError }: ToolResult): Pa
   return terms as PaymentRequired
 }
 
-/** Asks for the terms and signs them. */
+/** Gets the terms and signs them. */
 export async function sign(url: string, call: CallOptions, wallet = openWallet()) {
   const asked = await callTool(url, call)
   const payment: PaymentPayload = await wallet.createPaymentPayload(termsOf(asked))
   return { asked, payment, key: asked._meta?.['service/idempotency-key'] as string }
+}
+
+/** Arguments of a new purchase: the claim about the harbour, and a new page. */
+export function newArgs(site: Site, page: Page | (() => Promise<Page>) = { body: PAGE }) {
+  const path = `/${randomUUID()}`
+  site.pages.set(path, page)
+  return { ...harbourClaim(site), source_url: site.url(path) }
+}
+
+/** Signs an order of a new page, which the site holds until `held.release()`. */
+export async function signOrder(system: System, page: Page = { body: PAGE }) {
+  const held = holdPage(page)
+  const args = newArgs(system.site, held.page)
+  const key = randomUUID()
+  const unpaid = { args, meta: { [KEY]: key } }
+  const { asked, payment } = await sign(system.url('/'), unpaid)
+  const paid = { args, meta: { [KEY]: key, [PAYMENT]: payment } }
+  return { args, key, held, payment, terms: termsOf(asked), unpaid, paid }
 }
 
 export interface CallableTool {
@@ -118,7 +139,7 @@ export interface CallableTool {
   _meta?: Record<string, unknown>
 }
 
-/** As x402's MCP client does it: call, and where the answer names its price, sign, and call again with the payment alone. */
+/** As x402's MCP client does it: call, and if the answer holds terms, sign them and call again with the payment alone. */
 export async function payByClient<R>(
   call: (params: CallableTool) => Promise<R>,
   args: Record<string, unknown>,
@@ -132,7 +153,7 @@ export async function payByClient<R>(
   return call({ name: TOOL, arguments: args, _meta: { 'x402/payment': payment } })
 }
 
-/** A completed result, held against the interface; answers it with its bytes. */
+/** Checks a completed result against the interface; returns it with its bytes and token. */
 export function expectCompleted(t: Test, answer: ToolResult) {
   const bytes = answer.content[0]?.text ?? ''
   t.notOk(answer.isError, bytes.slice(0, 500))
@@ -145,7 +166,7 @@ export function expectCompleted(t: Test, answer: ToolResult) {
   return { result, bytes, token: answer._meta?.['service/recovery-token'] as string }
 }
 
-/** A body of the interface that is no result. */
+/** Checks a body without a result against the interface, and returns it. */
 export function expectNonCompleted(t: Test, answer: ToolResult, status: NonCompleted['status'], code?: string) {
   const body = answer.structuredContent as NonCompleted
   t.equal(Boolean(answer.isError), status !== 'pending', answer.content[0]?.text ?? '')

@@ -1,12 +1,12 @@
-// Every control tool gives what its operation gives over HTTP: the same body for the same account in the same state, and
-// the same error. Reading tools are compared on one account; changing ones on twins that went through the same, with what
-// must differ between twins taken out by name.
+// Every control tool answers as its operation does over HTTP: the same body for the same account in the same state, and the
+// same error. Tools that read are compared on one account; tools that write on two accounts with the same history, without
+// the members that must differ between the two.
 import { createHash, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { type Account, openOffice } from '../accounts/harness.ts'
+import { type Account, openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, type Era, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const { ask, call } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 
@@ -17,7 +17,7 @@ interface Route {
   reads?: true
   /** Needs no key. */
   open?: true
-  /** Arguments that work, with whatever they need made before. */
+  /** Creates what the call needs, and returns arguments with which it succeeds. */
   example(owner: Account): Promise<Args>
 }
 
@@ -46,7 +46,7 @@ async function receipted(owner: Account) {
   return attestation
 }
 
-/** Arguments that do not depend on what was made before. */
+/** Arguments that do not depend on what `prepare` creates. */
 function after(prepare: (owner: Account) => Promise<unknown>, args: Args) {
   return async (owner: Account) => {
     await prepare(owner)
@@ -156,7 +156,7 @@ const ROUTES: Record<string, Route> = {
   service_journal_delete: { method: 'DELETE', path: '/v1/journal/{slot}', example: stored },
 }
 
-/** What stands in headers in HTTP. */
+/** Arguments that are headers in HTTP. */
 const HEADERS: Record<string, string> = {
   idempotency_key: 'idempotency-key',
   if_match: 'if-match',
@@ -181,7 +181,7 @@ function overHttp({ method, path }: Route, args: Args, key: string | undefined) 
   return office.call(method, target, { key, headers, ...(method !== 'GET' && method !== 'DELETE' && { body: sent }) })
 }
 
-/** Of twins: who and when they are, what was made at random for them, and what was signed over it. */
+/** Members that differ between two accounts: names, times, random values, and signatures over them. */
 const VOLATILE = new Set([
   'handle',
   'account',
@@ -205,24 +205,24 @@ const VOLATILE = new Set([
   'server_now',
 ])
 
-/** The database's clock, which tests do not hold. */
+/** Members from the database's clock, which tests cannot set. */
 const CLOCK = new Set(['server_now'])
 
-function settle(value: unknown, names: ReadonlySet<string>): unknown {
-  if (Array.isArray(value)) return value.map((member) => settle(member, names))
+function maskMembers(value: unknown, names: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) return value.map((member) => maskMembers(member, names))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, names.has(name) ? typeof member : settle(member, names)]),
+    Object.entries(value).map(([name, member]) => [name, names.has(name) ? typeof member : maskMembers(member, names)]),
   )
 }
 
-t.test('there is a tool for each of these, and no other but the paid one', async (t) => {
+t.test('the tools are those in ROUTES and the paid one', async (t) => {
   const names = (await ask('tools/list')).body.result.tools.map(({ name }: { name: string }) => name)
   t.same(names.toSorted(), [...Object.keys(ROUTES), 'service_verify_source'].toSorted())
   t.equal(Object.keys(ROUTES).length, 25)
 })
 
-/** What HTTP says with bytes and headers, or with a status alone, as the tool says it. */
+/** The body of the tool for an answer that HTTP gives in bytes and headers, or by its status. */
 async function bodyOfHttp(name: string, args: Args, answer: Awaited<ReturnType<typeof overHttp>>, owner: Account) {
   if (name === 'service_journal_get' && answer.status === 200) {
     const { slots } = (await owner.call('GET', '/v1/journal')).body
@@ -252,11 +252,11 @@ async function succeeds(t: import('tap').Test, name: string, route: Route, era: 
   const result = await call(name, { ...rightArgs, ...(!route.open && { service_key: right.key }) }, { era })
   t.not(result.isError, true, result.content[0].text)
   const volatile = route.reads ? CLOCK : VOLATILE
-  t.same(settle(result.structuredContent, volatile), settle(expected, volatile))
+  t.same(maskMembers(result.structuredContent, volatile), maskMembers(expected, volatile))
   t.same(result.content, [{ type: 'text', text: JSON.stringify(result.structuredContent) }])
 }
 
-/** The same wrong call, both ways. */
+/** Makes the same invalid calls over HTTP and MCP. */
 async function fails(t: import('tap').Test, name: string, route: Route, era: Era) {
   const owner = await office.register({ tier: 'pro' })
   const reader = (await owner.call('POST', '/v1/api-keys', { body: { kind: 'heartbeat' } })).body.api_key
@@ -287,7 +287,7 @@ async function fails(t: import('tap').Test, name: string, route: Route, era: Era
       await compare(`no such ${member}`, { ...args, [member]: absent }, key)
 }
 
-t.test('the refusals of a tool that are its own', async (t) => {
+t.test('errors of single operations are the same over HTTP and MCP', async (t) => {
   const owner = await office.register()
   const over = async (name: string, args: Args, code: string) => {
     const http = await overHttp(ROUTES[name]!, args, owner.key)
@@ -313,13 +313,13 @@ t.test('the refusals of a tool that are its own', async (t) => {
   await over('service_journal_put', { slot: 'a', data_base64: '', if_match: `"${DIGEST}"` }, 'precondition_failed')
   await over('service_journal_delete', { slot: 'a', if_match: '"x"' }, 'precondition_failed')
   const matched = await call('service_journal_delete', { slot: 'a', if_match: sha256, service_key: owner.key })
-  t.same(matched.structuredContent, { slot: 'a', deleted: true }, 'the digest of a result stands for its entity tag')
+  t.same(matched.structuredContent, { slot: 'a', deleted: true }, 'a digest is accepted as an entity tag')
   for (let receipt = 0; receipt < 10; receipt++) await receipted(owner)
   const limited = await over('service_receipt_issue', { subject_sha256: DIGEST }, 'daily_limit')
   t.ok(limited._meta['service/retry-after-seconds'] > 0)
 })
 
-t.test('one idempotency key, one receipt', async (t) => {
+t.test('one idempotency key makes one receipt', async (t) => {
   const owner = await office.register()
   const args = { subject_sha256: DIGEST, idempotency_key: 'the-same', service_key: owner.key }
   const first = await call('service_receipt_issue', args)
@@ -335,7 +335,7 @@ t.test('one idempotency key, one receipt', async (t) => {
   t.equal(other.structuredContent.error.code, 'idempotency_conflict')
 })
 
-t.test('the key: an argument, or Authorization, or both if they are the same', async (t) => {
+t.test('the key may come as an argument, in Authorization, or the same key in both', async (t) => {
   const owner = await office.register()
   const other = await office.register()
   const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } })
@@ -354,7 +354,7 @@ t.test('the key: an argument, or Authorization, or both if they are the same', a
   }
 })
 
-t.test('bytes of every length come back as they were', async (t) => {
+t.test('bytes of any length are returned unchanged', async (t) => {
   const owner = await office.register()
   for (const length of [0, 1, 2, 3, 65_536]) {
     const bytes = Buffer.alloc(length, 0xe9)

@@ -1,4 +1,4 @@
-// Speaks MCP by hand, in both eras, so that tests see every byte.
+// A client that sends MCP messages by hand, in both eras, so that tests see every byte.
 const MODERN = '2026-07-28'
 const META = 'io.modelcontextprotocol'
 

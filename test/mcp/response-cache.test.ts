@@ -5,11 +5,11 @@ import { offeredFeatures } from '../../server/mcp/features.ts'
 import { buildDispatcher } from '../../server/mcp/protocol-revisions.ts'
 import { buildResponseCache, cacheableRequest } from '../../server/mcp/response-cache.ts'
 import type { Feature } from '../../server/mcp/server.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { openEndpoint } from './endpoint-harness.ts'
 import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 
 /** The SDK without the cache. */

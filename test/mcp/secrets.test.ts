@@ -1,4 +1,5 @@
-// A key that came as an argument is in no log line, whatever became of the call, and in no answer but the one that issues it.
+// An API key that is passed as an argument appears in no log line, however the call ends, and only in the answer that
+// issues it.
 import t from 'tap'
 import { startSystem } from '../system.ts'
 import { ERAS, openRawClient } from './raw-client.ts'

@@ -1,4 +1,4 @@
-// Tasks on the paid tool: what a client that declares the extension is given in place of waiting.
+// Tasks on the paid tool: a client that declares the extension gets a task and does not wait.
 import { randomUUID } from 'node:crypto'
 import {
   CancelTaskResultV2Schema,
@@ -7,8 +7,8 @@ import {
   UpdateTaskResultV2Schema,
 } from '@modelcontextprotocol/ext-tasks/core/v2'
 import t, { type Test } from 'tap'
-import { holdPage } from '../site.ts'
-import { harbourClaim, type Outcome, openTill, PAGE, startSystem } from '../system.ts'
+import type { Page } from '../site.ts'
+import { type Outcome, openScriptedFacilitator, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
@@ -18,7 +18,7 @@ import {
   PAYMENT,
   post,
   readAnswer,
-  sign,
+  signOrder,
   type ToolResult,
   termsOf,
 } from './paid-tool.ts'
@@ -26,10 +26,10 @@ import {
 const EXTENSION = 'io.modelcontextprotocol/tasks'
 const TASKS: Manner = { modern: true, capabilities: { extensions: { [EXTENSION]: {} } } }
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
-const twinTill = openTill()
+const twinTill = openScriptedFacilitator()
 const twin = await system.openTwin({ facilitator: twinTill })
 t.teardown(() => twin[Symbol.asyncDispose]())
 const url = system.url('/')
@@ -38,12 +38,12 @@ interface Schema {
   safeParse(value: unknown): { error?: Error }
 }
 
-/** As the extension's own clients read it. */
+/** Checks a value against the schema of the extension's own clients. */
 function expectShape(t: Test, schema: Schema, value: unknown) {
   t.equal(schema.safeParse(value).error?.message, undefined, 'has the shape of the extension')
 }
 
-/** What the next settlement comes to, whichever worker asks for it. */
+/** Sets the outcome of the next settlement, whichever worker makes it. */
 function nextSettlement(outcome: Outcome) {
   const once: Outcome = () => {
     till.outcomes.length = twinTill.outcomes.length = 0
@@ -53,7 +53,7 @@ function nextSettlement(outcome: Outcome) {
   twinTill.outcomes.push(once)
 }
 
-/** The next settlement is made when it is released, and says when it was asked for. */
+/** Holds the next settlement until `release`; `reached` resolves when it was requested. */
 function holdSettlement() {
   const reached = Promise.withResolvers<void>()
   const released = Promise.withResolvers<undefined>()
@@ -75,17 +75,7 @@ interface Task extends ToolResult {
   result?: ToolResult
 }
 
-/** A signed order of a page that is held back. */
-async function order(page: { status?: number; body: string } = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  const held = holdPage(page)
-  system.site.pages.set(path, held.page)
-  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
-  const key = randomUUID()
-  const { payment } = await sign(url, { args, meta: { [KEY]: key } })
-  const paid = { args, meta: { [KEY]: key, [PAYMENT]: payment } }
-  return { args, key, held, path, payment, paid, unpaid: { args, meta: { [KEY]: key } } }
-}
+const order = (page?: Page) => signOrder(system, page)
 
 async function openTask(t: Test, page?: { status?: number; body: string }) {
   const ordered = await order(page)
@@ -106,10 +96,10 @@ async function getTask(t: Test, taskId: string, at = url): Promise<Task> {
   return result as Task
 }
 
-t.test('a paid call becomes a task, which any process answers for', async (t) => {
+t.test('a paid call becomes a task that any process can answer for', async (t) => {
   const { task, held, paid, unpaid } = await openTask(t)
   t.match(task, { resultType: 'task', status: 'working', ttlMs: null })
-  t.equal(task.taskId, task._meta?.['service/recovery-token'], 'its id is the credential of its request')
+  t.equal(task.taskId, task._meta?.['service/recovery-token'], 'the id is the recovery token of the request')
   t.equal(task._meta?.[KEY], unpaid.meta[KEY])
   t.ok((task.pollIntervalMs ?? 0) >= 1000)
   for (const at of [url, twin.address]) {
@@ -133,7 +123,7 @@ t.test('a paid call becomes a task, which any process answers for', async (t) =>
   expectCompleted(t, await callTool(url, { ...unpaid, ...TASKS }))
 })
 
-t.test('what is known at once is no task: a price, a refusal, a result', async (t) => {
+t.test('an answer that is known at once is not a task: terms, an error, a result', async (t) => {
   const { held, paid, args } = await order()
   t.ok(termsOf(await callTool(url, { args, ...TASKS })))
   const refused = await callTool(url, { args: { ...args, source_url: 'https://localhost/' }, ...TASKS })
@@ -143,7 +133,7 @@ t.test('what is known at once is no task: a price, a refusal, a result', async (
   t.equal(expectCompleted(t, await callTool(url, { ...paid, ...TASKS })).bytes, bytes)
 })
 
-t.test('the stages of the work are told', async (t) => {
+t.test('a task reports the stage of the work', async (t) => {
   const settlement = holdSettlement()
   const { task, held, paid } = await openTask(t)
   held.release()
@@ -163,7 +153,7 @@ t.test('a payment that provably did not settle ends the task with the terms', as
   t.ok(termsOf(done.result as ToolResult))
 })
 
-t.test('a verification that failed is a task that is completed, by an error', async (t) => {
+t.test('a failed verification is a completed task with an error', async (t) => {
   const { task, held, paid } = await openTask(t, { status: 404, body: 'no' })
   held.release()
   await callTool(url, paid)
@@ -172,16 +162,16 @@ t.test('a verification that failed is a task that is completed, by an error', as
   expectNonCompleted(t, done.result as ToolResult, 'failed', 'source_http_status')
 })
 
-t.test('cancelled before its source is read: nothing is charged, and the payment is free again', async (t) => {
+t.test('cancelled before its source is read: nothing is charged, and the payment can be used again', async (t) => {
   const before = till.settled.length
   const { task, held, paid, args, payment, unpaid } = await openTask(t)
   const { result } = await ask('tasks/cancel', task.taskId, { at: twin.address })
   expectShape(t, CancelTaskResultV2Schema, result)
   t.match(await getTask(t, task.taskId), { status: 'cancelled', result: undefined })
   t.ok(termsOf(await callTool(url, unpaid)), 'the same call may be paid again')
-  t.notOk((await ask('tasks/cancel', task.taskId)).error, 'once more')
+  t.notOk((await ask('tasks/cancel', task.taskId)).error, 'cancelled a second time')
 
-  // The worker that is at it comes back with the page, and can do nothing with it.
+  // The worker that has the request gets its page and discards it.
   held.release()
   const anew = { args, meta: { [KEY]: randomUUID(), [PAYMENT]: payment } }
   expectCompleted(t, await callTool(url, anew))
@@ -196,9 +186,8 @@ t.test('cancelled before its source is read: nothing is charged, and the payment
   t.same(rows, [{ outcome: 'failed', reason: 'cancelled' }])
 })
 
-t.test('cancelled too late: it is acknowledged, and the work is done and paid', async (t) => {
+t.test('cancelled too late: it is acknowledged, and the result is paid for and kept', async (t) => {
   const { task, held, paid } = await openTask(t)
-  await system.sql(`create function wait_for_cancel() returns trigger language plpgsql as $$ begin return new; end $$`)
   held.release()
   expectCompleted(t, await callTool(url, paid))
   const { result } = await ask('tasks/cancel', task.taskId)
@@ -221,7 +210,7 @@ t.test('an update is acknowledged and changes nothing', async (t) => {
   expectCompleted(t, await callTool(url, paid))
 })
 
-t.test('no client that does not declare them hears of tasks', async (t) => {
+t.test('a client that does not declare the extension cannot use tasks', async (t) => {
   const { task, held, paid } = await openTask(t)
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
     const response = await post(url, method, { taskId: task.taskId }, { modern: true })
@@ -230,12 +219,12 @@ t.test('no client that does not declare them hears of tasks', async (t) => {
     })
     t.ok((await ask(method, task.taskId, { manner: {} })).error, `${method} before 2026-07-28`)
   }
-  t.match(await getTask(t, task.taskId), { status: 'working' }, 'and nothing was cancelled')
+  t.match(await getTask(t, task.taskId), { status: 'working' }, 'nothing was cancelled')
   held.release()
   expectCompleted(t, await callTool(url, { ...paid, modern: true }))
 })
 
-t.test('an id that is not a task', async (t) => {
+t.test('an id that is not of a task is refused', async (t) => {
   const { task, held } = await openTask(t)
   const wrong = [`${task.taskId}x`, task.taskId.replace(/.$/, (c) => (c === 'A' ? 'B' : 'A')), randomUUID(), 'x', '']
   for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel'])
@@ -244,7 +233,7 @@ t.test('an id that is not a task', async (t) => {
   held.release()
 })
 
-t.test('a task past its retention', async (t) => {
+t.test('a task past its retention has expired', async (t) => {
   const { task, held, paid } = await openTask(t)
   held.release()
   const { result } = expectCompleted(t, await callTool(url, paid))
@@ -255,7 +244,7 @@ t.test('a task past its retention', async (t) => {
   t.match(await ask('tasks/get', task.taskId, { at: late.address }), { error: { code: -32602, message: /expired/ } })
 })
 
-t.test('the extension is declared', async (t) => {
+t.test('the server declares the extension', async (t) => {
   const { result } = await readAnswer(await post(url, 'server/discover', {}, { modern: true }))
   t.match(result?.capabilities, { extensions: { [EXTENSION]: {} } })
 })

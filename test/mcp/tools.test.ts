@@ -1,4 +1,4 @@
-// How tools are described, and what becomes of what they do: results, reports of progress, failures.
+// How tools are described, and how their results, progress reports and errors are answered.
 import { randomUUID } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -6,11 +6,11 @@ import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import { resultOf, type Tool, type ToolDescriptor } from '../../server/mcp/tool.ts'
 import { toolsFeature } from '../../server/mcp/tools.ts'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { makeTool, openEndpoint } from './endpoint-harness.ts'
 import { ERAS, envelope, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const url = new URL('/mcp', office.api.baseUrl).href
 
@@ -20,10 +20,10 @@ async function stageOf(t: import('tap').Test, tools: Tool[]) {
   return { url: stage.url, ...openRawClient(stage.url) }
 }
 
-t.test('the list', async (t) => {
+t.test('the list of tools is valid and the same in both eras', async (t) => {
   const { ask } = openRawClient(url)
   const { tools } = (await ask('tools/list')).body.result as { tools: ToolDescriptor[] }
-  t.same((await ask('tools/list', {}, { era: 'legacy' })).body.result.tools, tools, 'is the same in both eras')
+  t.same((await ask('tools/list', {}, { era: 'legacy' })).body.result.tools, tools, 'the same in both eras')
   t.equal(tools.length, 26)
   t.equal(new Set(tools.map(({ name }) => name)).size, 26)
   const ajv = new Ajv2020({ strict: true, strictTypes: false })
@@ -49,7 +49,7 @@ t.test('the list', async (t) => {
     t.match(inputSchema.properties?.service_key, { type: 'string' }, `${name} takes the key of an account`)
 })
 
-t.test('a client that always sends its key trips over no tool that needs none, whatever the key is', async (t) => {
+t.test('a tool that needs no key ignores any service_key', async (t) => {
   const { call } = openRawClient(url)
   const { key, handle } = await office.register()
   const attestation = (await office.call('POST', '/v1/receipt', { key, body: { subject_sha256: '00'.repeat(32) } }))
@@ -67,7 +67,7 @@ t.test('a client that always sends its key trips over no tool that needs none, w
   }
 })
 
-t.test('arguments that the schema refuses, the tool refuses', async (t) => {
+t.test('a tool refuses arguments that its schema refuses', async (t) => {
   const { ask, call } = openRawClient(url)
   const { tools } = (await ask('tools/list')).body.result as { tools: ToolDescriptor[] }
   for (const { name, inputSchema } of tools.filter(({ name }) => name !== 'service_verify_source')) {
@@ -83,7 +83,7 @@ t.test('arguments that the schema refuses, the tool refuses', async (t) => {
   }
 })
 
-t.test('a tool called without a key, or with a wrong one, names both ways to bring it', async (t) => {
+t.test('a call without a valid key is answered with both ways to send one', async (t) => {
   const { call } = openRawClient(url)
   for (const args of [{}, { service_key: 'ctk_wrong' }]) {
     const { isError, structuredContent, content } = await call('service_usage_get', args)
@@ -93,8 +93,8 @@ t.test('a tool called without a key, or with a wrong one, names both ways to bri
   }
 })
 
-t.test('without the paid tool', async (t) => {
-  const desk = await office.openDesk({ MCP_VERIFICATION_ENABLED: 'false' })
+t.test('with the paid tool switched off, it is not listed', async (t) => {
+  const desk = await office.openApiProcess({ MCP_VERIFICATION_ENABLED: 'false' })
   t.teardown(() => desk[Symbol.asyncDispose]())
   const { ask } = openRawClient(new URL('/mcp', desk.api.baseUrl).href)
   for (const era of ERAS) {
@@ -107,7 +107,7 @@ t.test('without the paid tool', async (t) => {
 })
 
 for (const era of ERAS) {
-  t.test(`${era}: an unknown tool, or arguments that are no object`, async (t) => {
+  t.test(`${era}: an unknown tool, or arguments that are not an object, are invalid params`, async (t) => {
     const { ask } = openRawClient(url)
     for (const params of [
       { name: 'nope' },
@@ -122,7 +122,7 @@ for (const era of ERAS) {
     t.equal((await ask('tools/call', { name: 'nope' }, { era })).body.error.code, -32_602)
   })
 
-  t.test(`${era}: what a tool throws`, async (t) => {
+  t.test(`${era}: an error that a tool throws becomes a result`, async (t) => {
     const tools = [
       makeTool('fault', async () => {
         throw new Error('the password is hunter2')
@@ -146,7 +146,7 @@ for (const era of ERAS) {
     t.equal(refusal._meta['service/retry-after-seconds'], 60)
   })
 
-  t.test(`${era}: what any other method throws`, async (t) => {
+  t.test(`${era}: an error that another method throws is answered without its text`, async (t) => {
     const stage = await openEndpoint(office.api, [
       {
         capabilities: { prompts: {} },
@@ -164,7 +164,7 @@ for (const era of ERAS) {
     t.notMatch(text, /hunter2/)
   })
 
-  t.test(`${era}: progress is streamed to whoever asked for it and can read it`, async (t) => {
+  t.test(`${era}: progress is streamed to a caller that asked for it and accepts a stream`, async (t) => {
     const reporting = makeTool('work', async (_args, { progress }) => {
       progress?.(1, 3, 'one')
       progress?.(1, 3, 'not further')
@@ -201,7 +201,7 @@ for (const era of ERAS) {
     }
   })
 
-  t.test(`${era}: a tool learns that its caller is gone`, async (t) => {
+  t.test(`${era}: a tool gets a signal when its caller disconnects`, async (t) => {
     const started = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<void>()
     const waiting = makeTool('wait', async (_args, { options: { signal } }) => {
@@ -223,6 +223,6 @@ for (const era of ERAS) {
     leaving.abort()
     await t.rejects(asked)
     await ended.promise
-    t.pass('the signal came')
+    t.pass('the signal aborted')
   })
 }

@@ -1,9 +1,9 @@
-// The paid tool repeated, in every state a request can be in: no repetition leads to a second charge, and no price is
-// named while a payment may be under way.
+// Repeated calls of the paid tool, in every state of a request: no repetition leads to a second charge, and no terms are
+// sent while a payment may be in progress.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import type { Page } from '../site.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import {
   type CallOptions,
   callTool,
@@ -15,15 +15,16 @@ import {
   payByClient,
   REPLAYED,
   sign,
+  signOrder,
   TOKEN,
   type ToolResult,
   termsOf,
 } from './paid-tool.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
-const twinTill = openTill()
+const twinTill = openScriptedFacilitator()
 const twin = await system.openTwin({ facilitator: twinTill })
 t.teardown(() => twin[Symbol.asyncDispose]())
 const impatient = await system.openTwin({ facilitator: twinTill })
@@ -32,22 +33,12 @@ t.teardown(() => impatient[Symbol.asyncDispose]())
 const url = system.url('/')
 const settled = () => till.settled.length + twinTill.settled.length
 
-/** A signed order of a page of its own, which can be held back. */
-async function order(page: { status?: number; body: string } = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  const held = holdPage(page)
-  system.site.pages.set(path, held.page)
-  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
-  const key = randomUUID()
-  const { payment, asked } = await sign(url, { args, meta: { [KEY]: key } })
-  const paid = { args, meta: { [KEY]: key, [PAYMENT]: payment } }
-  return { args, key, held, paid, terms: termsOf(asked), unpaid: { args, meta: { [KEY]: key } } }
-}
+const order = (page?: Page) => signOrder(system, page)
 
-/** Asks a process that holds nobody back, because it is about to end. */
+/** Calls a process that is draining and so makes no call wait. */
 const askImpatiently = (call: CallOptions) => callTool(impatient.address, call)
 
-t.test('completed: the same bytes again, and nothing is settled again', async (t) => {
+t.test('completed: the same bytes, and nothing is settled again', async (t) => {
   const { held, paid, unpaid, args, terms } = await order()
   held.release()
   const { bytes } = expectCompleted(t, await callTool(url, paid))
@@ -65,7 +56,7 @@ t.test('completed: the same bytes again, and nothing is settled again', async (t
   t.equal(settled(), before)
 })
 
-t.test('other arguments under the same key: a conflict', async (t) => {
+t.test('other arguments under the same key are a conflict', async (t) => {
   const { held, paid, args } = await order()
   const other = { ...paid, args: { ...args, claim: 'It has three piers.' } }
   expectNonCompleted(t, await callTool(url, other), 'failed', 'idempotency_conflict')
@@ -74,7 +65,7 @@ t.test('other arguments under the same key: a conflict', async (t) => {
   expectNonCompleted(t, await callTool(url, other), 'failed', 'idempotency_conflict')
 })
 
-t.test('pending: no error, never a price, and the token to come back with', async (t) => {
+t.test('pending: not an error, no terms, and the recovery token', async (t) => {
   const { held, paid, unpaid, args, terms } = await order()
   const waiting = callTool(url, paid)
   await held.reached
@@ -104,7 +95,7 @@ t.test('pending: no error, never a price, and the token to come back with', asyn
   t.equal(settled(), before + 1)
 })
 
-t.test('whoever waits is answered when it is done, by every process', async (t) => {
+t.test('every process answers waiting calls when the work is done', async (t) => {
   const { held, paid, unpaid } = await order()
   const waiting = [callTool(url, paid), held.reached.then(() => callTool(twin.address, unpaid))]
   await held.reached
@@ -113,7 +104,7 @@ t.test('whoever waits is answered when it is done, by every process', async (t) 
   t.equal(new Set(answers.map((answer) => expectCompleted(t, answer).bytes)).size, 1)
 })
 
-t.test('failed: the same again, and nothing is charged', async (t) => {
+t.test('failed: the same failure again, and nothing is charged', async (t) => {
   const { held, paid, unpaid } = await order({ status: 404, body: 'no' })
   held.release()
   const before = settled()
@@ -123,7 +114,7 @@ t.test('failed: the same again, and nothing is charged', async (t) => {
   t.equal(settled(), before)
 })
 
-t.test('settlement unknown: never a price again, whoever asks and however', async (t) => {
+t.test('settlement unknown: no call in any form gets terms', async (t) => {
   const { held, paid, unpaid, args, terms } = await order()
   const unresolved = Promise.withResolvers<undefined>()
   const reached = Promise.withResolvers<void>()
@@ -131,7 +122,7 @@ t.test('settlement unknown: never a price again, whoever asks and however', asyn
     reached.resolve()
     return unresolved.promise
   }
-  // Whichever worker takes it, at the first attempt and at every later one.
+  // For any worker, at the first attempt and at each later one.
   till.outcomes.push(stall)
   twinTill.outcomes.push(stall)
   held.release()
@@ -142,14 +133,14 @@ t.test('settlement unknown: never a price again, whoever asks and however', asyn
   for (const again of [paid, unpaid, fresh]) {
     expectNonCompleted(t, await askImpatiently(again), 'pending', 'settlement_unknown')
   }
-  // Known by its payment to be bound to another key.
+  // The payment shows that it is bound to another key.
   expectNonCompleted(t, await askImpatiently(keyless), 'failed', 'payment_conflict')
   unresolved.resolve(undefined)
   expectCompleted(t, await waiting)
   till.outcomes.length = twinTill.outcomes.length = 0
 })
 
-t.test('provably unpaid: the terms again, and the work is not done twice', async (t) => {
+t.test('provably unpaid: the terms again, and the work is not repeated', async (t) => {
   const { held, paid, unpaid, args } = await order()
   const unpaidOnce = () => ({ kind: 'unpaid' as const, reason: 'insufficient_funds' })
   till.outcomes.push(unpaidOnce)
@@ -165,22 +156,19 @@ t.test('provably unpaid: the terms again, and the work is not done twice', async
   t.equal(system.site.requests.filter((asked) => asked === path).length, 1)
 })
 
-t.test(
-  'who names the request of another in a payment of their own is asked to pay for a request of their own',
-  async (t) => {
-    const path = `/${randomUUID()}`
-    system.site.pages.set(path, { body: PAGE })
-    const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
-    const { payment, key } = await sign(url, { args })
-    const { result } = expectCompleted(t, await callTool(url, { args, meta: { [KEY]: key, [PAYMENT]: payment } }))
-    const { payment: own } = await sign(url, { args })
-    const extra = { ...own.accepted.extra, memo: result.request_id }
-    const accepted = { ...own.accepted, amount: '1', extra }
-    const fished = await callTool(url, { args, meta: { [PAYMENT]: { ...own, accepted } } })
-    t.ok(termsOf(fished))
-    t.not(fished._meta?.[KEY], key)
-  },
-)
+t.test('a payment that names the request of another payer gets terms for a new request', async (t) => {
+  const path = `/${randomUUID()}`
+  system.site.pages.set(path, { body: PAGE })
+  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
+  const { payment, key } = await sign(url, { args })
+  const { result } = expectCompleted(t, await callTool(url, { args, meta: { [KEY]: key, [PAYMENT]: payment } }))
+  const { payment: own } = await sign(url, { args })
+  const extra = { ...own.accepted.extra, memo: result.request_id }
+  const accepted = { ...own.accepted, amount: '1', extra }
+  const fished = await callTool(url, { args, meta: { [PAYMENT]: { ...own, accepted } } })
+  t.ok(termsOf(fished))
+  t.not(fished._meta?.[KEY], key)
+})
 
 t.test('fifty calls with one key at two services at once: one purchase', async (t) => {
   const { held, unpaid, args, terms } = await order()
@@ -203,12 +191,12 @@ async function expectOnePurchase(t: Test, answers: ToolResult[], key: string) {
   let conflicts = 0
   for (const answer of answers) {
     if (!answer.isError) bytes.add(expectCompleted(t, answer).bytes)
-    // Before the first payment was bound, the unpaid are told the price.
+    // Before the first payment is bound, unpaid calls get the terms.
     else if ((answer.structuredContent as { x402Version?: number }).x402Version)
       asked += Number(termsOf(answer) !== null)
     else conflicts += Number(expectNonCompleted(t, answer, 'failed', 'payment_conflict') !== null)
   }
-  t.equal(bytes.size, 1, `${asked} were told the price, ${conflicts} brought another payment too late`)
+  t.equal(bytes.size, 1, `${asked} got terms, ${conflicts} brought another payment too late`)
   t.ok(asked <= 10)
   const hash = `sha256(convert_to('${key}', 'UTF8'))`
   const rows = await system.sql(`

@@ -1,27 +1,27 @@
-// Keys, payments and tokens that come and go over MCP are in no log line, no metric and, in clear, nowhere in the database,
-// whatever becomes of the call.
+// Keys, payments and tokens of MCP calls appear in no log line, in no metric, and nowhere in the database in clear, however
+// the call ends.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import { callTool, KEY, type Manner, PAYMENT, post, readAnswer, sign, TOKEN, TOOL } from './paid-tool.ts'
 import { envelope } from './raw-client.ts'
 
 const TASKS: Manner = { modern: true, capabilities: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 const url = system.url('/')
 
-/** What must not be found, by name. */
+/** The secrets that must not be found, by name. */
 const secrets = new Map<string, string>()
 function remember(name: string, value: unknown) {
   if (typeof value !== 'string' || value.length < 16) throw new Error(`${name} is too short to be looked for`)
   secrets.set(name, value)
 }
 
-/** A new order and its payment, all of which is remembered. */
+/** A new order and its payment; their secrets are remembered. */
 async function enter(name: string, page: { status?: number; body: string } = { body: PAGE }, given = true) {
   const held = holdPage(page)
   const path = `/${name}`
@@ -36,7 +36,7 @@ async function enter(name: string, page: { status?: number; body: string } = { b
   return { args, key: used, payment, held, meta: { ...(key && { [KEY]: key }), [PAYMENT]: payment } }
 }
 
-/** POSTs anything, with any headers. */
+/** POSTs a body with headers. */
 const send = (body: string, headers: Record<string, string> = {}) =>
   fetch(new URL('/mcp', url), {
     method: 'POST',
@@ -44,7 +44,7 @@ const send = (body: string, headers: Record<string, string> = {}) =>
     body,
   })
 
-/** Walks every road a call can take, and leaves one request standing at its page. */
+/** Makes calls with every outcome, and leaves one request waiting for its page. */
 async function walk() {
   const bought = await enter('bought')
   bought.held.release()
@@ -92,7 +92,7 @@ async function walk() {
   await callTool(url, { args, meta: { [KEY]: illegal, [PAYMENT]: payment } })
   await callTool(url, { args: { ...args, payment, idempotency_key: key }, meta: { [KEY]: { key, payment } } })
 
-  // What the protocol itself turns down.
+  // Messages that the protocol refuses.
   const call = { name: TOOL, arguments: args, _meta: { [KEY]: key, [PAYMENT]: payment } }
   await readAnswer(await post(url, 'tools/call', { ...call, name: `${TOOL}${key}` }))
   await readAnswer(await post(url, `tools/${key}`, call, { modern: true }))
@@ -117,7 +117,7 @@ async function walk() {
   }
 }
 
-/** Everything a reader of the database can see. */
+/** All rows of the database as text. */
 async function dump(): Promise<string> {
   const tables = await system.sql(`
     select format('%I.%I', schemaname, tablename) name from pg_tables
@@ -136,7 +136,7 @@ function readable(value: unknown): string {
 
 const PART = 16
 
-/** The ways one may have written a secret down, whole or in part. */
+/** The encodings in which a secret could be stored, whole or in part. */
 function spellings(secret: string): string[] {
   const starts = [0, Math.floor((secret.length - PART) / 2), secret.length - PART]
   const parts = starts.map((start) => secret.slice(start, start + PART))
@@ -161,7 +161,7 @@ t.before(async () => {
   texts.set('the metrics', await (await fetch(system.url('/metrics'))).text())
 })
 
-t.test('the search finds what is there', async (t) => {
+t.test('the search finds a secret that was planted', async (t) => {
   t.ok(secrets.size >= 20)
   t.same(find(`xx${[...secrets.values()][0]?.toUpperCase()}yy`), [[...secrets.keys()][0]])
   t.match(texts.get('the database, when it is done'), /harbour/)
@@ -173,13 +173,13 @@ t.test('the search finds what is there', async (t) => {
   t.ok(new Set(system.logged.map((line) => line.level)).size >= 2)
 })
 
-t.test('no log line holds one', async (t) => {
+t.test('no log line holds a secret', async (t) => {
   const found = system.logged
     .map((line) => JSON.stringify(line))
     .flatMap((line) => find(line).map((name) => [name, line]))
   t.same(found, [])
 })
 
-t.test('nor does anything that is stored or counted', async (t) => {
+t.test('no table and no metric holds a secret', async (t) => {
   for (const [about, text] of texts) t.same(find(text), [], about)
 })

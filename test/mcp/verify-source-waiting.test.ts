@@ -1,28 +1,26 @@
-// What a caller of the paid tool hears while it waits, and what becomes of the work when it stops waiting.
-import { randomUUID } from 'node:crypto'
+// Progress reports to a waiting caller of the paid tool, and what happens to the work when the caller disconnects.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { holdPage } from '../site.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import type { Page } from '../site.ts'
+import { openScriptedFacilitator, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
   expectNonCompleted,
-  KEY,
   type Manner,
   type Message,
   messagesOf,
   PAYMENT,
   post,
-  sign,
+  signOrder,
   TOOL,
   type ToolResult,
 } from './paid-tool.ts'
 
-const till = openTill()
-/** What verification of a payment waits for, one entry for each. */
+const till = openScriptedFacilitator()
+/** Promises that the verification of each payment waits for, in order. */
 const gates: (() => Promise<void>)[] = []
 const verify = async (...given: Parameters<typeof till.verify>) => {
   await gates.shift()?.()
@@ -32,17 +30,9 @@ const system = await startSystem({ overrides: { facilitator: { ...till, verify }
 t.teardown(() => system[Symbol.asyncDispose]())
 const url = system.url('/')
 
-async function order(page: { status?: number; body: string } = { body: PAGE }) {
-  const path = `/${randomUUID()}`
-  const held = holdPage(page)
-  system.site.pages.set(path, held.page)
-  const args = { ...harbourClaim(system.site), source_url: system.site.url(path) }
-  const key = randomUUID()
-  const { payment } = await sign(url, { args, meta: { [KEY]: key } })
-  return { args, key, held, unpaid: { args, meta: { [KEY]: key } }, meta: { [KEY]: key, [PAYMENT]: payment } }
-}
+const order = (page?: Page) => signOrder(system, page)
 
-/** A call whose messages are read one by one. */
+/** A call whose messages the test reads one by one. */
 async function listen(args: object, meta: object, manner: Manner) {
   const response = await post(url, 'tools/call', { name: TOOL, arguments: args, _meta: meta }, manner)
   const messages = messagesOf(response)
@@ -53,7 +43,7 @@ async function listen(args: object, meta: object, manner: Manner) {
   return { response, next }
 }
 
-/** The next response this process begins, as its server sees it. */
+/** The server's response object of the next request to /mcp. */
 function nextResponse(): Promise<ServerResponse> {
   const { promise, resolve } = Promise.withResolvers<ServerResponse>()
   const hear = (message: unknown) => {
@@ -68,37 +58,46 @@ function nextResponse(): Promise<ServerResponse> {
 
 for (const modern of [false, true]) {
   t.test(`stages are reported as they are reached, ${modern ? '2026-07-28' : 'before 2026-07-28'}`, async (t) => {
-    const { args, held, meta } = await order()
+    const {
+      args,
+      held,
+      paid: { meta },
+    } = await order()
     const settling = Promise.withResolvers<undefined>()
     till.outcomes.push(() => settling.promise)
     const call = await listen(args, { ...meta, progressToken: 'a-token' }, { modern })
     t.match(call.response.headers.get('content-type'), /^text\/event-stream/)
-    const told: number[] = []
+    const reported: number[] = []
     const hear = async () => {
       const message = await call.next()
       const params = message?.params as { progress: number; total: number; progressToken: string; message: string }
       t.match(message, { method: 'notifications/progress', params: { progressToken: 'a-token', total: 5 } })
       t.match(params.message, /\w/)
-      told.push(params.progress)
+      reported.push(params.progress)
     }
     await hear()
-    t.same(told, [1], 'paid, while the source is not even read')
+    t.same(reported, [1], 'paid, before the source is read')
     held.release()
     await hear()
     await hear()
-    t.same(told, [1, 2, 3], 'read and assessed, while the payment is not settled')
+    t.same(reported, [1, 2, 3], 'read and assessed, before the payment is settled')
     settling.resolve(undefined)
     await hear()
     await hear()
-    t.same(told, [1, 2, 3, 4, 5])
+    t.same(reported, [1, 2, 3, 4, 5])
     const last = await call.next()
     expectCompleted(t, last?.result as ToolResult)
-    t.equal(await call.next(), undefined, 'and nothing after the result')
+    t.equal(await call.next(), undefined, 'nothing after the result')
   })
 }
 
-t.test('who asks for no progress is answered in JSON, and so is who has nothing to wait for', async (t) => {
-  const { args, held, meta, unpaid } = await order()
+t.test('without a progress token, or with nothing to wait for, the answer is JSON', async (t) => {
+  const {
+    args,
+    held,
+    paid: { meta },
+    unpaid,
+  } = await order()
   held.release()
   const asked = await listen(args, { ...unpaid.meta, progressToken: 1 }, {})
   t.match(asked.response.headers.get('content-type'), /^application\/json/, 'the price')
@@ -109,8 +108,12 @@ t.test('who asks for no progress is answered in JSON, and so is who has nothing 
   t.match(replay.response.headers.get('content-type'), /^application\/json/, 'a replay')
 })
 
-t.test('a failure ends the reports', async (t) => {
-  const { args, held, meta } = await order({ status: 500, body: 'no' })
+t.test('after a failure no progress is reported', async (t) => {
+  const {
+    args,
+    held,
+    paid: { meta },
+  } = await order({ status: 500, body: 'no' })
   held.release()
   const call = await listen(args, { ...meta, progressToken: 7 }, {})
   const heard: Message[] = []
@@ -125,8 +128,13 @@ t.test('a failure ends the reports', async (t) => {
 
 for (const modern of [false, true]) {
   const era = modern ? '2026-07-28' : 'before 2026-07-28'
-  t.test(`gone after the payment was taken: the work goes on, ${era}`, async (t) => {
-    const { args, held, meta, unpaid } = await order()
+  t.test(`disconnected after the payment was accepted: the work continues, ${era}`, async (t) => {
+    const {
+      args,
+      held,
+      paid: { meta },
+      unpaid,
+    } = await order()
     const leaving = new AbortController()
     const call = await listen(args, { ...meta, progressToken: 1 }, { modern, signal: leaving.signal })
     t.match(await call.next(), { params: { progress: 1 } })
@@ -136,8 +144,14 @@ for (const modern of [false, true]) {
     t.equal(till.settled.filter(({ bound }) => samePayer(bound.identity.payer, meta[PAYMENT])).length, 1)
   })
 
-  t.test(`gone before the payment was taken: nothing is bound, ${era}`, async (t) => {
-    const { args, held, meta, unpaid, key } = await order()
+  t.test(`disconnected before the payment was accepted: nothing is bound, ${era}`, async (t) => {
+    const {
+      args,
+      held,
+      paid: { meta },
+      unpaid,
+      key,
+    } = await order()
     held.release()
     const [verifying, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     gates.push(async () => {
@@ -153,10 +167,10 @@ for (const modern of [false, true]) {
     await t.rejects(call)
     await closed
     released.resolve()
-    // By the end of a purchase that came later, the one that was left has come as far as it ever will.
+    // A later purchase has completed, so the abandoned one will not change any more.
     const later = await order()
     later.held.release()
-    expectCompleted(t, await callTool(url, { args: later.args, meta: later.meta }))
+    expectCompleted(t, await callTool(url, { args: later.args, meta: later.paid.meta }))
     const rows = await system.sql(
       `select state, payment from verification_requests where key_hash = sha256(convert_to($1, 'UTF8'))`,
       [key],

@@ -1,8 +1,8 @@
-// The paid tool on the wire: terms, payment, result, and how a purchase is known again, in offline mode.
+// The paid tool on the wire in offline mode: terms, payment, result, and how a purchase is recognised again.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { checkRequest } from '../interface.schema.ts'
-import { harbourClaim, openTill, PAGE, startSystem } from '../system.ts'
+import { harbourClaim, openScriptedFacilitator, PAGE, startSystem } from '../system.ts'
 import {
   callTool,
   expectCompleted,
@@ -20,13 +20,13 @@ import {
   termsOf,
 } from './paid-tool.ts'
 
-const till = openTill()
+const till = openScriptedFacilitator()
 const system = await startSystem({ overrides: { facilitator: till } })
 t.teardown(() => system[Symbol.asyncDispose]())
 const url = system.url('/')
 const args = harbourClaim(system.site)
 
-/** Arguments of a purchase like no other. */
+/** Arguments of a new purchase. */
 function newArgs() {
   const path = `/${randomUUID()}`
   system.site.pages.set(path, { body: PAGE })
@@ -84,7 +84,7 @@ t.test('the result is the stored bytes, as text and as structured content', asyn
   t.ok(wire.includes(`"structuredContent":${bytes}`), 'and so is the structured content')
 })
 
-t.test('the payment as an object, as JSON text, and as PAYMENT-SIGNATURE has it', async (t) => {
+t.test('the payment may be an object, JSON text, or the value of PAYMENT-SIGNATURE', async (t) => {
   const spellings: Record<string, (payment: object) => unknown> = {
     object: (payment) => payment,
     'JSON text': (payment) => ` ${JSON.stringify(payment)}\n`,
@@ -99,7 +99,7 @@ t.test('the payment as an object, as JSON text, and as PAYMENT-SIGNATURE has it'
   }
 })
 
-t.test('what is no payment, or not a good one, gets the terms again', async (t) => {
+t.test('an unreadable or invalid payment gets the terms again', async (t) => {
   const own = newArgs()
   const { payment, key } = await sign(url, { args: own })
   const { authorization, signature } = payment.payload as { authorization: Record<string, string>; signature: string }
@@ -114,7 +114,7 @@ t.test('what is no payment, or not a good one, gets the terms again', async (t) 
   expectCompleted(t, await callTool(url, { args: own, meta: { [KEY]: key, [PAYMENT]: payment } }))
 })
 
-t.test('the key in _meta, in the arguments, and made here', async (t) => {
+t.test('the key may come in _meta or in the arguments, or is made by the service', async (t) => {
   const own = newArgs()
   const inArguments = { ...own, idempotency_key: `argument-${randomUUID()}` }
   const first = await sign(url, { args: inArguments })
@@ -131,10 +131,10 @@ t.test('the key in _meta, in the arguments, and made here', async (t) => {
   const made = await Promise.all([callTool(url, { args: own }), callTool(url, { args: own })])
   const keys = made.map((answer) => answer._meta?.[KEY])
   t.match(keys, [/^[A-Za-z0-9_.:-]{16,128}$/, /^[A-Za-z0-9_.:-]{16,128}$/])
-  t.not(keys[0], keys[1], 'without a key, every unpaid call is another')
+  t.not(keys[0], keys[1], 'without a key, every unpaid call is a new purchase')
 })
 
-t.test('a paid call without a key is known by its payment: never two purchases', async (t) => {
+t.test('a paid call without a key is recognised by its payment: never two purchases', async (t) => {
   const own = newArgs()
   const before = await countPurchases()
   const { payment } = await sign(url, { args: own })
@@ -153,12 +153,12 @@ t.test('a paid call without a key is known by its payment: never two purchases',
   expectNonCompleted(t, other, 'failed', 'idempotency_conflict')
   const { authorization, signature } = payment.payload as { authorization: object; signature: string }
   const unsigned = { ...payment, payload: { authorization, signature: `0x${'1'.repeat(signature.length - 2)}` } }
-  // Who knows the authorization, from a chain say, and has not signed it.
-  t.ok(termsOf(await callTool(url, { args: own, meta: { [PAYMENT]: unsigned } })), 'learns not even that it is known')
+  // A caller that knows the authorization, for example from a chain, but has not signed it.
+  t.ok(termsOf(await callTool(url, { args: own, meta: { [PAYMENT]: unsigned } })), 'does not learn that it is known')
   t.equal(await countPurchases(), before + 1)
 })
 
-t.test('the recovery token, sent back, recovers', async (t) => {
+t.test('the recovery token returns the result', async (t) => {
   const own = newArgs()
   const { payment, key } = await sign(url, { args: own })
   const { bytes, token } = expectCompleted(
@@ -183,7 +183,7 @@ t.test('the recovery token, sent back, recovers', async (t) => {
     expectNonCompleted(t, await callTool(url, { args: own, meta: { [TOKEN]: bad } }), 'failed', 'not_found')
 })
 
-t.test('nobody is asked to pay for what cannot succeed: refused as HTTP refuses it', async (t) => {
+t.test('a call that cannot succeed gets no terms, but the error of HTTP', async (t) => {
   const { claim } = args
   const key = randomUUID()
   const bad: [input: Record<string, unknown>, code: string][] = [
@@ -213,7 +213,7 @@ t.test('nobody is asked to pay for what cannot succeed: refused as HTTP refuses 
   expectNonCompleted(t, (await readAnswer(none)).result as ToolResult, 'failed', 'invalid_request')
 })
 
-t.test('how it is described', async (t) => {
+t.test('the description of the tool', async (t) => {
   const tool = (await findTool()) as Record<string, unknown>
   t.same(tool.annotations, {
     title: tool.title,
@@ -222,7 +222,7 @@ t.test('how it is described', async (t) => {
     idempotentHint: false,
     openWorldHint: true,
   })
-  t.equal(tool.outputSchema, undefined, 'clients would hold the terms to it')
+  t.equal(tool.outputSchema, undefined, 'clients would check the terms against it')
   t.match(tool._meta, {
     'service/price': { amount_atomic: '30000', currency: 'USDC', decimals: 6, usd: '0.03' },
     'service/networks': ['eip155:84532'],
@@ -237,7 +237,7 @@ t.test('how it is described', async (t) => {
   t.same(checkRequest(args), [])
 })
 
-t.test('switched off over MCP: neither listed nor known', async (t) => {
+t.test('switched off over MCP: neither listed nor callable', async (t) => {
   await using twin = await system.openTwin({}, { MCP_VERIFICATION_ENABLED: 'false' })
   t.equal(await findTool(twin.address), undefined)
   await t.rejects(callTool(twin.address, { args }), { code: -32602 })
@@ -247,7 +247,7 @@ t.test('switched off over MCP: neither listed nor known', async (t) => {
   t.equal((await system.ask({ key: randomUUID(), at: twin })).status, 402, 'HTTP still sells')
 })
 
-t.test('switched off altogether: 503 as over HTTP, and what is bought can still be had', async (t) => {
+t.test('verification switched off: 503 as over HTTP, and bought results are still served', async (t) => {
   const own = newArgs()
   const { payment, key } = await sign(url, { args: own })
   const paid = { args: own, meta: { [KEY]: key, [PAYMENT]: payment } }

@@ -7,11 +7,11 @@ import { verifyChain, verifyReceipt } from '../../server/receipts/check-operatio
 import { attest, canonicalJson, sha256 } from '../../server/receipts/format.ts'
 import { listReceipts } from '../../server/receipts/operations.ts'
 import { rotateKey } from '../../server/receipts/rotation.ts'
-import { type Account, openOffice } from '../accounts/harness.ts'
+import { type Account, openAccountHarness } from '../accounts/harness.ts'
 import { entry } from './log.ts'
 
 const seed = randomBytes(32)
-const office = await openOffice({ SIGNING_SEED: seed.toString('hex') })
+const office = await openAccountHarness({ SIGNING_SEED: seed.toString('hex') })
 t.teardown(() => office[Symbol.asyncDispose]())
 const { chain, db } = office.api
 const rotate = () => rotateKey(db, seed, 'receipt', { origin: chain.origin, now: Date.now })

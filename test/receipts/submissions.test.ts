@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { transact } from '../../server/db/pool.ts'
 import { submissionKey, submissions } from '../../server/receipts/submissions.ts'
-import { type Account, openOffice } from '../accounts/harness.ts'
+import { type Account, openAccountHarness } from '../accounts/harness.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
-const twin = await office.openDesk()
+const twin = await office.openApiProcess()
 t.teardown(() => twin[Symbol.asyncDispose]())
 
 const SUBJECT = { subject_sha256: '11'.repeat(32) }

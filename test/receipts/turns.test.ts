@@ -4,7 +4,7 @@ import { BatchOverflowError } from '../../server/db/batch.ts'
 import { openLockQueue } from '../../server/db/lock-queue.ts'
 
 /** Turns that stop where they would wait for the lock, and where they would wait for the commit. */
-function openDesk(limits = { batch: 4, queue: 10 }) {
+function openApiProcess(limits = { batch: 4, queue: 10 }) {
   const waiting: PromiseWithResolvers<void>[] = []
   const writing: { items: number[]; commit: () => void; fail: (error: Error) => void }[] = []
   const turns = openLockQueue(async (take: () => number[]) => {
@@ -25,7 +25,7 @@ async function until(holds: () => boolean) {
 }
 
 t.test('whatever comes while a turn waits for the lock goes along', async (t) => {
-  const { turns, waiting, writing } = openDesk()
+  const { turns, waiting, writing } = openApiProcess()
   const first = turns.add(1)
   await until(() => waiting.length === 1)
   const others = [turns.add(2), turns.add(3)]
@@ -38,7 +38,7 @@ t.test('whatever comes while a turn waits for the lock goes along', async (t) =>
 })
 
 t.test('the next turn waits for the lock while one writes, and no third', async (t) => {
-  const { turns, waiting, writing } = openDesk({ batch: 4, queue: 100 })
+  const { turns, waiting, writing } = openApiProcess({ batch: 4, queue: 100 })
   const all = [turns.add(1)]
   await until(() => waiting.length === 1)
   waiting[0]!.resolve()
@@ -60,7 +60,7 @@ t.test('the next turn waits for the lock while one writes, and no third', async 
 })
 
 t.test('a turn that never got the lock fails only those who waited for it from its beginning', async (t) => {
-  const { turns, waiting, writing } = openDesk()
+  const { turns, waiting, writing } = openApiProcess()
   const early = Promise.allSettled([turns.add(1), turns.add(2)])
   await until(() => waiting.length === 1)
   const late = turns.add(3)
@@ -77,7 +77,7 @@ t.test('a turn that never got the lock fails only those who waited for it from i
 })
 
 t.test('a turn that fails after it took its items fails these alone', async (t) => {
-  const { turns, waiting, writing } = openDesk()
+  const { turns, waiting, writing } = openApiProcess()
   const failed = turns.add(1)
   await until(() => waiting.length === 1)
   waiting[0]!.resolve()
@@ -93,7 +93,7 @@ t.test('a turn that fails after it took its items fails these alone', async (t) 
 })
 
 t.test('what is being written counts against the queue, and disposing waits for all of it', async (t) => {
-  const { turns, waiting, writing } = openDesk({ batch: 2, queue: 3 })
+  const { turns, waiting, writing } = openApiProcess({ batch: 2, queue: 3 })
   const all = [turns.add(1), turns.add(2), turns.add(3)]
   await t.rejects(turns.add(4), BatchOverflowError)
   await until(() => waiting.length === 1)

@@ -8,8 +8,8 @@ import { openLog } from '../../server/telemetry.ts'
 import { openWork } from '../../workers/context.ts'
 import { buildOrigins, forgetOrigins, OriginBusyError, type Politeness } from '../../workers/retrieval/origins.ts'
 import { RetryLaterError } from '../../workers/retrieval/response.ts'
+import { openApiHarness, openSlowPage } from '../api-harness.ts'
 import { openTestDatabase } from '../database.ts'
-import { openFront, openSlowPage } from '../front.ts'
 import { openQueue } from '../queue.ts'
 import { OTHER_NAME } from '../site.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
@@ -230,7 +230,7 @@ t.test('Retry-After within the payment is waited out, and the 202 says so', asyn
 })
 
 t.test('forty requests on one slow origin cause no work while they wait, and go in order', async (t) => {
-  await using front = await openFront()
+  await using front = await openApiHarness()
   await using work = await openWork(front.core, { slowMs: 60_000, politeness: { concurrency: 1, spacingMs: 0 } })
   await using queue = openQueue(work)
   const slow = openSlowPage(PAGE)

@@ -7,7 +7,7 @@ import { observation } from '../../server/interface/observation.ts'
 import { codePoints, unsignedResult } from '../../server/interface/result.ts'
 import { openWork, type Work } from '../../workers/context.ts'
 import { verifyRequest } from '../../workers/verify.ts'
-import { type Front, openFront, readResult } from '../front.ts'
+import { type ApiHarness, openApiHarness, readResult } from '../api-harness.ts'
 import { openLedger, openLedgerFacilitator } from '../ledger.ts'
 import { payingFetch } from '../system.ts'
 
@@ -22,7 +22,7 @@ const VERDICT = {
 
 async function openShop(explanation = VERDICT.explanation) {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   const ledger = opened.use(await openLedger(front.databaseUrl))
   const facilitator = opened.use(openLedgerFacilitator(ledger, () => undefined))
   const assessor = { procedure: VERDICT.procedure, assess: async () => ({ ...VERDICT, explanation }) }
@@ -32,18 +32,18 @@ async function openShop(explanation = VERDICT.explanation) {
 }
 
 /** One turn, as the queue would give it. */
-async function turn(front: Front, work: Work, attemptsLeft = 4) {
+async function turn(front: ApiHarness, work: Work, attemptsLeft = 4) {
   const { rows } = await front.tables.query('select id from verification_requests')
   await verifyRequest({ request_id: rows[0].id }, work, { signal: new AbortController().signal, attemptsLeft })
 }
 
-async function standing({ tables }: Front) {
+async function standing({ tables }: ApiHarness) {
   const { rows } = await tables.query(`select state, error ->> 'code' code, result from verification_requests`)
   return rows[0]
 }
 
 /** The work up to where the next step would ask the facilitator what to record before it settles. */
-async function assessOnly(front: Front, work: Work) {
+async function assessOnly(front: ApiHarness, work: Work) {
   const stop = new Error('not yet')
   const prepare = async () => {
     throw stop
@@ -107,7 +107,7 @@ t.test('a settlement that breaks the interface is a fault that is logged and nev
 })
 
 t.test('a worker does not start with an assessor whose name would not fit into results', async (t) => {
-  await using front = await openFront()
+  await using front = await openApiHarness()
   const named = (length: number) => ({ assessor: { procedure: 'x'.repeat(length), assess: async () => VERDICT } })
   await t.rejects(openWork(front.core, named(130)), /procedure/)
   await using work = await openWork(front.core, named(100))

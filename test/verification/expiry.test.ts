@@ -5,7 +5,7 @@ import { AppError } from '../../server/errors.ts'
 import { UNCHARGED_DAYS } from '../../server/payments/ledger.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import { openWork } from '../../workers/context.ts'
-import { type Front, openFront } from '../front.ts'
+import { type ApiHarness, openApiHarness } from '../api-harness.ts'
 import { type Deed, openLedger, openLedgerFacilitator } from '../ledger.ts'
 import { openQueue } from '../queue.ts'
 import { payingFetch } from '../system.ts'
@@ -29,9 +29,9 @@ const VERDICT = {
   procedure: 'fails',
 }
 
-async function openOffice({ script = [], fails = false, heals = false, retryable = false }: Options) {
+async function openAccountHarness({ script = [], fails = false, heals = false, retryable = false }: Options) {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   const ledger = opened.use(await openLedger(front.databaseUrl))
   const facilitator = opened.use(openLedgerFacilitator(ledger, () => script.shift()))
   let failing = fails
@@ -48,7 +48,7 @@ async function openOffice({ script = [], fails = false, heals = false, retryable
 
 const DAY = 86_400
 
-async function agePayments({ front }: { front: Front }, seconds: number) {
+async function agePayments({ front }: { front: ApiHarness }, seconds: number) {
   await front.tables.query(
     `update verification_requests set changed_at = changed_at - $1 * interval '1 second',
             quote_expires_at = quote_expires_at - $1 * interval '1 second'`,
@@ -73,7 +73,7 @@ const cases = [
 
 for (const { name, script, fails, status, code } of cases)
   t.test(`${name}: ${status} ${code}`, async (t) => {
-    await using office = await openOffice({ ...(script && { script: [...script] }), ...(fails && { fails }) })
+    await using office = await openAccountHarness({ ...(script && { script: [...script] }), ...(fails && { fails }) })
     const { front, queue } = office
     const key = randomUUID()
     const first = await front.ask({ key, fetch: payingFetch() })
@@ -102,7 +102,7 @@ for (const { name, script, fails, status, code } of cases)
 
 for (const [name, options] of Object.entries({ unpaid: { script: ['is unpaid' as const] }, failed: { fails: true } }))
   t.test(`a payment that was ${name} leaves nothing after its time, and its key buys once`, async (t) => {
-    await using office = await openOffice({ ...options, heals: true })
+    await using office = await openAccountHarness({ ...options, heals: true })
     const { front, queue, ledger } = office
     const key = randomUUID()
     const first = await front.ask({ key, fetch: payingFetch() })
@@ -125,7 +125,7 @@ for (const [name, options] of Object.entries({ unpaid: { script: ['is unpaid' as
   })
 
 t.test('a failure that is pruned while it is paid for anew is a new request', async (t) => {
-  await using office = await openOffice({ fails: true, retryable: true })
+  await using office = await openAccountHarness({ fails: true, retryable: true })
   const { front, queue } = office
   const key = randomUUID()
   await front.ask({ key, fetch: payingFetch() })

@@ -8,14 +8,14 @@ import type { Assessment } from '../../server/interface/assessment.ts'
 import type { PaymentIdentity } from '../../server/payments/x402.ts'
 import { openWork } from '../../workers/context.ts'
 import type { Assessor } from '../../workers/verify.ts'
-import { openFront, readResult } from '../front.ts'
+import { openApiHarness, readResult } from '../api-harness.ts'
 import { type Deed, openLedger, openLedgerFacilitator } from '../ledger.ts'
 import { openQueue } from '../queue.ts'
 import { PAGE, payingFetch } from '../system.ts'
 
 async function openShop(script: (payment: PaymentIdentity) => Deed | undefined, assessor?: Assessor) {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   const ledger = opened.use(await openLedger(front.databaseUrl))
   const facilitator = opened.use(openLedgerFacilitator(ledger, script))
   const work = opened.use(await openWork(front.core, assessor && { assessor }))

@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { sweepRequests } from '../../server/verification/sweep.ts'
 import { openWork } from '../../workers/context.ts'
-import { type Front, openFront, readResult } from '../front.ts'
+import { type ApiHarness, openApiHarness, readResult } from '../api-harness.ts'
 import { type Deed, openLedger, openLedgerFacilitator } from '../ledger.ts'
 import { openQueue } from '../queue.ts'
 import { payingFetch } from '../system.ts'
 
-async function openOffice(script: Deed[] = []) {
+async function openAccountHarness(script: Deed[] = []) {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   const ledger = opened.use(await openLedger(front.databaseUrl))
   const facilitator = opened.use(openLedgerFacilitator(ledger, () => script.shift()))
   const work = { ...opened.use(await openWork(front.core)), facilitator }
@@ -20,7 +20,7 @@ async function openOffice(script: Deed[] = []) {
 }
 
 /** An accepted and paid request; its key. */
-async function order(front: Front): Promise<string> {
+async function order(front: ApiHarness): Promise<string> {
   const key = randomUUID()
   const { status } = await front.ask({ key, fetch: payingFetch() })
   if (status !== 202) throw new Error(`${status}`)
@@ -28,21 +28,21 @@ async function order(front: Front): Promise<string> {
 }
 
 /** What it looks like when the attempts of a job are used up, however they were. */
-function exhaust({ tables }: Front) {
+function exhaust({ tables }: ApiHarness) {
   return tables.query('update graphile_worker._private_jobs set attempts = max_attempts')
 }
 
-function loseJobs({ tables }: Front) {
+function loseJobs({ tables }: ApiHarness) {
   return tables.query('delete from graphile_worker._private_jobs')
 }
 
-async function jobs({ tables }: Front) {
+async function jobs({ tables }: ApiHarness) {
   const { rows } = await tables.query('select attempts, max_attempts from graphile_worker.jobs')
   return rows
 }
 
 t.test('a request whose job is gone gets a new one', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, work, queue } = office
   const key = await order(front)
   await loseJobs(front)
@@ -53,7 +53,7 @@ t.test('a request whose job is gone gets a new one', async (t) => {
 })
 
 t.test('before settling, one whose attempts are used up fails, uncharged, and leaves nothing behind', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, ledger, work } = office
   const key = await order(front)
   await exhaust(front)
@@ -74,7 +74,7 @@ t.test('from settling on it is taken up again, as often as it takes', async (t) 
   for (const deeds of [['throws'], ['throws, but charged']] as Deed[][])
     await t.test(String(deeds), async (t) => {
       const script = [...deeds]
-      await using office = await openOffice(script)
+      await using office = await openAccountHarness(script)
       const { front, ledger, work, queue } = office
       const key = await order(front)
       await queue.pass()
@@ -92,7 +92,7 @@ t.test('from settling on it is taken up again, as often as it takes', async (t) 
 })
 
 t.test('a charged request is completed even if its job is gone', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, work, queue } = office
   const key = await order(front)
   // The chain cannot be appended to for a while.
@@ -109,7 +109,7 @@ t.test('a charged request is completed even if its job is gone', async (t) => {
 })
 
 t.test('what waits, runs or has only just moved is left alone', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, work } = office
   const nothing = { requeued: 0, failed: 0 }
   await order(front)
@@ -126,7 +126,7 @@ t.test('what waits, runs or has only just moved is left alone', async (t) => {
 })
 
 t.test('two that sweep at the same time make one job', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, work, queue } = office
   const keys = [await order(front), await order(front)]
   await loseJobs(front)

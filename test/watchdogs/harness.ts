@@ -2,7 +2,7 @@
 import type { Api } from '../../server/context.ts'
 import { type Database, nothing, sql } from '../../server/db/pool.ts'
 import { scanWatchdogs } from '../../server/watchdogs/scan.ts'
-import { type Account, type Answer, type Office, openOffice } from '../accounts/harness.ts'
+import { type Account, type AccountHarness, type Answer, openAccountHarness } from '../accounts/harness.ts'
 
 export const HOOK = 'https://example.com/hook'
 
@@ -14,7 +14,7 @@ export interface AlertRow {
   serial: number
 }
 
-export interface WatchdogHarness extends Office {
+export interface WatchdogHarness extends AccountHarness {
   /** Makes or changes a watchdog, by default with an interval of 60,000 and a grace of 10,000 seconds. */
   putWatchdog(owner: Account, name: string, terms?: object): Promise<Answer>
   beat(owner: Account, name: string, body?: object): Promise<Answer>
@@ -43,7 +43,7 @@ const TIMES = [
 ]
 
 export async function openWatchdogHarness(env: Record<string, string> = {}): Promise<WatchdogHarness> {
-  const service = await openOffice(env)
+  const service = await openAccountHarness(env)
   const { tables, api } = service
   return {
     ...service,

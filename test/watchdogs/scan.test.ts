@@ -259,7 +259,7 @@ t.test('a heartbeat between reading and locking makes the alert void', async (t)
 
 t.test('many workers at once, many watchdogs, heartbeats in between: each outage is alerted once', async (t) => {
   await using single = await openSingleWatchdog()
-  await using other = await single.openDesk()
+  await using other = await single.openApiProcess()
   const many = await single.register({ tier: 'pro' })
   const names = Array.from({ length: 60 }, (_, n) => `w${n}`)
   for (const name of names) await single.putWatchdog(many, name)

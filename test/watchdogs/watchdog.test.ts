@@ -145,7 +145,7 @@ t.test('the free tier has one; deleting it makes room', async (t) => {
 })
 
 t.test('thirty at once, through two processes: exactly one', async (t) => {
-  await using other = await harness.openDesk()
+  await using other = await harness.openApiProcess()
   const account = await harness.register()
   const put = (n: number, path: string) =>
     (n % 2 ? harness : other).call('PUT', path, { key: account.key, body: { interval_s: 60, webhook_url: HOOK } })
@@ -206,7 +206,7 @@ t.test('a key for heartbeats can do nothing else', async (t) => {
 t.test(
   'heartbeats at the same time: each is counted, each caller gets its own answer, and none writes the index',
   async (t) => {
-    await using other = await harness.openDesk()
+    await using other = await harness.openApiProcess()
     const account = await harness.register({ tier: 'dev' })
     const names = Array.from({ length: 20 }, (_, n) => `w${n}`)
     for (const name of names) await putWatchdog(account, name)

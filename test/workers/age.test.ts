@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openWork } from '../../workers/context.ts'
 import type { Assessor } from '../../workers/verify.ts'
-import { openFront, outcomeOf, readResult } from '../front.ts'
+import { openApiHarness, outcomeOf, readResult } from '../api-harness.ts'
 import { openQueue } from '../queue.ts'
 import { harbourClaim, PAGE, payingFetch } from '../system.ts'
 
 /** A worker whose clock the test moves on while the claim is assessed. */
-async function openOffice(whileAssessing: (assessments: number, office: { pass(ms: number): void }) => void) {
+async function openAccountHarness(whileAssessing: (assessments: number, office: { pass(ms: number): void }) => void) {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   let offset = 0
   let assessments = 0
   const clock = {
@@ -48,7 +48,7 @@ async function openOffice(whileAssessing: (assessments: number, office: { pass(m
 }
 
 t.test('an observation that grows too old while it is assessed is made anew before anything is settled', async (t) => {
-  await using office = await openOffice((n, clock) => n === 2 && clock.pass(8000))
+  await using office = await openAccountHarness((n, clock) => n === 2 && clock.pass(8000))
   await office.buy(60)
   const { cache, checked_at, served_at } = await office.buy(4)
   t.equal(cache.hit, false)
@@ -59,7 +59,7 @@ t.test('an observation that grows too old while it is assessed is made anew befo
 })
 
 t.test('where the page reads differently by then, it is assessed again', async (t) => {
-  await using office = await openOffice((n, clock) => {
+  await using office = await openAccountHarness((n, clock) => {
     if (n !== 2) return
     clock.pass(8000)
     office.front.site.pages.set('/harbour', { body: PAGE.replace('1874', '1875') })
@@ -72,7 +72,7 @@ t.test('where the page reads differently by then, it is assessed again', async (
 })
 
 t.test('one that is young enough at the end is shared, and its age is that of the end', async (t) => {
-  await using office = await openOffice((n, clock) => n === 2 && clock.pass(8000))
+  await using office = await openAccountHarness((n, clock) => n === 2 && clock.pass(8000))
   await office.buy(60)
   const { cache } = await office.buy(60)
   t.equal(cache.hit, true)

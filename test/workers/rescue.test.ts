@@ -1,14 +1,14 @@
 // How long a killed worker keeps its callers waiting, in real time and with nobody helping.
 import t from 'tap'
-import { buy, checkBooks, openCrew, run } from '../crew.ts'
-import { openFront, openSlowPage } from '../front.ts'
+import { openApiHarness, openSlowPage } from '../api-harness.ts'
+import { buy, checkBooks, openCrashHarness, run } from '../crash-harness.ts'
 import { PAGE } from '../system.ts'
 
 t.jobs = 2
 
 t.test('killed while it settles: done by another within 30 seconds', { buffered: true }, async (t) => {
-  await using front = await openFront()
-  await using crew = openCrew(front)
+  await using front = await openApiHarness()
+  await using crew = openCrashHarness(front)
   const [victim, other] = [await crew.next(), await crew.next()]
   await run(victim, { at: 'after charge', how: 'hold' })
   const purchase = buy(front)
@@ -24,8 +24,8 @@ t.test('killed while it settles: done by another within 30 seconds', { buffered:
 })
 
 t.test('killed while it reads all that one site may be asked for: the same', { buffered: true }, async (t) => {
-  await using front = await openFront()
-  await using crew = openCrew(front)
+  await using front = await openApiHarness()
+  await using crew = openCrashHarness(front)
   const [victim, other] = [await crew.next(), await crew.next()]
   await run(victim)
   const pages = Array.from({ length: 4 }, () => openSlowPage(PAGE))

@@ -2,15 +2,15 @@
 // that ended with an error is started again by its platform; one that lived on without a queue would not be.
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { type ApiHarness, openApiHarness } from '../api-harness.ts'
 import { type Child, startChild } from '../children.ts'
-import { buy } from '../crew.ts'
-import { type Front, openFront } from '../front.ts'
+import { buy } from '../crash-harness.ts'
 
 t.jobs = 3
 
-async function openOffice() {
+async function openAccountHarness() {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   const worker = opened.use(startChild('workers/main.ts', front.env))
   await worker.logs('worker_started')
   await isListening(worker, 1)
@@ -19,7 +19,7 @@ async function openOffice() {
 }
 
 t.test('connections that are cut, again and again: it recovers', { buffered: true }, async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, worker } = office
   for (let times = 2; times <= 5; times++) {
     await cutConnections(front)
@@ -29,7 +29,7 @@ t.test('connections that are cut, again and again: it recovers', { buffered: tru
 })
 
 t.test('a database that refuses connections for a while: it recovers', { buffered: true }, async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, worker } = office
   const allow = (yes: boolean) =>
     asAdmin(async (admin) => {
@@ -46,7 +46,7 @@ t.test(
   'a queue whose tables are gone: it stays, says so, and goes on when they are back',
   { buffered: true },
   async (t) => {
-    await using office = await openOffice()
+    await using office = await openAccountHarness()
     const { front, worker } = office
     await front.tables.query('alter schema graphile_worker rename to mislaid')
     await worker.logs('beat_failed')
@@ -57,7 +57,7 @@ t.test(
 )
 
 t.test('a queue that stops by itself, here for a breaking migration: it exits 1', { buffered: true }, async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, worker } = office
   await front.tables.query(`notify "worker:migrate", '{"migrationNumber": 999999, "breaking": true}'`)
   t.same(await worker.ended, { code: 1, signal: null })
@@ -68,7 +68,7 @@ t.test(
   'a connection lost while a finished job is taken off the queue: it exits 1, and a rescue frees the job',
   { buffered: true },
   async (t) => {
-    await using office = await openOffice()
+    await using office = await openAccountHarness()
     const { front, worker } = office
     await front.tables.query(`
     create function lose_connection() returns trigger language plpgsql as $$
@@ -88,7 +88,7 @@ t.test(
 )
 
 /** It works, and ends as one that is well. */
-async function expectWork(t: Test, front: Front, worker: Child) {
+async function expectWork(t: Test, front: ApiHarness, worker: Child) {
   t.equal((await buy(front).result).status, 'completed')
   worker.kill('SIGTERM')
   t.same(await worker.ended, { code: 0, signal: null })
@@ -103,7 +103,7 @@ function isListening(worker: Child, times: number) {
   })
 }
 
-function nameOf(front: Front) {
+function nameOf(front: ApiHarness) {
   return new URL(front.databaseUrl).pathname.slice(1)
 }
 
@@ -118,7 +118,7 @@ async function asAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
 }
 
 /** Those of the API process too. */
-function cutConnections(front: Front) {
+function cutConnections(front: ApiHarness) {
   return asAdmin((admin) =>
     admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [nameOf(front)]),
   )

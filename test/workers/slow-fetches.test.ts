@@ -5,14 +5,14 @@ import t from 'tap'
 import { openQueuePool } from '../../server/db/queue.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
+import { type ApiHarness, openApiHarness, openSlowPage, outcomeOf, readResult } from '../api-harness.ts'
 import { startChild } from '../children.ts'
-import { openDripSite } from '../drip.ts'
-import { type Front, openFront, openSlowPage, outcomeOf, readResult } from '../front.ts'
+import { openSlowSite } from '../slow-site.ts'
 import { PAGE, payingFetch } from '../system.ts'
 
 const claim = 'The harbour was opened in 1874.'
 
-function order(front: Front, path: string) {
+function order(front: ApiHarness, path: string) {
   return front.ask({ key: randomUUID(), body: { source_url: front.site.url(path), claim }, fetch: payingFetch() })
 }
 
@@ -21,8 +21,8 @@ const politeness = { concurrency: 10_000, spacingMs: 0 }
 
 t.test('a worker holds 256 slow fetches in 512 MB and serves others meanwhile', async (t) => {
   const names = Array.from({ length: 255 }, (_, n) => `s${n}.d${n % 16}.test`)
-  await using site = await openDripSite({ names: ['first.test', ...names], quick: ['quick.test'], page: PAGE })
-  await using front = await openFront({ ...site.env, WORKER_FETCHES: '256', TRUST_PROXY: '1' })
+  await using site = await openSlowSite({ names: ['first.test', ...names], quick: ['quick.test'], page: PAGE })
+  await using front = await openApiHarness({ ...site.env, WORKER_FETCHES: '256', TRUST_PROXY: '1' })
   const ask = (name: string, address = '192.0.2.1') =>
     front.ask({
       key: randomUUID(),
@@ -45,7 +45,7 @@ t.test('a worker holds 256 slow fetches in 512 MB and serves others meanwhile', 
 })
 
 t.test('a slow fetch leaves its job, and the request goes on when it has ended', async (t) => {
-  await using front = await openFront({ WORKER_FETCHES: '1' })
+  await using front = await openApiHarness({ WORKER_FETCHES: '1' })
   await using work = await openWork(front.core, { politeness, slowMs: 1 })
   await using runner = await openRunner(work, { concurrency: 1 })
   runner.died.catch(() => {})
@@ -61,7 +61,7 @@ t.test('a slow fetch leaves its job, and the request goes on when it has ended',
 })
 
 t.test('a worker that stops hands the requests of its slow fetches back', async (t) => {
-  await using front = await openFront({ WORKER_FETCHES: '4' })
+  await using front = await openApiHarness({ WORKER_FETCHES: '4' })
   const page = openSlowPage(PAGE)
   front.site.pages.set('/slow', page.page)
   const answer = await order(front, '/slow')
@@ -86,7 +86,7 @@ t.test('a worker that stops hands the requests of its slow fetches back', async 
 })
 
 t.test('a queue that is opened anew in the same process works on', async (t) => {
-  await using front = await openFront({ WORKER_FETCHES: '4' })
+  await using front = await openApiHarness({ WORKER_FETCHES: '4' })
   await using work = await openWork(front.core, { politeness, slowMs: 1 })
   for (let time = 0; time < 2; time++) {
     await using runner = await openRunner(work, { concurrency: 1 })
@@ -97,7 +97,7 @@ t.test('a queue that is opened anew in the same process works on', async (t) => 
 })
 
 t.test('a killed worker leaves a job behind, with the attempts that are left', async (t) => {
-  await using front = await openFront({ WORKER_FETCHES: '4' })
+  await using front = await openApiHarness({ WORKER_FETCHES: '4' })
   await using work = await openWork(front.core, { politeness, slowMs: 1 })
   const page = openSlowPage(PAGE)
   front.site.pages.set('/slow', page.page)

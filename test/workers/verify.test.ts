@@ -4,13 +4,13 @@ import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import { openWork, type Work } from '../../workers/context.ts'
 import { type Assessor, type Turn, verifyRequest } from '../../workers/verify.ts'
-import { type Front, openFront, openSlowPage, readResult } from '../front.ts'
+import { type ApiHarness, openApiHarness, openSlowPage, readResult } from '../api-harness.ts'
 import { openQueue } from '../queue.ts'
 import { PAGE, payingFetch } from '../system.ts'
 
-async function openOffice(assess?: Assessor['assess']) {
+async function openAccountHarness(assess?: Assessor['assess']) {
   await using opened = new AsyncDisposableStack()
-  const front = opened.use(await openFront())
+  const front = opened.use(await openApiHarness())
   const work = opened.use(await openWork(front.core, assess && { assessor: { procedure: 'of a test', assess } }))
   const queue = opened.use(openQueue(work))
   const closing = opened.move()
@@ -18,13 +18,13 @@ async function openOffice(assess?: Assessor['assess']) {
 }
 
 /** One turn, as the queue would give it. */
-async function turn(front: Front, work: Work, options: Partial<Turn> = {}) {
+async function turn(front: ApiHarness, work: Work, options: Partial<Turn> = {}) {
   const { rows } = await front.tables.query('select id from verification_requests')
   const signal = new AbortController().signal
   await verifyRequest({ request_id: rows[0].id }, work, { signal, attemptsLeft: 4, ...options })
 }
 
-async function standing({ tables }: Front) {
+async function standing({ tables }: ApiHarness) {
   const { rows } = await tables.query(`
     select state, error ->> 'code' code, j.attempts, j.run_at <= now() due
     from verification_requests r left join graphile_worker.jobs j on j.key = 'verify:' || r.id`)
@@ -32,12 +32,12 @@ async function standing({ tables }: Front) {
 }
 
 /** The job as it stands while its worker has it. */
-function lockJob({ tables }: Front) {
+function lockJob({ tables }: ApiHarness) {
   return tables.query(`update graphile_worker._private_jobs set attempts = 1, locked_at = now(), locked_by = 'us'`)
 }
 
 t.test('told to stop while it reads, a worker hands the request back: no attempt is spent', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, work, queue } = office
   const slow = openSlowPage(PAGE)
   front.site.pages.set('/harbour', slow.page)
@@ -57,7 +57,7 @@ t.test('told to stop while it reads, a worker hands the request back: no attempt
 
 t.test('told to stop while it assesses, it keeps what it has read', async (t) => {
   const stop = new AbortController()
-  await using office = await openOffice(async ({ signal }) => {
+  await using office = await openAccountHarness(async ({ signal }) => {
     stop.abort()
     signal?.throwIfAborted()
     throw new Error('not reached')
@@ -70,7 +70,7 @@ t.test('told to stop while it assesses, it keeps what it has read', async (t) =>
 })
 
 t.test('a failure the caller can act on ends the request at once', async (t) => {
-  await using office = await openOffice(async () => {
+  await using office = await openAccountHarness(async () => {
     throw new AppError('assessment_failed', 'No verdict.')
   })
   const { front, work } = office
@@ -80,7 +80,7 @@ t.test('a failure the caller can act on ends the request at once', async (t) => 
 })
 
 t.test('a fault of ours is left to the queue, and ends the request at the last attempt, uncharged', async (t) => {
-  await using office = await openOffice(async () => {
+  await using office = await openAccountHarness(async () => {
     throw new Error('a fault')
   })
   const { front, work } = office
@@ -96,7 +96,7 @@ t.test('a fault of ours is left to the queue, and ends the request at the last a
 })
 
 t.test('a request that is gone, unpaid for or done is no work', async (t) => {
-  await using office = await openOffice()
+  await using office = await openAccountHarness()
   const { front, work, queue } = office
   const signal = new AbortController().signal
   await verifyRequest({ request_id: randomUUID() }, work, { signal, attemptsLeft: 4 })

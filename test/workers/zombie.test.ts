@@ -1,21 +1,21 @@
 // Workers that were thought dead and were only slow. Nobody can stop them; but what they commit too late is refused.
 import t from 'tap'
 import type { CompletedResult } from '../../server/interface/result.ts'
+import { type ApiHarness, audit, openApiHarness } from '../api-harness.ts'
 import type { Child } from '../children.ts'
-import type { Order, Place } from '../crash-worker.ts'
 import {
   bodyOf,
   buy,
   checkBooks,
   declareDead,
   ONCE,
-  openCrew,
+  openCrashHarness,
   type Purchase,
   run,
   type Spent,
   spentOn,
-} from '../crew.ts'
-import { audit, type Front, openFront } from '../front.ts'
+} from '../crash-harness.ts'
+import type { Order, Place } from '../crash-worker.ts'
 import { openLedger } from '../ledger.ts'
 
 /** Where it stands still, the commit that comes too late, and what is done twice meanwhile. */
@@ -31,9 +31,9 @@ const pauses: [Place, string, Spent][] = [
 ]
 
 t.test('a worker that was thought dead and comes back commits nothing', async (t) => {
-  await using front = await openFront()
+  await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
-  await using crew = openCrew(front)
+  await using crew = openCrashHarness(front)
   const results: CompletedResult[] = []
   let worker = await crew.next()
   for (const [at, commit, expected] of pauses) {
@@ -76,9 +76,9 @@ const rivals: [Place, string][] = [
 ]
 
 t.test('it does not even commit what its successor is still at', async (t) => {
-  await using front = await openFront()
+  await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
-  await using crew = openCrew(front)
+  await using crew = openCrashHarness(front)
   const results: CompletedResult[] = []
   let worker = await crew.next()
   for (const [at, commit] of rivals) {
@@ -110,7 +110,7 @@ t.test('it does not even commit what its successor is still at', async (t) => {
 })
 
 /** A purchase, and the worker that has come to that place with it. */
-async function holdAt(worker: Child, at: Place, front: Front): Promise<Purchase> {
+async function holdAt(worker: Child, at: Place, front: ApiHarness): Promise<Purchase> {
   await run(worker, { at, how: 'hold' })
   const purchase = buy(front)
   await worker.hears((heard) => heard.told === 'held' && heard.at === at)
@@ -118,7 +118,7 @@ async function holdAt(worker: Child, at: Place, front: Front): Promise<Purchase>
 }
 
 /** What the database does by itself with a transaction that has been left alone for 30 seconds. */
-async function endIdleTransactions({ tables }: Front) {
+async function endIdleTransactions({ tables }: ApiHarness) {
   await tables.query(`
     select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and state = 'idle in transaction'`)

@@ -1,4 +1,4 @@
-// A site of many hosts whose pages come a byte at a time until they are let go: slow, and never silent for long.
+// A site of many hosts that send their pages a byte at a time until the test releases them.
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -8,24 +8,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
 
-export interface DripSite extends AsyncDisposable {
-  /** What FIXTURE_HOSTS and FIXTURE_CA_FILE are to be set to. */
+export interface SlowSite extends AsyncDisposable {
+  /** Values of FIXTURE_HOSTS and FIXTURE_CA_FILE. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
-  /** Resolves when so many pages are being sent at the same time. */
+  /** Resolves when this many pages are being sent at the same time. */
   busyWith(pages: number): Promise<void>
-  /** Ends all pages with `rest`, and every later one at once. */
+  /** Completes all pages, and from then on answers at once. */
   release(): void
 }
 
-/** Well below the silence after which a source counts as gone. */
+/** Well below the silence after which a fetch gives up. */
 const DRIP_MS = 2000
 
 /** @param options.quick hosts that answer at once; `page` is the whole page of every host */
-export async function openDripSite(options: {
+export async function openSlowSite(options: {
   names: [string, ...string[]]
   quick?: string[]
   page: string
-}): Promise<DripSite> {
+}): Promise<SlowSite> {
   const { names, quick = [], page } = options
   const ca = await makeCa()
   const certificate = await makeCertificate(ca, [...names, ...quick])

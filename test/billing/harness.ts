@@ -1,31 +1,37 @@
-// The service beside a stand-in for Stripe: accounts that buy, and events that arrive.
+// Stripe harness: the service with a stand-in for Stripe, accounts that subscribe, and events that are delivered.
 import Stripe from 'stripe'
-import { type Account, type Answer, type Desk, type Office, openOffice } from '../accounts/harness.ts'
+import {
+  type Account,
+  type AccountHarness,
+  type Answer,
+  type ApiProcess,
+  openAccountHarness,
+} from '../accounts/harness.ts'
 import { openStripeServer, type StripeServer, WEBHOOK_SECRET } from './stripe-server.ts'
 import type { StripeEvent } from './stripe-world.ts'
 
 export interface Delivery {
-  /** Signed with it in place of the right one. */
+  /** Signs the event, in place of the right secret. */
   secret?: string
-  /** Seconds before now at which it was signed. */
+  /** Age of the signature in seconds. */
   age?: number
-  /** What becomes of the body after it was signed. */
+  /** Changes the body after it was signed. */
   alter?: (body: string) => string
-  /** The signature in place of the right one; null: none. */
+  /** In place of the right signature; null sends none. */
   signature?: string | null
-  at?: Desk
+  at?: ApiProcess
 }
 
-export interface Till extends AsyncDisposable {
-  office: Office
+export interface StripeHarness extends AsyncDisposable {
+  accountHarness: AccountHarness
   stripe: StripeServer
   /** Sends an event as Stripe would. */
   deliver(event: StripeEvent, delivery?: Delivery): Promise<Answer>
-  /** Sends all events that wait, in order. */
+  /** Sends all waiting events, in order. */
   deliverAll(): Promise<void>
   tierOf(account: Account): Promise<string>
   usageOf(account: Account): Promise<Answer['body']>
-  /** Asks for a checkout and brings the id of its session. */
+  /** Begins a checkout and returns the id of its session. */
   checkout(account: Account, tier: string): Promise<string>
   /** A new account that has paid for a tier, all events delivered. */
   subscriber(tier: 'dev' | 'pro'): Promise<Account & { subscription: string; customer: string }>
@@ -33,20 +39,22 @@ export interface Till extends AsyncDisposable {
 
 const { webhooks } = new Stripe('sk_test_signs_only')
 
-export async function openTill(env: Record<string, string> = {}): Promise<Till> {
+export async function openStripeHarness(env: Record<string, string> = {}): Promise<StripeHarness> {
   await using opened = new AsyncDisposableStack()
   const clock = { now: () => Date.now() }
   const stripe = opened.use(await openStripeServer(() => clock.now()))
-  const office = opened.use(await openOffice({ BASE_URL: 'https://countersign.test', ...stripe.env, ...env }))
-  clock.now = () => office.clock.now
+  const accountHarness = opened.use(
+    await openAccountHarness({ BASE_URL: 'https://countersign.test', ...stripe.env, ...env }),
+  )
+  clock.now = () => accountHarness.clock.now
   const closing = opened.move()
 
-  const deliver: Till['deliver'] = (
+  const deliver: StripeHarness['deliver'] = (
     event,
-    { secret = WEBHOOK_SECRET, age = 0, alter, signature, at = office } = {},
+    { secret = WEBHOOK_SECRET, age = 0, alter, signature, at = accountHarness } = {},
   ) => {
     const payload = JSON.stringify(event)
-    const timestamp = Math.floor(office.clock.now / 1000) - age
+    const timestamp = Math.floor(accountHarness.clock.now / 1000) - age
     const signed = signature ?? webhooks.generateTestHeaderString({ payload, secret, timestamp })
     return at.call('POST', '/v1/stripe/webhook', {
       body: Buffer.from(alter ? alter(payload) : payload),
@@ -69,7 +77,7 @@ export async function openTill(env: Record<string, string> = {}): Promise<Till> 
     }
   }
   return {
-    office,
+    accountHarness,
     stripe,
     deliver,
     deliverAll,
@@ -77,7 +85,7 @@ export async function openTill(env: Record<string, string> = {}): Promise<Till> 
     checkout,
     tierOf: async (account) => (await usageOf(account)).tier,
     async subscriber(tier) {
-      const account = await office.register()
+      const account = await accountHarness.register()
       const subscription = stripe.world.acts.payCheckout(await checkout(account, tier))
       await deliverAll()
       const customer = stripe.world.subscriptions.get(subscription)?.customer ?? ''

@@ -1,4 +1,4 @@
-// The API half alone, on a database of its own: it takes orders, and nobody works on them until a test brings workers.
+// API harness: the API process alone, on its own database. It accepts purchases; a test starts workers where it needs them.
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,23 +15,23 @@ import { openTestDatabase } from './database.ts'
 import { openSite, type Site } from './site.ts'
 import { type AskOptions, harbourClaim, PAGE, VERIFY } from './system.ts'
 
-export interface Front extends AsyncDisposable {
+export interface ApiHarness extends AsyncDisposable {
   core: Core
   api: Api
   site: Site
   databaseUrl: string
-  /** For what a test asks, or does to, the tables. */
+  /** For queries and changes of a test. */
   tables: pg.Pool
-  /** Every line logged, parsed. */
+  /** Every log line, parsed. */
   logged: Record<string, unknown>[]
-  /** Environment of processes that belong to this service. */
+  /** Environment of further processes of this service. */
   env: Record<string, string>
   url(path: string): string
-  /** POSTs a verification; by default one of the page /harbour. */
+  /** POSTs a verification, by default of the page /harbour. */
   ask(options: AskOptions): Promise<Response>
 }
 
-export async function openFront(env: Record<string, string> = {}): Promise<Front> {
+export async function openApiHarness(env: Record<string, string> = {}): Promise<ApiHarness> {
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
   const site = opened.use(await openSite({ '/harbour': PAGE }))
@@ -42,7 +42,7 @@ export async function openFront(env: Record<string, string> = {}): Promise<Front
     DATA_DIR: dataDir,
     LOG_LEVEL: 'debug',
     PORT: '0',
-    // A fetch stays with its job, however slow the machine is: one pass of the queue is one turn of a request.
+    // A slow fetch stays with its job, so that one pass of the queue is one attempt of a request on every machine.
     WORKER_FETCHES: '0',
     ...site.env,
     ...env,
@@ -77,7 +77,7 @@ export async function openFront(env: Record<string, string> = {}): Promise<Front
   }
 }
 
-/** The long poll: follows a 202 to its recovery URL until there is another answer. */
+/** Polls the recovery URL of a 202 until there is another answer. */
 export async function outcomeOf(answer: Response): Promise<Response> {
   let now = answer
   while (now.status === 202) {
@@ -90,16 +90,16 @@ export async function outcomeOf(answer: Response): Promise<Response> {
 }
 
 export interface Audit {
-  /** What is wrong with each result that does not verify, by request id. */
+  /** Failed checks of the results that do not verify, by request id. */
   badResults: Record<string, Verification['checks']>
-  /** What is wrong with the chain. */
+  /** Failed checks of the chain. */
   badLinks: Verification['checks']
   receipts: number
 }
 
-/** Verifies results, and the chain, which must consist of their receipts and no others, up to the head. */
+/** Verifies the results, and that the chain consists of exactly their receipts. */
 export async function audit(
-  { tables, url }: Pick<Front, 'tables' | 'url'>,
+  { tables, url }: Pick<ApiHarness, 'tables' | 'url'>,
   results: CompletedResult[],
 ): Promise<Audit> {
   const { keys } = (await (await fetch(url('/v1/keys'))).json()) as { keys: { key_id: number; pubkey_hex: string }[] }
@@ -123,7 +123,7 @@ export async function readResult(answer: Response): Promise<CompletedResult> {
   return completedResult.parse(JSON.parse(text))
 }
 
-/** A page that is asked for and does not come until it is let. */
+/** A page that is served when the test calls `serve`; `asked` resolves at the request. */
 export function openSlowPage(body: string) {
   const asked = Promise.withResolvers<void>()
   const served = Promise.withResolvers<void>()
@@ -135,7 +135,7 @@ export function openSlowPage(body: string) {
   return { page, asked: asked.promise, serve: () => served.resolve() }
 }
 
-/** `heard` resolves when somebody notifies the channel; nobody can do so unheard once this has returned. */
+/** `heard` resolves at a notification of the channel; every notification after this returns is noticed. */
 export async function listen(databaseUrl: string, channel: string) {
   const client = new pg.Client({ connectionString: databaseUrl })
   client.on('error', () => {})

@@ -1,11 +1,11 @@
-// Resources and prompts.
+// Resources and prompts in both eras: their lists, their contents, and errors.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import t from 'tap'
-import { openOffice } from '../accounts/harness.ts'
+import { openAccountHarness } from '../accounts/harness.ts'
 import { ERAS, openRawClient } from './raw-client.ts'
 
-const office = await openOffice()
+const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const { ask } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 
@@ -67,7 +67,7 @@ async function read(uri: string): Promise<string> {
   return (await ask('resources/read', { uri })).body.result.contents[0].text
 }
 
-t.test('resources say what the service says elsewhere', async (t) => {
+t.test('resources agree with what HTTP answers', async (t) => {
   const keys = await office.call('GET', '/v1/keys')
   t.same(JSON.parse(await read('service://keys')), keys.body)
   const { price, networks, payment_mode } = (await office.call('GET', '/api/agent/v1/capabilities')).body
@@ -80,7 +80,7 @@ t.test('resources say what the service says elsewhere', async (t) => {
   t.equal(await read('service://docs/quickstart'), (await office.call('GET', '/llms.txt')).bytes.toString())
 })
 
-t.test('the schema of receipts takes receipts', async (t) => {
+t.test('receipts are valid by the schema of receipts', async (t) => {
   const ajv = new Ajv2020()
   addFormats.default(ajv)
   const validate = ajv.compile(JSON.parse(await read('service://schemas/receipt')))

@@ -1,25 +1,25 @@
-// Worker processes that crash, and the purchases they crash on.
+// Crash harness: worker processes that are made to crash, and the purchases they work on.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
+import { type ApiHarness, audit, outcomeOf, readResult } from './api-harness.ts'
 import { type Child, startChild } from './children.ts'
 import type { Aim, Order } from './crash-worker.ts'
-import { audit, type Front, outcomeOf, readResult } from './front.ts'
 import type { Ledger } from './ledger.ts'
 import type { Page } from './site.ts'
 import { PAGE, payingFetch, VERIFY } from './system.ts'
 
-export interface Crew extends AsyncDisposable {
-  /** A new worker, ready and not yet at work. */
+export interface CrashHarness extends AsyncDisposable {
+  /** A new worker, ready, which takes no jobs yet. */
   next(): Promise<Child>
 }
 
-/** Workers are started one ahead of their turn, so that nobody waits for a process to load. */
-export function openCrew(front: Front): Crew {
-  const crew: Child[] = []
+/** Each worker is started while the one before it is in use, so that tests do not wait for a process to load. */
+export function openCrashHarness(harness: ApiHarness): CrashHarness {
+  const workers: Child[] = []
   const hire = () => {
-    const child = startChild('test/crash-worker.ts', front.env, { ipc: true })
-    crew.push(child)
+    const child = startChild('test/crash-worker.ts', harness.env, { ipc: true })
+    workers.push(child)
     return child
   }
   let waiting = hire()
@@ -31,20 +31,20 @@ export function openCrew(front: Front): Crew {
       return child
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all(crew.map((child) => child[Symbol.asyncDispose]()))
+      await Promise.all(workers.map((child) => child[Symbol.asyncDispose]()))
     },
   }
 }
 
-/** Puts a worker to work, or aims one that is at work already. */
+/** Lets a worker take jobs, and sets the place where it stops. */
 export async function run(child: Child, aim?: Aim) {
   const order = randomUUID()
   child.tell({ do: 'run', order, ...(aim && { aim }) } satisfies Order)
   await child.hears((heard) => heard.told === 'running' && heard.order === order)
 }
 
-/** Puts the past an hour back, in place of waiting until a silent worker counts as dead. */
-export async function declareDead({ tables }: Front) {
+/** Makes silent workers count as dead: moves their last beats and locks an hour into the past. */
+export async function declareDead({ tables }: ApiHarness) {
   await tables.query(`update worker_beats set beat_at = beat_at - interval '1 hour'`)
   await tables.query(`
     update graphile_worker._private_jobs set locked_at = locked_at - interval '1 hour' where locked_by is not null`)
@@ -58,31 +58,31 @@ export interface Purchase {
 }
 
 /**
- * A purchase by a stock client, of a page and a claim of its own, that takes nothing from a cache.
- * @param address of another API process than the test's own
+ * A purchase by a stock client, with its own page and claim, which no cache answers.
+ * @param address the API process that is called; by default the one of the test
  */
 export function buy(
-  front: Front,
+  harness: ApiHarness,
   page: Page | (() => Page | Promise<Page>) = { body: PAGE },
-  address: string = front.url('/'),
+  address: string = harness.url('/'),
 ): Purchase {
   const key = randomUUID()
   const path = `/${key}`
   const claim = `The harbour was opened in 1874. (${key})`
-  front.site.pages.set(path, page)
+  harness.site.pages.set(path, page)
   const asked = payingFetch()(new URL(VERIFY, address), {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': key, prefer: 'wait=25' },
-    body: JSON.stringify(bodyOf(front, { path, claim })),
+    body: JSON.stringify(bodyOf(harness, { path, claim })),
   })
   return { key, path, claim, result: asked.then(outcomeOf).then(readResult) }
 }
 
-export function bodyOf({ site }: Front, { path, claim }: Pick<Purchase, 'path' | 'claim'>) {
+export function bodyOf({ site }: ApiHarness, { path, claim }: Pick<Purchase, 'path' | 'claim'>) {
   return { source_url: site.url(path), claim, options: { max_age_seconds: 0 } }
 }
 
-/** What one purchase has cost so far, in things that are not to be done twice. */
+/** How often a purchase caused work that must not be done twice. */
 export interface Spent {
   fetches: number
   assessments: number
@@ -91,7 +91,7 @@ export interface Spent {
 
 export const ONCE: Spent = { fetches: 1, assessments: 1, settles: 1 }
 
-export async function spentOn(purchase: Purchase, { site, tables }: Front, ledger: Ledger): Promise<Spent> {
+export async function spentOn(purchase: Purchase, { site, tables }: ApiHarness, ledger: Ledger): Promise<Spent> {
   const { request_id } = await purchase.result
   const { rows } = await tables.query(
     `select payment -> 'identity' ->> 'nonce' nonce from verification_requests where id = $1`,
@@ -104,11 +104,11 @@ export async function spentOn(purchase: Purchase, { site, tables }: Front, ledge
   }
 }
 
-/** Results, receipts and chain are as they should be; and, once all workers have ended, no job is left. */
-export async function checkBooks(t: Test, front: Front, results: CompletedResult[], { jobs = true } = {}) {
-  t.same(await audit(front, results), { badResults: {}, badLinks: [], receipts: results.length })
+/** Asserts that results, receipts and chain are right and, once all workers have ended, that no job is left. */
+export async function checkBooks(t: Test, harness: ApiHarness, results: CompletedResult[], { jobs = true } = {}) {
+  t.same(await audit(harness, results), { badResults: {}, badLinks: [], receipts: results.length })
   if (!jobs) return
-  const { rows } = await front.tables.query(`
+  const { rows } = await harness.tables.query(`
     select count(*)::int from graphile_worker.jobs where task_identifier = 'verify_request'`)
   t.equal(rows[0].count, 0, 'no job is left')
 }
