@@ -33,7 +33,7 @@ const rules: Rule[] = [
     why: 'one way to the database',
     from: /./,
     to: /^(pg|slonik)$/,
-    except: /^server\/db\/|^server\/receipts\/chain\.ts$/,
+    except: /^server\/db\//,
   },
   {
     why: 'features know no protocol',
@@ -48,7 +48,7 @@ const rules: Rule[] = [
   { why: 'a thread shares nothing', from: /-thread\.ts$/, to: /^(server\/(?!errors\.ts)|pg|slonik|pino)/ },
   {
     why: 'threads are started without secrets',
-    from: /^(?!server\/threads\.ts$)(?!.*-thread\.ts$)/,
+    from: /^(?!server\/threads\/pool\.ts$)(?!.*-thread\.ts$)/,
     to: /^(piscina|node:worker_threads)$/,
   },
   { why: 'one way out', from: /./, to: /^undici$/, except: /^(server\/outbound|workers\/retrieval)\// },

@@ -80,12 +80,12 @@ function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string,
 
 function watchChain(chain: Chain, { pass, tell }: Watch): Chain {
   const inside = <Item, Refusal>(kind: Participant<Item, Refusal>): Participant<Item, Refusal> => ({
-    async admit(tx, items) {
+    async check(tx, items) {
       await pass('head locked')
-      return kind.admit(tx, items)
+      return kind.check(tx, items)
     },
-    async write(tx, entries) {
-      await kind.write(tx, entries)
+    async apply(tx, entries) {
+      await kind.apply(tx, entries)
       await pass('receipt written')
     },
   })
@@ -93,9 +93,9 @@ function watchChain(chain: Chain, { pass, tell }: Watch): Chain {
     ...chain,
     async append<Item, Refusal>(entry: Append<Item, Refusal>) {
       await pass('before receipt')
-      const { companion } = entry
-      const watched = companion && { kind: inside(companion.kind), item: companion.item }
-      const outcome = await chain.append({ ...entry, ...(watched && { companion: watched }) })
+      const { participant } = entry
+      const watched = participant && { kind: inside(participant.kind), item: participant.item }
+      const outcome = await chain.append({ ...entry, ...(watched && { participant: watched }) })
       tell('committed', { to: 'completed', taken: !(outcome instanceof Refused) })
       await pass('after receipt')
       return outcome

@@ -1,7 +1,7 @@
 // The format of alerts: the document, its digest in the receipt, the body with both, and the signatures. The body is stored and
 // sent byte for byte at every attempt.
 import { createHmac, randomUUID, sign } from 'node:crypto'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
 import { canonicalJson, type SigningKey, sha256 } from '../receipts/format.ts'
 
 export const ALERT_TYPES = [

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { attestation } from '../interface/result.ts'
+import { attestation } from '../interface/attestation.ts'
 import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow, wholeNumber } from '../operation.ts'
 import { Refused } from '../receipts/chain.ts'
 import { alertRecord, findAlerts, findWebhookState, sendAgain } from './archive.ts'

@@ -50,7 +50,7 @@ export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
   owner: AlertOwner<Draft, Row>,
 ): Raise<Draft> {
   const kind: Participant<Draft, RaiseRefusal> = {
-    async admit(tx, drafts) {
+    async check(tx, drafts) {
       const current = await findCurrent(tx, owner, drafts)
       const counted = await countAlerts(
         tx,
@@ -62,7 +62,7 @@ export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
       })
     },
 
-    async write(tx, entries) {
+    async apply(tx, entries) {
       await owner.apply(
         tx,
         entries.map(({ item }) => item),
@@ -85,7 +85,7 @@ export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
       subjectSha256: subjectOf(draft.alert),
       label: draft.alert.type,
       requestedBy: owner.requestedBy,
-      companion: { kind, item: draft },
+      participant: { kind, item: draft },
     })
 }
 

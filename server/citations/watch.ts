@@ -7,7 +7,7 @@ import { enqueue } from '../db/jobs.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
-import { sha256Hex, timestamp } from '../interface/result.ts'
+import { sha256Hex, timestamp } from '../interface/scalars.ts'
 
 export const MIN_EVERY_HOURS = 1
 export const MAX_EVERY_HOURS = 720

@@ -1,11 +1,11 @@
-// Where the files of the embedded PostgreSQL lie, and who is running them.
+// The files of the embedded PostgreSQL, and the server that runs on them.
 //
-//   dataDir/postgres/            ours, or a link to a folder that root's PostgreSQL account can reach
+//   dataDir/postgres/            a folder, or a link to one that root's PostgreSQL account can reach
 //     password                   of the superuser, 0600
 //     data/                      the cluster, 0700, owned by the account
 //
-// A process that runs as root changes nothing below data/ but its lock file: whoever owns that folder could point
-// it elsewhere.
+// A process that runs as root changes nothing below data/ but its lock file: the owner of that folder could replace it by a
+// link to another place.
 
 import { randomBytes } from 'node:crypto'
 import {
@@ -31,11 +31,11 @@ export interface Cluster {
   data: string
   /** Of the superuser `postgres`. */
   password: string
-  /** The user and group that own it. */
+  /** The user and group that own the folder. */
   owner: { uid: number; gid: number }
 }
 
-/** The cluster `dataDir/name`, wherever it really lies, or undefined. It is complete: half a one never has this name. */
+/** The cluster `dataDir/name`, links followed, or undefined. It is complete: a draft has another name. */
 export async function findCluster(dataDir: string, name: string): Promise<Cluster | undefined> {
   const home = await findHome(dataDir, name)
   if (home === undefined) return undefined
@@ -50,8 +50,8 @@ export async function findCluster(dataDir: string, name: string): Promise<Cluste
 }
 
 /**
- * Makes the cluster `dataDir/name`. Where the account cannot reach dataDir, the files go to a folder of root's
- * and dataDir keeps a link.
+ * Makes the cluster `dataDir/name`. If the account cannot reach dataDir, the files are in a folder of root's and dataDir has a
+ * link.
  *
  * @param sync whether the files must be on the disk before this returns
  */
@@ -65,7 +65,7 @@ export async function createCluster(
   let home = near
   let draft = await openDraft(home, programs.account)
   if (draft === undefined) {
-    // A new name each time: after `rm -r dataDir` nobody expects the old data back.
+    // A new name each time: after `rm -r dataDir` the old data must not come back.
     home = join(await openRootFolder(), `${name}-${randomBytes(6).toString('hex')}`)
     draft = await openDraft(home, programs.account)
   }
@@ -87,7 +87,7 @@ export async function removeCluster(dataDir: string, name: string): Promise<void
   await rm(join(dataDir, name), { force: true })
 }
 
-/** A server that runs on these files. `owner` is the process that started it, if that was one of ours. */
+/** A running server. `owner` is the process of this service that started it, if one did. */
 export interface Postmaster {
   pid: number
   /** On 127.0.0.1. */
@@ -106,7 +106,7 @@ export async function findPostmaster(data: string): Promise<Postmaster | undefin
   return { pid, port: Number(lock.split('\n')[3]), owner: owner === undefined ? undefined : Number(owner) }
 }
 
-/** Marks a server with the process that started it. On its command line, the mark lives as long as it does. */
+/** An argument that names the process that started a server. It is on the server's command line as long as the server runs. */
 export function ownerMark(pid: number): string {
   return `cluster_name=countersign-${pid}`
 }
@@ -114,8 +114,8 @@ export function ownerMark(pid: number): string {
 const OWNER = /cluster_name=countersign-(\d+)/
 
 /**
- * Removes a lock file whose process id now belongs to something else. PostgreSQL knows a dead process by itself, but
- * takes any living one of the same user for its owner: a container started again has the same few ids.
+ * Removes a lock file whose process id belongs to another program. PostgreSQL recognizes a dead process, but takes any living
+ * process of the same user for its own: a container that is started again has the same few ids.
  */
 export async function removeStaleLock(data: string): Promise<void> {
   if ((await findPostmaster(data)) === undefined) await rm(join(data, LOCK), { force: true })
@@ -125,7 +125,7 @@ export async function isAlive(pid: number): Promise<boolean> {
   return (await findCommand(pid)) !== undefined
 }
 
-/** The command line of a process, parts joined by blanks; undefined if it is gone or waits to be reaped. */
+/** The command line of a process, joined by spaces; undefined if the process has ended. */
 async function findCommand(pid: number): Promise<string | undefined> {
   if (!(pid > 0)) return undefined
   if (process.platform === 'linux') {
@@ -140,7 +140,7 @@ async function removeDeadLink(dataDir: string, name: string) {
   if ((await findHome(dataDir, name)) === undefined) await unlink(join(dataDir, name)).catch(ignore('ENOENT'))
 }
 
-/** An empty home under another name, or undefined where the account cannot get at it. */
+/** An empty home under a draft's name, or undefined if the account cannot reach it. */
 async function openDraft(home: string, account: Account): Promise<string | undefined> {
   await removeDrafts(dirname(home))
   const draft = draftName(home)
@@ -158,7 +158,7 @@ async function openDraft(home: string, account: Account): Promise<string | undef
   }
 }
 
-/** Drafts of processes that are gone: they crashed half way. */
+/** Removes drafts of processes that crashed before they published them. */
 async function removeDrafts(folder: string) {
   for (const name of await readdir(folder)) {
     const pid = name.match(/^postgres.*\.draft-(\d+)-\w+$/)?.[1]
@@ -184,17 +184,17 @@ async function initialize(draft: string, { bin, account }: Programs, sync: boole
 }
 
 /**
- * Gives the finished draft its name. Two processes may make the same cluster at once: the first to publish wins,
- * and the other throws its own away and uses what it finds.
+ * Gives the finished draft its name. Of two processes that make the same cluster at once, the first publishes; the other
+ * removes its draft and uses the published one.
  */
 async function publish(draft: string, home: string, near: string) {
   try {
     await rename(draft, home)
-    // A crash right here leaves an empty cluster in root's folder that nothing refers to.
+    // A crash between the two leaves an empty, unused cluster in root's folder.
     if (home !== near) await symlink(home, near)
   } catch (error) {
     await Promise.all([removeFolder(draft), home === near ? undefined : removeFolder(home)])
-    ignore('ENOTEMPTY', 'EEXIST', 'ENOTDIR')(error as NodeJS.ErrnoException)
+    ignore('ENOTEMPTY', 'EEXIST', 'ENOTDIR')(error)
   }
 }
 
@@ -203,8 +203,8 @@ function findHome(dataDir: string, name: string) {
 }
 
 function ignore(...codes: string[]) {
-  return (error: NodeJS.ErrnoException) => {
-    if (!codes.includes(error.code ?? '')) throw error
+  return (error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && codes.includes(String(error.code)))) throw error
     return undefined
   }
 }

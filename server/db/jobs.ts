@@ -1,24 +1,24 @@
-// Every job there is, with the payload it carries; workers/tasks.ts must run each of them. Only this file writes to the
-// queue, and only inside a transaction: a job is stored together with the rows it is about, or not at all.
+// Every job with its payload; workers/tasks.ts runs each of them. Only this file writes to the queue, and only inside a
+// transaction: a job is stored together with the rows it is about, or not at all.
 import { z } from 'zod'
 import { sql, type Tx } from './pool.ts'
 
 export const jobs = {
-  /** Takes one verification from wherever it stands to its end. */
+  /** Takes one verification from its present state to its end. */
   verify_request: z.object({ request_id: z.uuid() }),
-  /** Gives the free turns of an origin's line to the jobs that wait in it. */
+  /** Gives an origin's free slots to the jobs that wait for it. */
   wake_origin: z.object({ line: z.string() }),
-  /** Deletes what is over: results past retention, unpaid quotes, and more of the kind. */
+  /** Deletes expired rows, such as results past retention and unpaid quotes. */
   prune_requests: z.object({}),
-  /** Finds requests whose job is gone or exhausted. */
+  /** Finds requests whose job is missing or exhausted. */
   sweep_requests: z.object({}),
-  /** Sends what waits at one webhook, in order. The outbox says what is due; the job is only what wakes it. */
+  /** Wakes the delivery of one webhook's alerts. The outbox holds what is due. */
   deliver_alerts: z.object({ webhook_id: z.uuid() }),
-  /** Looks whether a watched quote still stands on its page. */
+  /** Checks whether a watched quote is still on its page. */
   check_citation: z.object({ watch_id: z.uuid() }),
-  /** Gives the citation watches that are due their jobs. */
+  /** Enqueues the checks of citation watches that are due. */
   wake_citations: z.object({}),
-  /** Looks at every subscription at Stripe once more. */
+  /** Compares every subscription with Stripe. */
   reconcile_billing: z.object({}),
 } as const
 
@@ -28,15 +28,15 @@ export type Payload<N extends JobName> = z.output<(typeof jobs)[N]>
 export interface JobSpec<N extends JobName = JobName> {
   name: N
   payload: Payload<N>
-  /** A waiting job with the same key is replaced; unique over all job names. */
+  /** Replaces a waiting job with the same key. Keys are shared by all job names. */
   key?: string
   runAt?: Date
   maxAttempts?: number
-  /** Lower ones go first; 0 without. */
+  /** Lower ones run first; the default is 0. */
   priority?: number
 }
 
-/** Stores jobs in the caller's transaction. Specs of one call must differ in their keys. */
+/** Stores jobs in the caller's transaction. The keys of one call must differ. */
 export async function enqueue<N extends JobName>(tx: Tx, specs: readonly JobSpec<N>[]): Promise<void> {
   if (specs.length === 0) return
   const rows = specs.map((spec) => ({
@@ -65,6 +65,7 @@ export function enqueueEach(name: JobName, specs: Fragment): Fragment {
 }
 
 /** Deletes jobs that are offered no more: the queue keeps them for ever, and would not replace them by their key. */
+/** Deletes jobs without attempts left: the queue keeps them, and would not replace them by their key. */
 export async function forgetExhaustedJobs(tx: Tx): Promise<void> {
   await tx.query(sql.type(z.object({ forgotten: z.number() }))`
     select count(*) forgotten from graphile_worker.complete_jobs(

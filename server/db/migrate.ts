@@ -1,5 +1,5 @@
-// Applies sql/NNNN_*.sql in order, each in a transaction of its own, then graphile-worker's migrations. A migration that
-// was applied and has since been edited is refused: the file in git is then no longer what the database holds.
+// Applies sql/NNNN_*.sql in order, each in its own transaction, then graphile-worker's migrations. A migration that was edited
+// after it was applied is refused: the database does not hold what its file says.
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { type Database, sql } from './pool.ts'
 import { openQueuePool } from './queue.ts'
 
 const FOLDER = join(import.meta.dirname, '../../sql')
-/** Any constant of our own; two releases that migrate at once take turns by it. */
+/** Any number that no other lock uses. It orders releases that migrate at once. */
 const MIGRATION_LOCK = 8_402_001
 
 export interface Migration {
@@ -30,7 +30,7 @@ export function listMigrations(): Migration[] {
     })
 }
 
-/** Brings the database to this release's schema. Safe to run at any time, by several at once. Answers what was applied. */
+/** Brings the database to this release's schema. Several may run at once. Answers the names of the migrations it applied. */
 export async function migrate(url: string): Promise<string[]> {
   const client = new pg.Client({ connectionString: url })
   // A lost connection rejects the query under way; without a listener it would also end the process.
@@ -47,7 +47,7 @@ export async function migrate(url: string): Promise<string[]> {
   }
 }
 
-/** With a pool of ours, so that no connection is left when this returns: the queue does not wait for its own to close. */
+/** Uses its own pool, so that no connection is left at the end: the queue does not wait for its pool to close. */
 async function migrateQueue(url: string) {
   const pool = openQueuePool(url, 2, () => {})
   try {
@@ -85,14 +85,14 @@ async function applyOne(client: pg.Client, migration: Migration) {
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
-    throw new Error(`sql/${migration.name} failed: ${(error as Error).message}`, { cause: error })
+    throw new Error(`sql/${migration.name} failed: ${error instanceof Error ? error.message : error}`, { cause: error })
   }
 }
 
 /**
- * Settings that graphile-worker's own migrations reset, so they are applied after each run of those:
- * a plan of add_jobs cached while the queue was empty would scan the whole table in a backlog (30 times slower), and a
- * table that turns over completely every minute needs vacuum by number of dead rows, not by share.
+ * Settings that graphile-worker's migrations reset, so they are applied after them. A plan of add_jobs that was cached while the
+ * queue was empty scans the whole table in a backlog, 30 times slower. A table whose rows are all replaced every minute needs
+ * vacuum by number of dead rows, not by share.
  */
 async function tuneQueue(client: pg.Client) {
   await client.query(`

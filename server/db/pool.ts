@@ -1,6 +1,9 @@
-// The one door to Postgres for everything but graphile-worker's own pool. Every query that returns rows names a zod
-// schema, and every row is checked against it.
+// Access to Postgres, except for graphile-worker's pool. Every query that returns rows names a zod schema, and every row is
+// checked against it.
 import {
+  BackendTerminatedError,
+  BackendTerminatedUnexpectedlyError,
+  ConnectionError,
   createBigintTypeParser,
   createPool,
   type DatabasePool,
@@ -14,11 +17,11 @@ import { z } from 'zod'
 
 /** A pool: each query is a transaction of its own. */
 export type Database = DatabasePool
-/** A connection inside an open transaction. Only `transact` makes one, so a write cannot forget its transaction. */
+/** A connection inside an open transaction. Only `transact` makes one, so a function that takes it runs in a transaction. */
 export type Tx = DatabaseTransactionConnection
 export const sql = slonikSql
 
-/** One column of many rows as an array parameter, for `unnest`: a batch is one statement whatever its size. */
+/** One column of many rows as an array parameter, for `unnest`: a batch of any size is one statement. */
 export function column<Row>(rows: readonly Row[], type: string, pick: (row: Row) => PrimitiveValueExpression) {
   return sql.array(rows.map(pick), type)
 }
@@ -26,10 +29,10 @@ export function column<Row>(rows: readonly Row[], type: string, pick: (row: Row)
 /** For statements that return no rows. */
 export const nothing = z.object({}).strict()
 
-/** int8 as a number: serials and counters here stay far below 2^53. */
+/** int8 as a number: serials and counters stay far below 2^53. */
 const int8 = { ...createBigintTypeParser(), parse: Number }
 
-/** Rows are what their schema says, or the query fails: a drifted column is found here and not three files later. */
+/** Fails a query whose rows do not fit their schema, so that a changed column is found here. */
 const checkRows: Interceptor = {
   name: 'check-rows',
   transformRow: (context, query, row) => {
@@ -38,13 +41,14 @@ const checkRows: Interceptor = {
     const outcome = parser['~standard'].validate(row)
     if (outcome instanceof Promise) throw new TypeError('row schemas are synchronous')
     if (outcome.issues) throw new SchemaValidationError(query, row, outcome.issues)
+    // The type is that of the driver's rows. The query's own schema types what the caller gets.
     return outcome.value as typeof row
   },
 }
 
 /**
- * Opens the pool. Connections are made on demand; the first query tells whether the database answers.
- * @param url postgres://…; `maxConnections` of this process.
+ * Opens the pool. It connects on demand, so the first query shows whether the database answers.
+ * @param options `maxConnections`: of this process
  */
 export async function openDatabase(url: string, options: { maxConnections: number }): Promise<Database> {
   return createPool(url, {
@@ -57,13 +61,13 @@ export async function openDatabase(url: string, options: { maxConnections: numbe
     idleTimeout: 60_000,
     statementTimeout: 30_000,
     idleInTransactionSessionTimeout: 30_000,
-    // Sessions carry no state of ours, and DISCARD ALL would cost a round trip per query and every prepared statement.
+    // Sessions carry no state, and DISCARD ALL would cost a round trip per query and drop every prepared statement.
     resetConnection: async () => {},
   })
 }
 
 /**
- * Runs `work` in one transaction. Serialization failures and deadlocks run it again, so it must do nothing but SQL.
+ * Runs `work` in one transaction. After a serialization failure or a deadlock it runs again, so it must do only SQL.
  * A read-only transaction refuses writes (SQLSTATE 25006).
  */
 export function transact<T>(db: Database, work: (tx: Tx) => Promise<T>, options: { readOnly?: boolean } = {}) {
@@ -72,3 +76,17 @@ export function transact<T>(db: Database, work: (tx: Tx) => Promise<T>, options:
     return work(tx)
   })
 }
+
+/** Whether the connection was lost or could not be made. The outcome of a COMMIT under way is then unknown. */
+export function isConnectionLoss(error: unknown): boolean {
+  if (
+    error instanceof BackendTerminatedError ||
+    error instanceof BackendTerminatedUnexpectedlyError ||
+    error instanceof ConnectionError
+  )
+    return true
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && CONNECTION_CODES.has(error.code)
+}
+
+/** Broken and refused sockets, and a server that has crashed or is starting. */
+const CONNECTION_CODES = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', '57P02', '57P03'])

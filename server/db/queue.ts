@@ -1,7 +1,7 @@
-// The connection pool graphile-worker works with. Its own, apart from slonik's: one of its clients listens for good.
+// The connection pool of graphile-worker. It is apart from slonik's, because one of its clients listens all the time.
 import pg from 'pg'
 
-/** @param onError told of connections that broke; pg replaces them by itself */
+/** @param onError gets the error of a connection that broke; pg replaces the connection */
 export function openQueuePool(url: string, maxConnections: number, onError: (error: Error) => void): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: maxConnections, application_name: 'countersign worker' })
   pool.on('error', onError)

@@ -1,5 +1,5 @@
-// The schema as text, for sql/schema.sql: what all migrations together come to, so that a change of the schema shows as a
-// diff. Made by asking the catalogue, because the embedded server brings no pg_dump.
+// The schema as text, for sql/schema.sql: the result of all migrations, so that a change of the schema shows as a diff. It is
+// read from the catalogue, because the embedded server has no pg_dump.
 import { z } from 'zod'
 import { type Database, sql } from './pool.ts'
 

@@ -4,7 +4,7 @@ import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { findEntries, findTile, TILE_WIDTH } from '../receipts/archive.ts'
-import { findHead } from '../receipts/chain.ts'
+import { findHead } from '../receipts/head.ts'
 import { findPublished } from '../receipts/witness.ts'
 
 /** The content of a tile never changes. */

@@ -1,4 +1,4 @@
-// The verdict on one claim: what the assess stage stores, and what the result repeats.
+// The verdict on one claim. The assess stage stores it, and the result repeats it.
 import { z } from 'zod'
 import { assessmentScope, claimSupport, evidence, LIMITS, riskFlags, unsignedResult } from './result.ts'
 
@@ -12,8 +12,8 @@ export const assessment = z.strictObject({
   explanation: unsignedResult.shape.explanation,
   risk_flags: riskFlags,
   /**
-   * Names the assessor and everything that may change its answer; becomes part of `methodology_version`, which has room
-   * for it behind the 128 characters of the observation's and a space.
+   * Names the assessor and everything that may change its answer. `methodology_version` is the observation's procedure of at
+   * most 128 characters, a space and this one.
    */
   procedure: z.string().min(1).max(127),
 })

@@ -1,11 +1,12 @@
-// The shapes of the verification interface, version 1.0.0: what a caller sends, the completed result, and the body of
-// every other answer. Names, enumerations and limits are the interface's; nothing here may be looser or stricter.
+// The shapes of the verification interface, version 1.0.0: the input, the completed result, and the body of every other
+// answer. Names, enumerations and limits are those of the specification, neither looser nor stricter.
 import { z } from 'zod'
+import { receipt } from './attestation.ts'
+import { payment } from './payment.ts'
+import { decimalUsd, sha256Hex, text, timestamp } from './scalars.ts'
 
 export const SCHEMA_VERSION = '1.0.0'
-export const PRICE = { atomic: '30000', usd: '0.03', currency: 'USDC', decimals: 6 } as const
-
-/** The ceilings of the interface; what was in force for one retrieval stands in the result's `limits`. */
+/** The upper limits of the interface. A result's `limits` names those that its retrieval used. */
 export const LIMITS = {
   urlChars: 2048,
   claimChars: 2000,
@@ -22,48 +23,6 @@ export const LIMITS = {
   timeoutSeconds: 60,
 } as const
 
-/** SHA-256 of the USDC networks' Solana genesis hashes, cut to 32 characters, as CAIP-2 has them. */
-export const SOLANA_MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'
-export const SOLANA_DEVNET = 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'
-
-/** Length in Unicode code points, which is what the interface means by characters. */
-export function codePoints(text: string): number {
-  let count = text.length
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit >= 0xd800 && unit < 0xdc00 && i + 1 < text.length) {
-      const next = text.charCodeAt(i + 1)
-      if (next >= 0xdc00 && next < 0xe000) {
-        count--
-        i++
-      }
-    }
-  }
-  return count
-}
-
-/** Well-formed text of at least `min` and at most `max` code points. JSON Schema counts the same way. */
-const text = (min: number, max: number) =>
-  z
-    .string()
-    .refine((value) => value.isWellFormed(), 'must be well-formed Unicode')
-    .refine((value) => isOfLength(value, min, max), `must have ${min} to ${max} characters`)
-    .meta({ minLength: min, maxLength: max })
-
-/** Whether a text has `min` to `max` code points; they are counted only where its UTF-16 length leaves that open. */
-function isOfLength(value: string, min: number, max: number): boolean {
-  if (value.length < min || value.length > 2 * max) return false
-  if (value.length >= 2 * min && value.length <= max) return true
-  const length = codePoints(value)
-  return length >= min && length <= max
-}
-
-export const timestamp = z
-  .string()
-  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$/)
-  .meta({ format: 'date-time' })
-export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/)
-const decimalUsd = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,6})?$/)
 const httpsUrl = (max: number) =>
   z
     .string()
@@ -79,7 +38,7 @@ export const verificationInput = z.strictObject({
     .max(LIMITS.urlChars)
     .regex(/^https:\/\/[^\s]+$/, 'must be an https:// URL without spaces')
     .refine(
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: the control characters are what is refused
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII includes the control characters
       (value) => /^[\x00-\x7f]*$/.test(value),
       'must be an ASCII URI: percent-encode the path and query, and write the host as its A-label (xn--...)',
     )
@@ -88,10 +47,10 @@ export const verificationInput = z.strictObject({
   claim: text(1, LIMITS.claimChars)
     .refine((value) => /\S/u.test(value), 'must contain a non-whitespace character')
     .meta({ minLength: 1, maxLength: LIMITS.claimChars, pattern: '\\S' })
-    .describe('The one claim to hold against what the page shows; its <title> is not part of that.'),
+    .describe('The one claim to check against what the page shows; its <title> is not part of that.'),
   options: z
     .strictObject({
-      // Published, and not filled in: the body that a key stands for is the one that was sent.
+      // Published, but not filled in: an idempotency key is bound to the body as it was sent.
       max_age_seconds: z
         .int()
         .min(0)
@@ -145,7 +104,7 @@ export const source = z.strictObject({
   content_sha256: sha256Hex,
   text_sha256: sha256Hex,
   normalized_text: text(0, LIMITS.textChars).describe(
-    'What the page shows. Its <title> is not part of it: what only the title says cannot be quoted.',
+    'What the page shows. Its <title> is not part of it: text that only the title has cannot be quoted.',
   ),
   offset_unit: z.literal('unicode_codepoint'),
   redirects: z.array(redirect).max(LIMITS.redirects),
@@ -177,64 +136,7 @@ export const cache = z.strictObject({
   original_checked_at: timestamp,
 })
 
-export const payment = z.strictObject({
-  status: z.literal('settled'),
-  provider: z.string().min(1).max(64),
-  mode: z.enum(['offline', 'testnet', 'mainnet']),
-  simulated: z.boolean(),
-  network: z.enum(['eip155:8453', 'eip155:84532', SOLANA_MAINNET, SOLANA_DEVNET, 'none']),
-  asset: z.string().min(1).max(128),
-  currency: z.literal('USDC'),
-  amount_atomic: z.string().regex(/^(0|[1-9][0-9]{0,17})$/),
-  price_usd: decimalUsd.max(32),
-  transaction: z.string().max(512).nullable(),
-  facilitator_fee_usd: decimalUsd.max(32).nullable(),
-  network_fee_usd: decimalUsd.max(32).nullable(),
-})
-export type Payment = z.output<typeof payment>
-
-export const attestation = z.strictObject({
-  v: z.literal(1),
-  serial: z.int().min(1),
-  subject_sha256: sha256Hex,
-  label: text(0, 200).nullable(),
-  requested_by: z.string().min(1).max(128),
-  key_id: z.int().min(0),
-  ts_ms: z.int().min(0),
-  ts_utc: timestamp,
-  prev_hash: sha256Hex,
-  pubkey_hex: sha256Hex,
-  receipt_hash: sha256Hex,
-  sig_ed25519_hex: z.string().regex(/^[0-9a-f]{128}$/),
-})
-export type Attestation = z.output<typeof attestation>
-
-export const RECEIPT_TYPE = 'service.source-verification.purchase'
-
-export const envelope = z.strictObject({
-  type: z.literal(RECEIPT_TYPE),
-  version: z.literal(1),
-  request_id: z.uuid(),
-  result_sha256: sha256Hex,
-  checked_at: timestamp,
-  methodology_version: z.string().min(1).max(256),
-  payment,
-  issued_at: timestamp,
-})
-export type Envelope = z.output<typeof envelope>
-
-export const receipt = z.strictObject({
-  envelope,
-  canonical_envelope_base64: z
-    .string()
-    .min(4)
-    .max(16_384)
-    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/),
-  attestation,
-  verification: z.string().min(1).max(1000),
-})
-
-/** The result before it is sealed: all of it but the receipt, which attests it. */
+/** The result without the receipt that attests it. */
 export const unsignedResult = z.strictObject({
   schema_version: z.literal(SCHEMA_VERSION),
   request_id: z.uuid(),
@@ -268,13 +170,13 @@ export const completedResult = unsignedResult
   .meta({ allOf: consistencyRules() })
 export type CompletedResult = z.output<typeof completedResult>
 
-/** The same rules as `inconsistency` below, as JSON Schema: whoever validates by the published schema is held to them too. */
+/** The rules of `inconsistency` below as JSON Schema, for those who validate by the published schema. */
 function consistencyRules() {
   const has = (stance: string) => ({
     properties: { evidence: { contains: { properties: { stance: { const: stance } } } } },
   })
   const when = (field: string, value: string, rule: object) => ({
-    // biome-ignore lint/suspicious/noThenProperty: `then` is JSON Schema's own word
+    // biome-ignore lint/suspicious/noThenProperty: `then` is a keyword of JSON Schema
     ...{ if: { properties: { [field]: { const: value } } }, then: rule },
   })
   return [
@@ -290,7 +192,7 @@ function consistencyRules() {
   ]
 }
 
-/** Names the consistency rule of the interface that a verdict breaks, or null. */
+/** The consistency rule of the interface that a verdict breaks, or null. */
 export function inconsistency(verdict: {
   claim_support: z.output<typeof claimSupport>
   assessment_scope: z.output<typeof assessmentScope>

@@ -2,7 +2,7 @@
 // the service's public key verifies it without the service.
 import { randomBytes, sign } from 'node:crypto'
 import { z } from 'zod'
-import { codePoints } from '../interface/result.ts'
+import { codePoints } from '../interface/scalars.ts'
 import { canonicalJson, type SigningKey, sha256 } from '../receipts/format.ts'
 
 /** Longest time in ms after which a revocation takes effect at a gateway that never asks the service. */

@@ -45,7 +45,7 @@ interface BatchState {
 }
 
 export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
-  async admit(tx, acts) {
+  async check(tx, acts) {
     const nowMs = Math.max(...acts.map((act) => act.atMs))
     // All acts are counted first and refused ones are taken back: most batches refuse nothing and so need one statement less.
     const asked = countByAccount(acts)
@@ -66,7 +66,7 @@ export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
     return refusals
   },
 
-  async write(tx, entries) {
+  async apply(tx, entries) {
     const done = entries.map(({ item, attestation }) => ({ ...item, serial: attestation.serial }))
     const granted = done.filter((act) => act.act === 'grant')
     const renewed = done.filter((act) => act.act === 'renew')

@@ -4,7 +4,7 @@ import { dailyLimit, LIMITS, tierLimit } from '../accounts/tiers.ts'
 import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { type Attestation, attestation } from '../interface/result.ts'
+import { type Attestation, attestation } from '../interface/attestation.ts'
 import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow, wholeNumber } from '../operation.ts'
 import { findAttestation } from '../receipts/archive.ts'
 import { type Appended, Refused } from '../receipts/chain.ts'
@@ -281,8 +281,8 @@ type Appending = Pick<Api, 'chain' | 'keys'>
 type Unkeyed<Act> = Act extends unknown ? Omit<Act, 'keys'> : never
 
 function appendAct(api: Appending, label: string, act: LeaseAct): Promise<Appended | Refused<LeaseRefusal>> {
-  const companion = { kind: leaseActs, item: act }
-  const entry = { subjectSha256: subjectOf(act.signed), label, requestedBy: 'lease', companion }
+  const participant = { kind: leaseActs, item: act }
+  const entry = { subjectSha256: subjectOf(act.signed), label, requestedBy: 'lease', participant }
   return api.chain.append(entry).catch(refuseOverflow)
 }
 

@@ -1,7 +1,7 @@
 // Payments that move money: checked here first, then by an HTTP facilitator. How they are settled is in settling.ts.
 import type { PaymentRequirements } from '@x402/core/types'
 import { AppError } from '../errors.ts'
-import { PRICE } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
 import type { Logger } from '../telemetry.ts'
 import { askToVerify, type FacilitatorCalls, samePayer } from './answers.ts'
 import { buildCovers } from './cover.ts'

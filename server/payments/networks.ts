@@ -1,6 +1,6 @@
 // The chains that each payment mode is paid on (CAIP-2), and which of them a configuration offers.
 import type { Config } from '../config.ts'
-import { SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/result.ts'
+import { SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
 
 export const NETWORKS = {
   testnet: { evm: 'eip155:84532', solana: SOLANA_DEVNET },

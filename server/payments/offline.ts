@@ -1,7 +1,7 @@
 // The facilitator without a network: every check of an EIP-3009 payment is real (terms, recipient, amount, window,
 // EIP-712 signature, nonce used once), and nothing moves. Any private key pays it.
 import { AppError } from '../errors.ts'
-import { PRICE } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
 import { checkAuthorization } from './authorization.ts'
 import { evmAuthorization, readEvmPayment, readPayload, readPayment } from './payload.ts'
 import { openSigners } from './signers.ts'

@@ -1,7 +1,7 @@
 // The ledger held against the chain: every entry that the chain has not confirmed yet, and the money that came in between
 // without an entry. Reads the chain, and writes what it said into the ledger.
 import type { Database } from '../db/pool.ts'
-import { PRICE } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
 import { type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
 import type { Income, PaymentNetwork } from './live.ts'
 

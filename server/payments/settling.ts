@@ -3,7 +3,7 @@
 // facilitator may say "failed" of what it sent a moment ago, and a buyer who hears that signs a second payment.
 import { setTimeout as pause } from 'node:timers/promises'
 import type { PaymentRequirements } from '@x402/core/types'
-import { PRICE } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
 import type { Logger } from '../telemetry.ts'
 import { askToSettle, type FacilitatorCalls } from './answers.ts'
 import type { Finding, PaymentNetwork } from './live.ts'

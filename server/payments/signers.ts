@@ -1,8 +1,10 @@
 // Who signed an EIP-3009 authorization: computed on threads (see signature-thread.ts).
-import { openPool } from '../threads/thread.ts'
+import { openThreads } from '../threads/pool.ts'
 import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signature-thread.ts'
 import { EVM_USDC, type EvmNetwork } from './x402.ts'
+
+const THREAD = new URL('./signature-thread.ts', import.meta.url)
 
 export interface Signers extends AsyncDisposable {
   /** Whether the payer's own key signed. False for contract wallets, whose signatures only their chain can check. */
@@ -20,24 +22,17 @@ const SIGNATURE = /^0x[0-9a-f]{64}([0-9a-f]{64})(1b|1c)$/i
 const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
 export function openSigners(): Signers {
-  const threads = openPool<SignedTransfer, string | null>({
-    filename: new URL('./signature-thread.ts', import.meta.url).href,
-    name: 'recoverSigner',
-    minThreads: 0,
-    maxThreads: 2,
-    idleTimeout: 60_000,
-  })
+  const threads = openThreads({ minThreads: 0, maxThreads: 2, maxWaiting: Number.POSITIVE_INFINITY })
   return {
     async isSignedByPayer(network, { signature, authorization }) {
       const s = SIGNATURE.exec(signature)?.[1]
       if (s === undefined || BigInt(`0x${s}`) > MAX_S) return false
       const chainId = chainIdOf(network)
-      const signer = await threads.run({ chainId, ...EVM_USDC[network], signature, authorization })
+      const transfer: SignedTransfer = { chainId, ...EVM_USDC[network], signature, authorization }
+      const signer = await threads.run<string | null>(THREAD, 'recoverSigner', transfer)
       return signer === authorization.from.toLowerCase()
     },
-    async [Symbol.asyncDispose]() {
-      await threads.close()
-    },
+    [Symbol.asyncDispose]: () => threads[Symbol.asyncDispose](),
   }
 }
 

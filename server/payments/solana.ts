@@ -4,7 +4,7 @@
 // facilitator has signed it, so it is found by the memo of the order on our token account, and told by its message.
 import { address, createSolanaRpc, getBase58Encoder, getBase64Encoder, type Signature } from '@solana/kit'
 import { AppError } from '../errors.ts'
-import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/result.ts'
+import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { Audit, Finding, PaymentNetwork } from './live.ts'
 import { digestOf } from './payload.ts'

@@ -1,17 +1,19 @@
-// Reading the chain back: receipts by serial, ranges as the text that is sent, proofs for old receipts, tiles.
+// Reads the stored chain: receipts by serial, ranges as the text that is sent, proofs for old receipts, tiles.
 import { z } from 'zod'
 import { column, type Database, sql, type Tx } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
-import type { Head, Inclusion } from './chain.ts'
+import type { Attestation } from '../interface/attestation.ts'
+import type { Head } from './head.ts'
 import {
   consistencyRanges,
   frontierOf,
   hashesOf,
+  type Inclusion,
   inclusionRanges,
   leafHash,
   type NodeSource,
-  nodeHash,
+  proveInclusion,
   rootHash,
+  rootOfComplete,
   type Subtree,
   subtreesOf,
   TILE_HEIGHT,
@@ -20,8 +22,8 @@ import {
 export const TILE_WIDTH = 2 ** TILE_HEIGHT
 
 /**
- * An attestation as JSON text, made by the database: a page of a thousand costs this process a third of what parsing and
- * serialising rows would, and in pieces two thirds of json_build_object. A test holds the text to what was signed.
+ * An attestation as JSON text, made by the database. A page of a thousand costs this process a third of parsing and
+ * serialising rows; joining pieces costs two thirds of json_build_object. A test compares the text with what was signed.
  */
 const attestationJson = sql.fragment`
   '{"v":1,"serial":' || r.serial || ',"subject_sha256":"' || encode(r.subject_sha256, 'hex')
@@ -44,16 +46,17 @@ export async function findAttestation(tx: Tx | Database, serial: number): Promis
   return found ?? null
 }
 
-/** One for each serial, in their order; null where there is none. */
+/** One for each serial, in the order given; null where there is no receipt. */
 export async function findAttestations(db: Tx | Database, serials: readonly number[]): Promise<(Attestation | null)[]> {
   const rows = await db.any(sql.prepared('find_attestations', z.object({ serial: z.number(), text: z.string() }))`
     select r.serial, ${attestationJson} text
     from receipts r join signing_keys k using (key_id) where r.serial = any(${sql.array(serials, 'int8')})`)
-  const found = new Map(rows.map(({ serial, text }) => [serial, JSON.parse(text) as Attestation]))
+  // No schema: `attestationJson` writes exactly these members, and a check of each would cost more than the query.
+  const found = new Map(rows.map(({ serial, text }): [number, Attestation] => [serial, JSON.parse(text)]))
   return serials.map((serial) => found.get(serial) ?? null)
 }
 
-/** As JSON text, newest first. */
+/** Receipts of one requester as JSON text, newest first. @param before only serials below this one */
 export function listAttestations(
   tx: Tx,
   { requestedBy, before, limit }: { requestedBy: string; before?: number; limit: number },
@@ -71,23 +74,21 @@ export function findHash(db: Tx | Database, serial: number): Promise<string> {
     select encode(receipt_hash, 'hex') hash from receipts where serial = ${serial}`)
 }
 
-/** Loads complete subtrees of a tree that is there. */
+/** Loads complete subtrees of a stored tree. */
 export type NodeLoader = (subtrees: readonly Subtree[]) => Promise<NodeSource>
 
-/** Proof that the receipt is in the tree of `size` leaves; `size` is at most the head's. */
+/** Proof that the receipt is in the tree of `size` leaves. @param size at most the head's */
 export async function proveReceipt(load: NodeLoader, serial: number, size: number): Promise<Inclusion> {
-  const ranges = inclusionRanges(serial - 1, size)
-  const hashes = hashesOf(ranges, await load(subtreesOf(ranges)))
-  return { leaf_index: serial - 1, tree_size: size, hashes: hashes.map((hash) => hash.toString('hex')) }
+  return proveInclusion(serial, size, await load(subtreesOf(inclusionRanges(serial - 1, size))))
 }
 
-/** Proof that the tree of `to` leaves continues the one of `from`. */
+/** Proof that the tree of `to` leaves continues the tree of `from` leaves; hashes in hex. */
 export async function proveConsistency(load: NodeLoader, from: number, to: number): Promise<string[]> {
   const ranges = consistencyRanges(from, to)
   return hashesOf(ranges, await load(subtreesOf(ranges))).map((hash) => hash.toString('hex'))
 }
 
-/** Root of the tree of `size` leaves; `size` is at most the head's. */
+/** Root of the tree of `size` leaves. @param size at most the head's */
 export async function findRoot(load: NodeLoader, size: number): Promise<Buffer> {
   return rootHash(size, await load(frontierOf(size)))
 }
@@ -98,14 +99,14 @@ export async function loadFrontier(tx: Tx, size: number): Promise<Buffer> {
   return Buffer.concat(subtrees.map(await storedNodes(tx)(subtrees)))
 }
 
-/** A stretch of kept hashes: receipts' leaves at level 0, rows of tree_nodes above. */
+/** Stored hashes in a row: leaves of receipts at level 0, rows of tree_nodes above. `to` is exclusive. */
 interface Stretch {
   level: number
   from: number
   to: number
 }
 
-/** What of a subtree is kept: its descendants at the next kept level below. */
+/** The stored hashes a subtree is computed from: its descendants at the next stored level. */
 function stretchOf({ level, index }: Subtree): Stretch {
   const kept = Math.floor(level / TILE_HEIGHT) * TILE_HEIGHT
   const width = 2 ** (level - kept)
@@ -114,18 +115,16 @@ function stretchOf({ level, index }: Subtree): Stretch {
 
 const nameOf = ({ level, from, to }: Stretch) => `${level}/${from}-${to}`
 
-/** From the rows. Throws when one is missing. */
+/** Loads nodes from the tables. Throws when one is missing. */
 export function storedNodes(db: Tx | Database): NodeLoader {
   return async (subtrees) => {
     const stretches = subtrees.map(stretchOf)
     const loaded = await loadStretches(db, stretches)
-    const kept = new Map(stretches.map((stretch, n) => [nameOf(stretch), loaded[n]!]))
+    const kept = new Map(stretches.map((stretch, n) => [nameOf(stretch), loaded[n]]))
     return (node) => {
-      let row = kept.get(nameOf(stretchOf(node)))
-      if (!row) throw new Error(`subtree ${node.level}/${node.index} was not loaded`)
-      while (row.length > 1)
-        row = Array.from({ length: row.length / 2 }, (_, n) => nodeHash(row![2 * n]!, row![2 * n + 1]!))
-      return row[0]!
+      const hashes = kept.get(nameOf(stretchOf(node)))
+      if (!hashes) throw new Error(`subtree ${node.level}/${node.index} was not loaded`)
+      return rootOfComplete(hashes)
     }
   }
 }
@@ -133,7 +132,7 @@ export function storedNodes(db: Tx | Database): NodeLoader {
 const HASH_BYTES = 32
 const stretchRow = z.object({ hashes: z.instanceof(Buffer).nullable() })
 
-/** One row for each stretch, its hashes in one piece: a row for each hash would cost ten times as much. */
+/** One row for each stretch, with its hashes concatenated: a row for each hash costs ten times as much. */
 async function loadStretches(db: Tx | Database, stretches: readonly Stretch[]): Promise<Buffer[][]> {
   const rows = await db.any(sql.prepared('load_stretches', stretchRow)`
     select case when level = 0
@@ -154,7 +153,7 @@ async function loadStretches(db: Tx | Database, stretches: readonly Stretch[]): 
   })
 }
 
-/** Hashes of a tile (C2SP tlog-tiles), or null when the tree does not reach that far. `width` 256 for a full tile. */
+/** Hashes of a tile (C2SP tlog-tiles), or null when the tree ends before it. `width` is 256 for a full tile. */
 export async function findTile(
   db: Tx | Database,
   head: Pick<Head, 'serial'>,
@@ -163,11 +162,11 @@ export async function findTile(
   const from = tile.index * TILE_WIDTH
   const complete = Math.floor(head.serial / 2 ** (tile.level * TILE_HEIGHT))
   if (from + tile.width > complete) return null
-  const [hashes] = await loadStretches(db, [{ level: tile.level * TILE_HEIGHT, from, to: from + tile.width }])
-  return Buffer.concat(hashes!)
+  const stretches = [{ level: tile.level * TILE_HEIGHT, from, to: from + tile.width }]
+  return Buffer.concat((await loadStretches(db, stretches)).flat())
 }
 
-/** Entry bundle of a tile: each receipt_hash behind its length in two bytes. */
+/** Entry bundle of a tile: each receipt_hash after its length in two bytes. Null when the tree ends before it. */
 export async function findEntries(
   tx: Tx,
   head: Pick<Head, 'serial'>,

@@ -1,31 +1,32 @@
-// The chain checked against itself, from the database: every hash recomputed, every link followed, the tree grown anew and
-// held against what is stored. `checkTail` does it for the end of the chain before a process signs anything; `auditChain`
-// for all of it. Rows are read in pages and never change, so no long transaction is needed.
+// Audits the stored chain: recomputes every hash, follows every link, grows the tree again and compares it with the stored
+// one. `checkTail` audits the end of the chain before a process signs anything, `auditChain` all of it. Rows are read in
+// pages and never change, so no long transaction is needed.
 import { z } from 'zod'
 import { column, type Database, sql, transact } from '../db/pool.ts'
 import { loadFrontier } from './archive.ts'
 import { publicKeyOf } from './checkpoint.ts'
 import {
-  type Inspected,
-  inspectHead,
-  inspectReceipt,
   isSigned,
   type KnownKey,
+  type StoredReceipt,
+  verifyEntry,
+  verifyHead,
   type Walk,
 } from './entry-verification.ts'
 import { GENESIS } from './format.ts'
 import { findHead, type Head } from './head.ts'
+import { KEY_USES } from './keys.ts'
 import { type Growth, growTree, TILE_HEIGHT } from './tree.ts'
 
-/** `every`: each one. `ends`: the last of each key and the last of all, which vouch for the rest through the links. */
+/** Signatures to check. `ends`: the last of each key and the last of all, which cover the others through the links. */
 export type SignatureMode = 'every' | 'ends'
 
 export interface Audit {
   from: number
-  /** Serial of the head it was held against. */
+  /** Serial of the head. */
   to: number
   signatures: number
-  /** What is wrong, the first of each kind by name; empty for a sound chain. */
+  /** The first fault of each kind, by the kind's name; empty for a sound chain. */
   faults: Map<string, string>
 }
 
@@ -37,10 +38,10 @@ export interface AuditOptions {
 const TAIL = 1000
 const PAGE = 2048
 
-/** Throws when the end of the chain is not what its head says: then nothing may be appended to it. */
+/** Throws when the last receipts and the head contradict each other. Nothing may be appended to such a chain. */
 export async function checkTail(db: Database, receipts = TAIL): Promise<void> {
   const head = await findHead(db)
-  // From the edge of a tile, where the tree is a handful of stored nodes.
+  // At the edge of a tile the tree is a handful of stored nodes.
   const from = Math.floor(Math.max(0, head.serial - receipts) / 256) * 256 + 1
   const { faults } = await auditFrom(db, head, from, { signatures: 'ends' })
   const found = [...faults].map(([name, text]) => `${name}: ${text}`)
@@ -48,14 +49,14 @@ export async function checkTail(db: Database, receipts = TAIL): Promise<void> {
     throw new Error(`The receipt chain is damaged, and nothing may be added to it. ${found.join('; ')}`)
 }
 
-/** Checks the whole chain up to the head of now. */
+/** Audits the whole chain up to the present head. */
 export async function auditChain(db: Database, options: AuditOptions): Promise<Audit> {
   const head = await findHead(db)
   const audit = await auditFrom(db, head, 1, options)
   const extra = (await countNodes(db)) - nodesOf(head.serial)
-  // More nodes may have come since the head was read; fewer cannot be.
+  // The chain may have grown since the head was read, so more nodes are a fault only if it has not.
   if (extra < 0 || (extra > 0 && (await findHead(db)).serial === head.serial))
-    audit.faults.set('tree', 'there are nodes that no receipt accounts for')
+    audit.faults.set('tree', 'the number of stored nodes does not fit the receipts')
   return audit
 }
 
@@ -69,24 +70,24 @@ async function auditFrom(db: Database, head: Head, from: number, options: AuditO
   for (let first = from; first <= head.serial && !faults.has('serials'); first += PAGE) {
     const last = Math.min(first + PAGE - 1, head.serial)
     for (const receipt of await loadReceipts(db, first, last)) {
-      const signed = inspectReceipt(receipt, walk, keys, reportReceipt)
+      const signed = verifyEntry(receipt, walk, keys, reportReceipt)
       const ends = receipt.serial === head.serial || receipt.serial === signed?.key.last_serial
       if (!signed || (options.signatures === 'ends' && !ends)) continue
       signatures++
       if (!isSigned(signed)) reportReceipt('signatures', receipt.serial, 'is not signed by its key')
     }
     if (!(await areStored(db, walk.tree.made()))) report('tree', `a node over the serials to ${last} is wrong`)
-    // Only the edge is needed to go on; all nodes of a long chain would not fit into memory.
+    // The right edge is enough to continue. All nodes of a long chain do not fit into memory.
     walk.tree = growTree(walk.tree.size, walk.tree.frontier())
     options.onProgress?.(last, head.serial)
   }
-  inspectHead(head, walk, keys, report)
+  verifyHead(head, walk, keys, report)
   return { from, to: head.serial, signatures, faults }
 }
 
 const keyRow = z.object({
   key_id: z.number(),
-  use: z.string(),
+  use: z.enum(KEY_USES),
   pubkey_hex: z.string(),
   first_serial: z.number().nullable(),
   last_serial: z.number().nullable(),
@@ -99,7 +100,7 @@ export async function loadKnownKeys(db: Database): Promise<KnownKey[]> {
   return rows.map((row) => ({ ...row, publicKey: publicKeyOf(Buffer.from(row.pubkey_hex, 'hex')) }))
 }
 
-/** The state after `size` receipts, as it is stored. */
+/** The stored state after `size` receipts. */
 async function startAt(db: Database, size: number): Promise<Walk & { tree: Growth }> {
   if (size === 0) return { serial: 0, prevHash: GENESIS, tsMs: 0, tree: growTree(0, Buffer.alloc(0)) }
   const before = await db.one(sql.type(z.object({ prevHash: z.string(), tsMs: z.number() }))`
@@ -118,9 +119,9 @@ const receiptRow = z.object({
   prev_hash: z.string(),
   receipt_hash: z.string(),
   signature: z.instanceof(Buffer),
-}) satisfies z.ZodType<Inspected>
+}) satisfies z.ZodType<StoredReceipt>
 
-/** Of those there are. */
+/** The stored receipts of a range, in order; missing ones are left out. */
 export function loadReceipts(db: Database, from: number, to: number) {
   return db.any(sql.prepared('audit_receipts', receiptRow)`
     select serial, encode(subject_sha256, 'hex') subject_sha256, label, requested_by, key_id, ts_ms,
@@ -143,7 +144,7 @@ function countNodes(db: Database): Promise<number> {
   return db.oneFirst(sql.type(z.object({ n: z.number() }))`select count(*) n from tree_nodes`)
 }
 
-/** How many nodes are kept above so many receipts. */
+/** Number of nodes stored for `size` receipts. */
 function nodesOf(size: number): number {
   const above = Math.floor(size / 2 ** TILE_HEIGHT)
   return above === 0 ? 0 : above + nodesOf(above)

@@ -1,12 +1,13 @@
-// What may be asked of the chain as a whole: its head, its receipts, proof that one head continues another, its keys.
+// Operations on the chain as a whole: its head, ranges of receipts, consistency proofs, keys.
 import { z } from 'zod'
 import { AppError } from '../errors.ts'
-import { attestation, sha256Hex } from '../interface/result.ts'
+import { attestation } from '../interface/attestation.ts'
+import { sha256Hex } from '../interface/scalars.ts'
 import { defineExchange, defineOperation, Reply } from '../operation.ts'
 import { isNotModified } from '../preconditions.ts'
 import { findAttestation, findAttestations, proveConsistency } from './archive.ts'
-import { findHead, type Head } from './chain.ts'
 import { NOTE_ED25519, noteKeyId, originOf, readNote, verifierKey } from './checkpoint.ts'
+import { findHead, type Head } from './head.ts'
 import { listKeys, publicKey } from './keys.ts'
 import { serial } from './operations.ts'
 import type { Page, Range } from './reader.ts'
@@ -14,7 +15,7 @@ import { rootOfFrontier } from './tree.ts'
 
 export const getChainHead = defineOperation({
   name: 'get_chain_head',
-  summary: 'The end of the chain, to be pinned',
+  summary: 'The head of the chain, for pinning',
   description:
     'Pin serial, receipt_hash and checkpoint. A later head must come with a consistency proof, or the range.',
   method: 'GET',
@@ -31,7 +32,7 @@ export const getChainHead = defineOperation({
     tree_size: z.int().min(0),
     root_hash: sha256Hex,
     checkpoint: z.string().describe('C2SP signed note; empty before the first receipt.'),
-    vkey: z.string().describe('Verifier key of the checkpoint, as transparency-log tools take it.'),
+    vkey: z.string().describe('Verifier key of the checkpoint, in the form of transparency-log tools.'),
   }),
   async run(_input, { tx, api }) {
     const head = await findHead(tx)
@@ -56,7 +57,7 @@ export const getChainHead = defineOperation({
 const isCheckpointKey = ({ use }: { use: string }) => use === 'checkpoint'
 
 /**
- * The newest key that signed this checkpoint: one that was introduced a moment ago has not signed yet.
+ * Verifier key of the newest key that signed this checkpoint. A key that was just introduced has not signed one yet.
  * @param pubkeys newest first
  */
 function vkeyOf(checkpoint: string, pubkeys: string[], origin: string): string {
@@ -71,13 +72,13 @@ function vkeyOf(checkpoint: string, pubkeys: string[], origin: string): string {
 
 const MAX_EXPORT = 1000
 
-/** Receipts never change, so a page that ends at or before the head never does either. */
-const FOR_EVER = 'public, max-age=31536000, immutable'
+/** For a page that ends at or before the head: receipts never change, so it does not either. */
+const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 export const rangeInput = z.strictObject({ from: serial.optional(), to: serial.optional() })
 
 /**
- * Which receipts are meant. `to` is never beyond the head; a range that begins beyond it is empty, and its `to` is `from` - 1.
+ * The range of an input. `to` is never beyond the head; a range that begins beyond it is empty, and its `to` is `from` - 1.
  * Throws AppError `invalid_request`.
  */
 export function resolveRange(input: z.output<typeof rangeInput>, head: Head): Range {
@@ -92,9 +93,9 @@ export const getChain = defineExchange({
   name: 'get_chain',
   summary: 'Export a range of receipts, at most 1000',
   description:
-    'Beyond the head there is nothing: `to` is then the head or, where `from` is beyond it, `from` - 1 with no attestations. ' +
+    'The range ends at the head: `to` is then the head or, where `from` is beyond it, `from` - 1 with no attestations. ' +
     'With both `from` and `to` given, and `to` not beyond the head, the receipts never change: caches may keep the ' +
-    'answer for ever, and `head_serial` is then the head of when it was made.',
+    'answer without limit, and `head_serial` is the head at the time it was made.',
   method: 'GET',
   path: '/v1/chain',
   family: 'control',
@@ -116,7 +117,7 @@ export const getChain = defineExchange({
     const page = await api.reader.page(range, head)
     const fixed = input.from !== undefined && input.to !== undefined && input.to <= head.serial
     const etag = range.from <= range.to ? pageTag(range, page) : null
-    const headers = { 'cache-control': fixed ? FOR_EVER : 'public, no-cache', ...(etag && { etag: `W/${etag}` }) }
+    const headers = { 'cache-control': fixed ? IMMUTABLE : 'public, no-cache', ...(etag && { etag: `W/${etag}` }) }
     if (etag && isNotModified(options, etag)) return Reply.bytes(Buffer.alloc(0), { status: 304, headers })
     return Reply.bytes(page.body, { headers: { 'content-type': 'application/json; charset=utf-8', ...headers } })
   },
@@ -148,21 +149,21 @@ export const getConsistency = defineExchange({
 })
 
 const publishedKey = publicKey.extend({
-  vkey: z.string().nullable().describe('Of checkpoint keys: the verifier key, as transparency-log tools take it.'),
+  vkey: z.string().nullable().describe('The verifier key of a checkpoint key, in the form of transparency-log tools.'),
   introduction: attestation
     .nullable()
     .describe(
-      'The receipt by which the receipt key before it introduced this one: its subject_sha256 is the SHA-256 of the RFC ' +
+      'The receipt that introduced this key, signed by the receipt key before it: its subject_sha256 is the SHA-256 of the RFC ' +
         '8785 JSON of {type: "service.signing-key", version: 1, key_id, use, alg, pubkey_hex, first_serial}.',
     ),
 })
 
 export const getKeys = defineOperation({
   name: 'get_keys',
-  summary: 'Every public key the service ever signed with',
+  summary: 'Every public key the service has signed with',
   description:
     'Pin these through a channel you trust; a key that comes with a receipt proves nothing by itself. A receipt key is ' +
-    'good for its own range of serials; each but the first is introduced by the one before it.',
+    'valid for its own range of serials; the receipt key before it introduces it.',
   method: 'GET',
   path: '/v1/keys',
   family: 'control',

@@ -1,9 +1,8 @@
-// What may be asked when in doubt: whether a receipt is ours, and whether the chain holds together.
+// Operations that check: whether the service made a receipt, and whether a range of the chain is sound.
 import { z } from 'zod'
 import { defineExchange } from '../operation.ts'
 import { rangeInput, resolveRange } from './chain-operations.ts'
-import { checkRange } from './range-check.ts'
-import { checkReceipt } from './receipt-check.ts'
+import { checkRange, checkReceipt } from './checks.ts'
 
 const check = z.strictObject({
   name: z.string(),
@@ -14,11 +13,11 @@ const anyObject = z.looseObject({})
 
 export const verifyReceipt = defineExchange({
   name: 'verify_receipt',
-  summary: 'Whether a receipt is one of ours, check by check',
+  summary: 'Check whether the service made a receipt',
   description:
-    'Takes what the service hands out: `attestation` alone, with `inclusion` and `checkpoint`, or the whole `receipt` of a ' +
-    'purchase. A wrong receipt is an answer with `valid: false`, not an error. Asking the issuer is a convenience: the ' +
-    "proof is to verify offline, with the client's verifier and keys that were pinned before.",
+    'Takes what the service returns: `attestation` alone, with `inclusion` and `checkpoint`, or the whole `receipt` of a ' +
+    'purchase. A wrong receipt is an answer with `valid: false`, not an error. This is a convenience; for proof, verify ' +
+    "offline with the client's verifier and keys that you pinned before.",
   method: 'POST',
   path: '/v1/receipt/verify',
   family: 'control',
@@ -30,7 +29,7 @@ export const verifyReceipt = defineExchange({
     checkpoint: z.string().optional(),
     envelope: anyObject.optional(),
     canonical_envelope_base64: z.string().optional(),
-    verification: z.string().optional().describe('Of a purchase; not looked at.'),
+    verification: z.string().optional().describe('Text of a purchase; not checked.'),
   }),
   output: z.strictObject({
     valid: z.boolean(),
@@ -48,11 +47,11 @@ export const verifyReceipt = defineExchange({
 
 export const verifyChain = defineExchange({
   name: 'verify_chain',
-  summary: 'Whether a range of the chain holds together, at most 1000 receipts',
+  summary: 'Check a range of the chain, at most 1000 receipts',
   description:
-    'Recomputes every hash of the range, follows every link, the one to the receipt before it included, and checks every ' +
-    'signature, time and key; where the range ends at the head, the head too. `receipts` is 0 beyond the head. The service ' +
-    'that is asked is the one in doubt: to prove it, export the range and verify it with the client, from a pinned head.',
+    'Recomputes every hash of the range, follows every link, also the one to the receipt before the range, and checks every ' +
+    'signature, time and key; if the range ends at the head, the head too. `receipts` is 0 beyond the head. This is the ' +
+    "service's own word; for proof, export the range and verify it with the client, from a pinned head.",
   method: 'GET',
   path: '/v1/chain/verify',
   family: 'control',

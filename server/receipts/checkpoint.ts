@@ -1,13 +1,13 @@
-// Signed heads of the tree in the form of C2SP tlog-checkpoint and signed-note, so that the tools and witnesses of
-// transparency logs read them as they are.
+// Signed heads of the tree in the formats C2SP tlog-checkpoint and signed-note, which the tools and witnesses of
+// transparency logs read.
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import type { SigningKey } from './format.ts'
 
-/** Signature types in signed-note's registry: Ed25519 over the note's text, and over a witness's timestamped form of it. */
+/** Signature types of signed-note: Ed25519 over the note's text, and over a witness's timestamped form of it. */
 export const NOTE_ED25519 = 1
 export const COSIGNATURE_ED25519 = 4
 
-/** First four bytes that tell signatures of one name apart. */
+/** Key id of signed-note, four bytes: it tells apart the signatures of one name. */
 export function noteKeyId(name: string, type: number, publicKey: Uint8Array): Buffer {
   return createHash('sha256').update(`${name}\n`).update(Buffer.of(type)).update(publicKey).digest().subarray(0, 4)
 }
@@ -17,14 +17,14 @@ export function publicKeyOf(raw: Buffer): KeyObject {
   return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: raw.toString('base64url') }, format: 'jwk' })
 }
 
-/** What a monitor pins: name, key id and key in one line. */
+/** Verifier key of signed-note: name, key id and key in one line, which a monitor pins. */
 export function verifierKey(name: string, publicKeyHex: string): string {
   const publicKey = Buffer.from(publicKeyHex, 'hex')
   const encoded = Buffer.concat([Buffer.of(NOTE_ED25519), publicKey]).toString('base64')
   return `${name}+${noteKeyId(name, NOTE_ED25519, publicKey).toString('hex')}+${encoded}`
 }
 
-/** Names the receipts' log for the tools of transparency logs: the URL below which its tiles lie, without the scheme. */
+/** Name of the log in its checkpoints: the URL of its tiles without the scheme, as transparency logs are named. */
 export function logOrigin(baseUrl: string | undefined): string {
   return baseUrl ? baseUrl.replace(/^https?:\/\//, '').replaceAll('+', '%2B') : 'countersign/log'
 }
@@ -35,7 +35,7 @@ export function checkpointText(origin: string, size: number, root: Buffer): stri
 }
 
 /**
- * @param origin names the log; it must not change while the log lives, and is also the name of the signing keys
+ * @param origin name of the log and of its signing keys; it never changes
  * @param keys one signature line each
  */
 export function signCheckpoint(origin: string, size: number, root: Buffer, keys: readonly SigningKey[]): string {
@@ -51,7 +51,7 @@ export function signatureLine(name: string, keyId: Uint8Array, signature: Uint8A
   return `\u2014 ${name} ${Buffer.concat([keyId, signature]).toString('base64')}\n`
 }
 
-/** The log's name in a checkpoint, or null for the empty text that stands before the first one. */
+/** The log's name in a checkpoint, or null for the empty text before the first one. */
 export function originOf(checkpoint: string): string | null {
   return checkpoint === '' ? null : checkpoint.slice(0, checkpoint.indexOf('\n'))
 }
@@ -62,7 +62,7 @@ export interface NoteSignature {
   signature: Buffer
 }
 
-/** Text and signatures of a signed note; null for what is none. Nothing is verified here. */
+/** Text and signatures of a signed note, or null for text of another form. Verifies nothing. */
 export function readNote(note: string): { text: string; signatures: NoteSignature[] } | null {
   const end = note.lastIndexOf('\n\n')
   if (end < 0 || !note.endsWith('\n')) return null

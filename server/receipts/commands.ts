@@ -1,17 +1,24 @@
-// What an operator does with keys and chain at the command line. Each answers the exit status.
+// The operator's commands for keys and chain. Each prints its findings and answers the exit status.
+import { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
-import { auditChain } from './audit.ts'
-import { KEY_USES, type KeyUse, keptSeed } from './keys.ts'
+import { auditChain, type SignatureMode } from './audit.ts'
+import { KEY_USES, keptSeed } from './keys.ts'
 import { rotateKey } from './rotation.ts'
 
-export async function rotate(db: Database, config: Config, origin: string, use: string): Promise<number> {
-  if (!(KEY_USES as readonly string[]).includes(use)) {
-    console.error(`"${use}" is not one of ${KEY_USES.join(', ')}.`)
+export async function rotate(
+  db: Database,
+  config: Pick<Config, 'signingSeed' | 'dataDir'>,
+  origin: string,
+  given: string,
+): Promise<number> {
+  const { data: use } = z.enum(KEY_USES).safeParse(given)
+  if (!use) {
+    console.error(`"${given}" is not one of ${KEY_USES.join(', ')}.`)
     return 2
   }
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
-  const { retired, record, introduction } = await rotateKey(db, seed, use as KeyUse, { origin, now: Date.now })
+  const { retired, record, introduction } = await rotateKey(db, seed, use, { origin, now: Date.now })
   console.log(
     `key ${retired} is retired; key ${record.key_id} takes its place, introduced by receipt ${introduction.serial}`,
   )
@@ -20,12 +27,15 @@ export async function rotate(db: Database, config: Config, origin: string, use: 
   return 0
 }
 
-const MODES = { links: 'ends', signatures: 'every' } as const
+const MODES = new Map<string, SignatureMode>([
+  ['links', 'ends'],
+  ['signatures', 'every'],
+])
 
 export async function verifyChain(db: Database, mode: string): Promise<number> {
-  const signatures = Object.hasOwn(MODES, mode) ? MODES[mode as keyof typeof MODES] : undefined
+  const signatures = MODES.get(mode)
   if (!signatures) {
-    console.error(`"${mode}" is not one of ${Object.keys(MODES).join(', ')}.`)
+    console.error(`"${mode}" is not one of ${[...MODES.keys()].join(', ')}.`)
     return 2
   }
   const progress = process.stderr.isTTY

@@ -1,5 +1,5 @@
-// How many receipts accounts have had made on one UTC day: those they asked for, and those of what they did to leases. Read
-// and written only under the lock of the chain's head, so no two batches can count past a limit.
+// Daily counts of receipts per account and UTC day: those it requested, and those of its acts on leases. Read and written only
+// under the lock of the chain's head, so two batches cannot exceed a limit together.
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 
@@ -8,7 +8,7 @@ export type DailyCount = 'receipts' | 'lease_acts'
 
 const used = z.object({ id: z.string(), used: z.number() })
 
-/** Adds to the counts of the day, by account, and answers what they have come to. */
+/** Adds to today's counts, by account. Answers the new counts of these accounts. */
 export async function addToDay(
   tx: Tx,
   count: DailyCount,
@@ -25,7 +25,7 @@ export async function addToDay(
   return new Map(rows.map((row) => [row.id, row.used]))
 }
 
-/** In the transaction that added it, so it is the same day. */
+/** Takes back what the same transaction added, so the day is the same: `now()` is the time of the transaction's start. */
 export async function takeFromDay(tx: Tx, count: DailyCount, unused: ReadonlyMap<string, number>): Promise<void> {
   const taken = [...unused].filter(([, number]) => number > 0)
   if (taken.length === 0) return

@@ -1,8 +1,8 @@
-// What a receipt is, byte by byte. Needs node:crypto and a canonicaliser and nothing else of this service, so that the
-// format can be read, and checked, on its own.
+// The format of a receipt, byte by byte. Imports node:crypto and a canonicaliser and nothing else of this service, so that
+// the format can be read and checked on its own.
 import { hash, type KeyObject, sign } from 'node:crypto'
 import canonicalize from 'canonicalize'
-import type { Attestation, Envelope } from '../interface/result.ts'
+import type { Attestation, Envelope } from '../interface/attestation.ts'
 
 /** prev_hash of the first receipt. */
 export const GENESIS = '0'.repeat(64)
@@ -29,7 +29,7 @@ export interface SigningKey {
   privateKey: KeyObject
 }
 
-/** What is attested, and where in the chain it stands. */
+/** What is attested, and its place in the chain. */
 export interface ChainEntry {
   subjectSha256: string
   label: string | null
@@ -39,13 +39,13 @@ export interface ChainEntry {
   tsMs: number
 }
 
-/** A receipt in its place, and the canonical text that is still to be signed. */
+/** A receipt linked to the chain and not yet signed. `preimage` is the canonical text to sign. */
 export interface Linked {
   unsigned: Omit<Attestation, 'sig_ed25519_hex'>
   preimage: string
 }
 
-/** Links one receipt: the hash covers all fields but itself and the signature; so will the signature. */
+/** Links one receipt. Hash and signature cover the same text: all fields but these two. */
 export function linkEntry(entry: ChainEntry, key: SigningKey): Linked {
   const hashed = {
     v: 1 as const,
@@ -75,14 +75,14 @@ export function attest(entry: ChainEntry, key: SigningKey): Attestation {
 }
 
 /**
- * The canonical bytes that are hashed and signed. Written out in the order RFC 8785 asks for, because a fixed shape
- * needs no general canonicaliser and this one runs for every receipt; a test holds it equal to `canonicalJson`.
+ * The canonical text that is hashed and signed, with its members in the order of RFC 8785. Written out because it runs for
+ * every receipt and a fixed shape needs no general canonicaliser; a test compares it with `canonicalJson`.
  */
 export function attestationPreimage(a: Omit<Attestation, 'receipt_hash' | 'sig_ed25519_hex'>): string {
   return `{"key_id":${a.key_id},"label":${JSON.stringify(a.label)},"prev_hash":"${a.prev_hash}","pubkey_hex":"${a.pubkey_hex}","requested_by":${JSON.stringify(a.requested_by)},"serial":${a.serial},"subject_sha256":"${a.subject_sha256}","ts_ms":${a.ts_ms},"ts_utc":"${a.ts_utc}","v":1}`
 }
 
-/** The envelope as it is attested: its canonical bytes, in base64 for the result and hashed for the chain. */
+/** The envelope's canonical bytes: in base64 for the result, and their hash for the chain. */
 export function sealEnvelope(envelope: Envelope) {
   const bytes = Buffer.from(canonicalJson(envelope))
   return { base64: bytes.toString('base64'), sha256: sha256(bytes) }

@@ -1,8 +1,9 @@
-// The end of the chain: one row, locked for the length of one batch. Whoever holds the lock knows what became of every
-// batch before, and with which keys the next one is to be signed.
+// The head of the chain: one row, locked for the length of one batch. Under the lock, the outcome of every batch before is
+// known, and so are the keys that sign the next one.
 import { z } from 'zod'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
-import type { Links } from './links.ts'
+import type { Attestation } from '../interface/attestation.ts'
+import type { Growth } from './tree.ts'
 
 const headRow = z.object({
   serial: z.number(),
@@ -14,20 +15,30 @@ const headRow = z.object({
 })
 export type Head = z.output<typeof headRow>
 
+/** Receipts that continue a head. */
+export interface Extension {
+  attestations: Attestation[]
+  /** The tree with these receipts in it. */
+  tree: Growth
+  /** C2SP checkpoint of that tree. */
+  checkpoint: string
+}
+
 const headColumns = sql.fragment`
   serial, encode(receipt_hash, 'hex') receipt_hash, ts_ms, frontier, checkpoint, key_changes`
 
+/** The head, locked until the transaction ends. */
 export function lockHead(tx: Tx): Promise<Head> {
   return tx.one(sql.prepared('lock_chain_head', headRow)`select ${headColumns} from chain_head for update`)
 }
 
-/** The end of the chain; serial 0, 64 zeros and no checkpoint before the first receipt. */
+/** The head without its lock; before the first receipt serial 0, 64 zeros and no checkpoint. */
 export function findHead(tx: Tx | Database): Promise<Head> {
   return tx.one(sql.prepared('find_chain_head', headRow)`select ${headColumns} from chain_head`)
 }
 
-/** Writes receipts, the tree nodes they complete and the new head, under the head's lock. One statement: it is the hot one. */
-export async function advanceHead(tx: Tx, { attestations, tree, checkpoint }: Links) {
+/** Writes receipts, the tree nodes they complete and the new head, in one statement. The transaction must hold the lock. */
+export async function advanceHead(tx: Tx, { attestations, tree, checkpoint }: Extension) {
   const last = attestations.at(-1)
   if (!last) return
   const made = tree.made()

@@ -1,11 +1,11 @@
-// Signing keys: one per purpose and generation, all derived from one seed, so that a signature made for one thing can never
-// be read as another. The database knows every public key that ever signed; the seed and the private keys are nowhere but
-// in memory.
+// Signing keys: one per use and generation, derived from one seed, so that a signature for one use is never valid for another.
+// The database holds every public key that ever signed. Private keys are in memory only.
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
+import { utcMilliseconds } from '../db/time.ts'
 import type { SigningKey } from './format.ts'
 
 export const KEY_USES = ['receipt', 'lease', 'webhook', 'checkpoint'] as const
@@ -31,9 +31,9 @@ function publicKeyHexOf(privateKey: KeyObject): string {
 }
 
 /**
- * The seed kept in `folder`, made on first use (mode 0600). Several processes may start at once: the first one's file
- * wins and the others read it. It is whole and on the disk before it has its name, because all that is ever signed
- * hangs on it.
+ * The seed in the folder's file `signing-seed`, made on first use (mode 0600). Of processes that start at once, one makes the
+ * file and the others read it. The file is complete and on the disk before it has its name: losing a seed that has signed
+ * loses all keys.
  */
 export function keptSeed(folder: string): Buffer {
   const path = join(folder, 'signing-seed')
@@ -50,21 +50,21 @@ function keepSeed(path: string, seed: Buffer) {
   try {
     linkSync(draft, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
   } finally {
     unlinkSync(draft)
   }
 }
 
-/** Whether this seed makes the active key of the use; null when there is none yet. Reads only. */
+/** Whether the active key of a use comes from this seed; null when there is no key yet. Writes nothing. */
 export async function isActiveKey(db: Database, seed: Buffer, use: KeyUse): Promise<boolean | null> {
   const active = await db.maybeOne(sql.type(activeKey)`${activeKeys(use)}`)
   return active && deriveKey(seed, use, active.generation).publicKeyHex === active.pubkey_hex
 }
 
 /**
- * The active key of one use; the first of its use is registered in the database on first sight. Refuses when the
- * database's active key is not of this seed: signing on with a changed seed would break every verifier that pinned it.
+ * The active key of one use; registers the first key of a use. Throws when the active key does not come from this seed:
+ * signatures by another seed would fail at every verifier that pinned the key.
  */
 export async function openSigningKey(db: Database, seed: Buffer, use: KeyUse): Promise<SigningKey> {
   const pubkey = Buffer.from(deriveKey(seed, use, 1).publicKeyHex, 'hex')
@@ -76,7 +76,7 @@ export async function openSigningKey(db: Database, seed: Buffer, use: KeyUse): P
   })
 }
 
-/** As `openSigningKey`, registering nothing. */
+/** As `openSigningKey`, but registers nothing. */
 export async function findSigningKey(tx: Tx, seed: Buffer, use: KeyUse): Promise<SigningKey> {
   const active = await tx.maybeOne(sql.type(activeKey)`${activeKeys(use)}`)
   const key = active && deriveKey(seed, use, active.generation)
@@ -100,7 +100,7 @@ export const publicKey = z.strictObject({
   first_serial: z
     .int()
     .nullable()
-    .describe('First receipt it may sign; null for other uses, and before the first receipt of all.'),
+    .describe('First receipt it may sign; null for other uses, and before the first receipt of the chain.'),
   last_serial: z.int().nullable().describe('Last receipt it may have signed; null while active and for other uses.'),
   introduced_by: z
     .int()
@@ -109,12 +109,12 @@ export const publicKey = z.strictObject({
   created_at: z.string(),
 })
 
-/** Every key ever used, oldest first. */
+/** Every key, oldest first. */
 export function listKeys(tx: Tx) {
   return tx.any(sql.type(publicKey)`
     select key_id, use, 'Ed25519' alg, encode(pubkey, 'hex') pubkey_hex, status,
            case when h.serial > 0 then first_serial end first_serial, last_serial, introduced_by,
-           to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') created_at
+           ${utcMilliseconds(sql.fragment`created_at`)} created_at
     from signing_keys k cross join chain_head h order by key_id`)
 }
 

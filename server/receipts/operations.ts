@@ -1,8 +1,9 @@
-// What may be asked of receipts: to make one, and to have one back with its proof.
+// Operations on single receipts: create one, get one with its proof, list an account's own.
 import { z } from 'zod'
 import { dailyLimit, LIMITS } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
-import { attestation, codePoints, sha256Hex } from '../interface/result.ts'
+import { attestation } from '../interface/attestation.ts'
+import { codePoints, sha256Hex } from '../interface/scalars.ts'
 import {
   type AccountCall,
   defineAccountExchange,
@@ -13,7 +14,8 @@ import {
   wholeNumber,
 } from '../operation.ts'
 import { listAttestations, proveReceipt } from './archive.ts'
-import { type Head, Refused } from './chain.ts'
+import { Refused } from './chain.ts'
+import type { Head } from './head.ts'
 import type { Reader } from './reader.ts'
 import { findByKey, type SubmissionRefusal, submissionKey, submissions } from './submissions.ts'
 
@@ -37,13 +39,13 @@ const label = z
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   .refine((text) => !/[\u0000-\u001f\u007f-\u009f]/.test(text), 'must not hold control characters')
   .meta({ maxLength: 200 })
-  .describe('Public: the chain is. Never put private data here.')
+  .describe('Public, like the whole chain. Never put private data here.')
 
 export const createReceipt = defineAccountExchange({
   name: 'create_receipt',
-  summary: 'Sign a digest into the chain',
+  summary: 'Append a signed receipt of a digest to the chain',
   description:
-    'Attests that you submitted the digest and when, not that anything behind it happened. With an Idempotency-Key a ' +
+    'Attests that you submitted the digest and when, not that the event behind it happened. With an Idempotency-Key a ' +
     'repeat answers 200 with the same receipt.',
   method: 'POST',
   path: '/v1/receipt',
@@ -64,7 +66,7 @@ export const createReceipt = defineAccountExchange({
       subjectSha256: input.subject_sha256,
       label: input.label ?? null,
       requestedBy: caller.handle,
-      companion: { kind: submissions, item },
+      participant: { kind: submissions, item },
     }
     const appended = await api.chain.append(entry).catch(refuseOverflow)
     if (appended instanceof Refused) return answerRefused(appended.reason, key?.hash, call)
@@ -87,7 +89,7 @@ async function answerRefused(reason: SubmissionRefusal, keyHash: string | undefi
     throw new AppError('idempotency_conflict', 'This Idempotency-Key was used with another request body.')
   if (reason === 'daily_limit') throw dailyLimit('receipts_per_day', caller.tier)
   const number = await findByKey(api.db, caller.accountId, keyHash ?? '')
-  if (number === null) throw new Error('a receipt was repeated that is not there')
+  if (number === null) throw new Error('an idempotency key names a receipt that does not exist')
   return describeReceipt(api.reader, number, await api.reader.head())
 }
 
@@ -122,7 +124,7 @@ const MAX_LIST = 1000
 export const listReceipts = defineAccountOperation({
   name: 'list_receipts',
   summary: "The account's own receipts, newest first",
-  description: 'Those it asked for itself; receipts of its leases and alerts are made by the service.',
+  description: 'Receipts that the account requested; the service makes those of leases and alerts itself.',
   method: 'GET',
   path: '/v1/receipt',
   family: 'control',
@@ -131,11 +133,11 @@ export const listReceipts = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({
     limit: wholeNumber(1, MAX_LIST).default(100),
-    before: serial.optional().describe('`next` of the page before.'),
+    before: serial.optional().describe('`next` of the previous page.'),
   }),
   output: z.strictObject({
     receipts: z.array(attestation).max(MAX_LIST),
-    next: z.int().nullable().describe('To be given as `before`; null at the end.'),
+    next: z.int().nullable().describe('Give it as `before` to get the next page; null at the end.'),
   }),
   async run({ limit, before }, { tx, caller }) {
     const found = await listAttestations(tx, { requestedBy: caller.handle, before, limit: limit + 1 })

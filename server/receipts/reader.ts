@@ -1,21 +1,28 @@
-// Reading the chain for many callers at once. What never changes is kept in memory; what does, the head, is read for all who
-// ask at the same time by one query that began after the last of them asked, so nobody is shown an older head than was
-// there when he came.
+// Reads the chain for many callers at once. Receipts and tree nodes never change and are cached. The head does: callers that
+// ask at the same time share one query, and it starts after the last of them asked, so none gets a head older than its call.
 import { LRUCache } from 'lru-cache'
 import { openBatcher } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
-import { exportRange, findAttestations, findHash, type NodeLoader } from './archive.ts'
+import type { Attestation } from '../interface/attestation.ts'
+import {
+  exportRange,
+  findAttestations,
+  findHash,
+  findTile,
+  type NodeLoader,
+  storedNodes,
+  TILE_WIDTH,
+} from './archive.ts'
 import { findHead, type Head } from './head.ts'
-import { buildTiles } from './tiles.ts'
+import { frontierOf, nodeHash, nodeKey, type Subtree, TILE_HEIGHT } from './tree.ts'
 
 export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
-  /** Receipts that this head covers, and the head's serial, as they are sent. */
+  /** Receipts up to this head, and the head's serial, as they are sent. */
   page(range: Range, head: Head): Promise<Page>
-  /** Loads nodes of the tree that this head is of, or of an older one. */
+  /** A loader of nodes of the tree of this head, or of an older one. */
   nodes(head: Head): NodeLoader
 }
 
@@ -27,17 +34,17 @@ export interface Range {
 export interface Page {
   /** JSON, as GET /v1/chain answers it. */
   body: Buffer
-  /** The last receipt's: stands for all before it. */
+  /** Of the last receipt of the page: it covers all before it. */
   receiptHash: string
 }
 
 interface KeptPage extends Page {
-  /** What stands before the attestations, which are all that never changes. */
+  /** The text before the attestations. It holds the head's serial, so it changes; the rest of a page never does. */
   preface: string
 }
 
 const MAX_PAGE_BYTES = 64 * 1024 * 1024
-/** Serials of one query. */
+/** Most serials of one query. */
 const MAX_GROUP = 256
 
 export function openReader(db: Database): Reader {
@@ -57,13 +64,12 @@ export function openReader(db: Database): Reader {
     sizeCalculation: (page) => page.body.length + 300,
     fetchMethod: (_name, _stale, { context }) => loadPage(db, context),
   })
-  const tiles = buildTiles(db)
   return {
     head: () => heads.add(null),
     attestation: (serial) => attestations.add(serial),
     async page(range, head) {
       const page = await pages.forceFetch(`${range.from}-${range.to}`, { context: range })
-      // The same bytes are sent again until the head moves: a copy of a large page would cost more than sending it.
+      // The bytes are made again only when the head has moved: a copy of a large page costs more than sending it.
       const preface = prefaceOf(range, head)
       if (page.preface !== preface) {
         page.body = Buffer.concat([Buffer.from(preface), page.body.subarray(page.preface.length)])
@@ -71,7 +77,7 @@ export function openReader(db: Database): Reader {
       }
       return page
     },
-    nodes: tiles.under,
+    nodes: openNodes(db),
     async [Symbol.asyncDispose]() {
       await heads[Symbol.asyncDispose]()
       await attestations[Symbol.asyncDispose]()
@@ -88,4 +94,95 @@ async function loadPage(db: Database, range: Range): Promise<KeptPage> {
   if (from > to) return { preface: '', body: Buffer.from('[]}'), receiptHash: '' }
   const [text, receiptHash] = await Promise.all([exportRange(db, from, to), findHash(db, to)])
   return { preface: '', body: Buffer.from(`${text}}`), receiptHash }
+}
+
+interface Tile {
+  level: number
+  index: number
+}
+
+/** Of a SHA-256 hash. */
+const BYTES = 32
+/** Nodes of a tile, which are kept in one buffer: level by level from its 256 hashes to its root. */
+const NODES = 2 * TILE_WIDTH - 1
+/** 16 kB each. */
+const MAX_TILES = 2048
+const MAX_NODES = 4096
+
+/**
+ * The tree in memory: full tiles, from which all proofs over the older part of the log come, and single nodes to the right of
+ * them. A complete subtree never changes, so nodes that were read are kept. Gives a loader for the tree of a head, or an older one.
+ */
+function openNodes(db: Database): (head: Head) => NodeLoader {
+  const kept = new LRUCache<string, Buffer, Tile>({
+    max: MAX_TILES,
+    fetchMethod: async (_name, _stale, { context: tile }) => growNodes(await loadTile(db, tile)),
+  })
+  const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
+  const nodesOf = (tile: Tile) => kept.forceFetch(`${tile.level}/${tile.index}`, { context: tile })
+
+  return (head) => {
+    const edge = new Map(
+      frontierOf(head.serial).map((subtree, n) => [
+        nodeKey(subtree),
+        head.frontier.subarray(n * BYTES, (n + 1) * BYTES),
+      ]),
+    )
+    return async (subtrees) => {
+      const found = new Map<string, Buffer>()
+      const missing: Subtree[] = []
+      const load = async (subtree: Subtree) => {
+        const name = nodeKey(subtree)
+        const { tile, offset } = placeOf(subtree)
+        const known = edge.get(name) ?? single.get(name)
+        if (known) found.set(name, known)
+        else if (isFull(tile, head)) found.set(name, (await nodesOf(tile)).subarray(offset, offset + BYTES))
+        else missing.push(subtree)
+      }
+      await Promise.all(subtrees.map(load))
+      if (missing.length > 0) {
+        const stored = await storedNodes(db)(missing)
+        for (const subtree of missing) {
+          found.set(nodeKey(subtree), stored(subtree))
+          single.set(nodeKey(subtree), stored(subtree))
+        }
+      }
+      return (subtree) => {
+        const hash = found.get(nodeKey(subtree))
+        if (!hash) throw new Error(`subtree ${nodeKey(subtree)} was not loaded`)
+        return hash
+      }
+    }
+  }
+}
+
+function isFull({ level, index }: Tile, { serial }: Head): boolean {
+  return (index + 1) * TILE_WIDTH <= Math.floor(serial / 2 ** (level * TILE_HEIGHT))
+}
+
+/** The tile that holds a subtree's root, and the root's offset among the tile's nodes, in bytes. */
+function placeOf({ level, index }: Subtree): { tile: Tile; offset: number } {
+  const height = level % TILE_HEIGHT
+  const width = TILE_WIDTH / 2 ** height
+  const before = 2 * TILE_WIDTH - 2 * width
+  const tile = { level: Math.floor(level / TILE_HEIGHT), index: Math.floor(index / width) }
+  return { tile, offset: (before + (index % width)) * BYTES }
+}
+
+/** Hashes of a full tile. Whether it is full is known from a head, so no bound is given here. */
+async function loadTile(db: Database, tile: Tile): Promise<Buffer> {
+  const hashes = await findTile(db, { serial: Number.MAX_SAFE_INTEGER }, { ...tile, width: TILE_WIDTH })
+  if (!hashes) throw new Error(`tile ${tile.level}/${tile.index} is beyond every head`)
+  return hashes
+}
+
+function growNodes(hashes: Buffer): Buffer {
+  const nodes = Buffer.alloc(NODES * BYTES)
+  hashes.copy(nodes)
+  // Each level follows the level of its children, in their order.
+  for (let parent = TILE_WIDTH, child = 0; parent < NODES; parent++, child += 2) {
+    const [left, right] = [child * BYTES, (child + 1) * BYTES]
+    nodeHash(nodes.subarray(left, right), nodes.subarray(right, right + BYTES)).copy(nodes, parent * BYTES)
+  }
+  return nodes
 }

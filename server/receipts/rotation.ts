@@ -1,19 +1,19 @@
-// A new signing key takes the place of an old one. The receipt key in force signs a receipt that introduces the new key;
-// receipt, keys and head move in one transaction under the head's lock, so every receipt before it is signed with the old
-// key and every one after it with the new, whichever process signs.
+// Key rotation: a new signing key replaces the active one. The active receipt key signs a receipt that introduces the new key.
+// Receipt, keys and head are written in one transaction under the head's lock, so every process signs all receipts before it
+// with the old key and all after it with the new one.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
-import type { Attestation } from '../interface/result.ts'
+import type { Attestation } from '../interface/attestation.ts'
+import { type LinkOptions, linkReceipts } from './chain.ts'
 import { canonicalJson, sha256 } from './format.ts'
 import { advanceHead, type Head, lockHead } from './head.ts'
 import { deriveKey, findSigningKey, type KeyUse } from './keys.ts'
-import { type LinkOptions, linkReceipts } from './links.ts'
 import { type ChainKeys, loadKeys } from './signer.ts'
 
-/** Whose receipts introductions are; no account can have this name. */
+/** `requested_by` of introductions; no account can have this name. */
 export const ROTATION_REQUESTER = 'key-rotation'
 
-/** What an introduction attests: `subject_sha256` is the SHA-256 of this object's canonical JSON. */
+/** The subject of an introduction: its `subject_sha256` is the SHA-256 of this object's canonical JSON. */
 export interface KeyRecord {
   type: 'service.signing-key'
   version: 1
@@ -21,7 +21,7 @@ export interface KeyRecord {
   use: KeyUse
   alg: 'Ed25519'
   pubkey_hex: string
-  /** The receipt after the introduction; null for uses that sign no receipts. */
+  /** Serial of the receipt after the introduction; null for uses that sign no receipts. */
   first_serial: number | null
 }
 
@@ -41,8 +41,8 @@ export interface Rotation {
 }
 
 /**
- * Retires the active key of a use and puts the next generation in force. It takes the place of nothing else: whoever has
- * the seed can derive every generation.
+ * Retires the active key of a use and activates the next generation. This is no remedy for a stolen seed, from which every
+ * generation can be derived.
  */
 export async function rotateKey(
   db: Database,
@@ -71,17 +71,19 @@ async function introduce(tx: Tx, head: Head, keys: ChainKeys, record: KeyRecord,
     label: introductionLabel(record.use),
     requestedBy: ROTATION_REQUESTER,
   }
-  const links = await linkReceipts(head, keys, [subject], options)
-  await advanceHead(tx, links)
-  return links.attestations[0]!
+  const extension = await linkReceipts(head, keys, [subject], options)
+  await advanceHead(tx, extension)
+  const [introduction] = extension.attestations
+  if (!introduction) throw new Error('the introduction of a key has no receipt')
+  return introduction
 }
 
-/** Says in the chain itself whether the next receipt must be signed with another key. */
+/** Label of an introduction. A verifier learns from it whether another key signs the next receipt. */
 export function introductionLabel(use: KeyUse): string {
   return `${use}-key`
 }
 
-/** The record must name the key before its row can be written: the row refers to the receipt over the record. */
+/** Id and generation of the new key. Its row comes later, because it refers to the receipt whose subject holds the id. */
 function reserveKey(tx: Tx, use: KeyUse) {
   return tx.one(sql.type(z.object({ key_id: z.number(), generation: z.number() }))`
     select nextval(pg_get_serial_sequence('signing_keys', 'key_id')) key_id, max(generation) + 1 generation

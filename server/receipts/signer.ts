@@ -1,6 +1,6 @@
-// The keys this process signs with. They are looked up again whenever the head says that keys have changed, so a rotation
-// reaches every process with its next batch, without a restart; a batch that was signed with a retired key all the same does
-// not commit (sql/0001_initial.sql, refuse_key_out_of_turn).
+// The keys this process signs with. They are loaded again when the head says that keys have changed, so a rotation reaches
+// every process with its next batch, without a restart. A batch signed with a retired key does not commit
+// (sql/0001_initial.sql, refuse_key_out_of_turn).
 import { z } from 'zod'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import type { SigningKey } from './format.ts'
@@ -10,25 +10,25 @@ import { deriveKey, findSigningKey, type KEY_USES, openSigningKey } from './keys
 export interface ChainKeys {
   receipt: SigningKey
   /**
-   * The active one and the one before it: a monitor that pinned the older has until the next rotation to change over.
-   * Signed-note verifiers pass over signatures of keys they do not know.
+   * The active key and the one before it: a monitor that pinned the older one can change until the next rotation.
+   * Verifiers of signed notes skip signatures of unknown keys.
    */
   checkpoint: SigningKey[]
   lease: SigningKey
-  /** Of alerts: `v1a`. */
+  /** Signs alerts, in the scheme `v1a`. */
   webhook: SigningKey
 }
 
-/** Keys for what is signed before it comes to the chain, as they were at the last head this process wrote after. */
+/** Keys for what is signed before its receipt, as of the last batch of this process. */
 export type HeldKeys = Readonly<Pick<ChainKeys, 'lease' | 'webhook'>>
 
 export interface Signer {
-  /** The keys in force. @param keyChanges as the head has it, under its lock */
+  /** The active keys. @param keyChanges of the locked head */
   keysAt(tx: Tx, keyChanges: number): Promise<ChainKeys>
   held: HeldKeys
 }
 
-/** Registers the first keys of an empty database. Throws when the active keys are not of this seed. */
+/** Registers the first keys of an empty database. Throws when the active keys do not come from this seed. */
 export async function openSigner(db: Database, seed: Buffer): Promise<Signer> {
   for (const use of FIRST_TO_LAST) await openSigningKey(db, seed, use)
   const load = async (tx: Tx, keyChanges: number) => ({ keyChanges, keys: await loadKeys(tx, seed) })
@@ -49,9 +49,10 @@ export async function openSigner(db: Database, seed: Buffer): Promise<Signer> {
   }
 }
 
-/** The order in which an empty database gets its keys, and so their ids. */
+/** The order in which an empty database gets its keys, and so the order of their ids. */
 const FIRST_TO_LAST = ['receipt', 'checkpoint', 'lease', 'webhook'] as const satisfies (typeof KEY_USES)[number][]
 
+/** The active keys from the database. Throws when they do not come from this seed. */
 export async function loadKeys(tx: Tx, seed: Buffer): Promise<ChainKeys> {
   const active = await findSigningKey(tx, seed, 'checkpoint')
   const before = await tx.maybeOne(sql.type(z.object({ key_id: z.number(), generation: z.number() }))`

@@ -1,5 +1,5 @@
-// Receipts that accounts ask for: the daily count and the idempotency keys, kept in the same transaction as the chain. Both
-// are read and written under the lock of the chain's head, so no two batches can count past a limit or repeat a key.
+// Receipts that accounts request: their daily limit and their idempotency keys. Both are read and written under the lock of
+// the chain's head, in the receipts' transaction, so two batches cannot exceed a limit or use a key twice.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
@@ -9,45 +9,46 @@ import { canonicalJson } from './format.ts'
 
 export interface Submission {
   accountId: string
-  /** Receipts the account may have today. */
+  /** Receipts the account may request today. */
   dailyLimit: number
-  /** The caller's Idempotency-Key, and what it stands for. */
+  /** Hashes of the caller's Idempotency-Key and of the request body, in hex. */
   key?: { hash: string; bodyHash: string }
 }
 
 export type SubmissionRefusal = 'repeat' | 'conflict' | 'daily_limit'
 
+/** Hashes an idempotency key and the body it was sent with. */
 export function submissionKey(idempotencyKey: string, body: unknown) {
   const digest = (text: string) => createHash('sha256').update(text).digest('hex')
   return { hash: digest(idempotencyKey), bodyHash: digest(canonicalJson(body)) }
 }
 
 export const submissions: Participant<Submission, SubmissionRefusal> = {
-  async admit(tx, items) {
+  async check(tx, items) {
     const known = await findKeys(tx, items)
-    // Counted before it is judged, which saves the hot path a statement; what is refused is taken back.
-    const asked = countBy(items.filter((item) => !known.has(idOf(item) ?? '')))
-    const used = await addToDay(tx, 'receipts', asked)
+    // Counted before it is checked, which saves a statement; the count of refused items is taken back.
+    const requested = countBy(items.filter((item) => !known.has(idOf(item) ?? '')))
+    const used = await addToDay(tx, 'receipts', requested)
     const free = (item: Submission) =>
-      item.dailyLimit - (used.get(item.accountId) ?? 0) + (asked.get(item.accountId) ?? 0)
-    const admitted = new Map<string, number>()
+      item.dailyLimit - (used.get(item.accountId) ?? 0) + (requested.get(item.accountId) ?? 0)
+    const accepted = new Map<string, number>()
     const refusals = items.map((item) => {
       const id = idOf(item)
       const before = id && known.get(id)
       if (before) return new Refused<SubmissionRefusal>(before === item.key?.bodyHash ? 'repeat' : 'conflict')
-      const count = (admitted.get(item.accountId) ?? 0) + 1
+      const count = (accepted.get(item.accountId) ?? 0) + 1
       if (count > free(item)) return new Refused<SubmissionRefusal>('daily_limit')
-      admitted.set(item.accountId, count)
-      // The same key twice in one batch: the second finds the first.
+      accepted.set(item.accountId, count)
+      // With the same key twice in one batch, the second item repeats the first.
       if (id && item.key) known.set(id, item.key.bodyHash)
       return null
     })
-    const unused = [...asked].map(([id, count]) => [id, count - (admitted.get(id) ?? 0)] as const)
+    const unused = [...requested].map(([id, count]) => [id, count - (accepted.get(id) ?? 0)] as const)
     await takeFromDay(tx, 'receipts', new Map(unused))
     return refusals
   },
 
-  async write(tx, entries) {
+  async apply(tx, entries) {
     const keyed = entries.flatMap(({ item, attestation }) =>
       item.key ? [{ ...item, key: item.key, attestation }] : [],
     )
@@ -62,7 +63,7 @@ export const submissions: Participant<Submission, SubmissionRefusal> = {
   },
 }
 
-/** What a key stands for is the account's own. */
+/** A key is the account's own, so the account is part of its id. */
 function idOf({ accountId, key }: Submission): string | undefined {
   return key && `${accountId} ${key.hash}`
 }
@@ -85,7 +86,7 @@ async function findKeys(tx: Tx, items: Submission[]): Promise<Map<string, string
   return new Map(rows.map((row) => [row.id, row.body_hash]))
 }
 
-/** The receipt an idempotency key stands for. */
+/** Serial of the receipt made with an idempotency key, or null. */
 export function findByKey(tx: Tx | Database, accountId: string, keyHash: string): Promise<number | null> {
   return tx.maybeOneFirst(sql.type(z.object({ serial: z.number() }))`
     select serial from receipt_keys where account_id = ${accountId} and key_hash = decode(${keyHash}, 'hex')`)

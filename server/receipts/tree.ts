@@ -1,12 +1,12 @@
-// The Merkle tree over the chain, RFC 6962: leaf n−1 is receipt_hash of serial n. It proves in O(log n) hashes that an old
-// receipt belongs to a head that was pinned, and that one head continues another. Pure: nodes come from outside.
+// The Merkle tree over the chain, as in RFC 6962: leaf n−1 is receipt_hash of serial n. O(log n) hashes prove that a head holds
+// a receipt, and that one head continues another. Pure: callers provide the nodes.
 import { hash } from 'node:crypto'
 
-/** What is hashed, laid out in one place: a hash object for each of these would cost more than the hashing. */
+/** Buffers for the hashed bytes, used again: a hash object for each node would cost more than the hashing. */
 const leaf = Buffer.alloc(33, 0)
 const pair = Buffer.alloc(65, 1)
 
-/** @param receiptHash the 32 bytes themselves, so that tiles and heads can be public without showing any receipt */
+/** @param receiptHash 32 bytes. Leaves are hashes of hashes, so tiles and heads reveal no receipt. */
 export function leafHash(receiptHash: Uint8Array): Buffer {
   leaf.set(receiptHash, 1)
   return hash('sha256', leaf, 'buffer')
@@ -20,7 +20,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
 
 export const EMPTY_ROOT = hash('sha256', '', 'buffer')
 
-/** Levels that are kept, because a tile is 256 hashes wide. */
+/** Every eighth level is stored: a tile is 256 hashes wide. */
 export const TILE_HEIGHT = 8
 
 /** A complete subtree: the leaves from index·2^level to (index+1)·2^level. */
@@ -57,12 +57,21 @@ export function rootHash(size: number, nodeAt: NodeSource): Buffer {
   return size === 0 ? EMPTY_ROOT : rangeHash(0, size, nodeAt)
 }
 
+/** Root of a complete subtree. @param hashes its descendants at one level, a power of two of them */
+export function rootOfComplete(hashes: readonly Buffer[]): Buffer {
+  const [first, second] = hashes
+  if (!first) throw new Error('a subtree has at least one hash')
+  if (!second) return first
+  const middle = hashes.length / 2
+  return nodeHash(rootOfComplete(hashes.slice(0, middle)), rootOfComplete(hashes.slice(middle)))
+}
+
 /** Largest power of two below `width`, where RFC 6962 splits. */
 function split(width: number): number {
   return 2 ** Math.floor(Math.log2(width - 1))
 }
 
-/** Root of a tree whose right edge is all that is known. @param frontier as `Growth.frontier` gives it */
+/** Root of a tree from its right edge. @param frontier as `Growth.frontier` gives it */
 export function rootOfFrontier(frontier: Buffer): Buffer {
   if (frontier.length === 0) return EMPTY_ROOT
   const parts = Array.from({ length: frontier.length / 32 }, (_, n) => frontier.subarray(n * 32, n * 32 + 32))
@@ -87,6 +96,19 @@ export function inclusionRanges(index: number, size: number): Range[] {
     }
   }
   return ranges.reverse()
+}
+
+/** Proof that leaf `leaf_index` is in the tree of `tree_size` leaves: the hashes up to its root, in hex. */
+export interface Inclusion {
+  leaf_index: number
+  tree_size: number
+  hashes: string[]
+}
+
+/** Proof that the receipt with this serial is in the tree of `size` leaves. */
+export function proveInclusion(serial: number, size: number, nodeAt: NodeSource): Inclusion {
+  const hashes = hashesOf(inclusionRanges(serial - 1, size), nodeAt)
+  return { leaf_index: serial - 1, tree_size: size, hashes: hashes.map((hash) => hash.toString('hex')) }
 }
 
 /** The ranges whose hashes prove that the tree of `size` continues the one of `old` leaves (RFC 9162 §2.1.4). */
@@ -115,21 +137,22 @@ export function hashesOf(ranges: readonly Range[], nodeAt: NodeSource): Buffer[]
   return ranges.map(([from, to]) => rangeHash(from, to, nodeAt))
 }
 
-/** Every complete subtree that `hashesOf` will ask for. */
+/** Every complete subtree that `hashesOf` reads. */
 export function subtreesOf(ranges: readonly Range[]): Subtree[] {
   return ranges.flatMap(([from, to]) => completeSubtrees(from, to))
 }
 
-const keyOf = ({ level, index }: Subtree) => `${level}/${index}`
+/** A name for maps of nodes. */
+export const nodeKey = ({ level, index }: Subtree) => `${level}/${index}`
 
 /** The tree's right edge in memory: what is needed to append, and to prove what was appended. */
 export interface Growth {
   size: number
   append(receiptHash: Uint8Array): void
-  /** Any complete subtree of the old frontier or made since. */
+  /** A complete subtree of the old frontier, or one made since. Throws for others. */
   nodeAt: NodeSource
   frontier(): Buffer
-  /** Complete subtrees at kept levels that came into being. */
+  /** Complete subtrees at stored levels that were made since. */
   made(): (Subtree & { hash: Buffer })[]
 }
 
@@ -137,10 +160,10 @@ export interface Growth {
 export function growTree(size: number, frontier: Buffer): Growth {
   const nodes = new Map<string, Buffer>()
   const made: (Subtree & { hash: Buffer })[] = []
-  for (const [n, node] of frontierOf(size).entries()) nodes.set(keyOf(node), frontier.subarray(n * 32, n * 32 + 32))
+  for (const [n, node] of frontierOf(size).entries()) nodes.set(nodeKey(node), frontier.subarray(n * 32, n * 32 + 32))
   const nodeAt: NodeSource = (node) => {
-    const hash = nodes.get(keyOf(node))
-    if (!hash) throw new Error(`subtree ${keyOf(node)} is not on the right edge`)
+    const hash = nodes.get(nodeKey(node))
+    if (!hash) throw new Error(`subtree ${nodeKey(node)} is not on the right edge`)
     return hash
   }
   const growth: Growth = {
@@ -148,12 +171,12 @@ export function growTree(size: number, frontier: Buffer): Growth {
     append(receiptHash) {
       let node: Subtree = { level: 0, index: growth.size }
       let hash = leafHash(receiptHash)
-      nodes.set(keyOf(node), hash)
-      // A right child is complete: so is its parent.
+      nodes.set(nodeKey(node), hash)
+      // A complete right child makes its parent complete.
       while (node.index % 2 === 1) {
         hash = nodeHash(nodeAt({ level: node.level, index: node.index - 1 }), hash)
         node = { level: node.level + 1, index: (node.index - 1) / 2 }
-        nodes.set(keyOf(node), hash)
+        nodes.set(nodeKey(node), hash)
         if (node.level % TILE_HEIGHT === 0) made.push({ ...node, hash })
       }
       growth.size++

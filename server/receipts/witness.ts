@@ -1,6 +1,6 @@
-// Witnesses see every head of the log and sign only what continues what they saw before, so that nobody can be shown another
-// history. This is the asking side (C2SP tlog-witness, add-checkpoint). It fails open: a witness that is away or refuses is
-// missing from the published checkpoint and stops nothing.
+// Cosignatures of witnesses (C2SP tlog-witness, add-checkpoint). A witness signs a head only if it continues the last head it
+// signed, so the log cannot show different histories to different readers. This is the log's side. It fails open: the
+// published checkpoint lacks the cosignature of a witness that is away or refuses, and nothing stops.
 import { verify } from 'node:crypto'
 import { z } from 'zod'
 import { every } from '../db/interval.ts'
@@ -11,16 +11,16 @@ import { publicKeyOf, readNote, readSignatureLine, signatureLine } from './check
 import type { Witness } from './witnesses.ts'
 
 export interface Witnessing extends AsyncDisposable {
-  /** One round, if it is this process's turn: answers how many witnesses signed, or null. */
+  /** Runs a round unless another process has just taken it. Answers how many witnesses signed, or null. */
   runOnce(): Promise<number | null>
 }
 
 const INTERVAL_S = 10
 const ANSWER_TIMEOUT_MS = 5000
-/** After so long without a round nobody is publishing, and the head itself serves. */
+/** A published checkpoint that is older does not count: no process publishes, and the head is served instead. */
 const STALE_S = 3 * INTERVAL_S
 
-/** What is published now: a checkpoint that witnesses were asked about, or null when there is none of late. */
+/** The published checkpoint with its cosignatures, or null without witnesses or without a recent round. */
 export async function findPublished(core: { db: Database; config: { witnesses: Witness[] } }): Promise<string | null> {
   if (core.config.witnesses.length === 0) return null
   return core.db.maybeOneFirst(sql.prepared('find_published_checkpoint', z.object({ checkpoint: z.string() }))`
@@ -34,18 +34,21 @@ interface Round {
   db: Database
 }
 
-/** Asks every ten seconds until disposed; of several processes one at a time. `intervalS` 0: only by `runOnce`. */
+/**
+ * Submits the head to the witnesses every `intervalS` seconds until disposed. Of several processes one does at a time. With
+ * `intervalS` 0 only `runOnce` does.
+ */
 export function openWitnessing(
   db: Database,
   witnesses: readonly Witness[],
   log: Logger,
   { intervalS = INTERVAL_S }: { intervalS?: number } = {},
 ): Witnessing {
-  /** The size each witness signed last, as far as this process knows. */
-  const seen = new Map<string, number>()
+  /** The last size that each witness signed for this process, by the witness's name. */
+  const signedSizes = new Map<string, number>()
 
   async function runOnce() {
-    const taken = await takeTurn(db, intervalS)
+    const taken = await claimRound(db, intervalS)
     if (!taken) return null
     const round = { ...taken, db }
     const lines = await Promise.all(witnesses.map((witness) => ask(witness, round)))
@@ -57,8 +60,8 @@ export function openWitnessing(
 
   async function ask(witness: Witness, round: Round): Promise<string | null> {
     try {
-      const { line, size } = await cosign(witness, round, seen.get(witness.name) ?? 0)
-      seen.set(witness.name, size)
+      const { line, size } = await cosign(witness, round, signedSizes.get(witness.name) ?? 0)
+      signedSizes.set(witness.name, size)
       return line
     } catch (error) {
       log.warn({ event: 'witness_failed', witness: witness.name, err: error })
@@ -76,15 +79,15 @@ export function openWitnessing(
   }
 }
 
-const turn = z.object({ size: z.number(), note: z.string() })
+const claimed = z.object({ size: z.number(), note: z.string() })
 
 /**
- * The head of now, if no other process took it within the interval. What was published so long ago that the head itself has
- * been serving is replaced at once: a checkpoint that comes after it must not be smaller.
+ * The present head, or null if another process has claimed a round within the interval. A stale published checkpoint is
+ * replaced at once: readers have got the head since, and the next published checkpoint must not be smaller.
  */
-function takeTurn(db: Database, intervalS: number): Promise<z.output<typeof turn> | null> {
+function claimRound(db: Database, intervalS: number): Promise<z.output<typeof claimed> | null> {
   const fresh = sql.fragment`w.published_at > now() - ${STALE_S} * interval '1 second'`
-  return db.maybeOne(sql.type(turn)`
+  return db.maybeOne(sql.type(claimed)`
     with head as (select serial, checkpoint from chain_head where serial > 0)
     insert into witnessed_checkpoint as w (tree_size, checkpoint, taken_at, published_at)
     select serial, checkpoint, now(), now() from head
@@ -97,7 +100,7 @@ function takeTurn(db: Database, intervalS: number): Promise<z.output<typeof turn
     returning (select serial from head) size, (select checkpoint from head) note`)
 }
 
-/** Cosignatures of an unmoved head are not lost because a witness is away for a round. */
+/** Publishes a checkpoint. A head that has not moved keeps the checkpoint with more cosignatures. */
 async function publish(db: Database, size: number, checkpoint: string) {
   await db.query(sql.type(nothing)`
     update witnessed_checkpoint set tree_size = ${size}, published_at = now(),
@@ -106,11 +109,11 @@ async function publish(db: Database, size: number, checkpoint: string) {
     where tree_size <= ${size}`)
 }
 
-/** The witness's signature line, verified. Throws when it does not sign, or not this. */
+/** The witness's verified signature line. Throws when it does not sign this checkpoint. */
 async function cosign(witness: Witness, round: Round, known: number): Promise<{ line: string; size: number }> {
   let answer = await submit(witness, round, Math.min(known, round.size))
   if (answer.status === 409) {
-    // It has signed another size than we knew of: it says which, and is asked once more.
+    // It has signed another size than this process knew of. It answers the size, and gets one more request.
     const size = Number((await readShort(answer)).match(/^(\d{1,15})\n$/)?.[1] ?? Number.NaN)
     if (!(size <= round.size)) throw new Error(`it has signed ${size}, which is beyond ${round.size}`)
     answer = await submit(witness, round, size)
@@ -131,10 +134,10 @@ async function submit(witness: Witness, { size, note, db }: Round, old: number):
   })
 }
 
-/** Far more than the cosignatures of any witness. */
+/** Far more than the cosignatures of one witness. */
 const MAX_ANSWER_BYTES = 16_384
 
-/** Throws when there is more of it than any witness has to say. */
+/** The answer's body as text. Throws when it is longer than MAX_ANSWER_BYTES. */
 async function readShort(answer: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
@@ -146,7 +149,7 @@ async function readShort(answer: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Of all lines of the answer the one by the key that is configured; others are nobody's we know. */
+/** The line of the answer that is signed by the configured key. Lines by unknown keys are skipped. */
 function findCosignature({ name, keyId, publicKey }: Witness, note: string, body: string): string {
   const text = readNote(note)?.text ?? ''
   for (const line of body.split('\n')) {

@@ -1,5 +1,5 @@
-// Who witnesses the log, as the configuration names them: pairs of a verifier key (C2SP signed-note) and the address below
-// which the witness takes checkpoints.
+// The witnesses of the log, read from the configuration: pairs of a verifier key (C2SP signed-note) and the base URL at which
+// the witness takes checkpoints.
 import { COSIGNATURE_ED25519, noteKeyId } from './checkpoint.ts'
 
 export interface Witness {
@@ -7,7 +7,7 @@ export interface Witness {
   keyId: Buffer
   /** 32 bytes. */
   publicKey: Buffer
-  /** Without a slash at its end. */
+  /** Without a slash at the end. */
   url: string
 }
 
@@ -21,7 +21,7 @@ export function readWitnesses(text: string): Witness[] {
   })
 }
 
-/** `name+hash+base64`, of a type 4 key: Ed25519 cosignatures. */
+/** Reads `name+hash+base64` of a key of type 4, Ed25519 cosignatures. */
 function readCosignerKey(vkey: string): Pick<Witness, 'name' | 'keyId' | 'publicKey'> {
   const [, name = '', hash, base64 = ''] = vkey.match(/^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/) ?? []
   const [type, ...raw] = Buffer.from(base64, 'base64')
@@ -29,6 +29,7 @@ function readCosignerKey(vkey: string): Pick<Witness, 'name' | 'keyId' | 'public
     throw new Error(`${name || 'a verifier key'}: is not the verifier key of Ed25519 cosignatures (type 4)`)
   const publicKey = Buffer.from(raw)
   const keyId = noteKeyId(name, COSIGNATURE_ED25519, publicKey)
-  if (keyId.toString('hex') !== hash) throw new Error(`${name}: the verifier key does not have its own key id`)
+  if (keyId.toString('hex') !== hash)
+    throw new Error(`${name}: the key id of the verifier key does not fit its name and key`)
   return { name, keyId, publicKey }
 }

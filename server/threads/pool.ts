@@ -1,17 +1,16 @@
+// The one wrapper for pools of threads. Work that would hold up the event loop runs here.
 import { availableParallelism } from 'node:os'
 import type { Transferable } from 'node:worker_threads'
-import { openPool } from './thread.ts'
+import { Piscina } from 'piscina'
 
-/**
- * The one pool of threads of a worker process: parsing, normalization, hashing and scoring of page-sized data run here,
- * so that the event loop is never held up. Each caller names its own thread file and a function exported by it.
- */
+/** A pool of threads. Each caller names its own thread file and a function exported by it. */
 export interface Threads extends AsyncDisposable {
   /**
    * Runs the function `name` of the module `file` in a thread. Argument and result are structured clones; what `transfer`
-   * lists moves instead and is detached here once the task has a thread. The signal covers waiting and running.
-   * Rejects with a ThreadError when the task came to no end of its own. What the function itself throws arrives as a
-   * clone that has lost its class and its own properties: expected failures belong into the result.
+   * lists moves instead and is detached here once the task has a thread. The signal covers waiting and running. The caller
+   * states the type of the result: it is what the function returns.
+   * Rejects with a ThreadError when the task was ended. What the function itself throws arrives as a clone that has lost
+   * its class and its own properties: expected failures belong in the result.
    */
   run<T>(file: URL, name: string, argument: unknown, options?: RunOptions): Promise<T>
   /** Tasks that wait for a thread. */
@@ -25,7 +24,10 @@ export interface RunOptions {
   signal?: AbortSignal
 }
 
-/** Whichever it was, at most the task's own thread is lost, and the pool has replaced it. */
+/**
+ * `aborted` and `timed_out`: by the caller's signal. `out_of_memory`, `exited`: the task's thread died. `busy`: too many tasks
+ * wait. `closed`: the pool was disposed. At most the task's own thread is lost, and the pool replaces it.
+ */
 export type ThreadErrorCode = 'aborted' | 'timed_out' | 'out_of_memory' | 'exited' | 'busy' | 'closed'
 
 export class ThreadError extends Error {
@@ -38,22 +40,51 @@ export class ThreadError extends Error {
   }
 }
 
-/**
- * `maxThreads` is 2 to 4 by default, after the cores. Each may take up to its heap limit, so memory is what bounds it.
- * A thread that dies while idle is replaced and reported to `onLoss`.
- */
-export function openThreads(options: { maxThreads?: number; onLoss?: (error: unknown) => void } = {}): Threads {
-  const pool = buildPool(options.maxThreads ?? Math.min(4, Math.max(2, availableParallelism() - 1)))
-  pool.on('error', (error: unknown) => options.onLoss?.(error))
+const MAX_WAITING = 1000
+
+export interface ThreadsOptions {
+  /** Threads that stay alive without work; 1 by default. The others end after a minute without work. */
+  minThreads?: number
+  /** 2 to 4 by default, after the cores. Each may take up to its heap limit, so memory bounds this number. */
+  maxThreads?: number
+  /** Tasks that may wait for a thread, MAX_WAITING by default. Beyond it `run` rejects with `busy`. */
+  maxWaiting?: number
+  /** Gets the error of a thread that died while idle. The pool replaces the thread. */
+  onLoss?: (error: unknown) => void
+}
+
+/** Opens a pool. Disposing ends the tasks that run and those that wait with a ThreadError `closed`. */
+export function openThreads({
+  minThreads = 1,
+  maxThreads = Math.min(4, Math.max(2, availableParallelism() - 1)),
+  maxWaiting = MAX_WAITING,
+  onLoss = () => {},
+}: ThreadsOptions = {}): Threads {
+  const pool = new Piscina<unknown, unknown>({
+    // The environment holds the secrets of the process, and its flags may hold a debugger's port.
+    env: {},
+    execArgv: [],
+    minThreads,
+    maxThreads,
+    idleTimeout: 60_000,
+    // A task that is killed takes its thread along, so no other task may share it.
+    concurrentTasksPerWorker: 1,
+    // Half as much again as the largest page within the limits of the parser needs. Bounds the heap only: ArrayBuffers
+    // lie outside it, so each task bounds its own.
+    resourceLimits: { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 },
+  })
+  pool.on('error', onLoss)
   const closing = new AbortController()
 
   return {
     async run<T>(file: URL, name: string, argument: unknown, { transfer, signal }: RunOptions = {}): Promise<T> {
       if (closing.signal.aborted) throw new ThreadError('closed')
-      if (pool.queueSize >= longestQueue) throw new ThreadError('busy')
+      // piscina's own `maxQueue` does not count tasks that carry a signal, and here all do.
+      if (pool.queueSize >= maxWaiting) throw new ThreadError('busy')
       const ended = signal ? AbortSignal.any([closing.signal, signal]) : closing.signal
       try {
         const options = { filename: file.href, name, transferList: transfer, signal: ended }
+        // Nothing checks this: the function runs in another module, and the caller states what it returns.
         return (await pool.run(argument, options)) as T
       } catch (error) {
         throw classify(error, ended, closing.signal)
@@ -72,20 +103,6 @@ export function openThreads(options: { maxThreads?: number; onLoss?: (error: unk
   }
 }
 
-function buildPool(maxThreads: number) {
-  return openPool<unknown, unknown>({
-    // One thread is always warm; the others go after a minute without work and come back within 100 ms.
-    minThreads: 1,
-    maxThreads,
-    idleTimeout: 60_000,
-    // A task killed takes its thread along: no other task may share it.
-    concurrentTasksPerWorker: 1,
-    // Half as much again as the largest page within the limits of the parser needs. Bounds the heap only: ArrayBuffers
-    // lie outside it, so each task bounds its own.
-    resourceLimits: { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 },
-  })
-}
-
 function classify(error: unknown, ended: AbortSignal, closing: AbortSignal) {
   if (!(error instanceof Error)) return error
   if (closing.aborted) return new ThreadError('closed', error)
@@ -96,6 +113,3 @@ function classify(error: unknown, ended: AbortSignal, closing: AbortSignal) {
   if (error.message.startsWith('worker exited with code')) return new ThreadError('exited', error)
   return error
 }
-
-/** piscina's own `maxQueue` does not count tasks that carry a signal, and here all do. */
-const longestQueue = 1000

@@ -2,7 +2,8 @@
 // configured (no real money, one chain only, no paid tool), its members say what is true instead.
 import { z } from 'zod'
 import type { Api } from '../context.ts'
-import { completedResult, LIMITS, PRICE, SCHEMA_VERSION, verificationInput } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
+import { completedResult, LIMITS, SCHEMA_VERSION, verificationInput } from '../interface/result.ts'
 import { configuredNetworks } from '../payments/networks.ts'
 import { configuredMethodologies } from './methodology.ts'
 import { describeOffer } from './offer.ts'

@@ -6,14 +6,15 @@ import { AppError } from '../errors.ts'
 import {
   type Attestation,
   attestation as attestationShape,
+  type Envelope,
+  RECEIPT_TYPE,
+} from '../interface/attestation.ts'
+import { type Payment, SOLANA_MAINNET } from '../interface/payment.ts'
+import {
   type CompletedResult,
   completedResult,
-  type Envelope,
   LIMITS,
-  type Payment,
-  RECEIPT_TYPE,
   SCHEMA_VERSION,
-  SOLANA_MAINNET,
   type UnsignedResult,
 } from '../interface/result.ts'
 import { encodeSettlement, type SettleResponse } from '../payments/x402.ts'
@@ -80,7 +81,7 @@ function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'fe
     subjectSha256: sealed.sha256,
     label: null,
     requestedBy: REQUESTED_BY,
-    companion: {
+    participant: {
       kind: completions,
       item: {
         id: request.id,
@@ -155,7 +156,7 @@ function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date
 }
 
 const completions: Participant<Sealed, 'fenced'> = {
-  async admit(tx, items) {
+  async check(tx, items) {
     const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
       select r.id::text from verification_requests r
       join unnest(${column(items, 'text', (item) => item.id)}, ${column(items, 'text', (item) => item.attempt)})
@@ -165,7 +166,7 @@ const completions: Participant<Sealed, 'fenced'> = {
     return items.map((item) => (found.has(item.id) ? null : new Refused('fenced')))
   },
 
-  async write(tx, entries) {
+  async apply(tx, entries) {
     const results = entries.map(({ item, attestation }) => {
       const receipt = receiptOf(item, attestationShape.parse(attestation))
       return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies CompletedResult))

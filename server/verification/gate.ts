@@ -1,6 +1,7 @@
 // What is refused before anyone is asked to pay, because it cannot succeed.
 import { AppError, sayUncharged } from '../errors.ts'
-import { PRICE, type VerificationInput } from '../interface/result.ts'
+import { PRICE } from '../interface/payment.ts'
+import type { VerificationInput } from '../interface/result.ts'
 import { type Fixtures, parsePublicUrl } from '../outbound/url-policy.ts'
 
 /**

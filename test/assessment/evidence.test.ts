@@ -1,5 +1,6 @@
 import t from 'tap'
-import { codePoints, inconsistency, LIMITS } from '../../server/interface/result.ts'
+import { inconsistency, LIMITS } from '../../server/interface/result.ts'
+import { codePoints } from '../../server/interface/scalars.ts'
 import { shortenedTo } from '../../workers/assessment/cuts.ts'
 import {
   deriveVerdict,

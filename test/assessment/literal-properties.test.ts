@@ -1,6 +1,7 @@
 import t from 'tap'
 import { assessment } from '../../server/interface/assessment.ts'
-import { codePoints, inconsistency } from '../../server/interface/result.ts'
+import { inconsistency } from '../../server/interface/result.ts'
+import { codePoints } from '../../server/interface/scalars.ts'
 import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
 import { readClaim } from '../../workers/assessment/query.ts'
 import { searchText } from '../../workers/assessment/search.ts'

@@ -1,3 +1,4 @@
+// Change events between a notifier and a listener, over a real database.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
@@ -12,20 +13,20 @@ async function openBoth() {
   const log = openLog('silent')
   const db = await openDatabase(url, { maxConnections: 2 })
   opened.defer(() => db.end())
-  const announcements = opened.use(openChangeNotifier(db, log))
-  const waiting = opened.use(openChangeListener(url, log))
+  const notifier = opened.use(openChangeNotifier(db, log))
+  const listener = opened.use(openChangeListener(url, log))
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   opened.defer(() => client.end())
   const closing = opened.move()
-  return { announcements, waiting, client, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return { notifier, listener, client, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
 const never = new AbortController().signal
-/** Far longer than a test may take: a wait that ends before was woken. */
+/** Far longer than a test may take: a wait that ends was ended by an event. */
 const LONG_MS = 3_600_000
 
-/** Resolves when the connection of the waiters listens. The catalogue is asked again and again: it announces nothing. */
+/** Resolves when the listener's connection listens. It polls the catalogue, because Postgres has no event for it. */
 async function listens(client: pg.Client) {
   for (;;) {
     const { rowCount } = await client.query(`
@@ -36,45 +37,45 @@ async function listens(client: pg.Client) {
   }
 }
 
-t.test('a caller is woken when its request is announced, and no other caller is', async (t) => {
+t.test('an event wakes the callers that wait for its request, and no others', async (t) => {
   await using both = await openBoth()
-  const { announcements, waiting, client } = both
+  const { notifier, listener, client } = both
   await listens(client)
   const [mine, other] = [randomUUID(), randomUUID()]
   const gone = new AbortController()
-  let strangerWoke = false
-  const stranger = waiting.waitForChange(other, gone.signal, LONG_MS).then(() => {
-    strangerWoke = true
+  let otherWoke = false
+  const otherWait = listener.waitForChange(other, gone.signal, LONG_MS).then(() => {
+    otherWoke = true
   })
-  const waiters = [waiting.waitForChange(mine, never, LONG_MS), waiting.waitForChange(mine, never, LONG_MS)]
-  await announcements.add(mine)
+  const waiters = [listener.waitForChange(mine, never, LONG_MS), listener.waitForChange(mine, never, LONG_MS)]
+  await notifier.add(mine)
   await Promise.all(waiters)
-  t.notOk(strangerWoke)
+  t.notOk(otherWoke)
   gone.abort()
-  await stranger
-  t.pass('a caller that is gone waits no longer')
+  await otherWait
+  t.pass('a wait ends with its signal')
 })
 
-t.test('hundreds of announcements at once all arrive', async (t) => {
+t.test('a thousand events at once all arrive', async (t) => {
   await using both = await openBoth()
-  const { announcements, waiting, client } = both
+  const { notifier, listener, client } = both
   await listens(client)
   const ids = Array.from({ length: 1000 }, () => randomUUID())
-  const waits = ids.map((id) => waiting.waitForChange(id, never, LONG_MS))
-  await Promise.all(ids.map((id) => announcements.add(id)))
+  const waits = ids.map((id) => listener.waitForChange(id, never, LONG_MS))
+  await Promise.all(ids.map((id) => notifier.add(id)))
   await Promise.all(waits)
   t.pass('every caller was woken')
 })
 
-t.test('a caller looks for itself after a while, for an announcement that is lost', async (t) => {
+t.test('a wait without an event ends after its time', async (t) => {
   await using both = await openBoth()
-  await both.waiting.waitForChange(randomUUID(), never, 1)
+  await both.listener.waitForChange(randomUUID(), never, 1)
   t.pass()
 })
 
-t.test('a connection that breaks comes back by itself', async (t) => {
+t.test('a broken connection is opened again', async (t) => {
   await using both = await openBoth()
-  const { announcements, waiting, client } = both
+  const { notifier, listener, client } = both
   const id = randomUUID()
   await listens(client)
   const { rowCount } = await client.query(`
@@ -82,8 +83,8 @@ t.test('a connection that breaks comes back by itself', async (t) => {
     where datname = current_database() and application_name = 'countersign waiting'`)
   t.equal(rowCount, 1)
   await listens(client)
-  const waited = waiting.waitForChange(id, never, LONG_MS)
-  await announcements.add(id)
+  const waited = listener.waitForChange(id, never, LONG_MS)
+  await notifier.add(id)
   await waited
-  t.pass('announcements arrive over the new connection')
+  t.pass('events arrive over the new connection')
 })

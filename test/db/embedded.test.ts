@@ -1,3 +1,4 @@
+// The embedded PostgreSQL server: clusters, owners that die, and servers that are left behind.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
@@ -10,7 +11,7 @@ import { findOpenDatabase, openEmbeddedPostgres } from '../../server/db/embedded
 
 const folder = await mkdtemp(join(tmpdir(), 'countersign-embedded-'))
 t.teardown(async () => {
-  // Below a folder that PostgreSQL's user cannot reach, these are links.
+  // Links, if PostgreSQL's user cannot reach the folder.
   const clusters = ['durable', 'crashed'].map((name) => realpath(join(folder, name, 'postgres')))
   for (const path of [...(await Promise.all(clusters)), folder]) await rm(path, { recursive: true, force: true })
 })
@@ -39,7 +40,7 @@ async function spawnOwner(name: string, onSigint = '') {
     const db = await openEmbeddedPostgres({ dataDir: process.argv[1], durable: true, log() {} })
     process.on('SIGINT', async () => { ${onSigint} })
     console.log(db.url)
-    // Ends with the test, if that is killed.
+    // Ends when the test is killed.
     process.stdin.resume().on('end', () => process.exit())`
   const owner = spawn(process.execPath, ['--input-type=module', '-e', script, join(folder, name)], {
     cwd: join(import.meta.dirname, '../..'),
@@ -96,7 +97,7 @@ t.test('a durable cluster keeps its data', async (t) => {
   t.equal(await query(db.url, 'select answer::text from kept'), '42', 'the first one was left alone')
 })
 
-t.test('while it is open, others find it', async (t) => {
+t.test('other processes find an open database', async (t) => {
   const dataDir = join(folder, 'durable')
   t.equal(await findOpenDatabase(dataDir), undefined)
   {
@@ -118,11 +119,11 @@ t.test('two starts at once: one gets the database, the other an error that says 
   t.same(await readdir(join(folder, 'race')), [])
 })
 
-t.test('the server goes when its owner is killed', async (t) => {
+t.test('the server ends when its owner is killed', async (t) => {
   const { owner, url } = await spawnOwner('durable')
   const witness = new pg.Client(url)
   await witness.connect()
-  // Before it ends, the server says so to its clients and hangs up.
+  // The server reports its end to its clients and closes their connections first.
   const { promise: farewell, resolve } = Promise.withResolvers<unknown>()
   witness.on('error', resolve)
   owner.kill('SIGKILL')
@@ -154,12 +155,12 @@ t.test('a signal to the process group of its owner does not reach the server', a
   await t.rejects(query(url, 'select 1'), { code: 'ECONNREFUSED' })
 })
 
-t.test('what a crash left behind does not matter', async (t) => {
+t.test('leftovers of a crash do no harm', async (t) => {
   await mkdir(join(folder, 'crashed/postgres.draft-999999999-00/data'), { recursive: true })
   await using other = await open('crashed', true)
   t.same(await readdir(join(folder, 'crashed')), ['postgres'], 'half a cluster is removed')
 
-  // The lock names a living process of PostgreSQL's user, which has nothing to do with this folder.
+  // The lock names a living process of PostgreSQL's user that does not use this folder.
   const foreign = await query(other.url, `select pg_read_file('postmaster.pid')`)
   const lock = join(folder, 'durable/postgres/data/postmaster.pid')
   await writeFile(lock, foreign)

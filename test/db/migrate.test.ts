@@ -1,3 +1,4 @@
+// Migrations: order, concurrency, edited files and failures.
 import pg from 'pg'
 import t from 'tap'
 import { listMigrations, migrate, pendingMigrations } from '../../server/db/migrate.ts'
@@ -14,7 +15,7 @@ async function openEmpty() {
   return { url: database.url, client, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-/** The queue's own migrations leave connections behind that are still closing; a dropped database would cut them off. */
+/** Waits for the connections of the queue's migrations to close; dropping the database would break them. */
 async function waitForOthers(client: pg.Client) {
   const others = 'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
   while ((await client.query(others)).rowCount);
@@ -22,12 +23,12 @@ async function waitForOthers(client: pg.Client) {
 
 const names = listMigrations().map(({ name }) => name)
 
-t.test('each migration has a number of its own', async (t) => {
+t.test('every migration has its own number', async (t) => {
   const numbers = names.map((name) => name.slice(0, 4))
   t.same(numbers, [...new Set(numbers)].sort())
 })
 
-t.test('an empty database gets them all, and then none', async (t) => {
+t.test('the first run applies all migrations, the second none', async (t) => {
   await using empty = await openEmpty()
   t.same(await migrate(empty.url), names)
   t.same(await migrate(empty.url), [])
@@ -46,7 +47,7 @@ t.test('releases that migrate at the same time take turns', async (t) => {
   )
 })
 
-t.test('a database that is behind says by what', async (t) => {
+t.test('pending migrations are listed', async (t) => {
   await using empty = await openEmpty()
   await migrate(empty.url)
   await empty.client.query('delete from schema_migrations where name = $1', [names.at(-1)])
@@ -62,9 +63,9 @@ t.test('a migration that was edited after it was applied is refused, and nothing
   t.equal(rows[0].count, names.length)
 })
 
-t.test('a migration that fails leaves no trace of itself', async (t) => {
+t.test('a migration that fails leaves nothing behind', async (t) => {
   await using empty = await openEmpty()
-  // In the way of the first migration, near its end.
+  // A table that the end of the first migration creates too.
   await empty.client.query('create table worker_beats (pool_id text)')
   await t.rejects(migrate(empty.url), { message: new RegExp(`${names[0]} failed: .*worker_beats`) })
   const { rows } = await empty.client.query(`

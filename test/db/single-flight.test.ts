@@ -1,8 +1,8 @@
-// One reading for many callers, kept for a while.
+// Single flight: overlapping calls share one, and its result is kept for a while.
 import t from 'tap'
 import { singleFlight } from '../../server/db/single-flight.ts'
 
-t.test('what is under way or fresh is not read again; what failed is', async (t) => {
+t.test('a call under way or a fresh result is shared; a failure is not kept', async (t) => {
   const clock = { now: 0 }
   const readings: PromiseWithResolvers<number>[] = []
   const read = singleFlight(

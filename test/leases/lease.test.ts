@@ -381,7 +381,7 @@ t.test('acts of one batch see the effect of earlier ones', async (t) => {
   const renew = { ...about, act: 'renew', signed: renewed, dailyLimit } as const
   const revoke = { ...about, act: 'revoke', signed: signRevocation(lease, clock.now, key) } as const
   const outcomes = await transact(harness.api.db, (tx) =>
-    leaseActs.admit(tx, [grant, renew, revoke, revoke, renew, grant, grant]),
+    leaseActs.check(tx, [grant, renew, revoke, revoke, renew, grant, grant]),
   )
   t.same(
     outcomes.map((outcome) => outcome?.reason ?? 'done'),
@@ -399,7 +399,7 @@ t.test('acts of one batch count against the day, and a revocation is never refus
   const signed = signRenewal(lease, clock.now, keys.lease) as Signed<Lease>
   const renew = { ...about, act: 'renew', signed } as const
   const revoke = { ...about, act: 'revoke', signed: signRevocation(lease, clock.now, keys.lease) } as const
-  const outcomes = await transact(harness.api.db, (tx) => leaseActs.admit(tx, [renew, renew, renew, revoke, revoke]))
+  const outcomes = await transact(harness.api.db, (tx) => leaseActs.check(tx, [renew, renew, renew, revoke, revoke]))
   t.same(
     outcomes.map((outcome) => outcome?.reason ?? 'done'),
     ['done', 'done', 'daily_limit', 'done', 'repeat'],

@@ -1,12 +1,11 @@
-// What somebody with the database's superuser could change behind our backs: all of it is found, and nothing is signed on
-// top of it.
+// Damage that a superuser of the database can do: the audit finds each kind, and nothing is appended after it.
 import t from 'tap'
 import { auditChain, checkTail } from '../../server/receipts/audit.ts'
 import { openTestLog, type TestLog } from './log.ts'
 
 const RECEIPTS = 600
 
-/** Each alone, on a sound chain of 601 receipts with a rotation at 301; `early` is out of sight of the tail's check. */
+/** Each is done alone to a sound chain of 601 receipts with a rotation at 301. The tail's check does not see `early` ones. */
 const DAMAGE: Record<string, { sql: string; faults: string[]; early?: true }> = {
   'another subject': { sql: `update receipts set subject_sha256 = sha256('x') where serial = 590`, faults: ['hashes'] },
   'another label': { sql: `update receipts set label = 'another' where serial = 591`, faults: ['hashes'] },
@@ -118,7 +117,7 @@ t.test('an empty chain', async (t) => {
   t.same({ to, signatures, faults: [...faults] }, { to: 0, signatures: 0, faults: [] })
 })
 
-t.test('a wrong signature in the middle is found by checking every one, and only then', async (t) => {
+t.test('a wrong signature in the middle is found only when every signature is checked', async (t) => {
   await using log = await openSound()
   await log.damage(`update receipts set sig_ed25519 = decode(repeat('00', 64), 'hex') where serial = 400`)
   t.equal((await auditChain(log.db, { signatures: 'ends' })).faults.size, 0)

@@ -1,3 +1,4 @@
+// Appending to the chain: several processes, participants, lost connections, limits, and what the database refuses.
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import pg from 'pg'
@@ -5,8 +6,9 @@ import t from 'tap'
 import { z } from 'zod'
 import { BatchOverflowError } from '../../server/db/batch.ts'
 import { openDatabase, sql } from '../../server/db/pool.ts'
-import { type Appended, findHead, openChain, Refused } from '../../server/receipts/chain.ts'
+import { type Appended, openChain, Refused } from '../../server/receipts/chain.ts'
 import { attestationPreimage, canonicalJson, GENESIS, sha256 } from '../../server/receipts/format.ts'
+import { findHead } from '../../server/receipts/head.ts'
 import { openSigningKey } from '../../server/receipts/keys.ts'
 import { openTestDatabase } from '../database.ts'
 import { entry, ORIGIN, openTestLog } from './log.ts'
@@ -29,38 +31,38 @@ t.test('two processes append to one chain without gap or fork', async (t) => {
     prev = receipt_hash
   }
   t.match(await log.head(), { serial: 400, receipt_hash: prev })
-  t.same(await log.read(), chain, 'what the database makes into JSON is what was signed')
+  t.same(await log.read(), chain, 'the JSON text of the database is what was signed')
 })
 
-t.test('a refused companion gets no receipt, and the others of its batch do', async (t) => {
+t.test('a refused entry gets no receipt, and the others of its batch do', async (t) => {
   await using log = await openTestLog()
   const written: string[] = []
   const kind = {
-    admit: async (_tx: unknown, items: string[]) => items.map((item) => (item === 'no' ? new Refused('no') : null)),
-    write: async (_tx: unknown, entries: { item: string }[]) => void written.push(...entries.map((e) => e.item)),
+    check: async (_tx: unknown, items: string[]) => items.map((item) => (item === 'no' ? new Refused('no') : null)),
+    apply: async (_tx: unknown, entries: { item: string }[]) => void written.push(...entries.map((e) => e.item)),
   }
   const { chain } = log.processes[0]!
   const ask = (items: string[]) =>
-    Promise.all(items.map((item, n) => chain.append({ ...entry(n), companion: { kind, item } })))
+    Promise.all(items.map((item, n) => chain.append({ ...entry(n), participant: { kind, item } })))
   const outcomes = (answers: Awaited<ReturnType<typeof ask>>) =>
     answers.map((a) => (a instanceof Refused ? a.reason : a.attestation.serial))
   t.same(outcomes(await ask(['yes', 'no', 'also'])), [1, 'no', 2])
-  t.same(outcomes(await ask(['no', 'no'])), ['no', 'no'], 'a batch of nothing but refusals')
+  t.same(outcomes(await ask(['no', 'no'])), ['no', 'no'], 'a batch of refusals only')
   t.same(written, ['yes', 'also'])
   t.equal((await log.head()).serial, 2)
 })
 
-t.test('a batch whose companion fails leaves nothing behind', async (t) => {
+t.test('a batch whose participant fails leaves nothing behind', async (t) => {
   await using log = await openTestLog()
   const kind = {
-    admit: async (_tx: unknown, items: string[]) => items.map(() => null),
-    write: async () => {
+    check: async (_tx: unknown, items: string[]) => items.map(() => null),
+    apply: async () => {
       throw new Error('the rows cannot be written')
     },
   }
   const { chain } = log.processes[0]!
   const both = await Promise.allSettled([
-    chain.append({ ...entry(1), companion: { kind, item: 'x' } }),
+    chain.append({ ...entry(1), participant: { kind, item: 'x' } }),
     chain.append(entry(2)),
   ])
   t.same(
@@ -71,20 +73,20 @@ t.test('a batch whose companion fails leaves nothing behind', async (t) => {
   t.match(await log.append(1), [{ serial: 1 }], 'and the next one is the first')
 })
 
-t.test('a connection that dies before the commit costs nobody a receipt', async (t) => {
+t.test('a connection that dies before the commit loses no receipt', async (t) => {
   await using log = await openTestLog()
   const admin = new pg.Client({ connectionString: log.url })
   await admin.connect()
   let tries = 0
   const kind = {
-    admit: async (_tx: unknown, items: string[]) => items.map(() => null),
-    write: async () => {
+    check: async (_tx: unknown, items: string[]) => items.map(() => null),
+    apply: async () => {
       if (tries++ > 0) return
       await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and state = 'idle in transaction'`)
     },
   }
-  const appended = await log.processes[0]!.chain.append({ ...entry(1), companion: { kind, item: 'x' } })
+  const appended = await log.processes[0]!.chain.append({ ...entry(1), participant: { kind, item: 'x' } })
   await admin.end()
   t.equal(tries, 2)
   t.match(appended, { attestation: { serial: 1 } })
@@ -110,7 +112,7 @@ t.test('a commit whose answer is lost is not written again', async (t) => {
   )
 })
 
-/** A way to the database that can be made to swallow what the server answers to COMMIT, and to break then. */
+/** A proxy to the database that can drop the server's answer to the next COMMIT and then break the connection. */
 async function openLossyConnection(url: string) {
   const { hostname, port, searchParams } = new URL(url)
   const socketFolder = searchParams.get('host')
@@ -155,7 +157,7 @@ async function openLossyConnection(url: string) {
   }
 }
 
-t.test('too many at once are turned away, and the rest is not lost', async (t) => {
+t.test('beyond the queue, appends are refused, and the others are made', async (t) => {
   await using log = await openTestLog()
   const chain = openChain(log.db, log.processes[0]!.signer, { origin: 'log.test', maxQueue: 4 })
   const all = await Promise.allSettled(Array.from({ length: 9 }, (_, n) => chain.append(entry(n))))
@@ -165,7 +167,7 @@ t.test('too many at once are turned away, and the rest is not lost', async (t) =
   t.equal((await log.head()).serial, 4)
 })
 
-t.test('a log keeps the name it was begun with', async (t) => {
+t.test('a log keeps the name in its first checkpoint', async (t) => {
   await using log = await openTestLog({ origin: 'first.example' })
   await log.append(1)
   await using renamed = openChain(log.db, log.processes[0]!.signer, { origin: 'second.example' })
@@ -192,7 +194,7 @@ t.test('receipts can be neither changed nor deleted', async (t) => {
   )
 })
 
-t.test('two receipts cannot follow the same one, whoever writes them', async (t) => {
+t.test('the database refuses two receipts that follow the same one', async (t) => {
   await using log = await openTestLog()
   await log.append(2)
   const fork = sql.type(z.object({}).strict())`

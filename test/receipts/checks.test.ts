@@ -1,8 +1,8 @@
-// What may be asked when in doubt, over HTTP: one's own receipts, whether a receipt is ours, whether the chain holds.
+// Checks over HTTP: the receipts of an account, whether the service made a receipt, whether a range of the chain is sound.
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
-import type { Attestation } from '../../server/interface/result.ts'
+import type { Attestation } from '../../server/interface/attestation.ts'
 import { verifyChain, verifyReceipt } from '../../server/receipts/check-operations.ts'
 import { attest, canonicalJson, sha256 } from '../../server/receipts/format.ts'
 import { listReceipts } from '../../server/receipts/operations.ts'
@@ -60,7 +60,7 @@ t.test('an account lists its own receipts, newest first, in pages', async (t) =>
     t.equal((await account.call('GET', `/v1/receipt${query}`)).status, 400, query)
 })
 
-t.test('a receipt of ours is found good, alone and with its proof', async (t) => {
+t.test('a receipt of the service is valid, alone and with its proof', async (t) => {
   const account = await office.register({ tier: 'pro' })
   const first = await submit(account, 1, 'a "label" \u{1F600}')
   const retired = first.attestation.key_id
@@ -80,7 +80,7 @@ t.test('a receipt of ours is found good, alone and with its proof', async (t) =>
   )
 })
 
-t.test('a receipt that is wrong in one place is an answer, and says which', async (t) => {
+t.test('the answer for a wrong receipt names the check that failed', async (t) => {
   const account = await office.register({ tier: 'pro' })
   const receipt = await submit(account, 1, 'label')
   const { attestation: a, inclusion, checkpoint } = receipt
@@ -107,7 +107,7 @@ t.test('a receipt that is wrong in one place is an answer, and says which', asyn
     ['another hash', { ...a, receipt_hash: not(a.receipt_hash) }, ['receipt_hash', 'chain']],
     ['another signature', { ...a, sig_ed25519_hex: not(a.sig_ed25519_hex) }, ['signature', 'chain']],
     ['of another serial', { ...a, serial: other.serial }, ['receipt_hash', 'signature', 'chain']],
-    ['a key that is not ours', forged, ['key', 'signature', 'chain']],
+    ['a key of another service', forged, ['key', 'signature', 'chain']],
     [
       'a key of another use',
       { ...a, key_id: office.api.keys.lease.keyId },
@@ -168,7 +168,7 @@ t.test('the envelope of a purchase belongs to its attestation', async (t) => {
   )
 })
 
-t.test('what is no receipt at all is refused', async (t) => {
+t.test('an input that is no receipt is refused', async (t) => {
   for (const body of [{}, { attestation: 'x' }, { attestation: null }, { attestation: {}, surprise: 1 }])
     t.equal((await office.call('POST', '/v1/receipt/verify', { body })).status, 400, JSON.stringify(body))
 })
@@ -179,7 +179,7 @@ const range = async (query = '') => {
   return verifyChain.output.parse(answer.body)
 }
 
-t.test('the chain holds, over a rotation and a page', async (t) => {
+t.test('the chain is sound, over a rotation and a page', async (t) => {
   for (let n = 0; n < 3; n++) await Promise.all(Array.from({ length: 300 }, (_, k) => chain.append(entry(n * 300 + k))))
   await rotate()
   await Promise.all(Array.from({ length: 300 }, (_, k) => chain.append(entry(k))))
@@ -200,7 +200,7 @@ t.test('the chain holds, over a rotation and a page', async (t) => {
     t.equal((await office.call('GET', `/v1/chain/verify${query}`)).status, 400, query)
 })
 
-t.test('the first fault of a range is found and named', async (t) => {
+t.test('the first fault of a range is named', async (t) => {
   const client = new pg.Client({ connectionString: office.api.databaseUrl })
   await client.connect()
   await client.query('set session_replication_role = replica')

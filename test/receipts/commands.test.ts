@@ -1,4 +1,4 @@
-// What an operator does with keys and chain at the command line, beside a service that goes on signing.
+// The operator's commands for keys and chain, beside a service that continues to sign.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

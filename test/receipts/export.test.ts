@@ -1,5 +1,5 @@
-// The road of an auditor: a service under rotation, its whole chain exported over HTTP by the command line, and verified
-// twice: by the client, and by a script of Python's standard library and OpenSSL that knows nothing of this project.
+// An audit from outside: the command line exports the whole chain of a service with rotations over HTTP, and the client and a
+// script of Python's standard library and OpenSSL, which shares no code with this project, verify it.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -61,7 +61,7 @@ t.test('an export of ten thousand receipts with two rotations', async (t) => {
   t.match(exported, { code: 0, stderr: '' })
   const whole = await readFile(file)
 
-  await t.test('goes on where it was cut off, and is the same in the end', async (t) => {
+  await t.test('an export that was cut off continues, with the same bytes', async (t) => {
     // In the middle of a line, at the end of one, and in the header.
     const lineEnd = whole.indexOf('\n', 5_000_000) + 1
     for (const size of [5_234_567, lineEnd, 50]) {
@@ -94,7 +94,7 @@ t.test('an export of ten thousand receipts with two rotations', async (t) => {
     t.match(good, { code: 0, stdout: /^good: 10000 receipts, 3 keys; 10000 signatures by / }, good.stdout + good.stderr)
   })
 
-  await t.test('is bad for both when one byte of it is another', { skip: !hasPython || !hasOpenssl }, async (t) => {
+  await t.test('both verifiers find one changed byte', { skip: !hasPython || !hasOpenssl }, async (t) => {
     const at = whole.indexOf('"sig_ed25519_hex":"', whole.indexOf('{"v":1,"serial":9000,')) + 20
     const changed = Buffer.from(whole)
     changed[at] = changed[at] === 0x31 ? 0x32 : 0x31
@@ -108,7 +108,7 @@ t.test('an export of ten thousand receipts with two rotations', async (t) => {
     t.match(theirs, { code: 1, stderr: 'BAD serial 9000: signatures\n' }, theirs.stderr)
   })
 
-  await t.test('wants a file of its own', async (t) => {
+  await t.test('does not overwrite a file that is no export', async (t) => {
     const other = join(folder, 'other.txt')
     await writeFile(other, 'precious\n')
     t.match(await countersign('export', system.service.address, other), { code: 2, stderr: /Cannot use / })
@@ -117,7 +117,7 @@ t.test('an export of ten thousand receipts with two rotations', async (t) => {
     t.match(pinned, { code: 2, stderr: /another head/ })
   })
 
-  await t.test('ends at the head that is given, or not at all', async (t) => {
+  await t.test('ends at the given head, or fails', async (t) => {
     const third = JSON.parse(whole.toString().split('\n')[3]!)
     const part = join(folder, 'three.jsonl')
     const head = `3:${third.receipt_hash}`

@@ -1,11 +1,12 @@
-// A log of receipts on a database of its own, with any number of processes that append to it, and what a test does to it.
+// A receipt log for tests: its own database, any number of processes that append, and means to read and damage it.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { type Database, openDatabase, transact } from '../../server/db/pool.ts'
-import type { Attestation } from '../../server/interface/result.ts'
+import type { Attestation } from '../../server/interface/attestation.ts'
 import { exportRange } from '../../server/receipts/archive.ts'
-import { type Appended, type Chain, findHead, openChain } from '../../server/receipts/chain.ts'
+import { type Appended, type Chain, openChain } from '../../server/receipts/chain.ts'
 import { sha256 } from '../../server/receipts/format.ts'
+import { findHead } from '../../server/receipts/head.ts'
 import type { KeyUse } from '../../server/receipts/keys.ts'
 import { type Rotation, rotateKey } from '../../server/receipts/rotation.ts'
 import { openSigner, type Signer } from '../../server/receipts/signer.ts'
@@ -14,17 +15,17 @@ import { openTestDatabase } from '../database.ts'
 export interface TestLog extends AsyncDisposable {
   url: string
   seed: Buffer
-  /** As processes hold them. */
+  /** One for each process: its pool, chain and signer. */
   processes: { db: Database; chain: Chain; signer: Signer }[]
   db: Database
-  /** Appends receipts over all processes at once; the attestations by serial. */
+  /** Appends receipts through all processes at once; answers the attestations by serial. */
   append(count: number): Promise<Attestation[]>
   rotate(use?: KeyUse): Promise<Rotation>
-  /** Every attestation, as the export gives them. */
+  /** Every attestation, as exported. */
   read(): Promise<Attestation[]>
-  /** The head as it is pinned. */
+  /** The parts of the head that a monitor pins. */
   head(): Promise<{ serial: number; receipt_hash: string; checkpoint: string }>
-  /** Changes rows behind the back of the database's own guards. */
+  /** Runs statements with the database's triggers off. */
   damage(...statements: string[]): Promise<void>
 }
 
@@ -75,7 +76,7 @@ export async function openTestLog({ processes: count = 1, origin = ORIGIN } = {}
   }
 }
 
-/** A subject like no other, with text in its label that JSON must write with care. */
+/** A unique subject. Its label holds characters that JSON escapes. */
 export function entry(n: number) {
   const label = n % 2 ? `n ${n} "caf\u00e9" \\ \u{1F600} \u2028` : null
   return { subjectSha256: sha256(`subject ${n}`), label, requestedBy: 'tester' }

@@ -1,3 +1,4 @@
+// The operations on receipts and the chain over HTTP.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
@@ -65,7 +66,7 @@ t.test('an account signs digests into the chain and reads them back', async (t) 
   })
 })
 
-t.test('pages that cannot change any more may be kept for ever, all others are asked for again', async (t) => {
+t.test('pages that cannot change are immutable in caches; others are revalidated', async (t) => {
   await using system = await startSystem()
   const { chain } = system.service.api
   const append = (count: number) => Promise.all(Array.from({ length: count }, (_, n) => chain.append(entry(n))))
@@ -105,7 +106,7 @@ t.test('pages that cannot change any more may be kept for ever, all others are a
   t.equal((await get('/v1/chain?from=4&to=12', { 'if-none-match': etag })).status, 200)
 })
 
-t.test('when too much is waiting, callers are told to come back', async (t) => {
+t.test('when the queue is full, callers get 503 with Retry-After', async (t) => {
   await using system = await startSystem()
   const registered = await fetch(system.url('/v1/register'), {
     method: 'POST',
@@ -119,7 +120,7 @@ t.test('when too much is waiting, callers are told to come back', async (t) => {
       headers: { 'content-type': 'application/json', authorization: `Bearer ${api_key}` },
       body: JSON.stringify({ subject_sha256: digest('x') }),
     })
-  // Whoever holds the head holds everybody up.
+  // A lock on the head stops all appends.
   const holder = new pg.Client({ connectionString: system.databaseUrl })
   await holder.connect()
   await holder.query('begin')
@@ -132,7 +133,7 @@ t.test('when too much is waiting, callers are told to come back', async (t) => {
   await holder.query('commit')
   await holder.end()
   await Promise.all(waiting)
-  t.equal((await post()).status, 201, 'and then there is room again')
+  t.equal((await post()).status, 201, 'after the lock is free there is room again')
   t.match(await (await fetch(system.url('/v1/chain-head'))).json(), { serial: 4097 })
 })
 
@@ -159,7 +160,7 @@ t.test('the head names a key that signed its checkpoint, also right after a rota
   t.ok(await isSigned())
 })
 
-t.test('keys are listed with their serials and with what introduced them', async (t) => {
+t.test('keys are listed with their serials and their introductions', async (t) => {
   const seed = randomBytes(32)
   await using system = await startSystem({ env: { SIGNING_SEED: seed.toString('hex') } })
   const { chain, db } = system.service.api

@@ -1,5 +1,4 @@
-// The chain as many callers read it at once: proofs from tiles in memory, pages in memory, and a head that is never older
-// than the question.
+// The reader of the chain: proofs from cached tiles, cached pages, and a head that is never older than the call.
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { proveConsistency, proveReceipt, storedNodes } from '../../server/receipts/archive.ts'
@@ -12,7 +11,7 @@ import { referenceTree } from './rfc6962.ts'
 const leafOf = (serial: number) => createHash('sha256').update(`leaf ${serial}`).digest()
 const hex = (hashes: Buffer[]) => hashes.map((hash) => hash.toString('hex'))
 
-/** A tree over receipts that are nothing but their hashes. */
+/** A tree over receipts of which only the hashes are real. */
 async function plant(log: TestLog, size: number) {
   const tree = growTree(0, Buffer.alloc(0))
   for (let serial = 1; serial <= size; serial++) tree.append(leafOf(serial))
@@ -68,7 +67,7 @@ t.test('proofs of a tree with full tiles of two levels', async (t) => {
   }
 })
 
-t.test('a tile that is not full yet is not kept', async (t) => {
+t.test('a tile that is not full is not cached', async (t) => {
   await using log = await openTestLog()
   await using reader = openReader(log.db)
   for (const count of [200, 50, 10, 300]) {
@@ -85,7 +84,7 @@ t.test('a tile that is not full yet is not kept', async (t) => {
   }
 })
 
-t.test('a hole in the rows is a fault, and is not remembered', async (t) => {
+t.test('missing rows are an error, which is not cached', async (t) => {
   await using log = await openTestLog()
   const chain = await log.append(300)
   await using reader = openReader(log.db)
@@ -101,27 +100,24 @@ t.test('a hole in the rows is a fault, and is not remembered', async (t) => {
   t.same((await prove()).hashes, hex(reference.path(6, 300)))
 })
 
-t.test(
-  'one query serves all who ask at the same time, and none of them with an older head than there was',
-  async (t) => {
-    await using log = await openTestLog()
-    await using reader = openReader(log.db)
-    const [appended] = await log.append(1)
-    const all = await Promise.all(Array.from({ length: 50 }, () => reader.head()))
-    t.equal(new Set(all).size, 1)
-    t.equal(all[0]?.receipt_hash, appended!.receipt_hash)
-    for (let n = 0; n < 30; n++) {
-      const under = reader.head()
-      await log.append(1)
-      t.ok((await reader.head()).serial >= (await findHead(log.db)).serial)
-      await under
-    }
-    const serials = [3, 1, 99, 3, 31]
-    const found = await Promise.all(serials.map((serial) => reader.attestation(serial)))
-    const stored = await log.read()
-    t.same(
-      found,
-      serials.map((serial) => stored[serial - 1] ?? null),
-    )
-  },
-)
+t.test('one query serves callers at the same time, and none gets a head older than its call', async (t) => {
+  await using log = await openTestLog()
+  await using reader = openReader(log.db)
+  const [appended] = await log.append(1)
+  const all = await Promise.all(Array.from({ length: 50 }, () => reader.head()))
+  t.equal(new Set(all).size, 1)
+  t.equal(all[0]?.receipt_hash, appended!.receipt_hash)
+  for (let n = 0; n < 30; n++) {
+    const under = reader.head()
+    await log.append(1)
+    t.ok((await reader.head()).serial >= (await findHead(log.db)).serial)
+    await under
+  }
+  const serials = [3, 1, 99, 3, 31]
+  const found = await Promise.all(serials.map((serial) => reader.attestation(serial)))
+  const stored = await log.read()
+  t.same(
+    found,
+    serials.map((serial) => stored[serial - 1] ?? null),
+  )
+})

@@ -1,5 +1,5 @@
-// RFC 6962 section 2.1 by its definitions: recursive, over whole lists of leaves, no cleverer than that. What it says is
-// what the service's tree and the client's verifier are held to; it shares no code with either.
+// RFC 6962 section 2.1 written as its definitions: recursive, over whole lists of leaves. Tests compare the service's tree and
+// the client's verifier with it. It shares no code with them.
 import { createHash } from 'node:crypto'
 
 const sha256 = (...parts: Uint8Array[]) => {
@@ -15,7 +15,7 @@ function k(n: number): number {
   return power
 }
 
-/** The definitions over D[from:to] of a list; what was worked out once is remembered. */
+/** The definitions over D[from:to] of a list, memoized. */
 export function referenceTree(leaves: readonly Uint8Array[]) {
   const known = new Map<string, Buffer>()
 

@@ -1,11 +1,11 @@
-// Keys that change while processes sign.
+// Key rotation while processes sign.
 import t from 'tap'
 import { verifyChain } from '../../client/verification.ts'
 import { transact } from '../../server/db/pool.ts'
+import { linkReceipts } from '../../server/receipts/chain.ts'
 import { attest, canonicalJson, sha256 } from '../../server/receipts/format.ts'
 import { advanceHead, lockHead } from '../../server/receipts/head.ts'
 import { deriveKey, listKeys } from '../../server/receipts/keys.ts'
-import { linkReceipts } from '../../server/receipts/links.ts'
 import { loadKeys } from '../../server/receipts/signer.ts'
 import { entry, ORIGIN, openTestLog, type TestLog } from './log.ts'
 
@@ -30,7 +30,7 @@ t.test('a rotation reaches every process with its next receipt', async (t) => {
   t.match(next, { key_id: record.key_id, status: 'active', first_serial: 12, last_serial: null, introduced_by: 11 })
 })
 
-t.test('so does one of the keys that sign other things, which stay as they are otherwise', async (t) => {
+t.test('rotating a key of another use reaches every process and changes no other key', async (t) => {
   await using log = await openTestLog({ processes: 2 })
   await log.append(2)
   const held = () => log.processes.map(({ signer }) => [signer.held.lease.keyId, signer.held.webhook.keyId])
@@ -63,7 +63,7 @@ t.test('processes that start later know the key in force', async (t) => {
   )
 })
 
-t.test('whoever pinned the first key can follow through every rotation', async (t) => {
+t.test('a client that pinned the first key can follow every rotation', async (t) => {
   await using log = await openTestLog({ processes: 2 })
   await log.append(5)
   for (let n = 0; n < 3; n++) {
@@ -107,7 +107,7 @@ t.test('a batch signed with a retired key does not commit', async (t) => {
   t.match(await log.append(1), [{ serial: 5 }])
 })
 
-t.test('nor one signed with a key that never was', async (t) => {
+t.test('a batch signed with an unregistered key does not commit', async (t) => {
   await using log = await openTestLog()
   const known = await transact(log.db, (tx) => loadKeys(tx, log.seed), { readOnly: true })
   const lease = { ...deriveKey(log.seed, 'lease', 1), keyId: known.checkpoint[0]!.keyId }

@@ -1,19 +1,19 @@
-// A witness as C2SP tlog-witness describes it: it remembers the last head it signed, checks the log's signature and the
-// consistency proof by itself, and answers with a timestamped cosignature. And the ways in which one may fail.
+// A witness after C2SP tlog-witness: it remembers the last head it signed, checks the log's signature and the consistency
+// proof, and answers with a timestamped cosignature. A test can make it fail in several ways.
 import { createHash, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { isContinued } from '../../client/merkle.ts'
 
 export interface ScriptedWitness extends AsyncDisposable {
-  /** As the configuration takes it: verifier key and URL. */
+  /** Verifier key and URL, as the configuration takes them. */
   entry: string
   vkey: string
   /** Bodies of the requests, and the statuses they were answered with. */
   received: { body: string; status: number }[]
   /** The head it signed last. */
   state: { size: number; root: string }
-  /** What it does next time in place of witnessing. */
+  /** Replaces its next answers, until it is set to null. */
   misbehave(how: ((answer: string) => { status: number; body: string }) | null): void
 }
 
@@ -23,7 +23,7 @@ const sha256 = (...parts: (string | Uint8Array)[]) => {
   return hash.digest()
 }
 
-/** @param logVkey of the log it knows; no other is witnessed */
+/** @param logVkey verifier key of the one log that it witnesses */
 export async function openScriptedWitness(name: string, logVkey: string): Promise<ScriptedWitness> {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32)

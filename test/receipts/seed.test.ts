@@ -1,11 +1,11 @@
-// The seed that is kept in a folder: one for all who start at once, whole from the moment it has its name.
+// The seed file: one for all processes that start at once, and never incomplete.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { keptSeed } from '../../server/receipts/keys.ts'
 
-t.test('many that start at once get the same seed, and leave nothing else behind', async (t) => {
+t.test('processes that start at once get the same seed, and leave no other file', async (t) => {
   const folder = join(t.testdir({}), 'data', 'deep')
   const module = JSON.stringify(new URL('../../server/receipts/keys.ts', import.meta.url).href)
   const go = new SharedArrayBuffer(4)
@@ -40,7 +40,7 @@ t.test('many that start at once get the same seed, and leave nothing else behind
   t.equal(readFileSync(join(folder, 'signing-seed'), 'utf8'), `${seeds[0]}\n`)
 })
 
-t.test('a file that holds something else is refused, and kept as it is', async (t) => {
+t.test('a file with other content is refused and not changed', async (t) => {
   const folder = t.testdir({})
   for (const text of ['', 'x', '00'.repeat(31)]) {
     writeFileSync(join(folder, 'signing-seed'), text)

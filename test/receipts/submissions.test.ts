@@ -1,4 +1,4 @@
-// The daily count and the idempotency keys, where many ask at once.
+// The daily limit and the idempotency keys under concurrent requests.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { transact } from '../../server/db/pool.ts'
@@ -21,7 +21,7 @@ async function counted(account: Account) {
   return (await account.call('GET', '/v1/usage')).body.used.receipts_today as number
 }
 
-t.test('a limit is not passed by asking at the same time, and what was refused does not count', async (t) => {
+t.test('concurrent requests do not exceed a limit, and refused ones do not count', async (t) => {
   const account = await office.register()
   const answers = await Promise.all(Array.from({ length: 30 }, (_, n) => post(account, n % 2 ? twin : office)))
   t.same(tally(answers), { 201: 10, 429: 20 })
@@ -30,7 +30,7 @@ t.test('a limit is not passed by asking at the same time, and what was refused d
   t.equal(await counted(account), 10)
 })
 
-t.test('one key, asked for many times at once, is one receipt', async (t) => {
+t.test('concurrent requests with one key make one receipt', async (t) => {
   const account = await office.register()
   const headers = { 'idempotency-key': randomUUID() }
   const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => post(account, n % 2 ? twin : office, headers)))
@@ -39,7 +39,7 @@ t.test('one key, asked for many times at once, is one receipt', async (t) => {
   t.equal(await counted(account), 1)
 })
 
-t.test('entries of one batch are judged in their order', async (t) => {
+t.test('entries of one batch are checked in their order', async (t) => {
   const [account, other] = [await office.register(), await office.register()]
   const { rows } = await office.tables.query<{ id: string; handle: string }>('select id, handle from accounts')
   const idOf = ({ handle }: Account) => rows.find((row) => row.handle === handle)!.id
@@ -61,7 +61,7 @@ t.test('entries of one batch are judged in their order', async (t) => {
     item(account, 3, 'c'),
   ]
   const expected = ['done', 'repeat', 'conflict', 'done', 'done', 'daily_limit', 'done', 'daily_limit', 'daily_limit']
-  const outcomes = await transact(office.api.db, (tx) => submissions.admit(tx, batch))
+  const outcomes = await transact(office.api.db, (tx) => submissions.check(tx, batch))
   t.same(
     outcomes.map((one) => one?.reason ?? 'done'),
     expected,

@@ -1,4 +1,4 @@
-// The tree by which the service proves, and the client's verifier of such proofs, both held to RFC 6962's definitions.
+// The service's tree and the client's verifier of its proofs, compared with the definitions of RFC 6962.
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { isContinued, isIncluded, rootOfInclusion, TreeGrowth } from '../../client/merkle.ts'
@@ -25,13 +25,13 @@ const heads = Array.from({ length: SIZES + 1 }, (_, size) => ({
   root_hash: hex(reference.root(size)),
 }))
 
-/** Every complete subtree, level by level from the leaves: what the database answers with in the service. */
+/** Every complete subtree, level by level from the leaves; in the service the database provides them. */
 const levels = [leaves.map(leafHash)]
 for (let below = levels[0]!; below.length > 1; below = levels.at(-1)!)
   levels.push(Array.from({ length: below.length >> 1 }, (_, n) => nodeHash(below[2 * n]!, below[2 * n + 1]!)))
 const nodeAt: NodeSource = ({ level, index }) => levels[level]![index]!
 
-t.test('roots, grown leaf by leaf, in batches, and from what is stored', async (t) => {
+t.test('roots of trees grown leaf by leaf, in batches, and from stored nodes', async (t) => {
   const client = new TreeGrowth()
   let frontier = Buffer.alloc(0)
   for (let size = 0; size <= SIZES; size++) {
@@ -78,7 +78,7 @@ t.test('every consistency proof between two sizes', async (t) => {
   t.equal(checked, (SIZES * (SIZES + 3)) / 2)
 })
 
-t.test('what is wrong with an inclusion proof in one place is not believed', async (t) => {
+t.test('an inclusion proof that is wrong in one place is refused', async (t) => {
   for (let size = 1; size <= 20; size++)
     for (let index = 0; index < size; index++) {
       const hashes = reference.path(index, size).map(hex)
@@ -103,7 +103,7 @@ t.test('what is wrong with an inclusion proof in one place is not believed', asy
   t.equal(rootOfInclusion(hex(leaves[0]!), { leaf_index: 0, tree_size: 3, hashes: [] }), null)
 })
 
-t.test('what is wrong with a consistency proof in one place is not believed', async (t) => {
+t.test('a consistency proof that is wrong in one place is refused', async (t) => {
   for (let to = 2; to <= 20; to++)
     for (let from = 1; from < to; from++) {
       const hashes = reference.proof(from, to).map(hex)

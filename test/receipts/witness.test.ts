@@ -1,4 +1,4 @@
-// Cosignatures from witnesses that really check, and what is published when they do not answer.
+// Cosignatures by witnesses that check what they sign, and the published checkpoint when they do not answer.
 import { createPublicKey, verify } from 'node:crypto'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
@@ -53,7 +53,7 @@ function cosigners(note: string | null, witnesses: ScriptedWitness[]): string[] 
 const sizeOf = (note: string | null) => Number(note?.split('\n')[1])
 const age = (log: TestLog) => log.damage(`update witnessed_checkpoint set published_at = now() - interval '1 hour'`)
 
-t.test('witnesses sign every head they are shown, with proof that it continues the one before', async (t) => {
+t.test('witnesses sign every submitted head, with proof that it continues the one before', async (t) => {
   await using set = await openWitnessed(['witness.test/one', 'witness.test/two'])
   const { log, witnesses, witnessing, published } = set
   t.equal(await witnessing.runOnce(), null, 'there is nothing to sign before the first receipt')
@@ -78,7 +78,7 @@ t.test('witnesses sign every head they are shown, with proof that it continues t
   )
 })
 
-t.test('a process that knows nothing of the witness asks again with the size it is told', async (t) => {
+t.test('a process that does not know the size a witness signed asks again with the size in its answer', async (t) => {
   await using set = await openWitnessed(['witness.test/one'])
   const { log, witnesses, witnessing } = set
   await log.append(5)
@@ -97,7 +97,7 @@ t.test('a process that knows nothing of the witness asks again with the size it 
   t.equal(await witnessing.runOnce(), 1, 'and one whose memory is old does so too')
 })
 
-t.test('a witness that fails is missing, and stops nothing', async (t) => {
+t.test('the cosignature of a witness that fails is missing, and nothing stops', async (t) => {
   await using set = await openWitnessed(['witness.test/one', 'witness.test/two'])
   const { log, witnesses, witnessing, published, logged } = set
   await log.append(3)
@@ -161,7 +161,7 @@ t.test('a witness that sees a fork does not sign it', async (t) => {
   t.equal(witnesses[0].received.at(-1)?.status, 422)
 })
 
-t.test('what is published does not go back, also after nobody has published for long', async (t) => {
+t.test('the published checkpoint never shrinks, also after a long pause', async (t) => {
   await using set = await openWitnessed(['witness.test/one'])
   const { log, witnesses, witnessing, published } = set
   await log.append(2)
@@ -172,7 +172,7 @@ t.test('what is published does not go back, also after nobody has published for 
   t.equal(await published(), null, 'the head itself serves')
   const during: ReturnType<typeof published>[] = []
   witnesses[0].misbehave(() => {
-    // Asked while the round is under way: by now the head of this round must be what is published.
+    // Read during the round: the head of this round must be published already.
     during.push(published())
     return { status: 500, body: '' }
   })
@@ -181,7 +181,7 @@ t.test('what is published does not go back, also after nobody has published for 
   t.same(served.map(sizeOf), [4, 4])
 })
 
-t.test('one process at a time takes the turn', async (t) => {
+t.test('one process at a time runs a round', async (t) => {
   await using set = await openWitnessed(['witness.test/one'])
   const { log, witnesses } = set
   await log.append(2)
@@ -211,7 +211,7 @@ t.test('the configuration', async (t) => {
   const wrong: [string, RegExp][] = [
     [witness.vkey, /pairs of a verifier key and a URL/],
     [`${witness.vkey} ftp://x`, /pairs/],
-    [witness.entry.replace(/\+[0-9a-f]{8}\+/, '+00000000+'), /own key id/],
+    [witness.entry.replace(/\+[0-9a-f]{8}\+/, '+00000000+'), /key id of the verifier key does not fit/],
     [`${verifierKey('witness.test/one', '00'.repeat(32))} https://x`, /type 4/],
     [`${witness.entry},`, /pairs/],
   ]

@@ -1,3 +1,4 @@
+// The pool of threads: tasks that fail, spin, take all memory or wait, and the closing of the pool.
 import t from 'tap'
 import { openThreads, type ThreadErrorCode, type Threads } from '../../server/threads/pool.ts'
 
@@ -22,7 +23,7 @@ const ended = (code: ThreadErrorCode) => ({ name: 'ThreadError', code })
 
 const answer = (threads: Threads) => threads.run(tasks, 'echo', 'alive')
 
-t.test('runs any function of any file, and hands back what it returns', async (t) => {
+t.test('runs any function of any file and answers its result', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   t.same(await threads.run(tasks, 'echo', { a: [1, 'two'] }), { a: [1, 'two'] })
   t.same(await threads.run(tasks, 'measure', Uint8Array.of(1, 2, 3)), { length: 3, sum: 6 })
@@ -30,14 +31,14 @@ t.test('runs any function of any file, and hands back what it returns', async (t
   t.equal(threads.threadCount, 1)
 })
 
-t.test('what a task throws arrives', async (t) => {
+t.test('errors of a task reach the caller', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   await t.rejects(threads.run(tasks, 'fail', null), { name: 'TypeError', message: 'as it was thrown' })
   await t.rejects(threads.run(tasks, 'noSuchFunction', null), /No handler function/)
   t.equal(await answer(threads), 'alive')
 })
 
-t.test('what is transferred is gone here, and whole there', async (t) => {
+t.test('transferred buffers are detached here and complete in the thread', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   const bytes = new Uint8Array(1000).fill(3)
   const found = threads.run(tasks, 'measure', bytes, { transfer: [bytes.buffer] })
@@ -49,7 +50,7 @@ t.test('what is transferred is gone here, and whole there', async (t) => {
   t.equal(kept.buffer.detached, false, 'without it, a clone goes')
 })
 
-t.test('a task that spins is ended by its signal, with its thread only', async (t) => {
+t.test('a signal ends a spinning task, with its thread only', async (t) => {
   await using threads = openThreads({ maxThreads: 2 })
   const spinning = flags()
   const holding = flags()
@@ -61,10 +62,10 @@ t.test('a task that spins is ended by its signal, with its thread only', async (
   await t.rejects(spun, ended('aborted'))
   t.equal(await answer(threads), 'alive')
   goOn(holding)
-  t.equal(await held, 'went on', 'its neighbour did not notice')
+  t.equal(await held, 'went on', 'the other thread goes on')
 })
 
-t.test('a time limit is told from other signals', async (t) => {
+t.test('a time limit has a code of its own', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   await t.rejects(threads.run(tasks, 'spin', flags(), { signal: AbortSignal.timeout(20) }), ended('timed_out'))
   t.equal(await answer(threads), 'alive')
@@ -78,16 +79,16 @@ t.test('a task that takes all memory is ended, with its thread only', async (t) 
   await t.rejects(threads.run(tasks, 'hoard', null), ended('out_of_memory'))
   t.equal(await answer(threads), 'alive')
   goOn(holding)
-  t.equal(await held, 'went on', 'its neighbour did not notice')
+  t.equal(await held, 'went on', 'the other thread goes on')
 })
 
-t.test('a task that ends its thread', async (t) => {
+t.test('a task that exits its thread is reported', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   await t.rejects(threads.run(tasks, 'exit', null), ended('exited'))
   t.equal(await answer(threads), 'alive')
 })
 
-t.test('a task that still waits can be called off, and its argument stays here', async (t) => {
+t.test('a waiting task can be aborted, and its argument is not transferred', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   const holding = flags()
   const held = threads.run(tasks, 'hold', holding)
@@ -108,13 +109,13 @@ t.test('a task that still waits can be called off, and its argument stays here',
   t.equal(await next, 'next')
 })
 
-t.test('a signal that is over already runs nothing', async (t) => {
+t.test('an aborted signal runs nothing', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   await t.rejects(threads.run(tasks, 'spin', flags(), { signal: AbortSignal.abort() }), ended('aborted'))
   t.equal(await answer(threads), 'alive')
 })
 
-t.test('many tasks at once all come to an end, in few threads', async (t) => {
+t.test('many tasks at once all end, in few threads', async (t) => {
   await using threads = openThreads({ maxThreads: 2 })
   const found = await Promise.all(Array.from({ length: 50 }, (_, i) => threads.run<number>(tasks, 'echo', i)))
   t.same(
@@ -124,7 +125,7 @@ t.test('many tasks at once all come to an end, in few threads', async (t) => {
   t.ok(threads.threadCount <= 2)
 })
 
-t.test('closing ends what runs and what waits', async (t) => {
+t.test('disposing ends running and waiting tasks', async (t) => {
   const threads = openThreads({ maxThreads: 1 })
   const spinning = flags()
   const spun = threads.run(tasks, 'spin', spinning)
@@ -136,14 +137,14 @@ t.test('closing ends what runs and what waits', async (t) => {
   await t.rejects(threads.run(tasks, 'echo', 'later'), ended('closed'))
 })
 
-t.test('a thread knows nothing of the environment, where the secrets are', async (t) => {
+t.test('a thread has no environment, which holds the secrets', async (t) => {
   process.env.COUNTERSIGN_TEST_SECRET = 'secret'
   t.teardown(() => delete process.env.COUNTERSIGN_TEST_SECRET)
   await using threads = openThreads({ maxThreads: 1 })
   t.same(await threads.run(tasks, 'environment', null), [])
 })
 
-t.test('the event loop turns while a thread works', async (t) => {
+t.test('the event loop runs while a thread works', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   const abort = new AbortController()
   const spinning = flags()

@@ -1,5 +1,5 @@
-// No thread of the service has the secrets of its process: each pool is made to start its threads, and each thread is asked,
-// through the inspector, what its environment and its flags are.
+// No thread of the service has the secrets of its process. The test starts the threads of each pool and reads their
+// environment and flags through the inspector.
 import { createPrivateKey, randomBytes } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -7,31 +7,30 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openSigners } from '../../server/payments/signers.ts'
 import { evmTerms } from '../../server/payments/x402.ts'
-import { openSigning } from '../../server/receipts/signing.ts'
-import { openVerifier } from '../../server/receipts/verifier.ts'
+import { openSigning, openVerifier } from '../../server/receipts/signatures.ts'
 import { openThreads } from '../../server/threads/pool.ts'
 
-/** Makes something start its threads, and ends them when it is disposed of. */
+/** Starts the threads of one user of the pool, named by its file and function; disposing ends them. */
 const starts: Record<string, () => Promise<AsyncDisposable>> = {
-  async 'server/threads/pool.ts'() {
+  async 'workers/context.ts openWork'() {
     const threads = openThreads({ maxThreads: 1 })
     await threads.run(new URL('./tasks.ts', import.meta.url), 'echo', 1)
     return threads
   },
-  async 'server/receipts/verifier.ts'() {
+  async 'server/receipts/signatures.ts openVerifier'() {
     const verifier = openVerifier()
     const signature = { text: 'a', pubkey_hex: 'ab'.repeat(32), signature_hex: 'ab'.repeat(64) }
     await verifier.areSigned([signature])
     return verifier
   },
-  async 'server/receipts/signing.ts'() {
+  async 'server/receipts/signatures.ts openSigning'() {
     const signing = openSigning()
     const seed = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), randomBytes(32)])
     const key = createPrivateKey({ key: seed, format: 'der', type: 'pkcs8' })
     await signing.sign(Array.from({ length: 10 }, String), key)
     return signing
   },
-  async 'server/payments/signers.ts'() {
+  async 'server/payments/signers.ts openSigners'() {
     const signers = openSigners()
     const { payTo } = evmTerms('eip155:84532', `0x${'1'.repeat(40)}`)
     const authorization = {
@@ -48,7 +47,7 @@ const starts: Record<string, () => Promise<AsyncDisposable>> = {
   },
 }
 
-/** Asks every thread there is, and every one to come. */
+/** Reads environment and flags of every thread, also of those that start later. */
 async function openInterview() {
   const session = new Session()
   session.connect()
@@ -64,14 +63,14 @@ async function openInterview() {
     const { id, result } = JSON.parse(params.message)
     if (id !== 1) return
     const answer = JSON.parse(result.result.value)
-    // The thread has not come so far yet.
+    // The thread is still starting.
     if (answer.flags === null) return ask(params.sessionId)
     answers.push(answer)
     wanted.resolve()
   })
   await session.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
   return {
-    /** The answers that came since the last call, at least one. */
+    /** The answers since the last call, at least one. */
     async answers() {
       await wanted.promise
       wanted = Promise.withResolvers()
@@ -84,17 +83,24 @@ async function openInterview() {
 process.env.SIGNING_SEED = randomBytes(32).toString('hex')
 process.env.DATABASE_URL = 'postgres://secret@127.0.0.1/none'
 
-for (const [file, start] of Object.entries(starts))
-  t.test(`a thread of ${file} has no environment and no flags`, async (t) => {
+for (const [user, start] of Object.entries(starts))
+  t.test(`a thread of ${user} has no environment and no flags`, async (t) => {
     using interview = await openInterview()
     await using _started = await start()
     for (const answer of await interview.answers()) t.same(answer, { env: [], flags: [] })
   })
 
-t.test('these are all that start threads', (t) => {
-  const root = join(import.meta.dirname, '..')
-  const files = globSync(['server/**/*.ts', 'workers/**/*.ts'], { cwd: root, exclude: ['server/threads/thread.ts'] })
-  const starters = files.filter((file) => /\b(?:openPool|startThread)[<(]/.test(readFileSync(join(root, file), 'utf8')))
-  t.same(starters.sort(), Object.keys(starts).sort())
-  t.end()
+t.test('every user of the pool is tested here', async (t) => {
+  const root = join(import.meta.dirname, '../..')
+  const files = globSync(['server/**/*.ts', 'workers/**/*.ts'], { cwd: root, exclude: ['server/threads/pool.ts'] })
+  const calls = files.flatMap((file) => {
+    const source = readFileSync(join(root, file), 'utf8')
+    return [...source.matchAll(/\bopenThreads\(/g)].map(() => file)
+  })
+  t.same(
+    calls.sort(),
+    Object.keys(starts)
+      .map((name) => name.split(' ')[0])
+      .sort(),
+  )
 })

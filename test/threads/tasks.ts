@@ -1,5 +1,5 @@
-// What the tests of the pool run in its threads. Two flags in shared memory tell the test that a task has begun, and let
-// it end one that waits.
+// The tasks that the tests of the pool run in its threads. Two flags in shared memory: the first shows that a task has begun,
+// the second lets it end.
 
 export const echo = (value: unknown) => value
 
@@ -11,7 +11,7 @@ export function measure(bytes: Uint8Array) {
   return { length: bytes.length, sum: bytes.reduce((sum, byte) => sum + byte, 0) }
 }
 
-/** Says that it runs, then holds its thread until told to go on. */
+/** Sets the first flag, then blocks its thread until the second is set. */
 export function hold(flags: Int32Array) {
   begin(flags)
   Atomics.wait(flags, 1, 0)
@@ -21,7 +21,7 @@ export function hold(flags: Int32Array) {
 export function spin(flags: Int32Array) {
   begin(flags)
   for (;;) {
-    // Nothing in here ever lets go of the thread.
+    // Blocks the thread until it is terminated.
   }
 }
 

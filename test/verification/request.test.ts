@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase, transact } from '../../server/db/pool.ts'
-import type { Payment } from '../../server/interface/result.ts'
+import type { Payment } from '../../server/interface/payment.ts'
 import type { SettlementProof } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import {

@@ -1,5 +1,5 @@
 // What a suspect page says besides the phrase that makes it suspect: how much, and whether it has the words of a claim.
-import { codePoints } from '../../server/interface/result.ts'
+import { codePoints } from '../../server/interface/scalars.ts'
 import { FURNITURE } from './page-phrases.ts'
 import { isTelling, isTellingWord, readClaim } from './query.ts'
 import { searchText } from './search.ts'

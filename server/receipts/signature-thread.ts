@@ -1,5 +1,15 @@
-// Checks Ed25519 signatures, many at a time (see verifier.ts).
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+// Makes and checks Ed25519 signatures, many at a time (see signatures.ts).
+import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+
+export interface SigningTask {
+  texts: readonly string[]
+  key: KeyObject
+}
+
+/** Each signature in hex, in the order of the texts. */
+export function signTexts({ texts, key }: SigningTask): string[] {
+  return texts.map((text) => sign(null, Buffer.from(text), key).toString('hex'))
+}
 
 export interface SignedText {
   text: string
@@ -7,7 +17,7 @@ export interface SignedText {
   signature_hex: string
 }
 
-export default function areSigned(texts: SignedText[]): boolean[] {
+export function areSigned(texts: readonly SignedText[]): boolean[] {
   const keys = new Map<string, KeyObject>()
   return texts.map(({ text, pubkey_hex, signature_hex }) => {
     const key = keys.get(pubkey_hex) ?? readKey(pubkey_hex)
