@@ -30,11 +30,19 @@ export type Heard = Record<string, unknown> & { event?: string; told?: string }
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all the environment there is. */
+/** What a process gets that shares no settings with the test: where programs are, and where Node keeps what it compiled. */
+export const BARE_ENV: Record<string, string> = Object.fromEntries(
+  ['PATH', 'NODE_COMPILE_CACHE'].flatMap((name) => {
+    const value = process.env[name]
+    return value === undefined ? [] : [[name, value]]
+  }),
+)
+
+/** @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV`. */
 export function startChild(file: string, env: Record<string, string>, options: { ipc?: boolean } = {}): Child {
   const child = spawn(process.execPath, [...flagsOf(file), join(ROOT, file)], {
     cwd: ROOT,
-    env: { PATH: process.env.PATH ?? '', ...env },
+    env: { ...BARE_ENV, ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(options.ipc ? ['ipc' as const] : [])],
   })
   const heard: Heard[] = []

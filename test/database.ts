@@ -27,7 +27,9 @@ export async function openTestDatabase({ template = true } = {}): Promise<TestDa
   const admin = new pg.Client({ connectionString: adminUrl() })
   await admin.connect()
   const name = `t_${randomUUID().replaceAll('-', '')}`
-  await admin.query(`create database ${name} template ${template ? await findTemplate(admin) : 'template0'}`)
+  const source = template ? await findTemplate(admin) : 'template0'
+  // The other strategy, which writes each page to the log, takes three times as long.
+  await admin.query(`create database ${name} template ${source} strategy file_copy`)
   return {
     url: urlOf(name),
     async [Symbol.asyncDispose]() {

@@ -6,6 +6,8 @@ import { CALLER_LIMITS, LIMITS, PUBLIC_LIMITS, TIERS, type TierLimits } from '..
 import { ALERT_TYPES } from '../server/alerts/format.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { renderConfigurationPage } from '../server/configuration-page.ts'
+import { moves } from '../server/verification/request.ts'
+import { MOVES } from '../server/watchdogs/watchdog.ts'
 
 const root = join(import.meta.dirname, '..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -149,16 +151,17 @@ t.test('every room is named in docs/architecture.md', async (t) => {
   )
 })
 
-t.test('the states in docs/architecture.md are those of the record', async (t) => {
-  const { moves } = await import('../server/verification/request.ts')
-  const chapter = documents.get('docs/architecture.md')?.match(/### Requests\n[\s\S]*?(?=\n### )/)?.[0] ?? ''
-  const drawn = [...chapter.matchAll(/^ {2}(\w+) --> (\w+)/gm)].map(([, from, to]) => `${from} ${to}`)
-  t.same(
-    drawn.sort(),
-    Object.entries(moves)
-      .flatMap(([from, next]) => next.map((to) => `${from} ${to}`))
-      .sort(),
-  )
+/** The moves that a diagram of docs/architecture.md draws, as `from to`, sorted. */
+function drawnMoves(chapter: string): string[] {
+  const text = documents.get('docs/architecture.md')?.match(new RegExp(`### ${chapter}\n[\\s\\S]*?(?=\n##)`))?.[0] ?? ''
+  return [...text.matchAll(/^ {2}(\w+) --> (\w+)/gm)].map(([, from, to]) => `${from} ${to}`).sort()
+}
+
+t.test('the diagrams in docs/architecture.md draw the legal moves', async (t) => {
+  const ofRequests = Object.entries(moves).flatMap(([from, next]) => next.map((to) => `${from} ${to}`))
+  t.same(drawnMoves('Requests'), ofRequests.sort())
+  const ofWatchdogs = Object.values(MOVES).flatMap(({ from, to }) => from.map((state) => `${state} ${to}`))
+  t.same(drawnMoves('Watchdogs'), [...new Set(ofWatchdogs)].sort())
 })
 
 t.test('every variable that is named is one', async (t) => {

@@ -1,4 +1,4 @@
-// Runs the tests: `npm run test:only -- [files] [options of tap]`.
+// Runs the tests: `npm run test:only -- [files or folders] [options]`. The options are in `test/suite.ts`.
 //
 // All files share one throwaway PostgreSQL, which they find in TEST_DATABASE_URL (a superuser's URL, from which each
 // makes databases of its own). If that variable is set already, the server it names is used.
@@ -8,106 +8,63 @@
 import type { ChildProcess } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { constants, tmpdir } from 'node:os'
+import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
+import { constants, freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { openEmbeddedPostgres } from '../server/db/embedded.ts'
+import type { Sums } from './suite.ts'
 
-interface Result {
+interface Result extends Sums {
   code: number
-  passed: number
-  failed: number
-  skipped: number
 }
 
 async function run(args: string[]): Promise<Result> {
   const signals = new Signals()
   await using cleanup = new AsyncDisposableStack()
-  const folder = await mkdtemp(join(tmpdir(), 'countersign-test-'))
+  const folder = await mkdtemp(join(await findFastFolder(), 'countersign-test-'))
   cleanup.defer(() => rm(folder, { recursive: true, force: true }))
   // Under root, PostgreSQL runs as another user, who must get into the folder.
   await chmod(folder, 0o711)
 
-  if (!(await isBuilt())) await build()
   let url = process.env.TEST_DATABASE_URL
   if (url === undefined) {
     const postgres = await openEmbeddedPostgres({ dataDir: folder, durable: false, log: console.error })
     url = cleanup.use(postgres).adminUrl
   }
   // `await`, or the database would end as soon as the tests have started.
-  return await runTap(args, { ...process.env, TEST_DATABASE_URL: url }, join(folder, 'output.tap'), signals)
+  return await runSuite(args, { ...process.env, TEST_DATABASE_URL: url }, signals)
 }
 
 /**
- * The set of plugins that tap was built with, in its package folder, is the default one after each `npm install`. tap
- * would rebuild it by itself, but only after it has chosen the loaders for the first run from the old set: one of them
- * is the TypeScript loader that .taprc excludes, and it cannot work with this compiler.
+ * A folder in memory if there is one with enough room, else the folder for temporary files. Nearly every test makes a
+ * database and drops it, which is hundreds of files each time.
  */
-async function isBuilt(): Promise<boolean> {
-  const config = await readFile(join(ROOT, '.taprc'), 'utf8')
-  const excluded = config.match(/(?<=!)@tapjs\/[\w-]+/g) ?? []
-  // Read, not imported: the module is part of a cycle that only tap's own entry point can start.
-  const built = await readFile(createRequire(import.meta.resolve('tap')).resolve('@tapjs/test/built'), 'utf8')
-  const plugins = built.match(/signature = `([^`]*)`/)?.[1]?.split('\n') ?? []
-  return !excluded.some((name) => plugins.includes(name))
+async function findFastFolder(): Promise<string> {
+  const memory = await statfs(MEMORY).catch(() => undefined)
+  const free = memory === undefined ? 0 : memory.bsize * memory.bavail
+  return Math.min(free, freemem()) >= CLUSTER_BYTES ? MEMORY : tmpdir()
 }
 
-/** No signal is passed on: half a build leaves a tap that cannot even build itself. */
-async function build() {
-  const { code } = await spawnTap(['build'], process.env, 'inherit')
-  if (code !== 0) throw new Error('tap could not be built with the plugins of .taprc. `npm ci` brings a new one.')
-}
-
-/**
- * On a terminal, tap draws as .taprc says. Anywhere else its reporters for people still draw over their own lines, and
- * under `CI` they lose what they have drawn: there it prints the plain protocol, unless another reporter is asked for.
- */
-async function runTap(args: string[], env: NodeJS.ProcessEnv, file: string, signals: Signals): Promise<Result> {
-  const plain = !process.stdout.isTTY || 'CI' in env
-  const options = { reporter: { type: 'string', short: 'R' } } as const
-  const reporter = parseArgs({ args, strict: false, options }).values.reporter ?? (plain ? 'tap' : undefined)
-  // With this reporter, tap would print everything twice if it also wrote the file.
-  const raw = reporter === 'tap'
-  const flags = [raw ? '--reporter=tap' : `--output-file=${file}`, ...(plain ? ['--no-color'] : [])]
-  const { code, printed } = await spawnTap([...flags, ...args], env, raw || plain ? 'pipe' : 'inherit', signals)
-  const counts = count(raw ? printed : await readFile(file, 'utf8').catch(() => ''))
-  return { ...counts, code: code === 0 && counts.passed + counts.failed === 0 ? 1 : code }
-}
-
-/** `stdout: 'pipe'` prints what tap prints, without colours and cursor movements, and returns it. */
-async function spawnTap(args: string[], env: NodeJS.ProcessEnv, stdout: 'inherit' | 'pipe', signals?: Signals) {
-  const bin = join(createRequire(import.meta.url).resolve('tap/package.json'), '../dist/esm/run.mjs')
+async function runSuite(args: string[], env: NodeJS.ProcessEnv, signals: Signals): Promise<Result> {
   // In a group of its own, so that Ctrl-C reaches it once: through us. The second one would end it, not its tests.
-  const tap = spawn(process.execPath, [bin, ...args], {
-    cwd: ROOT,
+  const suite = spawn(process.execPath, [join(import.meta.dirname, 'suite.ts'), ...args], {
     env,
     detached: true,
-    stdio: ['ignore', stdout, 'inherit'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
-  const lines: string[] = []
-  if (tap.stdout) {
-    createInterface({ input: tap.stdout }).on('line', (line) => {
-      lines.push(stripVTControlCharacters(line))
-      console.log(lines.at(-1))
-    })
-  }
-  signals?.forwardTo(tap)
-  const [code, signal] = (await once(tap, 'close')) as [number | null, NodeJS.Signals | null]
-  const end = signals?.received ?? signal
-  return { code: end ? 128 + constants.signals[end] : (code ?? 1), printed: lines.join('\n') }
+  let sums: Sums = { passed: 0, failed: 0, skipped: 0 }
+  // tap also sends messages of its own.
+  suite.on('message', (message: Partial<Record<'sums', Sums>>) => {
+    sums = message.sums ?? sums
+  })
+  signals.forwardTo(suite)
+  const [exit, signal] = (await once(suite, 'close')) as [number | null, NodeJS.Signals | null]
+  const end = signals.received ?? signal
+  const code = end ? 128 + constants.signals[end] : (exit ?? 1)
+  return { ...sums, code: code === 0 && sums.passed + sums.failed === 0 ? 1 : code }
 }
 
-/** tap's last comment tells the sums, and leaves out what is zero. What tests print themselves is indented. */
-function count(output: string) {
-  const sums = output.match(/^# \{ total: .*\}$/gm)?.at(-1) ?? ''
-  const sum = (name: string) => Number(sums.match(new RegExp(`\\b${name}: (\\d+)`))?.[1] ?? 0)
-  return { passed: sum('pass'), failed: sum('fail'), skipped: sum('skip') + sum('todo') }
-}
-
-/** A signal ends tap, and us by that: the database and the folder are always put away. */
+/** A signal ends the suite, and us by that: the database and the folder are always put away. */
 class Signals {
   received: NodeJS.Signals | undefined
   #child: ChildProcess | undefined
@@ -139,8 +96,10 @@ class Signals {
   }
 }
 
-const ROOT = join(import.meta.dirname, '..')
 const GRACE_MS = 2000
+const MEMORY = '/dev/shm'
+/** The write-ahead log takes up to 1 GiB, the databases of the tests that run at a time take far less. */
+const CLUSTER_BYTES = 4 * 1024 ** 3
 
 const result = await run(process.argv.slice(2)).catch((error): Result => {
   console.error(error)

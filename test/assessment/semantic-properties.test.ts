@@ -3,6 +3,7 @@
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import { openThreads } from '../../server/threads/pool.ts'
+import { rounds } from '../long.ts'
 import type { Asked } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
 
@@ -11,7 +12,7 @@ const random = mulberry(SEED)
 const below = (n: number) => Math.floor(random() * n)
 const oneOf = <T>(list: readonly T[]): T => list[below(list.length)]!
 
-const RUNS = 100
+const RUNS = rounds(100)
 
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())

@@ -9,6 +9,7 @@ import { billingCommands } from '../../server/billing/commands.ts'
 import { reconcile } from '../../server/billing/reconciliation.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { crontab } from '../../workers/tasks.ts'
+import { BARE_ENV } from '../children.ts'
 import { openLogBook } from '../payments/log-book.ts'
 import { startSystem } from '../system.ts'
 import { openStripeHarness, type StripeHarness } from './harness.ts'
@@ -19,7 +20,7 @@ async function cli(harness: StripeHarness, ...args: string[]) {
   const { values, dataDir } = harness.accountHarness.api.config
   const env = { ...harness.stripe.env, BASE_URL: String(values.BASE_URL), DATA_DIR: dataDir }
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../server/cli.ts'), ...args], {
-    env: { PATH: process.env.PATH, ...env, DATABASE_URL: harness.accountHarness.api.databaseUrl },
+    env: { ...BARE_ENV, ...env, DATABASE_URL: harness.accountHarness.api.databaseUrl },
   })
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { code: code as number, stdout, stderr }

@@ -2,6 +2,7 @@
 // value differently.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { SignatureCheck } from '../../client/verification.ts'
+import { LONG } from '../long.ts'
 
 export type Path = string[]
 
@@ -36,14 +37,11 @@ export function other(value: unknown): unknown {
   return value.slice(0, value.length - last.length) + (last === '0' ? '1' : '0')
 }
 
-/** Every change of every byte takes minutes; a few of each are enough to see that it counts. */
-const ALL = process.env.TAMPER === 'all'
-
-/** Of each byte: another one, the same letter in the other case, none, and (TAMPER=all) every bit and the byte twice. */
+/** Of each byte: another one, the same letter in the other case, none, and in the long run every bit and the byte twice. */
 export function* byteChanges(bytes: Buffer): Generator<{ at: number; what: string; changed: Buffer }> {
   for (const at of bytes.keys()) {
     const isLetter = /[a-z]/i.test(String.fromCharCode(bytes[at]!))
-    for (const bit of ALL ? [1, 2, 4, 8, 16, 32, 64, 128] : isLetter ? [1, 32] : [1]) {
+    for (const bit of LONG ? [1, 2, 4, 8, 16, 32, 64, 128] : isLetter ? [1, 32] : [1]) {
       const changed = Buffer.from(bytes)
       changed[at] = bytes[at]! ^ bit
       yield { at, what: `byte ${at} with bit ${bit} flipped`, changed }
@@ -51,7 +49,7 @@ export function* byteChanges(bytes: Buffer): Generator<{ at: number; what: strin
     const without = Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)])
     yield { at, what: `without byte ${at}`, changed: without }
     const twice = Buffer.concat([bytes.subarray(0, at + 1), bytes.subarray(at)])
-    if (ALL) yield { at, what: `byte ${at} twice`, changed: twice }
+    if (LONG) yield { at, what: `byte ${at} twice`, changed: twice }
   }
 }
 

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { ToolDescriptor } from '../../server/mcp/tool.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
+import { LONG, rounds } from '../long.ts'
 import { ERAS, type Era, envelope, openRawClient, type RpcAnswer } from './raw-client.ts'
 
 const office = await openAccountHarness()
@@ -51,8 +52,8 @@ const VALUES = [
   '{"length":-1,"0":"x"}',
 ]
 
-/** A sample, for loops in which all would take too long. */
-const FEW = VALUES.filter((_, index) => index % 3 === 0 || VALUES[index]?.includes('u0000'))
+/** Of every kind one, where all would take too long but in the long run. */
+const FEW = VALUES.filter((_, index) => LONG || index % 3 === 0 || VALUES[index]?.includes('u0000'))
 
 const INTERNALS =
   /node_modules|\.ts:\d|\bat \w+ \(|SyntaxError|TypeError|RangeError|ZodError|postgres|slonik|select |relation "/i
@@ -109,7 +110,7 @@ t.test('arguments that fit the schema, at its limits', async (t) => {
     '00'.repeat(32),
   ]
   const numbers = [0, 1, -1, 86_400, 2_592_000, Number.MAX_SAFE_INTEGER]
-  for (let round = 0; round < 400; round++) {
+  for (let round = 0; round < rounds(400); round++) {
     const { name, inputSchema } = pick(tools)
     const args: Record<string, unknown> = {}
     for (const [member, schema] of Object.entries(inputSchema.properties ?? {})) {
@@ -205,7 +206,7 @@ t.test('any members of messages and of _meta', async (t) => {
 })
 
 t.test('bytes that are not text', async (t) => {
-  for (let round = 0; round < 100; round++) {
+  for (let round = 0; round < rounds(100); round++) {
     const bytes = Buffer.from(JSON.stringify(envelope('tools/list', {}).body))
     for (let flips = 0; flips <= random(4); flips++) bytes[random(bytes.length)] = random(256)
     sane(t, await post(bytes), bytes.toString('latin1'))

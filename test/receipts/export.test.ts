@@ -23,14 +23,13 @@ async function run(command: string, args: string[]) {
 }
 const countersign = (...args: string[]) => run(process.execPath, [join(ROOT, 'client/cli.ts'), ...args])
 const python = (...args: string[]) => run('python3', [join(ROOT, 'test/auditor.py'), ...args])
-const hasPython = await run('python3', ['--version']).then(
-  ({ code }) => code === 0,
-  () => false,
-)
-const hasOpenssl = await run('openssl', ['version']).then(
-  ({ code }) => code === 0,
-  () => false,
-)
+/** Why the tests that need the program are skipped, or false if it runs. */
+const missing = (program: string, option: string) =>
+  run(program, [option]).then(
+    ({ code }) => code !== 0 && `${program} ${option} exits ${code}`,
+    () => `no ${program} on this machine`,
+  )
+const withoutAuditor = (await missing('python3', '--version')) || (await missing('openssl', 'version'))
 
 async function fill(system: System, seed: Buffer, count: number) {
   const { chain, db } = system.service.api
@@ -87,14 +86,14 @@ t.test('an export of ten thousand receipts with two rotations', async (t) => {
     t.match(last, { code: 0, stdout: /ok {3}signatures: only the last/ })
   })
 
-  await t.test('is verified by Python and OpenSSL', { skip: !hasPython || !hasOpenssl }, async (t) => {
+  await t.test('is verified by Python and OpenSSL', { skip: withoutAuditor }, async (t) => {
     const listed = join(folder, 'keys.json')
     await writeFile(listed, JSON.stringify({ keys }))
     const good = await python(file, '--pin', pin, '--vkey', vkey, '--keys', listed, '--head', exported.stdout.trim())
     t.match(good, { code: 0, stdout: /^good: 10000 receipts, 3 keys; 10000 signatures by / }, good.stdout + good.stderr)
   })
 
-  await t.test('both verifiers find one changed byte', { skip: !hasPython || !hasOpenssl }, async (t) => {
+  await t.test('both verifiers find one changed byte', { skip: withoutAuditor }, async (t) => {
     const at = whole.indexOf('"sig_ed25519_hex":"', whole.indexOf('{"v":1,"serial":9000,')) + 20
     const changed = Buffer.from(whole)
     changed[at] = changed[at] === 0x31 ? 0x32 : 0x31

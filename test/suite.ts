@@ -1,0 +1,171 @@
+// Runs test files, each in a process of its own, some at a time. `test/run.ts` starts this beside a database.
+//
+// The scheduler, the parser and the timeouts are tap's: each file is a `spawn` of one tap test. tap's command runs files
+// in the same way, but it also loads its recorder for coverage into every process, which doubles the time of each start.
+
+import type { StdioOptions } from 'node:child_process'
+import { globSync, readFileSync, statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { inspect, parseArgs } from 'node:util'
+import type { Base, Spawn } from 'tap'
+import { Test, t } from 'tap'
+
+/** Of all files, in assertions. */
+export interface Sums {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+type Point = Base['lists']['fail'][number]
+
+const ROOT = join(import.meta.dirname, '..')
+const TOGETHER = 'test/together.ts'
+const SLOWEST = 10
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    grep: { type: 'string', short: 'g', multiple: true },
+    // One more than there are processors, because files also wait.
+    jobs: { type: 'string', short: 'j', default: String(availableParallelism() + 1) },
+    only: { type: 'boolean', default: false },
+    slowest: { type: 'boolean', default: false },
+    tap: { type: 'boolean', default: false },
+    // Of one file, in seconds. Generous: a machine under load is no failure.
+    timeout: { type: 'string', short: 't', default: '600' },
+  },
+})
+
+/** The names of the files, from the root. Throws if a path does not exist, or no file is found. */
+function findFiles(paths: string[]): string[] {
+  const inside = (path: string) => (statSync(path).isDirectory() ? globSync(join(path, '**/*.test.ts')) : [path])
+  const files = new Set(paths.flatMap((path) => inside(resolve(ROOT, path)).map((file) => relative(ROOT, file))))
+  if (files.size === 0) throw new Error(`no test file in ${paths.join(', ')}`)
+  return [...files].sort()
+}
+
+/** Prints each file as it ends, with what failed in it, and after all of them what was skipped. */
+async function runFiles(files: string[]): Promise<Sums> {
+  // The test that tap opens for each process is not used here, and would time out.
+  t.setTimeout(0)
+  const suite = new Test({ name: 'tests' })
+  suite.jobs = Number(options.jobs)
+  const begun = new Map<Base, number>()
+  const times: [file: string, milliseconds: number][] = []
+  suite.on('subtestStart', (file) => begun.set(file, performance.now()))
+  suite.on('subtestEnd', (file) => {
+    const milliseconds = performance.now() - (begun.get(file) ?? performance.now())
+    times.push([file.name, milliseconds])
+    if (!options.tap) console.log(describeFile(file, milliseconds))
+  })
+  if (options.tap) suite.pipe(process.stdout)
+  else suite.resume()
+  const completed = new Promise((resolve) => suite.once('complete', resolve))
+  suite.runMain(() => {})
+  for (const group of groupFiles(files)) add(suite, group)
+  suite.end()
+  await completed
+  const skipped = [...suite.lists.skip, ...suite.lists.todo].filter((point) => !isEmptyFile(point))
+  for (const point of skipped) console.log(`skipped: ${nameOf(point)}: ${point.skip || point.todo}`)
+  if (options.slowest) {
+    times.sort(([, a], [, b]) => b - a)
+    for (const [file, milliseconds] of times.slice(0, SLOWEST)) console.log(`slowest: ${seconds(milliseconds)} ${file}`)
+  }
+  const { pass, fail, skip, todo } = suite.counts
+  const empty = skip + todo - skipped.length
+  return { passed: pass, failed: fail + empty, skipped: skipped.length }
+}
+
+/**
+ * Files of one folder share a process, a few at a time. Those directly in test/ are long and have processes of their own,
+ * and so have those that start processes, and those that change what the next file would see. They come first, because
+ * the longest are among them.
+ */
+function groupFiles(files: string[]): string[][] {
+  const isAlone = (file: string) =>
+    dirname(file) === 'test' || NEEDS_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))
+  const { alone = [], shared = [] } = Object.groupBy(files, (file) => (isAlone(file) ? 'alone' : 'shared'))
+  const groups = alone.map((file) => [file])
+  for (const members of Object.values(Object.groupBy(shared, dirname)))
+    for (let at = 0; at < (members?.length ?? 0); at += GROUP) groups.push(members?.slice(at, at + GROUP) ?? [])
+  return groups
+}
+
+/** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and other processes. */
+const NEEDS_PROCESS =
+  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|node:child_process|\/(children|crew|lab)\.ts'/m
+const GROUP = 5
+
+function nameGroup(files: string[]): string {
+  const [first = '', ...others] = files
+  if (others.length === 0) return first
+  return `${dirname(first)}/{${files.map((file) => basename(file, '.test.ts'))}}.test.ts`
+}
+
+function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
+  // tap puts its recorder into the child's NODE_OPTIONS. `env` puts this process's own options there instead.
+  const args = [
+    `NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`,
+    process.execPath,
+    ...(files.length > 1 ? [TOGETHER] : []),
+    ...files,
+  ]
+  const timeout = files.length * Number(options.timeout) * 1000
+  const env = {
+    // Node keeps here what it has compiled, for the next process that imports it.
+    NODE_COMPILE_CACHE: join(ROOT, '.tap/compiled'),
+    ...process.env,
+    TAP_TIMEOUT: String(timeout / 1000),
+    TAP_ONLY: options.only ? '1' : '0',
+    ...(options.grep ? { TAP_GREP: options.grep.join('\n') } : {}),
+  }
+  const stdio: StdioOptions = ['ignore', 'pipe', 'pipe']
+  const running = suite.spawn('env', args, { name: nameGroup(files), cwd: ROOT, env, stdio, timeout, buffered: true })
+  const { subtest } = running as { subtest?: Spawn | null }
+  subtest?.once('process', ({ stderr }) => {
+    stderr
+      ?.setEncoding('utf8')
+      .on('data', (text: string) => stderrOf.set(subtest, (stderrOf.get(subtest) ?? '') + text))
+  })
+}
+
+const stderrOf = new WeakMap<Base, string>()
+
+/** A line, and below it each failure and what the file wrote to stderr. */
+function describeFile(file: Base, milliseconds: number): string {
+  const { exitCode, signal, skip } = (file as Spawn).options
+  const failures = file.lists.fail.map(describeFailure)
+  if (skip === EMPTY) failures.push(`not ok: it has no tests`)
+  else if (file.results?.ok !== true && failures.length === 0)
+    failures.push(`not ok: it ended with ${signal ?? exitCode}`)
+  const head = `${failures.length > 0 ? 'FAILED' : 'ok'} ${file.name} # ${file.counts.pass} in ${seconds(milliseconds)}`
+  return [head, ...failures, stderrOf.get(file)?.trimEnd() ?? ''].filter((text) => text !== '').join('\n')
+}
+
+function describeFailure(point: Point): string {
+  const { source, stack, diff, at, ...rest } = point.diag ?? {}
+  const details = Object.keys(rest).length > 0 ? inspect(rest, { depth: 6, breakLength: 120 }) : undefined
+  const text = [stack, source, diff, details].filter((part) => part !== undefined && part !== '').join('\n')
+  return `not ok: ${nameOf(point)}\n${text.trimEnd().replaceAll(/^(?=.)/gm, '    ')}`
+}
+
+/** tap's words for a file in which no assertion was made. */
+const EMPTY = 'no tests found'
+
+function isEmptyFile(point: Point): boolean {
+  return point.closingTestPoint === true && point.skip === EMPTY
+}
+
+function nameOf({ fullname }: Point): string {
+  return fullname.replace(/^tests > /, '')
+}
+
+function seconds(milliseconds: number): string {
+  return `${(milliseconds / 1000).toFixed(1)} s`
+}
+
+const sums = await runFiles(findFiles(positionals.length > 0 ? positionals : ['test']))
+process.exitCode = sums.failed > 0 ? 1 : 0
+process.send?.({ sums })
