@@ -4,26 +4,7 @@ import { LIMITS, secondsToMidnightUtc } from '../../server/accounts/tiers.ts'
 import { OUTAGE_BURST, OUTAGE_SPACING_SECONDS } from '../../server/alerts/daily-allowance.ts'
 import { MAX_WAITING } from '../../server/alerts/outbox.ts'
 import type { Account } from '../accounts/harness.ts'
-import { openWatchdogHarness, type WatchdogHarness } from './harness.ts'
-
-async function openSingleWatchdog(terms?: object, tier: 'free' | 'dev' = 'dev') {
-  const harness = await openWatchdogHarness()
-  const owner = await harness.register({ tier })
-  await harness.putWatchdog(owner, 'w', terms)
-  return {
-    ...harness,
-    owner,
-    fail: () => harness.beat(owner, 'w', { status: 'fail' }),
-    ok: () => harness.beat(owner, 'w'),
-    state: async () => (await harness.show(owner, 'w')).state as string,
-    after: (seconds: number) => harness.pass(owner, seconds),
-    alertsSoFar: () => harness.alerts(owner, 'w'),
-    alertTypes: async () => (await harness.alerts(owner, 'w')).map(({ type }) => type.replace('watchdog.', '')),
-    receipts: () => count(harness, 'receipts'),
-    [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose](),
-  }
-}
-type SingleWatchdog = Awaited<ReturnType<typeof openSingleWatchdog>>
+import { openSingleWatchdog, type SingleWatchdog, type WatchdogHarness } from './harness.ts'
 
 async function count({ tables }: WatchdogHarness, table: string): Promise<number> {
   const { rows } = await tables.query(`select count(*)::int n from ${table}`)
@@ -38,8 +19,8 @@ const deliver = ({ tables }: WatchdogHarness) =>
 
 async function alternate(single: SingleWatchdog, times: number) {
   for (let n = 0; n < times; n++) {
-    t.match((await single.fail()).body, { state: 'down' })
-    t.match((await single.ok()).body, { state: 'up' })
+    t.match((await single.sendBeat({ status: 'fail' })).body, { state: 'down' })
+    t.match((await single.sendBeat()).body, { state: 'up' })
     await deliver(single)
   }
 }
@@ -50,7 +31,7 @@ t.test('of 30 outages 12 are alerted; the rest become one when the allowance per
   await using single = await openSingleWatchdog()
   await alternate(single, 30)
   t.same(await single.alertTypes(), pairs(OUTAGE_BURST))
-  t.equal(await single.receipts(), 2 * OUTAGE_BURST)
+  t.equal(await count(single, 'receipts'), 2 * OUTAGE_BURST)
   t.equal(await single.scan(), 0)
   await single.after(OUTAGE_SPACING_SECONDS - 100)
   t.equal(await single.scan(), 0, 'not yet')
@@ -67,12 +48,12 @@ t.test('of 30 outages 12 are alerted; the rest become one when the allowance per
     alerts.map((_, n) => n + 1),
   )
 
-  await single.fail()
+  await single.sendBeat({ status: 'fail' })
   await single.after(OUTAGE_SPACING_SECONDS)
   t.equal(await single.scan(), 1)
   t.same((await single.alertTypes()).at(-1), 'missed', 'an outage that goes on is alerted without an end')
   t.equal(await single.state(), 'down')
-  await single.ok()
+  await single.sendBeat()
   t.same(await single.alertTypes(), pairs(OUTAGE_BURST + 2), 'its end needs no allowance')
   await single.after(OUTAGE_BURST * OUTAGE_SPACING_SECONDS)
   await deliver(single)
@@ -98,12 +79,12 @@ t.test('an outage beyond the allowance writes no index and raises no alert', asy
 
 t.test('repeated missed deadlines are limited too, and still shown', async (t) => {
   await using single = await openSingleWatchdog({ interval_s: 10, grace_s: 0 })
-  const { ok, after, scan, state } = single
+  const { sendBeat, after, scan, state } = single
   const outage = async () => {
     await after(11)
     await scan()
     t.equal(await state(), 'down')
-    await ok()
+    await sendBeat()
     t.equal(await state(), 'up')
     await deliver(single)
   }
@@ -111,7 +92,7 @@ t.test('repeated missed deadlines are limited too, and still shown', async (t) =
   t.same(await single.alertTypes(), pairs(OUTAGE_BURST))
   for (let n = 0; n < 3; n++) await outage()
   t.same(await single.alertTypes(), pairs(OUTAGE_BURST), 'beyond the allowance nothing is alerted')
-  await ok()
+  await sendBeat()
   await after(OUTAGE_SPACING_SECONDS)
   await scan()
   t.same(
@@ -121,7 +102,7 @@ t.test('repeated missed deadlines are limited too, and still shown', async (t) =
   )
   const { body } = (await single.alertsSoFar()).at(-1)!
   t.match(body.data, { reason: 'overdue', coalesced: 3 })
-  await ok()
+  await sendBeat()
   t.same(await single.alertTypes(), pairs(OUTAGE_BURST + 1))
 })
 
@@ -130,7 +111,7 @@ t.test('one outage every five minutes is never limited', async (t) => {
   for (let n = 0; n < 3 * OUTAGE_BURST; n++) {
     await single.after(OUTAGE_SPACING_SECONDS)
     t.equal(await single.scan(), 1)
-    await single.ok()
+    await single.sendBeat()
     await deliver(single)
   }
   t.same(await single.alertTypes(), pairs(3 * OUTAGE_BURST))
@@ -139,14 +120,14 @@ t.test('one outage every five minutes is never limited', async (t) => {
 t.test('a receiver that accepts nothing: at most 20 alerts wait, and one more that ends an outage', async (t) => {
   await using single = await openSingleWatchdog()
   for (let n = 0; n < OUTAGE_BURST; n++) {
-    await single.fail()
-    await single.ok()
+    await single.sendBeat({ status: 'fail' })
+    await single.sendBeat()
   }
   t.same(await single.alertTypes(), pairs(MAX_WAITING / 2))
   await single.after(61)
   t.equal(await single.scan(), 0)
   t.equal(await single.state(), 'up')
-  await single.fail()
+  await single.sendBeat({ status: 'fail' })
   t.equal(await single.state(), 'down')
   await deliver(single)
   await single.after(61)
@@ -177,14 +158,14 @@ t.test('the limit of a day: tests get 429, failures wait for the next day, misse
   t.ok(Math.abs(Number(refused.headers.get('retry-after')) - secondsToMidnightUtc(new Date())) < 60)
   t.equal(await single.scan(), 0)
 
-  await single.fail()
+  await single.sendBeat({ status: 'fail' })
   t.equal(await single.state(), 'down')
   await single.after(601)
   t.equal(await single.scan(), 1, 'its deadline has passed too')
   const { body } = (await single.alertsSoFar()).at(-1)!
   t.match(body, { type: 'watchdog.missed', data: { reason: 'overdue', coalesced: 2 } })
-  await single.ok()
-  await single.fail()
+  await single.sendBeat()
+  await single.sendBeat({ status: 'fail' })
   t.equal((await single.alertTypes()).at(-1), 'recovered')
   await nextDay(single, owner)
   t.equal(await single.scan(), 1)
@@ -209,11 +190,11 @@ t.test('a watchdog that is deleted and made again does not get a fresh limit of 
   await using single = await openSingleWatchdog({}, 'free')
   const limit = LIMITS.free.watchdog_alerts_per_day
   for (let n = 0; n < limit + 5; n++) {
-    await single.fail()
+    await single.sendBeat({ status: 'fail' })
     await single.owner.call('DELETE', '/v1/watchdog/w')
     await single.putWatchdog(single.owner, 'w')
   }
-  t.equal(await single.receipts(), limit)
+  t.equal(await count(single, 'receipts'), limit)
   await single.tables.query(`update alert_days set found = $1`, [OUTAGE_BURST + 86_400 / OUTAGE_SPACING_SECONDS])
   await single.after(71_000)
   t.equal(await single.scan(), 0, 'missed deadlines are limited to what one watchdog can have in a day')
@@ -227,7 +208,7 @@ t.test('pausing and resuming forgets outages that were not alerted, and their co
   await single.owner.call('POST', '/v1/watchdog/w/pause', { body: { paused: false } })
   await single.after(3600)
   t.equal(await single.scan(), 0)
-  await single.fail()
+  await single.sendBeat({ status: 'fail' })
   const { body } = (await single.alertsSoFar()).at(-1)!
   t.notOk('coalesced' in body.data)
   t.equal((await single.alertTypes()).length, 2 * OUTAGE_BURST + 1)

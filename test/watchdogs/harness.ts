@@ -76,6 +76,25 @@ export async function openWatchdogHarness(env: Record<string, string> = {}): Pro
   }
 }
 
+/** A harness with one account and its watchdog `w`. */
+export async function openSingleWatchdog(terms?: object, tier: 'free' | 'dev' = 'dev') {
+  const harness = await openWatchdogHarness()
+  const owner = await harness.register({ tier })
+  await harness.putWatchdog(owner, 'w', terms)
+  return {
+    ...harness,
+    owner,
+    sendBeat: (body?: object) => harness.beat(owner, 'w', body),
+    state: async (): Promise<string> => (await harness.show(owner, 'w')).state,
+    after: (seconds: number) => harness.pass(owner, seconds),
+    alertsSoFar: () => harness.alerts(owner, 'w'),
+    /** Without `watchdog.`, in order. */
+    alertTypes: async () => (await harness.alerts(owner, 'w')).map(({ type }) => type.replace('watchdog.', '')),
+    [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose](),
+  }
+}
+export type SingleWatchdog = Awaited<ReturnType<typeof openSingleWatchdog>>
+
 /** Sets the clocks of the scan in the transaction that takes the step, so that no intake clock sets them in between. */
 async function scanAt({ db, ...tools }: Api, clock: ReturnType<typeof sql.fragment>): Promise<number> {
   const transaction: Database['transaction'] = (work, retries) =>
