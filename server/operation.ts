@@ -15,7 +15,7 @@ import type { Api } from './context.ts'
 import { BatchOverflowError } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'
 import { AppError, type ErrorCode } from './errors.ts'
-import type { VerificationAnswer } from './verification/answer.ts'
+import type { VerificationAnswer } from './verification/answer-body.ts'
 import type { State } from './verification/request.ts'
 
 /** Who calls, as far as the protocol has it: from headers in HTTP, from arguments and `_meta` in MCP. */

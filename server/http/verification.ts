@@ -3,7 +3,7 @@ import type { Api } from '../context.ts'
 import { publicError } from '../errors.ts'
 import { PRICE } from '../interface/payment.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
-import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer.ts'
+import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer-body.ts'
 import { describeResource } from '../verification/offer.ts'
 import { recoveryToken } from '../verification/recovery-token.ts'
 

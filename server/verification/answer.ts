@@ -1,49 +1,103 @@
-// The answers of the verification operations before a protocol renders them, and the bodies that all protocols share.
-import { publicError } from '../errors.ts'
-import { type NonCompleted, SCHEMA_VERSION } from '../interface/result.ts'
-import type { RequestError } from './request.ts'
+// The answer to a call, made from the stored request: a result, a failure, the terms of payment, or how long to wait.
+import { AppError, sayUncharged } from '../errors.ts'
+import { PRICE } from '../interface/payment.ts'
+import type { Call } from '../operation.ts'
+import type { VerificationAnswer } from './answer-body.ts'
+import { findById, findResult } from './lookup.ts'
+import { hasOtherPayment } from './offered-payment.ts'
+import { describePending } from './pending-answer.ts'
+import { recoveryToken } from './recovery-token.ts'
+import { type RequestView, WORKING } from './request.ts'
 
-/** Every answer that is not an AppError. HTTP and MCP each render it: http/verification.ts, mcp/verification.ts. */
-export type VerificationAnswer =
-  | {
-      kind: 'completed'
-      requestId: string
-      bytes: Buffer
-      settlementHeader: string | null
-      recoveryToken: string
-      replay: boolean
+/** The terms for a payable request. @param refusal why the payment that came with the call is not accepted */
+export function askForPayment(row: RequestView, { api }: Call, refusal: AppError | null): VerificationAnswer {
+  // A failed request can be paid again at any time; each 402 for it has a new expiry.
+  const fresh = new Date(Date.now() + api.config.quoteTtlSeconds * 1000)
+  const quoteExpiresAt = row.state === 'failed' ? fresh : row.quote_expires_at
+  const asked = { kind: 'payment_required' as const, requestId: row.id, quoteExpiresAt }
+  if (refusal) return { ...asked, code: 'payment_invalid', message: sayUncharged(refusal.message) }
+  if (row.state === 'unpaid')
+    return {
+      ...asked,
+      code: 'settlement_failed',
+      message: 'The earlier payment did not settle and never will: nothing was charged. The work is kept; pay anew.',
     }
-  | {
-      kind: 'pending'
-      requestId: string
-      code: 'processing' | 'settlement_unknown'
-      message: string
-      /** Seconds to wait before the next call. */
-      retryAfterSeconds: number
-    }
-  | { kind: 'failed'; requestId: string; error: RequestError }
-  | {
-      kind: 'payment_required'
-      requestId: string
-      code: 'payment_required' | 'payment_invalid' | 'settlement_failed'
-      message: string
-      quoteExpiresAt: Date
-    }
-
-/** The body of an answer without a result; of `payment_required` without the terms, which differ by protocol. */
-export function nonCompletedBody(answer: Exclude<VerificationAnswer, { kind: 'completed' }>): NonCompleted {
-  const { kind, requestId } = answer
-  const error = kind === 'failed' ? answer.error : { code: answer.code, message: answer.message, retryable: true }
-  return { schema_version: SCHEMA_VERSION, status: kind, error, request_id: requestId }
+  const offered = `${PRICE.usd} USDC buys this verification. Nothing was charged.`
+  const again = `The last attempt failed and may succeed now (${row.error?.code}). ${PRICE.usd} USDC buys another.`
+  const message = row.state === 'failed' ? sayUncharged(again) : offered
+  return { ...asked, code: 'payment_required', message }
 }
 
-/** The body of an error thrown before there was an answer. The interface calls an oversized body an invalid request. */
-export function failureBody(thrown: unknown): NonCompleted {
-  const { status, error } = publicError(thrown)
-  const code = error.code === 'body_too_large' ? 'invalid_request' : error.code
-  return {
-    schema_version: SCHEMA_VERSION,
-    status: status === 402 ? 'payment_required' : 'failed',
-    error: { ...error, code },
+/**
+ * The answer for a request that is not payable. Throws AppError `payment_conflict`, `result_expired`, `quote_expired`.
+ * @param options `replay`: the request existed before this call
+ */
+export async function answerRequest(
+  row: RequestView,
+  call: Call,
+  { replay }: { replay: boolean },
+): Promise<VerificationAnswer> {
+  const otherPayment = hasOtherPayment(row, call)
+  if (row.state === 'completed') {
+    if (otherPayment)
+      throw new AppError('payment_conflict', 'This request is completed and was paid by another payment.')
+    return serveResult(row.id, call, replay)
   }
+  if (WORKING.includes(row.state)) return awaitOutcome(row, call, { replay, otherPayment })
+  if (row.state === 'failed' && row.error) return { kind: 'failed', requestId: row.id, error: row.error }
+  if (row.state === 'expired' && row.payment)
+    throw new AppError('result_expired', 'The result is past its retention and was deleted.')
+  throw new AppError(
+    'quote_expired',
+    'The quote was not paid in time. Ask with a new Idempotency-Key; this one is free again an hour after the expiry.',
+  )
+}
+
+/** Changes between two stages are not announced; a call that reports stages reads the row this often. */
+const WATCH_MS = 200
+
+/** Waits for the outcome as long as the caller wants to and the process may, and answers what the request came to. */
+export async function awaitOutcome(
+  row: RequestView,
+  call: Call,
+  { replay, otherPayment = false }: { replay: boolean; otherPayment?: boolean },
+): Promise<VerificationAnswer> {
+  const { api, options } = call
+  const enough = AbortSignal.any([AbortSignal.timeout(options.waitSeconds * 1000), options.signal, api.draining])
+  let current: RequestView | null = row
+  options.watch?.(row.state)
+  while (current && WORKING.includes(current.state) && options.waitSeconds > 0 && !enough.aborted) {
+    await api.changeEvents.waitForChange(row.id, enough, options.watch && WATCH_MS)
+    current = await findById(api.db, row.id)
+    if (current) options.watch?.(current.state)
+  }
+  if (!current) throw new Error(`request ${row.id} vanished`)
+  if (!WORKING.includes(current.state))
+    return current.state === 'unpaid' ? askForPayment(current, call, null) : answerRequest(current, call, { replay })
+  const unused = otherPayment ? ' The other payment that came with this call is not used.' : ''
+  const { message, ...pending } = describePending(current, {
+    now: api.now(),
+    hasWorker: await api.assessors.hasWorker(),
+  })
+  return { kind: 'pending', requestId: row.id, ...pending, message: message + unused }
+}
+
+async function serveResult(id: string, { api }: Call, replay: boolean): Promise<VerificationAnswer> {
+  const kept = api.results.get(id) ?? (await readResult(id, api))
+  if (!kept || kept.expiresAt <= Date.now())
+    throw new AppError('result_expired', 'The result is past its retention and was deleted.')
+  return { kind: 'completed', requestId: id, replay, ...kept }
+}
+
+async function readResult(id: string, api: Call['api']) {
+  const row = await findResult(api.db, id)
+  if (!row) return null
+  const kept = {
+    bytes: row.result,
+    settlementHeader: row.settlement_header,
+    recoveryToken: recoveryToken(api.secrets.recovery, id),
+    expiresAt: row.changed_at.getTime() + api.config.resultRetentionSeconds * 1000,
+  }
+  api.results.set(id, kept)
+  return kept
 }
