@@ -1,6 +1,7 @@
 import t from 'tap'
 import { agree, agreeingShare, disagreement } from '../../workers/assessment/agreement.ts'
-import { type Quantity, quantitiesOf } from '../../workers/assessment/quantities.ts'
+import { quantitiesOf } from '../../workers/assessment/quantities.ts'
+import type { Quantity } from '../../workers/assessment/quantity.ts'
 
 function shown(quantity: Quantity): string {
   if (quantity.kind === 'number') return `${quantity.value}${quantity.unit ? ` ${quantity.unit.name}` : ''}`

@@ -1,6 +1,6 @@
 // Whether the quantities of a claim and of a passage agree. Agreement puts a passage forward and disagreement is a
 // warning; neither is ever taken for support.
-import type { DateQuantity, NumberQuantity, Quantity } from './quantities.ts'
+import type { DateQuantity, NumberQuantity, Quantity } from './quantity.ts'
 
 export type Disagreement = 'number' | 'date' | 'unit'
 

@@ -1,5 +1,5 @@
 // Dates as pages write them. A date is read as far as it is given: a year alone, a month of a year, a day without one.
-import type { DateQuantity, Found, Reading } from './quantities.ts'
+import type { DateQuantity, Found, Reading } from './quantity.ts'
 
 /** Each reads the tokens from a place on. The first that finds a date wins. */
 export const dateReaders: readonly ((reading: Reading, at: number) => Found<DateQuantity> | null)[] = [

@@ -1,6 +1,6 @@
 // Whether two numbers in different units say the same: 10 km and 6.2 miles.
 import { agree } from './agreement.ts'
-import type { NumberQuantity, Quantity } from './quantities.ts'
+import type { NumberQuantity, Quantity } from './quantity.ts'
 
 /** As `agree`, and also across units of one dimension, as far as the given digits can tell. */
 export function agreeAcrossUnits(a: Quantity, b: Quantity): boolean {

@@ -1,7 +1,8 @@
 // Which passages of a page bear on a claim, best first. A passage is one sentence or two neighbours; a place where the
 // whole claim occurs comes before any other.
 import { agreeingShare } from './agreement.ts'
-import { type Quantity, quantitiesOf } from './quantities.ts'
+import { quantitiesOf } from './quantities.ts'
+import type { Quantity } from './quantity.ts'
 import type { Query } from './query.ts'
 import { type Relevance, relevanceMeasure } from './relevance.ts'
 import type { Findings } from './search.ts'

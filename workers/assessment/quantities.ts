@@ -1,26 +1,14 @@
 // The numbers and dates of a short text, with what makes them comparable: scale, unit and precision.
 import { dateReaders, YEARS } from './dates.ts'
-import { type Token, tokensOf } from './tokens.ts'
-import { DENSE_SCALES, MONTHS, SCALES, UNITS, type Unit } from './units.ts'
-
-export interface NumberQuantity {
-  kind: 'number'
-  value: number
-  /** The step of the last digit given: 8.3 million has a precision of 100,000. */
-  precision: number
-  unit: Unit | null
-}
-
-/** A date as far as it is given. `swappable` is set where day and month may be the other way round. */
-export interface DateQuantity {
-  kind: 'date'
-  year: number | null
-  month: number | null
-  day: number | null
-  swappable: boolean
-}
-
-export type Quantity = NumberQuantity | DateQuantity
+import {
+  type DateQuantity,
+  type Found,
+  type NumberQuantity,
+  openReading,
+  type Quantity,
+  type Reading,
+} from './quantity.ts'
+import { DENSE_SCALES, SCALES, UNITS, type Unit } from './units.ts'
 
 /** All quantities of a text, in order. Meant for a claim or a passage, not for a page. */
 export function quantitiesOf(text: string): Quantity[] {
@@ -33,38 +21,6 @@ export function quantitiesOf(text: string): Quantity[] {
     at += found ? found.length : 1
   }
   return quantities
-}
-
-/** A text's tokens with what readers of numbers and dates ask about them. A place beyond the last is no token. */
-export interface Reading {
-  tokens: readonly Token[]
-  /** The text between a token and the one before it. */
-  gapBefore(at: number): string
-  /** A whole number written in digits, in a range, else null. */
-  integer(at: number, least: number, most: number): number | null
-  word(at: number): string
-  month(at: number): number | null
-}
-
-/** What a reader found at a place, and how many tokens it took. */
-export interface Found<T extends Quantity> {
-  quantity: T
-  length: number
-}
-
-function openReading(text: string): Reading {
-  const tokens = tokensOf(text)
-  const word = (at: number) => tokens[at]?.folded ?? ''
-  return {
-    tokens,
-    word,
-    gapBefore: (at) => text.slice(tokens[at - 1]?.end ?? 0, tokens[at]?.start ?? text.length),
-    integer(at, least, most) {
-      const value = /^\p{Nd}+$/u.test(tokens[at]?.raw ?? '') ? Number(word(at)) : Number.NaN
-      return value >= least && value <= most ? value : null
-    },
-    month: (at) => MONTHS.get(word(at)) ?? null,
-  }
 }
 
 function readOne(reading: Reading, at: number): Found<Quantity> | null {

@@ -2,7 +2,8 @@
 import { disagreement } from './agreement.ts'
 import type { Span } from './lines.ts'
 import { agreeAcrossUnits } from './measures.ts'
-import { type Quantity, quantitiesOf } from './quantities.ts'
+import { quantitiesOf } from './quantities.ts'
+import type { Quantity } from './quantity.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 
 /** Grave doubts take the support away; the others are only mentioned. */

@@ -1,35 +1,9 @@
 // Extracts the text of a page on a thread, within limits of time and memory.
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
-import type { CharsetSource } from './charset.ts'
-import type { ContentCoding } from './decompression.ts'
-import type { RiskFlag } from './risk-flags.ts'
-import type { Outcome } from './text-thread.ts'
+import type { Extraction, Outcome, PageBytes } from './text-thread.ts'
 
-export interface Extraction {
-  /** NFC, well formed, 1 to 100,000 code points, lines parted by U+000A. */
-  text: string
-  codePoints: number
-  /** Of the octets after content decoding: what `curl --compressed` stores. 64 lower-case hex digits. */
-  contentSha256: string
-  /** Of `text` in UTF-8. */
-  textSha256: string
-  decodedBytes: number
-  /** Lower-case WHATWG name of the encoding that was used. */
-  charset: string
-  charsetSource: CharsetSource
-  riskFlags: RiskFlag[]
-  /** Whether `text` is only the beginning. */
-  truncated: boolean
-}
-
-export interface PageBytes {
-  /** As received, content coding still on. Its buffer moves into the thread and is detached, unless it is shared. */
-  body: Uint8Array<ArrayBuffer>
-  contentEncoding: ContentCoding
-  /** The Content-Type field, parameters included. */
-  contentType: string
-}
+export type { PageBytes } from './text-thread.ts'
 
 /**
  * The whole visible text of a page. Refusals are AppErrors: source_unsupported_type, source_encoding_invalid,

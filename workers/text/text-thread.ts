@@ -1,17 +1,41 @@
 // The thread of text extraction: from the bytes of a body to its text, digests and risk flags.
 import { hash } from 'node:crypto'
 import { composeCharacters } from './characters.ts'
-import { decodeCharset } from './charset.ts'
-import { decompress } from './decompression.ts'
-import type { Extraction, PageBytes } from './extraction.ts'
+import { type CharsetSource, decodeCharset } from './charset.ts'
+import { type ContentCoding, decompress } from './decompression.ts'
 import { cutText, maxCodePoints } from './length.ts'
 import { Lines } from './lines.ts'
 import { readMediaType, refuseBinary } from './media-type.ts'
 import { codePointIndex } from './offsets.ts'
 import { addPlainText } from './plain-text.ts'
 import { type RefusalCode, TextRefusalError } from './refusal.ts'
-import { riskFlags } from './risk-flags.ts'
+import { type RiskFlag, riskFlags } from './risk-flags.ts'
 import { addVisibleText } from './visible-text.ts'
+
+export interface Extraction {
+  /** NFC, well formed, 1 to 100,000 code points, lines parted by U+000A. */
+  text: string
+  codePoints: number
+  /** Of the octets after content decoding: what `curl --compressed` stores. 64 lower-case hex digits. */
+  contentSha256: string
+  /** Of `text` in UTF-8. */
+  textSha256: string
+  decodedBytes: number
+  /** Lower-case WHATWG name of the encoding that was used. */
+  charset: string
+  charsetSource: CharsetSource
+  riskFlags: RiskFlag[]
+  /** Whether `text` is only the beginning. */
+  truncated: boolean
+}
+
+export interface PageBytes {
+  /** As received, content coding still on. Its buffer moves into the thread and is detached, unless it is shared. */
+  body: Uint8Array<ArrayBuffer>
+  contentEncoding: ContentCoding
+  /** The Content-Type field, parameters included. */
+  contentType: string
+}
 
 export type Outcome = { ok: true; extraction: Extraction } | { ok: false; code: RefusalCode; message: string }
 
