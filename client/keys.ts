@@ -1,7 +1,6 @@
 // The keys that a caller trusts, and which of them may sign a receipt.
 import { Point } from '@noble/ed25519'
 import { hexToBytes } from '@noble/hashes/utils.js'
-import type { Attestation } from './attestation.ts'
 import { either, integer, literal, object, type Shape, text } from './shape.ts'
 
 /**
@@ -22,7 +21,11 @@ export interface PinnedKey {
 }
 
 /** Finds the public key that an attestation must be signed with, or says why there is none. */
-export type KeyRing = (attestation: Attestation) => { publicKey: Uint8Array } | { distrust: string }
+export type KeyRing = (attestation: {
+  key_id: number
+  pubkey_hex: string
+  serial: number
+}) => { publicKey: Uint8Array } | { distrust: string }
 
 /** Throws a TypeError for a pin that is no Ed25519 key: the caller's mistake, not the receipt's. */
 export function buildKeyRing(pinned: readonly PinnedKey[]): KeyRing {

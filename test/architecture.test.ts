@@ -1,14 +1,55 @@
-// The rules of the house. Each test's name is the reason for its rule: files that match `from` must not import `to`.
+// The rules of the house, held on the import graph: the order of the rooms, what each process may load, and which packages
+// have one door. docs/architecture.md explains the rooms.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
 
 const root = join(import.meta.dirname, '..')
 const files = globSync(['server/**/*.ts', 'workers/**/*.ts', 'client/*.ts'], { cwd: root }).sort()
-const entries = /^(server\/(main|dev|demo|cli)|workers\/main|client\/cli)\.ts$/
+
+/** Files that start a process. */
+const ENTRIES = /^(server\/(main|dev|demo|cli)|workers\/main|client\/cli)\.ts$/
+
+/** The rooms in order. A room may import the rooms to its left, and none to its right; type imports count. */
+const ROOMS = [
+  'server/interface',
+  'server/db',
+  'server/outbound',
+  'server/threads',
+  'workers/text',
+  'workers/retrieval',
+  'workers/assessment',
+  'server/accounts',
+  'server/config',
+  'server/receipts',
+  'server/payments',
+  'server/verification',
+  'server/alerts',
+  'server/watchdogs',
+  'server/citations',
+  'server/leases',
+  'server/journal',
+  'server/billing',
+  'server/http',
+  'server/mcp',
+]
+
+/** Files at the root of server/ that a room may import as values, and those of which it may import types alone. */
+const GROUND = /^server\/(errors|telemetry|operation|preconditions)\.ts$/
+const GROUND_TYPES = /^server\/(context|config)\.ts$/
+/** The two protocols also read the list of operations, count calls before a body is read, and share texts about the service. */
+const PROTOCOL_GROUND = /^server\/(catalog|access|http-request|introduction)\.ts$/
+const PROTOCOLS = ['server/http', 'server/mcp']
+
+interface Import {
+  to: string
+  typeOnly: boolean
+}
 
 interface Rule {
+  /** The test's name: the reason of the rule. */
   why: string
+  /** Files that match `from` must not import what matches `to`. */
   from: RegExp
   to: RegExp
   except?: RegExp
@@ -16,30 +57,18 @@ interface Rule {
   types?: 'too'
 }
 
-const rules: Rule[] = [
+const RULES: Rule[] = [
   {
-    why: 'the server hands work over through the queue',
-    from: /^server\//,
-    // Names of procedures and meanings of flags are no work: the web process explains them.
-    to: /^workers\/(?!(.*\/)?((page-|semantic-)?risk-flags|procedure)\.ts$)/,
-    except: /^server\/service\.ts$/,
+    why: 'the interface imports zod alone',
+    from: /^server\/interface\//,
+    to: /^(?!zod$|server\/interface\/)/,
+    types: 'too',
   },
-  { why: 'workers serve nobody', from: /^workers\//, to: /^server\/(http\/|app|catalog|operation\.|.*operations\.ts)/ },
-  { why: 'nothing imports an entry point', from: /./, to: entries },
+  { why: 'nothing imports an entry', from: /./, to: ENTRIES, types: 'too' },
   { why: 'a caller installs the client alone', from: /^client\//, to: /^(server|workers)\//, types: 'too' },
   { why: 'the client runs in browsers', from: /^client\/(?!cli\.ts)/, to: /^node:/ },
   { why: 'HTTP stays at the edge', from: /./, to: /^(fastify|@fastify\/.*)$/, except: /^server\/(http\/|app\.ts)/ },
-  {
-    why: 'one way to the database',
-    from: /./,
-    to: /^(pg|slonik)$/,
-    except: /^server\/db\//,
-  },
-  {
-    why: 'features know no protocol',
-    from: /^server\/(verification|receipts|payments)\//,
-    to: /^server\/(http|app|catalog)/,
-  },
+  { why: 'one way to the database', from: /./, to: /^(pg|slonik)$/, except: /^server\/db\// },
   {
     why: 'a receipt can be read on its own',
     from: /^server\/receipts\/format\.ts$/,
@@ -48,16 +77,16 @@ const rules: Rule[] = [
   { why: 'a thread shares nothing', from: /-thread\.ts$/, to: /^(server\/(?!errors\.ts)|pg|slonik|pino)/ },
   {
     why: 'threads are started without secrets',
-    from: /^(?!server\/threads\/pool\.ts$)(?!.*-thread\.ts$)/,
+    from: /^(?!server\/threads\/)(?!.*-thread\.ts$)/,
     to: /^(piscina|node:worker_threads)$/,
   },
   { why: 'one way out', from: /./, to: /^undici$/, except: /^(server\/outbound|workers\/retrieval)\// },
-  { why: 'tests stay in test/', from: /./, to: /^(test|bench)\// },
+  { why: 'tests stay in test/', from: /./, to: /^(test|bench)\//, types: 'too' },
 ]
 
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
 
-function importsOf(file: string) {
+function importsOf(file: string): Import[] {
   const source = readFileSync(join(root, file), 'utf8')
   const found = source.matchAll(/^(?:import|export) (type )?(?:[^'";]*? from )?['"]([^'"]+)['"]/gm)
   return [...found].map(([statement, typeOnly, target = '']) => ({
@@ -76,10 +105,10 @@ function onlyTypes(statement: string) {
   )
 }
 
-for (const rule of rules) {
+for (const rule of RULES) {
   t.test(rule.why, async (t) => {
     const broken = [...graph].flatMap(([file, imports]) =>
-      rule.from.test(file) && !entries.test(file) && !rule.except?.test(file)
+      rule.from.test(file) && !ENTRIES.test(file) && !rule.except?.test(file)
         ? imports
             .filter((i) => rule.to.test(i.to) && (rule.types === 'too' || !i.typeOnly))
             .map((i) => `${file} imports ${i.to}`)
@@ -89,8 +118,32 @@ for (const rule of rules) {
   })
 }
 
+t.test('each room imports only the rooms to its left', async (t) => {
+  const broken = [...graph].flatMap(([file, imports]) =>
+    imports.filter((i) => !isAllowed(file, i)).map((i) => `${file} imports ${i.to}`),
+  )
+  t.same(broken, [])
+})
+
+t.test('every folder of the two processes is a room with a place in the order', async (t) => {
+  const folders = new Set(files.filter((file) => /^(server|workers)\//.test(file)).map((file) => dirname(file)))
+  t.same([...folders].filter((folder) => folder !== 'server' && folder !== 'workers').sort(), [...ROOMS].sort())
+})
+
+function isAllowed(file: string, { to, typeOnly }: Import): boolean {
+  const from = dirname(file)
+  const place = ROOMS.indexOf(from)
+  const target = dirname(to)
+  if (place < 0 || !/^(server|workers)\//.test(to) || target === from) return true
+  if (GROUND.test(to) || (typeOnly && GROUND_TYPES.test(to))) return true
+  if (PROTOCOLS.includes(from) && PROTOCOL_GROUND.test(to)) return true
+  if (PROTOCOLS.includes(from) && PROTOCOLS.includes(target)) return false
+  const other = ROOMS.indexOf(target)
+  return other >= 0 && other < place
+}
+
 /** Every module that starts with an entry, by value imports, our own files and packages alike. */
-function reachedFrom(entry: string): Set<string> {
+function reachedFrom(entry: string): string[] {
   const reached = new Set<string>()
   const visit = (file: string) => {
     if (reached.has(file)) return
@@ -98,41 +151,67 @@ function reachedFrom(entry: string): Set<string> {
     for (const { to, typeOnly } of graph.get(file) ?? []) if (!typeOnly) visit(to)
   }
   visit(entry)
-  return reached
+  return [...reached]
 }
 
 t.test('from the web entry nothing reaches a parser of pages or the SDK of a model', async (t) => {
   const heavy = /^(cheerio|parse5|domhandler|css-tree|@anthropic-ai|@exodus\/bytes)(\/|$)/
-  const fromWeb = [...reachedFrom('server/main.ts')]
+  const reached = reachedFrom('server/main.ts')
   t.same(
-    fromWeb.filter((module) => heavy.test(module)),
+    reached.filter((module) => heavy.test(module)),
     [],
   )
-  t.ok(fromWeb.includes('workers/assessment/procedure.ts'), 'the walk goes into workers/')
-  const fromWorker = [...reachedFrom('workers/main.ts')]
+  t.ok(reached.includes('workers/assessment/procedure.ts'), 'the walk goes into workers/')
   t.ok(
-    fromWorker.some((module) => /^@anthropic-ai/.test(module)),
+    reachedFrom('workers/main.ts').some((module) => heavy.test(module)),
     'the worker does reach them',
   )
 })
 
-t.test('the rules find what they forbid', async (t) => {
+t.test('from the worker entry nothing reaches Fastify, a protocol or an operation', async (t) => {
+  const edge = /^(fastify|@fastify\/.*|server\/(http|mcp)\/.*|server\/(catalog|operation|app)\.ts|.*operations\.ts)$/
+  const reached = reachedFrom('workers/main.ts')
+  t.same(
+    reached.filter((module) => edge.test(module)),
+    [],
+  )
+  t.ok(reached.includes('server/alerts/delivery-loop.ts'), 'the walk goes into server/')
+  t.ok(
+    reachedFrom('server/main.ts').some((module) => edge.test(module)),
+    'the web process does reach them',
+  )
+})
+
+t.test('no circles, type imports included', async (t) => {
+  t.same(circlesIn(graph), [])
+  const circle = new Map([
+    ['a', [{ to: 'b', typeOnly: true }]],
+    ['b', [{ to: 'c', typeOnly: false }]],
+    ['c', [{ to: 'a', typeOnly: false }]],
+  ])
+  t.same(circlesIn(circle), ['a → b → c → a'])
+})
+
+function circlesIn(imports: Map<string, Import[]>): string[] {
+  const done = new Set<string>()
+  const circles: string[] = []
+  const visit = (file: string, path: string[]) => {
+    if (path.includes(file)) return void circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+    if (done.has(file)) return
+    for (const { to } of imports.get(file) ?? []) visit(to, [...path, file])
+    done.add(file)
+  }
+  for (const file of imports.keys()) visit(file, [])
+  return circles
+}
+
+t.test('the rules see value imports and type imports', async (t) => {
   t.ok(files.length > 40, `${files.length} files`)
   t.ok(graph.get('server/service.ts')?.some((i) => i.to === 'workers/runner.ts' && !i.typeOnly))
   t.ok(graph.get('workers/verify.ts')?.some((i) => i.to === 'workers/context.ts' && i.typeOnly))
-})
-
-t.test('no cycles', async (t) => {
-  const done = new Set<string>()
-  const cycles: string[] = []
-  const visit = (file: string, path: string[]) => {
-    if (path.includes(file)) return void cycles.push([...path.slice(path.indexOf(file)), file].join(' → '))
-    if (done.has(file)) return
-    for (const { to, typeOnly } of graph.get(file) ?? []) if (!typeOnly) visit(to, [...path, file])
-    done.add(file)
-  }
-  for (const file of files) visit(file, [])
-  t.same(cycles, [])
+  t.notOk(isAllowed('server/receipts/chain.ts', { to: 'server/verification/request.ts', typeOnly: true }))
+  t.notOk(isAllowed('server/mcp/tool.ts', { to: 'server/http/routes.ts', typeOnly: false }))
+  t.notOk(isAllowed('server/alerts/delivery.ts', { to: 'workers/context.ts', typeOnly: true }))
 })
 
 function filesWith(pattern: RegExp, except: RegExp) {
@@ -151,7 +230,7 @@ t.test('every SELECT lists its columns', async (t) => {
   t.same(filesWith(/select \*|returning \*/i, /^$/), [])
 })
 
-t.test('a file holds one noun', async (t) => {
+t.test('a file is short enough to be read at once', async (t) => {
   const long = files.filter((file) => readFileSync(join(root, file), 'utf8').split('\n').length > 350)
   t.same(long, [])
 })

@@ -1,13 +1,6 @@
 // The numbers and dates of a short text, with what makes them comparable: scale, unit and precision.
 import { dateReaders, YEARS } from './dates.ts'
-import {
-  type DateQuantity,
-  type Found,
-  type NumberQuantity,
-  openReading,
-  type Quantity,
-  type Reading,
-} from './quantity.ts'
+import { type Found, openReading, type Quantity, type Reading } from './quantity.ts'
 import { DENSE_SCALES, SCALES, UNITS, type Unit } from './units.ts'
 
 /** All quantities of a text, in order. Meant for a claim or a passage, not for a page. */
