@@ -1,5 +1,5 @@
 // A process of the chaos run: callers that append one receipt after the other and tell each one they were given. What it is
-// told about a receipt is all that a caller ever knows.
+// answered about a receipt is all that a caller knows.
 import { randomBytes } from 'node:crypto'
 import { openDatabase } from '../server/db/pool.ts'
 import { openChain, Refused } from '../server/receipts/chain.ts'
@@ -35,7 +35,7 @@ async function append({ databaseUrl, seedHex, callers }: AppenderOrder) {
       const subject = randomBytes(32).toString('hex')
       try {
         const appended = await chain.append({ subjectSha256: subject, label: null, requestedBy: 'chaos' })
-        if (appended instanceof Refused) throw new Error('nobody refuses here')
+        if (appended instanceof Refused) throw new Error('the receipt was refused')
         const { serial, receipt_hash } = appended.attestation
         told.push({ serial, receipt_hash, subject })
       } catch (error) {

@@ -1,5 +1,5 @@
 // Receipts under fire: callers append through two processes while Postgres backends are killed at random, and a process now
-// and then. Afterwards the whole chain is recomputed, and everything a caller was told must stand in it, once.
+// and then. Afterwards the whole chain is recomputed, and every receipt that a caller got must be in it, once.
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -37,9 +37,9 @@ export interface ChaosReport {
   killedBackends: number
   killedProcesses: number
   seconds: number
-  /** Told to a caller and not in the chain, or not as it was told. */
+  /** Receipts that a caller got and that the chain lacks, or has in another form. */
   lost: number
-  /** Serials told to more than one caller. */
+  /** Serials that more than one caller got. */
   duplicates: number
   /** Subjects in the chain more than once: a batch was written twice. */
   repeated: number

@@ -1,5 +1,5 @@
 // Watchdogs under fire: clients send heartbeats while workers are killed, and the API for longer than an interval and its
-// grace. Some watchdogs fall silent, and some of those come back. What was told must be what happened: each silence once,
+// grace. Some watchdogs fall silent, and some of those come back. The alerts must match the events: each silence once,
 // each return once, and nothing else.
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -38,9 +38,9 @@ export interface WatchdogChaosReport {
   returns: number
   alerts: number
   delivered: number
-  /** Silences or returns that nobody was told of. */
+  /** Silences or returns without an alert. */
   missing: string[]
-  /** Outages told twice, or that were none: a heartbeat was answered in the time that was told to be silent. */
+  /** Outages with two alerts, or alerts without an outage: a heartbeat was answered in the time that the alert calls silent. */
   wrong: string[]
   /** Receivers that got something else than the outbox holds, or in another order. */
   misdelivered: string[]
@@ -98,7 +98,7 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
   return { ...counts, killedWorkers: await killing, ...report }
 }
 
-/** The mortal ones die and return in the first two thirds of the time, so that all of it can be told within it. */
+/** The mortal ones die and return in the first two thirds of the time, so that every alert can arrive within the time. */
 function makeDogs({ watchdogs, oneMortalOf, seconds, hasten }: WatchdogChaosOptions): Dog[] {
   const span = seconds * 1000
   const silence = (hasten ? 3 : INTERVAL_SECONDS + GRACE_SECONDS + 5) * 1000
@@ -121,7 +121,7 @@ function makeDogs({ watchdogs, oneMortalOf, seconds, hasten }: WatchdogChaosOpti
 interface Pack extends WatchdogChaosOptions {
   dogs: Dog[]
   admin: pg.Client
-  /** Those that an outage was told of: a silence ends when its time has come, and no sooner than it was told. */
+  /** Watchdogs with an outage alert: a silence ends when its time has come, but not before its alert. */
   told: Set<string>
   /** Ids of alerts that the receiver got for each, in order. */
   seen: ReadonlyMap<string, string[]>
@@ -258,7 +258,7 @@ async function followAlerts({ admin, told }: Pack, over: AbortSignal) {
 
 const expectedOf = ({ fellSilent, cameBack }: Dog) => (fellSilent ? (cameBack ? 2 : 1) : 0)
 
-/** Waits until everything expected is told and every alert delivered, or for two minutes. */
+/** Waits until every expected alert was raised and delivered, for two minutes at most. */
 async function settled({ dogs, admin, seen }: Pack) {
   const deadline = performance.now() + 120_000
   while (performance.now() < deadline) {

@@ -1,5 +1,5 @@
-// A process that only asks: closed-loop callers over kept-alive connections, apart from the process that answers. It is
-// told what to send over the process channel and tells back how it went.
+// A process of callers: closed loops over kept-alive connections, apart from the process that answers. It gets its
+// requests over the process channel and reports the outcome.
 import { Pool } from 'undici'
 import { closedLoop } from './rounds.ts'
 

@@ -1,4 +1,4 @@
-// Workers that are given so many jobs while they stand still, and timed until none is left.
+// Gives a number of jobs to stopped workers, starts the workers, and measures the time until no job is left.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
@@ -15,7 +15,7 @@ export interface Source extends AsyncDisposable {
   /** What a worker needs in its environment to reach it. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   bytes: { short: number; long: number }
-  /** A host and a path nobody was given before, below `path`: neither manners nor a shared observation is to count. */
+  /** A new host and a new path below `path`, so that neither politeness nor a shared observation affects the measurement. */
   nextUrl(path: string): string
 }
 

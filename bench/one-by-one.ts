@@ -111,7 +111,7 @@ export function statementAdmitter(url: string, maxConnections: number): Admitter
 
 function openPool(url: string, maxConnections: number) {
   const pool = new pg.Pool({ connectionString: url, max: maxConnections })
-  // A connection that is closing may still be told that its database is being dropped.
+  // A closing connection may still get the error that its database is being dropped.
   return pool.on('error', () => {})
 }
 

@@ -25,7 +25,7 @@ export function bodyHashOf(body: VerificationInput): string {
   return sha256(canonicalJson(body))
 }
 
-/** A payment nobody signed, for where the signature has been checked already: of the size a real one has. */
+/** A payment without a signature, of the size of a real one, for code behind the signature check. */
 function buildPayment(): { bound: BoundPayment; payload: PaymentPayload } {
   const nonce = `0x${randomBytes(32).toString('hex')}`
   const payer = `0x${randomBytes(20).toString('hex')}`

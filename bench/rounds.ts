@@ -18,7 +18,7 @@ export interface Standing {
   aim: number | undefined
 }
 
-/** Ours comes first. Odd rounds run in the opposite order, so that a drift favours nobody. */
+/** The service's own subject comes first. Odd rounds run in the opposite order, so that a drift favours no subject. */
 export async function compete(rounds: number, contestants: Contestant[]): Promise<Standing[]> {
   const rates = new Map(contestants.map((contestant) => [contestant, [] as number[]]))
   for (let round = 0; round < rounds; round++) {

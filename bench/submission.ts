@@ -12,7 +12,7 @@ import { figure, printHeading, printNote, printRows, printStandings } from './ta
 import { openWatch } from './watch.ts'
 
 const CALLERS = 64
-/** Nobody works on the requests here: pages and addresses are many, so that no limit on what is in flight is met. */
+/** No worker runs here. Pages and addresses are many, so that no limit in flight is reached. */
 const HOSTS = 256
 const RESOURCE = { url: 'http://127.0.0.1/', description: 'bench', assessment: 'literal' } as const
 

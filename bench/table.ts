@@ -5,7 +5,7 @@ export function printHeading(name: string, compared: string) {
   console.log(`\n${name}: ${compared}`)
 }
 
-/** Ours stands first; the indented lines below are what it is held against. */
+/** The service's own row comes first; the indented rows below are its peers. */
 export function printStandings([ours, ...others]: Standing[]) {
   if (ours) console.log(`  ${columns(ours.what, `${figure(ours.rate)}/s`)}`)
   for (const { what, rate, ratio, aim } of others) {

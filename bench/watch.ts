@@ -126,5 +126,5 @@ function machineBusyMs(): number {
 }
 
 const SAMPLE_MS = 15
-/** Linux counts in hundredths of a second, whatever its own clock does. */
+/** Linux counts in hundredths of a second, on every kernel configuration. */
 const TICK_MS = 10

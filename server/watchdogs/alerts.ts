@@ -1,4 +1,4 @@
-// The alerts of watchdogs: which one is due, what it says, and how it is raised. Whatever crashes, an outage is alerted once,
+// The alerts of watchdogs: which one is due, what it says, and how it is raised. After any crash, an outage is alerted once,
 // and its end once (see alerts/raise.ts).
 import { OUTAGE_SPACING_SECONDS } from '../alerts/daily-allowance.ts'
 import { type AlertDraft, composeAlert, raiserOf } from '../alerts/raise.ts'

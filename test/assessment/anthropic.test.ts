@@ -38,7 +38,7 @@ t.test('429 and 529 are tried again after as long as the server says', async (t)
   t.ok(lab.pauses[3]! > 0 && lab.pauses[3]! <= 3000, 'a date')
 })
 
-t.test('a longer wait is handed back to the queue, and meanwhile nobody asks', async (t) => {
+t.test('a longer wait goes back to the queue, and meanwhile no question is sent', async (t) => {
   let now = 1_000_000
   await using lab = await openLab(threads, () => refuse(429, 'rate_limit_error', { 'retry-after': '90' }), {
     now: () => now,
@@ -126,7 +126,7 @@ t.test('of a refusal the log has status, type and request id, and nothing that m
   }
 })
 
-t.test('nothing that an assessment logs quotes claim or page, whatever the model answers', async (t) => {
+t.test('no log line of an assessment quotes claim or page, for any answer of the model', async (t) => {
   const quoting = `${CLAIM} ${TEXT}`
   const scripts: Script[] = [
     () => quoting,
@@ -232,7 +232,7 @@ t.test('where it is configured, the literal assessor stands in, and says so', as
   await lab.assess(CLAIM, TEXT)
   await lab.assess(CLAIM, TEXT)
   t.equal(lab.server.asked.length, 5, 'the circuit is open')
-  t.equal(lab.assessor.pausedUntil, null, 'nobody is turned away')
+  t.equal(lab.assessor.pausedUntil, null, 'no call is refused')
   lab.server.script = () => '{'
   t.equal((await lab.assess(CLAIM, TEXT)).assessment_scope, 'literal_quotation_only')
 })

@@ -70,7 +70,7 @@ t.test('a proposal outside the text is dropped', (t) => {
   t.end()
 })
 
-t.test('of proposals that overlap the first is kept, whatever its stance', (t) => {
+t.test('of overlapping proposals the first is kept, with any stance', (t) => {
   const { evidence, dropped } = prove('one two three', [4, 7, 'supports'], [0, 7, 'contradicts'], [4, 7], [8, 13])
   t.match(
     evidence.map(({ quote, stance }) => [quote, stance]),
@@ -147,7 +147,7 @@ const MIXTURES = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) =>
   STANCES.filter((_, i) => bits & (1 << i)).map((stance) => ({ stance })),
 )
 
-t.test('a derived verdict is consistent whatever was proposed and whatever survived', (t) => {
+t.test('a derived verdict is consistent for every proposal and every surviving evidence', (t) => {
   for (const proposed of VERDICTS) {
     for (const evidence of MIXTURES) {
       const claim_support = deriveVerdict(proposed, 'source_local_semantic_support', evidence)

@@ -1,4 +1,4 @@
-// Pages that try to settle their own verdict, before a model that does whatever they say. It has no judgement at all, so
+// Pages that try to settle their own verdict, before a model that obeys them. It has no judgement at all, so
 // what holds here holds by construction; a real model adds to it. An attack is one line of red-team/attacks.jsonl:
 // what is put into the page, and the verdict it is after.
 import { readFileSync } from 'node:fs'

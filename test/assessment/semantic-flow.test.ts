@@ -93,7 +93,7 @@ t.test('before a model that answers', async (t) => {
     t.match(metrics, /countersign_assessments_total\{assessor="semantic",verdict="supports"\} 1/)
   })
 
-  await t.test('whatever goes wrong with an answer, nobody is charged for it', async (t) => {
+  await t.test('no failure of an answer is charged', async (t) => {
     const unseen = { evidence: [{ from: 99, to: 99, stance: 'supports' }], basis: 'stated', verdict: 'supports' }
     const scripts: [string, Script][] = [
       ['malformed', () => '{"evidence":'],
@@ -177,7 +177,7 @@ t.test(
   },
 )
 
-t.test('with a literal fallback nobody waits', async (t) => {
+t.test('with a literal fallback no call waits', async (t) => {
   await using pair = await openPair(() => refuse(401, 'authentication_error'), { ASSESSMENT_FALLBACK: 'literal' })
   const { status, body } = await buy(pair.system)
   t.equal(status, 200)

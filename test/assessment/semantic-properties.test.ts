@@ -1,4 +1,4 @@
-// Random texts and random answers, over real HTTP and threads: whatever a page holds and whatever a model writes, what
+// Random texts and random answers, over real HTTP and threads: for every page and every answer of a model, what
 // comes out is a valid assessment whose quotes are in the text, or a documented failure. Seeded, so a failure repeats.
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'

@@ -134,7 +134,7 @@ t.test(
   },
 )
 
-t.test('answers that cannot be used are asked for once more, then nobody pays', async (t) => {
+t.test('after an unusable answer the model is asked once more, then the request fails uncharged', async (t) => {
   const good = (asked: Parameters<typeof verdictOn>[0]) => verdictOn(asked, 'opened in 1874', 'supports')
   await using lab = await openLab(threads, good)
   const bad: [string, Script][] = [

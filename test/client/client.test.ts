@@ -31,7 +31,7 @@ const INPUT = { source_url: 'https://example.org/bridge', claim: 'The bridge ope
 const POST = 'POST /api/agent/v1/verify-source'
 const GET = `GET /api/agent/v1/requests/${REQUEST_ID}`
 
-/** Stands in for a wallet: signs whatever it is given, once per call. */
+/** Replaces a wallet: signs every text it gets, once per call. */
 const pay: Fetch = (url, init) =>
   fetch(url, { ...init, headers: { ...(init?.headers as object), 'payment-signature': 'signed' } })
 

@@ -178,7 +178,7 @@ for (const { name, content, options, uncovered } of FILES) {
   })
 
   t.test(`${name}: the same value in other words is the same`, async (t) => {
-    // Digests and signatures are over the canonical form of values, not over the text: whoever reads the file sees the same.
+    // Digests and signatures are over the canonical form of values, not over the text: every reader of the file sees the same values.
     for (const [what, respell] of RESPELLINGS) t.same(await failed(respell(bytes.toString()), options), [], what)
     t.same(await failed(`\ufeff${bytes}`, options), ['json'], 'but with a mark before it, it is not JSON')
     t.same(await failed(`${bytes}${bytes}`, options), ['json'])

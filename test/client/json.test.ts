@@ -72,7 +72,7 @@ t.test('objects without a prototype and of another realm are plain', async (t) =
   t.equal(canonicalJson(runInNewContext('({ b: [1], a: 2 })')), '{"a":2,"b":[1]}')
 })
 
-t.test('a member given twice is refused, whatever the spelling', async (t) => {
+t.test('a repeated member is refused in any spelling', async (t) => {
   for (const text of [
     '{"a":1,"a":1}',
     '{"a":1,"\\u0061":2}',

@@ -159,7 +159,7 @@ t.test('what nothing trusted introduces is not trusted', async (t) => {
   for (const [why, list] of lists) t.same(idsOf(trustIntroduced(list, [pin(0)])), [1], why)
 })
 
-t.test('a retired key introduces nobody any more', async (t) => {
+t.test('a retired key introduces no other key', async (t) => {
   const other = issuerKey(9)
   const subject_sha256 = sha256(jcs(keyRecord(other, 12)))
   const late = issueReceipt(
@@ -213,7 +213,7 @@ t.test('a receipt with its proof', async (t) => {
   const older = { tree_size: 5, root_hash: tree.root(5).toString('hex') }
   t.same(failed(receipt(2, 5), { tree: older }), [], 'into a tree that was pinned before')
   t.match(details(receipt(2, 5), { tree: older, vkey: VKEY }), [/leads to the tree of 5.*, but to the given one$/])
-  // Without that tree, whatever hashes somebody makes up lead there too.
+  // Without that tree, invented hashes lead there too.
   const madeUp = { ...receipt(2), inclusion: { leaf_index: 1, tree_size: 2, hashes: [sha256('made up')] } }
   for (const value of [receipt(2, 5), madeUp]) t.same(failed(value, { tree: undefined }), ['inclusion'])
   const good = receipt(4)

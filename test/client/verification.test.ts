@@ -257,7 +257,7 @@ t.test('a string that is not well-formed Unicode fails by name', async (t) => {
   t.same(verdict({ ...issueResult(), claim: '\ude00\ud83d' }), ['well_formed_unicode', ...AFTER_SHAPE])
 })
 
-t.test('whatever is not a result fails by name and never throws', async (t) => {
+t.test('a value that is no result fails by name and never throws', async (t) => {
   const cyclic: Record<string, unknown> = {}
   cyclic.self = cyclic
   for (const value of [undefined, () => 1, new Date(0), cyclic, Number.NaN, { a: 1n }, [undefined]])

@@ -1,4 +1,4 @@
-// No secret of a caller is in a log line or in clear in the database, whatever the outcome of the call.
+// No secret of a caller is in a log line or in clear in the database, for any outcome of the call.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { holdPage } from '../site.ts'

@@ -117,7 +117,7 @@ async function expectPending(t: Test, harness: EvmHarness, order: Purchase) {
     'unresolved: 202 to the stock client, to an unsigned call and on recovery',
   )
   for (const answer of answers) t.match(await answer.json(), { error: { code: 'settlement_unknown', retryable: true } })
-  t.equal(order.signatures.length, 1, 'nobody was made to sign again')
+  t.equal(order.signatures.length, 1, 'the buyer did not have to sign again')
 }
 
 /** Checks every way of asking, and that no money moved. */

@@ -1,4 +1,4 @@
-// The holder of an authorization can charge it. So it is in no log, metric, answer or table in a usable form, whatever the
+// The holder of an authorization can charge it. So it is in no log, metric, answer or table in a usable form, for any
 // outcome, even if a facilitator repeats it.
 import t, { type Test } from 'tap'
 import { type EvmHarness, openEvmHarness, type Purchase } from './evm-harness.ts'

@@ -41,7 +41,7 @@ function observed(text: string, checkedAt = new Date()): Observation {
 
 interface Opened extends AsyncDisposable {
   store: ObservationStore
-  /** Changes what is stored, as somebody else with access to it could. */
+  /** Changes the stored entry, as another program with access to the store could. */
   tamper(change: (value: Buffer) => Buffer): Promise<void>
 }
 

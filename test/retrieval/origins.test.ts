@@ -155,7 +155,7 @@ t.test('a newcomer does not go ahead of those who wait, also where a turn is fre
   const held = await set.take('held')
   const busy = await busyOf(set.take('waits'))
   await set.join('waits', busy)
-  // The worker that held the turn was killed: nobody wakes the line.
+  // The worker that held the turn was killed: no process wakes the line.
   await set.db.query(sql.type(z.object({}).strict())`update origin_visits set until = now() - interval '1 second'`)
   await busyOf(set.take('newcomer'))
   await t.resolves(set.take('waits'), 'it looks for itself')

@@ -7,7 +7,7 @@ import { hostilePages } from './hostile-pages.ts'
 const contentType = 'text/html; charset=utf-8'
 const bytes = (html: string) => new TextEncoder().encode(html)
 
-/** What holds for every text, whatever the page. */
+/** What holds for the text of every page. */
 function violations(text: string) {
   return [
     !text.isWellFormed() && 'lone surrogates',

@@ -60,7 +60,7 @@ check('selectors that do not hold on a page at rest', [
   ['span:before{display:none}', 'a\nb c'],
 ])
 
-check('selectors that nobody evaluates hide nothing, but may show', [
+check('selectors that are not evaluated hide nothing, but may show', [
   ['span:first-child{display:none}', 'a\nb c'],
   ['div:not(.x) span{display:none}', 'a\nb c'],
   ['.three{display:none} .three:first-child{display:block}', 'a\nb c'],

@@ -78,7 +78,7 @@ const entries: { name: string; entry: EntryOptions; goes: boolean }[] = [
 ]
 
 for (const { name, entry, goes } of entries)
-  t.test(`an entry of the ledger, ${name}: ${goes ? 'goes' : 'stays, whoever deletes it'}`, async (t) => {
+  t.test(`an entry of the ledger, ${name}: ${goes ? 'goes' : 'stays, also when SQL deletes it'}`, async (t) => {
     await using opened = await openTables()
     const { tables, db } = opened
     const id = await insertRow(tables, 'failed', { changed: 2 * KEPT, columns: ['error', 'payment'] })

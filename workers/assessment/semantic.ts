@@ -132,7 +132,7 @@ async function readAll({ questions }: Plan, masked: readonly number[], asking: A
   }
 }
 
-/** Models err: an answer that cannot be used is asked for once more. Nobody pays for the second such answer. */
+/** Models err: after an unusable answer the question is asked once more. After a second one the request fails, uncharged. */
 async function readPart(
   { window, question }: Plan['questions'][number],
   masked: ReadonlySet<number>,
