@@ -1,5 +1,5 @@
-// A process of the chaos run: callers that append one receipt after the other and tell each one they were given. What it is
-// answered about a receipt is all that a caller knows.
+// A process of the chaos run: callers that append one receipt after the other and report each receipt they got. The report
+// has what the service answered, because a caller knows no more.
 import { randomBytes } from 'node:crypto'
 import { openDatabase } from '../server/db/pool.ts'
 import { openChain, Refused } from '../server/receipts/chain.ts'
