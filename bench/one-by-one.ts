@@ -3,7 +3,8 @@
 import pg from 'pg'
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../server/db/pool.ts'
-import { type Admission, jobOf } from '../server/verification/admission.ts'
+import type { Admission } from '../server/verification/admission.ts'
+import { jobOf } from '../server/verification/job.ts'
 import { requestView, viewColumns } from '../server/verification/request.ts'
 
 export interface Admitter extends AsyncDisposable {

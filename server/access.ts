@@ -1,7 +1,7 @@
 // Rate limits, authentication and authorization: what every protocol does before it reads a body. A call with a valid API
 // key is counted against its account, a recovery with a valid token against its request, every other call against its
 // address. So a flood of calls or wrong keys from one address does not lock out a caller there who has a valid key.
-import { authenticate, type Caller, requireScope, unauthenticated } from './accounts/callers.ts'
+import { authenticate, type Caller, requireScope, unauthenticated } from './accounts/authentication.ts'
 import type { Budget } from './accounts/rate-limit.ts'
 import type { Scope } from './accounts/scopes.ts'
 import type { Api } from './context.ts'

@@ -8,7 +8,7 @@ import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { readFixtureHosts } from './config/fixtures.ts'
 import { errorMessage } from './errors.ts'
-import { readWitnesses } from './receipts/witnesses.ts'
+import { readWitnesses } from './receipts/witness-list.ts'
 
 export type { StripeSettings } from './config/billing.ts'
 export type { CdpKey } from './config/cdp-key.ts'

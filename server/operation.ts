@@ -10,7 +10,7 @@ import {
   countCall,
   type PublicAccess,
 } from './access.ts'
-import type { Caller } from './accounts/callers.ts'
+import type { Caller } from './accounts/authentication.ts'
 import type { Api } from './context.ts'
 import { BatchOverflowError } from './db/batch.ts'
 import { type Tx, transact } from './db/pool.ts'

@@ -1,7 +1,7 @@
 // The first stage of a verification: reads the page, or takes an observation from the cache, and stores it.
 import { isDeepStrictEqual } from 'node:util'
 import { DEFAULT_MAX_AGE_SECONDS } from '../server/interface/result.ts'
-import { jobKeyOf } from '../server/verification/admission.ts'
+import { jobKeyOf } from '../server/verification/job.ts'
 import type { StoredObservation, WorkingRequest } from '../server/verification/request.ts'
 import { snooze } from '../server/verification/snooze.ts'
 import { advance } from '../server/verification/steps.ts'

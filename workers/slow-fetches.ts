@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { enqueue } from '../server/db/jobs.ts'
 import { column, type Database, sql, type Tx, transact } from '../server/db/pool.ts'
 import type { Logger } from '../server/telemetry.ts'
-import { jobKeyOf } from '../server/verification/admission.ts'
+import { jobKeyOf } from '../server/verification/job.ts'
 import type { WorkingRequest } from '../server/verification/request.ts'
 
 export interface SlowFetches extends AsyncDisposable {

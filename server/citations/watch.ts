@@ -1,7 +1,7 @@
 // The record of citation watches: a quote that a verification found on a page, and when the page is checked for it again.
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { ownName } from '../accounts/names.ts'
+import { ownName } from '../accounts/own-names.ts'
 import { WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { enqueue } from '../db/jobs.ts'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'

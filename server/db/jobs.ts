@@ -55,7 +55,7 @@ export async function enqueue<N extends JobName>(tx: Tx, specs: readonly JobSpec
 type Fragment = ReturnType<typeof sql.fragment>
 
 /**
- * For a `with`: stores a job of this name for each row of a relation, without a round trip of its own. One row comes of it.
+ * A query for a `with` clause: stores a job of this name for each row of a relation, in the same round trip. It yields one row.
  * @param specs name of a relation with the columns `payload` (json, as `jobs` has it), `key`, `max_attempts` and `priority`
  */
 export function enqueueEach(name: JobName, specs: Fragment): Fragment {
@@ -64,7 +64,6 @@ export function enqueueEach(name: JobName, specs: Fragment): Fragment {
       select row(${name}, payload, null, null, max_attempts, key, priority, null)::graphile_worker.job_spec from ${specs}))`
 }
 
-/** Deletes jobs that are offered no more: the queue keeps them for ever, and would not replace them by their key. */
 /** Deletes jobs without attempts left: the queue keeps them, and would not replace them by their key. */
 export async function forgetExhaustedJobs(tx: Tx): Promise<void> {
   await tx.query(sql.type(z.object({ forgotten: z.number() }))`

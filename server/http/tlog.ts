@@ -5,7 +5,7 @@ import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { findEntries, findTile, TILE_WIDTH } from '../receipts/archive.ts'
 import { findHead } from '../receipts/head.ts'
-import { findPublished } from '../receipts/witness.ts'
+import { findPublished } from '../receipts/witnessing.ts'
 
 /** The content of a tile never changes. */
 const FOR_EVER = 'public, max-age=31536000, immutable'

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
-import { ownName } from '../accounts/names.ts'
+import { ownName } from '../accounts/own-names.ts'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { utcMilliseconds } from '../db/time.ts'

@@ -13,7 +13,6 @@ import {
   type Lease,
   lease,
   leaseId,
-  leaseTerms,
   readLease,
   readRevocation,
   revocation,
@@ -23,6 +22,7 @@ import {
   subjectOf,
 } from './format.ts'
 import { findLease, findLeases, type LeaseAct, type LeaseRecord, type LeaseRefusal, leaseActs } from './lease.ts'
+import { leaseTerms } from './terms.ts'
 
 const base64 = z.string().regex(/^[A-Za-z0-9+/]+={0,2}$/)
 const signature = z.string().regex(/^[0-9a-f]{128}$/)

@@ -6,7 +6,8 @@ import { enqueueEach } from '../db/jobs.ts'
 import { column, type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
 import type { VerificationInput } from '../interface/result.ts'
 import { type LimitedCall, openPlaces, type Places, type Refusal } from './in-flight-limits.ts'
-import { type RequestView, requestView, type State, states, viewColumns } from './request.ts'
+import { MAX_JOB_ATTEMPTS } from './job.ts'
+import { type RequestView, requestView, states, viewColumns } from './request.ts'
 
 /** The first quote for a key, or a paid request. `payment` has been verified already; admission makes no outside call. */
 export interface Admission extends LimitedCall {
@@ -30,8 +31,6 @@ export type Admitted =
 
 const MAX_BATCH = 64
 const MAX_QUEUE = 2048
-/** Attempts of a verification's job; after them the sweep fails the request or gives it a new job. */
-export const MAX_JOB_ATTEMPTS = 5
 
 /** @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER */
 export function openAdmissions(db: Database, maxInFlightPerPayer: number): Batcher<Admission, Admitted> {
@@ -102,21 +101,6 @@ async function dropRefused(tx: Tx, items: Admission[], answers: Admitted[], made
   if (dropped.length === 0) return
   await tx.query(sql.prepared('drop_refused', nothing)`
     delete from verification_requests where id = any(${sql.array(dropped, 'uuid')})`)
-}
-
-/** The key of a request's one job. */
-export const jobKeyOf = (requestId: string) => `verify:${requestId}`
-
-/**
- * The one job of a request; stored again, it replaces the waiting one. A request that was begun runs before those that were
- * not, so that the work done for it is not lost.
- */
-export function jobOf({ id, priority, state }: { id: string; priority: number; state: State }) {
-  return {
-    key: jobKeyOf(id),
-    maxAttempts: MAX_JOB_ATTEMPTS,
-    priority: state === 'accepted' ? priority : 0,
-  }
 }
 
 /**

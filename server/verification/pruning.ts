@@ -5,7 +5,10 @@ import { z } from 'zod'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import { pruneLedger, UNCHARGED_DAYS } from '../payments/ledger.ts'
 
-/** Seconds from the expiry of an unpaid quote in which it answers 410. Then its key is free. */
+/**
+ * Seconds from the expiry of an unpaid quote in which it answers 410. Then its key is free. The messages of `quote_expired` in
+ * errors.ts and answer.ts state it in words.
+ */
 const EXPIRED_QUOTE_SECONDS = 3600
 /** Seconds for which the limit of a payer without a settlement is kept after its last change. */
 const UNSETTLED_PAYER_SECONDS = 86_400

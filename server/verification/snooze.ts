@@ -4,7 +4,7 @@ import type { OriginBusyError } from '../../workers/retrieval/origins.ts'
 import { enqueue } from '../db/jobs.ts'
 import { transact } from '../db/pool.ts'
 import type { SettlementIntent } from '../payments/x402.ts'
-import { jobOf } from './admission.ts'
+import { jobOf } from './job.ts'
 import { holdsRequest, storeIntent, storeWaiting, type Waiting, type WorkingRequest } from './request.ts'
 import type { StageTools } from './stage-tools.ts'
 

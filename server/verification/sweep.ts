@@ -6,7 +6,7 @@ import type { Core } from '../context.ts'
 import { enqueue, forgetExhaustedJobs } from '../db/jobs.ts'
 import { sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { jobOf } from './admission.ts'
+import { jobOf } from './job.ts'
 import { claimRequest, failRequest, requestErrorOf, StaleAttemptError, states } from './request.ts'
 import type { ChangeEvents } from './stage-tools.ts'
 

@@ -71,10 +71,13 @@ function describe({ webhook_id: _id, secret_version: _version, ...shown }: Watch
   return shown
 }
 
+/** Characters of a heartbeat's note, in code points. */
+const MAX_NOTE = 200
+
 const note = z
   .string()
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must be text without control characters')
-  .refine((text) => [...text].length <= 200, 'must have at most 200 characters')
+  .refine((text) => [...text].length <= MAX_NOTE, `must have at most ${MAX_NOTE} characters`)
 
 export const sendHeartbeat = defineAccountExchange({
   name: 'send_heartbeat',

@@ -20,7 +20,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
-import { ownName } from '../accounts/names.ts'
+import { ownName } from '../accounts/own-names.ts'
 import { OUTAGE_BURST, OUTAGE_SPACING_SECONDS } from '../alerts/daily-allowance.ts'
 import { deleteWebhook, insertWebhook, updateWebhookUrl, WEBHOOK_STATES } from '../alerts/webhooks.ts'
 import { nothing, sql, type Tx } from '../db/pool.ts'

@@ -1,5 +1,5 @@
 // What browsers show of each element when no style says otherwise, from the rendering section of the HTML standard.
-import type { Display } from './declarations.ts'
+import type { Display } from './css-declarations.ts'
 
 /**
  * Never part of the text, even where a style shows them: they hold no text, are replaced by other content, are shown

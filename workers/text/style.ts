@@ -1,6 +1,6 @@
 // The style of one element: from its attributes, the style sheets of its page and its style attribute.
 import type { Element } from 'domhandler'
-import { readDeclarations, type Style } from './declarations.ts'
+import { readDeclarations, type Style } from './css-declarations.ts'
 import { importantRank, inlineRank, type RankedDeclaration, type Stylesheet } from './stylesheet.ts'
 
 /** What attributes, the page's own sheets and the style attribute come to for one element, nothing inherited. */

@@ -1,7 +1,7 @@
 // Reads the style sheets of a page and finds the rules for an element.
 import { load } from 'cheerio/slim'
 import type { Document, Element } from 'domhandler'
-import { commentsOutsideStrings, type Declaration, readDeclarations } from './declarations.ts'
+import { commentsOutsideStrings, type Declaration, readDeclarations } from './css-declarations.ts'
 import { type Compound, matches, readSelectors, type Selector } from './selectors.ts'
 
 /**

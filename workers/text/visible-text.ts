@@ -1,7 +1,7 @@
 // Collects the visible text of an HTML page.
 import type { ChildNode, Document, Element } from 'domhandler'
 import { cleanCharacters, type Unseen } from './characters.ts'
-import type { Display, Style, WhiteSpace } from './declarations.ts'
+import type { Display, Style, WhiteSpace } from './css-declarations.ts'
 import { displayOf, isDropped, isPreformatted } from './elements.ts'
 import type { Lines } from './lines.ts'
 import { parseMarkup } from './markup.ts'

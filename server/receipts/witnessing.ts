@@ -8,7 +8,7 @@ import { type Database, nothing, sql } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 import { proveConsistency, storedNodes } from './archive.ts'
 import { publicKeyOf, readNote, readSignatureLine, signatureLine } from './checkpoint.ts'
-import type { Witness } from './witnesses.ts'
+import type { Witness } from './witness-list.ts'
 
 export interface Witnessing extends AsyncDisposable {
   /** Runs a round unless another process has just taken it. Answers how many witnesses signed, or null. */
