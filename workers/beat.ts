@@ -8,6 +8,7 @@ import type { Work } from './context.ts'
 
 /** Seconds between beats. A killed worker's jobs run again at most STALE_SECONDS + BEAT_SECONDS after its last beat. */
 export const BEAT_SECONDS = 3
+/** Seconds without a beat after which other workers free a pool's jobs. ALIVE_SECONDS of assessors.ts is longer. */
 export const STALE_SECONDS = 12
 /** Key of the advisory lock by which one worker at a time rescues. */
 const RESCUE_LOCK = 8_402_002

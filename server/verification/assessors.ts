@@ -81,4 +81,8 @@ export async function readBeats(db: Database) {
     order by beat_at desc`)
 }
 
+/**
+ * Seconds after its last beat in which a worker counts as able to assess. It is longer than STALE_SECONDS of workers/beat.ts, so
+ * that a slow worker does not close the sale; its jobs are rescued meanwhile.
+ */
 const ALIVE_SECONDS = 30
