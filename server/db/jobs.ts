@@ -64,7 +64,6 @@ export function enqueueEach(name: JobName, specs: Fragment): Fragment {
       select row(${name}, payload, null, null, max_attempts, key, priority, null)::graphile_worker.job_spec from ${specs}))`
 }
 
-/** Deletes jobs that are offered no more: the queue keeps them for ever, and would not replace them by their key. */
 /** Deletes jobs without attempts left: the queue keeps them, and would not replace them by their key. */
 export async function forgetExhaustedJobs(tx: Tx): Promise<void> {
   await tx.query(sql.type(z.object({ forgotten: z.number() }))`
