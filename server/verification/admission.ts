@@ -31,7 +31,7 @@ export type Admitted =
 const MAX_BATCH = 64
 const MAX_QUEUE = 2048
 /** Attempts of a verification's job; after them the sweep fails the request or gives it a new job. */
-export const MAX_JOB_ATTEMPTS = 5
+const MAX_JOB_ATTEMPTS = 5
 
 /** @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER */
 export function openAdmissions(db: Database, maxInFlightPerPayer: number): Batcher<Admission, Admitted> {
