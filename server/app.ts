@@ -29,7 +29,7 @@ const MAX_HEADER_BYTES = 32_768
 const REQUEST_TIMEOUT_MS = 30_000
 
 /** Builds the application; it does not listen yet. */
-export async function buildApp(api: Api): Promise<FastifyInstance> {
+async function buildApp(api: Api): Promise<FastifyInstance> {
   // Of Fastify's own type, so that the application has the default type that plugins take.
   const loggerInstance: FastifyBaseLogger = api.log
   const app = Fastify({

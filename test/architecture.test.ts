@@ -37,8 +37,8 @@ const ROOMS = [
 /** Files at the root of server/ that a room may import as values, and those of which it may import types alone. */
 const GROUND = /^server\/(errors|telemetry|operation|preconditions)\.ts$/
 const GROUND_TYPES = /^server\/(context|config)\.ts$/
-/** The two protocols also read the list of operations, count calls before a body is read, and share texts about the service. */
-const PROTOCOL_GROUND = /^server\/(catalog|access|http-request|introduction)\.ts$/
+/** The two protocols also count calls before a body is read, and share the reading of requests and texts about the service. */
+const PROTOCOL_GROUND = /^server\/(access|http-request|introduction)\.ts$/
 const PROTOCOLS = ['server/http', 'server/mcp']
 
 interface Import {

@@ -13,7 +13,7 @@ import type { Work } from './context.ts'
 import { buildTasks, crontab } from './tasks.ts'
 
 export interface Runner extends AsyncDisposable {
-  /** Rejects when the queue or the scan stops by itself. */
+  /** Rejects when the queue stops by itself. */
   died: Promise<never>
 }
 

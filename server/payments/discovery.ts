@@ -9,7 +9,7 @@ import type { AssessmentKind } from '../interface/assessment.ts'
 const DRAFT = 'https://json-schema.org/draft/2020-12/schema'
 
 /** The same for every configuration. */
-export const SERVICE = {
+const SERVICE = {
   serviceName: 'Countersign',
   tags: ['source-verification', 'quotation', 'citations', 'receipts'],
   mimeType: 'application/json',

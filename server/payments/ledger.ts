@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { type PaymentIdentity, settlementProofs } from './x402.ts'
 
-export const ledgerEntry = z.object({
+const ledgerEntry = z.object({
   entry: z.number(),
   entered_at: z.date(),
   request_id: z.uuid(),

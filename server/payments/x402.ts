@@ -36,7 +36,7 @@ export function evmTerms(network: EvmNetwork, payTo: string): PaymentRequirement
 const caip2 = z.templateLiteral([z.string(), ':', z.string()])
 
 /** One entry of `accepts`; further members are kept. */
-export const paymentRequirements = z.looseObject({
+const paymentRequirements = z.looseObject({
   scheme: z.string(),
   network: caip2,
   amount: z.string(),

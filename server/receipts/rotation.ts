@@ -79,7 +79,7 @@ async function introduce(tx: Tx, head: Head, keys: ChainKeys, record: KeyRecord,
 }
 
 /** Label of an introduction. A verifier learns from it whether another key signs the next receipt. */
-export function introductionLabel(use: KeyUse): string {
+function introductionLabel(use: KeyUse): string {
   return `${use}-key`
 }
 

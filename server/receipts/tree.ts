@@ -18,7 +18,7 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', pair, 'buffer')
 }
 
-export const EMPTY_ROOT = hash('sha256', '', 'buffer')
+const EMPTY_ROOT = hash('sha256', '', 'buffer')
 
 /** Every eighth level is stored: a tile is 256 hashes wide. */
 export const TILE_HEIGHT = 8

@@ -8,7 +8,7 @@ const { first_in_flight_per_payer, most_in_flight_per_payer: MOST, least_in_flig
 export type Fragment = ReturnType<typeof sql.fragment>
 
 /** The payer of a row of `verification_requests`. */
-export const payerOf = sql.fragment`payment #>> '{identity,payer}'`
+const payerOf = sql.fragment`payment #>> '{identity,payer}'`
 
 /** A configuration without a limit keeps the rows too, so that a limit that is configured later has a history. */
 const firstOf = (maxInFlightPerPayer: number) => maxInFlightPerPayer || first_in_flight_per_payer

@@ -2,16 +2,7 @@
 // before use.
 import { z } from 'zod'
 
-export const BASES = [
-  'stated',
-  'combined',
-  'other_value',
-  'opposite',
-  'partly',
-  'reported',
-  'unsure',
-  'silent',
-] as const
+const BASES = ['stated', 'combined', 'other_value', 'opposite', 'partly', 'reported', 'unsure', 'silent'] as const
 export type Basis = (typeof BASES)[number]
 
 const stance = z.enum(['supports', 'contradicts', 'mentions'])

@@ -70,6 +70,6 @@ export function codePointSpans(text: string, spans: readonly Span[]): Span[] {
   return spans.map(({ start, end }) => ({ start: index.toCodePoint(start), end: index.toCodePoint(end) }))
 }
 
-export const MOST_LINES = 6000
+const MOST_LINES = 6000
 const OVERLAP = 4
 const TOKENS_OF_NUMBER = 8

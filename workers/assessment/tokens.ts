@@ -77,7 +77,7 @@ export function foldNumber(raw: string): string {
 }
 
 /** Decimal digits of every script as ASCII digits; the rest unchanged, except that the length may shrink. */
-export function foldDigits(text: string): string {
+function foldDigits(text: string): string {
   return text.replace(/[^\P{Nd}0-9]/gu, (digit) => String(digitValue(digit.codePointAt(0)!)))
 }
 
