@@ -106,12 +106,7 @@ function nameGroup(files: string[]): string {
 
 function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   // tap puts its recorder into the child's NODE_OPTIONS. `env` puts this process's own options there instead.
-  const args = [
-    `NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`,
-    process.execPath,
-    ...(files.length > 1 ? [TOGETHER] : []),
-    ...files,
-  ]
+  const args = [`NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`, process.execPath, TOGETHER, ...files]
   const timeout = files.length * Number(options.timeout) * 1000
   const env = {
     // Node keeps here what it has compiled, for the next process that imports it.
