@@ -62,16 +62,16 @@ export interface ChaosOptions {
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const started = performance.now()
-  const crew = await openCrashHarness(options)
+  const harness = await openCrashHarness(options)
   const admin = new pg.Client({ connectionString: options.databaseUrl })
   await admin.connect()
   try {
-    const killedBackends = await killUntil(admin, crew, options)
-    await crew.stop()
+    const killedBackends = await killUntil(admin, harness, options)
+    await harness.stop()
     const seconds = (performance.now() - started) / 1000
-    return { ...(await examine(admin, crew.told, options.databaseUrl)), ...crew.counts, killedBackends, seconds }
+    return { ...(await examine(admin, harness.told, options.databaseUrl)), ...harness.counts, killedBackends, seconds }
   } finally {
-    crew.end()
+    harness.end()
     await admin.end()
   }
 }
@@ -132,18 +132,18 @@ async function openCrashHarness({ databaseUrl, processes, callers, killedProcess
 
 async function killUntil(
   admin: pg.Client,
-  crew: CrashHarness,
+  harness: CrashHarness,
   { receipts, killEveryMs }: ChaosOptions,
 ): Promise<number> {
   let killed = 0
-  while (crew.told.length < receipts) {
-    if (crew.dead()) throw new Error('a process died by itself')
+  while (harness.told.length < receipts) {
+    if (harness.dead()) throw new Error('a process died by itself')
     const { rows } = await admin.query<{ killed: boolean }>(
       `select pg_terminate_backend(pid) killed from pg_stat_activity
        where datname = current_database() and pid <> pg_backend_pid() order by random() limit 1`,
     )
     killed += rows.length
-    await crew.replace(crew.told.length / receipts)
+    await harness.replace(harness.told.length / receipts)
     await pause(Math.random() * killEveryMs)
   }
   return killed

@@ -71,7 +71,7 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
   const receiver = opened.use(await openReceiver(lab))
   const DATABASE_URL = await lab.makeDatabase()
   const env = { DATABASE_URL, ...receiver.env, LOG_LEVEL: 'info', PORT: String(await findPort()) }
-  const crew = opened.use(await openCrashHarness(lab, env))
+  const harness = opened.use(await openCrashHarness(lab, env))
   const admin = await openClient(DATABASE_URL, opened)
   const dogs = makeDogs(options)
   const terms = { url: receiver.url, interval: INTERVAL_SECONDS, grace: GRACE_SECONDS }
@@ -82,14 +82,14 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
     told: new Set<string>(),
     seen: receiver.seen,
     accounts,
-    origin: crew.origin,
+    origin: harness.origin,
     ...options,
   }
   const over = new AbortController()
   const started = performance.now()
   const beating = Promise.all([beatAll(pack, started, over.signal), followAlerts(pack, over.signal)])
-  const killing = killWorkers(crew, options, started)
-  const outage = options.outageSeconds > 0 ? outageOf(crew, options, started) : undefined
+  const killing = killWorkers(harness, options, started)
+  const outage = options.outageSeconds > 0 ? outageOf(harness, options, started) : undefined
   await Promise.all([killing, outage])
   await settled(pack)
   over.abort()
@@ -212,18 +212,22 @@ async function kill({ process: child }: Child) {
   await gone
 }
 
-async function killWorkers(crew: CrashHarness, { seconds, killEverySeconds }: WatchdogChaosOptions, started: number) {
+async function killWorkers(
+  harness: CrashHarness,
+  { seconds, killEverySeconds }: WatchdogChaosOptions,
+  started: number,
+) {
   let killed = 0
   for (;;) {
     await pause(killEverySeconds * 1000)
     if (performance.now() - started > seconds * 1000) return killed
-    await crew.killWorker(killed++ % 2)
+    await harness.killWorker(killed++ % 2)
   }
 }
 
-async function outageOf(crew: CrashHarness, { seconds, outageSeconds }: WatchdogChaosOptions, started: number) {
+async function outageOf(harness: CrashHarness, { seconds, outageSeconds }: WatchdogChaosOptions, started: number) {
   await pause(seconds * 500 - (performance.now() - started))
-  await crew.killApi(outageSeconds)
+  await harness.killApi(outageSeconds)
 }
 
 interface Alert {

@@ -95,7 +95,7 @@ function groupFiles(files: string[]): string[][] {
 
 /** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and other processes. */
 const NEEDS_PROCESS =
-  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|node:child_process|\/(children|crew|lab)\.ts'/m
+  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|node:child_process|\/(children|crash-harness|lab)\.ts'/m
 const GROUP = 5
 
 function nameGroup(files: string[]): string {

@@ -8,8 +8,8 @@ t.jobs = 2
 
 t.test('killed while it settles: completed by another worker within 30 seconds', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
-  await using crew = openCrashHarness(front)
-  const [victim, other] = [await crew.next(), await crew.next()]
+  await using workers = openCrashHarness(front)
+  const [victim, other] = [await workers.next(), await workers.next()]
   await run(victim, { at: 'after charge', how: 'hold' })
   const purchase = buy(front)
   await victim.tells('held')
@@ -25,8 +25,8 @@ t.test('killed while it settles: completed by another worker within 30 seconds',
 
 t.test('killed while it holds all turns of one site: the same', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
-  await using crew = openCrashHarness(front)
-  const [victim, other] = [await crew.next(), await crew.next()]
+  await using workers = openCrashHarness(front)
+  const [victim, other] = [await workers.next(), await workers.next()]
   await run(victim)
   const pages = Array.from({ length: 4 }, () => openSlowPage(PAGE))
   const purchases = pages.map(({ page }) => buy(front, page))

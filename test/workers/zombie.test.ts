@@ -33,9 +33,9 @@ const pauses: [Place, string, Spent][] = [
 t.test('a worker that was taken for dead and comes back commits nothing', async (t) => {
   await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
-  await using crew = openCrashHarness(front)
+  await using workers = openCrashHarness(front)
   const results: CompletedResult[] = []
-  let worker = await crew.next()
+  let worker = await workers.next()
   for (const [at, commit, expected] of pauses) {
     await t.test(at, async (t) => {
       const zombie = worker
@@ -45,7 +45,7 @@ t.test('a worker that was taken for dead and comes back commits nothing', async 
       zombie.kill('SIGSTOP')
       await declareDead(front)
       if (at === 'receipt written') await endIdleTransactions(front)
-      worker = await crew.next()
+      worker = await workers.next()
       await run(worker)
       results.push(await purchase.result)
       zombie.kill('SIGCONT')
@@ -79,9 +79,9 @@ const rivals: [Place, string][] = [
 t.test('it commits nothing while its successor has not committed yet', async (t) => {
   await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
-  await using crew = openCrashHarness(front)
+  await using workers = openCrashHarness(front)
   const results: CompletedResult[] = []
-  let worker = await crew.next()
+  let worker = await workers.next()
   for (const [at, commit] of rivals) {
     await t.test(at, async (t) => {
       const zombie = worker
@@ -89,7 +89,7 @@ t.test('it commits nothing while its successor has not committed yet', async (t)
       const isLate = nextCommit(zombie)
       zombie.kill('SIGSTOP')
       await declareDead(front)
-      worker = await crew.next()
+      worker = await workers.next()
       await run(worker, { at, how: 'hold' })
       await worker.hears((heard) => heard.told === 'held' && heard.at === at)
       zombie.kill('SIGCONT')
