@@ -10,20 +10,18 @@ const BODY = 4_194_304
 const READ = 16_384 // One TLS record: what may have been read when the limit was noticed.
 const FRAMING = 262_144
 
-const fixture = await openFixture(() => {})
-t.teardown(() => fixture[Symbol.asyncDispose]())
-
-/** Fetches from a server that answers with the script. */
+/**
+ * Fetches from a server that answers with the script. Each attack has a server of its own: a connection of a fetch that gave
+ * up early may be accepted after the fetch, and would count for the next attack.
+ */
 async function attack(script: Script, limits?: Partial<FetchLimits>) {
-  fixture.server.script = script
-  fixture.sockets.length = 0
-  const accepts = fixture.server.accepts
+  await using fixture = await openFixture(script)
   const outcome = await fetchSource('https://page.test/', fixture.outbound, { limits }).then(
     (source) => ({ code: 'fetched', message: '', source }),
     (error) => ({ code: error.code ?? String(error), message: String(error.message), source: undefined }),
   )
   const bytes = fixture.sockets.reduce((sum, socket) => sum + socket.bytesRead, 0)
-  return { ...outcome, bytes, connections: fixture.server.accepts - accepts }
+  return { ...outcome, bytes, connections: fixture.server.accepts }
 }
 
 /** Sends the same thing until the other side goes. */
