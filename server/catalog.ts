@@ -16,6 +16,7 @@ import {
 import { deleteJournalSlot, getJournalSlot, listJournalSlots, putJournalSlot } from './journal/operations.ts'
 import { getLease, grantLease, listLeases, renewLease, revokeLease, verifyLease } from './leases/operations.ts'
 import type { Operation } from './operation.ts'
+import { checkQuotes, getQuoteCheck } from './quotes/operations.ts'
 import { getChain, getChainHead, getConsistency, getKeys } from './receipts/chain-operations.ts'
 import { verifyChain, verifyReceipt } from './receipts/check-operations.ts'
 import { createReceipt, getReceipt, listReceipts } from './receipts/operations.ts'
@@ -67,6 +68,8 @@ export const catalog: readonly Operation[] = [
   getChain,
   getConsistency,
   verifyChain,
+  checkQuotes,
+  getQuoteCheck,
   putCitationWatch,
   getCitationWatch,
   listCitationWatches,

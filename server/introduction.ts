@@ -40,6 +40,7 @@ calls below take it as Authorization: Bearer.
 - POST /v1/receipt {subject_sha256, label}: a digest signed into the public hash chain (GET /v1/chain-head, /v1/chain).
 - PUT /v1/watchdog/{name} {interval_s, webhook_url}, then POST /v1/heartbeat/{name}: a signed alert when no heartbeat comes.
 - PUT /v1/citation-watch/{name}: a signed alert when a quote that you bought is no longer on its page.
+- POST /v1/quote-check {source_url, quotes}: whether a page has these quotes, and where.
 - PUT, GET, DELETE /v1/journal/{slot}: up to 64 KiB of your bytes.
 - GET /v1/usage: how much of the tier is used. POST /v1/checkout {tier}: the page where a person subscribes to dev or pro.
 

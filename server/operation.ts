@@ -109,6 +109,8 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   input: I
   /** The body of success. */
   output: O
+  /** The body of 202, which has Retry-After and Location. The call can wait for the end of the work. */
+  pending?: z.ZodType
 }
 
 /** Answers from one transaction: read-only for GET. The output is checked inside it, so a wrong answer changes nothing. */

@@ -324,6 +324,43 @@ create table payment_ledger (
   constraint payment_ledger_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id)
 );
 
+create table quote_check_days (
+  account_id uuid not null,
+  day date not null,
+  pages integer not null,
+  constraint quote_check_days_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint quote_check_days_pages_check CHECK ((pages >= 0)),
+  constraint quote_check_days_pkey PRIMARY KEY (account_id, day)
+);
+
+create table quote_checks (
+  id uuid not null,
+  account_id uuid not null,
+  body_hash bytea not null,
+  body json not null,
+  domain text not null,
+  state text not null default 'pending'::text,
+  counted_on date,
+  begun boolean not null default false,
+  attempt uuid,
+  waiting json,
+  priority smallint not null,
+  result bytea storage external,
+  error json,
+  created_at timestamp with time zone not null default now(),
+  changed_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone,
+  constraint quote_checks_account_id_body_hash_key UNIQUE (account_id, body_hash),
+  constraint quote_checks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint quote_checks_body_hash_check CHECK ((octet_length(body_hash) = 32)),
+  constraint quote_checks_check CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
+  constraint quote_checks_check1 CHECK (((state = 'failed'::text) = (error IS NOT NULL))),
+  constraint quote_checks_check2 CHECK (((state = 'pending'::text) = (expires_at IS NULL))),
+  constraint quote_checks_pkey PRIMARY KEY (id),
+  constraint quote_checks_priority_check CHECK ((priority >= 0)),
+  constraint quote_checks_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'completed'::text, 'failed'::text])))
+);
+
 create table receipt_days (
   account_id uuid not null,
   day date not null,
@@ -618,6 +655,10 @@ CREATE UNIQUE INDEX payment_ledger_one_word ON public.payment_ledger USING btree
 CREATE INDEX payment_ledger_payment ON public.payment_ledger USING btree (payer, nonce);
 CREATE INDEX payment_ledger_request ON public.payment_ledger USING btree (request_id);
 CREATE INDEX payment_ledger_uncharged ON public.payment_ledger USING btree (entered_at) WHERE ((outcome = ANY (ARRAY['unpaid'::text, 'failed'::text])) AND (chain_says IS DISTINCT FROM 'differs'::text));
+CREATE INDEX quote_check_days_day ON public.quote_check_days USING btree (day);
+CREATE INDEX quote_checks_expiry ON public.quote_checks USING btree (expires_at);
+CREATE INDEX quote_checks_pending ON public.quote_checks USING btree (account_id) WHERE (state = 'pending'::text);
+CREATE INDEX quote_checks_pending_domain ON public.quote_checks USING btree (domain) WHERE (state = 'pending'::text);
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);

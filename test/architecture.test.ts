@@ -27,6 +27,7 @@ const ROOMS = [
   'server/alerts',
   'server/watchdogs',
   'server/citations',
+  'server/quotes',
   'server/leases',
   'server/journal',
   'server/billing',

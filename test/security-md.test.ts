@@ -23,6 +23,7 @@ import { MAX_SLOT_BYTES } from '../server/journal/slots.ts'
 import { MAX_TTL_S, RECHECK_MS } from '../server/leases/terms.ts'
 import { UNCHARGED_DAYS } from '../server/payments/ledger.ts'
 import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
+import { MAX_QUOTE_CHARS, MAX_QUOTES, KEEP_SECONDS as QUOTE_CHECK_KEEP_SECONDS } from '../server/quotes/quote-check.ts'
 import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
 import { MAX_PATIENCE_SECONDS } from '../workers/retrieval/origins.ts'
@@ -90,6 +91,11 @@ const numbers: Record<string, readonly number[]> = {
   'Waiting calls per process': [CALLER_LIMITS.waiting_calls_per_process],
   'Patience that an origin can ask for': [MAX_PATIENCE_SECONDS],
   'Slow fetches of one worker process, beside those that hold a place': [config.workerFetches],
+  'Pages of quote checks a day': byTier('quote_check_pages_per_day'),
+  'Quote checks in flight': byTier('quote_checks_in_flight'),
+  'Quotes of one check': [MAX_QUOTES],
+  'Characters of a quote to be checked': [MAX_QUOTE_CHARS],
+  'Time the answer to a quote check is kept': [QUOTE_CHECK_KEEP_SECONDS],
   Watchdogs: byTier('watchdogs'),
   'Citation watches': byTier('citation_watches'),
   'Journal slots': byTier('journal_slots'),

@@ -8,6 +8,7 @@ import { advance } from '../server/verification/steps.ts'
 import type { Work } from './context.ts'
 import { handleFailure, type JobAttempt } from './failure.ts'
 import { observeSource } from './retrieval/observation.ts'
+import { postponeRequests } from './slow-fetches.ts'
 
 /**
  * Whether a cached observation will be older than the caller accepts when the result is served: the request may have waited
@@ -41,7 +42,8 @@ export async function observe(request: WorkingRequest, work: Work, job: JobAttem
     return storeObservation(request, await fetching, work)
   // Until `fetching` is awaited again, a rejection has no other listener.
   fetching.catch(() => {})
-  await work.slowFetches.keep(request, { attemptsLeft: job.attemptsLeft, end: stopping }, async (settle) => {
+  const left = { id: request.id, attempt: request.attempt, attemptsLeft: job.attemptsLeft }
+  await work.slowFetches.keep(left, { postpone: postponeRequests, end: stopping }, async (settle) => {
     try {
       const observed = await storeObservation(request, await fetching, work)
       await settle()

@@ -1,33 +1,48 @@
 // Slow fetches, which continue without a slot of the queue. A worker has a few dozen slots, and a page that sends a byte every
 // few seconds would hold one for a minute. So the job of a slow fetch ends while the fetch continues here. When the fetch has
-// ended, the request gets a new job, which continues from what was stored.
+// ended, what it was made for continues: a verification in a new job, a quote check at once.
 //
-// Meanwhile the request has a job that is due in a few seconds, and this process keeps postponing it. If the process is
-// killed, the job becomes due and another worker takes the request.
+// Meanwhile the row that the fetch is made for has a job that is due in a few seconds, and this process keeps postponing it. If
+// the process is killed, the job becomes due and another worker takes the row.
 import { setInterval as every, setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { enqueue } from '../server/db/jobs.ts'
 import { column, type Database, sql, type Tx, transact } from '../server/db/pool.ts'
 import type { Logger } from '../server/telemetry.ts'
 import { jobKeyOf } from '../server/verification/job.ts'
-import type { WorkingRequest } from '../server/verification/request.ts'
+
+/** A fetch that left its job. */
+export interface LeftFetch {
+  /** Id of the row that it is made for, and the attempt that holds it. */
+  id: string
+  attempt: string
+  /** Attempts of other workers if this process is killed. */
+  attemptsLeft: number
+}
+
+/** Lets the jobs of the rows that these attempts still hold run at a later time. */
+export type Postpone = (tx: Tx, fetches: readonly LeftFetch[], runAt: Date) => Promise<void>
 
 export interface SlowFetches extends AsyncDisposable {
   readonly size: number
   /** Whether the fetch ends within `slowMs`; true without waiting if there is no room for it here. */
   isQuick(fetch: Promise<unknown>): Promise<boolean>
   /**
-   * Takes the request over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
-   * `settle`, which must be awaited before the request gets another job.
-   * @param options `attemptsLeft`: attempts of other workers if this process is killed. `end` is aborted when the process is
-   * to stop; that does not end a fetch that still has its job.
+   * Whether a fetch that is free of charge may begin. Those that this process postpones with `postpone` have FREE_SHARE of the
+   * room, so that paid ones always find some. True where there is no room for any fetch.
+   */
+  admitsFree(postpone: Postpone): boolean
+  /**
+   * Takes the fetch over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
+   * `settle`, which must be awaited before the row gets another job.
+   * @param options `end` is aborted when the process is to stop; that does not end a fetch that still has its job.
    */
   keep(
-    request: WorkingRequest,
-    options: { attemptsLeft: number; end: AbortController },
+    fetch: LeftFetch,
+    options: { postpone: Postpone; end: AbortController },
     work: (settle: () => Promise<void>) => Promise<void>,
   ): Promise<void>
-  /** Ends all fetches, waits until their requests are handed back, and takes no more fetches. */
+  /** Ends all fetches, waits until their rows are handed back, and takes no more fetches. */
   drain(): Promise<void>
   /** Takes fetches again after a drain, when the queue of this process was opened again. */
   reopen(): void
@@ -43,26 +58,35 @@ export interface SlowFetchesOptions {
 }
 
 const SLOW_MS = 500
-/** Seconds after its last postponement at which the job of a killed process's request becomes due. */
+/** Share of the room. */
+const FREE_SHARE = 0.25
+/** Seconds after its last postponement at which the job of a killed process's fetch becomes due. */
 const RESCUE_SECONDS = 15
 const POSTPONE_MS = 5000
 
 export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetchesOptions): SlowFetches {
-  const kept = new Map<WorkingRequest, Promise<void>>()
-  /** The requests whose job this process still postpones, with their attempts. */
-  const postponed = new Map<WorkingRequest, number>()
+  const kept = new Map<LeftFetch, { ended: Promise<void>; postpone: Postpone }>()
+  /** The fetches whose job this process still postpones. */
+  const postponed = new Map<LeftFetch, Postpone>()
   let closing = new AbortController()
   const stopping = new AbortController()
   let postponing: Promise<void> = Promise.resolve()
 
-  const postpone = (requests: Postponed[]) => transact(db, (tx) => postponeJobs(tx, requests))
+  const postponeBy = (postpone: Postpone, fetches: LeftFetch[]) =>
+    transact(db, (tx) => postpone(tx, fetches, new Date(Date.now() + RESCUE_SECONDS * 1000)))
+  async function postponeAll() {
+    const groups = Map.groupBy(postponed, ([, postpone]) => postpone)
+    for (const [postpone, group] of groups)
+      await postponeBy(
+        postpone,
+        group.map(([fetch]) => fetch),
+      )
+  }
   const loop = (async () => {
     try {
       for await (const _ of every(POSTPONE_MS, undefined, { signal: stopping.signal, ref: false })) {
         if (postponed.size === 0) continue
-        postponing = postpone([...postponed]).catch((error) =>
-          log.warn({ event: 'slow_fetch_sign_failed', err: error }),
-        )
+        postponing = postponeAll().catch((error) => log.warn({ event: 'slow_fetch_sign_failed', err: error }))
         await postponing
       }
     } catch (error) {
@@ -72,7 +96,7 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
 
   async function drain() {
     closing.abort(new Error('The worker is stopping.'))
-    await Promise.all(kept.values())
+    await Promise.all([...kept.values()].map(({ ended }) => ended))
   }
 
   return {
@@ -92,31 +116,36 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
         done.abort()
       }
     },
-    async keep(request, { attemptsLeft, end }, work) {
+    admitsFree(postpone) {
+      if (room === 0) return true
+      const free = [...kept.values()].filter((one) => one.postpone === postpone).length
+      return kept.size < room && free < Math.max(1, room * FREE_SHARE)
+    },
+    async keep(fetch, { postpone, end }, work) {
       const { signal } = closing
       const stop = () => end.abort(signal.reason)
       if (signal.aborted) stop()
       else signal.addEventListener('abort', stop, { once: true })
-      postponed.set(request, attemptsLeft)
+      postponed.set(fetch, postpone)
       try {
-        await postpone([[request, attemptsLeft]])
+        await postponeBy(postpone, [fetch])
       } catch (error) {
-        postponed.delete(request)
+        postponed.delete(fetch)
         throw error
       }
       const settle = async () => {
-        postponed.delete(request)
+        postponed.delete(fetch)
         // A postponement under way could postpone the next job too.
         await postponing
       }
       const ended = work(settle)
-        .catch((error) => log.error({ event: 'slow_fetch_failed', request_id: request.id, err: error }))
+        .catch((error) => log.error({ event: 'slow_fetch_failed', id: fetch.id, err: error }))
         .finally(() => {
           signal.removeEventListener('abort', stop)
-          postponed.delete(request)
-          kept.delete(request)
+          postponed.delete(fetch)
+          kept.delete(fetch)
         })
-      kept.set(request, ended)
+      kept.set(fetch, { ended, postpone })
     },
     drain,
     reopen() {
@@ -132,18 +161,14 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
 
 const heldRow = z.object({ id: z.string(), attempts: z.int() })
 
-/** A request, and the attempts that its job has left. */
-type Postponed = readonly [WorkingRequest, number]
-
-/** Postpones the jobs of the requests that these attempts still own by a few seconds. */
-async function postponeJobs(tx: Tx, postponed: readonly Postponed[]): Promise<void> {
+/** For the fetches of verifications. */
+export const postponeRequests: Postpone = async (tx, fetches, runAt) => {
   const held = await tx.any(sql.type(heldRow)`
     select r.id::text, t.attempts from verification_requests r
-    join unnest(${column(postponed, 'text', ([r]) => r.id)}, ${column(postponed, 'text', ([r]) => r.attempt)},
-                ${column(postponed, 'int4', ([, attempts]) => attempts)})
+    join unnest(${column(fetches, 'text', ({ id }) => id)}, ${column(fetches, 'text', ({ attempt }) => attempt)},
+                ${column(fetches, 'int4', ({ attemptsLeft }) => attemptsLeft)})
       as t (id, attempt, attempts) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
     order by r.id for update of r`)
-  const runAt = new Date(Date.now() + RESCUE_SECONDS * 1000)
   await enqueue(
     tx,
     held.map(({ id, attempts }) => ({

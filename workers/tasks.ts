@@ -9,9 +9,11 @@ import { checkCitation } from '../server/citations/check.ts'
 import { wakeDueWatches } from '../server/citations/watch.ts'
 import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
+import { sweepQuoteChecks } from '../server/quotes/sweep.ts'
 import { pruneRequests } from '../server/verification/pruning.ts'
 import { sweepRequests } from '../server/verification/sweep.ts'
 import type { Work } from './context.ts'
+import { checkQuotes } from './quote-check.ts'
 import { KEEP_SECONDS } from './retrieval/cache.ts'
 import { forgetObservations } from './retrieval/observation-store-postgres.ts'
 import { forgetOrigins, recallLines } from './retrieval/origins.ts'
@@ -30,11 +32,19 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
     check_citation: taskOf(jobs.check_citation, (payload, { abortSignal }) =>
       checkCitation(payload, work, abortSignal ?? new AbortController().signal),
     ),
+    check_quotes: taskOf(jobs.check_quotes, (payload, { job, abortSignal }) =>
+      checkQuotes(payload, work, {
+        signal: abortSignal ?? new AbortController().signal,
+        attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
+      }),
+    ),
     wake_citations: taskOf(jobs.wake_citations, () => transact(work.db, wakeDueWatches)),
     reconcile_billing: taskOf(jobs.reconcile_billing, async (_payload, { abortSignal }) => {
       if (work.billing?.name === 'stripe') await reconcile(work, work.billing, abortSignal)
     }),
     sweep_requests: taskOf(jobs.sweep_requests, async () => {
+      // Before the other sweep, which deletes jobs without attempts.
+      await sweepQuoteChecks(work)
       await sweepRequests(work)
       await recallLines(work.db, work.origins)
       await recallAlerts(work.db)

@@ -1,5 +1,5 @@
-// Deletes rows of accounts that have expired: counts of past days, ended keys, simulated checkouts, billing events, and accounts
-// that were never used. Each run deletes in batches until none is left, so it keeps up with the rates that the limits allow. A
+// Deletes rows of accounts that have expired: counts of past days, ended keys, quote checks, simulated checkouts, billing events,
+// and accounts that were never used. Each run deletes in batches until none is left, so it keeps up with the rates that the limits allow. A
 // crash between batches leaves the rest for the next run.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
@@ -27,6 +27,8 @@ const EXPIRING: readonly ExpiringTable[] = [
   { table: 'registration_days', column: 'day', keptDays: 2, clock: NOW_UTC },
   { table: 'api_keys', column: 'expires_at', keptDays: 0, clock: NOW },
   { table: 'simulated_checkouts', column: 'expires_at', keptDays: 1, clock: NOW },
+  { table: 'quote_check_days', column: 'day', keptDays: 2, clock: NOW_UTC },
+  { table: 'quote_checks', column: 'expires_at', keptDays: 0, clock: NOW },
   { table: 'billing_events', column: 'received_at', keptDays: EVENT_DAYS, clock: NOW },
 ]
 

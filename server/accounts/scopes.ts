@@ -7,6 +7,8 @@ const SCOPES = [
   'lease:read',
   'lease:write',
   'receipt:write',
+  'quote:read',
+  'quote:write',
   'watchdog:read',
   'watchdog:write',
   'heartbeat:send',

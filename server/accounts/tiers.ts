@@ -17,6 +17,9 @@ export const tierLimits = z.strictObject({
   /** Alerts of `fail` heartbeats, test alerts, reminders. */
   watchdog_alerts_per_day: z.int(),
   citation_watches: z.int(),
+  /** Pages of failed checks count too, unless the page's host was never asked. */
+  quote_check_pages_per_day: z.int(),
+  quote_checks_in_flight: z.int().describe('At a time.'),
   journal_slots: z.int(),
   journal_bytes: z.int().describe('Of all slots together; follows from their number.'),
   api_keys: z.int().describe('At a time.'),
@@ -42,6 +45,8 @@ export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
     watchdogs: 1,
     watchdog_alerts_per_day: 50,
     citation_watches: 1,
+    quote_check_pages_per_day: 25,
+    quote_checks_in_flight: 4,
     journal_slots: 4,
     journal_bytes: 262_144,
     api_keys: 20,
@@ -57,6 +62,8 @@ export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
     watchdogs: 50,
     watchdog_alerts_per_day: 5000,
     citation_watches: 50,
+    quote_check_pages_per_day: 2500,
+    quote_checks_in_flight: 16,
     journal_slots: 200,
     journal_bytes: 13_107_200,
     api_keys: 20,
@@ -72,6 +79,8 @@ export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
     watchdogs: 1000,
     watchdog_alerts_per_day: 100_000,
     citation_watches: 1000,
+    quote_check_pages_per_day: 50_000,
+    quote_checks_in_flight: 64,
     journal_slots: 5000,
     journal_bytes: 327_680_000,
     api_keys: 20,
@@ -129,7 +138,7 @@ export function secondsToMidnightUtc(now: Date): number {
 }
 
 type Held = 'active_leases' | 'watchdogs' | 'citation_watches' | 'journal_slots' | 'api_keys'
-type Daily = 'receipts_per_day' | 'lease_acts_per_day'
+type Daily = 'receipts_per_day' | 'lease_acts_per_day' | 'quote_check_pages_per_day'
 
 /** The refusal of one more where the account has the most that its tier allows. */
 export function tierLimit(name: Held, tier: Tier): AppError {

@@ -6,6 +6,7 @@ import { countWatches } from '../citations/watch.ts'
 import type { Tx } from '../db/pool.ts'
 import { measureSlots } from '../journal/slots.ts'
 import { countActiveLeases } from '../leases/lease.ts'
+import { countPagesToday, countPending } from '../quotes/quote-check.ts'
 import { findDay } from '../receipts/days.ts'
 import { countWatchdogs } from '../watchdogs/watchdog.ts'
 
@@ -16,6 +17,8 @@ export const usage = z.strictObject({
   watchdogs: z.int(),
   watchdog_alerts_today: z.int(),
   citation_watches: z.int(),
+  quote_check_pages_today: z.int(),
+  quote_checks_in_flight: z.int(),
   journal_slots: z.int(),
   journal_bytes: z.int(),
   api_keys: z.int(),
@@ -36,6 +39,8 @@ export async function findUsage(
     watchdogs: await countWatchdogs(tx, accountId),
     watchdog_alerts_today: await countAskedAlerts(tx, accountId),
     citation_watches: await countWatches(tx, accountId),
+    quote_check_pages_today: await countPagesToday(tx, accountId),
+    quote_checks_in_flight: await countPending(tx, accountId),
     journal_slots: journal.slots,
     journal_bytes: journal.bytes,
     api_keys: await countApiKeys(tx, accountId),

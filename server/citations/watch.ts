@@ -34,7 +34,6 @@ const nearest = z.strictObject({
   ...place,
   similarity: z.number().min(0).max(1).describe('Of the words and their order; 1 for equal ones.'),
 })
-export type Nearest = z.output<typeof nearest>
 
 /** The outcome of a check. `unreadable`: the page could not be read, so nothing is known of the quote. */
 export const check = z.discriminatedUnion('outcome', [

@@ -18,6 +18,8 @@ export const jobs = {
   check_citation: z.object({ watch_id: z.uuid() }),
   /** Enqueues the checks of citation watches that are due. */
   wake_citations: z.object({}),
+  /** Looks for the quotes of one quote check in its page. */
+  check_quotes: z.object({ check_id: z.uuid() }),
   /** Compares every subscription with Stripe. */
   reconcile_billing: z.object({}),
 } as const

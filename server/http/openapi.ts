@@ -183,6 +183,7 @@ function headerParameters(operation: Operation) {
   }
   if (operation.access === 'payment') return [key, prefer]
   if (operation.answers === 'verification') return [prefer]
+  if (operation.pending) return [prefer]
   if (operation.errors?.includes('idempotency_conflict')) return [optionalKey]
   return operation.conditional ? [tags('If-Match'), tags('If-None-Match')] : []
 }
@@ -194,7 +195,7 @@ const HEADERS = {
   'PAYMENT-RESPONSE': text('Base64 x402 settlement response.'),
   'PAYMENT-REQUIRED': text('Base64 x402 payment requirements.'),
   'Retry-After': text('Seconds.'),
-  Location: text('The recovery address.'),
+  Location: text('Where the outcome is asked for.'),
   ETag: text('The SHA-256 of the bytes, quoted.'),
 }
 type HeaderName = keyof typeof HEADERS
@@ -256,13 +257,21 @@ function controlResponses(operation: Operation) {
     {
       description: codes.map((code) => `\`${code}\`: ${errorTable[code].about}`).join(' '),
       content: { [JSON_BODY]: { schema: { $ref: '#/components/schemas/Failure' } } },
-      ...((status === '429' || status === '503') && { headers: pick(['Retry-After']) }),
+      ...((status === '429' || status === '503' || (status === '422' && operation.pending)) && {
+        headers: pick(['Retry-After']),
+      }),
     },
   ])
   return Object.fromEntries([...success, ...failures])
 }
 
 function describeSuccess(operation: Operation, status: number) {
+  if (status === 202 && operation.pending)
+    return {
+      description: 'Under way. Repeat the call, or ask at Location, after Retry-After.',
+      headers: pick(['Retry-After', 'Location']),
+      content: { [JSON_BODY]: { schema: z.toJSONSchema(operation.pending) } },
+    }
   const headers = operation.conditional && status !== 204 ? { headers: pick(['ETag']) } : {}
   if (status === 204) return { description: 'Done', ...headers }
   if (status === 304) return { description: 'Not modified: If-None-Match names the present state', ...headers }

@@ -19,7 +19,7 @@ export function describePending(
   { state, waiting }: Pick<RequestView, 'state' | 'waiting'>,
   { now, hasWorker }: { now: number; hasWorker: boolean },
 ): PendingAnswer {
-  const left = waiting ? Math.ceil((Date.parse(waiting.until) - now) / 1000) : 0
+  const left = secondsLeft(waiting, now)
   if (state === 'settling') {
     const retryAfterSeconds = waiting?.for === 'settlement' && left > 0 ? left : SETTLEMENT_SECONDS
     const message =
@@ -27,22 +27,33 @@ export function describePending(
       `Ask again in ${retryAfterSeconds} s.`
     return { code: 'settlement_unknown', message, retryAfterSeconds }
   }
-  const processing = (reason: string, retryAfterSeconds: number): PendingAnswer => ({
-    code: 'processing',
-    message: `${reason} Repeat this call or the recovery URL in ${retryAfterSeconds} s.`,
-    retryAfterSeconds,
-  })
-  if (!hasWorker)
-    return processing('No worker is running right now; the request is kept until one is.', NO_WORKER_SECONDS)
-  if (waiting?.for === 'model' && left > 0)
-    return processing('The model that assesses does not answer right now.', left)
-  if (waiting?.for !== 'origin') return processing('The work is under way.', SOON)
+  const { reason, retryAfterSeconds } = describeWork(waiting, { now, hasWorker })
+  const message = `${reason} Repeat this call or the recovery URL in ${retryAfterSeconds} s.`
+  return { code: 'processing', message, retryAfterSeconds }
+}
+
+interface WorkDescription {
+  reason: string
+  retryAfterSeconds: number
+}
+
+/** What work that no settlement holds up waits for. @param context as for `describePending` */
+export function describeWork(
+  waiting: RequestView['waiting'],
+  { now, hasWorker }: { now: number; hasWorker: boolean },
+): WorkDescription {
+  const left = secondsLeft(waiting, now)
+  const work = (reason: string, retryAfterSeconds: number) => ({ reason, retryAfterSeconds })
+  if (!hasWorker) return work('No worker is running right now; the request is kept until one is.', NO_WORKER_SECONDS)
+  if (waiting?.for === 'model' && left > 0) return work('The model that assesses does not answer right now.', left)
+  if (waiting?.for !== 'origin') return work('The work is under way.', SOON)
   const { host, asked_seconds } = waiting
   if (asked_seconds === undefined)
-    return processing(
-      `The request waits for its turn at "${host}", which is sent only a few requests at once.`,
-      LINE_SECONDS,
-    )
-  if (left <= 0) return processing('The work is under way.', SOON)
-  return processing(`"${host}" asked not to be asked again for ${asked_seconds} s; the request waits for it.`, left)
+    return work(`The request waits for its turn at "${host}", which is sent only a few requests at once.`, LINE_SECONDS)
+  if (left <= 0) return work('The work is under way.', SOON)
+  return work(`"${host}" asked not to be asked again for ${asked_seconds} s; the request waits for it.`, left)
+}
+
+function secondsLeft(waiting: RequestView['waiting'], now: number): number {
+  return waiting ? Math.ceil((Date.parse(waiting.until) - now) / 1000) : 0
 }

@@ -27,6 +27,8 @@ t.test('without expired rows nothing is deleted, and the lag is 0', async (t) =>
     'accounts',
     'api_keys',
     'billing_events',
+    'quote_check_days',
+    'quote_checks',
     'receipt_days',
     'registration_days',
     'simulated_checkouts',

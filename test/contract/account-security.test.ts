@@ -51,6 +51,7 @@ async function watched(owner: Account, verb = '') {
 }
 const DIGESTS = { content_sha256: '00'.repeat(32), text_sha256: '00'.repeat(32) }
 
+const QUOTES = { source_url: 'https://example.com/', quotes: ['quote'] }
 const TERMS_OF_WATCHDOG = { interval_s: 60, webhook_url: 'https://example.com/hook' }
 
 async function guarded(owner: Account, verb = '') {
@@ -88,6 +89,11 @@ const examples: Record<string, (owner: Account) => Promise<Example>> = {
   verify_lease: (owner) => leased(owner, '/verify'),
   create_receipt: async () => ({ path: '/v1/receipt', body: { subject_sha256: '00'.repeat(32) } }),
   list_receipts: async () => ({ path: '/v1/receipt' }),
+  check_quotes: async () => ({ path: '/v1/quote-check', body: QUOTES }),
+  async get_quote_check(owner) {
+    const { check_id } = (await owner.call('POST', '/v1/quote-check', { body: QUOTES })).body
+    return { path: `/v1/quote-check/${check_id}`, absent: `/v1/quote-check/${randomUUID()}` }
+  },
   async put_citation_watch(owner) {
     const { path } = await watched(owner)
     return { path, body: { webhook_url: 'https://example.com/other' } }
@@ -128,6 +134,7 @@ const READS = [
   'list_leases',
   'verify_lease',
   'list_receipts',
+  'get_quote_check',
   'get_citation_watch',
   'list_citation_watches',
   'get_watchdog',

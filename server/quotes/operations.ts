@@ -1,0 +1,110 @@
+// The operations of quote checks: have quotes looked for in a page, and fetch the answer.
+import { z } from 'zod'
+import { transact } from '../db/pool.ts'
+import { AppError, type ErrorCode, errorTable } from '../errors.ts'
+import { type AccountCall, defineAccountExchange, Reply } from '../operation.ts'
+import { sourceDomain } from '../outbound/registrable-domain.ts'
+import { parsePublicUrl } from '../outbound/url-policy.ts'
+import { describeWork } from '../verification/pending-answer.ts'
+import { admitCheck } from './admission.ts'
+import {
+  type CheckView,
+  findCheck,
+  KEEP_SECONDS,
+  PAUSE_SECONDS,
+  pendingQuoteCheck,
+  quoteCheckInput,
+  quoteCheckResult,
+} from './quote-check.ts'
+
+/** What reading a page can fail with, and the search in it. */
+const READING = (Object.keys(errorTable) as ErrorCode[]).filter((code) => code.startsWith('source_'))
+const FAILURES: readonly ErrorCode[] = [...READING, 'execution_failed']
+
+export const checkQuotes = defineAccountExchange({
+  name: 'check_quotes',
+  summary: 'Look for quotes in one public HTTPS page',
+  description:
+    'Free of charge: no receipt is made and no model is asked. The page is read as for a verification. The same body gets the ' +
+    `same answer for ${KEEP_SECONDS / 3600} hours, and is checked again ${PAUSE_SECONDS} seconds after a failure that is ` +
+    '`retryable`. `Prefer: wait=N` (up to 25 s) holds the answer until the work is finished.',
+  method: 'POST',
+  path: '/v1/quote-check',
+  family: 'control',
+  access: 'account',
+  scope: 'quote:write',
+  statuses: [200, 202],
+  errors: [...FAILURES, 'daily_limit'],
+  kind: 'exchange',
+  input: quoteCheckInput,
+  output: quoteCheckResult,
+  pending: pendingQuoteCheck,
+  async run(input, call) {
+    const { api, caller } = call
+    const { fixtures } = api.config
+    const domain = sourceDomain(parsePublicUrl(input.source_url, fixtures), fixtures)
+    return answerCheck(await transact(api.db, (tx) => admitCheck(tx, { account: caller, input, domain })), call)
+  },
+})
+
+export const getQuoteCheck = defineAccountExchange({
+  name: 'get_quote_check',
+  summary: 'The answer to a quote check',
+  description: '`Prefer: wait=N` holds the answer. A check whose page could not be read answers 422.',
+  method: 'GET',
+  path: '/v1/quote-check/{check_id}',
+  family: 'control',
+  access: 'account',
+  scope: 'quote:read',
+  statuses: [200, 202],
+  errors: [...FAILURES, 'not_found'],
+  kind: 'exchange',
+  input: z.strictObject({ check_id: z.string() }),
+  output: quoteCheckResult,
+  pending: pendingQuoteCheck,
+  async run({ check_id }, call) {
+    if (!z.uuid().safeParse(check_id).success) throw unknown()
+    return answerCheck(check_id, call)
+  },
+})
+
+/** Waits for the outcome as long as the caller wants to and the process may. Throws the failure of a check that failed. */
+async function answerCheck(id: string, { api, caller, options }: AccountCall): Promise<Reply<never>> {
+  const enough = AbortSignal.any([AbortSignal.timeout(options.waitSeconds * 1000), options.signal, api.draining])
+  let check = await findCheck(api.db, caller.accountId, id)
+  while (check?.state === 'pending' && options.waitSeconds > 0 && !enough.aborted) {
+    await api.changeEvents.waitForChange(check.id, enough)
+    check = await findCheck(api.db, caller.accountId, id)
+  }
+  if (!check) throw unknown()
+  if (check.error) throw failureOf(check.error, check.pause)
+  return check.result ? json(200, check.result) : answerPending(check, api)
+}
+
+async function answerPending({ id, waiting }: CheckView, api: AccountCall['api']): Promise<Reply<never>> {
+  const { reason, retryAfterSeconds } = describeWork(waiting, {
+    now: api.now(),
+    hasWorker: await api.assessors.hasWorker(),
+  })
+  const message = `${reason} Repeat this call, or ask at Location, in ${retryAfterSeconds} s.`
+  const body = pendingQuoteCheck.parse({ check_id: id, status: 'pending', message })
+  return json(202, Buffer.from(JSON.stringify(body)), {
+    'retry-after': String(retryAfterSeconds),
+    location: `${api.baseUrl}/v1/quote-check/${id}`,
+  })
+}
+
+const json = (status: number, bytes: Buffer, headers: Record<string, string> = {}) =>
+  Reply.bytes(bytes, {
+    status,
+    headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', ...headers },
+  })
+
+/** A code that another release stored and this one does not know is a failure to do the work. */
+function failureOf({ code, message, retryable }: NonNullable<CheckView['error']>, pause: number): AppError {
+  const known = FAILURES.find((one) => one === code) ?? 'execution_failed'
+  const headers: Record<string, string> = retryable ? { 'retry-after': String(Math.max(1, Math.ceil(pause))) } : {}
+  return new AppError(known, message, { retryable, headers })
+}
+
+const unknown = () => new AppError('not_found', 'This account has no such quote check, or it has expired.')

@@ -1,0 +1,41 @@
+// The sweep of quote checks, once a minute: gives a check that lost its job a new one, and fails a check whose job used up its
+// attempts.
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { Core } from '../context.ts'
+import { enqueue } from '../db/jobs.ts'
+import { sql, transact } from '../db/pool.ts'
+import { AppError } from '../errors.ts'
+import type { ChangeEvents } from '../verification/stage-tools.ts'
+import { checkJob, claimCheck, failCheck } from './quote-check.ts'
+
+const stranded = z.object({ id: z.string(), priority: z.number(), exhausted: z.boolean() })
+
+const MAX_SWEPT = 500
+
+/**
+ * Must run before the jobs without attempts are deleted: after that, a check that kills its worker looks like one that lost
+ * its job. @param idleSeconds how long a check without a job must have been pending
+ */
+export async function sweepQuoteChecks(
+  { db, log, changeEvents }: Pick<Core, 'db' | 'log'> & ChangeEvents,
+  idleSeconds = 60,
+): Promise<{ requeued: number; failed: number }> {
+  const found = await db.any(sql.type(stranded)`
+    select c.id::text, c.priority, j.id is not null exhausted
+    from quote_checks c left join graphile_worker.jobs j on j.key = 'quotes:' || c.id
+    where c.state = 'pending'
+      and (j.id is null and c.changed_at <= now() - ${idleSeconds} * interval '1 second'
+           or j.attempts >= j.max_attempts and j.locked_at is null)
+    order by c.changed_at limit ${MAX_SWEPT}`)
+  const lost = found.filter(({ exhausted }) => !exhausted)
+  await transact(db, (tx) => enqueue(tx, lost.map(checkJob)))
+  const error = new AppError('execution_failed', 'The work was begun several times and never finished.')
+  const hopeless = found.filter(({ exhausted }) => exhausted)
+  for (const { id } of hopeless) {
+    const check = await claimCheck(db, id, randomUUID())
+    if (check && (await transact(db, (tx) => failCheck(tx, check, error, { counts: true })))) await changeEvents.add(id)
+  }
+  if (found.length > 0) log.warn({ event: 'quote_checks_swept', requeued: lost.length, failed: hopeless.length })
+  return { requeued: lost.length, failed: hopeless.length }
+}

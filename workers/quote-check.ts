@@ -1,0 +1,147 @@
+// The job of one quote check: reads the page as for a verification, finds the quotes on a thread, and stores the answer.
+import { randomUUID } from 'node:crypto'
+import { enqueue, type Payload } from '../server/db/jobs.ts'
+import { transact } from '../server/db/pool.ts'
+import { AppError } from '../server/errors.ts'
+import type { Observation } from '../server/interface/observation.ts'
+import { DEFAULT_MAX_AGE_SECONDS } from '../server/interface/result.ts'
+import {
+  checkJob,
+  claimCheck,
+  completeCheck,
+  failCheck,
+  holdsCheck,
+  postponeChecks,
+  type QuoteCheckResult,
+  storeWait,
+  type WorkingCheck,
+} from '../server/quotes/quote-check.ts'
+import { sha256 } from '../server/receipts/format.ts'
+import type { Waiting } from '../server/verification/request.ts'
+import { inSeconds } from '../server/verification/snooze.ts'
+import { judgePage } from './assessment/page-quality.ts'
+import type { Work } from './context.ts'
+import type { JobAttempt } from './failure.ts'
+import { observeSource } from './retrieval/observation.ts'
+import { describeAsked, MAX_PATIENCE_SECONDS, OriginBusyError } from './retrieval/origins.ts'
+import { type FoundQuote, findQuotes } from './text/quotes.ts'
+import { linkTo } from './text/text-fragment.ts'
+
+/** Seconds after which a check is tried again for which this process has no room. */
+const ROOM_SECONDS = 2
+
+export async function checkQuotes({ check_id }: Payload<'check_quotes'>, work: Work, job: JobAttempt): Promise<void> {
+  const check = await claimCheck(work.db, check_id, randomUUID())
+  if (!check) return
+  try {
+    if (!work.slowFetches.admitsFree(postponeChecks)) return await handBack(check, work, ROOM_SECONDS)
+    await readAndAnswer(check, work, job)
+  } catch (error) {
+    await handleFailure(error, check, work, job)
+  }
+}
+
+/** A slow fetch continues without this job (see slow-fetches.ts), and answers the check itself. */
+async function readAndAnswer(check: WorkingCheck, work: Work, job: JobAttempt): Promise<void> {
+  const stopping = new AbortController()
+  const signal = AbortSignal.any([job.signal, stopping.signal])
+  const url = check.body.source_url
+  const visit = () => observeSource(url, work, signal, checkJob(check).key)
+  const fetching = work.cache.observe(url, DEFAULT_MAX_AGE_SECONDS, visit, signal)
+  // The last attempt keeps its job, so that a page that crashes its worker cannot do so for ever.
+  if (job.attemptsLeft === 0 || (await work.slowFetches.isQuick(fetching)))
+    return answer(check, (await fetching).observation, work, signal)
+  // Until `fetching` is awaited again, a rejection has no other listener.
+  fetching.catch(() => {})
+  const left = { id: check.id, attempt: check.attempt, attemptsLeft: job.attemptsLeft }
+  await work.slowFetches.keep(left, { postpone: postponeChecks, end: stopping }, async (settle) => {
+    try {
+      await answer(check, (await fetching).observation, work, signal)
+      await settle()
+    } catch (error) {
+      await settle()
+      await handleFailure(error, check, work, { signal, attemptsLeft: 0 })
+    }
+  })
+}
+
+async function answer(check: WorkingCheck, { source, checked_at }: Observation, work: Work, signal: AbortSignal) {
+  const { source_url, quotes } = check.body
+  const wanted = quotes.map((quote) => ({ quote, near: 0 }))
+  const found = await findQuotes(work.threads, { text: source.normalized_text, quotes: wanted }, signal)
+  // Where a quote is found, the page is what was asked for.
+  if (found.every(({ match }) => match === 'absent')) judgePage(quotes.join('\n'), { source })
+  const { final_url, content_sha256, text_sha256 } = source
+  const result: QuoteCheckResult = {
+    source: { requested_url: source_url, final_url, content_sha256, text_sha256, checked_at },
+    quotes: found.map((one, n) => describeFound(quotes[n]!, one, final_url)),
+  }
+  if (!(await completeCheck(work.db, check, result))) return
+  const matches = Object.groupBy(found, ({ match }) => match)
+  work.log.info({ event: 'quotes_checked', check_id: check.id, ...countEach(matches) })
+  await work.changeEvents.add(check.id)
+}
+
+const countEach = (groups: Partial<Record<string, unknown[]>>) =>
+  Object.fromEntries(Object.entries(groups).map(([name, group]) => [name, group?.length]))
+
+function describeFound(quote: string, found: FoundQuote, url: string): QuoteCheckResult['quotes'][number] {
+  const asked = { quote, match: found.match, quote_sha256: sha256(quote) }
+  if (found.match === 'absent') return { ...asked, start: null, end: null, fragment_url: null, nearest: null }
+  const { text, start, end, similarity, directive } = found.passage
+  const fragment_url = linkTo(url, directive)
+  if (found.match !== 'near') return { ...asked, start, end, fragment_url, nearest: null }
+  return { ...asked, start: null, end: null, fragment_url, nearest: { text, start, end, similarity } }
+}
+
+/** Puts the check off or fails it. An error that the queue's next attempt may get over is thrown again. */
+async function handleFailure(error: unknown, check: WorkingCheck, work: Work, job: JobAttempt): Promise<void> {
+  if (job.signal.aborted) return handBack(check, work, 0)
+  if (error instanceof OriginBusyError) return waitForOrigin(error, check, work)
+  if (error instanceof AppError) return fail(check, work, error)
+  work.log.error({ event: 'quote_check_error', check_id: check.id, err: error })
+  if (job.attemptsLeft > 0) throw error
+  await fail(check, work, new AppError('execution_failed', 'The work could not be done.'))
+}
+
+/** Stores a new job in place of the running one: no attempt is spent, and no backoff applies. */
+async function handBack(check: WorkingCheck, { db }: Work, seconds: number): Promise<void> {
+  const runAt = new Date(Date.now() + seconds * 1000)
+  await transact(db, async (tx) => {
+    if (await holdsCheck(tx, check)) await enqueue(tx, [{ ...checkJob(check), runAt }])
+  })
+}
+
+/** A job in a line is woken when its turn is free. If that wake is lost, the job runs by itself this much later. */
+const LOOK_SECONDS = 60
+
+/** Waits in the line of the origin, for as long in all as a host may ask for. */
+async function waitForOrigin(busy: OriginBusyError, check: WorkingCheck, work: Work): Promise<void> {
+  const { asked, retryAfterSeconds, tried } = busy
+  const left = MAX_PATIENCE_SECONDS - (Date.now() - check.created_at.getTime()) / 1000
+  if (left <= (asked ? retryAfterSeconds : 0)) {
+    const message = asked ? describeAsked(asked) : 'More requests wait for this host than it can be asked.'
+    return fail(check, work, new AppError('source_rate_limited', message), { counts: check.begun || tried })
+  }
+  const seconds = Math.min(left, asked ? Math.max(retryAfterSeconds, LOOK_SECONDS) : LOOK_SECONDS)
+  const job = { ...checkJob(check), runAt: new Date(Date.now() + seconds * 1000) }
+  const wait: Waiting = {
+    for: 'origin',
+    until: inSeconds(retryAfterSeconds),
+    host: asked?.host ?? new URL(check.body.source_url).hostname,
+    ...(asked && { asked_seconds: asked.seconds }),
+  }
+  await transact(work.db, async (tx) => {
+    if (!(await holdsCheck(tx, check))) return
+    await storeWait(tx, check.id, wait, tried)
+    await work.origins.join(tx, busy, check.created_at, job)
+    await enqueue(tx, [job])
+  })
+  await work.origins.wake(busy.line)
+}
+
+async function fail(check: WorkingCheck, work: Work, error: AppError, { counts } = { counts: true }): Promise<void> {
+  if (!(await transact(work.db, (tx) => failCheck(tx, check, error, { counts })))) return
+  work.log.info({ event: 'quote_check_failed', check_id: check.id, code: error.code })
+  await work.changeEvents.add(check.id)
+}
