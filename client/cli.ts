@@ -238,7 +238,7 @@ async function ask(baseUrl: string, options: Options): Promise<number> {
   const service = new Countersign({ baseUrl: readUrl(baseUrl) })
   const request = { source_url: source, claim }
   if (options['dry-run']) {
-    const { price, networks, payment_mode } = await service.capabilities()
+    const { price, networks, payment_mode } = await service.getCapabilities()
     return print(`${JSON.stringify({ request, price, networks, payment_mode }, null, 2)}\n`)
   }
   const idempotencyKey = createIdempotencyKey()
