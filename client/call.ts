@@ -63,7 +63,7 @@ function place({ method, path: template, rawBody }: Operation, input: object) {
   })
   if (rawBody) return { path, body: rest.get('data') as RequestInit['body'], contentType: BYTES }
   if (method === 'GET') {
-    const query = new URLSearchParams([...rest].map(([name, value]) => [name, String(value)]))
+    const query = new URLSearchParams(Object.fromEntries([...rest].map(([name, value]) => [name, String(value)])))
     return { path: rest.size > 0 ? `${path}?${query}` : path }
   }
   return rest.size > 0 ? { path, body: JSON.stringify(Object.fromEntries(rest)), contentType: JSON_BODY } : { path }

@@ -20,10 +20,7 @@ export interface JournalOperations {
    * Stores at most 65,536 bytes. The service reads and encrypts nothing. With `ifNoneMatch: '*'` it only creates, with
    * `ifMatch` it replaces that state alone.
    */
-  putJournalSlot(
-    input: { slot: string; data: Uint8Array },
-    options?: ConditionalCallOptions,
-  ): Promise<JournalSlot>
+  putJournalSlot(input: { slot: string; data: Uint8Array }, options?: ConditionalCallOptions): Promise<JournalSlot>
   /** Null if `ifNoneMatch` names the present state. */
   getJournalSlot(
     input: { slot: string },
