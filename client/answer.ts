@@ -47,11 +47,16 @@ export async function readAnswer(response: Response, now: number): Promise<Answe
   return readRefused(response, body, now)
 }
 
-/** The error of any route, the control toolkit's included: all have `error: {code, message, retryable}`. */
-export function readFailure(response: Response, body: Record<string, unknown> | null): Failure {
+/**
+ * The error of any route, the control toolkit's included: all have `error: {code, message, retryable}`. `now` is for a
+ * Retry-After given as a date.
+ */
+export function readFailure(response: Response, body: Record<string, unknown> | null, now: number): Failure {
   const { status } = response
   const error = asObject(body?.error)
-  if (typeof error?.code !== 'string' || typeof error.message !== 'string') return unexpected(status)
+  const retryAfterMs = readRetryAfter(response, now)
+  if (typeof error?.code !== 'string' || typeof error.message !== 'string')
+    return { ...unexpected(status), retryAfterMs }
   return {
     code: error.code,
     message: error.message,
@@ -59,6 +64,7 @@ export function readFailure(response: Response, body: Record<string, unknown> | 
     status,
     requestId: readText(body?.request_id),
     paymentRequired: readTerms(response, body),
+    retryAfterMs,
   }
 }
 
@@ -92,8 +98,8 @@ function readPending(response: Response, body: Record<string, unknown> | null, n
 }
 
 function readRefused(response: Response, body: Record<string, unknown> | null, now: number): Answer {
-  const failure = readFailure(response, body)
-  return refused(failure, PASSING.has(response.status) && failure.retryable, readRetryAfter(response, now))
+  const failure = readFailure(response, body, now)
+  return refused(failure, PASSING.has(response.status) && failure.retryable, failure.retryAfterMs ?? null)
 }
 
 function refused(failure: Failure, passing: boolean, retryAfterMs: number | null): Refused {

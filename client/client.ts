@@ -1,22 +1,33 @@
 // Buys verifications. It holds no wallet: the given fetch pays when it meets a 402.
-import { type Answer, MAX_ANSWER, parseObject, type Refused, readFailure, type Settlement } from './answer.ts'
+import type { Answer, Refused, Settlement } from './answer.ts'
 import { hex256 } from './attestation.ts'
-import { readBody } from './bytes.ts'
+import { call } from './call.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { CountersignError } from './error.ts'
-import { clientFailure, Exchange, type Fetch, type WaitOptions } from './exchange.ts'
-import type { PinnedKey } from './keys.ts'
+import { clientFailure, createIdempotencyKey, Exchange, type Fetch, type WaitOptions } from './exchange.ts'
 import type { Inclusion } from './merkle.ts'
+import { OperationMethods, PURCHASE } from './operations.ts'
 import { inclusionShape } from './receipt.ts'
+import type { KeyRecord } from './receipt-operations.ts'
 import type { VerificationInput, VerificationResult } from './result.ts'
 import { integer, list, object, type Shape, text } from './shape.ts'
 
+export type * from './account.ts'
 export type { Settlement } from './answer.ts'
+export type * from './call-options.ts'
+export type * from './citation-watch.ts'
 export type { Clock } from './clock.ts'
+export type * from './discovery.ts'
 export { type ClientErrorCode, CountersignError, type PaymentRequired } from './error.ts'
-export type { Fetch, WaitOptions } from './exchange.ts'
+export { createIdempotencyKey, type Fetch, type WaitOptions } from './exchange.ts'
+export type * from './journal.ts'
 export type { PinnedKey } from './keys.ts'
+export type * from './lease-operations.ts'
+export { OPERATIONS, type Operation, type Operations } from './operations.ts'
+export type * from './receipt-operations.ts'
 export type * from './result.ts'
+export type * from './watchdog.ts'
+export type * from './webhook.ts'
 
 export interface CountersignOptions {
   /** Where the service is, e.g. `https://verify.example`. */
@@ -25,6 +36,8 @@ export interface CountersignOptions {
   fetch?: Fetch
   /** The fetch for all other requests. It must not pay. Default: the global fetch. */
   plainFetch?: Fetch
+  /** Key of an account, `ctk_...`: a secret. Only operations of the control toolkit send it. */
+  apiKey?: string
   clock?: Clock
 }
 
@@ -49,11 +62,8 @@ export interface Purchase {
   idempotencyKey: string | null
 }
 
-export interface PublishedKey extends PinnedKey {
-  use: string
-  status: string
-  [name: string]: unknown
-}
+/** An entry of `/v1/keys`, which may serve as a pinned key. */
+export type PublishedKey = KeyRecord
 
 export interface ChainHead {
   serial: number
@@ -75,20 +85,26 @@ const headShape = object({
 })
 /** Twice the height of any possible tree. */
 const MAX_PROOF = 128
-/** The limit for one answer that needs no waiting, body included. A service that takes longer counts as unreachable. */
-const READ_MS = 60_000
 
-export class Countersign {
+/**
+ * A client of one service. Beside the methods here it has one for each further operation, named and typed in
+ * `Operations`; they send one request, never pay, and repeat nothing by themselves.
+ */
+export class Countersign extends OperationMethods {
   readonly #base: string
   readonly #pay: Fetch | null
   readonly #plain: Fetch
   readonly #clock: Clock
 
-  constructor({ baseUrl, fetch: pay, plainFetch = globalThis.fetch, clock = systemClock }: CountersignOptions) {
-    this.#base = String(baseUrl).replace(/\/*$/, '/')
+  constructor(options: CountersignOptions) {
+    const { baseUrl, fetch: pay, plainFetch = globalThis.fetch, apiKey = null, clock = systemClock } = options
+    const base = String(baseUrl).replace(/\/*$/, '/')
     // Wrapped, since a browser's fetch refuses to be called as the method of another object.
+    const plain: Fetch = (url, init) => plainFetch(url, init)
+    super((operation, input, given) => call({ base, apiKey, fetch: plain, clock }, operation, input, given))
+    this.#base = base
     this.#pay = pay ? (url, init) => pay(url, init) : null
-    this.#plain = (url, init) => plainFetch(url, init)
+    this.#plain = plain
     this.#clock = clock
   }
 
@@ -115,39 +131,34 @@ export class Countersign {
     return this.#complete(exchange, await exchange.persist(get), get)
   }
 
-  /** What the service sells, at which price, on which networks. */
-  async capabilities(options: { signal?: AbortSignal } = {}): Promise<Record<string, unknown>> {
-    return this.#read('api/agent/v1/capabilities', options.signal)
-  }
-
   /** The keys the service publishes. Compare them with a source independent of the service before pinning any. */
   async keys(options: { signal?: AbortSignal } = {}): Promise<PublishedKey[]> {
-    const { keys } = await this.#read('v1/keys', options.signal)
+    const { keys } = await this.getKeys({}, options)
     if (!Array.isArray(keys)) throw unexpected('No list of keys came.')
-    return keys as PublishedKey[]
+    return keys
   }
 
   /** The end of the chain, as the service states it; `verifyReceipt`, `verifyChain` and `look` check it. */
   async chainHead(options: { signal?: AbortSignal } = {}): Promise<ChainHead> {
-    return shaped(headShape, await this.#read('v1/chain-head', options.signal)) as ChainHead
+    return shaped(headShape, await this.getChainHead({}, options)) as ChainHead
   }
 
   /** Attestations of consecutive serials, at most 1000; unverified. */
   async chain(from: number, to: number, options: { signal?: AbortSignal } = {}): Promise<unknown[]> {
-    const { attestations } = await this.#read(`v1/chain?from=${from}&to=${to}`, options.signal)
+    const { attestations } = await this.getChain({ from, to }, options)
     if (!Array.isArray(attestations)) throw unexpected('No attestations came.')
     return attestations
   }
 
   /** Proof that a receipt is in the tree of so many. */
   async inclusion(serial: number, treeSize: number, options: { signal?: AbortSignal } = {}): Promise<Inclusion> {
-    const answer = await this.#read(`v1/receipt/${serial}?tree_size=${treeSize}`, options.signal)
+    const answer = await this.getReceipt({ serial, tree_size: treeSize }, options)
     return shaped(inclusionShape, answer.inclusion) as Inclusion
   }
 
   /** Proof that the tree of `to` receipts continues the one of `from`: hashes in hex. */
   async consistency(from: number, to: number, options: { signal?: AbortSignal } = {}): Promise<string[]> {
-    const { hashes } = await this.#read(`v1/consistency?from=${from}&to=${to}`, options.signal)
+    const { hashes } = await this.getConsistency({ from, to }, options)
     return shaped(list(hex256, MAX_PROOF), hashes) as string[]
   }
 
@@ -157,13 +168,14 @@ export class Countersign {
 
   #post(exchange: Exchange, body: string, key: string) {
     const headers = { 'content-type': 'application/json', 'idempotency-key': key }
-    const url = `${this.#base}api/agent/v1/verify-source`
+    const url = this.#base + PURCHASE.verifySource.path.slice(1)
     return (fetch: Fetch) => exchange.send(fetch, url, { method: 'POST', headers, body })
   }
 
   #recover(exchange: Exchange): Promise<Answer> {
     const { requestId, recoveryToken } = exchange.bearings
-    const url = `${this.#base}api/agent/v1/requests/${encodeURIComponent(String(requestId))}`
+    const path = PURCHASE.recover.path.replace('{request_id}', encodeURIComponent(String(requestId)))
+    const url = this.#base + path.slice(1)
     return exchange.send(this.#plain, url, { headers: { authorization: `Bearer ${recoveryToken}` } })
   }
 
@@ -181,21 +193,6 @@ export class Countersign {
     const { recoveryToken, idempotencyKey } = bearings
     return { result, bytes, replay, requestId: result.request_id, recoveryToken, settlement, idempotencyKey }
   }
-
-  async #read(path: string, signal: AbortSignal | undefined): Promise<Record<string, unknown>> {
-    const deadline = this.#clock.deadline(READ_MS)
-    try {
-      const init = { signal: signal ? AbortSignal.any([signal, deadline]) : deadline }
-      const response = await this.#plain(`${this.#base}${path}`, init)
-      const body = parseObject(await readBody(response, MAX_ANSWER))
-      if (response.status === 200 && body) return body
-      throw new CountersignError(readFailure(response, body))
-    } catch (cause) {
-      if (cause instanceof CountersignError) throw cause
-      const code = signal?.aborted ? 'aborted' : 'network_error'
-      throw new CountersignError(clientFailure(code, 'The service could not be reached.', cause))
-    }
-  }
 }
 
 function shaped(shape: Shape, value: unknown): unknown {
@@ -207,11 +204,6 @@ function shaped(shape: Shape, value: unknown): unknown {
 /** The service's answer is wrong, so a repeat would bring the same answer. */
 function unexpected(message: string): CountersignError {
   return new CountersignError({ ...clientFailure('unexpected_response', message), retryable: false })
-}
-
-/** Unpredictable, because a caller who guesses a key can occupy it. */
-export function createIdempotencyKey(): string {
-  return `cs_${crypto.randomUUID()}`
 }
 
 /**

@@ -10,6 +10,8 @@ export interface PaymentRequired {
 /**
  * The service's own codes are passed on unchanged (its documentation lists them). These are the client's:
  * - `invalid_idempotency_key`: not 16 to 128 characters of `A-Z a-z 0-9 _ . : -`; nothing was sent.
+ * - `api_key_missing`: an operation of an account, and no option `apiKey`; nothing was sent.
+ * - `invalid_input`: a name that cannot be part of an address; nothing was sent.
  * - `network_error`: no answer, several times in a row.
  * - `unexpected_response`: an answer outside the interface, from a proxy for instance.
  * - `deadline_exceeded`: not done in `timeoutMs`. The purchase goes on.
@@ -18,6 +20,8 @@ export interface PaymentRequired {
  */
 export type ClientErrorCode =
   | 'invalid_idempotency_key'
+  | 'api_key_missing'
+  | 'invalid_input'
   | 'network_error'
   | 'unexpected_response'
   | 'deadline_exceeded'
@@ -31,6 +35,8 @@ export interface Failure {
   status?: number | null
   requestId?: string | null
   paymentRequired?: PaymentRequired | null
+  /** What the service asked to wait. */
+  retryAfterMs?: number | null
   cause?: unknown
 }
 
@@ -50,6 +56,8 @@ export class CountersignError extends Error {
   readonly retryable: boolean
   /** HTTP status; null without an answer. */
   readonly status: number | null
+  /** Whole seconds to wait before the next attempt, where the service named them. */
+  readonly retryAfter: number | null
   readonly requestId: string | null
   /** Repeat a purchase with this key alone: the key keeps it from being paid twice. */
   readonly idempotencyKey: string | null
@@ -63,6 +71,7 @@ export class CountersignError extends Error {
     this.code = failure.code
     this.retryable = failure.retryable
     this.status = failure.status ?? null
+    this.retryAfter = typeof failure.retryAfterMs === 'number' ? Math.ceil(failure.retryAfterMs / 1000) : null
     this.requestId = failure.requestId ?? bearings.requestId
     this.idempotencyKey = bearings.idempotencyKey
     this.paymentRequired = failure.paymentRequired ?? null

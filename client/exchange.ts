@@ -96,7 +96,15 @@ export class Exchange {
 }
 
 export function clientFailure(code: ClientErrorCode, message: string, cause?: unknown): Failure {
-  return { code, message, retryable: code !== 'invalid_idempotency_key', cause }
+  return { code, message, retryable: !UNSENT.has(code), cause }
+}
+
+/** Faults of the call itself, for which nothing was sent. */
+const UNSENT: ReadonlySet<ClientErrorCode> = new Set(['invalid_idempotency_key', 'api_key_missing', 'invalid_input'])
+
+/** Unpredictable, because a caller who guesses a key can occupy it. */
+export function createIdempotencyKey(): string {
+  return `cs_${crypto.randomUUID()}`
 }
 
 function broken(cause: unknown): Refused {

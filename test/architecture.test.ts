@@ -5,7 +5,7 @@ import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
 
 const root = join(import.meta.dirname, '..')
-const files = globSync(['server/**/*.ts', 'workers/**/*.ts', 'client/*.ts'], { cwd: root }).sort()
+const files = globSync(['server/**/*.ts', 'workers/**/*.ts', 'client/**/*.ts'], { cwd: root }).sort()
 
 /** Files that start a process. */
 const ENTRIES = /^(server\/(main|dev|demo|cli)|workers\/main|client\/cli)\.ts$/
@@ -67,7 +67,7 @@ const RULES: Rule[] = [
   },
   { why: 'nothing imports an entry', from: /./, to: ENTRIES, types: 'too' },
   { why: 'a caller installs the client alone', from: /^client\//, to: /^(server|workers)\//, types: 'too' },
-  { why: 'the client runs in browsers', from: /^client\/(?!cli\.ts)/, to: /^node:/ },
+  { why: 'the client runs in browsers', from: /^client\/(?!cli\.ts|commands\/)/, to: /^node:/ },
   { why: 'HTTP stays at the edge', from: /./, to: /^(fastify|@fastify\/.*)$/, except: /^server\/(http\/|app\.ts)/ },
   { why: 'one way to the database', from: /./, to: /^(pg|slonik)$/, except: /^server\/db\// },
   {

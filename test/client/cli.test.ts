@@ -3,7 +3,17 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { answerWith, askForPayment, complete, play, refuse, TERMS } from './counterpart.ts'
+import {
+  answerWith,
+  askForPayment,
+  complete,
+  play,
+  REQUEST_ID,
+  RESULT_BYTES,
+  refuse,
+  TERMS,
+  TOKEN,
+} from './counterpart.ts'
 import { attest, issueChain, issueResult, KEY_ID, keys, pubkeyHex } from './issuer.ts'
 
 const CLI = join(import.meta.dirname, '../../client/cli.ts')
@@ -30,9 +40,20 @@ t.test('verify prints a line per check and says good', async (t) => {
     t.equal(code, 0)
     t.equal(stderr, '')
     t.equal(lines.at(-1), 'good')
-    t.equal(lines[0], 'ok   json: a completed result')
+    t.same(lines.slice(0, 6), [
+      'Claim:    The bridge opened in 1932.',
+      'Verdict:  mixed: the page says both',
+      'Page:     https://www.example.org/bridge',
+      'Read on:  Friday, 20 November 2026 at 09:00:00 UTC',
+      'Receipt:  serial 42, offline mode: no money moved',
+      'ok   json: a completed result',
+    ])
     t.ok(lines.includes('ok   signature'))
-    t.equal(lines.length, 24)
+    t.equal(lines.length, 29)
+    t.notOk(
+      lines.some((line) => line.includes('\u001b')),
+      'no colours in a pipe',
+    )
   }
 })
 
@@ -41,7 +62,7 @@ t.test('verify names what is bad', async (t) => {
   const { code, lines } = await run(['verify', '-', PIN], forged)
   t.equal(code, 1)
   t.same(
-    lines.filter((line) => !line.startsWith('ok ')),
+    lines.slice(5).filter((line) => !line.startsWith('ok ')),
     ['FAIL result_sha256: the result without its receipt is not the one in the envelope', 'BAD'],
   )
 })
@@ -135,6 +156,7 @@ t.test('keys prints what can be kept and pinned', async (t) => {
   t.equal(code, 0)
   t.same(JSON.parse(stdout), published)
   t.match(stderr, /before you trust them/)
+  t.match(stderr, `--pin ${KEY_ID}:${pubkeyHex}\n`)
   const refused = await run(['keys', baseUrl])
   t.equal(refused.code, 1)
   t.equal(refused.stderr, 'internal_error: about internal_error\n')
@@ -167,4 +189,77 @@ t.test('ask --dry-run asks for nothing but the published price', async (t) => {
     received.map(({ method, url }) => `${method} ${url}`),
     ['GET /api/agent/v1/capabilities'],
   )
+})
+
+t.test('verify of an answer without a receipt says so', async (t) => {
+  const error = { code: 'source_timeout', message: 'The page did not answer.\nNothing was charged.', retryable: true }
+  const failed = JSON.stringify({ schema_version: '1.0.0', request_id: 'r', status: 'failed', error })
+  const { code, stdout } = await run(['verify', '-', PIN], failed)
+  t.equal(code, 1)
+  const message = 'Error:    source_timeout: The page did not answer.\\u{a}Nothing was charged.'
+  t.equal(stdout, `${message}\na failed request; there is no receipt\n`)
+  const pending = await run(['verify', '-', PIN, '--json'], failed.replace('failed', 'pending'))
+  t.equal(pending.code, 1)
+  t.match(JSON.parse(pending.stdout), { ok: false, says: 'a request that is not completed; there is no receipt yet' })
+})
+
+t.test('--json: results on standard output, errors on standard error', async (t) => {
+  const good = await run(['verify', result, PIN, '--json'])
+  t.equal(good.code, 0)
+  const { ok, says, checks } = JSON.parse(good.stdout)
+  t.match({ ok, says }, { ok: true, says: { Claim: 'The bridge opened in 1932.' } })
+  t.equal(checks.length, 23)
+  const wrong = await run(['verify', result, '--json'])
+  t.equal(wrong.code, 2)
+  t.match(JSON.parse(wrong.stderr), { error: { code: 'wrong_usage', message: /there is no key/ } })
+  const published = { keys: [{ ...keys[0], use: 'receipt', status: 'active' }] }
+  const limited = refuse(429, 'rate_limited', { retryable: true, headers: { 'retry-after': '7' } })
+  const { baseUrl } = await play(t, answerWith(200, JSON.stringify(published)), limited)
+  const listed = await run(['keys', baseUrl, '--json'])
+  t.same([JSON.parse(listed.stdout), listed.stderr], [published, ''])
+  const refused = await run(['keys', baseUrl, '--json'])
+  t.match(JSON.parse(refused.stderr), { error: { code: 'rate_limited', retryable: true, status: 429, retry_after: 7 } })
+})
+
+t.test('a reader that stops early gets no stack trace', async (t) => {
+  const child = spawn(process.execPath, [CLI, 'verify', '-', PIN])
+  // The pipe is closed before the first line can be written, because the file is not there yet.
+  child.stdout.destroy()
+  await once(child.stdout, 'close')
+  child.stdin.end(JSON.stringify(issueResult()))
+  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  t.equal(stderr, '')
+  t.equal(code, 0, 'the exit status still says what was found')
+})
+
+t.test('recover prints the bytes that were paid for, and takes the token from a file', async (t) => {
+  const { baseUrl, received } = await play(t, complete())
+  const { code, stdout } = await run(['recover', baseUrl, REQUEST_ID, '--token', '-'], `${TOKEN}\n`)
+  t.equal(code, 0)
+  t.equal(stdout, RESULT_BYTES.toString())
+  t.equal(received[0]?.headers.authorization, `Bearer ${TOKEN}`)
+  t.equal((await run(['recover', baseUrl, REQUEST_ID])).code, 2)
+})
+
+t.test('cite prints every format, for people and as JSON', async (t) => {
+  const cite = async (...args: string[]) => (await run(['cite', result, ...args])).stdout
+  const first = 'https://www.example.org/bridge#:~:text=The%20bridge%20opened%20in%201932.'
+  t.equal((await cite('--format', 'text-fragment')).split('\n')[0], first)
+  t.match(JSON.parse(await cite('--format', 'text-fragment', '--json'))[0], { evidence_id: 'e1', url: first })
+  const selectors = await cite('--format', 'selector')
+  t.equal(selectors, await cite('--format', 'selector', '--json'))
+  t.match(JSON.parse(selectors)[1].selector, [{ type: 'TextQuoteSelector' }, { type: 'TextPositionSelector' }])
+  t.match(await cite('--format', 'bibtex'), /^@misc\{countersign-42,\n[\s\S]*\n\}\n$/)
+  t.match(JSON.parse(await cite('--format', 'bibtex', '--json')), { bibtex: /^@misc/ })
+  t.match(await cite(), /^(\[\^countersign-42-e[12]\]: .*\n){2}$/)
+  t.equal(JSON.parse(await cite('--json')).length, 2)
+})
+
+t.test('cite refuses what it cannot cite', async (t) => {
+  const { source } = issueResult()
+  const script = { ...issueResult(), source: { ...source, final_url: 'javascript:alert(1)' } }
+  const inputs = ['{}', 'no json', '{"error":{"code":"a","message":"b"}}', JSON.stringify(script)]
+  for (const { code, stdout } of await Promise.all(inputs.map((input) => run(['cite', '-'], input))))
+    t.same([code, stdout], [2, ''])
+  t.equal((await run(['cite', result, '--format', 'apa'])).code, 2)
 })

@@ -424,11 +424,11 @@ t.test('discovery', async (t) => {
     hangUp(),
   )
   const service = new Countersign({ baseUrl: `${baseUrl}/` })
-  t.same(await service.capabilities(), { price: { usd: '0.03' } })
+  t.same(await service.getCapabilities(), { price: { usd: '0.03' } })
   t.same(await service.keys(), published.keys)
   t.match(await failure(service.keys()), { code: 'rate_limited', message: 'Slower.', status: 429, retryable: true })
   t.match(await failure(service.keys()), { code: 'unexpected_response' })
-  t.match(await failure(service.capabilities()), { code: 'network_error', status: null })
+  t.match(await failure(service.getCapabilities()), { code: 'network_error', status: null })
   const paths = ['/api/agent/v1/capabilities', '/v1/keys', '/v1/keys', '/v1/keys', '/api/agent/v1/capabilities']
   t.same(
     received.map(({ url }) => url),

@@ -1,11 +1,13 @@
 // The client is packed on its own: what it imports must come with it.
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const files = readdirSync(join(root, 'client')).filter((name) => name.endsWith('.ts'))
+const files = globSync('{,commands/}*.ts', { cwd: join(root, 'client') })
+/** The command line. */
+const NEEDS_NODE = /^(cli\.ts$|commands\/)/
 const manifest = JSON.parse(read('client/package.json'))
 
 function imports(file: string): string[] {
@@ -18,15 +20,15 @@ t.test('every import is a file of the client, a dependency of it, or Node in the
   const packages = Object.keys(manifest.dependencies)
   for (const file of files)
     for (const name of imports(file)) {
-      const own = name.startsWith('./') && files.includes(name.slice(2))
+      const own = /^\.\.?\//.test(name) && files.includes(normalize(join(dirname(file), name)))
       const dependency = packages.some((one) => name === one || name.startsWith(`${one}/`))
-      const node = file === 'cli.ts' && name.startsWith('node:')
+      const node = NEEDS_NODE.test(file) && name.startsWith('node:')
       t.ok(own || dependency || node, `${file} imports ${name}`)
     }
 })
 
 t.test('nothing outside the command line needs Node', async (t) => {
-  for (const file of files.filter((name) => name !== 'cli.ts'))
+  for (const file of files.filter((name) => !NEEDS_NODE.test(name)))
     t.notMatch(read(`client/${file}`), /\b(Buffer|process|require|setImmediate|__dirname)\b/, file)
 })
 
@@ -38,7 +40,9 @@ t.test('the dependencies are the ones tested here', async (t) => {
 
 t.test('what the manifest names is made from a file that exists', async (t) => {
   const { exports, bin } = manifest
-  const targets = [...Object.values<object>(exports).flatMap((entry) => Object.values(entry)), ...Object.values(bin)]
+  const { './package.json': itself, ...entries } = exports
+  t.equal(itself, './package.json')
+  const targets = [...Object.values<object>(entries).flatMap((entry) => Object.values(entry)), ...Object.values(bin)]
   for (const target of targets as string[]) {
     const source = target.replace(/^(\.\/)?dist\//, '').replace(/(\.d\.ts|\.js)$/, '.ts')
     t.ok(files.includes(source), target)

@@ -1,0 +1,83 @@
+// `countersign cite`: a completed result as links, selectors, a BibTeX entry or Markdown footnotes.
+import { UsageError } from '../arguments.ts'
+import { attestationShape, timestamp } from '../attestation.ts'
+import { bibtexEntry, markdownFootnote, textFragmentUrl, textSelectors } from '../citation.ts'
+import { describeDocument } from '../document-words.ts'
+import type { VerificationResult } from '../result.ts'
+import { integer, list, object, text } from '../shape.ts'
+import { parseJson } from '../verification.ts'
+import { readInput } from './files.ts'
+import type { Options } from './options.ts'
+import { json, print } from './output.ts'
+
+const citableShape = object({
+  claim: text(/./s),
+  claim_support: text(/^[a-z_]+$/),
+  checked_at: timestamp,
+  source: object({ final_url: text(/^https:\/\/\S+$/), normalized_text: text() }),
+  source_identity: object({ hostname: text(/^\S+$/) }),
+  evidence: list(
+    object({ evidence_id: text(/^e[1-6]$/), quote: text(/./s), start: integer(0), end: integer(1), stance: text() }),
+    6,
+  ),
+  payment: object({}),
+  receipt: object({ attestation: attestationShape }),
+})
+
+interface Format {
+  /** What a program reads. */
+  data(result: VerificationResult): unknown
+  /** What a person copies. */
+  text(result: VerificationResult): string
+}
+
+const formats: Record<string, Format> = {
+  'text-fragment': {
+    data: (result) =>
+      result.evidence.map((item) => {
+        const { evidence_id, quote } = item
+        return { evidence_id, quote, url: textFragmentUrl(result, item) }
+      }),
+    text: (result) => lines(result.evidence.map((item) => textFragmentUrl(result, item))),
+  },
+  selector: {
+    data: (result) => result.evidence.map((item) => textSelectors(result, item)),
+    text: (result) => json(result.evidence.map((item) => textSelectors(result, item))),
+  },
+  bibtex: {
+    data: (result) => ({ bibtex: bibtexEntry(result) }),
+    text: (result) => lines([bibtexEntry(result)]),
+  },
+  markdown: {
+    data: (result) =>
+      result.evidence.map((item) => {
+        const { evidence_id } = item
+        return { evidence_id, markdown: markdownFootnote(result, item) }
+      }),
+    text: (result) => lines(result.evidence.map((item) => markdownFootnote(result, item))),
+  },
+}
+
+const lines = (all: string[]) => all.map((line) => `${line}\n`).join('')
+
+/** Checks the form of the result and not its signature: `verify` does that. */
+export async function cite(file: string, options: Options): Promise<number> {
+  const { format = 'markdown' } = options
+  const chosen = Object.hasOwn(formats, format) ? formats[format] : undefined
+  if (!chosen) throw new UsageError(`--format ${format} is none of ${Object.keys(formats).join(', ')}.`)
+  const result = readResult(file, (await readInput(file)).toString())
+  return print(options.json ? json(chosen.data(result)) : chosen.text(result))
+}
+
+function readResult(file: string, document: string): VerificationResult {
+  const { failure } = describeDocument(document)
+  if (failure) throw new UsageError(`${file} holds ${failure}.`)
+  try {
+    const value = parseJson(document)
+    const wrong = citableShape(value, '')
+    if (wrong) throw new SyntaxError(wrong)
+    return value as VerificationResult
+  } catch (cause) {
+    throw new UsageError(`${file} does not hold a completed result: ${(cause as Error).message}`, { cause })
+  }
+}

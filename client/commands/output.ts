@@ -1,0 +1,53 @@
+// What the command line prints: results on standard output, notes and errors on standard error, colours on a terminal.
+import { UsageError, visible } from '../arguments.ts'
+import { CountersignError } from '../client.ts'
+
+let closed = false
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    // `| head` has read enough. The command goes on, because its exit status still says what it found.
+    if (error.code !== 'EPIPE') throw error
+    closed = true
+  })
+
+/** Whether there may be a reader of the output. */
+export function isHeard(): boolean {
+  return !closed
+}
+
+export function print(text: string | Uint8Array): 0 {
+  if (!closed) process.stdout.write(text)
+  return 0
+}
+
+export function note(text: string): void {
+  if (!closed) process.stderr.write(text)
+}
+
+export function json(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}
+
+const COLOURS = { green: 32, red: 31, bold: 1 } as const
+
+/** In colour where standard output is a terminal that has colours, and NO_COLOR does not forbid it. */
+export function paint(colour: keyof typeof COLOURS, text: string): string {
+  const hasColours = process.stdout.isTTY && process.stdout.hasColors()
+  return hasColours ? `\x1b[${COLOURS[colour]}m${text}\x1b[0m` : text
+}
+
+/** Prints an error and returns the exit status. */
+export function explain(error: unknown, asJson: boolean): 1 | 2 {
+  const message = error instanceof Error ? error.message : String(error)
+  const isUsage = error instanceof UsageError
+  if (asJson) note(`${JSON.stringify({ error: { ...bodyOf(error, isUsage), message } })}\n`)
+  else if (error instanceof CountersignError) note(`${visible(error.code)}: ${visible(message)}\n`)
+  else note(`countersign: ${visible(message)}\n${isUsage ? 'See countersign --help.\n' : ''}`)
+  return isUsage ? 2 : 1
+}
+
+function bodyOf(error: unknown, isUsage: boolean) {
+  if (!(error instanceof CountersignError)) return { code: isUsage ? 'wrong_usage' : 'failed', retryable: false }
+  const { code, retryable, status, retryAfter, requestId, idempotencyKey } = error
+  return { code, retryable, status, retry_after: retryAfter, request_id: requestId, idempotency_key: idempotencyKey }
+}
