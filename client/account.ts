@@ -12,6 +12,8 @@ export interface TierLimits {
   watchdogs: number
   watchdog_alerts_per_day: number
   citation_watches: number
+  quote_check_pages_per_day: number
+  quote_checks_in_flight: number
   journal_slots: number
   journal_bytes: number
   api_keys: number
@@ -49,6 +51,8 @@ export interface Usage {
     watchdogs: number
     watchdog_alerts_today: number
     citation_watches: number
+    quote_check_pages_today: number
+    quote_checks_in_flight: number
     journal_slots: number
     journal_bytes: number
     api_keys: number

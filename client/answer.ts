@@ -117,7 +117,7 @@ function readTerms(response: Response, body: Record<string, unknown> | null): Pa
 }
 
 /** Seconds or an HTTP date, as RFC 9110 allows. */
-function readRetryAfter(response: Response, now: number): number | null {
+export function readRetryAfter(response: Response, now: number): number | null {
   const header = response.headers.get('retry-after')?.trim() ?? ''
   if (/^\d+$/.test(header)) return Number(header) * 1000
   const date = Date.parse(header)

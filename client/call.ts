@@ -1,6 +1,6 @@
 // One call of an operation over HTTP: where each member of the input goes, which credential is shown, and what the answer
 // means.
-import { MAX_ANSWER, parseObject, readFailure } from './answer.ts'
+import { MAX_ANSWER, parseObject, readFailure, readRetryAfter } from './answer.ts'
 import { readBody } from './bytes.ts'
 import type { ConditionalCallOptions, KeyedCallOptions, ProofCallOptions, RecoveryCallOptions } from './call-options.ts'
 import type { Clock } from './clock.ts'
@@ -18,7 +18,10 @@ export interface Caller {
   clock: Clock
 }
 
-/** Sends once. Throws CountersignError for every other answer than success. */
+/**
+ * Sends once, or, for an operation that waits, until the answer is there. Throws CountersignError for every other answer than
+ * success.
+ */
 export async function call(
   { base, apiKey, fetch, clock }: Caller,
   operation: Operation,
@@ -33,19 +36,40 @@ export async function call(
   const signal = options.signal ? AbortSignal.any([options.signal, deadline]) : deadline
   const { path, body, contentType } = place(operation, input)
   const credential = credentialOf(operation, apiKey, options)
-  const headers = { ...contentType, ...credential, ...keyOf(idempotencyKey), ...conditionsOf(options) }
+  const waiting = operation.waits && { prefer: `wait=${MAX_WAIT_S}` }
+  const headers = { ...contentType, ...credential, ...keyOf(idempotencyKey), ...conditionsOf(options), ...waiting }
   // A redirect would carry the credential or the input to an address that the caller has not chosen.
   const redirect = operation.access === 'public' && operation.method === 'GET' ? 'follow' : 'manual'
   const init: RequestInit = { method: operation.method, headers, body, redirect, signal }
-  const { response, bytes } = await send(fetch, base + path, init).catch((cause: unknown) => {
+  const { response, bytes } = await sendUntilDone(fetch, base + path, init, {
+    waits: operation.waits,
+    clock,
+    signal,
+  }).catch((cause: unknown) => {
     const failure = options.signal?.aborted
       ? clientFailure('aborted', 'The caller stopped waiting.', cause)
-      : clientFailure('network_error', 'The service could not be reached, or the connection broke.', cause)
+      : operation.waits && deadline.aborted
+        ? clientFailure('deadline_exceeded', 'Not completed in time. Repeat the call to go on.', cause)
+        : clientFailure('network_error', 'The service could not be reached, or the connection broke.', cause)
     throw new CountersignError(failure, bearings)
   })
   const answer = read(operation, response, bytes, clock.now())
   if (answer.failure) throw new CountersignError(answer.failure, bearings)
   return answer.body
+}
+
+/** Repeats at each 202, after the time that the service asks for. */
+async function sendUntilDone(
+  fetch: Fetch,
+  url: string,
+  init: RequestInit,
+  { waits, clock, signal }: { waits: true | undefined; clock: Clock; signal: AbortSignal },
+) {
+  for (;;) {
+    const answer = await send(fetch, url, init)
+    if (!waits || answer.response.status !== 202) return answer
+    await clock.sleep(readRetryAfter(answer.response, clock.now()) ?? PAUSE_MS, signal)
+  }
 }
 
 async function send(fetch: Fetch, url: string, init: RequestInit) {
@@ -104,3 +128,7 @@ const BYTES = { 'content-type': 'application/octet-stream' }
 const JSON_BODY = { 'content-type': 'application/json' }
 /** The limit for one answer that needs no waiting, body included. A service that takes longer counts as unreachable. */
 const READ_MS = 60_000
+/** Seconds for which the service may hold one answer of an operation that waits; it holds none longer. */
+const MAX_WAIT_S = 25
+/** Milliseconds before the next try where a 202 has no Retry-After. */
+const PAUSE_MS = 1000

@@ -5,6 +5,7 @@ import type { CitationWatchOperations } from './citation-watch.ts'
 import type { DiscoveryOperations } from './discovery.ts'
 import type { JournalOperations } from './journal.ts'
 import type { LeaseOperations } from './lease-operations.ts'
+import type { QuoteCheckOperations } from './quote-check.ts'
 import type { ReceiptOperations } from './receipt-operations.ts'
 import type { WatchdogOperations } from './watchdog.ts'
 
@@ -16,6 +17,8 @@ export interface Operation {
   access: 'public' | 'payment' | 'recovery' | 'proof' | 'account'
   /** `Idempotency-Key` applies. */
   keyed?: true
+  /** The service may answer 202; the call then waits and repeats. */
+  waits?: true
   /** The body of the request is the member `data`, as bytes. */
   rawBody?: true
   /** The body of the answer is bytes, with an entity tag. */
@@ -71,6 +74,8 @@ export const OPERATIONS = {
     access: 'account',
   },
   rotateCitationWebhookSecret: { method: 'POST', path: '/v1/citation-watch/{name}/secret', access: 'account' },
+  checkQuotes: { method: 'POST', path: '/v1/quote-check', access: 'account', waits: true },
+  getQuoteCheck: { method: 'GET', path: '/v1/quote-check/{check_id}', access: 'account', waits: true },
   putWatchdog: { method: 'PUT', path: '/v1/watchdog/{name}', access: 'account' },
   sendHeartbeat: { method: 'POST', path: '/v1/heartbeat/{name}', access: 'account' },
   getWatchdog: { method: 'GET', path: '/v1/watchdog/{name}', access: 'account' },
@@ -97,6 +102,7 @@ export interface Operations
     LeaseOperations,
     ReceiptOperations,
     CitationWatchOperations,
+    QuoteCheckOperations,
     WatchdogOperations,
     JournalOperations {}
 

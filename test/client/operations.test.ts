@@ -11,6 +11,7 @@ import { catalog } from '../../server/catalog.ts'
 import type * as citations from '../../server/citations/operations.ts'
 import type * as journal from '../../server/journal/operations.ts'
 import type * as leases from '../../server/leases/operations.ts'
+import type * as quotes from '../../server/quotes/operations.ts'
 import type * as chain from '../../server/receipts/chain-operations.ts'
 import type * as checks from '../../server/receipts/check-operations.ts'
 import type * as receipts from '../../server/receipts/operations.ts'
@@ -19,7 +20,7 @@ import type * as purchases from '../../server/verification/operations.ts'
 import type * as payments from '../../server/verification/payment-status.ts'
 import type * as riskFlags from '../../server/verification/risk-flags.ts'
 import type * as watchdogs from '../../server/watchdogs/operations.ts'
-import { answerWith, hangUp, play } from './counterpart.ts'
+import { answerWith, buildClock, hangUp, play } from './counterpart.ts'
 
 type Served = typeof accounts &
   typeof billing &
@@ -33,7 +34,8 @@ type Served = typeof accounts &
   typeof purchases &
   typeof payments &
   typeof riskFlags &
-  typeof watchdogs
+  typeof watchdogs &
+  typeof quotes
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 /** Without names, intersections, modifiers of the schemas and the server's own class of bytes. */
@@ -76,13 +78,14 @@ t.test('every operation has its method, and there is no other', async (t) => {
   const table = { ...PURCHASE, ...OPERATIONS }
   t.same(Object.keys(table).sort(), catalog.map(({ name }) => methodOf(name)).sort())
   const prototype = Countersign.prototype as unknown as Record<string, unknown>
-  for (const { name, method, path, access, rawBody, rawAnswer, errors } of catalog) {
+  for (const { name, method, path, access, rawBody, rawAnswer, errors, pending } of catalog) {
     const keyed = access === 'payment' || errors?.includes('idempotency_conflict')
     const expected = {
       method,
       path,
       access,
       ...(keyed && { keyed }),
+      ...(pending && { waits: true }),
       ...(rawBody && { rawBody: true }),
       ...(rawAnswer && { rawAnswer: true }),
     }
@@ -206,6 +209,18 @@ t.test('what cannot be sent is refused before anything is sent', async (t) => {
   for (const name of ['', '.', '..'])
     t.match(await failure(service.deleteWatchdog({ name })), { code: 'invalid_input', retryable: false })
   t.same(received, [])
+})
+
+t.test('an operation that waits repeats its call at each 202, after the time that the service asks for', async (t) => {
+  const answer = { source: {}, quotes: [] }
+  const later = answerWith(202, '{"status":"pending"}', { 'retry-after': '7' })
+  const { baseUrl, received } = await play(t, later, later, ok(answer))
+  const clock = buildClock()
+  const service = new Countersign({ baseUrl, apiKey: KEY, clock })
+  t.same(await service.checkQuotes({ source_url: 'https://page.test/', quotes: ['a'] }), answer)
+  t.same(clock.waits, [7000, 7000])
+  t.equal(received.length, 3)
+  t.equal(received[0]?.headers.prefer, 'wait=25')
 })
 
 t.test('the caller can stop waiting', async (t) => {
