@@ -28,7 +28,7 @@ export async function verify(file: string, options: Options): Promise<number> {
     signatureCheck,
   })
   const { failure, words } = describeDocument(kept.text())
-  if (options.json) print(json({ ok, says: failure ?? words, checks: failure ? [] : checks }))
+  if (options.json) print(json({ ok, failure, says: words, checks: failure ? [] : checks }))
   else {
     for (const [name, text] of Object.entries(words)) print(`${`${name}:`.padEnd(9)} ${visible(text)}\n`)
     if (failure) print(`${paint('red', failure)}\n`)
