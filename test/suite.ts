@@ -90,9 +90,14 @@ function groupFiles(files: string[]): string[][] {
     dirname(file) === 'test' || NEEDS_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))
   const { alone = [], shared = [] } = Object.groupBy(files, (file) => (isAlone(file) ? 'alone' : 'shared'))
   const groups = alone.map((file) => [file])
-  for (const members of Object.values(Object.groupBy(shared, dirname)))
-    for (let at = 0; at < (members?.length ?? 0); at += GROUP) groups.push(members?.slice(at, at + GROUP) ?? [])
+  for (const members of Object.values(Object.groupBy(shared, dirname))) groups.push(...splitEvenly(members ?? []))
   return groups
+}
+
+/** At most GROUP files each, and none with only the rest. */
+function splitEvenly(files: string[]): string[][] {
+  const size = Math.ceil(files.length / Math.ceil(files.length / GROUP))
+  return Array.from({ length: Math.ceil(files.length / size) }, (_, n) => files.slice(n * size, (n + 1) * size))
 }
 
 /** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and other processes. */
