@@ -73,8 +73,11 @@ t.test(
     await front.tables.query(`
     create function lose_connection() returns trigger language plpgsql as $$
     begin
-      perform pg_terminate_backend(pg_backend_pid());
-      perform pg_sleep(1); -- where the termination takes effect
+      -- Each full minute a job of the crontab is finished and deleted, too.
+      if 'verify_request' = (select identifier from graphile_worker._private_tasks where id = old.task_id) then
+        perform pg_terminate_backend(pg_backend_pid());
+        perform pg_sleep(1); -- where the termination takes effect
+      end if;
       return old;
     end $$;
     create trigger lose_connection before delete on graphile_worker._private_jobs
@@ -82,7 +85,8 @@ t.test(
     const purchase = buy(front)
     t.equal((await purchase.result).status, 'completed', 'the finished work is kept')
     t.same(await worker.ended, { code: 1, signal: null })
-    const { rows } = await front.tables.query('select attempts, locked_by is null free from graphile_worker.jobs')
+    const { rows } = await front.tables.query(`
+      select attempts, locked_by is null free from graphile_worker.jobs where task_identifier = 'verify_request'`)
     t.same(rows, [{ attempts: 1, free: false }], 'the dead pool still holds the job')
   },
 )
