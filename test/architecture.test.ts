@@ -219,8 +219,8 @@ function filesWith(pattern: RegExp, except: RegExp) {
   return files.filter((file) => !except.test(file) && pattern.test(readFileSync(join(root, file), 'utf8')))
 }
 
-t.test('only config.ts reads the environment', async (t) => {
-  t.same(filesWith(/process\.env/, /^server\/config\.ts$/), [])
+t.test('one file of the service and one of the command line read the environment', async (t) => {
+  t.same(filesWith(/process\.env/, /^(server\/config|client\/commands\/environment)\.ts$/), [])
 })
 
 t.test('only the queue module writes jobs, and only in a transaction', async (t) => {

@@ -6,8 +6,8 @@ import { describeDocument } from '../document-words.ts'
 import type { VerificationResult } from '../result.ts'
 import { integer, list, object, text } from '../shape.ts'
 import { parseJson } from '../verification.ts'
+import { command } from './command.ts'
 import { readInput } from './files.ts'
-import type { Options } from './options.ts'
 import { json, print } from './output.ts'
 
 const citableShape = object({
@@ -61,13 +61,29 @@ const formats: Record<string, Format> = {
 const lines = (all: string[]) => all.map((line) => `${line}\n`).join('')
 
 /** Checks the form of the result and not its signature: `verify` does that. */
-export async function cite(file: string, options: Options): Promise<number> {
-  const { format = 'markdown' } = options
-  const chosen = Object.hasOwn(formats, format) ? formats[format] : undefined
-  if (!chosen) throw new UsageError(`--format ${format} is none of ${Object.keys(formats).join(', ')}.`)
-  const result = readResult(file, (await readInput(file)).toString())
-  return print(options.json ? json(chosen.data(result)) : chosen.text(result))
-}
+export const cite = command({
+  summary: 'a result as links, selectors, BibTeX or footnotes',
+  operands: ['FILE'],
+  usage: '--format FORMAT',
+  about: 'Reads a completed result, and does not verify it. - reads standard input.',
+  examples: ['countersign cite result.json --format text-fragment', 'countersign cite - < result.json >> notes.md'],
+  options: {
+    format: {
+      type: 'string',
+      value: 'FORMAT',
+      default: 'markdown',
+      help:
+        'text-fragment (links that mark each quote on its page), selector (W3C Web Annotation), bibtex,\n' +
+        'or markdown (footnotes; the default)',
+    },
+  },
+  async run([file = ''], { format, json: asJson }) {
+    const chosen = Object.hasOwn(formats, format) ? formats[format] : undefined
+    if (!chosen) throw new UsageError(`--format ${format} is none of ${Object.keys(formats).join(', ')}.`)
+    const result = readResult(file, (await readInput(file)).toString())
+    return print(asJson ? json(chosen.data(result)) : chosen.text(result))
+  },
+})
 
 function readResult(file: string, document: string): VerificationResult {
   const { failure } = describeDocument(document)

@@ -4,35 +4,61 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { checkVerifierKey, readSeconds, readUrl, visible } from '../arguments.ts'
 import { Countersign, CountersignError } from '../client.ts'
 import { ALARMS, lookAndKeep, type PinStore } from '../watch.ts'
+import { command } from './command.ts'
 import { readable } from './files.ts'
-import type { Options } from './options.ts'
 import { explain, isHeard, note, print } from './output.ts'
 import { signatureCheck } from './signature-check.ts'
 
-export async function watch(baseUrl: string, file: string, options: Options): Promise<number> {
-  const service = new Countersign({ baseUrl: readUrl(baseUrl) })
-  const seconds = readSeconds('--interval', options.interval)
-  checkVerifierKey(options.vkey)
-  const store = {
-    load: () => readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? null : Promise.reject(error))),
-    async save(text: string) {
-      await writeFile(`${file}.new`, text)
-      await rename(`${file}.new`, file)
+export const watch = command({
+  summary: 'keep the head pinned; report a fork or a rollback',
+  operands: ['BASE_URL', 'STATE_FILE'],
+  about: 'Goes on until it is stopped, or until an alarm. The state file holds what was pinned.',
+  examples: [
+    'countersign watch https://service.example pinned.json --vkey VKEY',
+    'countersign watch https://service.example pinned.json --once',
+  ],
+  exitStatus: '0 good, 1 an alarm, 2 wrong usage, 3 the service could not be asked.',
+  options: {
+    vkey: {
+      type: 'string',
+      value: 'VKEY',
+      help:
+        'the verifier key, from a source you trust, at the first run or in place of the one that is kept;\n' +
+        "without it the first run takes the service's word",
     },
-    async keepEvidence(text: string) {
-      const path = `${file}.evidence-${Date.now()}.json`
-      await writeFile(path, text)
-      note(`What was pinned and what was seen are kept in ${path}.\n`)
-    },
-  }
-  for (;;) {
-    const status = await readable(file, () => lookOnce(service, store, options))
-    if (options.once || status === 1 || !isHeard()) return status
-    await pause(seconds * 1000)
-  }
+    once: { type: 'boolean', help: 'look once and exit' },
+    interval: { type: 'string', value: 'SECONDS', default: '60', help: 'between two looks; 60' },
+  },
+  async run([baseUrl = '', file = ''], options) {
+    const service = new Countersign({ baseUrl: readUrl(baseUrl) })
+    const seconds = readSeconds('--interval', options.interval)
+    checkVerifierKey(options.vkey)
+    const store = {
+      load: () => readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? null : Promise.reject(error))),
+      async save(text: string) {
+        await writeFile(`${file}.new`, text)
+        await rename(`${file}.new`, file)
+      },
+      async keepEvidence(text: string) {
+        const path = `${file}.evidence-${Date.now()}.json`
+        await writeFile(path, text)
+        note(`What was pinned and what was seen are kept in ${path}.\n`)
+      },
+    }
+    for (;;) {
+      const status = await readable(file, () => lookOnce(service, store, options))
+      if (options.once || status === 1 || !isHeard()) return status
+      await pause(seconds * 1000)
+    }
+  },
+})
+
+interface Look {
+  vkey?: string
+  json?: boolean
 }
 
-async function lookOnce(service: Countersign, store: PinStore, { vkey, json: asJson }: Options): Promise<number> {
+async function lookOnce(service: Countersign, store: PinStore, { vkey, json: asJson = false }: Look): Promise<number> {
   try {
     const { verdict, detail, seen } = await lookAndKeep(service, store, { vkey, signatureCheck })
     const at = new Date().toISOString()

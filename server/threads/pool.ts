@@ -69,6 +69,9 @@ export function openThreads({
     idleTimeout: 60_000,
     // A task that is killed takes its thread along, so no other task may share it.
     concurrentTasksPerWorker: 1,
+    // Threads wait for messages and not in Atomics.wait: a thread that waits there is sometimes not ended by `terminate`, and
+    // then the pool, and with it the process, would not close.
+    atomics: 'disabled',
     // Half as much again as the largest page within the limits of the parser needs. Bounds the heap only: ArrayBuffers
     // lie outside it, so each task bounds its own.
     resourceLimits: { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 },

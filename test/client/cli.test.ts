@@ -140,12 +140,34 @@ t.test('wrong usage is 2, with a hint and no verdict', async (t) => {
   }
 })
 
-t.test('help', async (t) => {
-  for (const args of [['--help'], ['verify', '-h']]) {
-    const { code, stdout } = await run(args)
-    t.equal(code, 0)
-    for (const word of ['verify FILE', 'keys BASE_URL', 'ask BASE_URL', '--pin', 'Exit status'])
-      t.ok(stdout.includes(word))
+t.test('help lists all commands, and explains each', async (t) => {
+  const { code, stdout } = await run(['--help'])
+  t.equal(code, 0)
+  for (const word of ['verify FILE', 'keys BASE_URL', 'ask BASE_URL', '--pin', 'Exit status', 'Examples:'])
+    t.ok(stdout.includes(word), word)
+  const listed = [...stdout.matchAll(/^ {2}countersign (\w+) [A-Z]/gm)].map(([, name = '']) => name)
+  t.ok(listed.length >= 7)
+  for (const name of listed) {
+    const help = await run([name, name === 'verify' ? '-h' : '--help'])
+    t.same([help.code, help.stderr], [0, ''], name)
+    for (const word of [`countersign ${name} `, 'Examples:', '--json', 'Exit status']) t.ok(help.stdout.includes(word))
+    t.notOk(help.stdout.split('\n').some((line) => line.length > 120))
+  }
+  const verify = (await run(['verify', '--help'])).stdout
+  t.ok(verify.includes('--pin KEYID:HEX'))
+  t.notOk(verify.includes('--interval'), 'an option of another command')
+})
+
+t.test('an option of another command is refused', async (t) => {
+  for (const args of [
+    ['verify', result, PIN, '--interval', '5'],
+    ['cite', result, '--pin', 'x'],
+    ['keys', 'https://a.example', '--dry-run'],
+    ['--json', 'verify', result],
+  ]) {
+    const { code, stderr } = await run(args)
+    t.equal(code, 2, args.join(' '))
+    t.match(stderr, /--(interval|pin|dry-run)|Options come after/)
   }
 })
 
