@@ -53,8 +53,8 @@ export class BlockBuilder {
    */
   text(value: string, range: Span | null): void {
     const parts = range ? this.#partsOf(value, range) : null
-    if (!parts || !range) return this.fixed(value, range ?? { start: 0, end: 0 })
-    for (const { shown, from, to } of parts)
+    if (!parts) this.fixed(value, range ?? { start: 0, end: 0 })
+    for (const { shown, from, to } of parts ?? [])
       this.#add(shown ?? this.#file.slice(from, to), { from, to, isLiteral: shown === null })
   }
 

@@ -72,9 +72,8 @@ class Finder {
   }
 
   visit(block: Block, n: number): void {
-    if (block.quotation === null) return this.#text(block, n)
-    const isFirst = this.#blocks[n - 1]?.quotation !== block.quotation
-    if (isFirst) this.#blockQuotation(n)
+    if (block.quotation === null) this.#text(block, n)
+    else if (this.#blocks[n - 1]?.quotation !== block.quotation) this.#blockQuotation(n)
   }
 
   #linksOf(block: Block): Link[] {
@@ -153,7 +152,8 @@ class Finder {
     const span =
       before && within(link, before) ? before : sentences[lastAt(sentences, link.start, ({ start }) => start)]
     const sentence = span ? clean(text.slice(span.start, span.end), links, span.start) : ''
-    return isQuotation(sentence) ? sentence : null
+    // What ends in a colon only leads to something else.
+    return isQuotation(sentence) && !sentence.endsWith(':') ? sentence : null
   }
 
   /** A block quotation with the blocks that belong to it, from this one on. */
@@ -191,7 +191,7 @@ class Finder {
   /** The last link of the sentence that leads to a block quotation. */
   #introduction(n: number): Link[] {
     const before = this.#blocks[n - 1]
-    if (!before || before.role !== 'text' || before.quotation !== null || this.#references.blocks.has(before)) return []
+    if (before?.role !== 'text' || before.quotation !== null || this.#references.blocks.has(before)) return []
     const links = this.#linksOf(before)
     const last = sentencesOf(before.text, links).at(-1)
     const near = (last ? linksIn(links, last) : []).filter((link) => this.#sourcesOf(link).length > 0)
@@ -308,7 +308,7 @@ function withoutLinks({ text }: Block, links: readonly Link[]): string {
     .reduceRight((left, { start, end }) => left.slice(0, start) + left.slice(end), text)
 }
 
-/** A sentence as a person would say it: without the calls of notes, white space as single spaces. */
+/** A sentence as a person would say it: without the calls of notes and bare addresses, white space as single spaces. */
 function clean(sentence: string, links: readonly Link[], offset: number): string {
   const near = linksIn(links, { start: offset, end: offset + sentence.length })
   const calls = near.filter(({ note }) => note !== null)
@@ -317,9 +317,10 @@ function clean(sentence: string, links: readonly Link[], offset: number): string
     sentence,
   )
   return said
+    .replace(/https?:\/\/\S+/g, '')
     .replace(/\s*\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]/g, '')
     .replace(/\s+/g, ' ')
-    .trim()
+    .replace(/^[\s|]+|(?<=[^\s|])[\s|]{1,99}$/g, '')
     .toWellFormed()
 }
 

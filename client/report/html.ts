@@ -116,16 +116,21 @@ class Reader {
   }
 
   #walk(node: Node, context: BlockContext, role: Block['role']): void {
-    if (node.nodeName === '#text' && 'value' in node) return this.#text(node)
-    if (!('tagName' in node)) {
-      for (const child of childrenOf(node)) this.#walk(child, context, role)
-      return
-    }
+    if (node.nodeName === '#text' && 'value' in node) this.#text(node)
+    else if ('tagName' in node) this.#element(node, context, role)
+    else for (const child of childrenOf(node)) this.#walk(child, context, role)
+  }
+
+  #element(node: Element, context: BlockContext, role: Block['role']): void {
     const { tagName } = node
-    if (SILENT.has(tagName)) return
-    if (tagName === 'br') return this.#builder.fixed(' ', spanOf(node))
-    if (tagName === 'tr') return this.#row(node, context)
-    if (!BLOCKS.has(tagName)) return this.#inline(node, context, role)
+    if (tagName === 'br') this.#builder.fixed(' ', spanOf(node))
+    else if (tagName === 'tr') this.#row(node, context)
+    else if (BLOCKS.has(tagName)) this.#block(node, context, role)
+    else if (!SILENT.has(tagName)) this.#inline(node, context, role)
+  }
+
+  #block(node: Element, context: BlockContext, role: Block['role']): void {
+    const { tagName } = node
     this.#flush(role, context)
     const inner = this.#contextIn(node, context)
     const own = HEADING.test(tagName) ? 'heading' : role
@@ -174,9 +179,10 @@ class Reader {
 
   /** Blocks within a cell stay in the row. */
   #walkInRow(node: Node, context: BlockContext): void {
-    if (!('tagName' in node) || !BLOCKS.has(node.tagName)) return this.#walk(node, context, 'row')
-    this.#builder.fixed(' ', spanOf(node))
-    for (const child of childrenOf(node)) this.#walkInRow(child, context)
+    const isBlock = 'tagName' in node && BLOCKS.has(node.tagName)
+    if (isBlock) this.#builder.fixed(' ', spanOf(node))
+    if (isBlock) for (const child of childrenOf(node)) this.#walkInRow(child, context)
+    else this.#walk(node, context, 'row')
   }
 
   #inline(element: Element, context: BlockContext, role: Block['role']): void {
@@ -193,10 +199,10 @@ class Reader {
       this.#builder.quote(from)
     }
     if (href === null) return
-    if (!href.startsWith('#')) return this.#builder.link(from, { url: href, note: null, source: spanOf(element) })
-    const note = this.#notes.get(decodeName(href))
-    if (note !== undefined && CALL.test(textOf(element).trim()))
-      this.#builder.link(from, { url: null, note, source: spanOf(element) })
+    const isInside = href.startsWith('#')
+    const note = isInside && CALL.test(textOf(element).trim()) ? (this.#notes.get(decodeName(href)) ?? null) : null
+    if (!isInside || note !== null)
+      this.#builder.link(from, { url: isInside ? null : href, note, source: spanOf(element) })
   }
 
   #text(node: DefaultTreeAdapterTypes.TextNode): void {
