@@ -1,16 +1,18 @@
 #!/usr/bin/env node
 // The command line: verifies files offline, looks at what a service publishes, and calls it. Runs in Node only.
+import { batch } from './commands/batch.ts'
 import { cite } from './commands/cite.ts'
 import { type CommandGroup, start } from './commands/command.ts'
 import { exportChain } from './commands/export.ts'
 import { explain } from './commands/output.ts'
 import { ask, keys, recover } from './commands/service.ts'
 import { verify } from './commands/verify.ts'
+import { wallet } from './commands/wallet.ts'
 import { watch } from './commands/watch.ts'
 
 const countersign: CommandGroup = {
   summary: 'check what a source verification service has signed, and call it',
-  commands: { verify, cite, export: exportChain, watch, keys, ask, recover },
+  commands: { verify, cite, export: exportChain, watch, keys, ask, recover, batch, wallet },
   examples: [
     'countersign keys https://service.example > keys.json',
     'countersign verify result.json --keys keys.json',

@@ -12,9 +12,9 @@ import { issueResult, KEY_ID, pubkeyHex } from './issuer.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const MODULES = join(ROOT, 'node_modules')
-const DEPENDENCIES = ['@noble/ed25519', '@noble/hashes', 'canonicalize']
+const DEPENDENCIES = ['@noble/ed25519', '@noble/hashes', 'canonicalize', 'csv-parse', 'csv-stringify']
 /** What a buyer installs besides, and what compiles the project. The client itself needs none of them. */
-const OTHERS = ['@x402', 'viem', '@types']
+const OTHERS = ['@x402', '@solana', 'viem', '@types']
 
 async function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) {
   // npm's settings of the run that started this test are not those of the project.

@@ -1,0 +1,93 @@
+// The cap on what a run may spend, and the record of what it has spent. An amount is reserved before a payment is signed and counts
+// as spent until the service has said that it was not charged: an outcome that is not known is money that may be gone.
+
+import { lock } from './lock.ts'
+import { LogFile } from './log-file.ts'
+
+/** The cap does not allow another payment. */
+export class BudgetError extends Error {
+  override name = 'BudgetError'
+}
+
+export interface Budget {
+  /** Atomic units that are spent or reserved. */
+  readonly spent: bigint
+  readonly cap: bigint
+  /** Throws a BudgetError, at once; resolves when the reservation is on the disk. */
+  reserve(payment: string, atoms: bigint): Promise<void>
+  /** The service said that this payment was not charged, or it was never sent. */
+  release(payment: string): Promise<void>
+}
+
+/** A budget of one run. Its record is the journal of the run, from which the reservations come. */
+export function openRunBudget(cap: bigint, reserved: ReadonlyMap<string, bigint>): Budget {
+  return new Count(cap, new Map(reserved))
+}
+
+interface BudgetLine {
+  at: string
+  payment: string
+  /** Atomic units; 0 releases. */
+  atoms: string
+}
+
+/**
+ * A budget over several runs, in a file that one run at a time holds. `isSent` tells which reservations of the present run were
+ * used: one that was made just before a crash, and never signed, is released.
+ * Throws a LockedError or a DamagedFileError.
+ */
+export async function openBudgetFile(
+  path: string,
+  { cap, run, isSent }: { cap: bigint; run: string; isSent: (payment: string) => boolean },
+): Promise<Budget & AsyncDisposable> {
+  await using opened = new AsyncDisposableStack()
+  opened.use(await lock(`${path}.lock`))
+  const held = new Map<string, bigint>()
+  const file = opened.use(
+    await LogFile.open<BudgetLine>(path, ({ payment, atoms }) => {
+      if (BigInt(atoms) === 0n) held.delete(payment)
+      else held.set(payment, BigInt(atoms))
+    }),
+  )
+  const write = (payment: string, atoms: bigint) =>
+    file.append({ at: new Date().toISOString(), payment, atoms: String(atoms) })
+  const count = new Count(cap, held, write)
+  for (const payment of held.keys()) if (payment.startsWith(run) && !isSent(payment)) await count.release(payment)
+  const closing = opened.move()
+  return Object.assign(count, { [Symbol.asyncDispose]: () => closing.disposeAsync() })
+}
+
+class Count implements Budget {
+  readonly cap: bigint
+  #spent = 0n
+  readonly #held: Map<string, bigint>
+  readonly #write: (payment: string, atoms: bigint) => Promise<void>
+
+  constructor(cap: bigint, held: Map<string, bigint>, write = async (_payment: string, _atoms: bigint) => {}) {
+    this.cap = cap
+    this.#held = held
+    this.#write = write
+    for (const atoms of held.values()) this.#spent += atoms
+  }
+
+  get spent(): bigint {
+    return this.#spent
+  }
+
+  async reserve(payment: string, atoms: bigint): Promise<void> {
+    if (this.#held.has(payment)) return
+    if (this.#spent + atoms > this.cap) throw new BudgetError('The budget is reached.')
+    // Counted before anything is awaited, so that two rows cannot pass by the same remainder.
+    this.#held.set(payment, atoms)
+    this.#spent += atoms
+    await this.#write(payment, atoms)
+  }
+
+  async release(payment: string): Promise<void> {
+    const atoms = this.#held.get(payment)
+    if (atoms === undefined) return
+    this.#held.delete(payment)
+    this.#spent -= atoms
+    await this.#write(payment, 0n)
+  }
+}

@@ -1,0 +1,198 @@
+// Buys the verification of one row: signs at most one payment at a time, for the pinned terms only, within the budget, and sends
+// no payment that is not on the disk. What it has signed is sent again rather than signed anew.
+import { readRetryAfter } from '../answer.ts'
+import { Countersign, CountersignError, type Fetch, type PaymentRequired, type Purchase } from '../client.ts'
+import type { Clock } from '../clock.ts'
+import type { Terms, Wallet } from '../wallet.ts'
+import type { Budget } from './budget.ts'
+import type { Journal, SignedLine } from './journal.ts'
+import { isUsdc } from './money.ts'
+import type { Pace } from './pace.ts'
+import type { Row } from './rows.ts'
+
+export type Outcome =
+  | { kind: 'completed'; purchase: Purchase }
+  /** The service refused, and did not charge unless the money is still counted. */
+  | { kind: 'failed'; error: CountersignError; charged: boolean }
+  /** No answer about this row: it may be under way, or was never sent. */
+  | { kind: 'unfinished'; error: CountersignError }
+
+/** The service asks for other terms than those that were agreed on. Nothing was signed for them. */
+export class TermsError extends Error {
+  override name = 'TermsError'
+}
+
+export interface BuyerOptions {
+  service: string
+  wallet: Wallet
+  /** The terms that may be signed, as `pinTerms` returned them. */
+  terms: Terms
+  journal: Journal
+  budget: Budget
+  pace: Pace
+  clock: Clock
+  /** Milliseconds for one row, waiting for its result included. */
+  timeoutMs: number
+  fetch?: Fetch
+}
+
+export class Buyer {
+  readonly #options: BuyerOptions
+  readonly #atoms: bigint
+
+  constructor(options: BuyerOptions) {
+    this.#options = options
+    this.#atoms = BigInt(options.terms.amount)
+  }
+
+  /**
+   * Buys, or fetches what was bought. Throws a BudgetError, before anything is signed, and a TermsError.
+   * @param signal aborts the waiting; a payment that was sent stays sent
+   */
+  async buy(row: Row, signal: AbortSignal): Promise<Outcome> {
+    const { journal, terms } = this.#options
+    let earlier = journal.paymentOf(row.id)
+    let payment = earlier && this.#isFresh(earlier) ? earlier : undefined
+    // Terms of an EVM network are the same for every row, so the service need not be asked for them first.
+    if (!earlier && terms.network.startsWith('eip155:')) payment = await this.#pay(row, termsOnly(terms))
+    for (let signatures = 0; ; ) {
+      const outcome = await this.#send(row, payment, signal)
+      if (outcome.kind !== 'asked') return this.#settle(row, outcome)
+      const { error, required } = outcome
+      // What was sent under this key did not count. It may be sent no more once its time is over.
+      const old = payment ?? earlier
+      if (old && !(await this.#lapse(old, signal))) return { kind: 'failed', error, charged: true }
+      if (++signatures > MAX_SIGNATURES) return { kind: 'failed', error, charged: false }
+      checkTerms(terms, required)
+      payment = await this.#pay(row, required)
+      earlier = undefined
+    }
+  }
+
+  async #send(row: Row, payment: SignedLine | undefined, signal: AbortSignal) {
+    const { service, journal, clock, timeoutMs } = this.#options
+    const { source_url, claim, max_age_seconds } = row
+    const input = { source_url, claim, ...(max_age_seconds !== undefined && { options: { max_age_seconds } }) }
+    const client = new Countersign({ baseUrl: service, plainFetch: this.#fetchWith(payment, signal), clock })
+    try {
+      const options = { idempotencyKey: journal.keyOf(row.id), timeoutMs, signal }
+      return { kind: 'completed', purchase: await client.verifySource(input, options) } as const
+    } catch (error) {
+      if (!(error instanceof CountersignError)) throw error
+      const required = error.status === 402 ? error.paymentRequired : null
+      if (required && (!payment || !this.#isFresh(payment))) return { kind: 'asked', error, required } as const
+      if (required && payment) checkTerms(this.#options.terms, required)
+      return error.status !== null && REFUSED.has(error.status)
+        ? ({ kind: 'failed', error, charged: !NOT_CHARGED.has(error.status) } as const)
+        : ({ kind: 'unfinished', error } as const)
+    }
+  }
+
+  /** Adds the payment to what is posted, and slows the batch down where the service has no room. */
+  #fetchWith(payment: SignedLine | undefined, signal: AbortSignal): Fetch {
+    const { pace, clock, fetch = globalThis.fetch } = this.#options
+    return async (url, init = {}) => {
+      await pace.clear(signal)
+      const isPaid = payment !== undefined && init.method === 'POST'
+      const headers = {
+        ...(init.headers as Record<string, string>),
+        ...(isPaid && { 'payment-signature': payment.header }),
+      }
+      const response = await fetch(url, { ...init, headers })
+      if (response.status === 429 || response.status === 503)
+        pace.slow(readRetryAfter(response, clock.now()) ?? BUSY_PAUSE_MS)
+      return response
+    }
+  }
+
+  async #settle(row: Row, outcome: Outcome): Promise<Outcome> {
+    const { journal } = this.#options
+    const held = journal.paymentOf(row.id)
+    if (outcome.kind === 'failed' && !outcome.charged && held) await this.#release(held, outcome.error.code)
+    return outcome
+  }
+
+  /** Reserves, signs, and writes the payment down. */
+  async #pay(row: Row, required: PaymentRequired): Promise<SignedLine> {
+    const { journal, budget, wallet, terms, clock } = this.#options
+    const name = journal.nameNext(row.id)
+    await budget.reserve(name, this.#atoms)
+    const offered = required.accepts.find((offer) => isSame(offer, terms)) ?? terms
+    const { header, validBefore } = await wallet.sign(required, offered)
+    const valid_before = validBefore ?? Math.ceil(clock.now() / 1000) + BLOCKHASH_SECONDS
+    return journal.sign({ id: row.id, payment: name, header, atoms: String(this.#atoms), valid_before })
+  }
+
+  async #release(payment: SignedLine, reason: string): Promise<void> {
+    // In this order: a crash between the two leaves too much counted, and never too little.
+    await this.#options.journal.release(payment, reason)
+    await this.#options.budget.release(payment.payment)
+  }
+
+  /**
+   * Whether a payment that the service does not know can be given up: after its end, with room for clocks that differ. Waits for
+   * that end. False when its end is further away than a payment's usual life.
+   */
+  async #lapse(payment: SignedLine, signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options
+    const left = (payment.valid_before + SKEW_SECONDS) * 1000 - clock.now()
+    if (left > MAX_LIFE_SECONDS * 1000) return false
+    if (left > 0) await clock.sleep(left, signal)
+    await this.#release(payment, 'not_known_and_over')
+    return true
+  }
+
+  /** Whether a payment can still be settled by the time it arrives. */
+  #isFresh({ valid_before }: SignedLine): boolean {
+    return valid_before * 1000 - this.#options.clock.now() > FRESH_SECONDS * 1000
+  }
+}
+
+/**
+ * The terms that a wallet can pay, checked: USDC, at the published price. Throws a TermsError.
+ * @param priceAtoms what the service publishes
+ */
+export function pinTerms(required: PaymentRequired, wallet: Wallet, priceAtoms: string): Terms {
+  const terms = wallet.choose(required)
+  if (!terms) {
+    const networks = required.accepts.map(({ network }) => network).join(', ')
+    throw new TermsError(`This wallet has no key for the networks on which the service is paid: ${networks}.`)
+  }
+  const { network, asset, amount, payTo } = terms
+  if (!isUsdc(network, asset))
+    throw new TermsError(`The service asks for ${asset} on ${network}, which is not USDC there.`)
+  if (amount !== priceAtoms)
+    throw new TermsError(`The service asks for ${amount} atomic units and publishes a price of ${priceAtoms}.`)
+  if (typeof payTo !== 'string' || payTo === '') throw new TermsError('The service names no recipient.')
+  return terms
+}
+
+function checkTerms(pinned: Terms, required: PaymentRequired): void {
+  if (required.accepts.some((offer) => isSame(offer, pinned))) return
+  const offers = required.accepts.map(
+    ({ amount, asset, network, payTo }) => `${amount} of ${asset} on ${network} to ${payTo}`,
+  )
+  throw new TermsError(`The service now asks for other terms than those agreed on: ${offers.join('; ')}.`)
+}
+
+/** What decides about the money. `extra` differs between challenges, for example by a memo. */
+function isSame(offer: Terms, pinned: Terms): boolean {
+  return (['scheme', 'network', 'asset', 'amount', 'payTo'] as const).every((name) => offer[name] === pinned[name])
+}
+
+function termsOnly(terms: Terms): PaymentRequired {
+  return { x402Version: 2, accepts: [terms] }
+}
+
+/** Answers about the row itself. All others are about the moment. */
+const REFUSED: ReadonlySet<number> = new Set([400, 402, 404, 409, 410, 413, 415, 422])
+/** After 409 and 410 the money may have been charged for another request, or for a result that is kept no longer. */
+const NOT_CHARGED: ReadonlySet<number> = new Set([400, 402, 413, 415, 422])
+/** A payment with less time left might lapse on its way. */
+const FRESH_SECONDS = 30
+const SKEW_SECONDS = 60
+const MAX_LIFE_SECONDS = 900
+/** 150 slots, and room for slow ones. */
+const BLOCKHASH_SECONDS = 120
+const MAX_SIGNATURES = 3
+const BUSY_PAUSE_MS = 1000

@@ -1,0 +1,52 @@
+// A lock that one process holds on a file or folder: two runs that count the same money apart would overspend it.
+import { readFileSync } from 'node:fs'
+import { open, rm } from 'node:fs/promises'
+
+/** Another process holds the lock. */
+export class LockedError extends Error {
+  override name = 'LockedError'
+}
+
+/**
+ * Takes the lock at this path until it is disposed. The lock of a process that has ended without giving it up, as after
+ * `kill -9`, is taken over.
+ * Throws a LockedError.
+ */
+export async function lock(path: string): Promise<AsyncDisposable> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const file = await open(path, 'wx', 0o600)
+      await file.writeFile(String(process.pid))
+      await file.close()
+      return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      const holder = readHolder(path)
+      if (attempt > 0 || isAlive(holder))
+        throw new LockedError(
+          `Another run uses this${holder ? ` (process ${holder})` : ''}. If there is none, remove ${path}.`,
+        )
+      await rm(path, { force: true })
+    }
+  }
+}
+
+/** Null where the file holds no process id: its writer may be between making and writing it. */
+function readHolder(path: string): number | null {
+  try {
+    const pid = Number(readFileSync(path, 'utf8'))
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : null
+  } catch {
+    return null
+  }
+}
+
+function isAlive(pid: number | null): boolean {
+  if (pid === null || pid === process.pid) return pid === null
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

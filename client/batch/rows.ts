@@ -1,0 +1,152 @@
+// Reads the rows of a batch: CSV or TSV with a header, or JSON lines. A row that cannot be bought is reported with its line
+// and its reason, and the others go on.
+import { createHash } from 'node:crypto'
+import { CsvError, parse } from 'csv-parse/sync'
+import { UsageError } from '../arguments.ts'
+import type { Format } from './formats.ts'
+
+export interface Row {
+  /** Unique in the file: its `id` or `custom_id`, else its digest and how often that came before. */
+  id: string
+  /** Of the file, from 1. */
+  line: number
+  source_url: string
+  claim: string
+  max_age_seconds?: number
+}
+
+export interface UnusableRow {
+  id: string
+  line: number
+  source_url: string
+  claim: string
+  reason: string
+}
+
+export interface Rows {
+  usable: Row[]
+  unusable: UnusableRow[]
+  /** Of the bytes of the file, in hex. */
+  sha256: string
+}
+
+/** Throws a UsageError where the file as a whole cannot be read: not UTF-8, no header, no rows. */
+export function readRows(bytes: Uint8Array, format: Format): Rows {
+  const text = decode(bytes)
+  const found = format === 'jsonl' ? readJsonLines(text) : readTable(text, format === 'csv' ? ',' : '\t')
+  const rows: Rows = { usable: [], unusable: [], sha256: createHash('sha256').update(bytes).digest('hex') }
+  const lineOf = new Map<string, number>()
+  const seen = new Map<string, number>()
+  for (const { line, value } of found) {
+    const cells = value ?? {}
+    const [source_url, claim] = [textOf(cells.source_url).trim(), textOf(cells.claim)]
+    const given = textOf(cells.custom_id ?? cells.id).trim()
+    const digest = createHash('sha256').update(JSON.stringify([source_url, claim, cells.max_age_seconds ?? null]))
+    const name = given || `row-${digest.digest('hex').slice(0, 16)}`
+    const times = (seen.get(name) ?? 0) + 1
+    seen.set(name, times)
+    // Equal rows without ids are rows of their own. Two rows with one id would be one line of the results.
+    const id = times === 1 ? name : `${name}-${times}`
+    const reason =
+      value === null
+        ? 'this line is no JSON object'
+        : given && times > 1
+          ? `the id ${given} is that of line ${lineOf.get(given)}, too`
+          : findFault(cells, source_url, claim, given)
+    if (given && times === 1) lineOf.set(given, line)
+    if (reason) rows.unusable.push({ id, line, source_url, claim, reason })
+    else {
+      const age = ageOf(cells)
+      rows.usable.push({ id, line, source_url, claim, ...(age !== undefined && { max_age_seconds: age }) })
+    }
+  }
+  if (found.length === 0) throw new UsageError('The file has no rows.')
+  return rows
+}
+
+interface Found {
+  line: number
+  /** Null where the line is no JSON object. */
+  value: Record<string, unknown> | null
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw new UsageError('The file is not UTF-8 text.', { cause })
+  }
+}
+
+function readTable(text: string, delimiter: string): Found[] {
+  const options = { bom: true, delimiter, info: true, relax_column_count: true, skip_empty_lines: true }
+  let records: { record: string[]; info: { lines: number } }[]
+  try {
+    // TSV has no quotes: a quotation mark in a cell is part of it.
+    records = parse(text, delimiter === '\t' ? { ...options, quote: null } : options) as unknown as typeof records
+  } catch (cause) {
+    if (!(cause instanceof CsvError)) throw cause
+    throw new UsageError(`The file cannot be read as ${delimiter === '\t' ? 'TSV' : 'CSV'}: ${cause.message}.`, {
+      cause,
+    })
+  }
+  const [header, ...rest] = records
+  const names = (header?.record ?? []).map((name) => name.trim().toLowerCase())
+  for (const name of ['source_url', 'claim'])
+    if (!names.includes(name))
+      throw new UsageError(`The first line must name the columns, and there is no column ${name}: ${names.join(', ')}.`)
+  return rest.map(({ record, info }) => ({
+    line: info.lines,
+    value: Object.fromEntries(names.map((name, i) => [name, record[i] ?? ''])),
+  }))
+}
+
+function readJsonLines(text: string): Found[] {
+  return text
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .flatMap((line, index): Found[] => (line.trim() === '' ? [] : [{ line: index + 1, value: parseObject(line) }]))
+}
+
+function parseObject(line: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+function findFault(cells: Record<string, unknown>, source_url: string, claim: string, id: string): string | null {
+  if (source_url === '') return 'source_url is missing'
+  if (!/^https:\/\/\S+$/.test(source_url) || !URL.canParse(source_url)) return 'source_url is not an https:// URL'
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII includes the control characters
+  if (!/^[\x00-\x7f]*$/.test(source_url)) return 'source_url must be ASCII: percent-encode it'
+  if (source_url.length > MAX_URL) return `source_url is longer than ${MAX_URL} characters`
+  if (!/\S/u.test(claim)) return 'claim is missing'
+  if ([...claim].length > MAX_CLAIM) return `claim is longer than ${MAX_CLAIM} characters`
+  if (!claim.isWellFormed()) return 'claim is not well-formed Unicode'
+  if ([...id].length > MAX_ID) return `the id is longer than ${MAX_ID} characters`
+  const age = ageOf(cells)
+  if (age !== undefined && !(Number.isInteger(age) && age >= 0 && age <= MAX_AGE))
+    return `max_age_seconds is not a whole number from 0 to ${MAX_AGE}`
+  return null
+}
+
+/** NaN for what is no number. */
+function ageOf({ max_age_seconds: age }: Record<string, unknown>): number | undefined {
+  if (age === undefined || age === null || age === '') return undefined
+  return typeof age === 'number' || /^\s*\d+\s*$/.test(String(age)) ? Number(age) : Number.NaN
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : ''
+}
+
+// The service's limits.
+const MAX_URL = 2048
+const MAX_CLAIM = 2000
+const MAX_AGE = 300
+const MAX_ID = 200

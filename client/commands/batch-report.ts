@@ -1,0 +1,144 @@
+// What `countersign batch` says: what it has read and what that costs, how far it is, and what came of it.
+import { progressBar, visible } from '../arguments.ts'
+import type { Budget } from '../batch/budget.ts'
+import { formatUsd } from '../batch/money.ts'
+import type { OutputFiles } from '../batch/output-files.ts'
+import type { Row, Rows } from '../batch/rows.ts'
+import type { Run } from '../batch/run.ts'
+import type { Capabilities } from '../discovery.ts'
+import { json, note, print } from './output.ts'
+
+interface Plan {
+  capabilities: Capabilities
+  price: bigint
+  budget: bigint | null
+  options: { json?: boolean; 'dry-run'?: boolean; out?: string }
+}
+
+/** What was read, and what it costs. */
+export function tell({ usable, unusable }: Rows, { capabilities, price, budget, options }: Plan): void {
+  const cost = price * BigInt(usable.length)
+  if (options.json && options['dry-run']) {
+    const rejected = unusable.map(({ id, line, reason }) => ({ id, line, reason }))
+    const money = { price_usd: formatUsd(price), cost_usd: formatUsd(cost), budget_usd: budget && formatUsd(budget) }
+    print(json({ rows: usable.length, unusable: rejected, ...money, payment_mode: capabilities.payment_mode }))
+    return
+  }
+  note(`${counted(usable.length, 'row')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
+  if (capabilities.payment_mode === 'offline') note('The service is in offline mode: no money moves.\n')
+  if (capabilities.payment_mode === 'testnet') note('The service is on a test network: its USDC is worth nothing.\n')
+  if (unusable.length > 0) note(`${counted(unusable.length, 'row')} cannot be bought:\n`)
+  for (const { line, reason } of unusable.slice(0, MAX_LISTED)) note(`  line ${line}: ${visible(reason)}\n`)
+  if (unusable.length > MAX_LISTED) note(`  and ${unusable.length - MAX_LISTED} more, all of them in errors.jsonl\n`)
+  if (budget === null) return
+  const affordable = budget / price
+  note(`Budget ${formatUsd(budget)} USDC`)
+  note(cost > budget ? `: enough for ${counted(Number(affordable), 'row')}. The others are left.\n` : '.\n')
+}
+
+export function questionOf({ usable }: Rows, price: bigint, { payment_mode }: Capabilities): string {
+  const money = payment_mode === 'offline' ? '' : ` for ${formatUsd(price * BigInt(usable.length))} USDC`
+  return `Buy ${counted(usable.length, 'verification')}${money}?`
+}
+
+export function counted(number: number, what: string): string {
+  return `${number.toLocaleString('en')} ${what}${number === 1 ? '' : 's'}`
+}
+
+/** A bar on a terminal, else a line now and then. */
+export function openProgress({ rows, files, budget }: { rows: readonly Row[]; files: OutputFiles; budget: Budget }) {
+  const { tally } = files
+  const before = tally.completed + tally.failed
+  const started = performance.now()
+  let shown = Number.NEGATIVE_INFINITY
+  const isTerminal = process.stderr.isTTY
+  const line = () => {
+    const done = tally.completed + tally.failed - before
+    const seconds = (performance.now() - started) / 1000
+    const rate = done / Math.max(seconds, 0.001)
+    const left = rate > 0 ? `${duration((rows.length - done) / rate)} left` : ''
+    const money = `${formatUsd(budget.spent)} of ${formatUsd(budget.cap)} USDC`
+    return `${progressBar(done, rows.length, 24)}  ${tally.failed} failed  ${money}  ${rate.toFixed(1)}/s  ${left}`
+  }
+  const show = () => {
+    const now = performance.now()
+    if (rows.length === 0 || now - shown < (isTerminal ? 200 : 10_000)) return
+    shown = now
+    note(isTerminal ? `\r\x1b[K${line()}` : `${line()}\n`)
+  }
+  let ended = false
+  show()
+  return {
+    show,
+    [Symbol.dispose]() {
+      if (ended || rows.length === 0) return
+      ended = true
+      note(isTerminal ? `\r\x1b[K${line()}\n` : `${line()}\n`)
+    },
+  }
+}
+
+function duration(seconds: number): string {
+  const whole = Math.ceil(seconds)
+  const minutes = Math.floor(whole / 60)
+  return minutes > 0 ? `${minutes} min ${whole % 60} s` : `${whole} s`
+}
+
+interface Ending {
+  files: OutputFiles
+  budget: Budget
+  all: number
+  options: { json?: boolean; 'dry-run'?: boolean; out?: string }
+}
+
+export function report(run: Run, { files, budget, all, options }: Ending): number {
+  const { tally } = files
+  const { stop, unfinished, untouched } = run
+  const message = stop && 'message' in stop ? stop.message : null
+  if (options.json)
+    print(
+      json({
+        rows: all,
+        completed: tally.completed,
+        failed: tally.failed,
+        unfinished: unfinished.length,
+        untouched,
+        verdicts: tally.verdicts,
+        failures: tally.failures,
+        spent_usd: formatUsd(budget.spent),
+        budget_usd: formatUsd(budget.cap),
+        stopped: stop && { reason: stop.kind, message },
+        out: options.out,
+      }),
+    )
+  else {
+    print(`${counted(all, 'row')}: ${tally.completed} completed, ${tally.failed} failed\n`)
+    for (const [verdict, times] of sorted(tally.verdicts)) print(`  ${String(times).padStart(6)} ${visible(verdict)}\n`)
+    for (const [code, times] of sorted(tally.failures))
+      print(`  ${String(times).padStart(6)} failed: ${visible(code)}\n`)
+    if (unfinished.length > 0)
+      print(`  ${String(unfinished.length).padStart(6)} not known yet (${visible(unfinished[0]?.error.code ?? '')})\n`)
+    if (untouched > 0) print(`  ${String(untouched).padStart(6)} untouched\n`)
+    print(`Spent ${formatUsd(budget.spent)} of ${formatUsd(budget.cap)} USDC\n`)
+    print(`Results are in ${options.out}\n`)
+    const advice = adviceOf(run)
+    if (advice) note(`${visible(advice)}\n`)
+  }
+  if (stop?.kind === 'interrupted') return 130
+  if (stop?.kind === 'budget') return 3
+  return tally.failed > 0 || unfinished.length > 0 || stop ? 1 : 0
+}
+
+function adviceOf({ stop, unfinished }: Run): string | null {
+  if (stop?.kind === 'budget') return 'The budget is reached. A higher --budget with --resume goes on.'
+  if (stop?.kind === 'interrupted') return 'Interrupted. --resume goes on.'
+  if (stop?.kind === 'payments_refused') return `Stopped: the payments are refused. ${stop.message}`
+  if (stop) return `Stopped: ${stop.message} --resume goes on.`
+  return unfinished.length > 0 ? 'Some rows have no outcome yet. --resume asks for it, and pays nothing twice.' : null
+}
+
+function sorted(counts: Record<string, number>): [string, number][] {
+  return Object.entries(counts).sort(([, a], [, b]) => b - a)
+}
+
+const MAX_LISTED = 20

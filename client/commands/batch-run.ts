@@ -1,0 +1,249 @@
+// Runs the command `batch`: buys a verification for each row of a file. Says what it will do before anything is paid, and goes
+// on where it was interrupted.
+import { mkdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { readUrl, UsageError, visible } from '../arguments.ts'
+import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
+import { Buyer, pinTerms, TermsError } from '../batch/buyer.ts'
+import { FORMATS, type Format, formatOf } from '../batch/formats.ts'
+import { Journal, JournalError } from '../batch/journal.ts'
+import { LockedError, lock } from '../batch/lock.ts'
+import { DamagedFileError } from '../batch/log-file.ts'
+import { parseUsd } from '../batch/money.ts'
+import { type ErrorLine, isRetried, OutputFiles } from '../batch/output-files.ts'
+import { Pace } from '../batch/pace.ts'
+import { type Row, readRows } from '../batch/rows.ts'
+import { runRows } from '../batch/run.ts'
+import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
+import { systemClock } from '../clock.ts'
+import type { Capabilities } from '../discovery.ts'
+import type { Terms, Wallet } from '../wallet.ts'
+import { counted, openProgress, questionOf, report, tell } from './batch-report.ts'
+import { confirm } from './confirm.ts'
+import { fromEnvironment } from './environment.ts'
+import { note } from './output.ts'
+import { readWallet } from './wallet-file.ts'
+
+/** As given on the command line. */
+export interface BatchOptions {
+  service?: string
+  wallet?: string
+  budget?: string
+  'budget-file'?: string
+  out?: string
+  format?: string
+  concurrency: string
+  resume?: boolean
+  'retry-errors'?: boolean
+  'solana-rpc'?: string
+  'dry-run'?: boolean
+  yes?: boolean
+  json?: boolean
+}
+
+/** Returns the exit status. Throws a UsageError, and before anything is paid for the errors of the service. */
+export function runBatch(file: string, options: BatchOptions): Promise<number> {
+  return explained(() => run(file, options))
+}
+
+async function run(file: string, options: BatchOptions): Promise<number> {
+  const service = serviceOf(options)
+  const concurrency = countOf(options.concurrency)
+  const rows = readRows(await readFileOrInput(file), formatFor(file, options.format))
+  const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
+  const price = BigInt(capabilities.price.amount_atomic)
+  if (options['dry-run']) {
+    const budget = options.budget === undefined ? null : budgetOf(options.budget)
+    tell(rows, { capabilities, price, budget, options })
+    return 0
+  }
+  if (options.budget === undefined) throw new UsageError('The most that may be spent is missing: give --budget USD.')
+  if (options.out === undefined) throw new UsageError('The folder for the results is missing: give --out DIR.')
+  const cap = budgetOf(options.budget)
+  const wallet = await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] })
+  const goesOn = Boolean(options.resume || options['retry-errors'])
+  if (!goesOn && (await exists(join(options.out, 'journal.jsonl'))))
+    throw new UsageError(`${options.out} has a batch already: --resume goes on with it.`)
+  if (goesOn && !(await exists(join(options.out, 'journal.jsonl'))))
+    throw new UsageError(`There is no batch in ${options.out} to go on with.`)
+
+  let known: Terms | undefined
+  if (!goesOn) {
+    tell(rows, { capabilities, price, budget: cap, options })
+    if (rows.usable.length === 0) throw new UsageError('No row can be bought.')
+    known = await askTerms(service, rows.usable, wallet, capabilities)
+    note(`Paid to ${visible(known.payTo)} on ${visible(known.network)}, from ${ownAddress(wallet, known)}.\n`)
+    if (!(await confirm(questionOf(rows, price, capabilities), options.yes || file === '-' ? options.yes : undefined)))
+      return 2
+  }
+
+  await mkdir(options.out, { recursive: true, mode: 0o700 })
+  await using opened = new AsyncDisposableStack()
+  opened.use(await lock(join(options.out, 'lock')))
+  const journal = opened.use(
+    await Journal.open(join(options.out, 'journal.jsonl'), { service, input_sha256: rows.sha256 }, async () => {
+      return known ?? (await askTerms(service, rows.usable, wallet, capabilities))
+    }),
+  )
+  const now = Date.now()
+  let retried = 0
+  const retry = {
+    isRetried: (error: ErrorLine) => isRetried(error, now),
+    before(ids: string[]) {
+      retried = ids.length
+      return journal.retry(ids)
+    },
+  }
+  const files = opened.use(await OutputFiles.open(options.out, options['retry-errors'] ? retry : undefined))
+  const budget = await openBudget(opened, options, { cap, journal })
+  await settleAccounts(journal, files, budget)
+  for (const row of rows.unusable) if (!files.isDone(row.id)) await files.refuse(row)
+  const left = rows.usable.filter(({ id }) => !files.isDone(id))
+  if (goesOn)
+    note(`${counted(left.length, 'row')} of ${rows.usable.length} left, ${counted(retried, 'failure')} tried again.\n`)
+
+  const pace = new Pace(concurrency, systemClock)
+  const buyer = new Buyer({
+    service,
+    wallet,
+    terms: journal.header.terms,
+    journal,
+    budget,
+    pace,
+    clock: systemClock,
+    timeoutMs: ROW_MS,
+  })
+  using stopping = listenForSignals(() => pace.running)
+  using progress = openProgress({ rows: left, files, budget })
+  const outcome = await runRows({ rows: left, buyer, files, pace, ...stopping, onProgress: progress.show })
+  progress[Symbol.dispose]()
+  return report(outcome, { files, budget, all: rows.usable.length + rows.unusable.length, options })
+}
+
+/** Failures are wrong usage where the user can mend them before anything is bought. */
+async function explained(work: () => Promise<number>): Promise<number> {
+  try {
+    return await work()
+  } catch (cause) {
+    const isOurs = [LockedError, JournalError, DamagedFileError, TermsError].some((kind) => cause instanceof kind)
+    if (isOurs) throw new UsageError((cause as Error).message, { cause })
+    throw cause
+  }
+}
+
+function serviceOf({ service = fromEnvironment('COUNTERSIGN_SERVICE') }: BatchOptions): string {
+  if (service === undefined) throw new UsageError('Which service? Give --service URL, or set COUNTERSIGN_SERVICE.')
+  return readUrl(service)
+}
+
+function countOf(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new UsageError(`--concurrency ${text} is not a number from 1 to 9999.`)
+  return Number(text)
+}
+
+function budgetOf(text: string): bigint {
+  const atoms = parseUsd(text)
+  if (atoms === null) throw new UsageError(`--budget ${text} is not an amount of dollars, such as 6.00.`)
+  return atoms
+}
+
+function formatFor(file: string, given: string | undefined): Format {
+  const format = given ?? formatOf(file)
+  if (format === null || !FORMATS.includes(format as Format))
+    throw new UsageError(
+      given === undefined
+        ? `Which format has ${file}? Give --format ${FORMATS.join(', ')}.`
+        : `--format ${given} is none of ${FORMATS.join(', ')}.`,
+    )
+  return format as Format
+}
+
+async function readFileOrInput(file: string): Promise<Buffer> {
+  try {
+    return file === '-' ? await buffer(process.stdin) : await readFile(file)
+  } catch (cause) {
+    throw new UsageError(`Cannot read ${file}: ${(cause as Error).message}`, { cause })
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    ({ size }) => size > 0,
+    () => false,
+  )
+}
+
+/** The terms of the first row that the service names terms for. */
+async function askTerms(
+  service: string,
+  rows: readonly Row[],
+  wallet: Wallet,
+  { price }: Capabilities,
+): Promise<Terms> {
+  let last: unknown
+  for (const { source_url, claim } of rows.slice(0, MAX_ASKED)) {
+    const asked = new Countersign({ baseUrl: service }).verifySource(
+      { source_url, claim },
+      { idempotencyKey: createIdempotencyKey() },
+    )
+    const error = await asked.then(
+      () => new Error('The service gave a result away under a new key.'),
+      (error: unknown) => error,
+    )
+    if (error instanceof CountersignError && error.paymentRequired)
+      return pinTerms(error.paymentRequired, wallet, price.amount_atomic)
+    last = error
+    if (!(error instanceof CountersignError) || error.retryable) break
+  }
+  throw last
+}
+
+function ownAddress(wallet: Wallet, { network }: Terms): string {
+  const kind = network.startsWith('eip155:') ? 'evm' : 'solana'
+  return wallet.addresses.find((one) => one.kind === kind)?.address ?? ''
+}
+
+async function openBudget(
+  opened: AsyncDisposableStack,
+  options: BatchOptions,
+  { cap, journal }: { cap: bigint; journal: Journal },
+): Promise<Budget> {
+  const { reserved } = journal
+  const path = options['budget-file']
+  if (path === undefined) return openRunBudget(cap, reserved)
+  const run = `${journal.header.run}/`
+  return opened.use(await openBudgetFile(path, { cap, run, isSent: (payment) => reserved.has(payment) }))
+}
+
+/** Gives back what a crash left counted: the row has failed uncharged, and its payment was not released yet. */
+async function settleAccounts(journal: Journal, files: OutputFiles, budget: Budget): Promise<void> {
+  for (const { id, charged, code } of files.failures) {
+    const payment = journal.paymentOf(id)
+    if (charged || !payment) continue
+    await journal.release(payment, code)
+    await budget.release(payment.payment)
+  }
+}
+
+/** The first signal lets the rows under way end, the second one does not. */
+function listenForSignals(running: () => number): { finish: AbortSignal; abort: AbortSignal } & Disposable {
+  const finish = new AbortController()
+  const abort = new AbortController()
+  const stop = () => {
+    if (finish.signal.aborted) return abort.abort()
+    note(`\nNo new rows. ${counted(running(), 'row')} under way; press Ctrl-C again to leave them.\n`)
+    finish.abort()
+  }
+  process.on('SIGINT', stop).on('SIGTERM', stop)
+  return {
+    finish: finish.signal,
+    abort: abort.signal,
+    [Symbol.dispose]: () => void process.off('SIGINT', stop).off('SIGTERM', stop),
+  }
+}
+
+/** Milliseconds for one row: longer than any settlement takes that succeeds. */
+const ROW_MS = 600_000
+/** Rows that are asked about for the terms: the first may be refused for what it is. */
+const MAX_ASKED = 5

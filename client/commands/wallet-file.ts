@@ -1,0 +1,35 @@
+// Reads the wallet of a command: a file of mode 600, or the environment.
+import { UsageError } from '../arguments.ts'
+import { openWallet, parseWallet, type Wallet, WalletError, type WalletKey } from '../wallet.ts'
+import { fromEnvironment } from './environment.ts'
+import { readSecretFile } from './secret-file.ts'
+
+/** The wallet of `--wallet`, else of COUNTERSIGN_WALLET: a path, or the key itself. Throws a UsageError. */
+export async function readWallet(file: string | undefined, options: { solanaRpcUrl?: string } = {}): Promise<Wallet> {
+  return await asUsage(async () => openWallet(await readWalletKeys(file), options))
+}
+
+/** Throws a UsageError, which never repeats a key. */
+export async function readWalletKeys(file: string | undefined): Promise<WalletKey[]> {
+  if (file !== undefined && IS_KEY.test(file.trim()))
+    throw new UsageError('--wallet takes a file, not the key: arguments can be seen by other users of this machine.')
+  const set = fromEnvironment('COUNTERSIGN_WALLET')
+  if (file === undefined && set === undefined)
+    throw new UsageError(
+      'Which wallet? Give --wallet FILE, or set COUNTERSIGN_WALLET. countersign wallet new FILE makes one.',
+    )
+  if (file === undefined && set !== undefined && IS_KEY.test(set.trim())) return await asUsage(() => parseWallet(set))
+  return await asUsage(async () => parseWallet(await readSecretFile(file ?? set ?? '', 'the key of a wallet')))
+}
+
+/** What is wrong with a wallet is wrong usage. */
+export async function asUsage<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    if (cause instanceof WalletError) throw new UsageError(cause.message, { cause })
+    throw cause
+  }
+}
+
+const IS_KEY = /^((0x)?[0-9a-fA-F]{64}|\[[\s\d,]+\]|[1-9A-HJ-NP-Za-km-z]{80,90})$/

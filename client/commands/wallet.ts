@@ -1,0 +1,97 @@
+// `countersign wallet`: makes a key file, names its addresses, and asks the chain for its balance.
+import { UsageError } from '../arguments.ts'
+import { formatUsd, NETWORKS, usdcOf } from '../batch/money.ts'
+import { createWalletKey, openWallet } from '../wallet.ts'
+import { type CommandGroup, command } from './command.ts'
+import { json, note, print } from './output.ts'
+import { saveSecret } from './secret-file.ts'
+import { asUsage, readWalletKeys } from './wallet-file.ts'
+
+const create = command({
+  summary: 'make a new key in a file of mode 600',
+  operands: ['FILE'],
+  about:
+    'The file holds the key as it is: who reads it can spend what is sent to its address. Keep little on it, and a copy\n' +
+    'of it elsewhere. A file that is there is never written over.',
+  examples: ['countersign wallet new wallet.key', 'countersign wallet new solana.key --solana'],
+  options: { solana: { type: 'boolean', help: 'a key for Solana; by default one for EVM networks (Base)' } },
+  async run([file = ''], { solana, json: asJson }) {
+    const kind = solana ? 'solana' : 'evm'
+    const { address } = await asUsage(() =>
+      saveSecret(
+        file,
+        () => createWalletKey(kind),
+        ({ text }) => text,
+      ),
+    )
+    print(asJson ? json({ file, kind, address }) : `${address}\n`)
+    if (!asJson)
+      note(
+        `The key is in ${file}. Send USDC on ${kind === 'evm' ? 'Base' : 'Solana'} to this address to pay with it.\n`,
+      )
+    return 0
+  },
+})
+
+const address = command({
+  summary: 'print the addresses of a wallet',
+  operands: ['FILE'],
+  examples: ['countersign wallet address wallet.key'],
+  options: {},
+  async run([file = ''], { json: asJson }) {
+    const { addresses } = await asUsage(async () => openWallet(await readWalletKeys(file)))
+    return print(asJson ? json({ addresses }) : addresses.map((one) => `${one.address}\n`).join(''))
+  },
+})
+
+const balance = command({
+  summary: 'ask a node for the USDC of a wallet',
+  operands: ['FILE'],
+  usage: '--network NETWORK',
+  about: `NETWORK is one of ${NETWORKS.join(',\n')}.`,
+  examples: [
+    'countersign wallet balance wallet.key --network eip155:8453',
+    'countersign wallet balance wallet.key --network eip155:84532 --rpc https://node.example',
+  ],
+  options: {
+    network: { type: 'string', value: 'NETWORK', help: 'the network, as the service names it (CAIP-2)' },
+    rpc: { type: 'string', value: 'URL', help: 'the node that is asked; by default a public one of the network' },
+  },
+  async run([file = ''], { network, rpc, json: asJson }) {
+    const asset = network === undefined ? undefined : usdcOf(network)
+    if (network === undefined || asset === undefined)
+      throw new UsageError(`--network is one of ${NETWORKS.join(', ')}.`)
+    const kind = network.startsWith('eip155:') ? 'evm' : 'solana'
+    const { addresses } = await asUsage(async () => openWallet(await readWalletKeys(file)))
+    const own = addresses.find((one) => one.kind === kind)
+    if (!own) throw new UsageError(`The wallet has no key for ${network}.`)
+    const atoms = await (kind === 'evm' ? evmBalance : solanaBalance)(own.address, asset, network, rpc)
+    const amount = { network, address: own.address, asset, atomic: String(atoms), usdc: formatUsd(atoms) }
+    return print(asJson ? json(amount) : `${amount.usdc} USDC\n`)
+  },
+})
+
+async function evmBalance(owner: string, asset: string, network: string, rpc?: string): Promise<bigint> {
+  const { createPublicClient, erc20Abi, http } = await import('viem')
+  const { base, baseSepolia } = await import('viem/chains')
+  const chain = network === `eip155:${base.id}` ? base : baseSepolia
+  const client = createPublicClient({ chain, transport: http(rpc) })
+  const args = [owner as `0x${string}`] as const
+  return client.readContract({ address: asset as `0x${string}`, abi: erc20Abi, functionName: 'balanceOf', args })
+}
+
+async function solanaBalance(owner: string, asset: string, network: string, rpc?: string): Promise<bigint> {
+  const kit = await import('@solana/kit')
+  const isMainnet = network.endsWith('5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp')
+  const node = kit.createSolanaRpc(rpc ?? `https://api.${isMainnet ? 'mainnet-beta' : 'devnet'}.solana.com`)
+  const { value } = await node
+    .getTokenAccountsByOwner(kit.address(owner), { mint: kit.address(asset) }, { encoding: 'jsonParsed' })
+    .send()
+  return value.reduce((sum, { account }) => sum + BigInt(account.data.parsed.info.tokenAmount.amount), 0n)
+}
+
+export const wallet: CommandGroup = {
+  summary: 'make a key that pays, and ask for its address and balance',
+  commands: { new: create, address, balance },
+  examples: ['countersign wallet new wallet.key', 'countersign wallet balance wallet.key --network eip155:8453'],
+}
