@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // The command line: verifies files offline, looks at what a service publishes, and calls it. Runs in Node only.
 import { batch } from './commands/batch.ts'
+import { check } from './commands/check.ts'
 import { cite } from './commands/cite.ts'
 import { type CommandGroup, start } from './commands/command.ts'
 import { exportChain } from './commands/export.ts'
@@ -12,12 +13,13 @@ import { watch } from './commands/watch.ts'
 
 const countersign: CommandGroup = {
   summary: 'check what a source verification service has signed, and call it',
-  commands: { verify, cite, export: exportChain, watch, keys, ask, recover, batch, wallet },
+  commands: { verify, cite, export: exportChain, watch, keys, ask, recover, batch, check, wallet },
   examples: [
     'countersign keys https://service.example > keys.json',
     'countersign verify result.json --keys keys.json',
     'countersign cite result.json --format text-fragment',
     "countersign ask https://service.example --source https://example.org/ --claim 'It says so.' --dry-run",
+    'countersign check report.md --service https://service.example --key key.txt',
     'countersign export https://service.example chain.jsonl && countersign verify chain.jsonl --keys keys.json',
   ],
   exitStatus: '0 good, 1 bad or refused, 2 wrong usage; watch: 1 an alarm, 3 the service could not be asked.',

@@ -1,17 +1,28 @@
 // Pairs what a report says with the pages it cites for it: quotations, text fragments, sentences beside a link, bare links.
 
-import { askedText, findQuotations, isQuotation, partsOf } from './quotations.ts'
+import { fragmentTexts, isPage } from './addresses.ts'
+import {
+  ATTRIBUTION,
+  beside,
+  clean,
+  distinct,
+  isLast,
+  linksIn,
+  named,
+  type Part,
+  partsIn,
+  type Quotation,
+  quotationsIn,
+  type Source,
+  spanOf,
+  splitAttribution,
+  within,
+  withoutLinks,
+} from './pairing.ts'
+import { isQuotation } from './quotations.ts'
 import { findReferences, type References } from './references.ts'
 import { type Block, type Link, lastAt, type Report, type Span } from './report.ts'
 import { sentencesOf } from './sentences.ts'
-
-/** Text that must be on the page. */
-export interface Part {
-  text: string
-  location: Span
-  /** The range of the file that a correction may replace; null where that would touch more than the text. */
-  replaceable: Span | null
-}
 
 export interface Citation {
   /**
@@ -40,18 +51,6 @@ export function findCitations({ blocks }: Report): Citation[] {
   const finder = new Finder(blocks)
   for (const [n, block] of blocks.entries()) finder.visit(block, n)
   return finder.found.sort((a, b) => a.location.start - b.location.start || a.location.end - b.location.end)
-}
-
-interface Quotation extends Span {
-  parts: Part[]
-  mark: string | null
-  location: Span
-}
-
-/** A page beside a text: the call or link that names it. */
-interface Source {
-  url: string
-  link: Link
 }
 
 class Finder {
@@ -91,7 +90,8 @@ class Finder {
     const mayBeTitle = block.note !== null || isEntry
     const links = this.#linksOf(block).filter((link) => !this.#used.has(link) && this.#sourcesOf(link).length > 0)
     const sentences = block.role === 'row' ? [{ start: 0, end: block.text.length }] : sentencesOf(block.text, links)
-    const cited = new Set<Link>()
+    const leading = this.#introduction(n + 1)
+    const cited = new Set(leading.length > 0 ? this.#quotationAt(n + 1).sources : [])
     const quotations = isEntry || block.role === 'heading' ? [] : quotationsIn(block)
     for (const [i, quotation] of quotations.entries()) {
       const reach = spanOf(sentences, quotation)
@@ -99,12 +99,12 @@ class Finder {
       const inside = near.find((link) => within(quotation, link) && link.note === null)
       const chosen = inside ? [inside] : beside(quotation, near, quotations[i - 1], quotations[i + 1])
       const sources = chosen.length > 0 ? chosen : isLast(sentences, reach) ? this.#attribution(n) : []
-      for (const link of sources) cited.add(link)
+      for (const link of sources) this.#used.add(link)
       this.#quotation(quotation, sources, block, { mayBeTitle: mayBeTitle || inside !== undefined })
     }
     for (const link of links) {
       for (const { url } of this.#sourcesOf(link)) this.#fragment(url, link, block, sentences)
-      if (!cited.has(link)) this.#claim(link, block, sentences, mayBeTitle)
+      if (!cited.has(link) && !this.#used.has(link)) this.#claim(link, block, sentences, mayBeTitle)
     }
   }
 
@@ -113,7 +113,6 @@ class Finder {
     const next = this.#blocks[n + 1]
     if (!next || next.quotation !== null || !ATTRIBUTION.test(next.text)) return []
     const link = this.#linksOf(next).find((one) => this.#sourcesOf(one).length > 0)
-    if (link) this.#used.add(link)
     return link ? [link] : []
   }
 
@@ -156,41 +155,42 @@ class Finder {
     return isQuotation(sentence) && !sentence.endsWith(':') ? sentence : null
   }
 
-  /** A block quotation with the blocks that belong to it, from this one on. */
   #blockQuotation(n: number): void {
-    const first = this.#blocks[n]!
-    if (/^\s*\[!\w+\]/.test(first.text)) return
-    const blocks: Block[] = []
-    for (let i = n; this.#blocks[i]?.quotation === first.quotation; i++) blocks.push(this.#blocks[i]!)
-    const after = n + blocks.length
-    const { quoted, links } = splitAttribution(blocks, (block) => this.#linksOf(block))
-    const own = first.quotationUrl !== null && isPage(first.quotationUrl) ? [named(first, first.quotationUrl)] : []
-    const sources =
-      [own, links, this.#attribution(after - 1), this.#introduction(n)].find((some) => this.#have(some)) ?? []
-    const parts = quoted.flatMap(({ block, span }) => partsIn(block, span))
-    if (parts.length === 0 || sources.length === 0 || !isQuotation(parts.map(({ text }) => text).join(' '))) {
+    const { blocks, parts, sources } = this.#quotationAt(n)
+    if (sources.length === 0) {
       for (const [i, block] of blocks.entries()) this.#text(block, n + i)
       return
     }
+    for (const link of this.#attribution(n + blocks.length - 1)) if (sources.includes(link)) this.#used.add(link)
     const location = { start: parts[0]!.location.start, end: parts.at(-1)!.location.end }
-    const mark = null
     const sentence = parts.map(({ text }) => text).join(' ')
     const pages = distinct(sources.flatMap((link) => this.#sourcesOf(link)))
     const group = pages.length > 1 ? ++this.#groups : null
-    for (const { url } of pages)
-      this.found.push({ ...BARE, kind: 'quotation', url, sentence, parts, group, location, mark })
+    for (const { url } of pages) this.found.push({ ...BARE, kind: 'quotation', url, sentence, parts, group, location })
     for (const block of blocks)
       for (const link of this.#linksOf(block))
         for (const { url } of this.#sourcesOf(link)) this.#fragment(url, link, block, [])
   }
 
-  #have(links: readonly Link[]): boolean {
-    return links.some((link) => this.#sourcesOf(link).length > 0)
+  /** The block quotation that begins with this block: its blocks, what it quotes, and from where; no source, no quotation. */
+  #quotationAt(n: number): { blocks: Block[]; parts: Part[]; sources: readonly Link[] } {
+    const first = this.#blocks[n]
+    const blocks: Block[] = []
+    for (let i = n; first && this.#blocks[i]?.quotation === first.quotation; i++) blocks.push(this.#blocks[i]!)
+    if (!first || first.quotation === null || /^\s*\[!\w+\]/.test(first.text)) return { blocks, parts: [], sources: [] }
+    const { quoted, links } = splitAttribution(blocks, (block) => this.#linksOf(block))
+    const parts = quoted.flatMap(({ block, span }) => partsIn(block, span))
+    const isLong = isQuotation(parts.map(({ text }) => text).join(' '))
+    const own = first.quotationUrl !== null && isPage(first.quotationUrl) ? [named(first, first.quotationUrl)] : []
+    const places = [own, links, this.#attribution(n + blocks.length - 1), this.#introduction(n)]
+    const sources = places.find((some) => some.some((link) => this.#sourcesOf(link).length > 0)) ?? []
+    return { blocks, parts, sources: isLong ? sources : [] }
   }
 
   /** The last link of the sentence that leads to a block quotation. */
   #introduction(n: number): Link[] {
     const before = this.#blocks[n - 1]
+    if ((this.#blocks[n]?.quotation ?? null) === null) return []
     if (before?.role !== 'text' || before.quotation !== null || this.#references.blocks.has(before)) return []
     const links = this.#linksOf(before)
     const last = sentencesOf(before.text, links).at(-1)
@@ -206,156 +206,3 @@ const BARE: Omit<Citation, 'kind' | 'url' | 'location'> = {
   group: null,
   mark: null,
 }
-
-function quotationsIn(block: Block): Quotation[] {
-  const marked = block.quoted.map((span) => ({ ...span, mark: null }))
-  const free = findQuotations(block.text)
-    .filter((span) => !marked.some((one) => span.start < one.end && span.end > one.start))
-    .map((span) => ({ ...span, mark: block.text[span.start - 1] ?? null }))
-  return [...marked, ...free]
-    .sort((a, b) => a.start - b.start)
-    .filter(({ start, end }) => isQuotation(block.text.slice(start, end)))
-    .map(({ start, end, mark }) => ({
-      start,
-      end,
-      mark,
-      parts: partsIn(block, { start, end }),
-      location: block.map.locate({ start, end }),
-    }))
-    .filter(({ parts }) => parts.length > 0)
-}
-
-function partsIn({ text, map }: Block, span: Span): Part[] {
-  return partsOf(text, span).map((part) => ({
-    text: askedText(text.slice(part.start, part.end)),
-    location: map.locate(part),
-    replaceable: map.replaceable(part),
-  }))
-}
-
-/**
- * The links that name the source of a quotation: those that follow it one upon another, before the next quotation; else the
- * last one before it, after the previous quotation; else the next one of all.
- */
-function beside(quotation: Span, links: readonly Link[], previous: Span | undefined, next: Span | undefined): Link[] {
-  const before = lastAt(links, quotation.start - 1, ({ start }) => start)
-  const last = links[before]
-  const after = lastAt(links, quotation.end - 1, ({ start }) => start) + 1
-  const first = links[after]
-  if (first && (!next || first.start < next.start)) return run(links, after)
-  if (last && (!previous || last.start >= previous.end)) return [last]
-  return first ? run(links, after) : last ? [last] : []
-}
-
-/** A number after a number, with nothing between: all name the source. A link with words stands for itself. */
-function run(all: readonly Link[], from: number): Link[] {
-  const links = all.slice(from, from + 1)
-  for (let n = from + 1; n < all.length; n++) {
-    const [link, last] = [all[n]!, links.at(-1)!]
-    if (link.start - last.end > 2 || link.note === null || last.note === null) break
-    links.push(link)
-  }
-  return links
-}
-
-function spanOf(sentences: readonly Span[], { start, end }: Span): Span {
-  const first = sentences[lastAt(sentences, start, (one) => one.start)]
-  const last = sentences[lastAt(sentences, end - 1, (one) => one.start)]
-  return { start: first?.start ?? start, end: last?.end ?? end }
-}
-
-/** @param links in their order */
-function linksIn(links: readonly Link[], span: Span): Link[] {
-  const from = lastAt(links, span.start - 1, ({ start }) => start) + 1
-  const to = lastAt(links, span.end, ({ start }) => start)
-  return links.slice(from, to + 1).filter((link) => within(link, span))
-}
-
-const within = (inner: Span, outer: Span) => inner.start >= outer.start && inner.end <= outer.end
-
-const isLast = (sentences: readonly Span[], { end }: Span) => (sentences.at(-1)?.end ?? 0) <= end
-
-/** The text of a block quotation, and the links of its last line where that only attributes. */
-function splitAttribution(blocks: readonly Block[], linksOf: (block: Block) => Link[]) {
-  const quoted = blocks.map((block) => ({ block, span: { start: 0, end: block.text.length } }))
-  const last = quoted.at(-1)!
-  const links = linksOf(last.block)
-  const line = last.block.text.lastIndexOf('\n') + 1
-  const begin = ATTRIBUTION.test(last.block.text) ? 0 : ATTRIBUTION.test(last.block.text.slice(line)) ? line : null
-  if (begin !== null && (begin > 0 || quoted.length > 1))
-    return { quoted: [...quoted.slice(0, -1), cut(last, begin)], links: links.filter(({ start }) => start >= begin) }
-  // `Text [1]`: the call at the end is not part of the text.
-  const tail = links.filter(({ end }) => !/[\p{L}\p{N}]/u.test(last.block.text.slice(end)))
-  const [first] = tail
-  return first ? { quoted: [...quoted.slice(0, -1), cut(last, first.start)], links: tail } : { quoted, links: [] }
-}
-
-/** The text before a place, without the quotation marks and dashes at its ends. */
-function cut({ block }: { block: Block }, end: number) {
-  const kept = block.text.slice(0, end).replace(/[\s([{—–―-]+$/u, '')
-  return { block, span: { start: 0, end: kept.length } }
-}
-
-/** A link for an address that an element names without showing a link. */
-function named({ map, text }: Block, url: string): Link {
-  const span = { start: 0, end: text.length }
-  return { ...span, url, note: null, source: map.locate(span) }
-}
-
-function withoutLinks({ text }: Block, links: readonly Link[]): string {
-  return links
-    .filter(({ note }) => note !== null)
-    .reduceRight((left, { start, end }) => left.slice(0, start) + left.slice(end), text)
-}
-
-/** A sentence as a person would say it: without the calls of notes and bare addresses, white space as single spaces. */
-function clean(sentence: string, links: readonly Link[], offset: number): string {
-  const near = linksIn(links, { start: offset, end: offset + sentence.length })
-  const calls = near.filter(({ note }) => note !== null)
-  const said = calls.reduceRight(
-    (left, { start, end }) => left.slice(0, start - offset) + left.slice(end - offset),
-    sentence,
-  )
-  return said
-    .replace(/https?:\/\/\S+/g, '')
-    .replace(/\s*\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]/g, '')
-    .replace(/\s+/g, ' ')
-    .replace(/^[\s|]+|(?<=[^\s|])[\s|]{1,99}$/g, '')
-    .toWellFormed()
-}
-
-function distinct(sources: readonly Source[]): Source[] {
-  return [...new Map(sources.toReversed().map((source) => [source.url, source])).values()].reverse()
-}
-
-/** Whether an address is that of a page of the web. */
-function isPage(url: string): boolean {
-  return /^https?:\/\//i.test(url) && URL.canParse(url)
-}
-
-/** The texts that the text directives of an address name: of each its start, and its end. */
-export function fragmentTexts(url: string): string[] {
-  const directive = url.split(':~:')[1]
-  if (directive === undefined) return []
-  return directive.split('&').flatMap((one) => {
-    if (!one.startsWith('text=')) return []
-    const terms = one.slice(5).split(',')
-    const named = terms.filter(
-      (term, n) => !(n === 0 && term.endsWith('-')) && !(n === terms.length - 1 && term.startsWith('-')),
-    )
-    return named.slice(0, 2).flatMap((term) => {
-      const text = decode(term).replace(/\s+/g, ' ').trim()
-      return text === '' ? [] : [[...text].slice(0, 1000).join('').toWellFormed()]
-    })
-  })
-}
-
-function decode(term: string): string {
-  try {
-    return decodeURIComponent(term)
-  } catch {
-    return term
-  }
-}
-
-const ATTRIBUTION = /^\s*(?:[—–―]|--?-?\s|\(?\s*(?:sources?|via|from|quelle|fuente|fonte)\b\s*:?)/iu

@@ -1,6 +1,6 @@
 // The outcome of a check for programs: JSON, SARIF 2.1.0 and JUnit.
 import type { Correction } from './correction.ts'
-import type { Level, Status } from './judgement.ts'
+import { LEVELS, type Status } from './judgement.ts'
 import { allHold, countByStatus, type Outcome, type Placed, saidBy } from './outcome.ts'
 import type { Lines } from './report.ts'
 
@@ -65,29 +65,20 @@ export function toSarif(outcome: Outcome, lines: Lines, corrections: readonly Co
             rules: RULE_IDS.map((id) => ({
               id,
               shortDescription: { text: RULES[id] },
-              defaultConfiguration: { level: sarifLevel(citations.find(({ status }) => status === id)?.level ?? DEFAULTS[id]) },
+              defaultConfiguration: {
+                level: LEVELS[id],
+              },
             })),
           },
         },
         columnKind: 'utf16CodeUnits',
-        results: citations.filter(({ level }) => level !== 'none').map((one) => sarifResult(one, { uri, lines, corrections })),
+        results: citations
+          .filter(({ level }) => level !== 'none')
+          .map((one) => sarifResult(one, { uri, lines, corrections })),
       },
     ],
   }
 }
-
-const DEFAULTS: Readonly<Record<keyof typeof RULES, Level>> = {
-  wrong: 'error',
-  dead: 'error',
-  contradicted: 'error',
-  unsupported: 'error',
-  unchecked: 'error',
-  moved: 'warning',
-  unreadable: 'warning',
-  unverified: 'note',
-}
-
-const sarifLevel = (level: Level) => level
 
 interface SarifContext {
   uri: string
@@ -104,8 +95,8 @@ function sarifResult(one: Placed, { uri, lines, corrections }: SarifContext) {
   }))
   return {
     ruleId: one.status,
-    ruleIndex: RULE_IDS.findIndex((id) => id === one.status),
-    level: sarifLevel(one.level),
+    ruleIndex: (RULE_IDS as Status[]).indexOf(one.status),
+    level: one.level,
     message: { text: `${plainText(saidBy(one))}: ${plainText(one.message)} (${one.url})` },
     locations: [{ physicalLocation: { artifactLocation: { uri }, region } }],
     partialFingerprints: { 'citation/v1': `${one.status} ${one.url} ${saidBy(one)}`.slice(0, 500) },
@@ -127,7 +118,8 @@ function regionOf(lines: Lines, start: number, end: number) {
 }
 
 /** In a message of SARIF braces and brackets have a meaning. */
-const plainText = (text: string) => text.replace(/[[\]{}\\]/g, (char) => (char === '{' || char === '}' ? char + char : `\\${char}`))
+const plainText = (text: string) =>
+  text.replace(/[[\]{}\\]/g, (char) => (char === '{' || char === '}' ? char + char : `\\${char}`))
 
 /** A relative path as a relative reference; an absolute one as a URL. */
 function uriOf(file: string): string {
@@ -161,7 +153,9 @@ export function toJunit({ file, checkedAt, citations, service }: Outcome): strin
     if (skipped.includes(one)) return `${open}>\n   <skipped/>\n  </testcase>\n`
     return `${open}/>\n`
   })
-  const notes = citations.filter(({ level }) => level === 'warning').map((one) => `${one.line}:${one.column} ${one.status}: ${one.message}\n`)
+  const notes = citations
+    .filter(({ level }) => level === 'warning')
+    .map((one) => `${one.line}:${one.column} ${one.status}: ${one.message}\n`)
   return (
     `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n <testsuite${attributes(suite)}>\n  <properties/>\n${cases.join('')}` +
     `  <system-out>${escapeXml(notes.join(''))}</system-out>\n  <system-err/>\n </testsuite>\n</testsuites>\n`

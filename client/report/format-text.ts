@@ -20,15 +20,22 @@ export function formatText(outcome: Outcome, lines: Lines, paint: Paint): string
 
 const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`
 
-const COLOURS = { error: 'red', warning: 'yellow', note: 'bold', none: 'green' } as const satisfies Record<Level, string>
+const COLOURS = { error: 'red', warning: 'yellow', note: 'bold', none: 'green' } as const satisfies Record<
+  Level,
+  string
+>
 
 function describe(one: Placed, lines: Lines, paint: Paint): string {
   const mark = paint(COLOURS[one.level], one.status.padEnd(12))
   const head = `${mark} ${`${one.line}:${one.column}`.padEnd(8)} ${shorten(visible(saidBy(one)), 70)}\n`
   const url = `    ${visible(linkOf(one))}\n`
   if (one.level === 'none') return head + url
-  const wrong = one.status === 'wrong' ? one.parts.filter(({ found }) => found?.match !== 'exact' && found?.match !== 'typographic') : []
-  const details = wrong.length > 0 ? wrong.map((part) => explain(part, paint)).join('') : `    ${visible(one.message)}\n`
+  const wrong =
+    one.status === 'wrong'
+      ? one.parts.filter(({ found }) => found?.match !== 'exact' && found?.match !== 'typographic')
+      : []
+  const details =
+    wrong.length > 0 ? wrong.map((part) => explain(part, paint)).join('') : `    ${visible(one.message)}\n`
   return `${head}${one.level === 'note' ? '' : excerpt(one, lines, paint)}${details}${url}`
 }
 
@@ -61,7 +68,9 @@ function explain({ text, found }: JudgedPart, paint: Paint): string {
   if (!found?.nearest) return `    report: ${visible(text)}\n    page:   has no such passage\n`
   const runs = differenceOf(text, found.nearest.text)
   const side = (mine: 'first' | 'second', wrap: (text: string) => string) =>
-    runs.flatMap((run) => (run.in === 'both' ? [visible(run.text)] : run.in === mine ? [wrap(visible(run.text))] : [])).join(' ')
+    runs
+      .flatMap((run) => (run.in === 'both' ? [visible(run.text)] : run.in === mine ? [wrap(visible(run.text))] : []))
+      .join(' ')
   const report = side('first', (words) => paint('red', `[-${words}-]`))
   const page = side('second', (words) => paint('green', `{+${words}+}`))
   return `    report: ${report}\n    page:   ${page}\n`
@@ -78,8 +87,9 @@ export function formatMarkdown(outcome: Outcome): string {
   const counts = Object.entries(countByStatus(citations)) as [Status, number][]
   const failing = citations.filter(({ level }) => level === 'error' || level === 'warning')
   const cell = (text: string) => visible(text).replace(/[\\|<>`*_[\]]/g, '\\$&')
-  const rows = failing.map((one) =>
-    `| ${one.line}:${one.column} | ${one.status} | ${cell(shorten(saidBy(one), 120))} | ${cell(shorten(one.message, 300))} | ${cell(one.url)} |\n`,
+  const rows = failing.map(
+    (one) =>
+      `| ${one.line}:${one.column} | ${one.status} | ${cell(shorten(saidBy(one), 120))} | ${cell(shorten(one.message, 300))} | ${cell(one.url)} |\n`,
   )
   const head = '| place | status | report | finding | page |\n| --- | --- | --- | --- | --- |\n'
   return (

@@ -1,6 +1,7 @@
 // What the pages say about each citation of a report.
-import type { Citation, Part } from './citations.ts'
+import type { Citation } from './citations.ts'
 import { type Found, type PageAnswer, pageOf, type Wanted } from './pages.ts'
+import type { Part } from './pairing.ts'
 
 /**
  * `ok`: the page has the words. `typographic`: it has them but for white space, quotation marks, dashes and case. `wrong`: it does
@@ -50,6 +51,15 @@ export interface Judged extends Omit<Citation, 'parts'> {
   /** The code of what went wrong with the page. */
   code: string | null
   finalUrl: string | null
+  /** What was bought for the sentence. */
+  verdict?: BoughtVerdict
+}
+
+export interface BoughtVerdict {
+  claim_support: string
+  receipt_serial: number
+  quote: string | null
+  fragment_url: string | null
 }
 
 /** The texts to ask each page for. Pages that the service cannot read are left out. */

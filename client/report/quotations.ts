@@ -61,7 +61,8 @@ function closes(text: string, i: number): boolean {
   if (!EITHER.has(mark)) return true
   const before = text[i - 1] ?? ' '
   if (/\s/.test(before)) return mark === '»'
-  return !/[\p{L}\p{N}]/u.test(text[i + 1] ?? ' ')
+  // A number may be the call of a note.
+  return !/\p{L}/u.test(text[i + 1] ?? ' ')
 }
 
 /** Whether a text is long enough to be a quotation. */
