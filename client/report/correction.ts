@@ -1,5 +1,6 @@
 // Corrections of misquotations: the words of the page in place of those in the report, and nothing else changed.
 import type { Judged, JudgedPart } from './judgement.ts'
+import type { Found } from './pages.ts'
 import type { Report, Span } from './report.ts'
 
 export interface Correction extends Span {
@@ -10,6 +11,18 @@ export interface Correction extends Span {
   /** `after` as the file spells it. */
   spelled: string
   url: string
+}
+
+/**
+ * The words of the page that are nearest to a quotation; null if it has none. A similar passage that begins or ends with a few words
+ * of another paragraph is cut there, and one that lies in several counts as none.
+ */
+export function nearestWords({ nearest }: Found): string | null {
+  if (!nearest) return null
+  const size = (line: string) => line.split(/\s+/).length
+  const lines = nearest.text.split(/\n+/).filter((line) => line.trim() !== '')
+  const [longest = ''] = lines.toSorted((one, other) => size(other) - size(one))
+  return size(longest) * 2 > size(nearest.text) ? longest.replace(/\s+/g, ' ').trim() : null
 }
 
 /**
@@ -29,14 +42,9 @@ function correct(
   { url, mark }: Judged,
   syntax: Report['syntax'],
 ): Correction[] {
-  if (!replaceable || found?.match !== 'near' || !found.nearest) return []
-  const after = withinMarks(
-    found.nearest.text
-      .replace(/\s+/g, ' ')
-      .trim()
-      .replace(/[\s,.;:]+$/, ''),
-    mark,
-  )
+  const words = found?.match === 'near' ? nearestWords(found) : null
+  if (!replaceable || words === null) return []
+  const after = withinMarks(words.replace(/[\s,.;:]+$/, ''), mark)
   const spelled = syntax === 'html' ? spellHtml(after) : spellMarkdown(after)
   return [{ ...replaceable, before: text, after, spelled, url }]
 }

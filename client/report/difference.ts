@@ -6,17 +6,18 @@ export interface Run {
   text: string
 }
 
-/** The longest common sequence of words. Takes the product of their numbers; texts beyond MAX_WORDS count as all different. */
+/** Case and the form of quotation marks make no difference; of equal words the second text's are shown. The longest common sequence of words. Takes the product of their numbers; texts beyond MAX_WORDS count as all different. */
 export function differenceOf(first: string, second: string): Run[] {
   const one = first.split(/\s+/).filter(Boolean)
   const two = second.split(/\s+/).filter(Boolean)
   if (Math.max(one.length, two.length) > MAX_WORDS) return [runOf('first', one), runOf('second', two)]
+  const [a, b] = [one.map(fold), two.map(fold)]
   const width = two.length + 1
   const common = new Uint16Array((one.length + 1) * width)
   for (let i = one.length - 1; i >= 0; i--)
     for (let j = two.length - 1; j >= 0; j--)
       common[i * width + j] =
-        one[i] === two[j]
+        a[i] === b[j]
           ? common[(i + 1) * width + j + 1]! + 1
           : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!)
   const runs: { in: Run['in']; words: string[] }[] = []
@@ -27,14 +28,16 @@ export function differenceOf(first: string, second: string): Run[] {
   let i = 0
   let j = 0
   while (i < one.length || j < two.length)
-    if (i < one.length && j < two.length && one[i] === two[j]) {
-      add('both', one[i++]!)
-      j++
+    if (i < one.length && j < two.length && a[i] === b[j]) {
+      add('both', two[j++]!)
+      i++
     } else if (j >= two.length || (i < one.length && common[(i + 1) * width + j]! >= common[i * width + j + 1]!))
       add('first', one[i++]!)
     else add('second', two[j++]!)
   return runs.map(({ in: where, words }) => runOf(where, words))
 }
+
+const fold = (word: string) => word.toLowerCase().replace(/[‘’‚‛“”„‟«»‹›"]/g, "'")
 
 const MAX_WORDS = 1200
 

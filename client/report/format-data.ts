@@ -157,7 +157,7 @@ export function toJunit({ file, checkedAt, citations, service }: Outcome): strin
     .filter(({ level }) => level === 'warning')
     .map((one) => `${one.line}:${one.column} ${one.status}: ${one.message}\n`)
   return (
-    `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n <testsuite${attributes(suite)}>\n  <properties/>\n${cases.join('')}` +
+    `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n <testsuite${attributes(suite)}>\n  <properties>\n   <property${attributes({ name: 'service', value: service })}/>\n  </properties>\n${cases.join('')}` +
     `  <system-out>${escapeXml(notes.join(''))}</system-out>\n  <system-err/>\n </testsuite>\n</testsuites>\n`
   )
 }

@@ -1,6 +1,7 @@
 // The outcome of a check for people: each citation with its mark, and the report's line and the difference where it does not
 // hold.
 import { visible } from '../arguments.ts'
+import { nearestWords } from './correction.ts'
 import { differenceOf } from './difference.ts'
 import type { JudgedPart, Level, Status } from './judgement.ts'
 import { allHold, countByStatus, type Outcome, type Placed, saidBy } from './outcome.ts'
@@ -29,14 +30,14 @@ function describe(one: Placed, lines: Lines, paint: Paint): string {
   const mark = paint(COLOURS[one.level], one.status.padEnd(12))
   const head = `${mark} ${`${one.line}:${one.column}`.padEnd(8)} ${shorten(visible(saidBy(one)), 70)}\n`
   const url = `    ${visible(linkOf(one))}\n`
-  if (one.level === 'none') return head + url
+  if (one.level === 'none' || one.level === 'note') return head + url
   const wrong =
     one.status === 'wrong'
       ? one.parts.filter(({ found }) => found?.match !== 'exact' && found?.match !== 'typographic')
       : []
   const details =
     wrong.length > 0 ? wrong.map((part) => explain(part, paint)).join('') : `    ${visible(one.message)}\n`
-  return `${head}${one.level === 'note' ? '' : excerpt(one, lines, paint)}${details}${url}`
+  return `${head}${excerpt(one, lines, paint)}${details}${url}`
 }
 
 /** The address that leads to the words where they were found. */
@@ -65,8 +66,9 @@ const WIDTH = 104
 
 /** The words of the report and of the page, with what differs. */
 function explain({ text, found }: JudgedPart, paint: Paint): string {
-  if (!found?.nearest) return `    report: ${visible(text)}\n    page:   has no such passage\n`
-  const runs = differenceOf(text, found.nearest.text)
+  const words = found && (nearestWords(found) ?? found.nearest?.text.replace(/\s+/g, ' '))
+  if (!words) return `    report: ${visible(text)}\n    page:   has no such passage\n`
+  const runs = differenceOf(text, words)
   const side = (mine: 'first' | 'second', wrap: (text: string) => string) =>
     runs
       .flatMap((run) => (run.in === 'both' ? [visible(run.text)] : run.in === mine ? [wrap(visible(run.text))] : []))
