@@ -219,6 +219,31 @@ t.test('the rules see value imports and type imports', async (t) => {
   t.notOk(isAllowed('server/alerts/delivery.ts', { to: 'workers/context.ts', typeOnly: true }))
 })
 
+t.test('what runs without the packages of development does not import them', async (t) => {
+  const manifestOf = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
+  const { dependencies } = manifestOf('package.json')
+  const client = manifestOf('client/package.json')
+  for (const [from, packages] of [
+    [/^(server|workers)\//, dependencies],
+    [/^client\//, { ...client.dependencies, ...client.peerDependencies }],
+  ] as const) {
+    const missing = files
+      .filter((file) => from.test(file))
+      .flatMap((file) => {
+        const source = readFileSync(join(root, file), 'utf8')
+        const lazy = [...source.matchAll(/\bimport\('([^']+)'\)/g)].map(([, to = '']) => ({ to, typeOnly: false }))
+        return [...(graph.get(file) ?? []), ...lazy]
+          .filter(
+            ({ to, typeOnly }) => !typeOnly && /^[@a-z]/.test(to) && !/^(node:|server\/|workers\/|client\/)/.test(to),
+          )
+          .map(({ to }) => to.match(/^(@[^/]+\/)?[^/]+/)?.[0] ?? to)
+          .filter((name) => !Object.hasOwn(packages, name))
+          .map((name) => `${file} imports ${name}`)
+      })
+    t.same(missing, [])
+  }
+})
+
 function filesWith(pattern: RegExp, except: RegExp) {
   return files.filter((file) => !except.test(file) && pattern.test(readFileSync(join(root, file), 'utf8')))
 }
