@@ -167,10 +167,26 @@ t.test('from the web entry nothing reaches a parser of pages or the SDK of a mod
     [],
   )
   t.ok(reached.includes('workers/assessment/procedure.ts'), 'the walk goes into workers/')
-  t.ok(
-    reachedFrom('workers/main.ts').some((module) => heavy.test(module)),
-    'the worker does reach them',
-  )
+  for (const file of ['workers/text/text-thread.ts', 'workers/assessment/anthropic.ts'])
+    t.ok(
+      reachedFrom(file).some((module) => heavy.test(module)),
+      `${file} does reach one of them`,
+    )
+})
+
+t.test('a process loads a large SDK only where its configuration needs one', async (t) => {
+  const large = /^(@anthropic-ai|stripe|@solana)(\/|$)/
+  for (const entry of ['server/main.ts', 'workers/main.ts'])
+    t.same(
+      reachedFrom(entry).filter((module) => large.test(module)),
+      [],
+      entry,
+    )
+  for (const file of ['server/billing/stripe.ts', 'server/payments/solana.ts', 'workers/assessment/anthropic.ts'])
+    t.ok(
+      reachedFrom(file).some((module) => large.test(module)),
+      file,
+    )
 })
 
 t.test('from the worker entry nothing reaches Fastify, a protocol or an operation', async (t) => {
