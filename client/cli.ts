@@ -1,16 +1,37 @@
 #!/usr/bin/env node
 // The command line: verifies files offline, looks at what a service publishes, and calls it. Runs in Node only.
+import { account } from './commands/account.ts'
+import { citation } from './commands/citation.ts'
 import { cite } from './commands/cite.ts'
 import { type CommandGroup, start } from './commands/command.ts'
 import { exportChain } from './commands/export.ts'
+import { journal } from './commands/journal.ts'
+import { lease } from './commands/lease.ts'
 import { explain } from './commands/output.ts'
+import { receipt } from './commands/receipt.ts'
 import { ask, keys, recover } from './commands/service.ts'
 import { verify } from './commands/verify.ts'
 import { watch } from './commands/watch.ts'
+import { heartbeat, watchdog } from './commands/watchdog.ts'
 
 const countersign: CommandGroup = {
   summary: 'check what a source verification service has signed, and call it',
-  commands: { verify, cite, export: exportChain, watch, keys, ask, recover },
+  commands: {
+    verify,
+    cite,
+    export: exportChain,
+    watch,
+    keys,
+    ask,
+    recover,
+    account,
+    lease,
+    receipt,
+    watchdog,
+    heartbeat,
+    journal,
+    citation,
+  },
   examples: [
     'countersign keys https://service.example > keys.json',
     'countersign verify result.json --keys keys.json',
