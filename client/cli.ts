@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-import { account } from './commands/account.ts'
 // The command line: verifies files offline, looks at what a service publishes, and calls it. Runs in Node only.
+import { account } from './commands/account.ts'
 import { batch } from './commands/batch.ts'
+import { check } from './commands/check.ts'
 import { citation } from './commands/citation.ts'
 import { cite } from './commands/cite.ts'
 import { type CommandGroup, start } from './commands/command.ts'
@@ -27,6 +28,7 @@ const countersign: CommandGroup = {
     ask,
     recover,
     batch,
+    check,
     wallet,
     account,
     lease,
@@ -42,6 +44,7 @@ const countersign: CommandGroup = {
     'countersign cite result.json --format text-fragment',
     'countersign batch claims.csv --service https://service.example --dry-run',
     "countersign ask https://service.example --source https://example.org/ --claim 'It says so.' --dry-run",
+    'countersign check report.md --service https://service.example --key key.txt',
     'countersign export https://service.example chain.jsonl && countersign verify chain.jsonl --keys keys.json',
   ],
   exitStatus: '0 good, 1 bad or refused, 2 wrong usage; watch: 1 an alarm, 3 the service could not be asked.',

@@ -28,7 +28,7 @@ export function json(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`
 }
 
-const COLOURS = { green: 32, red: 31, bold: 1 } as const
+const COLOURS = { green: 32, red: 31, yellow: 33, bold: 1 } as const
 
 /** In colour where standard output is a terminal that has colours, and NO_COLOR does not forbid it. */
 export function paint(colour: keyof typeof COLOURS, text: string): string {

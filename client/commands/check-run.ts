@@ -1,0 +1,216 @@
+// Runs the command `check`: reads a report, asks the pages that it cites, says what holds, and corrects what is misquoted.
+import { appendFile, open, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { isAbsolute, relative } from 'node:path'
+import { progressBar, readUrl, UsageError, visible } from '../arguments.ts'
+import { Countersign, CountersignError } from '../client.ts'
+import { KeptAnswers } from '../report/answer-store.ts'
+import { type Citation, findCitations } from '../report/citations.ts'
+import { applyCorrections, type Correction, correctionsFor } from '../report/correction.ts'
+import { differenceOf } from '../report/difference.ts'
+import { toJson, toJunit, toSarif } from '../report/format-data.ts'
+import { formatMarkdown, formatText } from '../report/format-text.ts'
+import { readHtml } from '../report/html.ts'
+import { type Judged, judge, LEVELS, wantedOf } from '../report/judgement.ts'
+import { readMarkdown } from '../report/markdown.ts'
+import { allHold, type Outcome, place } from '../report/outcome.ts'
+import { askPages } from '../report/pages.ts'
+import { Lines, type Report, UnreadableReportError } from '../report/report.ts'
+import { readApiKey } from './api-key-file.ts'
+import { CHECK_FORMATS } from './check.ts'
+import { confirm } from './confirm.ts'
+import { fromEnvironment } from './environment.ts'
+import { readable, readInput } from './files.ts'
+import { json, note, paint, print } from './output.ts'
+
+/** As given on the command line. */
+export interface CheckOptions {
+  service?: string
+  key?: string
+  format?: string
+  output?: string
+  summary?: string
+  cache?: string
+  fix?: boolean
+  verify?: boolean
+  wallet?: string
+  budget?: string
+  out?: string
+  'solana-rpc'?: string
+  yes?: boolean
+  json?: boolean
+}
+
+/** Returns the exit status. Throws a UsageError. */
+export async function runCheck(file: string, options: CheckOptions): Promise<number> {
+  const format = formatOf(options)
+  if (options.fix && file === '-') throw new UsageError('--fix changes a file; it cannot change standard input.')
+  if (options.fix && !options.yes && !process.stdin.isTTY)
+    throw new UsageError('--fix asks before it changes the report, and there is no terminal to ask on: give --yes.')
+  const service = serviceOf(options)
+  const apiKey = await readApiKey(options.key)
+  const text = decode(file, await readInput(file))
+  const report = await readReport(file, text)
+  const client = new Countersign({ baseUrl: service, apiKey })
+  const citations = findCitations(report)
+  const { judged, pages } = await askService(client, citations, { service, cache: options.cache })
+  const lines = new Lines(text)
+  const outcome: Outcome = {
+    file: nameOf(file),
+    service,
+    checkedAt: new Date().toISOString(),
+    citations: place(judged, lines),
+    pages,
+  }
+  const corrections = correctionsFor(judged, report.syntax)
+  await write(outcome, { format, options, lines, corrections })
+  const corrected = options.fix ? await correct(file, text, corrections, { lines, yes: options.yes }) : []
+  return allHold(outcome) || areCorrected(judged, corrected) ? 0 : 1
+}
+
+function formatOf({ format, json: asJson }: CheckOptions): (typeof CHECK_FORMATS)[number] {
+  const chosen = CHECK_FORMATS.find((one) => one === (format ?? (asJson ? 'json' : 'text')))
+  if (!chosen) throw new UsageError(`--format ${format} is none of ${CHECK_FORMATS.join(', ')}.`)
+  return chosen
+}
+
+function serviceOf({ service = fromEnvironment('COUNTERSIGN_SERVICE') }: CheckOptions): string {
+  if (service === undefined) throw new UsageError('Which service? Give --service URL, or set COUNTERSIGN_SERVICE.')
+  return readUrl(service)
+}
+
+/** A path within the working folder as it is from there, which programs that read the outcome can follow. */
+function nameOf(file: string): string {
+  if (file === '-') return 'standard input'
+  const from = relative(process.cwd(), file)
+  return from.startsWith('..') || isAbsolute(from) ? file : from
+}
+
+/** With its mark of byte order, so that offsets are those of the file. */
+function decode(file: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch (cause) {
+    throw new UsageError(`${file} is not UTF-8 text.`, { cause })
+  }
+}
+
+async function readReport(file: string, text: string): Promise<Report> {
+  const isHtml = /\.x?html?$/i.test(file) || (!/\.\w+$/.test(file) && /^\s*<(?:!doctype html|html)\b/i.test(text))
+  try {
+    return await (isHtml ? readHtml(text) : readMarkdown(text))
+  } catch (cause) {
+    if (cause instanceof UnreadableReportError) throw new UsageError(`${file}: ${cause.message}`, { cause })
+    const isMissing = (cause as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'
+    const packages = isHtml ? 'parse5' : 'mdast-util-from-markdown mdast-util-gfm micromark-extension-gfm'
+    if (isMissing) throw new UsageError(`To read ${file}, install a parser: npm install ${packages}`, { cause })
+    throw cause
+  }
+}
+
+async function askService(
+  client: Countersign,
+  citations: readonly Citation[],
+  { service, cache }: { service: string; cache: string | undefined },
+): Promise<{ judged: Judged[]; pages: number }> {
+  const wanted = wantedOf(citations)
+  const store = cache === undefined ? undefined : new KeptAnswers(await readCache(cache), service)
+  const isTerminal = process.stderr.isTTY
+  const onProgress = (done: number, all: number) => {
+    if (isTerminal) note(`\r\x1b[K${progressBar(done, all, 24)} pages${done === all ? '\r\x1b[K' : ''}`)
+  }
+  const answers = await askPages(client, wanted, { store, onProgress }).catch((error: unknown) => {
+    if (isTerminal) note('\r\x1b[K')
+    const isKey = error instanceof CountersignError && (error.status === 401 || error.status === 403)
+    if (isKey) throw new UsageError(`The service refuses the API key: ${error.message}`, { cause: error })
+    throw error
+  })
+  if (store && cache !== undefined) await replaceFile(cache, store.toText(), 0o600)
+  return { judged: judge(citations, answers), pages: wanted.size }
+}
+
+/** Null where there is no such file yet. */
+function readCache(file: string): Promise<string | null> {
+  return readable(file, () =>
+    readFile(file, 'utf8').catch((error) => (error.code === 'ENOENT' ? null : Promise.reject(error))),
+  )
+}
+
+interface WriteOptions {
+  format: (typeof CHECK_FORMATS)[number]
+  options: CheckOptions
+  lines: Lines
+  corrections: readonly Correction[]
+}
+
+async function write(outcome: Outcome, { format, options, lines, corrections }: WriteOptions): Promise<void> {
+  const { output, summary } = options
+  const made = () => {
+    if (format === 'json') return json(toJson(outcome))
+    if (format === 'sarif') return json(toSarif(outcome, lines, corrections))
+    return format === 'junit' ? toJunit(outcome) : formatText(outcome, lines, (_, text) => text)
+  }
+  if (output !== undefined) await readable(output, () => writeFile(output, made()))
+  if (summary !== undefined) await readable(summary, () => appendFile(summary, formatMarkdown(outcome)))
+  if (format === 'text' || (output !== undefined && !options.json)) print(formatText(outcome, lines, paint))
+  else if (output === undefined) print(made())
+}
+
+/** Shows the corrections, asks, and makes them. Returns those that were made. */
+async function correct(
+  file: string,
+  text: string,
+  corrections: readonly Correction[],
+  { lines, yes }: { lines: Lines; yes: boolean | undefined },
+): Promise<readonly Correction[]> {
+  if (corrections.length === 0) {
+    note('There is no misquotation that could be corrected.\n')
+    return []
+  }
+  for (const { start, before, after, url } of corrections) {
+    const { line, column } = lines.at(start)
+    note(`${visible(file)}:${line}:${column}  ${visible(url)}\n`)
+    const runs = differenceOf(before, after).map(({ in: where, text: words }) => {
+      const shown = visible(words)
+      return where === 'both' ? shown : where === 'first' ? `[-${shown}-]` : `{+${shown}+}`
+    })
+    note(`  ${runs.join(' ')}\n`)
+  }
+  const many = corrections.length === 1 ? 'this quotation' : `these ${corrections.length} quotations`
+  if (!(await confirm(`Replace ${many} in ${file} by the words of the page?`, yes))) return []
+  const path = await realpath(file)
+  if ((await readFile(path, 'utf8')) !== text)
+    throw new UsageError(`${file} has changed meanwhile, and was not corrected.`)
+  await replaceFile(path, applyCorrections(text, corrections), (await stat(path)).mode & 0o7777)
+  note(`${visible(file)} is corrected.\n`)
+  return corrections
+}
+
+/** Whether everything that failed were quotations all of whose wrong parts are corrected now. */
+function areCorrected(judged: readonly Judged[], corrections: readonly Correction[]): boolean {
+  const made = new Set(corrections.map(({ start, end }) => `${start}-${end}`))
+  return judged
+    .filter(({ status }) => LEVELS[status] === 'error')
+    .every(({ status, parts }) => {
+      const wrong = parts.filter(({ found }) => found?.match === 'near' || found?.match === 'absent')
+      return (
+        status === 'wrong' && wrong.every((part) => made.has(`${part.replaceable?.start}-${part.replaceable?.end}`))
+      )
+    })
+}
+
+/** Replaces the file whole, or not at all. */
+async function replaceFile(path: string, text: string, mode: number): Promise<void> {
+  const next = `${path}.${process.pid}.new`
+  try {
+    await readable(path, async () => {
+      await using handle = await open(next, 'wx', mode)
+      await handle.writeFile(text)
+      await handle.chmod(mode)
+      await handle.sync()
+    })
+    await readable(path, () => rename(next, path))
+  } catch (error) {
+    await rm(next, { force: true })
+    throw error
+  }
+}

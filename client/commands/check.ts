@@ -1,0 +1,52 @@
+// `countersign check`: its options and its help. What it does is in `check-run.ts`.
+import { KEEP_DAYS } from '../report/answer-store.ts'
+import { command } from './command.ts'
+import { YES } from './confirm.ts'
+
+export const CHECK_FORMATS = ['text', 'json', 'sarif', 'junit'] as const
+
+const OPTIONS = {
+  service: { type: 'string', value: 'URL', help: 'where the service is; default: COUNTERSIGN_SERVICE' },
+  key: {
+    type: 'string',
+    value: 'FILE',
+    help: 'holds the API key of an account, mode 600; default: COUNTERSIGN_KEY, which names\nthe file or is the key',
+  },
+  format: { type: 'string', value: 'FORMAT', help: `${CHECK_FORMATS.join(', ')}; text` },
+  output: { type: 'string', value: 'FILE', help: 'write the format there, and the text on standard output' },
+  summary: { type: 'string', value: 'FILE', help: 'append a summary in Markdown to this file' },
+  cache: {
+    type: 'string',
+    value: 'FILE',
+    help: `keep what held there, for ${KEEP_DAYS} days, and do not ask for it again`,
+  },
+  fix: { type: 'boolean', help: 'replace misquotations by the words of the page, after a question' },
+  verify: { type: 'boolean', help: 'buy a verdict for each sentence that no quotation proves, after a question' },
+  wallet: { type: 'string', value: 'FILE', help: 'verify: holds the key that pays; default: COUNTERSIGN_WALLET' },
+  budget: { type: 'string', value: 'USD', help: 'verify: the most that may be spent, such as 1.50' },
+  out: { type: 'string', value: 'DIR', help: 'verify: the folder for results and receipts; REPORT.verdicts' },
+  'solana-rpc': { type: 'string', value: 'URL', help: 'verify: the node that Solana payments are prepared with' },
+  yes: YES,
+} as const
+
+export const check = command({
+  summary: "check a report's citations against their pages",
+  operands: ['REPORT'],
+  usage: '--service URL --key FILE',
+  about:
+    'REPORT is Markdown or HTML; - reads standard input. Quotations beside a link, block quotations and text fragments\n' +
+    'must be on the page that is cited for them; every cited page must be there. Pages are asked for by the free quote\n' +
+    'check, so each page counts against the daily limit of the account. A sentence that does not quote is listed as\n' +
+    'unverified: --verify buys a verdict for it.',
+  examples: [
+    'countersign check report.md --service https://service.example --key key.txt',
+    'countersign check report.md --fix',
+    'countersign check report.html --format sarif --output check.sarif --cache .countersign-cache.json',
+    'countersign check report.md --verify --wallet wallet.key --budget 1.50',
+  ],
+  exitStatus:
+    '0 all citations hold, 1 some do not or were not checked, 2 wrong usage. A page that has moved or that\n' +
+    'the service cannot read is a warning, and an unverified sentence a note: neither is a failure.',
+  options: OPTIONS,
+  run: async ([file = ''], options) => (await import('./check-run.ts')).runCheck(file, options),
+})

@@ -1,0 +1,126 @@
+// Builds one block: its text, and for each part of the text where in the file it stands.
+import { type Block, type Link, SourceMap, type Span } from './report.ts'
+
+/** How text is written in a file: the parts that a pattern finds, and what each part shows. */
+export interface Spelling {
+  /** With the flags `g` and `y`; must match at every place. */
+  part: RegExp
+  /** What a part shows; null where it shows itself. */
+  shown(part: string): string | null
+  /** White space is shown as one space. */
+  collapses: boolean
+}
+
+export interface BlockContext {
+  quotation: number | null
+  quotationUrl: string | null
+  note: string | null
+  item: Block['item']
+}
+
+export class BlockBuilder {
+  readonly #map = new SourceMap()
+  readonly #links: Link[] = []
+  readonly #quoted: Span[] = []
+  readonly #file: string
+  readonly #spelling: Spelling
+  readonly #parents = [0]
+  #last = 0
+  #text: string[] = []
+  #length = 0
+  #endsInSpace = true
+
+  constructor(file: string, spelling: Spelling) {
+    this.#file = file
+    this.#spelling = spelling
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  enter(): void {
+    this.#parents.push(++this.#last)
+  }
+
+  leave(): void {
+    this.#parents.pop()
+  }
+
+  /**
+   * Adds text that the file spells out in this range. If the range does not say this text in the known spelling, the text
+   * counts as one part that cannot be replaced.
+   */
+  text(value: string, range: Span | null): void {
+    const parts = range ? this.#partsOf(value, range) : null
+    if (!parts) this.fixed(value, range ?? { start: 0, end: 0 })
+    for (const { shown, from, to } of parts ?? [])
+      this.#add(shown ?? this.#file.slice(from, to), { from, to, isLiteral: shown === null })
+  }
+
+  /** Adds text that a replacement must not touch. */
+  fixed(value: string, { start, end }: Span): void {
+    this.#add(value, { from: start, to: end, isLiteral: false, isFixed: true })
+  }
+
+  /** Adds text that stands nowhere in the file, such as the separator of two cells. */
+  gap(value: string): void {
+    this.#endsInSpace = /\s$/.test(value)
+    this.#text.push(value)
+    this.#length += value.length
+  }
+
+  fence(): void {
+    this.#map.fence(this.#length)
+  }
+
+  /** @param from the length at which the text of the link began, where the caller has put a fence */
+  link(from: number, link: Pick<Link, 'url' | 'note' | 'source'>): void {
+    this.#links.push({ start: from, end: this.#length, ...link })
+    this.fence()
+  }
+
+  quote(from: number): void {
+    this.#quoted.push({ start: from, end: this.#length })
+  }
+
+  build(role: Block['role'], context: BlockContext): Block {
+    const links = this.#links.sort((a, b) => a.start - b.start || a.end - b.end)
+    return { role, text: this.#text.join(''), map: this.#map, links, quoted: this.#quoted, ...context }
+  }
+
+  #add(value: string, piece: { from: number; to: number; isLiteral: boolean; isFixed?: boolean }): void {
+    if (value === '') return
+    if (this.#spelling.collapses && value === ' ' && this.#endsInSpace) return
+    this.#map.add({
+      isFixed: false,
+      ...piece,
+      at: this.#length,
+      length: value.length,
+      parent: this.#parents.at(-1) ?? 0,
+    })
+    this.#text.push(value)
+    this.#length += value.length
+    this.#endsInSpace = value.endsWith(' ')
+  }
+
+  #partsOf(value: string, { start, end }: Span): { shown: string | null; from: number; to: number }[] | null {
+    const { part, shown: show, collapses } = this.#spelling
+    const parts: { shown: string | null; from: number; to: number }[] = []
+    let compared = 0
+    part.lastIndex = start
+    while (part.lastIndex < end) {
+      const from = part.lastIndex
+      const [found] = part.exec(this.#file) ?? []
+      if (!found) return null
+      const shown = show(found)
+      if (shown !== null && part.lastIndex > end) return null
+      const text = shown ?? found.slice(0, end - from)
+      if (!value.startsWith(text, compared)) return null
+      compared += text.length
+      const isSpace = collapses && /^[ \t\n\f\r]+$/.test(text)
+      parts.push({ shown: isSpace ? ' ' : shown, from, to: Math.min(part.lastIndex, end) })
+    }
+    return compared === value.length ? parts : null
+  }
+}

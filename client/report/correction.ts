@@ -1,0 +1,72 @@
+// Corrections of misquotations: the words of the page in place of those in the report, and nothing else changed.
+import type { Judged, JudgedPart } from './judgement.ts'
+import type { Report, Span } from './report.ts'
+
+export interface Correction extends Span {
+  /** The words of the report. */
+  before: string
+  /** The words of the page. */
+  after: string
+  /** `after` as the file spells it. */
+  spelled: string
+  url: string
+}
+
+/**
+ * The corrections for the quotations of which the page has a similar passage, in the order of the file. A quotation that cannot be
+ * replaced without touching anything else, or overlaps another one, has none.
+ */
+export function correctionsFor(judged: readonly Judged[], syntax: Report['syntax']): Correction[] {
+  const all = judged.filter(({ kind, status }) => kind === 'quotation' && status === 'wrong')
+  const found = all.flatMap((citation) => citation.parts.flatMap((part) => correct(part, citation, syntax)))
+  const apart: Correction[] = []
+  for (const one of found.sort((a, b) => a.start - b.start)) if (one.start >= (apart.at(-1)?.end ?? 0)) apart.push(one)
+  return apart
+}
+
+function correct(
+  { text, replaceable, found }: JudgedPart,
+  { url, mark }: Judged,
+  syntax: Report['syntax'],
+): Correction[] {
+  if (!replaceable || found?.match !== 'near' || !found.nearest) return []
+  const after = withinMarks(
+    found.nearest.text
+      .replace(/\s+/g, ' ')
+      .trim()
+      .replace(/[\s,.;:]+$/, ''),
+    mark,
+  )
+  const spelled = syntax === 'html' ? spellHtml(after) : spellMarkdown(after)
+  return [{ ...replaceable, before: text, after, spelled, url }]
+}
+
+/** Marks of the kind that hold the quotation become marks of a quotation within one. */
+function withinMarks(text: string, mark: string | null): string {
+  if (mark === '"' || mark === '＂') return text.replaceAll(mark, "'")
+  if (mark === '“' || mark === '”') return text.replaceAll('“', '‘').replaceAll('”', '’')
+  if (mark === '„' || mark === '‟') return text.replaceAll('„', '‚').replace(/[“”]/g, '‘')
+  if (mark === '«' || mark === '»') return text.replaceAll('«', '‹').replaceAll('»', '›')
+  if (mark === '「') return text.replaceAll('「', '『').replaceAll('」', '』')
+  return text
+}
+
+const spellHtml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+
+/** What would be markup gets a backslash. */
+function spellMarkdown(text: string): string {
+  return text
+    .replace(/[\\`*_[\]<>|~]|&(?=[#\w]+;)|!(?=\[)/g, '\\$&')
+    .replace(/^(?:[-+#=]|\d+(?=[.)]))/, (first) => (/^\d/.test(first) ? first : `\\${first}`))
+}
+
+/** The text with the corrections made. They must be in order and apart. */
+export function applyCorrections(text: string, corrections: readonly Correction[]): string {
+  const parts: string[] = []
+  let at = 0
+  for (const { start, end, spelled } of corrections) {
+    parts.push(text.slice(at, start), spelled)
+    at = end
+  }
+  return [...parts, text.slice(at)].join('')
+}

@@ -1,0 +1,167 @@
+// What the pages say about each citation of a report.
+import type { Citation } from './citations.ts'
+import { type Found, type PageAnswer, pageOf, type Wanted } from './pages.ts'
+import type { Part } from './pairing.ts'
+
+/**
+ * `ok`: the page has the words. `typographic`: it has them but for white space, quotation marks, dashes and case. `wrong`: it does
+ * not have them. `dead`: the page does not come. `moved`: it comes from another address, and has the words if there are any.
+ * `unverified`: a sentence or a bare link; the page is there. `unreadable`: the service cannot read the page. `unchecked`: the
+ * check did not get to it. With bought verdicts also `supported`, `contradicted` and `unsupported`.
+ */
+export type Status =
+  | 'ok'
+  | 'typographic'
+  | 'wrong'
+  | 'dead'
+  | 'moved'
+  | 'unverified'
+  | 'unreadable'
+  | 'unchecked'
+  | 'supported'
+  | 'contradicted'
+  | 'unsupported'
+
+export type Level = 'error' | 'warning' | 'note' | 'none'
+
+export const LEVELS: Readonly<Record<Status, Level>> = {
+  ok: 'none',
+  typographic: 'none',
+  supported: 'none',
+  unverified: 'note',
+  moved: 'warning',
+  unreadable: 'warning',
+  wrong: 'error',
+  dead: 'error',
+  unchecked: 'error',
+  contradicted: 'error',
+  unsupported: 'error',
+}
+
+export interface JudgedPart extends Part {
+  /** Null where the page did not come. */
+  found: Found | null
+}
+
+export interface Judged extends Omit<Citation, 'parts'> {
+  parts: JudgedPart[]
+  status: Status
+  /** One sentence for people, without a full stop where it ends in words of a page. */
+  message: string
+  /** The code of what went wrong with the page. */
+  code: string | null
+  finalUrl: string | null
+  /** What was bought for the sentence. */
+  verdict?: BoughtVerdict
+}
+
+export interface BoughtVerdict {
+  claim_support: string
+  receipt_serial: number
+  quote: string | null
+  fragment_url: string | null
+}
+
+/** The texts to ask each page for. Pages that the service cannot read are left out. */
+export function wantedOf(citations: readonly Citation[]): Map<string, Wanted> {
+  const wanted = new Map<string, Wanted>()
+  for (const citation of citations) {
+    const page = pageOf(citation.url)
+    if (page === null) continue
+    const { texts, probes } = wanted.get(page) ?? { texts: new Set(), probes: new Set() }
+    for (const { text } of citation.parts) texts.add(text)
+    if (citation.parts.length === 0) probes.add(probeOf(citation))
+    wanted.set(page, { texts, probes })
+  }
+  return wanted
+}
+
+/** Words to ask a page with of which only the page itself matters; a sentence that it has word for word holds, though. */
+function probeOf({ sentence, url }: Citation): string {
+  return [...(sentence ?? decoded(new URL(url)))].slice(0, MAX_PROBE).join('')
+}
+
+const MAX_PROBE = 1000
+
+/** The words of an address, for a link that stands alone. */
+function decoded({ hostname, pathname }: URL): string {
+  try {
+    return `${hostname} ${decodeURIComponent(pathname)}`
+      .replace(/[/_+-]+/g, ' ')
+      .trim()
+      .toWellFormed()
+  } catch {
+    return hostname
+  }
+}
+
+export function judge(citations: readonly Citation[], answers: ReadonlyMap<string, PageAnswer>): Judged[] {
+  const judged = citations.map((citation) => judgeOne(citation, answers.get(pageOf(citation.url) ?? '')))
+  const held = new Set(
+    judged.flatMap(({ group, status, parts }) => (group !== null && isHeld(parts, status) ? [group] : [])),
+  )
+  return judged.map((one) => {
+    if (one.group === null || one.status !== 'wrong' || !held.has(one.group)) return one
+    return { ...one, status: 'unverified', message: 'The quotation is on another of the pages cited for it.' }
+  })
+}
+
+const isHeld = (parts: readonly JudgedPart[], status: Status) =>
+  parts.length > 0 && (status === 'ok' || status === 'typographic' || status === 'moved')
+
+function judgeOne(citation: Citation, answer: PageAnswer | undefined): Judged {
+  const found = (text: string) => answer?.found.get(text) ?? null
+  const parts = citation.parts.map((part) => ({ ...part, found: found(part.text) }))
+  const base = { ...citation, parts, code: answer?.failure?.code ?? null, finalUrl: answer?.finalUrl ?? null }
+  if (!answer) return { ...base, status: 'unreadable', message: 'The address is longer than the service reads.' }
+  const { failure, finalUrl } = answer
+  // An answer of an earlier run may hold for a page that was not asked for now.
+  if (failure?.kind === 'unchecked' && parts.length > 0 && parts.every((part) => part.found))
+    return { ...base, ...wordsHold(parts) }
+  if (failure) return { ...base, status: failure.kind, message: failure.message }
+  const words = citation.parts.length > 0 ? judgeParts(parts, citation) : judgeSentence(found(probeOf(citation)))
+  const isMoved = finalUrl !== null && !isSamePage(pageOf(citation.url) ?? '', finalUrl)
+  if (words.status === 'wrong' || !isMoved) return { ...base, ...words }
+  return { ...base, status: 'moved', message: `The page is now at ${finalUrl}` }
+}
+
+type Verdict = Pick<Judged, 'status' | 'message'>
+
+function judgeParts(parts: readonly JudgedPart[], { mayBeTitle, kind }: Citation): Verdict {
+  const failing = parts.find(({ found }) => found?.match === 'near' || found?.match === 'absent' || !found)
+  if (!failing) return wordsHold(parts)
+  const { found } = failing
+  if (mayBeTitle && (found?.nearest?.similarity ?? 0) < LIKE_A_QUOTATION)
+    return { status: 'unverified', message: 'The page has no such words; they may be a title.' }
+  const what = kind === 'fragment' ? 'The page does not have the text of the fragment' : 'The page does not say this'
+  return { status: 'wrong', message: found?.nearest ? `${what}; it says: ${found.nearest.text}` : `${what}.` }
+}
+
+/** From this similarity on, words that may be a title are a quotation that was changed. */
+const LIKE_A_QUOTATION = 0.8
+
+function wordsHold(parts: readonly JudgedPart[]): Verdict {
+  if (parts.every(({ found }) => found?.match === 'exact'))
+    return { status: 'ok', message: 'The page has these words.' }
+  return {
+    status: 'typographic',
+    message: 'The page has these words but for white space, quotation marks, dashes or case.',
+  }
+}
+
+function judgeSentence(found: Found | null): Verdict {
+  if (found?.match === 'exact' || found?.match === 'typographic')
+    return { status: found.match === 'exact' ? 'ok' : 'typographic', message: 'The page says this word for word.' }
+  return { status: 'unverified', message: 'The page is there. Whether it says this was not verified.' }
+}
+
+/** Equal but for `www.`, a slash or `index.html` at the end, the query and the fragment. */
+function isSamePage(one: string, other: string): boolean {
+  return placeOf(one) === placeOf(other)
+}
+
+function placeOf(url: string): string {
+  const { host, pathname } = new URL(url)
+  const path = pathname.replace(/\/(?:index\.html?)?$/, '').replace(/%[\da-f]{2}/gi, (octet) => octet.toUpperCase())
+  return `${host.replace(/^www\./, '')}${path}`
+}
