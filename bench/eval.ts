@@ -44,7 +44,7 @@ async function run(): Promise<boolean> {
   })
   await using opened = new AsyncDisposableStack()
   const threads = opened.use(openThreads())
-  if (values.data) return runMarked(positionals, values, threads)
+  if (values.data) return await runMarked(positionals, values, threads)
   const config = readConfig()
   const names = values.assessor ?? ['literal', config.model ? 'semantic' : 'oracle']
   const sets = positionals.length > 0 ? positionals : [OWN_SET]
