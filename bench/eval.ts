@@ -3,7 +3,10 @@
 // which shows what the checks around a model do by themselves.
 //
 //   npm run eval -- [--assessor literal|semantic|oracle]... [--limit N] [--long] [set.jsonl ...]
+//   npm run eval -- --data [--json] [--part tune|report] [--literal] set.jsonl.gz ...
 //
+// --data measures sets of marked evidence beside BM25 and with models by script (eval/marked.ts); --json prints one
+// object a line and set; --part takes half of the pages, by their digest; --literal leaves the scripts out.
 // --limit takes the first N items; --long measures pages of 100,000 code points instead. The form of a set stands in
 // eval/labels.ts. Exits with 1 when a quotation is not in its text or an assessment breaks a rule of the interface.
 import { join } from 'node:path'
@@ -17,6 +20,7 @@ import { buildCircuit } from '../workers/assessment/circuit.ts'
 import { literalAssessor } from '../workers/assessment/literal.ts'
 import { semanticAssessor } from '../workers/assessment/semantic.ts'
 import { type Item, readLabels } from './eval/labels.ts'
+import { forMachines, measureMarked, partOfPage, printMarked } from './eval/marked.ts'
 import { openOracle } from './eval/oracle.ts'
 import { flawsOf, type Outcome, printScore } from './eval/score.ts'
 import { openSilentServer } from './eval/silent-server.ts'
@@ -30,12 +34,17 @@ async function run(): Promise<boolean> {
     allowPositionals: true,
     options: {
       assessor: { type: 'string', multiple: true },
+      data: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      literal: { type: 'boolean', default: false },
+      part: { type: 'string' },
       limit: { type: 'string' },
       long: { type: 'boolean', default: false },
     },
   })
   await using opened = new AsyncDisposableStack()
   const threads = opened.use(openThreads())
+  if (values.data) return await runMarked(positionals, values, threads)
   const config = readConfig()
   const names = values.assessor ?? ['literal', config.model ? 'semantic' : 'oracle']
   const sets = positionals.length > 0 ? positionals : [OWN_SET]
@@ -50,6 +59,26 @@ async function run(): Promise<boolean> {
     isSound = (await runOne(name as Name, items, threads, values.long)) && isSound
   }
   return isSound
+}
+
+interface MarkedOptions {
+  json: boolean
+  literal: boolean
+  part?: string
+  limit?: string
+}
+
+/** False when a quotation is not in its text. */
+async function runMarked(files: readonly string[], options: MarkedOptions, threads: Threads): Promise<boolean> {
+  const { part, limit } = options
+  if (part !== undefined && part !== 'tune' && part !== 'report') throw new Error('--part is tune or report')
+  if (files.length === 0) throw new Error('--data needs the files of the sets')
+  const items = (await readLabels(files, threads))
+    .filter((item) => part === undefined || partOfPage(item) === part)
+    .slice(0, limit === undefined ? undefined : Number(limit))
+  const measured = await measureMarked(items, !options.literal)
+  for (const one of measured) options.json ? console.log(JSON.stringify(forMachines(one))) : printMarked(one)
+  return measured.every(({ quotes }) => quotes.valid === quotes.all)
 }
 
 async function runOne(name: Name, items: readonly Item[], threads: Threads, long: boolean): Promise<boolean> {

@@ -10,7 +10,7 @@ import type { BillingProvider } from './billing/provider.ts'
 import type { Config } from './config.ts'
 import type { Batcher } from './db/batch.ts'
 import { type ChangeListener, openChangeListener } from './db/change-events.ts'
-import { type Database, openDatabase } from './db/pool.ts'
+import { type AvailabilityChange, type Database, openDatabase } from './db/pool.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
 import { openOfflineFacilitator } from './payments/offline-facilitator.ts'
 import type { Facilitator } from './payments/x402.ts'
@@ -22,7 +22,7 @@ import { openReader, type Reader } from './receipts/reader.ts'
 import { openVerifier, type Verifier } from './receipts/signatures.ts'
 import { type HeldKeys, openSigner } from './receipts/signer.ts'
 import { openWitnessing } from './receipts/witnessing.ts'
-import { type Logger, type Metrics, openLog, openMetrics } from './telemetry.ts'
+import { type Logger, type Metrics, openLog, openMetrics, openOutage } from './telemetry.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
 import { openSeats, type Seats } from './verification/waiting-seats.ts'
@@ -66,6 +66,8 @@ export interface Overrides {
   now?: () => number
   facilitator?: Facilitator
   maxConnections?: number
+  /** Longest wait of a call for a database connection, in milliseconds; default: without limit. */
+  patienceMs?: number
 }
 
 const DEFAULT_CONNECTIONS = 10
@@ -76,7 +78,11 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const log = overrides.log ?? openLog(config.logLevel)
   const now = overrides.now ?? Date.now
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
-  const db = await openDatabase(databaseUrl, { maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS })
+  const db = await openDatabase(databaseUrl, {
+    maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS,
+    ...(overrides.patienceMs !== undefined && { patienceMs: overrides.patienceMs }),
+    onChange: reportDatabase(log),
+  })
   opened.defer(() => db.end())
   db.on('error', (error) => log.error({ event: 'database_error', err: error }))
   const signer = await openSigner(db, seed)
@@ -115,6 +121,12 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
+}
+
+/** Errors that follow from a database that is away are logged as details (see telemetry.ts); this is logged instead. */
+function reportDatabase(log: Logger) {
+  const outage = openOutage(log, 'database')
+  return (change: AvailabilityChange) => (change.away ? outage.failed(change.reason) : outage.worked())
 }
 
 async function openFacilitator(config: Config, log: Logger): Promise<Facilitator> {

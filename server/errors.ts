@@ -1,5 +1,6 @@
 // Every failure that a caller can get. Callers branch on the code, so a code is never renamed or reused; messages are for people
 // and may change. The documentation and the tests read this table.
+import { randomInt } from 'node:crypto'
 
 interface Entry {
   status: number
@@ -179,6 +180,29 @@ export class AppError extends Error {
   }
 }
 
+/**
+ * The database does not answer, or has no connection free. Whether the interrupted work had an effect is not known. It is no
+ * AppError, because a worker must not take it for the end of a request.
+ */
+export class UnavailableError extends Error {
+  override name = 'UnavailableError'
+  readonly code: 'provider_unavailable' | 'capacity_exceeded'
+  constructor(code: UnavailableError['code'], message: string, options: { cause?: unknown } = {}) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** Upper limit of Retry-After in seconds; each caller gets a random value up to it, so that they do not come back together. */
+const MAX_RETRY_AFTER = 4
+
+function answerUnavailable({ code, message }: UnavailableError): AppError {
+  const advice =
+    'It is not known whether this call had an effect. Repeat it, with the same Idempotency-Key where it has one.'
+  const headers = { 'retry-after': String(randomInt(1, MAX_RETRY_AFTER + 1)) }
+  return new AppError(code, `${message} ${advice}`, { headers })
+}
+
 /** Whether a source that answered with this status may answer 200 later: true for 408, 425, 429 and every status from 500 on. */
 export function isPassingStatus(status: number): boolean {
   return status >= 500 || status === 408 || status === 425 || status === 429
@@ -198,12 +222,20 @@ export function sayUncharged(message: string): string {
   return `${message.slice(0, MAX_MESSAGE - UNCHARGED.length - 1).toWellFormed()} ${UNCHARGED}`
 }
 
-/** The public form of any thrown value: an AppError as it is, everything else as `internal_error` without details. */
+/**
+ * The public form of any thrown value: an AppError as it is, a database that does not answer as 503 with Retry-After, everything
+ * else as `internal_error` without details.
+ */
 export function publicError(error: unknown) {
-  const known =
-    error instanceof AppError ? error : new AppError('internal_error', 'Something went wrong here. Try again.')
+  const known = asAppError(error)
   const { code, headers, message, retryable } = known
   const retryAfter = headers['retry-after']
   const retryAfterSeconds = retryAfter === undefined ? undefined : Number(retryAfter)
   return { status: errorTable[code].status, headers, retryAfterSeconds, error: { code, message, retryable } }
+}
+
+function asAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  if (error instanceof UnavailableError) return answerUnavailable(error)
+  return new AppError('internal_error', 'Something went wrong here. Try again.')
 }

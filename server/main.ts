@@ -6,10 +6,13 @@ import { openApi, openCore } from './context.ts'
 import { runProcess } from './process.ts'
 import { describeAssessment } from './verification/offer.ts'
 
+/** A call that gets no database connection in this time is answered 503. */
+const PATIENCE_MS = 4000
+
 await runProcess(async (opened) => {
   const config = readConfig()
   if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` brings its own database')
-  const core = opened.use(await openCore(config, config.databaseUrl))
+  const core = opened.use(await openCore(config, config.databaseUrl, { patienceMs: PATIENCE_MS }))
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))
   core.log.info({ event: 'listening', address: server.address, assessment: describeAssessment(config) })

@@ -1,6 +1,7 @@
 // Logs and metrics. Labels come from closed sets (operation, code, stage, job), never from URLs, keys or messages.
-import { type Logger, pino } from 'pino'
+import { type Logger, type LoggerOptions, pino } from 'pino'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { UnavailableError } from './errors.ts'
 
 export type { Logger }
 
@@ -38,8 +39,78 @@ export function openLog(level: string, stream?: { write(line: string): void }): 
       censor: '[redacted]',
     },
     serializers: { err: describeError, error: describeError },
+    hooks: { logMethod: demoteOutages },
   }
   return stream ? pino(options, stream) : pino(options)
+}
+
+/**
+ * While the database is away, every loop and every call fails. That is one fact, which its outage logs, so events with such an
+ * error have level debug.
+ */
+const demoteOutages: LoggerOptions['hooks'] & object extends { logMethod?: infer Method } ? Method : never = function (
+  args,
+  method,
+  level,
+) {
+  const [fields] = args as unknown[]
+  const isOutage = typeof fields === 'object' && fields !== null && 'err' in fields && isUnavailable(fields.err)
+  if (isOutage && level > this.levels.values.debug!) this.debug(...args)
+  else method.apply(this, args)
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof UnavailableError && error.code === 'provider_unavailable'
+}
+
+/** Milliseconds after which an outage that lasts is logged again; each time twice as long, up to the second number. */
+const REMINDERS_MS = [10_000, 600_000] as const
+
+export interface Outage {
+  /** The dependency did not answer. Logged at the first time, then at growing intervals. */
+  failed(error: unknown): void
+  /** The dependency answered. Logged if it was away. */
+  worked(): void
+}
+
+/**
+ * Logs when a dependency is away and when it is back: `dependency_away`, `dependency_still_away`, `dependency_back`.
+ * @param dependency for example `database`
+ * @param now milliseconds of a monotonic clock
+ */
+export function openOutage(log: Logger, dependency: string, now: () => number = () => performance.now()): Outage {
+  let since: number | null = null
+  let failures = 0
+  let remindAt = 0
+  const seconds = () => Math.round((now() - (since ?? now())) / 1000)
+  return {
+    failed(error) {
+      failures++
+      if (since === null) {
+        since = now()
+        remindAt = since + REMINDERS_MS[0]
+        log.error({ event: 'dependency_away', dependency, reason: describeReason(error) })
+      } else if (now() >= remindAt) {
+        remindAt = now() + Math.min(now() - since, REMINDERS_MS[1])
+        log.error({ event: 'dependency_still_away', dependency, seconds: seconds(), failures })
+      }
+    },
+    worked() {
+      if (since === null) return
+      log.info({ event: 'dependency_back', dependency, seconds: seconds(), failures })
+      since = null
+      failures = 0
+    },
+  }
+}
+
+/** One line: code and message of the innermost cause, without a stack. */
+function describeReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.cause instanceof Error) return describeReason(error.cause)
+  // Node tries several addresses, and says nothing in the message of the whole.
+  if (error instanceof AggregateError && error.errors.length > 0) return describeReason(error.errors[0])
+  return error.message || error.name
 }
 
 /** Name, message, code and stack of an error and its causes. Other members, which libraries add, may hold secrets. */

@@ -167,10 +167,26 @@ t.test('from the web entry nothing reaches a parser of pages or the SDK of a mod
     [],
   )
   t.ok(reached.includes('workers/assessment/procedure.ts'), 'the walk goes into workers/')
-  t.ok(
-    reachedFrom('workers/main.ts').some((module) => heavy.test(module)),
-    'the worker does reach them',
-  )
+  for (const file of ['workers/text/text-thread.ts', 'workers/assessment/anthropic.ts'])
+    t.ok(
+      reachedFrom(file).some((module) => heavy.test(module)),
+      `${file} does reach one of them`,
+    )
+})
+
+t.test('a process loads a large SDK only where its configuration needs one', async (t) => {
+  const large = /^(@anthropic-ai|stripe|@solana)(\/|$)/
+  for (const entry of ['server/main.ts', 'workers/main.ts'])
+    t.same(
+      reachedFrom(entry).filter((module) => large.test(module)),
+      [],
+      entry,
+    )
+  for (const file of ['server/billing/stripe.ts', 'server/payments/solana.ts', 'workers/assessment/anthropic.ts'])
+    t.ok(
+      reachedFrom(file).some((module) => large.test(module)),
+      file,
+    )
 })
 
 t.test('from the worker entry nothing reaches Fastify, a protocol or an operation', async (t) => {
@@ -217,6 +233,33 @@ t.test('the rules see value imports and type imports', async (t) => {
   t.notOk(isAllowed('server/receipts/chain.ts', { to: 'server/verification/request.ts', typeOnly: true }))
   t.notOk(isAllowed('server/mcp/tool.ts', { to: 'server/http/routes.ts', typeOnly: false }))
   t.notOk(isAllowed('server/alerts/delivery.ts', { to: 'workers/context.ts', typeOnly: true }))
+})
+
+t.test('what runs without the packages of development does not import them', async (t) => {
+  const manifestOf = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
+  const { dependencies, optionalDependencies } = manifestOf('package.json')
+  const client = manifestOf('client/package.json')
+  for (const [from, packages] of [
+    [/^(server|workers)\/(?!fixture-tls\.ts)/, dependencies],
+    // For a start without a host of one's own: `npm start`, the demo and the tests.
+    [/^server\/fixture-tls\.ts$/, { ...dependencies, ...optionalDependencies }],
+    [/^client\//, { ...client.dependencies, ...client.peerDependencies }],
+  ] as const) {
+    const missing = files
+      .filter((file) => from.test(file))
+      .flatMap((file) => {
+        const source = readFileSync(join(root, file), 'utf8')
+        const lazy = [...source.matchAll(/\bimport\('([^']+)'\)/g)].map(([, to = '']) => ({ to, typeOnly: false }))
+        return [...(graph.get(file) ?? []), ...lazy]
+          .filter(
+            ({ to, typeOnly }) => !typeOnly && /^[@a-z]/.test(to) && !/^(node:|server\/|workers\/|client\/)/.test(to),
+          )
+          .map(({ to }) => to.match(/^(@[^/]+\/)?[^/]+/)?.[0] ?? to)
+          .filter((name) => !Object.hasOwn(packages, name))
+          .map((name) => `${file} imports ${name}`)
+      })
+    t.same(missing, [])
+  }
 })
 
 function filesWith(pattern: RegExp, except: RegExp) {

@@ -107,7 +107,8 @@ export function payingFetch(inner: typeof fetch = fetch): typeof fetch {
   return wrapFetchWithPayment(inner, client) as typeof fetch
 }
 
-async function query(databaseUrl: string, text: string, values?: unknown[]) {
+/** The rows of one query on a connection of its own. */
+export async function query(databaseUrl: string, text: string, values?: unknown[]) {
   const client = new pg.Client({ connectionString: databaseUrl })
   await client.connect()
   try {

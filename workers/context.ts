@@ -58,7 +58,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   )
   const store = core.redis ? redisObservations(core.redis) : postgresObservations(core.db)
   const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log, now: core.now })
-  const assessor = overrides.assessor ?? chooseAssessor(core, threads)
+  const assessor = overrides.assessor ?? (await chooseAssessor(core, threads))
   const steps = opened.use(
     openBatcher<Step, StepOutcome>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
       batch: MAX_STEPS,

@@ -10,8 +10,8 @@ export async function openOracle(items: readonly Item[]) {
     if (!item) return SILENT
     const shown = [...asked.lines.values()].join('\n')
     const first = shown.split('\n').find((line) => /\S/.test(line)) ?? ''
-    if (item.attack && ORDERS.test(shown)) return decided(asked, item.passage ?? first, item.attack)
-    return decided(asked, item.passage ?? first, item.label)
+    if (item.attack && ORDERS.test(shown)) return decided(asked, passagesOf(item, first), item.attack)
+    return decided(asked, passagesOf(item, first), item.label)
   })
   return {
     env: modelEnv(server, { ANTHROPIC_PRICES: '0.10/0.50' }),
@@ -21,12 +21,19 @@ export async function openOracle(items: readonly Item[]) {
 
 type Asked = Parameters<typeof verdictOn>[0]
 
-/** Cites the line with the passage, for both sides where the label is mixed. */
-function decided(asked: Asked, passage: string, verdict: string) {
-  const words = passage.split('\n')[0]!
+/** The marked evidence, or what stands first where none is marked. */
+function passagesOf({ gold, observation }: Item, first: string): string[] {
+  const text = observation.source.normalized_text
+  const marked = gold[0]?.map(({ start, end }) => text.slice(start, end)) ?? []
+  return marked.length > 0 ? marked : [first]
+}
+
+/** Cites the lines with the passages, for both sides where the label is mixed. */
+function decided(asked: Asked, passages: readonly string[], verdict: string) {
+  const answers = passages.map((passage) => verdictOn(asked, passage.split('\n')[0]!, verdict))
   if (verdict === 'insufficient_evidence') return SILENT
-  if (verdict !== 'mixed') return verdictOn(asked, words, verdict)
-  const { evidence } = verdictOn(asked, words, 'supports')
+  if (verdict !== 'mixed') return { ...answers[0]!, evidence: answers.flatMap(({ evidence }) => evidence).slice(0, 6) }
+  const { evidence } = verdictOn(asked, passages[0]!.split('\n')[0]!, 'supports')
   const line = evidence[0]!.from
   const other = asked.lines.has(line + 1) ? line + 1 : line - 1
   return {

@@ -35,25 +35,28 @@ export function readRows(bytes: Uint8Array, format: Format): Rows {
   const text = decode(bytes)
   const found = format === 'jsonl' ? readJsonLines(text) : readTable(text, format === 'csv' ? ',' : '\t')
   const rows: Rows = { usable: [], unusable: [], sha256: createHash('sha256').update(bytes).digest('hex') }
+  const named = found.map(({ value }) => textOf(value?.custom_id || value?.id).trim())
+  // The name that a duplicate gets must not be the id of a row further down.
+  const ids = new Set(named)
   const lineOf = new Map<string, number>()
-  const seen = new Map<string, number>()
-  for (const { line, value } of found) {
+  const taken = new Set<string>()
+  for (const [index, { line, value, fault }] of found.entries()) {
     const cells = value ?? {}
     const [source_url, claim] = [textOf(cells.source_url).trim(), textOf(cells.claim)]
-    const given = textOf(cells.custom_id ?? cells.id).trim()
+    const given = named[index] ?? ''
+    const earlier = given === '' ? undefined : lineOf.get(given)
+    if (given && earlier === undefined) lineOf.set(given, line)
     const digest = createHash('sha256').update(JSON.stringify([source_url, claim, cells.max_age_seconds ?? null]))
     const name = given || `row-${digest.digest('hex').slice(0, 16)}`
-    const times = (seen.get(name) ?? 0) + 1
-    seen.set(name, times)
     // Equal rows without ids are rows of their own. Two rows with one id would be one line of the results.
-    const id = times === 1 ? name : `${name}-${times}`
+    const id =
+      earlier === undefined && !taken.has(name) ? name : unusedOf(name, (one) => taken.has(one) || ids.has(one))
+    taken.add(id)
     const reason =
-      value === null
-        ? 'this line is no JSON object'
-        : given && times > 1
-          ? `the id ${given} is that of line ${lineOf.get(given)}, too`
-          : findFault(cells, source_url, claim, given)
-    if (given && times === 1) lineOf.set(given, line)
+      fault ??
+      (earlier === undefined
+        ? findFault(cells, source_url, claim, given)
+        : `the id ${given} is that of line ${earlier}, too`)
     if (reason) rows.unusable.push({ id, line, source_url, claim, reason })
     else {
       const age = ageOf(cells)
@@ -65,9 +68,18 @@ export function readRows(bytes: Uint8Array, format: Format): Rows {
 }
 
 interface Found {
+  /** Where the row begins. */
   line: number
-  /** Null where the line is no JSON object. */
   value: Record<string, unknown> | null
+  /** Why the line as a whole is no row. */
+  fault?: string
+}
+
+/** `name-2`, `name-3` and so on: the first that is not taken. */
+function unusedOf(name: string, isTaken: (id: string) => boolean): string {
+  let times = 2
+  while (isTaken(`${name}-${times}`)) times++
+  return `${name}-${times}`
 }
 
 function decode(bytes: Uint8Array): string {
@@ -78,12 +90,15 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-function readTable(text: string, delimiter: string): Found[] {
-  const options = { bom: true, delimiter, info: true, relax_column_count: true, skip_empty_lines: true }
-  let records: { record: string[]; info: { lines: number } }[]
+function readTable(given: string, delimiter: string): Found[] {
+  // Line ends of all kinds, also mixed: a parser that takes the first kind for all would read the others as parts of a cell.
+  const text = given.replace(/\r\n?/g, '\n')
+  const options = { bom: true, delimiter, info: true, raw: true, relax_column_count: true, skip_empty_lines: true }
+  let records: { record: string[]; raw: string; info: { lines: number } }[]
   try {
     // TSV has no quotes: a quotation mark in a cell is part of it.
-    records = parse(text, delimiter === '\t' ? { ...options, quote: null } : options) as unknown as typeof records
+    const quote = delimiter === '\t' ? { quote: null } : {}
+    records = parse(text, { ...options, ...quote, record_delimiter: '\n' }) as unknown as typeof records
   } catch (cause) {
     if (!(cause instanceof CsvError)) throw cause
     throw new UsageError(`The file cannot be read as ${delimiter === '\t' ? 'TSV' : 'CSV'}: ${cause.message}.`, {
@@ -91,13 +106,20 @@ function readTable(text: string, delimiter: string): Found[] {
     })
   }
   const [header, ...rest] = records
-  const names = (header?.record ?? []).map((name) => name.trim().toLowerCase())
+  if (!header) throw new UsageError('The file is empty.')
+  const names = header.record.map((name) => name.trim().toLowerCase())
   for (const name of ['source_url', 'claim'])
     if (!names.includes(name))
       throw new UsageError(`The first line must name the columns, and there is no column ${name}: ${names.join(', ')}.`)
-  return rest.map(({ record, info }) => ({
-    line: info.lines,
+  for (const name of COLUMNS)
+    if (names.indexOf(name) !== names.lastIndexOf(name)) throw new UsageError(`There are two columns ${name}.`)
+  return rest.map(({ record, raw, info }) => ({
+    line: info.lines - (raw.replace(/^\n+|\n+$/g, '').match(/\n/g)?.length ?? 0),
     value: Object.fromEntries(names.map((name, i) => [name, record[i] ?? ''])),
+    // A claim with a comma and without quotes would be cut off at the comma, and bought.
+    ...(record.slice(names.length).some((cell) => cell !== '') && {
+      fault: `the row has ${record.length} cells and the header ${names.length}${HINTS[delimiter] ?? ''}`,
+    }),
   }))
 }
 
@@ -105,7 +127,12 @@ function readJsonLines(text: string): Found[] {
   return text
     .replace(/^\ufeff/, '')
     .split('\n')
-    .flatMap((line, index): Found[] => (line.trim() === '' ? [] : [{ line: index + 1, value: parseObject(line) }]))
+    .flatMap((line, index): Found[] => (line.trim() === '' ? [] : [readJsonLine(line, index + 1)]))
+}
+
+function readJsonLine(text: string, line: number): Found {
+  const value = parseObject(text)
+  return value ? { line, value } : { line, value, fault: 'this line is no JSON object' }
 }
 
 function parseObject(line: string): Record<string, unknown> | null {
@@ -144,6 +171,9 @@ function ageOf({ max_age_seconds: age }: Record<string, unknown>): number | unde
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : ''
 }
+
+const HINTS: Record<string, string> = { ',': ': a cell with a comma in it needs quotes' }
+const COLUMNS = ['source_url', 'claim', 'id', 'custom_id', 'max_age_seconds']
 
 // The service's limits.
 const MAX_URL = 2048

@@ -76,7 +76,7 @@ export function command<const O extends OptionTable>({ run, ...rest }: CommandDe
 export async function start(name: string, chosen: Command, args: readonly string[]): Promise<number> {
   if (!('commands' in chosen)) return startSingle(name, chosen, args)
   const [word, ...rest] = args
-  if (word === '--help' || word === '-h') return print(helpOfGroup(name, chosen))
+  if (word === '--help' || word === '-h') return print(helpOf(name, chosen))
   const known = Object.keys(chosen.commands).join(', ')
   if (word === undefined) throw new UsageError(`After ${name} comes one of ${known}.`)
   if (word.startsWith('-')) throw new UsageError(`Options come after the command: after ${name} comes one of ${known}.`)
@@ -87,7 +87,7 @@ export async function start(name: string, chosen: Command, args: readonly string
 
 function startSingle(name: string, single: SingleCommand, args: readonly string[]): Promise<number> {
   const { values, positionals } = read(single, args)
-  if (values.help) return Promise.resolve(print(helpOfCommand(name, single)))
+  if (values.help) return Promise.resolve(print(helpOf(name, single)))
   const required = single.operands.filter((operand) => !operand.startsWith('['))
   if (positionals.length < required.length || positionals.length > single.operands.length)
     throw new UsageError(`It is: ${usageOf(name, single)}`)
@@ -113,6 +113,11 @@ function* overviewOf(name: string, chosen: Command, depth = Number.POSITIVE_INFI
   if (!('commands' in chosen)) yield [usageOf(name, chosen), chosen.summary]
   else if (depth === 0) yield [`${name} ${Object.keys(chosen.commands).join('|')}`, chosen.summary]
   else for (const [word, one] of Object.entries(chosen.commands)) yield* overviewOf(`${name} ${word}`, one, depth - 1)
+}
+
+/** The help of a command or of a group, which was named `name`. */
+export function helpOf(name: string, chosen: Command): string {
+  return 'commands' in chosen ? helpOfGroup(name, chosen) : helpOfCommand(name, chosen)
 }
 
 function helpOfGroup(name: string, group: CommandGroup): string {

@@ -1,9 +1,6 @@
 // Access to Postgres, except for graphile-worker's pool. Every query that returns rows names a zod schema, and every row is
 // checked against it.
 import {
-  BackendTerminatedError,
-  BackendTerminatedUnexpectedlyError,
-  ConnectionError,
   createBigintTypeParser,
   createPool,
   type DatabasePool,
@@ -14,6 +11,10 @@ import {
   sql as slonikSql,
 } from 'slonik'
 import { z } from 'zod'
+import { Availability, type AvailabilityChange } from './availability.ts'
+
+export type { AvailabilityChange } from './availability.ts'
+export { isConnectionLoss } from './connection-loss.ts'
 
 /** A pool: each query is a transaction of its own. */
 export type Database = DatabasePool
@@ -46,23 +47,73 @@ const checkRows: Interceptor = {
   },
 }
 
+export interface PoolOptions {
+  /** Of this process. */
+  maxConnections: number
+  /** Longest wait for a free connection in milliseconds; default: without limit. */
+  patienceMs?: number
+  /** Called when the database stops answering and when it answers again. */
+  onChange?: (change: AvailabilityChange) => void
+}
+
 /**
- * Opens the pool. It connects on demand, so the first query shows whether the database answers.
- * @param options `maxConnections`: of this process
+ * Opens the pool. It connects on demand, so the first query shows whether the database answers. While it does not, every call
+ * rejects with UnavailableError within 4 seconds, and at once as soon as that is known (see availability.ts).
  */
-export async function openDatabase(url: string, options: { maxConnections: number }): Promise<Database> {
-  return createPool(url, {
-    maxPoolSize: options.maxConnections,
-    minPoolSize: 1,
-    typeParsers: [int8],
-    interceptors: [checkRows],
-    captureStackTrace: false,
-    connectionTimeout: 10_000,
-    idleTimeout: 60_000,
-    statementTimeout: 30_000,
-    idleInTransactionSessionTimeout: 30_000,
-    // Sessions carry no state, and DISCARD ALL would cost a round trip per query and drop every prepared statement.
-    resetConnection: async () => {},
+export async function openDatabase(url: string, options: PoolOptions): Promise<Database> {
+  const availability = new Availability({
+    url,
+    places: options.maxConnections,
+    patienceMs: options.patienceMs ?? Number.POSITIVE_INFINITY,
+    onChange: options.onChange ?? (() => {}),
+  })
+  try {
+    const pool = await createPool(url, {
+      maxPoolSize: options.maxConnections,
+      minPoolSize: 1,
+      typeParsers: [int8],
+      interceptors: [checkRows],
+      captureStackTrace: false,
+      driverFactory: availability.driverFactory(),
+      connectionTimeout: 10_000,
+      idleTimeout: 60_000,
+      statementTimeout: 30_000,
+      idleInTransactionSessionTimeout: 30_000,
+      // A lost connection is not waited for; one that answers has nothing under way when it is closed.
+      gracefulTerminationTimeout: 100,
+      // Sessions carry no state, and DISCARD ALL would cost a round trip per query and drop every prepared statement.
+      resetConnection: async () => {},
+    })
+    return withPlaces(pool, availability)
+  } catch (error) {
+    availability[Symbol.dispose]()
+    throw error
+  }
+}
+
+/** The pool, each of whose calls first takes a place. The queue of the pool itself then stays empty. */
+function withPlaces(pool: DatabasePool, availability: Availability): Database {
+  const run = <Call extends unknown[], Result>(method: (...call: Call) => Promise<Result>) =>
+    ((...call: Call) => availability.run(() => method(...call))) as typeof method
+  const { end } = pool
+  // `assign` keeps the pool an emitter of events.
+  return Object.assign(pool, {
+    any: run(pool.any),
+    anyFirst: run(pool.anyFirst),
+    exists: run(pool.exists),
+    many: run(pool.many),
+    manyFirst: run(pool.manyFirst),
+    maybeOne: run(pool.maybeOne),
+    maybeOneFirst: run(pool.maybeOneFirst),
+    one: run(pool.one),
+    oneFirst: run(pool.oneFirst),
+    query: run(pool.query),
+    transaction: run(pool.transaction),
+    connect: run(pool.connect),
+    end: async () => {
+      availability[Symbol.dispose]()
+      await end()
+    },
   })
 }
 
@@ -76,17 +127,3 @@ export function transact<T>(db: Database, work: (tx: Tx) => Promise<T>, options:
     return work(tx)
   })
 }
-
-/** Whether the connection was lost or could not be made. The outcome of a COMMIT under way is then unknown. */
-export function isConnectionLoss(error: unknown): boolean {
-  if (
-    error instanceof BackendTerminatedError ||
-    error instanceof BackendTerminatedUnexpectedlyError ||
-    error instanceof ConnectionError
-  )
-    return true
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && CONNECTION_CODES.has(error.code)
-}
-
-/** Broken and refused sockets, and a server that has crashed or is starting. */
-const CONNECTION_CODES = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', '57P02', '57P03'])

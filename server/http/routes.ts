@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { authorize, type CountedCall, countCall } from '../access.ts'
 import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
-import { AppError, publicError } from '../errors.ts'
+import { AppError, publicError, UnavailableError } from '../errors.ts'
 import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
 import { type Call, execute, MAX_WAIT_SECONDS, type Operation } from '../operation.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
@@ -149,7 +149,8 @@ function preferredWait(header: string | string[] | undefined): number | null {
 /** The one place where a thrown value becomes an answer. Internal errors are logged here, with the operation they hit. */
 export function renderError(error: unknown, request: FastifyRequest): HttpAnswer {
   const known = fromFramework(error, request)
-  if (!(known instanceof AppError)) {
+  if (known instanceof UnavailableError) request.log.debug({ event: 'request_refused', code: known.code })
+  else if (!(known instanceof AppError)) {
     const operation = request.routeOptions.config?.operation ?? 'unknown'
     request.log.error({ event: 'request_failed', operation, err: known })
   }

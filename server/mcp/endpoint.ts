@@ -68,7 +68,8 @@ function logSdkError(error: Error, { log }: Pick<Api, 'log'>) {
 }
 
 function refuse(refusal: RpcError, request: FastifyRequest, reply: FastifyReply) {
-  if (refusal.status >= 500) request.log.error({ event: 'request_failed', operation: 'mcp', err: refusal.cause })
+  // Without a cause it is a refusal of ours, like 503.
+  if (refusal.cause !== undefined) request.log.error({ event: 'request_failed', operation: 'mcp', err: refusal.cause })
   return reply
     .code(refusal.status)
     .headers(refusal.headers)

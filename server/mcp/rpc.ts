@@ -1,5 +1,5 @@
 // JSON-RPC errors that this endpoint writes itself, without the SDK: refusals before a message is understood.
-import { AppError, publicError } from '../errors.ts'
+import { AppError, publicError, UnavailableError } from '../errors.ts'
 import { frameworkRefusal } from '../http-request.ts'
 
 export type RequestId = string | number | null
@@ -37,7 +37,7 @@ export const CODES = {
 /** Anything thrown before a message is understood. An internal error becomes a 500 without details. */
 export function toRpcError(error: unknown): RpcError {
   if (error instanceof RpcError) return error
-  if (error instanceof AppError) {
+  if (error instanceof AppError || error instanceof UnavailableError) {
     const { status, headers, error: body } = publicError(error)
     return new RpcError(status, CODES.server, body.message, { data: { error: body }, headers: { ...headers } })
   }

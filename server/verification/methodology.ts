@@ -155,6 +155,13 @@ const LITERAL: readonly (readonly Place[])[] = [
         'Literal assessment: no model is asked. Up to six passages that share the words of the claim are quoted, the best ' +
         'first, and numbers, dates, units and negations are compared. No verdict is given.',
     },
+    {
+      form: /^literal-2$/,
+      meaning:
+        'Literal assessment: no model is asked. Whether the page has enough of the words of the claim is decided once for ' +
+        'the page; then up to six passages are quoted, the best first, and numbers, dates, units and negations are ' +
+        'compared. No verdict is given.',
+    },
   ],
   ...TOOLS,
   GATE,

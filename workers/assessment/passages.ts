@@ -4,7 +4,7 @@ import { agreeingShare } from './agreement.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
 import type { Query } from './query.ts'
-import { type Relevance, relevanceMeasure } from './relevance.ts'
+import { bearsOnClaim, type Relevance, relevanceMeasure } from './relevance.ts'
 import type { Findings } from './search.ts'
 import type { Sentence } from './sentences.ts'
 
@@ -19,6 +19,8 @@ export interface Passage {
   core: string
   wording: Wording
   relevance: Relevance
+  /** Whether it bears on the claim about as much as the best: what the others say of its numbers is chance. */
+  isForemost: boolean
 }
 
 /** Sentences `first` to `last`. */
@@ -65,11 +67,17 @@ function textOf({ text, sentences }: Page, first: number, last: number): string 
 /** At most `most` passages that bear on the claim, best first; they do not overlap and do not repeat each other. */
 export function rankPassages(claim: string, query: Query, page: Page, findings: Findings, most: number): Passage[] {
   const measure = relevanceMeasure(query, findings)
+  const mayBePartial = bearsOnClaim(query, findings, page.text.length)
   const candidates: Candidate[] = []
   for (const window of [...wholeWindows(claim, page, findings), ...neighbourWindows(page, findings)]) {
     const relevance = measure(window.first, window.last)
-    if (window.wording !== 'partial' || relevance.bears)
-      candidates.push({ ...window, relevance, points: pointsOf(relevance.score) })
+    if (window.wording === 'partial' && !mayBePartial) continue
+    const around = measure(Math.max(0, window.first - 1), Math.min(window.last + 1, page.sentences.length - 1))
+    candidates.push({
+      ...window,
+      relevance,
+      points: pointsOf(relevance.score + AROUND * (around.weight - relevance.weight)),
+    })
   }
   const foremost = candidates.sort(byRank).slice(0, MOST_WEIGHED)
   const ranked = weighNumbers(foremost, claim, page).sort(byRank)
@@ -131,23 +139,24 @@ function weighNumbers(candidates: Candidate[], claim: string, page: Page): Candi
 }
 
 /** Takes the best that neither overlap what is taken nor say the same again, down to a part of the most points. */
-function pick(ranked: readonly Candidate[], page: Page, mayBeShort: boolean, most: number): Passage[] {
+function pick(ranked: readonly Candidate[], page: Page, mayBeShort: boolean, count: number): Passage[] {
   const taken: Passage[] = []
   const said = new Set<string>()
-  const least = Math.max(0, ...ranked.map(({ points }) => points)) * LEAST_OF_BEST
+  const most = Math.max(0, ...ranked.map(({ points }) => points))
   const free = ({ start, end }: Span) => taken.every((other) => end <= other.start || start >= other.end)
 
   for (const { first, last, wording, relevance, points } of ranked) {
-    if (taken.length === most) break
+    if (taken.length === count) break
     const core = textOf(page, first, last)
-    if ((wording === 'partial' && points < least) || said.has(core)) continue
+    if ((wording === 'partial' && points < most * LEAST_OF_BEST) || said.has(core)) continue
     if (!free(spanOf(page.sentences, first, last))) continue
     const [from, to] = withContext(page, first, last, free)
     const { start, end } = spanOf(page.sentences, from, to)
     const isStub = wording === 'partial' && end - start < SHORT && !isWholeLine(page, from, to)
     if (isStub && !mayBeShort) continue
     said.add(core)
-    taken.push({ start, end, core, wording, relevance })
+    const isForemost = wording !== 'partial' || points >= most * FOREMOST
+    taken.push({ start, end, core, wording, relevance, isForemost })
   }
   return taken
 }
@@ -189,6 +198,9 @@ const SHORT = 12
 const NO_HEADING = /\t|[.!?。！？…।؟;][\p{Pe}\p{Pf}"']?$/u
 const POINTS_BACK =
   /^(?:It|Its|He|His|She|Her|They|Their|This|These|Those|Er|Sie|Es|Ihre?|Seine?|Il|Elle|Ils|Elles|Sa|Son|Él|Ella|Ele|Ela|Он|Она|Оно|Они|Его|Её|Их)\s/u
-const NUMBERS = 0.2
-const LEAST_OF_BEST = 0.5
+/** Of what the sentences around a passage have of the claim besides: the name for its pronoun, a headline. */
+const AROUND = 0.1
+const NUMBERS = 0.1
+const LEAST_OF_BEST = 0.2
+const FOREMOST = 0.5
 const MOST_WEIGHED = 48

@@ -1,6 +1,6 @@
 // How much a run of neighbouring sentences has to do with a claim: BM25 over the claim's terms, the heaviest run of its
 // words in its order, and whether enough of the claim is there at all.
-import { isTelling, isTellingWord, type Query } from './query.ts'
+import { isTelling, isTellingWord, type Query, type Term } from './query.ts'
 import type { Findings } from './search.ts'
 
 export interface Relevance {
@@ -8,8 +8,8 @@ export interface Relevance {
   score: number
   /** How many of the claim's telling terms occur in the sentences. */
   terms: number
-  /** Whether enough of the claim, or of one of its sentences, occurs in the sentences to be worth showing. */
-  bears: boolean
+  /** The weight of the claim's terms that occur in the sentences, 0 to 1. */
+  weight: number
 }
 
 /** Measures sentences `first` to `last`; the time is that of reading their hits. */
@@ -20,7 +20,6 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
   const priors = Float64Array.from(query.terms, ({ prior }) => prior)
   const rarities = raritiesOf(findings)
   const weights = shares(priors.map((prior, term) => prior * (rarities[term] ?? 0)))
-  const parts = query.parts.map((part) => openPart(query, part, rarities))
   const meanLength = Math.max(1, sum(tokenCounts) / tokenCounts.length)
   const wholeRun = Math.max(1, sum(priors))
   const counts = new Uint32Array(query.terms.length)
@@ -37,51 +36,77 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
     // In the order of the claim, so that rounding does not depend on the order of the page.
     present.sort((a, b) => a - b)
     const run = heaviestRun(findings, first, last)
-    const damping = K1 * (1 - B + (B * sum(tokenCounts.subarray(first, last + 1))) / meanLength)
+    const lengthCounts = first === last ? B : B_OF_TWO
+    const damping = K1 * (1 - lengthCounts + (lengthCounts * sum(tokenCounts.subarray(first, last + 1))) / meanLength)
     let score = (RUN * Math.min(run, wholeRun)) / wholeRun
+    let weight = 0
     for (const term of present) {
       const count = counts[term] ?? 0
+      weight += (strengths[term] ?? 0) * (weights[term] ?? 0)
       score += ((strengths[term] ?? 0) * (weights[term] ?? 0) * count * (K1 + 1)) / (count + damping)
     }
-    const bears = parts.some((part) => part.bears(present, strengths, run))
     for (const term of present) counts[term] = strengths[term] = 0
-    return { score, terms: present.length, bears }
+    return { score, terms: present.length, weight }
   }
 }
 
 /**
- * A passage bears on a part of a claim if it has a good share of the part's terms, more than one of them, and not only
- * numbers; or, where there are many terms, a smaller share; or a long run of its words. Numbers count less, because a
- * passage with another number bears on the claim all the same; and what is rare on this page counts little more.
+ * Whether the page has enough of the claim, or of one of its sentences, to be worth quoting from. This is asked once of
+ * the page: a passage that says a part of the claim may have few of its words, and is told from chance by what the
+ * page says otherwise. The share of a part's terms in the best sentence with its neighbours counts whole, that on the
+ * page counts less; or there is a long run of the claim's words. Numbers count less, because a page with another number
+ * bears on the claim all the same. A page that is hardly longer than a quotation need only have a telling word.
  */
-function openPart(query: Query, part: ReadonlySet<number>, rarities: readonly number[]) {
-  const greatest = Math.max(...rarities)
-  const coverage = shares(
-    Float64Array.from(query.terms, ({ prior, kind }, term) => {
-      if (!part.has(term)) return 0
-      return prior * (kind === 'number' ? NUMBER_COVERAGE : 1) * (0.5 + (0.5 * (rarities[term] ?? 0)) / greatest)
-    }),
-  )
-  const telling = query.terms.filter((term, number) => part.has(number) && isTelling(term))
-  const tellingWords = new Set(query.terms.flatMap((term, number) => (isTellingWord(term) ? [number] : [])))
-  const needsWord = telling.some(isTellingWord)
-  const needed = Math.max(LEAST_SHARE, Math.min(SHARE, (SHARE * MANY_TERMS) / telling.length))
+export function bearsOnClaim(query: Query, findings: Findings, length: number): boolean {
+  const isShort = length <= SHORT_PAGE
+  return query.parts.some((part) => bearsOnPart(query, part, findings, isShort))
+}
 
-  return {
-    bears(present: readonly number[], strengths: Float64Array, run: number): boolean {
-      let covered = 0
-      let count = 0
-      let words = 0
-      for (const term of present) {
-        if (coverage[term] === 0) continue
-        covered += (strengths[term] ?? 0) * (coverage[term] ?? 0)
-        count++
-        if (tellingWords.has(term)) words++
-      }
-      if (count < Math.min(2, telling.length) || (needsWord && words === 0)) return false
-      return covered >= needed || (run >= LONG_RUN && covered >= LEAST_SHARE)
-    },
+function bearsOnPart(query: Query, part: ReadonlySet<number>, findings: Findings, isShort: boolean): boolean {
+  const telling = query.terms.filter((term, number) => part.has(number) && isTelling(term))
+  const coverage = shares(
+    Float64Array.from(query.terms, ({ prior, kind }, term) =>
+      part.has(term) ? prior * (kind === 'number' ? NUMBER_COVERAGE : 1) : 0,
+    ),
+  )
+  const needsWord = telling.some(isTellingWord)
+  const last = findings.tokenCounts.length - 1
+  const page = coveredBy(findings, 0, last, coverage, query.terms)
+  if (page.terms === 0 || (needsWord && page.words === 0)) return false
+  if (isShort && page.share >= ENOUGH_OF_SHORT && page.isSpaced) return true
+  const least = Math.min(2, telling.length)
+  for (let i = 0; i <= last; i++) {
+    if (findings.hitsFrom[i] === findings.hitsFrom[i + 1]) continue
+    const near = coveredBy(findings, Math.max(0, i - 1), Math.min(last, i + 1), coverage, query.terms)
+    if (near.terms < least || (needsWord && near.words === 0)) continue
+    const isRun = heaviestRun(findings, i, i) >= LONG_RUN && near.share >= LEAST_SHARE
+    if (isRun || near.share + ELSEWHERE * page.share >= ENOUGH) return true
   }
+  return false
+}
+
+/** The share of the coverage, and the number of terms and words, that sentences `first` to `last` have. */
+function coveredBy(
+  { hits, hitsFrom }: Findings,
+  first: number,
+  last: number,
+  coverage: Float64Array,
+  terms: readonly Term[],
+) {
+  const strengths = new Map<number, number>()
+  for (let at = hitsFrom[first] ?? 0; at < (hitsFrom[last + 1] ?? 0); at++) {
+    const { term, strength } = hits[at]!
+    if (coverage[term]! > 0 && strength > (strengths.get(term) ?? 0)) strengths.set(term, strength)
+  }
+  let share = 0
+  let words = 0
+  let isSpaced = false
+  for (const [term, strength] of strengths) {
+    share += strength * coverage[term]!
+    if (isTellingWord(terms[term]!)) words++
+    if (terms[term]!.kind === 'word') isSpaced = true
+  }
+  return { share, terms: strengths.size, words, isSpaced }
 }
 
 /** BM25's weight of each term. A term of one sentence is as rare as one of none. */
@@ -111,14 +136,22 @@ function sum(values: Float64Array | Uint32Array): number {
 
 const K1 = 1.2
 const B = 0.5
+/** Two sentences are longer than one by nature, so their length tells less. */
+const B_OF_TWO = 0.3
 /**
  * What a run of all the claim's words adds to the score; all its terms in one sentence of usual length reach about 1.
  */
-const RUN = 0.6
+const RUN = 0.2
 const FURTHER_SENTENCES = 5
 const NUMBER_COVERAGE = 0.5
-const SHARE = 0.42
+/** Of the share on the page beside that in one place. */
+const ELSEWHERE = 0.3
+/** Measured: pages that bear on their claim rarely have less, and half of those that do not have no more. */
+const ENOUGH = 0.4
 const LEAST_SHARE = 0.15
-const MANY_TERMS = 10
 /** In telling words. */
 const LONG_RUN = 4
+/** UTF-16 units; one quotation may hold all of it. */
+const SHORT_PAGE = 450
+/** Of a part's terms; about one word of seven. Two characters that are alike tell less. */
+const ENOUGH_OF_SHORT = 0.13

@@ -26,7 +26,9 @@ function openReader(
   findAkin: (word: string) => number[],
 ): TermReader {
   const readDense = denseReader(exact)
+  const readJoined = joinedReader(terms, exact)
   return (folded, kind, start, end, hit) => {
+    readJoined(folded, kind, start, end, hit)
     if (kind === 'dense') return readDense(folded, kind, start, end, hit)
     const term = exact.get(folded)
     if (term !== undefined && isTelling(terms[term]!)) hit(term, 1)
@@ -37,6 +39,20 @@ function openReader(
       akin.set(folded, related)
     }
     for (const other of related) hit(other, AKIN)
+  }
+}
+
+/** A name whose number the page writes apart, or below the line: CO 2 for CO2. */
+function joinedReader(terms: readonly Term[], exact: ReadonlyMap<string, number>): TermReader {
+  let word = ''
+  let wordEnd = -1
+  return (folded, kind, start, end, hit) => {
+    if (kind === 'number' && word !== '' && start === wordEnd + 1) {
+      const term = exact.get(word + folded)
+      if (term !== undefined && isTelling(terms[term]!)) hit(term, 1)
+    }
+    word = kind === 'word' ? folded : ''
+    wordEnd = end
   }
 }
 
@@ -96,7 +112,7 @@ function areAkin(a: string, b: string): boolean {
   return common >= Math.max(SHORTEST_STEM, short.length - 2) && long.length - common <= LONGEST_ENDING
 }
 
-const AKIN = 0.7
+const AKIN = 0.9
 const SHORTEST_STEM = 4
 const LONGEST_ENDING = 5
 const MOST_ALIKE = 16

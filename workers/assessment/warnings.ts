@@ -3,6 +3,7 @@
 import { agree, disagreement } from './agreement.ts'
 import type { Passage } from './passages.ts'
 import { quantitiesOf } from './quantities.ts'
+import type { Quantity } from './quantity.ts'
 import { isTelling, type Query, readClaim } from './query.ts'
 import type { RiskFlag } from './risk-flags.ts'
 import type { Findings } from './search.ts'
@@ -52,16 +53,25 @@ function hasFurtherMatches({ wholeMatches, wholeMatchCount }: Findings, passages
   return wholeMatchCount > shown.length
 }
 
-/** A claimed quantity that any passage agrees with is not in doubt, also when the best passage says something else. */
+/** A claimed quantity that any of the foremost passages agrees with is not in doubt, also when the best passage says something else. */
 function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] {
-  const given = passages.map(({ core }) => quantitiesOf(core))
+  const given = passages.filter((one, i) => i === 0 || one.isForemost).map(({ core }) => quantitiesOf(core))
   const flags = new Set<RiskFlag>()
   for (const claimed of quantitiesOf(claim)) {
-    if (given.some((quantities) => quantities.some((other) => agree(claimed, other)))) continue
+    const isGiven = given.some((quantities, i) =>
+      quantities.some((other) => agree(claimed, other) && (i === 0 || saysAsMuch(claimed, other))),
+    )
+    if (isGiven) continue
     const kind = disagreement(claimed, given[0]!)
     flags.add(kind ? `${kind}_mismatch` : 'number_absent')
   }
   return [...flags].sort()
+}
+
+/** A year alone, beside the first passage's day of that year, does not say that the claimed day is right. */
+function saysAsMuch(claimed: Quantity, other: Quantity): boolean {
+  if (claimed.kind !== 'date' || other.kind !== 'date') return true
+  return (['year', 'month', 'day'] as const).every((part) => claimed[part] === null || other[part] !== null)
 }
 
 /**

@@ -1,0 +1,25 @@
+# One image for web and worker. The command decides: `node server/main.ts` (the default), `node workers/main.ts`, or
+# `node server/cli.ts migrate` before a release. It has Node and no package of development, and runs as the user `node`.
+FROM node:24-alpine AS packages
+WORKDIR /app
+COPY package.json package-lock.json ./
+# Types, source maps and texts are half of what the packages bring, and nothing reads them at run time.
+RUN npm ci --omit=dev --omit=optional --no-audit --no-fund \
+  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -iname '*.md' \) -delete
+
+FROM node:24-alpine
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8402
+WORKDIR /app
+COPY --from=packages /app/node_modules ./node_modules
+COPY package.json LICENSE README.md CHANGELOG.md ./
+COPY client ./client
+COPY docs ./docs
+COPY sql ./sql
+COPY workers ./workers
+COPY server ./server
+USER node
+EXPOSE 8402
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then((a) => process.exit(a.ok ? 0 : 1), () => process.exit(1))"]
+# Node itself is process 1, so signals arrive.
+CMD ["node", "server/main.ts"]

@@ -1,0 +1,203 @@
+// Sets whose evidence others have marked: how the literal assessment finds it beside BM25, and what the checks around a
+// model do with verdicts that are right or wrong in known ways.
+import { createHash } from 'node:crypto'
+import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
+import { codePointIndex } from '../../workers/text/offsets.ts'
+import { printNote, printRows } from '../table.ts'
+import type { Item, Span } from './labels.ts'
+import { bm25 } from './peers.ts'
+import { SEED, type Share, seeded, shareOf } from './random.ts'
+import { type Case, runScripts, SCRIPT_MEANINGS, SCRIPTS, type Script } from './scripted.ts'
+
+/** What each way of looking quoted of one item. */
+interface Looked {
+  item: Item
+  literal: Span[]
+  bm25: Span[]
+  neighbours: Span[]
+}
+
+const WAYS = ['literal', 'bm25', 'neighbours'] as const
+type Way = (typeof WAYS)[number]
+
+interface Retrieval {
+  top1: Share
+  top3: Share
+  whole: Share
+  abstained: Share
+}
+
+export interface Measured {
+  set: string
+  n: number
+  retrieval: Record<Way, Retrieval>
+  abstainedBy: Map<string, Share>
+  quotes: { valid: number; all: number; meanLength: number }
+  misses: Item[]
+  scripts: Map<Script, Case[]>
+}
+
+/** Measures each set by itself, in the order given. */
+export async function measureMarked(items: readonly Item[], withScripts: boolean): Promise<Measured[]> {
+  const measured: Measured[] = []
+  for (const set of new Set(items.map((item) => item.set))) {
+    const own = items.filter((item) => item.set === set)
+    process.stderr.write(`${set}: ${own.length} items\n`)
+    const { looked, quotes } = look(own)
+    const marked = looked.filter(({ item }) => item.gold.length > 0)
+    const labels = new Set(own.map(labelOf))
+    measured.push({
+      set,
+      n: own.length,
+      retrieval: {
+        literal: retrieval(marked, 'literal'),
+        bm25: retrieval(marked, 'bm25'),
+        neighbours: retrieval(marked, 'neighbours'),
+      },
+      abstainedBy: new Map(
+        [...labels].sort().map((label) => [
+          label,
+          abstention(
+            looked.filter(({ item }) => labelOf(item) === label),
+            'literal',
+          ),
+        ]),
+      ),
+      quotes,
+      misses: marked.filter((one) => !hits(one, 'literal', 3)).map(({ item }) => item),
+      scripts: withScripts ? await runScripts(own, seeded(SEED)) : new Map(),
+    })
+  }
+  return measured
+}
+
+/** The label, and that of the set where it says more. */
+const labelOf = ({ label, kind }: Item) => (kind === 'partially_supported' ? kind : label)
+
+const MOST = 6
+
+function look(items: readonly Item[]) {
+  const quotes = { valid: 0, all: 0, meanLength: 0 }
+  const literal = items.map(({ claim, observation }) => {
+    const text = observation.source.normalized_text
+    const index = codePointIndex(text)
+    const { evidence } = assessLiterally({ claim, text, digests: DIGESTS })
+    return evidence.map(({ start, end, quote }) => {
+      const span = { start: index.toUtf16(start), end: index.toUtf16(end) }
+      quotes.all++
+      if (text.slice(span.start, span.end) === quote) quotes.valid++
+      return span
+    })
+  })
+  const lengths = literal.flat().map(({ start, end }) => end - start)
+  quotes.meanLength = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length)
+  const looked = items.map((item, i): Looked => {
+    const peer = bm25(item.claim, item.observation.source.normalized_text)
+    return {
+      item,
+      literal: literal[i]!,
+      bm25: peer.sentences(MOST),
+      neighbours: peer.withNeighbours(MOST, quotes.meanLength),
+    }
+  })
+  return { looked, quotes }
+}
+
+/** A quotation holds at least half of a span. */
+const holds = (quote: Span, gold: Span): boolean =>
+  (Math.min(quote.end, gold.end) - Math.max(quote.start, gold.start)) * 2 >= gold.end - gold.start
+
+const hits = (looked: Looked, way: Way, most: number): boolean =>
+  looked[way].slice(0, most).some((quote) => looked.item.gold.flat().some((gold) => holds(quote, gold)))
+
+/** Of one set of spans each is held by some quotation. */
+const hasWhole = (looked: Looked, way: Way): boolean =>
+  looked.item.gold.some((spans) => spans.every((gold) => looked[way].some((quote) => holds(quote, gold))))
+
+const pageOf = ({ item }: { item: Item }) => item.observation.source.text_sha256
+
+function retrieval(marked: readonly Looked[], way: Way): Retrieval {
+  return {
+    top1: shareOf(marked, (one) => hits(one, way, 1), pageOf),
+    top3: shareOf(marked, (one) => hits(one, way, 3), pageOf),
+    whole: shareOf(marked, (one) => hasWhole(one, way), pageOf),
+    abstained: abstention(marked, way),
+  }
+}
+
+const abstention = (looked: readonly Looked[], way: Way): Share =>
+  shareOf(looked, (one) => one[way].length === 0, pageOf)
+
+const lowered = (cases: readonly Case[] | undefined): Share =>
+  shareOf(cases ?? [], ({ isLowered }) => isLowered, pageOf)
+
+export function printMarked({ set, n, retrieval, abstainedBy, quotes, misses, scripts }: Measured) {
+  console.log(`\n${set}: ${n} items, ${retrieval.literal.top1.n} with marked evidence`)
+  printRows([
+    ['share of those with marked evidence', 'top-1', 'top-3', 'whole set', 'no quote'],
+    ...WAYS.map((way): [string, ...string[]] => {
+      const { top1, top3, whole, abstained } = retrieval[way]
+      return [WAY_NAMES[way], ...[top1, top3, whole, abstained].map(percent)]
+    }),
+  ])
+  printRows([...abstainedBy].map(([label, share]) => [`  literal quotes nothing, label ${label}`, interval(share)]))
+  printNote(`quotes valid: ${quotes.valid} of ${quotes.all}; ${Math.round(quotes.meanLength)} characters on average`)
+  for (const { id, claim } of misses.slice(0, MOST_LISTED)) printNote(`  not in the first three: ${id} ${claim}`)
+  for (const script of SCRIPTS) {
+    const cases = scripts.get(script) ?? []
+    if (cases.length === 0) continue
+    printNote(`${SCRIPT_MEANINGS[script]}: ${interval(lowered(cases))}`)
+    const stopped = cases.filter(({ isLowered }) => isLowered)
+    for (const flag of [...new Set(stopped.flatMap(({ flags }) => flags))].sort()) {
+      if (flag === 'verdict_lowered') continue
+      const flagged = stopped.filter(({ flags }) => flags.includes(flag))
+      const alone = flagged.filter(({ flags }) => flags.filter((other) => other !== 'verdict_lowered').length === 1)
+      printNote(`    ${flag}: ${flagged.length}, alone ${alone.length}`)
+    }
+  }
+}
+
+const WAY_NAMES: Record<Way, string> = {
+  literal: 'literal',
+  bm25: '  BM25, stemmed',
+  neighbours: '  BM25 with neighbours, as long as literal',
+}
+const percent = ({ share }: Share) => (share === null ? '-' : `${(100 * share).toFixed(1)} %`)
+const interval = (share: Share) =>
+  share.share === null
+    ? 'no case'
+    : `${percent(share)} of ${share.n} [${(100 * share.low).toFixed(1)}, ${(100 * share.high).toFixed(1)}]`
+
+/** One set for machines; shares from 0 to 1, null where there is no case. */
+export function forMachines({ set, n, retrieval, abstainedBy, scripts }: Measured) {
+  const plain = ({ top1, top3, whole, abstained }: Retrieval) => ({
+    top1: top1.share,
+    top3: top3.share,
+    whole: whole.share,
+    abstained: abstained.share,
+  })
+  const intervals = SCRIPTS.map((script) => [script, lowered(scripts.get(script))] as const)
+  return {
+    set,
+    n,
+    literal: {
+      ...plain(retrieval.literal),
+      abstained_by_label: Object.fromEntries([...abstainedBy].map(([label, { share }]) => [label, share])),
+    },
+    bm25: plain(retrieval.bm25),
+    bm25_neighbours: plain(retrieval.neighbours),
+    semantic: Object.fromEntries(intervals.map(([script, { share }]) => [script, share])),
+    intervals: Object.fromEntries(
+      intervals.filter(([, { share }]) => share !== null).map(([script, { low, high }]) => [script, [low, high]]),
+    ),
+  }
+}
+
+/** Which of two parts of the pages an item is in: rules are tuned on one and reported on the other. */
+export function partOfPage({ observation }: Item): 'tune' | 'report' {
+  const digest = createHash('sha256').update(`part ${observation.source.text_sha256}`).digest()
+  return digest[0]! % 2 === 0 ? 'tune' : 'report'
+}
+
+const DIGESTS = { sourceSha256: '0'.repeat(64), textSha256: '0'.repeat(64) }
+const MOST_LISTED = 40

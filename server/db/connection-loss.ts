@@ -1,0 +1,18 @@
+// Which errors mean that the connection to Postgres is gone.
+import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionError } from 'slonik'
+import { UnavailableError } from '../errors.ts'
+
+/** Whether the connection was lost or could not be made. The outcome of a COMMIT under way is then unknown. */
+export function isConnectionLoss(error: unknown): boolean {
+  if (
+    error instanceof UnavailableError ||
+    error instanceof BackendTerminatedError ||
+    error instanceof BackendTerminatedUnexpectedlyError ||
+    error instanceof ConnectionError
+  )
+    return true
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && CONNECTION_CODES.has(error.code)
+}
+
+/** Broken and refused sockets, and a server that has crashed or is starting. */
+const CONNECTION_CODES = new Set(['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', '57P02', '57P03'])

@@ -1,0 +1,58 @@
+// The pool with a limit on waiting, on a database that is well: what is slow is not cut, what finds no connection is refused.
+import pg from 'pg'
+import t from 'tap'
+import { z } from 'zod'
+import { type AvailabilityChange, nothing, openDatabase, sql } from '../../server/db/pool.ts'
+import { UnavailableError } from '../../server/errors.ts'
+import { openTestDatabase } from '../database.ts'
+
+const database = await openTestDatabase({ template: false })
+t.teardown(() => database[Symbol.asyncDispose]())
+const changes: AvailabilityChange[] = []
+const db = await openDatabase(database.url, {
+  maxConnections: 1,
+  patienceMs: 500,
+  onChange: (change) => changes.push(change),
+})
+t.teardown(() => db.end())
+
+const one = () => db.oneFirst(sql.type(z.object({ n: z.number() }))`select 1 n`)
+
+t.test('a slow query is answered, since the database answers when it is asked', async (t) => {
+  await db.query(sql.type(nothing)`select from pg_sleep(3)`)
+  t.equal(await one(), 1)
+  t.same(changes, [])
+})
+
+t.test('a call that finds no connection is refused and never runs', async (t) => {
+  const holder = new pg.Client({ connectionString: database.url })
+  await holder.connect()
+  await holder.query('create table made (n int)')
+  await holder.query('select pg_advisory_lock(1)')
+  const holding = db.query(sql.type(nothing)`select from pg_advisory_xact_lock(1)`)
+  const refused = await db.query(sql.type(nothing)`insert into made values (1)`).catch((error) => error)
+  t.ok(refused instanceof UnavailableError)
+  t.match(refused, { code: 'capacity_exceeded' })
+  await holder.query('select pg_advisory_unlock(1)')
+  await holding
+  t.equal(await one(), 1, 'the next call is answered')
+  t.equal((await holder.query('select from made')).rowCount, 0)
+  await holder.end()
+  t.same(changes, [])
+})
+
+t.test('a connection that is ended by the server is not an outage', async (t) => {
+  const admin = new pg.Client({ connectionString: database.url })
+  await admin.connect()
+  const lost = await db
+    .transaction(async (tx) => {
+      const pid = await tx.oneFirst(sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() pid`)
+      await admin.query('select pg_terminate_backend($1)', [pid])
+      return tx.oneFirst(sql.type(z.object({ n: z.number() }))`select 1 n`)
+    })
+    .catch((error) => error)
+  await admin.end()
+  t.match(lost, { code: 'provider_unavailable' })
+  t.equal(await one(), 1)
+  t.same(changes, [])
+})

@@ -1,0 +1,43 @@
+// The files by which the service is deployed agree with the house: what they copy, start and set exists.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { variables } from '../server/config.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
+const known = new Set<string>(Object.keys(variables))
+
+t.test('the image copies what is there and nothing that the build leaves out', async (t) => {
+  const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names = '']) =>
+    names.split(' '),
+  )
+  t.ok(copied.length > 5)
+  const sent = new Set([...read('.dockerignore').matchAll(/^!(\S+)$/gm)].map(([, name]) => name))
+  for (const name of copied) t.ok(existsSync(join(ROOT, name)) && sent.has(name), `${name} is there and is sent`)
+  // A folder that the service reads at run time would be missing in the image only.
+  for (const folder of ['client', 'docs', 'server', 'sql', 'workers']) t.ok(copied.includes(folder), folder)
+})
+
+t.test('every process is started by a file that exists', async (t) => {
+  const started = ['Dockerfile', 'compose.yaml'].flatMap((file) => [
+    ...read(file).matchAll(/'?"?((?:server|workers)\/\w+\.ts)/g),
+  ])
+  t.ok(started.length > 3)
+  for (const [, file = ''] of started) t.ok(existsSync(join(ROOT, file)), file)
+  const { scripts } = JSON.parse(read('package.json'))
+  for (const [, script = ''] of read('Procfile').matchAll(/npm run --silent (\w+)/g)) t.ok(scripts[script], script)
+  // A shell between npm and Node would keep the signals that ask for a drain.
+  for (const name of ['web', 'worker']) t.match(scripts[name], /^exec node /)
+})
+
+t.test('every variable that they set is one of the configuration', async (t) => {
+  const { env } = JSON.parse(read('app.json'))
+  const block = read('compose.yaml').match(/environment: &environment\n([\s\S]*?)\n {2}restart/)?.[1] ?? ''
+  const set = [...Object.keys(env), ...[...block.matchAll(/^ {4}([A-Z_]+):/gm)].map(([, name = '']) => name)]
+  t.ok(set.length > 8)
+  t.same(
+    set.filter((name) => !known.has(name)),
+    [],
+  )
+})

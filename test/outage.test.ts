@@ -1,0 +1,260 @@
+// The database away, in both ways: it refuses connections, or it is frozen and its sockets stay open. Every call under way and
+// every new one is answered 503 within five seconds, and everything is well within ten seconds of its return.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { readConfig } from '../server/config.ts'
+import { type EmbeddedPostgres, openEmbeddedPostgres } from '../server/db/embedded.ts'
+import { migrate } from '../server/db/migrate.ts'
+import { openService } from '../server/service.ts'
+import { openLog } from '../server/telemetry.ts'
+import { openSite } from './site.ts'
+import { harbourClaim, PAGE, payingFetch, query, signPayment, termsOf, VERIFY } from './system.ts'
+
+const MAX_ANSWER_MS = 5000
+const MAX_RETURN_MS = 10_000
+
+/** A PostgreSQL of this test alone, behind a port that stays when the server is started again. */
+async function openServer() {
+  await using opened = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(tmpdir(), 'countersign-outage-'))
+  opened.defer(async () => {
+    const cluster = await realpath(join(folder, 'postgres'))
+    for (const path of [cluster, folder]) await rm(path, { recursive: true, force: true })
+  })
+  await chmod(folder, 0o711)
+  const start = () => openEmbeddedPostgres({ dataDir: folder, durable: true, log: () => {} })
+  let server: EmbeddedPostgres | undefined = await start()
+  opened.defer(async () => void (await server?.[Symbol.asyncDispose]()))
+  const sockets = new Set<Socket>()
+  const door = createServer((near) => {
+    const far = connect(Number(new URL(server!.url).port), '127.0.0.1')
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        near.destroy()
+        far.destroy()
+      })
+    }
+    near.pipe(far).pipe(near)
+  })
+  const shut = async () => {
+    const closed = once(door, 'close')
+    door.close()
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  door.listen(0, '127.0.0.1')
+  await once(door, 'listening')
+  const { port } = door.address() as AddressInfo
+  opened.defer(async () => void (door.listening && (await shut())))
+  const url = new URL(server.url)
+  url.port = String(port)
+
+  /** The server and its backends, with a backend that was started meanwhile. */
+  async function signal(name: 'SIGSTOP' | 'SIGCONT') {
+    const home = await realpath(join(folder, 'postgres'))
+    const [pid] = (await readFile(join(home, 'data', 'postmaster.pid'), 'utf8')).split('\n')
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    for (const one of [pid, ...children.split(' ').filter(Boolean)]) process.kill(Number(one), name)
+  }
+  const closing = opened.move()
+  return {
+    url: url.href,
+    /** Each ends an outage that the one before it began. */
+    freeze: () => signal('SIGSTOP'),
+    thaw: () => signal('SIGCONT'),
+    async stop() {
+      await shut()
+      await server?.[Symbol.asyncDispose]()
+      server = undefined
+    },
+    async start() {
+      server = await start()
+      door.listen(port, '127.0.0.1')
+      await once(door, 'listening')
+    },
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+const server = await openServer()
+t.teardown(() => server[Symbol.asyncDispose]())
+await migrate(server.url)
+const site = await openSite({ '/harbour': PAGE })
+t.teardown(() => site[Symbol.asyncDispose]())
+const dataDir = await mkdtemp(join(tmpdir(), 'countersign-data-'))
+t.teardown(() => rm(dataDir, { recursive: true, force: true }))
+const logged: Record<string, unknown>[] = []
+const log = openLog('info', { write: (line) => logged.push(JSON.parse(line)) })
+const config = readConfig({ PORT: '0', DATA_DIR: dataDir, ...site.env })
+const service = await openService(config, server.url, { log })
+t.teardown(() => service[Symbol.asyncDispose]())
+
+interface Answered {
+  name: string
+  status: number
+  code: string | undefined
+  retryAfter: string | null
+  ms: number
+  body: Record<string, unknown>
+}
+
+type Send = () => Promise<Response>
+
+const at = (path: string) => new URL(path, service.address).href
+
+function post(path: string, body: unknown, headers: Record<string, string> = {}): Send {
+  const text = JSON.stringify(body)
+  return () =>
+    fetch(at(path), { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: text })
+}
+
+function tool(name: string, args: object, headers: Record<string, string> = {}): Send {
+  const params = { name, arguments: args }
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
+  return post('/mcp', message, { accept: 'application/json, text/event-stream', ...headers })
+}
+
+/** Calls of every kind, each of which needs the database. The paid ones carry a payment that was signed before. */
+async function prepareCalls() {
+  const handle = `h${randomUUID().slice(0, 8)}`
+  const registered = (await (await post('/v1/register', { handle })()).json()) as { api_key: string }
+  const key = { authorization: `Bearer ${registered.api_key}` }
+  const done = await payingFetch()(at(VERIFY), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID(), prefer: 'wait=25' },
+    body: JSON.stringify(harbourClaim(site)),
+  })
+  const { request_id } = (await done.json()) as { request_id: string }
+  const token = done.headers.get('x-service-recovery-token') ?? ''
+  // The process remembers results; this one is to be read from the database.
+  service.api.results.clear()
+  const get =
+    (path: string, headers = {}) =>
+    () =>
+      fetch(at(path), { headers })
+  const paid: Record<string, { key: string; send: Send }> = {}
+  for (let n = 0; n < 6; n++) {
+    const idempotencyKey = randomUUID()
+    const asked = await post(VERIFY, harbourClaim(site), { 'idempotency-key': idempotencyKey })()
+    const { headers } = await signPayment(termsOf(asked))
+    const send = post(VERIFY, harbourClaim(site), { 'idempotency-key': idempotencyKey, ...headers })
+    paid[`paid ${n}`] = { key: idempotencyKey, send }
+  }
+  const sends: Record<string, Send> = {
+    ...Object.fromEntries(Object.entries(paid).map(([name, { send }]) => [name, send])),
+    usage: get('/v1/usage', key),
+    leases: get('/v1/lease', key),
+    journal: get('/v1/journal', key),
+    chain: get('/v1/chain?from=1'),
+    readyz: get('/readyz'),
+    metrics: get('/metrics'),
+    recovery: get(`/api/agent/v1/requests/${request_id}`, { authorization: `Bearer ${token}` }),
+    lease: post('/v1/lease', { agent: 'a', action: 'b', lim: '1', ttl_s: 60 }, key),
+    receipt: post('/v1/receipt', { subject_sha256: 'ab'.repeat(32) }, { ...key, 'idempotency-key': randomUUID() }),
+    register: post('/v1/register', { handle: `h${randomUUID().slice(0, 8)}` }),
+    slot: () =>
+      fetch(at('/v1/journal/s'), {
+        method: 'PUT',
+        headers: { ...key, 'content-type': 'application/octet-stream' },
+        body: 'x',
+      }),
+    watchdog: () =>
+      fetch(at('/v1/watchdog/w'), {
+        method: 'PUT',
+        headers: { ...key, 'content-type': 'application/json' },
+        body: JSON.stringify({ interval_s: 3600, webhook_url: site.url('/harbour') }),
+      }),
+    'MCP usage': tool('service_usage', {}, key),
+    'MCP lease': tool('service_lease_grant', { agent: 'a', action: 'b', lim: '1', ttl_s: 60 }, key),
+    'MCP verify': tool('service_verify_source', harbourClaim(site)),
+  }
+  for (let n = 0; n < 8; n++)
+    sends[`quote ${n}`] = post(VERIFY, harbourClaim(site), { 'idempotency-key': randomUUID() })
+  for (let n = 0; n < 8; n++) sends[`receipt ${n}`] = post('/v1/receipt', { subject_sha256: 'cd'.repeat(32) }, key)
+  return { sends, paid }
+}
+
+async function call(name: string, send: Send): Promise<Answered> {
+  const started = performance.now()
+  const response = await send()
+  const text = await response.text()
+  const ms = performance.now() - started
+  const body = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : {}
+  const content = body.result?.structuredContent ?? body.error?.data ?? body
+  // A tool that could not answer is HTTP's 200.
+  const refused = body.result?.isError && /unavailable|internal|capacity/.test(content.error?.code)
+  const status = refused ? 503 : response.status
+  return { name, status, code: content.error?.code, retryAfter: response.headers.get('retry-after'), ms, body }
+}
+
+const callAll = (sends: Record<string, Send>) =>
+  Promise.all(Object.entries(sends).map(([name, send]) => call(name, send)))
+
+async function expectOutage(t: Test, begin: () => Promise<void>, end: () => Promise<void>) {
+  const { sends, paid } = await prepareCalls()
+  t.ok(Object.keys(sends).length >= 35, `${Object.keys(sends).length} calls at once`)
+  const before = logged.length
+  await begin()
+  const first = await callAll(sends)
+  const again = await callAll(sends)
+  for (const [round, answers] of Object.entries({ first, again })) {
+    const wrong = answers.filter(({ status, ms }) => status !== 503 || ms > MAX_ANSWER_MS)
+    t.same(wrong, [], `${round}: slowest ${Math.round(Math.max(...answers.map(({ ms }) => ms)))} ms`)
+  }
+  t.ok(Math.max(...again.map(({ ms }) => ms)) < 1000, 'once it is known, calls are refused at once')
+  for (const { name, code, retryAfter, body } of again.filter(({ name }) => !/readyz/.test(name))) {
+    t.equal(code, 'provider_unavailable', name)
+    if (!/^MCP/.test(name)) t.match(retryAfter, /^[1-4]$/, name)
+    t.match(JSON.stringify(body), /not known whether/, name)
+    t.notMatch(JSON.stringify(body), /nothing was charged/i, name)
+  }
+  t.equal((await fetch(at('/healthz'))).status, 200)
+
+  await end()
+  const returned = performance.now()
+  while ((await fetch(at('/readyz'))).status !== 200)
+    if (performance.now() - returned > MAX_RETURN_MS) throw new Error('it is not well again')
+  const well = await callAll(sends)
+  t.ok(performance.now() - returned < MAX_RETURN_MS, `well after ${Math.round(performance.now() - returned)} ms`)
+  t.same(
+    well.filter(({ status }) => status >= 500).map(({ name, body }) => ({ name, body })),
+    [],
+  )
+
+  // Each paid call, repeated with its key, comes to one result and one charge.
+  for (const { send } of Object.values(paid)) {
+    let answer = await send()
+    while (answer.status === 202) {
+      await answer.body?.cancel()
+      answer = await send()
+    }
+    t.equal(answer.status, 200, await answer.text())
+  }
+  const rows = await query(
+    server.url,
+    `select count(*)::int n from payment_ledger group by request_id having count(*) > 1 or max(outcome) <> 'settled'`,
+  )
+  t.same(rows, [])
+
+  const told = logged.slice(before)
+  const about = (event: string) => told.filter((line) => line.event === event && line.dependency === 'database')
+  t.equal(about('dependency_away').length, 1, 'the outage is logged once')
+  t.equal(about('dependency_back').length, 1, 'and its end')
+  t.same(
+    told.filter((line) => line.event === 'request_failed'),
+    [],
+    'no call is logged as a fault',
+  )
+  t.ok(told.length < 40, `${told.length} lines`)
+}
+
+t.test('a frozen server, whose sockets stay open', (t) => expectOutage(t, server.freeze, server.thaw))
+t.test('a server that refuses connections', (t) => expectOutage(t, server.stop, server.start))
