@@ -1,7 +1,7 @@
 // Runs the command `check`: reads a report, asks the pages that it cites, says what holds, and corrects what is misquoted.
 import { appendFile, open, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
-import { progressBar, readUrl, UsageError, visible } from '../arguments.ts'
+import { progressBar, UsageError, visible } from '../arguments.ts'
 import { Countersign, CountersignError } from '../client.ts'
 import { KeptAnswers } from '../report/answer-store.ts'
 import { type Citation, findCitations } from '../report/citations.ts'
@@ -15,12 +15,11 @@ import { readMarkdown } from '../report/markdown.ts'
 import { allHold, type Outcome, place } from '../report/outcome.ts'
 import { askPages } from '../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../report/report.ts'
-import { readApiKey } from './api-key-file.ts'
 import { CHECK_FORMATS } from './check.ts'
 import { confirm } from './confirm.ts'
-import { fromEnvironment } from './environment.ts'
 import { readable, readInput } from './files.ts'
 import { json, note, paint, print } from './output.ts'
+import { readApiKey, serviceUrl } from './toolkit.ts'
 
 /** As given on the command line. */
 export interface CheckOptions {
@@ -46,7 +45,7 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   if (options.fix && file === '-') throw new UsageError('--fix changes a file; it cannot change standard input.')
   if (options.fix && !options.yes && !process.stdin.isTTY)
     throw new UsageError('--fix asks before it changes the report, and there is no terminal to ask on: give --yes.')
-  const service = serviceOf(options)
+  const service = serviceUrl(options.service)
   const apiKey = await readApiKey(options.key)
   const text = decode(file, await readInput(file))
   const report = await readReport(file, text)
@@ -71,11 +70,6 @@ function formatOf({ format, json: asJson }: CheckOptions): (typeof CHECK_FORMATS
   const chosen = CHECK_FORMATS.find((one) => one === (format ?? (asJson ? 'json' : 'text')))
   if (!chosen) throw new UsageError(`--format ${format} is none of ${CHECK_FORMATS.join(', ')}.`)
   return chosen
-}
-
-function serviceOf({ service = fromEnvironment('COUNTERSIGN_SERVICE') }: CheckOptions): string {
-  if (service === undefined) throw new UsageError('Which service? Give --service URL, or set COUNTERSIGN_SERVICE.')
-  return readUrl(service)
 }
 
 /** A path within the working folder as it is from there, which programs that read the outcome can follow. */

@@ -2,16 +2,12 @@
 import { KEEP_DAYS } from '../report/answer-store.ts'
 import { command } from './command.ts'
 import { YES } from './confirm.ts'
+import { ACCOUNT } from './toolkit.ts'
 
 export const CHECK_FORMATS = ['text', 'json', 'sarif', 'junit'] as const
 
 const OPTIONS = {
-  service: { type: 'string', value: 'URL', help: 'where the service is; default: COUNTERSIGN_SERVICE' },
-  key: {
-    type: 'string',
-    value: 'FILE',
-    help: 'holds the API key of an account, mode 600; default: COUNTERSIGN_KEY, which names\nthe file or is the key',
-  },
+  ...ACCOUNT,
   format: { type: 'string', value: 'FORMAT', help: `${CHECK_FORMATS.join(', ')}; text` },
   output: { type: 'string', value: 'FILE', help: 'write the format there, and the text on standard output' },
   summary: { type: 'string', value: 'FILE', help: 'append a summary in Markdown to this file' },

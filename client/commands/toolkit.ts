@@ -27,22 +27,24 @@ export const LIMIT = {
 } as const
 
 /** A client without credentials. Throws a UsageError where no service is named. */
-export function openService({ service = fromEnvironment('COUNTERSIGN_SERVICE') }: { service?: string }): Countersign {
+export function openService({ service }: { service?: string }): Countersign {
   return new Countersign({ baseUrl: serviceUrl(service) })
 }
 
 /** A client with the API key of an account. Throws a UsageError where no service or no key is named. */
 export async function openAccount(options: { service?: string; key?: string }): Promise<Countersign> {
-  const baseUrl = serviceUrl(options.service ?? fromEnvironment('COUNTERSIGN_SERVICE'))
+  const baseUrl = serviceUrl(options.service)
   return new Countersign({ baseUrl, apiKey: await readApiKey(options.key) })
 }
 
-function serviceUrl(service: string | undefined): string {
+/** The address of `--service`, else of COUNTERSIGN_SERVICE. Throws a UsageError. */
+export function serviceUrl(service: string | undefined = fromEnvironment('COUNTERSIGN_SERVICE')): string {
   if (service === undefined) throw new UsageError('Which service? Give --service URL, or set COUNTERSIGN_SERVICE.')
   return readUrl(service)
 }
 
-async function readApiKey(file: string | undefined): Promise<string> {
+/** The key of `--key`, else of COUNTERSIGN_KEY: a path, or the key itself. Throws a UsageError. */
+export async function readApiKey(file: string | undefined): Promise<string> {
   const set = fromEnvironment('COUNTERSIGN_KEY')
   if (file !== undefined && API_KEY.test(file))
     throw new UsageError('--key takes a file, not the key: arguments can be seen by other users of this machine.')

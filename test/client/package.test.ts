@@ -5,9 +5,9 @@ import t from 'tap'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const files = globSync('{,commands/}*.ts', { cwd: join(root, 'client') })
+const files = globSync('{,batch/,commands/,report/}*.ts', { cwd: join(root, 'client') })
 /** The command line. */
-const NEEDS_NODE = /^(cli\.ts$|commands\/)/
+const NEEDS_NODE = /^(cli\.ts$|batch\/|commands\/)/
 const manifest = JSON.parse(read('client/package.json'))
 
 function imports(file: string): string[] {
@@ -21,9 +21,12 @@ t.test('every import is a file of the client, a dependency of it, or Node in the
   for (const file of files)
     for (const name of imports(file)) {
       const own = /^\.\.?\//.test(name) && files.includes(normalize(join(dirname(file), name)))
+      // Only types: what is needed at run time of an optional package is imported when it is needed.
+      const isType = new RegExp(`^import type .* from '${name}'$`, 'm').test(read(`client/${file}`))
+      const optional = isType && Object.hasOwn(manifest.peerDependencies, name)
       const dependency = packages.some((one) => name === one || name.startsWith(`${one}/`))
       const node = NEEDS_NODE.test(file) && name.startsWith('node:')
-      t.ok(own || dependency || node, `${file} imports ${name}`)
+      t.ok(own || dependency || optional || node, `${file} imports ${name}`)
     }
 })
 
