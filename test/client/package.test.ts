@@ -5,9 +5,13 @@ import t from 'tap'
 
 const root = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const files = globSync('{,batch/,commands/,report/}*.ts', { cwd: join(root, 'client') })
+const files = globSync('{,batch/,commands/,report/,wrappers/}*.ts', { cwd: join(root, 'client') })
 /** The command line. */
 const NEEDS_NODE = /^(cli\.ts$|batch\/|commands\/)/
+/** Each has a framework as its optional peer. */
+const WRAPPERS = /^wrappers\//
+/** Two gigabytes: its assertion is tested against its documented shape. */
+const TOO_LARGE = 'promptfoo'
 const manifest = JSON.parse(read('client/package.json'))
 
 function imports(file: string): string[] {
@@ -15,19 +19,33 @@ function imports(file: string): string[] {
   return [...statements].map(([, from, bare]) => from ?? bare ?? '')
 }
 
-t.test('every import is a file of the client, a dependency of it, or Node in the command line', async (t) => {
-  t.ok(files.length > 10)
-  const packages = Object.keys(manifest.dependencies)
-  for (const file of files)
-    for (const name of imports(file)) {
-      const own = /^\.\.?\//.test(name) && files.includes(normalize(join(dirname(file), name)))
-      // Only types: what is needed at run time of an optional package is imported when it is needed.
-      const isType = new RegExp(`^import type .* from '${name}'$`, 'm').test(read(`client/${file}`))
-      const optional = isType && Object.hasOwn(manifest.peerDependencies, name)
-      const dependency = packages.some((one) => name === one || name.startsWith(`${one}/`))
-      const node = NEEDS_NODE.test(file) && name.startsWith('node:')
-      t.ok(own || dependency || optional || node, `${file} imports ${name}`)
+t.test(
+  'every import is a file of the client, a dependency, a peer in a wrapper, or Node in the command line',
+  async (t) => {
+    t.ok(files.length > 10)
+    for (const file of files) {
+      const peers = WRAPPERS.test(file) ? Object.keys(manifest.peerDependencies) : []
+      const packages = [...Object.keys(manifest.dependencies), ...peers]
+      for (const name of imports(file)) {
+        const own = /^\.\.?\//.test(name) && files.includes(normalize(join(dirname(file), name)))
+        const dependency = packages.some((one) => name === one || name.startsWith(`${one}/`))
+        const node = NEEDS_NODE.test(file) && name.startsWith('node:')
+        // Only types: what is needed at run time of an optional package is imported when it is needed.
+        const isType = new RegExp(`^import type .* from '${name}'$`, 'm').test(read(`client/${file}`))
+        const optional = isType && Object.hasOwn(manifest.peerDependencies, name)
+        t.ok(own || dependency || optional || node, `${file} imports ${name}`)
+      }
     }
+  },
+)
+
+t.test('every peer is optional, and of the version tested here', async (t) => {
+  const { devDependencies, dependencies } = JSON.parse(read('package.json'))
+  const { peerDependencies, peerDependenciesMeta } = manifest
+  for (const [name, range] of Object.entries(peerDependencies)) {
+    t.same(peerDependenciesMeta[name], { optional: true }, name)
+    if (name !== TOO_LARGE) t.equal(dependencies[name] ?? devDependencies[name], range, name)
+  }
 })
 
 t.test('nothing outside the command line needs Node', async (t) => {
