@@ -26,7 +26,7 @@ export interface CountedCall {
   caller: Caller | null
   /** The budget that the call was taken from, where there is a caller. */
   budget: Budget
-  /** Why the key was not looked up. */
+  /** Why the key has no caller: it was not looked up, or its account is disabled. */
   refusal?: AppError
 }
 
@@ -46,7 +46,10 @@ export async function countCall(
   return { ...shown, budget }
 }
 
-/** Finds the account of a key. Where the key was not looked up, `refusal` says why and `caller` is null. */
+/** Too many unknown keys from this address, or a disabled account. An operation without accounts is served all the same. */
+const KEY_REFUSALS: ReadonlySet<string> = new Set(['rate_limited', 'forbidden'])
+
+/** Finds the account of a key. Where the key was not looked up or its account is disabled, `refusal` says so and `caller` is null. */
 export async function identifyCaller(
   key: string | undefined,
   address: string,
@@ -56,7 +59,7 @@ export async function identifyCaller(
   try {
     return { caller: await authenticate(api, key, address) }
   } catch (error) {
-    if (error instanceof AppError && error.code === 'rate_limited') return { caller: null, refusal: error }
+    if (error instanceof AppError && KEY_REFUSALS.has(error.code)) return { caller: null, refusal: error }
     throw error
   }
 }

@@ -1,16 +1,23 @@
-// Operator commands: npm run cli -- <command>. Exits 0 when all is well, 1 when not, 2 for a wrong call.
-import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'
-import { ExactEvmScheme } from '@x402/evm/exact/client'
-import { x402Client } from '@x402/fetch'
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+// Operator commands: npm run cli -- <command>. Exits 0 when all is well, 1 when not, 2 for a wrong call. This file is the index
+// of the commands; each is in the room it is about, most in server/operate/.
+import { createInterface } from 'node:readline/promises'
+import { parseArgs } from 'node:util'
 import { billingCommands } from './billing/commands.ts'
-import { type Config, ConfigError, describeConfig, readConfig } from './config.ts'
+import { type Config, describeConfig, readConfig } from './config.ts'
 import { renderConfigurationPage } from './configuration-page.ts'
 import { findOpenDatabase } from './db/embedded.ts'
 import { listMigrations, migrate } from './db/migrate.ts'
 import { type Database, openDatabase, transact } from './db/pool.ts'
 import { describeSchema } from './db/schema.ts'
 import { type Finding, runDoctor } from './doctor.ts'
+import { AppError } from './errors.ts'
+import { accountCommands } from './operate/accounts-command.ts'
+import { auditCommands } from './operate/audit-command.ts'
+import { type CommandCall, type CommandOption, printJson, UsageError } from './operate/command.ts'
+import { jobCommands } from './operate/jobs-command.ts'
+import { requestCommands } from './operate/requests-command.ts'
+import { printRunningSettings } from './operate/running-command.ts'
+import { statusCommands } from './operate/status-command.ts'
 import { paymentCommands } from './payments/commands.ts'
 import { logOrigin } from './receipts/checkpoint.ts'
 import { rotate, verifyChain } from './receipts/commands.ts'
@@ -18,12 +25,25 @@ import { listKeys } from './receipts/keys.ts'
 
 interface Command {
   /** Names of the required arguments. */
-  takes?: string[]
+  takes?: readonly string[]
+  options?: Readonly<Record<string, CommandOption>>
   about: string
-  run(config: Config, args: string[]): Promise<number>
+  run(config: Config, call: CommandCall): Promise<number>
+}
+
+type DatabaseCommand = Omit<Command, 'run'> & {
+  run(db: Database, config: Config, call: CommandCall): Promise<number>
+}
+
+/** Options of every command. */
+const COMMON: Readonly<Record<string, CommandOption>> = {
+  json: { about: 'print JSON' },
+  yes: { about: 'do not ask' },
+  help: { about: 'print this' },
 }
 
 const commands: Record<string, Command> = {
+  ...onDatabase(statusCommands),
   migrate: {
     about: "Bring the database to this release's schema (the release step of a deployment). Safe to repeat.",
     async run(config) {
@@ -34,25 +54,28 @@ const commands: Record<string, Command> = {
     },
   },
   doctor: {
-    about: 'Check configuration, database, migrations, keys, workers and Redis, and print a cure for each problem.',
-    async run(config) {
+    about:
+      'Check configuration, database, migrations, keys, workers, model and Redis, and print a cure for each problem.',
+    async run(config, { json }) {
       const findings = await runDoctor(config)
-      for (const finding of findings) console.log(formatFinding(finding))
+      if (json) printJson(findings)
+      else for (const finding of findings) console.log(formatFinding(finding))
       return findings.every((finding) => finding.ok) ? 0 : 1
     },
   },
   config: {
-    about: 'Print every variable with its value; secrets are masked.',
-    async run(config) {
-      for (const { name, value, default: fallback, about } of describeConfig(config))
-        console.log(`${name}=${value}\n    ${about}${fallback ? ` (default ${fallback})` : ''}`)
-      return 0
+    options: {
+      markdown: { about: 'print docs/configuration.md: every variable with its default and its meaning' },
+      running: { about: 'what the processes that run have, and where they differ' },
     },
-  },
-  'config --markdown': {
-    about: 'Print docs/configuration.md: every variable with its default and its meaning.',
-    async run() {
-      process.stdout.write(renderConfigurationPage())
+    about: 'Print every variable with its value in this shell; secrets are masked.',
+    async run(config, call) {
+      if (call.options.markdown) process.stdout.write(renderConfigurationPage())
+      else if (call.options.running) return withDatabase(config, (db) => printRunningSettings(db, call))
+      else if (call.json) printJson(describeConfig(config))
+      else
+        for (const { name, value, default: fallback, about } of describeConfig(config))
+          console.log(`${name}=${value}\n    ${about}${fallback ? ` (default ${fallback})` : ''}`)
       return 0
     },
   },
@@ -61,43 +84,52 @@ const commands: Record<string, Command> = {
     run: (config) => withDatabase(config, async (db) => process.stdout.write(await describeSchema(db))),
   },
   keys: {
-    about: 'List every public key that has ever signed.',
-    run: (config) =>
-      withDatabase(config, async (db) =>
-        console.log(JSON.stringify(await transact(db, listKeys, { readOnly: true }), null, 2)),
-      ),
+    about: 'List every public key that has ever signed, as JSON.',
+    run: (config) => withDatabase(config, async (db) => printJson(await transact(db, listKeys, { readOnly: true }))),
   },
   'keys rotate': {
     takes: ['receipt|checkpoint|lease|webhook'],
     about: 'Replace a signing key; the present receipt key signs the introduction of the new one. Needs no restart.',
-    run: (config, [use = '']) => withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), use)),
+    run: (config, { args: [use = ''] }) =>
+      withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), use)),
   },
   'chain verify': {
     takes: ['links|signatures'],
     about:
       'Recompute the chain from the database: every hash, link and tree node, and with `signatures` also every signature.',
-    run: (config, [mode = '']) => withDatabase(config, (db) => verifyChain(db, mode)),
+    run: (config, { args: [mode = ''] }) => withDatabase(config, (db) => verifyChain(db, mode)),
   },
-  ...Object.fromEntries(
-    Object.entries({ ...paymentCommands, ...billingCommands }).map(([name, { run, ...rest }]) => [
-      name,
-      { ...rest, run: (config: Config, args: string[]) => withDatabase(config, (db) => run(db, config, args)) },
-    ]),
+  ...onDatabase(auditCommands),
+  ...onDatabase(requestCommands),
+  ...onDatabase(jobCommands),
+  ...onDatabase(accountCommands),
+  ...onDatabase(
+    Object.fromEntries(
+      Object.entries({ ...paymentCommands, ...billingCommands }).map(([name, { run, ...rest }]) => [
+        name,
+        { ...rest, run: (db: Database, config: Config, { args }: CommandCall) => run(db, config, [...args]) },
+      ]),
+    ),
   ),
   'sign-offline': {
     takes: ['PAYMENT-REQUIRED'],
     about: 'Sign the terms of a 402 with a new wallet that owns nothing, and print PAYMENT-SIGNATURE.',
-    async run(_config, [terms = '']) {
+    async run(_config, { args: [terms = ''] }) {
+      // Its libraries take most of a second to load, which no other command should pay.
+      const { signOffline } = await import('./payments/sign-offline.ts')
       console.log(await signOffline(terms))
       return 0
     },
   },
 }
 
-/** Such a signature pays in offline mode, where every key pays, and is worthless on a chain. */
-async function signOffline(terms: string): Promise<string> {
-  const client = new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
-  return encodePaymentSignatureHeader(await client.createPaymentPayload(decodePaymentRequiredHeader(terms.trim())))
+function onDatabase(found: Record<string, DatabaseCommand>): Record<string, Command> {
+  return Object.fromEntries(
+    Object.entries(found).map(([name, { run, ...rest }]) => [
+      name,
+      { ...rest, run: (config: Config, call: CommandCall) => withDatabase(config, (db) => run(db, config, call)) },
+    ]),
+  )
 }
 
 async function withDatabase(config: Config, work: (db: Database) => Promise<unknown>): Promise<number> {
@@ -113,32 +145,109 @@ async function withDatabase(config: Config, work: (db: Database) => Promise<unkn
 process.exitCode = await main(process.argv.slice(2))
 
 async function main(args: string[]): Promise<number> {
-  // The name of a command has one word or two.
-  const words = Object.hasOwn(commands, args.slice(0, 2).join(' ')) ? 2 : 1
-  const name = args.length === 0 ? undefined : args.slice(0, words).join(' ')
-  const rest = args.slice(words)
-  const command = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (!command || rest.length !== (command.takes?.length ?? 0)) {
-    const help = name === undefined || name === 'help' || name === '--help'
-    ;(help ? console.log : console.error)(usage(help ? undefined : [name, ...rest].join(' ')))
-    return help ? 0 : 2
+  // A pipe that is closed, as by `head`, ends the output and is no error.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  if (args.length === 0 || args[0] === 'help' || args[0] === '--help') {
+    console.log(usage(Object.keys(commands)))
+    return 0
   }
   try {
-    return await command.run(readConfig(), rest)
+    const { name, command, call } = readCall(args)
+    if (call.options.help) {
+      console.log(usage([name]))
+      return 0
+    }
+    return await command.run(readConfig(), call)
   } catch (error) {
-    console.error(error instanceof ConfigError || error instanceof Error ? error.message : error)
-    return 1
+    console.error(describeProblem(error))
+    return error instanceof UsageError || (error instanceof AppError && error.code === 'invalid_request') ? 2 : 1
   }
 }
 
-function usage(wrong?: string) {
-  const calls = Object.entries(commands).map(([name, { takes = [], about }]) => ({
-    call: [name, ...takes.map((argument) => `<${argument}>`)].join(' '),
-    about,
-  }))
+/** Throws UsageError, which shows the help of what was meant. */
+function readCall(args: string[]) {
+  // The name of a command has one word or two.
+  const two = args.slice(0, 2).join(' ')
+  const name = Object.hasOwn(commands, two) ? two : (args[0] ?? '')
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!command) {
+    const group = Object.keys(commands).filter((other) => other.startsWith(`${args[0]} `))
+    const wrong =
+      group.length > 0 && args.length === 1 ? `${args[0]} needs one more word` : `"${two}" is not one of the commands`
+    throw new UsageError(`${wrong}.\n\n${usage(group.length > 0 ? group : Object.keys(commands))}`)
+  }
+  const { options = {}, takes = [] } = command
+  const known = { ...COMMON, ...options }
+  const { values, positionals } = parse(name, args.slice(name.split(' ').length), known)
+  if (positionals.length !== takes.length && !values.help)
+    throw new UsageError(
+      `${name} takes ${takes.map((one) => `<${one}>`).join(' ') || 'no argument'}: ` +
+        `"${[name, ...positionals].join(' ')}" is not one of the commands.\n\n${usage([name])}`,
+    )
+  const confirm = async (question: string) => values.yes === true || askPerson(question)
+  const call: CommandCall = { args: positionals, options: values, json: values.json === true, confirm }
+  return { name, command, call }
+}
+
+function parse(name: string, args: string[], known: Readonly<Record<string, CommandOption>>) {
+  const options = Object.fromEntries(
+    Object.entries(known).map(([option, { value }]) => [option, { type: value ? 'string' : 'boolean' } as const]),
+  )
+  try {
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    // Sound: a switch that is given is true, and none is repeatable.
+    return { values: values as Record<string, string | true | undefined>, positionals }
+  } catch (error) {
+    const [sentence] = error instanceof Error ? error.message.split('. ') : []
+    throw new UsageError(`${name}: ${sentence}.\n\n${usage([name])}`)
+  }
+}
+
+async function askPerson(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) {
+    console.error(`${question}\nNobody can be asked here: repeat the command with --yes.`)
+    return false
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return (await terminal.question(`${question}\nType yes to go on: `)).trim().toLowerCase() === 'yes'
+  } finally {
+    terminal.close()
+  }
+}
+
+function usage(names: readonly string[]) {
+  const calls = names.flatMap((name) => {
+    const { takes = [], about, options = {} } = commands[name] ?? { about: '' }
+    const shown = { call: [name, ...takes.map((argument) => `<${argument}>`)].join(' '), about }
+    const more = Object.entries(options).map(([option, { value, about }]) => ({
+      call: `    --${option}${value ? ` ${value}` : ''}`,
+      about,
+    }))
+    return [shown, ...more]
+  })
   const width = Math.max(...calls.map(({ call }) => call.length))
   const lines = calls.map(({ call, about }) => `  ${call.padEnd(width)}  ${about}`)
-  return `${wrong ? `"${wrong}" is not one of the commands.\n\n` : ''}npm run cli -- <command>\n\n${lines.join('\n')}`
+  const common = '--json prints JSON where a command lists or shows. --yes answers its question. --help explains it.'
+  return `npm run cli -- <command>\n\n${lines.join('\n')}\n\n${common}`
+}
+
+/** Causes that an operator meets, with their cure; else the message. */
+function describeProblem(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const code = codeOf(error)
+  if (code === '42P01' || code === '42703') return `${error.message}. Run \`npm run cli -- migrate\` first.`
+  if (error instanceof AppError) return error.message
+  const reason = error.cause instanceof Error ? describeProblem(error.cause) : undefined
+  if (error.name === 'UnavailableError')
+    return `${error.message}${reason ? ` ${reason}` : ''}\ncure: check DATABASE_URL, and that the server accepts connections from here`
+  if (error.name === 'AggregateError' || error.message === '') return code ?? error.name
+  return error.message
+}
+
+function codeOf(error: Error): string | undefined {
+  if ('code' in error && typeof error.code === 'string') return error.code
+  return error.cause instanceof Error ? codeOf(error.cause) : undefined
 }
 
 function formatFinding({ ok, subject, detail, cure }: Finding) {

@@ -6,6 +6,7 @@ import { PUBLIC_LIMITS } from './accounts/tiers.ts'
 import { assessmentProblems, DEFAULT_MODEL, DEFAULT_PRICES, readAssessment, readModel } from './config/assessment.ts'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
+import { withoutCredentials } from './config/credentials.ts'
 import { readFixtureHosts } from './config/fixtures.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witness-list.ts'
@@ -329,12 +330,17 @@ function readFile(name: VariableName, path: string, problems: string[]): string 
   }
 }
 
+/** The settings in force by the name of their variable, without secrets: a secret that is set is `(set, hidden)`. */
+export function publicSettings(config: Config): Record<string, string> {
+  return Object.fromEntries(describeConfig(config).map(({ name, value }) => [name, value]))
+}
+
 /** Every variable with its value in force and secrets masked, for `cli config`. */
 export function describeConfig(config: Config) {
   const values: Readonly<Record<string, unknown>> = config.values
   return Object.entries<Variable>(variables).map(([name, variable]) => {
     const value = values[name]
-    const shown = value === undefined ? '' : variable.secret ? '(set, hidden)' : String(value)
+    const shown = value === undefined ? '' : variable.secret ? '(set, hidden)' : withoutCredentials(String(value))
     return { name, value: shown, default: variable.default ?? '', about: variable.about }
   })
 }

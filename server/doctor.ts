@@ -1,4 +1,4 @@
-// `cli doctor`: checks configuration and database, and gives a cure for each problem. It only reads.
+// `cli doctor`: checks configuration, model, payments, database and Redis, and gives a cure for each problem. It only reads.
 import { Redis } from 'ioredis'
 import type { Config } from './config.ts'
 import { measureClockSkew } from './db/clock.ts'
@@ -21,16 +21,29 @@ export interface Finding {
 
 const MAX_SKEW_MS = 2000
 
+/** Runs every check, whatever the others find. Nothing is changed. */
 export async function runDoctor(config: Config): Promise<Finding[]> {
-  const findings = [
-    checkMode(config),
-    checkAssessment(config),
-    checkMetrics(config),
-    ...(await checkPayments(config)),
-    ...(await checkBilling(config)),
-    ...(await checkDatabase(config)),
-  ]
-  return config.redisUrl ? [...findings, await checkRedis(config.redisUrl)] : findings
+  const found = await Promise.all([
+    attempt('configuration', async () => [checkMode(config)]),
+    attempt('assessment', async () => [checkAssessment(config)]),
+    attempt('model', () => checkModel(config)),
+    attempt('metrics', async () => [checkMetrics(config)]),
+    attempt('payments', () => checkPayments(config)),
+    attempt('billing', () => checkBilling(config)),
+    attempt('database', () => checkDatabase(config)),
+    attempt('redis', async () => (config.redisUrl ? [await checkRedis(config.redisUrl)] : [])),
+  ])
+  return found.flat()
+}
+
+/** A check that breaks off is a finding too. */
+async function attempt(subject: string, check: () => Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await check()
+  } catch (error) {
+    const cure = 'the message says what broke off; report it if the cause is not yours'
+    return [{ ok: false, subject, detail: errorMessage(error), cure }]
+  }
 }
 
 function checkMode({ paymentMode, fixtures }: Config): Finding {
@@ -64,34 +77,133 @@ async function checkBilling(config: Config): Promise<Finding[]> {
   return found.map(({ verdict, ...rest }) => ({ ok: verdict === 'right', ...rest }))
 }
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
-  const url = config.databaseUrl ?? (await findOpenDatabase(config.dataDir))
-  if (!url)
-    return [
-      {
-        ok: config.paymentMode === 'offline',
-        subject: 'database',
-        detail: `DATABASE_URL is not set, and no \`npm start\` is running on ${config.dataDir}`,
-        cure: 'set DATABASE_URL',
-      },
-    ]
-  const db = await openDatabase(url, { maxConnections: 2 })
+const MODEL_TIMEOUT_MS = 5000
+
+/** Asks the server of the model for its list of models, which costs nothing. Any answer but a refused key is good. */
+async function checkModel({ model }: Config): Promise<Finding[]> {
+  if (!model) return []
+  const subject = 'model'
+  const base = model.baseUrl ?? 'https://api.anthropic.com'
+  const at = new URL(base).origin
   try {
-    return [
-      await checkClock(db),
-      await checkMigrations(db),
-      await checkKeys(db, config),
-      await checkWorkers(db, config),
-      await checkWatchdogs(db),
-      await checkSettlements(db),
-    ]
+    const url = new URL(base)
+    const path = `${url.pathname.replace(/\/$/, '')}/v1/models?limit=1`
+    const response = await fetch(new URL(path, url.origin), {
+      headers: { 'x-api-key': model.apiKey, 'anthropic-version': '2023-06-01' },
+      signal: AbortSignal.timeout(MODEL_TIMEOUT_MS),
+    })
+    await response.body?.cancel()
+    if (response.status === 401 || response.status === 403) {
+      const detail = `${at} refuses the key (HTTP ${response.status})`
+      return [{ ok: false, subject, detail, cure: 'set ANTHROPIC_API_KEY to a key of this server' }]
+    }
+    return [{ ok: true, subject, detail: `${at} answers` }]
   } catch (error) {
-    const cure = 'check DATABASE_URL and that the server accepts connections from here; then `npm run cli -- migrate`'
-    return [{ ok: false, subject: 'database', detail: errorMessage(error), cure }]
+    const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    const code = reason instanceof Error && 'code' in reason ? String(reason.code) : errorMessage(reason)
+    const cure =
+      'check ANTHROPIC_BASE_URL and the network; until it answers, new verifications get 503 and paid ones wait'
+    return [{ ok: false, subject, detail: `${at} does not answer: ${code}`, cure }]
+  }
+}
+
+type DatabaseCheck = (db: Database) => Promise<Finding>
+
+async function checkDatabase(config: Config): Promise<Finding[]> {
+  const checks: [string, DatabaseCheck][] = [
+    ['database', checkClock],
+    ['migrations', checkMigrations],
+    ['signing keys', (db) => checkKeys(db, config)],
+    ['workers', (db) => checkWorkers(db, config)],
+    ['watchdogs', checkWatchdogs],
+    ['settlements', checkSettlements],
+  ]
+  const url = config.databaseUrl ?? (await findOpenDatabase(config.dataDir))
+  if (!url) {
+    const detail = `DATABASE_URL is not set, and no \`npm start\` is running on ${config.dataDir}`
+    return [
+      { ok: false, subject: 'database', detail, cure: 'set DATABASE_URL, or run `npm start`' },
+      ...skipped(checks),
+    ]
+  }
+  let db: Database
+  try {
+    db = await openDatabase(url, { maxConnections: 2 })
+  } catch (error) {
+    return [describeUnreachable(url, error), ...skipped(checks)]
+  }
+  try {
+    const findings: Finding[] = []
+    for (const [subject, check] of checks) findings.push(...(await attemptOnDatabase(subject, () => check(db))))
+    return findings
   } finally {
     await db.end()
   }
 }
+
+function skipped(checks: [string, DatabaseCheck][]): Finding[] {
+  return checks
+    .filter(([subject]) => subject !== 'database')
+    .map(([subject]) => ({
+      ok: false,
+      subject,
+      detail: 'not checked: there is no database',
+      cure: 'cure the database first',
+    }))
+}
+
+/** A table or column that is not there belongs to a migration that was not applied. */
+async function attemptOnDatabase(subject: string, check: () => Promise<Finding>): Promise<Finding[]> {
+  try {
+    return [await check()]
+  } catch (error) {
+    const missing = /^42(P01|703|883)$/.test(causeCode(error) ?? '')
+    const detail = missing ? 'not checked: the database is not migrated' : errorMessage(error)
+    const cure = missing ? 'run `npm run cli -- migrate`' : 'look at the log of the database server'
+    return [{ ok: false, subject, detail, cure }]
+  }
+}
+
+/** Names server, database and role, never the password. */
+function describeUnreachable(url: string, error: unknown): Finding {
+  const { hostname, port, pathname, username } = new URL(url)
+  const code = causeCode(error) ?? ''
+  const [detail, cure] = UNREACHABLE[code] ?? [
+    errorMessage(error),
+    'check DATABASE_URL, and that the server accepts connections from here',
+  ]
+  const where = `${username || 'no role'} at ${hostname || 'local socket'}:${port || 5432}${pathname}`
+  return { ok: false, subject: 'database', detail: `${where}: ${detail}`, cure }
+}
+
+/** By SQLSTATE, or by the code of Node's error: what it means, and the cure. */
+const UNREACHABLE: Readonly<Record<string, readonly [string, string]>> = {
+  ECONNREFUSED: ['nothing listens there', 'start the database server, or correct host and port in DATABASE_URL'],
+  ENOTFOUND: ['this host name does not exist', 'correct the host in DATABASE_URL'],
+  EAI_AGAIN: ['the name server does not answer', 'check the DNS of this machine'],
+  ETIMEDOUT: ['no answer', 'check the host in DATABASE_URL, and firewalls between here and there'],
+  '28P01': ['the password is wrong', 'correct the password in DATABASE_URL'],
+  '28000': ['the role is refused', 'correct the role in DATABASE_URL, or pg_hba.conf of the server'],
+  '3D000': ['this database does not exist', 'create it (`createdb`), or correct its name in DATABASE_URL'],
+  '53300': [
+    'the server has no connection left',
+    'lower the number of processes, or raise max_connections of the server',
+  ],
+  '57P03': ['the server is starting or stopping', 'wait, then run this again'],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', 'add ?sslmode=no-verify to DATABASE_URL'],
+  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is self-signed', 'add ?sslmode=no-verify to DATABASE_URL'],
+}
+
+/** The first code among the error and its causes. */
+function causeCode(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  if ('code' in error && typeof error.code === 'string' && UNAVAILABLE !== error.code) return error.code
+  if (error instanceof AggregateError && error.errors.length > 0) return causeCode(error.errors[0])
+  return causeCode(error.cause)
+}
+
+/** The code of UnavailableError, which says nothing of the cause. */
+const UNAVAILABLE = 'provider_unavailable'
 
 async function checkClock(db: Database): Promise<Finding> {
   const skew = await measureClockSkew(db)

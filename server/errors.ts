@@ -134,7 +134,11 @@ const table = {
     retryable: true,
     about: 'The assessment did not come to a valid end. Not retryable where the model declined the text.',
   },
-  cancelled: { status: 422, retryable: true, about: 'The caller withdrew the request. Nothing was charged.' },
+  cancelled: {
+    status: 422,
+    retryable: true,
+    about: 'The caller, or the operator, withdrew the request. Nothing was charged.',
+  },
   execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
   daily_limit: { status: 429, retryable: true, about: 'No more of these until the next UTC midnight.' },
   rate_limited: {

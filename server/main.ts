@@ -1,8 +1,9 @@
 // Entry of the API process. When it is asked to stop, it finishes the answers under way.
 
 import { openServer } from './app.ts'
-import { readConfig } from './config.ts'
+import { publicSettings, readConfig } from './config.ts'
 import { openApi, openCore } from './context.ts'
+import { openPresence } from './operate/presence.ts'
 import { runProcess } from './process.ts'
 import { describeAssessment } from './verification/offer.ts'
 
@@ -15,6 +16,7 @@ await runProcess(async (opened) => {
   const core = opened.use(await openCore(config, config.databaseUrl, { patienceMs: PATIENCE_MS }))
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))
+  opened.use(await openPresence(core, 'web', publicSettings(config)))
   core.log.info({ event: 'listening', address: server.address, assessment: describeAssessment(config) })
   return { log: core.log, stopping: () => api.drain() }
 })

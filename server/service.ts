@@ -4,8 +4,9 @@
 import { openWork, type Work, type WorkOverrides } from '../workers/context.ts'
 import { openRunner, type Runner } from '../workers/runner.ts'
 import { openServer } from './app.ts'
-import type { Config } from './config.ts'
+import { type Config, publicSettings } from './config.ts'
 import { type Api, type Overrides, openApi, openCore } from './context.ts'
+import { openPresence } from './operate/presence.ts'
 
 export interface Service extends AsyncDisposable {
   address: string
@@ -26,6 +27,7 @@ export async function openService(
   const runner = opened.use(await openRunner(work))
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))
+  opened.use(await openPresence(core, 'all', publicSettings(config)))
   opened.defer(() => api.drain())
   const closing = opened.move()
   return { address: server.address, api, work, runner, [Symbol.asyncDispose]: () => closing.disposeAsync() }

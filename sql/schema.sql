@@ -6,6 +6,7 @@ create table accounts (
   tier text not null default 'free'::text,
   created_at timestamp with time zone not null default now(),
   granted_tier text not null default 'free'::text,
+  disabled_at timestamp with time zone,
   constraint accounts_granted_tier_check CHECK ((granted_tier = ANY (ARRAY['free'::text, 'dev'::text, 'pro'::text]))),
   constraint accounts_handle_check CHECK ((handle ~ '^[a-z0-9][a-z0-9_-]{0,63}$'::text)),
   constraint accounts_handle_key UNIQUE (handle),
@@ -322,6 +323,18 @@ create table payment_ledger (
   constraint payment_ledger_pkey PRIMARY KEY (entry),
   constraint payment_ledger_proof_check CHECK ((proof = ANY (ARRAY['chain'::text, 'facilitator'::text, 'unconfirmed'::text, 'unrecorded'::text]))),
   constraint payment_ledger_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id)
+);
+
+create unlogged table processes (
+  id uuid not null,
+  kind text not null,
+  host text not null,
+  pid integer not null,
+  settings json not null,
+  started_at timestamp with time zone not null default now(),
+  beat_at timestamp with time zone not null default now(),
+  constraint processes_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text, 'all'::text]))),
+  constraint processes_pkey PRIMARY KEY (id)
 );
 
 create table quote_check_days (
@@ -649,6 +662,7 @@ CREATE INDEX observations_checked ON public.observations USING btree (checked_at
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
 CREATE INDEX payers_prunable ON public.payers USING btree (changed_at) WHERE (settled = 0);
+CREATE INDEX payment_ledger_entered ON public.payment_ledger USING btree (entered_at);
 CREATE UNIQUE INDEX payment_ledger_one_charge ON public.payment_ledger USING btree (request_id) WHERE (outcome = 'settled'::text);
 CREATE UNIQUE INDEX payment_ledger_one_log ON public.payment_ledger USING btree (network, transaction, log_index);
 CREATE UNIQUE INDEX payment_ledger_one_word ON public.payment_ledger USING btree (network, transaction) WHERE (proof = ANY (ARRAY['facilitator'::text, 'unconfirmed'::text]));

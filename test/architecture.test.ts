@@ -31,6 +31,7 @@ const ROOMS = [
   'server/leases',
   'server/journal',
   'server/billing',
+  'server/operate',
   'server/http',
   'server/mcp',
 ]

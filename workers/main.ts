@@ -1,6 +1,7 @@
 // The worker process: takes jobs until it gets a signal to stop, then drains within 30 seconds.
-import { readConfig } from '../server/config.ts'
+import { publicSettings, readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
+import { openPresence } from '../server/operate/presence.ts'
 import { runProcess } from '../server/process.ts'
 import { describeAssessment } from '../server/verification/offer.ts'
 import { openWork } from './context.ts'
@@ -12,6 +13,7 @@ await runProcess(async (opened) => {
   const core = opened.use(await openCore(config, config.databaseUrl))
   const work = opened.use(await openWork(core))
   const runner = opened.use(await openRunner(work))
+  opened.use(await openPresence(core, 'worker', publicSettings(config)))
   core.log.info({
     event: 'worker_started',
     concurrency: config.workerConcurrency,

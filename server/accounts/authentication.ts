@@ -95,7 +95,7 @@ export async function authenticate(context: Authentication, key: string, address
   return context.callers.lookUp(digest, () => findCounted(context, digest, address))
 }
 
-/** Counts before the query, so that concurrent calls cannot pass the limit; a key that exists is given back. */
+/** Counts before the query, so that concurrent calls cannot pass the limit; a key that exists is given back. Throws AppError `forbidden` for a disabled account. */
 async function findCounted(
   { db, callers, limits }: Authentication,
   digest: string,
@@ -116,15 +116,17 @@ const callerRow = z.object({
   id: z.string(),
   kind: keyKind,
   stale: z.boolean(),
+  disabled: z.boolean(),
 })
 
 async function findCaller(db: Database, keyHash: Buffer): Promise<Caller | null> {
   const row = await db.maybeOne(sql.prepared('find_caller', callerRow)`
     select k.account_id, a.handle, a.tier, k.id, k.kind,
-           coalesce(k.last_used_at < now() - interval '1 hour', true) stale
+           coalesce(k.last_used_at < now() - interval '1 hour', true) stale, a.disabled_at is not null disabled
     from api_keys k join accounts a on a.id = k.account_id
     where k.key_hash = ${sql.binary(keyHash)} and ${isInForce}`)
   if (!row) return null
+  if (row.disabled) throw new AppError('forbidden', 'This account is disabled. Ask the operator of the service.')
   if (row.stale) await db.query(sql.type(nothing)`update api_keys set last_used_at = now() where id = ${row.id}`)
   return { accountId: row.account_id, handle: row.handle, tier: row.tier, apiKeyId: row.id, kind: row.kind }
 }

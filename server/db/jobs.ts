@@ -66,6 +66,25 @@ export function enqueueEach(name: JobName, specs: Fragment): Fragment {
       select row(${name}, payload, null, null, max_attempts, key, priority, null)::graphile_worker.job_spec from ${specs}))`
 }
 
+/**
+ * Lets jobs that used up their attempts run again, now and with all their attempts.
+ * @param id of one such job; null for all
+ * @returns how many there were
+ */
+export async function revive(tx: Tx, id: string | null): Promise<number> {
+  return tx.oneFirst(sql.type(z.object({ revived: z.number() }))`
+    select count(*) revived from graphile_worker.reschedule_jobs(
+      array(select id from graphile_worker.jobs
+            where attempts >= max_attempts and locked_at is null and (${id}::bigint is null or id = ${id}::bigint)),
+      run_at => now(), attempts => 0)`)
+}
+
+/** Deletes one job of the queue that is not running. */
+export async function removeJob(tx: Tx, id: string): Promise<void> {
+  await tx.query(sql.type(z.object({ removed: z.number() }))`
+    select count(*) removed from graphile_worker.complete_jobs(array[${id}::bigint])`)
+}
+
 /** Deletes jobs without attempts left: the queue keeps them, and would not replace them by their key. */
 export async function forgetExhaustedJobs(tx: Tx): Promise<void> {
   await tx.query(sql.type(z.object({ forgotten: z.number() }))`

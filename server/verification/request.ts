@@ -62,6 +62,10 @@ export function isPayable(row: Pick<RequestView, 'state' | 'quote_expires_at' | 
 /** States in which the request must have a job. */
 export const WORKING: readonly State[] = ['accepted', 'observed', 'assessed', 'settling', 'settled']
 
+export function isWorking(state: State): boolean {
+  return WORKING.includes(state)
+}
+
 const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
 export type RequestError = z.output<typeof requestError>
 
@@ -171,6 +175,20 @@ export function cancelRequest(tx: Tx, id: string, maxInFlightPerPayer: number): 
   return endUncharged(tx, id, sql.fragment`state = 'accepted'`, CANCELLED, maxInFlightPerPayer)
 }
 
+/**
+ * Cancels a paid request for the operator, at any stage at which it cannot have been charged. A worker that holds it can commit
+ * nothing from here on.
+ * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
+ * @returns whether the request was cancelled
+ */
+export function cancelByOperator(tx: Tx, id: string, maxInFlightPerPayer: number): Promise<boolean> {
+  const uncharged = sql.fragment`state in ('accepted', 'observed', 'assessed')`
+  return endUncharged(tx, id, uncharged, CANCELLED_BY_OPERATOR, maxInFlightPerPayer)
+}
+
+const CANCELLED_BY_OPERATOR = requestErrorOf(
+  new AppError('cancelled', 'The request was cancelled by the operator of the service.'),
+)
 const CANCELLED = requestErrorOf(new AppError('cancelled', 'The request was cancelled by its caller.'))
 
 async function endUncharged(
