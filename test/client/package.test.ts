@@ -44,7 +44,9 @@ t.test('every peer is optional, and of the version tested here', async (t) => {
   const { peerDependencies, peerDependenciesMeta } = manifest
   for (const [name, range] of Object.entries(peerDependencies)) {
     t.same(peerDependenciesMeta[name], { optional: true }, name)
-    if (name !== TOO_LARGE) t.equal(dependencies[name] ?? devDependencies[name], range, name)
+    const tested = dependencies[name] ?? devDependencies[name]
+    // A version that the service pins may be a newer one for a caller.
+    if (name !== TOO_LARGE) t.ok(tested === range || `^${tested}` === range, `${name} ${range}, tested with ${tested}`)
   }
 })
 
