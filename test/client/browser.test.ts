@@ -1,0 +1,140 @@
+// The client in a real browser: the compiled modules verify the golden vectors as they are, by an import map and without a
+// bundler, and the links of /citation scroll to their quote.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { extname, join } from 'node:path'
+import { chromium } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { findTextDirective, fragmentUrl } from '../../client/citation.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const BROWSER = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
+  existsSync(path),
+)
+const skip = BROWSER ? false : 'there is no Chromium in /usr/bin: nothing is tried in a browser'
+
+const IMPORTS = {
+  '@noble/ed25519': '/modules/@noble/ed25519/index.js',
+  '@noble/hashes/': '/modules/@noble/hashes/',
+  canonicalize: '/modules/canonicalize/lib/canonicalize.js',
+  '@countersign/client/verification': '/dist/verification.js',
+}
+const PAGE = `<!doctype html><meta charset="utf-8"><title>vectors</title>
+<script type="importmap">${JSON.stringify({ imports: IMPORTS })}</script>`
+const TYPES: Record<string, string> = { '.js': 'text/javascript', '.json': 'application/json' }
+
+/** Compiles the client as `npm pack` does, beside a link to what it depends on. */
+async function compile(t: Test): Promise<string> {
+  const folder = t.testdir({})
+  mkdirSync(join(folder, 'dist'))
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'modules'))
+  symlinkSync(join(ROOT, 'test/vectors'), join(folder, 'vectors'))
+  const tsc = join(ROOT, 'node_modules/.bin/tsc')
+  const child = spawn(tsc, ['-p', join(ROOT, 'client/tsconfig.json'), '--outDir', join(folder, 'dist')], {
+    stdio: 'inherit',
+  })
+  const [code] = await once(child, 'close')
+  t.equal(code, 0)
+  return folder
+}
+
+/** Serves the files of a folder, and the pages given. */
+async function serve(t: Test, folder: string, pages: Record<string, string>): Promise<string> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0] ?? ''
+    const page = pages[path]
+    if (page !== undefined) return void response.writeHead(200, { 'content-type': 'text/html' }).end(page)
+    const file = join(folder, path)
+    if (!existsSync(file) || !TYPES[extname(file)]) return void response.writeHead(404).end()
+    response.writeHead(200, { 'content-type': TYPES[extname(file)] }).end(readFileSync(file))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => new Promise((closed) => server.close(closed).closeAllConnections()))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function openBrowser(t: Test) {
+  const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox', '--disable-gpu'] })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** Runs in the page, as text: what each case says that fails, beside what the verifier finds. */
+const VERIFY = `async () => {
+  const { verifyAttestation, verifyChain, verifyReceipt, verifyResult } = await import('@countersign/client/verification')
+  const load = async (name) => (await fetch('/vectors/' + name + '.json')).json()
+  const failing = ({ checks }) => checks.filter(({ ok }) => !ok).map(({ name }) => name)
+  const found = []
+  const judge = (file, { name, fails }, verdict) => found.push({ name: file + ': ' + name, fails, found: failing(verdict) })
+  const attestation = await load('attestation')
+  for (const one of attestation.cases)
+    judge('attestation', one, verifyAttestation(one.attestation, { keys: one.pins ?? attestation.pins }))
+  const result = await load('result')
+  for (const one of result.cases) judge('result', one, verifyResult(one.result, { keys: result.pins }))
+  const { pins, vkey, cases } = await load('receipt')
+  for (const { name, receipt, fails, pins: own, ...more } of cases)
+    judge('receipt', { name, fails }, verifyReceipt(receipt, { keys: own ?? pins, vkey, ...more }))
+  const chain = await load('chain')
+  for (const { name, attestations, fails, pins: own, ...more } of chain.cases)
+    judge('chain', { name, fails }, verifyChain(attestations, { keys: own ?? chain.pins, ...more }))
+  return found
+}`
+
+interface Judged {
+  name: string
+  fails: string[]
+  found: string[]
+}
+
+t.test('the compiled modules verify the golden vectors in Chromium', { skip }, async (t) => {
+  const url = await serve(t, await compile(t), { '/': PAGE })
+  const page = await (await openBrowser(t)).newPage()
+  const errors: Error[] = []
+  page.on('pageerror', (error) => void errors.push(error))
+  await page.goto(`${url}/`)
+  const judged = await page.evaluate<Judged[]>(`(${VERIFY})()`)
+  t.same(errors, [])
+  t.ok(judged.length > 40, `${judged.length} cases`)
+  t.ok(judged.some(({ fails }) => fails.length === 0))
+  for (const { name, fails, found } of judged) t.same(found, fails, name)
+})
+
+t.test('a link with a text fragment leads to its quote in Chromium', { skip }, async (t) => {
+  const filler = Array.from({ length: 120 }, (_, i) => `Paragraph ${i} says nothing of the matter.`)
+  const quote = 'The bridge was opened, at last - in 1932 & for good.'
+  const first = `A guide of 1950 wrote: ${quote}`
+  const second = `The county archive has it: ${quote}`
+  const lines = [...filler, first, ...filler, second, ...filler]
+  const html = lines.map((line) => `<p>${line.replace('&', '&amp;')}</p>`).join('\n')
+  const url = await serve(t, t.testdir({}), { '/long': `<!doctype html><meta charset="utf-8">${html}` })
+  const browser = await openBrowser(t)
+  const text = lines.join('\n')
+  /** The numbers of the paragraphs that are in view, after the browser has gone to the address. */
+  const seen = async (address: string) => {
+    const page = await browser.newPage({ viewport: { width: 800, height: 400 } })
+    await page.goto(address)
+    // The browser looks for the text when it has laid out the page: two frames later it has scrolled.
+    const visible = await page.evaluate<
+      number[]
+    >(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(
+      [...document.querySelectorAll('p')].flatMap((p, i) => {
+        const { top, bottom } = p.getBoundingClientRect()
+        return bottom > 0 && top < innerHeight ? [i] : []
+      })))))`)
+    await page.close()
+    return visible
+  }
+  for (const line of [first, second]) {
+    const at = text.indexOf(line) + line.indexOf(quote)
+    const link = fragmentUrl(`${url}/long`, findTextDirective(text, at, at + quote.length))
+    const visible = await seen(link)
+    t.ok(visible.includes(lines.indexOf(line)), `${link} shows ${visible}`)
+    t.notOk(visible.includes(0))
+  }
+  const absent = await seen(`${url}/long#:~:text=${encodeURIComponent('not on this page')}`)
+  t.ok(absent.includes(0), 'a quote that is not there leads to the top')
+})
