@@ -8,7 +8,7 @@ const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../packag
 
 /** The flags with which a script runs this file; none where no script does. @param file from the root of the repository */
 export function flagsOf(file: string): string[] {
-  const commands = Object.values(scripts).map((script) => script.split(' '))
+  const commands = Object.values(scripts).map((script) => script.replace(/^exec /, '').split(' '))
   const command = commands.find((words) => words[0] === 'node' && words.at(-1) === file)
   return command?.slice(1, -1) ?? []
 }

@@ -207,6 +207,8 @@ export async function openApi(core: Core): Promise<Api> {
 function openRedis(url: string, log: Logger): Redis {
   // A call must not wait for a Redis that does not answer: commands fail at once, and the limiter counts in this process.
   const redis = new Redis(url, { enableOfflineQueue: false, maxRetriesPerRequest: 1, connectTimeout: 5000 })
-  redis.on('error', (error) => log.warn({ event: 'redis_error', err: error }))
+  const outage = openOutage(log, 'redis')
+  redis.on('error', (error) => outage.failed(error))
+  redis.on('ready', () => outage.worked())
   return redis
 }

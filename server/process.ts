@@ -46,5 +46,17 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
 function report(error: unknown, log: Logger | undefined) {
   if (error instanceof ConfigError) console.error(error.message)
   else if (log) log.fatal({ event: 'died', err: error })
-  else console.error(error instanceof Error ? error.message : error)
+  else console.error(describeStart(error))
+}
+
+/** Why a process could not start, with the cure where the cause is known. */
+function describeStart(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const code = 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE')
+    return `${error.message}. Another process listens there: stop it, or set PORT to another port.`
+  // Of an undefined table or column.
+  if (code === '42P01' || code === '42703')
+    return `${error.message}. The database is not migrated: run \`npm run cli -- migrate\`.`
+  return error.message
 }

@@ -1,4 +1,7 @@
 // `doctor` on the offer: the assessment in force, the workers' assessment, and access to metrics.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { readConfig } from '../server/config.ts'
 import { runDoctor } from '../server/doctor.ts'
@@ -51,4 +54,51 @@ t.test('metrics are closed without their token', async (t) => {
   t.match(await find('metrics', live), [{ ok: false, detail: /OPERATOR_TOKEN is not set/, cure: /set OPERATOR_TOKEN/ }])
   t.match(await find('metrics', { ...live, OPERATOR_TOKEN: 'operator-token-of-this-test' }), [{ ok: true }])
   t.match(await find('metrics'), [{ ok: true, detail: /open/ }])
+})
+
+t.test('without a database every other check is made, and each finding has its cure', async (t) => {
+  const { hostname, port, username, password } = new URL(harness.api.databaseUrl)
+  const server = `postgres://${username}:${password}@${hostname}:${port}`
+  const ask = async (url: string) => {
+    const config = readConfig({
+      DATABASE_URL: url,
+      DATA_DIR: harness.api.config.dataDir,
+      REDIS_URL: 'redis://127.0.0.1:9',
+    })
+    const found = await runDoctor(config)
+    t.ok(found.find(({ subject }) => subject === 'assessment')?.ok, url)
+    t.match(
+      found.filter(({ subject }) => ['redis', 'workers', 'migrations', 'signing keys'].includes(subject)),
+      Array(4).fill({ ok: false, cure: String }),
+    )
+    t.notMatch(JSON.stringify(found), new RegExp(password))
+    return found.find(({ subject }) => subject === 'database')
+  }
+  t.match(await ask(`postgres://${username}:${password}@127.0.0.1:9/none`), {
+    ok: false,
+    detail: /127\.0\.0\.1:9\/none: nothing listens there/,
+    cure: /start the database server/,
+  })
+  t.match(await ask(`${server}/never_made`), { ok: false, detail: /does not exist/, cure: /createdb/ })
+  t.match(await ask(`postgres://${username}:${password}x@${hostname}:${port}/postgres`), {
+    ok: false,
+    detail: /password is wrong/,
+  })
+})
+
+t.test('a model that does not answer, and one that refuses the key', async (t) => {
+  const server = createServer((_request, response) => response.writeHead(status).end())
+  let status = 401
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const env = { ...MODEL, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}/v` }
+  t.match(await find('model', env), [{ ok: false, detail: /refuses the key/, cure: /ANTHROPIC_API_KEY/ }])
+  status = 404
+  t.match(await find('model', env), [{ ok: true }], 'a server without that list')
+  server.close()
+  t.match(await find('model', { ...MODEL, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}/v` }), [
+    { ok: false, detail: /does not answer: ECONNREFUSED/, cure: /ANTHROPIC_BASE_URL/ },
+  ])
+  t.same(await find('model'), [], 'without a model there is nothing to ask')
 })

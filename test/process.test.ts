@@ -1,9 +1,15 @@
 // The end of the processes of the Procfile: when they are asked to stop, they finish or hand back their work and exit 0.
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import t from 'tap'
 import { type ApiHarness, listen, openApiHarness, openSlowPage } from './api-harness.ts'
-import { startChild } from './children.ts'
+import { BARE_ENV, startChild } from './children.ts'
 import { buy, openCrashHarness, run } from './crash-harness.ts'
+import { openTestDatabase } from './database.ts'
 import { harbourClaim, PAGE, payingFetch, VERIFY } from './system.ts'
 
 // Most of the time these tests wait.
@@ -116,3 +122,37 @@ async function jobsOf({ tables }: ApiHarness) {
     select attempts, locked_by from graphile_worker.jobs where task_identifier = 'verify_request'`)
   return rows
 }
+
+t.test('SIGTERM to `npm run web` reaches the process, which drains', { buffered: true }, async (t) => {
+  await using harness = await openApiHarness()
+  const npm = spawn('npm', ['run', '--silent', 'web'], {
+    cwd: join(import.meta.dirname, '..'),
+    env: { ...BARE_ENV, ...harness.env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const events: unknown[] = []
+  for await (const line of createInterface({ input: npm.stdout })) {
+    const { event } = JSON.parse(line)
+    events.push(event)
+    if (event === 'listening') npm.kill('SIGTERM')
+  }
+  // The output ends with the last process that holds it.
+  t.same(events.slice(-2), ['stopping', 'stopped'])
+})
+
+t.test('a process that cannot start says why, and the cure', { buffered: true }, async (t) => {
+  await using harness = await openApiHarness()
+  await using empty = await openTestDatabase({ template: false })
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const address = taken.address()
+  const port = typeof address === 'object' ? String(address?.port) : ''
+  const start = async (file: string, env: Record<string, string>) => {
+    await using child = startChild(file, { ...harness.env, ...env })
+    return await child.logs('never').catch(({ message }: Error) => message)
+  }
+  for (const file of ['server/main.ts', 'workers/main.ts'])
+    t.match(await start(file, { DATABASE_URL: empty.url }), /not migrated: run `npm run cli -- migrate`/, file)
+  t.match(await start('server/main.ts', { PORT: port }), /Another process listens there.*set PORT/)
+  taken.close()
+})

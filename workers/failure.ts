@@ -94,6 +94,13 @@ async function fail(request: WorkingRequest, work: Work, error: AppError) {
   }
   work.metrics.moves.inc({ state: 'failed' })
   work.metrics.failures.inc({ code: error.code })
-  work.log.info({ event: 'verification_failed', request_id: request.id, code: error.code })
+  const { host } = new URL(request.body.source_url)
+  work.log.info({
+    event: 'verification_failed',
+    request_id: request.id,
+    host,
+    code: error.code,
+    payment: 'not charged',
+  })
   await work.changeEvents.add(request.id)
 }

@@ -20,6 +20,7 @@ export async function verifyRequest(
   let request: WorkingRequest | null = await claimRequest(work.db, request_id, randomUUID())
   if (!request) return
   const begun = request.state === 'settling'
+  const spent: StageSeconds = {}
   // The request as its last stage left it: a stage that stops answers null.
   let held = request
   try {
@@ -27,15 +28,18 @@ export async function verifyRequest(
       held = request
       const isToBeRead: boolean = request.state === 'accepted' || isOutdated(request, work)
       request = isToBeRead
-        ? await timed(work, 'observe', observe(request, work, job))
-        : await timed(work, 'assess', assess(request, work, job.signal))
+        ? await timed(spent, work, 'observe', observe(request, work, job))
+        : await timed(spent, work, 'assess', assess(request, work, job.signal))
     }
     held = request ?? held
-    if (request?.state === 'assessed') request = await timed(work, 'intend', prepareSettlement(request, work))
+    if (request?.state === 'assessed') request = await timed(spent, work, 'intend', prepareSettlement(request, work))
     held = request ?? held
-    if (request?.state === 'settling') request = await timed(work, 'settle', settle(request, work, { begun }))
+    if (request?.state === 'settling') request = await timed(spent, work, 'settle', settle(request, work, { begun }))
     held = request ?? held
-    if (request?.state === 'settled') await timed(work, 'complete', complete(request, work))
+    if (request?.state === 'settled') {
+      await timed(spent, work, 'complete', complete(request, work))
+      logCompleted(request, work, spent)
+    }
   } catch (error) {
     await handleFailure(error, held, work, job)
   }
@@ -52,11 +56,31 @@ async function complete(request: WorkingRequest, work: Work) {
   await work.changeEvents.add(request.id)
 }
 
-async function timed<T>(work: Work, stage: string, doing: Promise<T>): Promise<T> {
+/** Seconds that this attempt spent in each stage. */
+type StageSeconds = Record<string, number>
+
+/** The one line of a verification that came to its end; workers/failure.ts has that of one that failed. */
+function logCompleted(
+  { id, body, stored, assessment, settlement }: WorkingRequest,
+  { log }: Work,
+  spent: StageSeconds,
+) {
+  log.info({
+    event: 'verification_completed',
+    request_id: id,
+    host: new URL(body.source_url).host,
+    verdict: assessment?.claim_support,
+    seconds: spent,
+    cache_hit: stored?.cache_hit,
+    payment: settlement?.payment.mode,
+  })
+}
+
+async function timed<T>(spent: StageSeconds, work: Work, stage: string, doing: Promise<T>): Promise<T> {
   const end = work.metrics.stageSeconds.startTimer({ stage })
   try {
     return await doing
   } finally {
-    end()
+    spent[stage] = Math.round(((spent[stage] ?? 0) + end()) * 1000) / 1000
   }
 }

@@ -3,13 +3,14 @@
 // reads its row once a second. What the table holds is what counts.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
-import type { Logger } from '../telemetry.ts'
+import { type Logger, openOutage } from '../telemetry.ts'
 import { type Batcher, openBatcher } from './batch.ts'
 import { type Database, nothing, sql } from './pool.ts'
 
 const CHANNEL = 'countersign_finished'
 const FALLBACK_MS = 1000
 const RECONNECT_MS = 1000
+const CONNECT_MS = 10_000
 /** NOTIFY takes 8,000 bytes; an id and its comma are 37. */
 const IDS_PER_MESSAGE = 200
 
@@ -48,8 +49,14 @@ export function openChangeListener(url: string, log: Logger): ChangeListener {
 }
 
 async function listen(url: string, log: Logger, closing: AbortSignal, onEvent: (ids: string[]) => void) {
+  const outage = openOutage(log, 'change events')
   while (!closing.aborted) {
-    const client = new pg.Client({ connectionString: url, application_name: 'countersign waiting' })
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: 'countersign waiting',
+      connectionTimeoutMillis: CONNECT_MS,
+      keepAlive: true,
+    })
     const { promise: lost, resolve: lose } = Promise.withResolvers<void>()
     const stop = () => lose()
     client.on('error', stop)
@@ -59,9 +66,10 @@ async function listen(url: string, log: Logger, closing: AbortSignal, onEvent: (
     try {
       await client.connect()
       await client.query(`listen ${CHANNEL}`)
+      outage.worked()
       await lost
     } catch (error) {
-      log.warn({ event: 'listen_failed', err: error })
+      outage.failed(error)
     }
     closing.removeEventListener('abort', stop)
     await client.end().catch(() => {})

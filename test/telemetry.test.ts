@@ -1,0 +1,44 @@
+// Logs: an outage is one line, then reminders at growing intervals, then its end; and what follows from it is a detail.
+import t from 'tap'
+import { UnavailableError } from '../server/errors.ts'
+import { openLog, openOutage } from '../server/telemetry.ts'
+
+function openTestLog() {
+  const lines: Record<string, unknown>[] = []
+  return { lines, log: openLog('trace', { write: (line) => lines.push(JSON.parse(line)) }) }
+}
+
+t.test('a dependency that fails once a second for an hour', async (t) => {
+  const { lines, log } = openTestLog()
+  let now = 0
+  const outage = openOutage(log, 'redis', () => now)
+  outage.worked()
+  t.same(lines, [], 'nothing was away')
+  const cause = new Error('connect ECONNREFUSED 127.0.0.1:9')
+  for (; now < 3_600_000; now += 1000) outage.failed(new Error('outer', { cause }))
+  outage.worked()
+  outage.worked()
+  t.match(lines[0], { event: 'dependency_away', dependency: 'redis', reason: cause.message, level: 50 })
+  t.notOk(JSON.stringify(lines).includes('telemetry.test.ts'), 'no stack')
+  const reminders = lines
+    .filter(({ event }) => event === 'dependency_still_away')
+    .map(({ seconds }) => seconds as number)
+  t.same(reminders.slice(0, 7), [10, 20, 40, 80, 160, 320, 640])
+  t.ok(reminders.length > 10 && reminders.length < 14, `${reminders.length} in an hour`)
+  t.match(lines.at(-1), { event: 'dependency_back', seconds: 3600, failures: 3600, level: 30 })
+  t.equal(lines.filter(({ event }) => event === 'dependency_back').length, 1)
+  outage.failed(cause)
+  t.match(lines.at(-1), { event: 'dependency_away' }, 'the next outage is told again')
+})
+
+t.test('events that follow from a database that is away have level debug; others keep theirs', async (t) => {
+  const { lines, log } = openTestLog()
+  log.warn({ event: 'scan_failed', err: new UnavailableError('provider_unavailable', 'away') })
+  log.warn({ event: 'scan_failed', err: new UnavailableError('capacity_exceeded', 'busy') })
+  log.error({ event: 'request_failed', err: new Error('a fault') })
+  log.info('text alone')
+  t.same(
+    lines.map(({ level }) => level),
+    [20, 40, 50, 30],
+  )
+})
