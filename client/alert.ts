@@ -212,7 +212,7 @@ function readBody(bytes: Uint8Array) {
 }
 
 /** Handles that no account can have: a digest that an account had attested is no receipt of an alert. */
-const REQUESTERS = ['watchdog', 'citation-watch']
+export const REQUESTERS: readonly string[] = ['watchdog', 'citation-watch']
 
 function receiptFault({ receipt, ...told }: Body, keys: readonly PinnedKey[]): string | null {
   const attestation = receipt?.attestation

@@ -95,4 +95,5 @@ const VERDICTS = {
   not_assessed: 'quotes only; nothing judged the claim',
 } as const
 
-const inWords = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long', timeZone: 'UTC' })
+/** A time in words, in UTC. */
+export const inWords = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long', timeZone: 'UTC' })

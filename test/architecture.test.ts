@@ -32,6 +32,7 @@ const ROOMS = [
   'server/journal',
   'server/billing',
   'server/operate',
+  'server/pages',
   'server/http',
   'server/mcp',
 ]
@@ -70,7 +71,7 @@ const RULES: Rule[] = [
   { why: 'a caller installs the client alone', from: /^client\//, to: /^(server|workers)\//, types: 'too' },
   {
     why: 'the client runs in browsers',
-    from: /^client\/(?!cli\.ts|commands\/|batch\/)/,
+    from: /^client\/(?!cli\.ts|commands\/|batch\/|page\/build\.ts)/,
     to: /^(node:|client\/(commands|batch)\/)/,
   },
   { why: 'HTTP stays at the edge', from: /./, to: /^(fastify|@fastify\/.*)$/, except: /^server\/(http\/|app\.ts)/ },

@@ -1,8 +1,12 @@
-// Pages that say what this service is: for people at /, for language models at /llms.txt, for x402 catalogues at
+// Pages that say what this service is: for people at /, the verifier at /verify, for language models at /llms.txt, for x402 catalogues at
 // /.well-known/x402.
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
+import { AppError } from '../errors.ts'
 import { introduction } from '../introduction.ts'
+import { type Asset, encode, openAssets } from '../pages/assets.ts'
+import { PAGE_HEADERS } from '../pages/layout.ts'
+import { verifyPage } from '../pages/verify-page.ts'
 import { describeOffer } from '../verification/offer.ts'
 
 export function mountPages(app: FastifyInstance, api: Api) {
@@ -14,7 +18,29 @@ export function mountPages(app: FastifyInstance, api: Api) {
   app.get('/llms.txt', page('llms'), async (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send(introduction(api)),
   )
+  app.get('/verify', page('verify_page'), async (_request, reply) =>
+    reply.headers(PAGE_HEADERS).send(verifyPage(await openAssets())),
+  )
+  app.get('/verify.html', page('verify_file'), async (request, reply) => {
+    const { singleFile } = await openAssets()
+    const { 'cache-control': caching, 'content-type': _type, ...headers } = PAGE_HEADERS
+    reply.headers({ ...headers, 'content-security-policy': `${singleFile.policy}; frame-ancestors 'none'` })
+    return sendAsset(singleFile, caching, request, reply)
+  })
+  app.get('/assets/:name', page('asset'), async (request, reply) => {
+    const { style, script } = await openAssets()
+    const asset = [style, script].find(({ path }) => path === request.url)
+    if (!asset) throw new AppError('not_found', 'There is no such file. Load the page again.')
+    return sendAsset(asset, 'public, max-age=31536000, immutable', request, reply)
+  })
   app.get('/.well-known/x402', page('x402_discovery'), async () => describeOffers(api))
+}
+
+function sendAsset(asset: Asset, caching: string, { headers }: FastifyRequest, reply: FastifyReply) {
+  const { encoding, bytes } = encode(asset, headers['accept-encoding'])
+  if (encoding) reply.header('content-encoding', encoding)
+  reply.header('cache-control', caching).header('vary', 'accept-encoding').header('x-content-type-options', 'nosniff')
+  return reply.type(asset.type).send(bytes)
 }
 
 /** For catalogues that crawl paid resources. */
@@ -36,7 +62,7 @@ function home(api: Api) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Countersign</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}pre{white-space:pre-wrap;background:#f4f4f4;padding:1rem}</style>
-<p><a href="/docs">API</a> · <a href="/openapi.json">openapi.json</a> · <a href="/llms.txt">llms.txt</a> ·
+<p><a href="/verify">Verify</a> · <a href="/docs">API</a> · <a href="/openapi.json">openapi.json</a> · <a href="/llms.txt">llms.txt</a> ·
 <a href="/api/agent/v1/capabilities">capabilities</a> · <a href="/risk-flags">risk flags</a> · <a href="/methodology">methodology</a> · <a href="/.well-known/x402">x402</a> · <a href="/v1/keys">keys</a> · <a href="/readyz">ready?</a></p>
 <pre>${escaped(introduction(api))}</pre>
 </html>

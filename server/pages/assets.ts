@@ -1,0 +1,59 @@
+// The script, the style sheet and the single file of the pages: made from their sources when the first page is asked for, and
+// kept. Without a build step the pages are always those of the sources.
+import { hash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
+
+/** What one address serves. */
+export interface Asset {
+  /** Names the bytes, so that a browser may keep them for ever. */
+  path: string
+  type: string
+  body: Buffer
+  /** By the value of Content-Encoding. */
+  encoded: Readonly<Record<'br' | 'gzip', Buffer>>
+}
+
+export interface Assets {
+  style: Asset
+  script: Asset
+  /** `/verify.html`, and the policy that its own meta element states. */
+  singleFile: Asset & { policy: string }
+}
+
+let made: Promise<Assets> | undefined
+
+/** The same assets for each call. A failure is thrown, and the next call tries again. */
+export function openAssets(): Promise<Assets> {
+  made ??= make().catch((error) => {
+    made = undefined
+    throw error
+  })
+  return made
+}
+
+async function make(): Promise<Assets> {
+  // A bundler, which a process that shows no page never loads.
+  const { buildAssets, renderSingleFile, singleFilePolicy } = await import('../../client/page/build.ts')
+  const built = await buildAssets()
+  const [style, script, singleFile] = await Promise.all([
+    assetOf('/assets/style-*.css', 'text/css; charset=utf-8', built.style),
+    assetOf('/assets/verify-*.js', 'text/javascript; charset=utf-8', built.script),
+    assetOf('/verify.html', 'text/html; charset=utf-8', renderSingleFile(built)),
+  ])
+  return { style, script, singleFile: { ...singleFile, policy: singleFilePolicy(built) } }
+}
+
+async function assetOf(path: string, type: string, text: string): Promise<Asset> {
+  const body = Buffer.from(text)
+  const name = hash('sha256', body, 'base64url').slice(0, 16)
+  const encoded = { br: await promisify(brotliCompress)(body), gzip: await promisify(gzip)(body) }
+  return { path: path.replace('*', name), type, body, encoded }
+}
+
+/** The smallest form that the caller takes, by its Accept-Encoding. */
+export function encode({ body, encoded }: Pick<Asset, 'body' | 'encoded'>, accepted: string | undefined) {
+  const names = (accepted ?? '').split(',').map((part) => part.trim().toLowerCase())
+  const encoding = (['br', 'gzip'] as const).find((name) => names.includes(name)) ?? null
+  return { encoding, bytes: encoding ? encoded[encoding] : body }
+}

@@ -1,0 +1,21 @@
+// The page /verify: a frame for what the browser does, and what to do where it cannot.
+import { html } from '../../client/page/html.ts'
+import { INTRODUCTION, NO_SCRIPT, TITLE } from '../../client/page/page-words.ts'
+import type { Assets } from './assets.ts'
+import { renderPage } from './layout.ts'
+
+export function verifyPage({ style, script }: Pick<Assets, 'style' | 'script'>): string {
+  return renderPage({
+    title: TITLE,
+    path: '/verify',
+    description: INTRODUCTION,
+    style: style.path,
+    script: script.path,
+    body: html`<h1>${TITLE}</h1>
+      <p class="lead">${INTRODUCTION}</p>
+      <noscript><p>${NO_SCRIPT}</p></noscript>
+      <div id="verifier" data-service="./"></div>
+      <p class="aside">The same page as <a href="/verify.html" download="verify.html">one file</a> that works from disk without a
+        network. From this service the page asks for its signing keys, and for a receipt whose serial you type.</p>`,
+  })
+}

@@ -1,0 +1,83 @@
+// Drives pages in headless Chromium, as people see them: what a page asks for, what its policy refuses, what axe finds, and
+// pictures of it in .tap/pages/.
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import axe from 'axe-core'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+export type { Browser }
+
+/** Debian's, Fedora's and Google's. */
+const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+const program = process.env.CHROMIUM ?? PROGRAMS.find((path) => existsSync(path))
+
+/** For the option `skip` of a test: why there is nothing to drive a page with, or false. */
+export const noBrowser: string | false = program
+  ? false
+  : `no Chromium at ${PROGRAMS.join(', ')}; name one in CHROMIUM to run the tests of pages`
+
+export function openBrowser(): Promise<Browser> {
+  // The tests run as root in containers, where Chromium has no sandbox.
+  return chromium.launch({ executablePath: program, args: ['--no-sandbox'] })
+}
+
+export interface Visit extends AsyncDisposable {
+  page: Page
+  /** `method url` of each request, without those for data: URLs. */
+  requests: string[]
+  /** Bytes over the network, headers included. */
+  transferred(): number
+  /** What went wrong in the page: errors of scripts, and what the policy refused. */
+  complaints: string[]
+}
+
+/** A new window with nothing of the windows before. Its size is 1440 by 900 pixels unless the options say another one. */
+export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options })
+  const page = await context.newPage()
+  const requests: string[] = []
+  const complaints: string[] = []
+  let bytes = 0
+  page.on('request', (request) => {
+    if (!request.url().startsWith('data:')) requests.push(`${request.method()} ${request.url()}`)
+  })
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+  const session = await context.newCDPSession(page)
+  await session.send('Network.enable')
+  session.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+  })
+  await page.goto(url)
+  return { page, requests, complaints, transferred: () => bytes, [Symbol.asyncDispose]: () => context.close() }
+}
+
+/** Serious and critical findings of axe, one line each. */
+export async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = await page.evaluate(async () => {
+    const found = await (globalThis as unknown as { axe: typeof axe }).axe.run()
+    return { violations: found.violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes[0]?.html ?? '' })) }
+  })
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, at }) => `${id}: ${at}`)
+}
+
+/** Stores a picture of the whole page. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const folder = join(import.meta.dirname, '../.tap/pages')
+  mkdirSync(folder, { recursive: true })
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+}
+
+/** By how many pixels the page is wider than its window. */
+export function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+}
+
+/** The text of a part of the page as it is seen: what is hidden is not in it. */
+export function shown(page: Page, selector: string): Promise<string> {
+  // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen is what is meant
+  return page.innerText(selector)
+}

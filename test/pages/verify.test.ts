@@ -1,0 +1,194 @@
+// The page /verify in a browser: what it says of genuine and of altered things, and what it never does.
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { buildAssets, renderSingleFile } from '../../client/page/build.ts'
+import { wordsOf } from '../../client/page/check-words.ts'
+import { HEADLINES } from '../../client/page/report-view.ts'
+import { type Browser, noBrowser, openBrowser, overflow, picture, seriousFindings, shown, visit } from '../browser.ts'
+import { payingFetch, startSystem } from '../system.ts'
+
+const vectors = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, `../vectors/${name}.json`), 'utf8'))
+
+async function check(page: Page, text: string): Promise<string> {
+  // The last report must not be taken for this one.
+  await page.evaluate(() => document.getElementById('verdict')?.setAttribute('id', 'before'))
+  await page.fill('#text', text)
+  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.waitForSelector('#verdict')
+  return shown(page, '.verdict')
+}
+
+async function pin(page: Page, keys: unknown) {
+  if (!(await page.isVisible('#pins'))) await page.click('.pins > summary')
+  await page.fill('#pins', JSON.stringify(keys))
+  await page.locator('#pins').blur()
+}
+
+t.test('every check of the test vectors has words of its own', async (t) => {
+  const names = ['result', 'receipt', 'attestation', 'chain', 'export'].flatMap((file) =>
+    vectors(file).cases.flatMap(({ fails }: { fails: string[] }) => fails),
+  )
+  t.ok(names.length > 100)
+  for (const name of new Set<string>(names)) t.notMatch(wordsOf(name).fails, /^The check “/, name)
+})
+
+t.test('in a browser', { skip: noBrowser }, async (t) => {
+  const system = await startSystem()
+  t.teardown(() => system[Symbol.asyncDispose]())
+  const browser = await openBrowser()
+  t.teardown(() => browser.close())
+  const bought = await system.ask({
+    key: 'a-purchase-for-the-page',
+    fetch: payingFetch(),
+    headers: { prefer: 'wait=20' },
+  })
+  t.equal(bought.status, 200)
+  const result = await bought.text()
+  const host = new URL(system.service.address).host
+
+  await t.test('a bought result is genuine, and says what it is', async (t) => {
+    await using opened = await visit(browser, system.url('/verify'))
+    const { page, requests, complaints, transferred } = opened
+    t.match(await check(page, result), /a completed result[\s\S]*Genuine, if you trust this service/)
+    const said = await shown(page, '.facts')
+    for (const words of ['The harbour was opened in 1874.', system.site.url('/harbour'), 'no money moved'])
+      t.ok(said.includes(words), words)
+    t.match(await shown(page, 'mark'), /1874/)
+    const link = await page.getByRole('link', { name: 'Open the quote on the live page' }).first().getAttribute('href')
+    t.ok(link?.startsWith(`${system.site.url('/harbour')}#:~:text=`), link ?? '')
+    t.match(await shown(page, '.key'), new RegExp(`Published here\\. ${host}`))
+    await page.click('.whole-text > summary')
+    await page.getByRole('button', { name: 'Next quote' }).click()
+    t.equal(await page.locator('mark.current').count(), 1)
+    t.match(await shown(page, '.checks > summary'), /^(\d+) of \1 checks passed$/)
+    await page.click('.checks > summary')
+    await page.locator('.bytes > summary').first().click()
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-result-1440-light')
+    t.ok(transferred() < 100_000, `${transferred()} bytes`)
+    t.same(
+      requests.map((line) => line.split(' ')[0]).filter((method) => method !== 'GET'),
+      [],
+      'nothing is sent',
+    )
+    t.same(
+      requests.filter((line) => new URL(line.split(' ')[1] ?? '').host !== host),
+      [],
+      'no other host is asked',
+    )
+    t.same(complaints, [])
+
+    const { keys } = await (await fetch(system.url('/v1/keys'))).json()
+    await pin(page, keys)
+    await page.waitForSelector('text=Pinned by you.')
+    t.equal(await shown(page, '#verdict'), HEADLINES.good)
+    await pin(page, vectors('result').pins)
+    await page.waitForSelector('text=Not one of your pins.')
+    t.equal(await shown(page, '#verdict'), HEADLINES.stranger)
+
+    await pin(page, [])
+    await page.waitForSelector('text=Published here.')
+    const altered = await check(page, result.replace('opened in 1874', 'opened in 1875'))
+    t.match(altered, /Not genuine/)
+    t.ok(altered.includes(wordsOf('result_sha256').fails))
+    await picture(page, 'verify-altered-1440-light')
+  })
+
+  await t.test('each kind of tampering is named in words', async (t) => {
+    await using opened = await visit(browser, system.url('/verify'))
+    const { page } = opened
+    for (const kind of ['result', 'receipt']) {
+      const { pins, vkey, cases } = vectors(kind)
+      const log = vectors('log').keys.keys.filter(({ use }: { use: string }) => use === 'checkpoint')
+      await pin(page, vkey ? [...pins, ...log.filter((key: { vkey: string }) => key.vkey === vkey)] : pins)
+      // What needs another pin than the file's, the page cannot know.
+      for (const one of cases.filter((one: object) => !('pins' in one) && !('tree' in one)))
+        await judgeCase(t, page, `${kind}: ${one.name}`, one[kind], one.fails)
+    }
+  })
+
+  await t.test('what is not a result is explained', async (t) => {
+    await using opened = await visit(browser, system.url('/verify'))
+    const { page } = opened
+    const serial = JSON.parse(result).receipt.attestation.serial
+    t.match(await check(page, String(serial)), /a receipt[\s\S]*Genuine/)
+    const refused = await (await system.ask({ key: 'a-purchase-without-pay' })).text()
+    t.match(await check(page, refused), /Nothing to verify/)
+    t.match(await shown(page, '.facts'), /asked for a payment\. Nothing was charged/)
+    t.match(await check(page, 'nonsense'), /Not genuine[\s\S]*not JSON/)
+    const lease = vectors('lease')
+    await pin(page, lease.keys)
+    t.match(await check(page, JSON.stringify(lease.cases[0].answer)), /a lease/)
+    t.match(await shown(page, '.facts'), /agent-7[\s\S]*usd<=20/)
+    const alert = vectors('alert')
+    await pin(page, alert.options.keys)
+    const head = Object.entries(alert.cases[0].headers).map(([name, value]) => `${name}: ${value}\n`)
+    const message = `${head.join('')}\n${alert.cases[0].body}`
+    t.match(await check(page, message), /an alert[\s\S]*Genuine/)
+    t.match(await check(page, message.replace('"down"', '"up"')), /Not genuine/)
+    const log = readFileSync(join(import.meta.dirname, '../vectors/log.jsonl'), 'utf8')
+    await pin(page, vectors('log').keys.keys)
+    t.match(await check(page, log), /an export of the whole chain[\s\S]*Genuine/)
+    t.match(await check(page, log.replace('"serial":7,', '"serial":8,')), /Not genuine/)
+    await page.fill('#pins', '1:short')
+    await page.locator('#pins').blur()
+    await page.waitForSelector('text=“1:short” is not KEYID:HEX')
+  })
+
+  await t.test('narrow, dark, printed, without JavaScript', async (t) => {
+    const narrow = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const
+    await using opened = await visit(browser, system.url('/verify'), narrow)
+    const { page } = opened
+    t.equal(await overflow(page), 0)
+    await picture(page, 'verify-empty-360-dark')
+    await check(page, result)
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'verify-result-360-dark')
+    const printed = await page.pdf()
+    t.match(printed.subarray(0, 5).toString(), '%PDF-')
+    await page.emulateMedia({ media: 'print', colorScheme: 'light' })
+    t.equal(await page.isVisible('.intake'), false, 'the form is not printed')
+    await picture(page, 'verify-result-print')
+    await using plain = await visit(browser, system.url('/verify'), { javaScriptEnabled: false })
+    t.match(await shown(plain.page, 'main'), /need JavaScript[\s\S]*countersign verify FILE/)
+    await picture(plain.page, 'verify-without-javascript')
+  })
+
+  await t.test('the single file works from disk, without any request', (t) => testSingleFile(t, browser, result))
+})
+
+/** The vector's verdict, and the words for each check that could run. */
+async function judgeCase(t: Test, page: Page, name: string, value: unknown, fails: string[]) {
+  const verdict = await check(page, JSON.stringify(value))
+  if (fails.length === 0) return void t.match(verdict, /\nGenuine\n/, name)
+  t.notMatch(verdict, /\nGenuine/, name)
+  // With a key that is not trusted, or in a wrong shape, the others cannot run.
+  const cause = fails.find((check) => check === 'shape' || check === 'trusted_key')
+  if (cause === 'trusted_key' && verdict.includes(HEADLINES.stranger)) return
+  for (const check of cause ? [cause] : fails) t.ok(verdict.includes(wordsOf(check).fails), `${name}: ${check}`)
+}
+
+async function testSingleFile(t: Test, browser: Browser, result: string) {
+  const folder = await mkdtemp(join(tmpdir(), 'countersign-page-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  const file = join(folder, 'verify.html')
+  await writeFile(file, renderSingleFile(await buildAssets()))
+  await using opened = await visit(browser, pathToFileURL(file).href)
+  const { page, requests, complaints } = opened
+  t.match(await check(page, result), /Unchanged, but signed with an unknown key/)
+  const { pins, cases } = vectors('result')
+  await pin(page, pins)
+  t.match(await check(page, JSON.stringify(cases[0].result)), /\nGenuine\n/)
+  t.match(await check(page, JSON.stringify(cases[3].result)), /Not genuine/)
+  await page.fill('#text', '1')
+  await page.getByRole('button', { name: 'Check it' }).click()
+  await page.waitForSelector('text=can only be looked up on the page of a service')
+  t.same(requests.slice(1), [], 'nothing but the file itself')
+  t.same(complaints, [])
+}
