@@ -158,9 +158,9 @@ async function openNode(t: { teardown: (end: () => unknown) => unknown }) {
   const asked: unknown[] = []
   const server = createServer(async (request, response) => {
     if (request.method === 'GET')
-      return response.end(JSON.stringify({ payment_mode: 'testnet', price: { amount_atomic: '30000' } }))
+      return void response.end(JSON.stringify({ payment_mode: 'testnet', price: { amount_atomic: '30000' } }))
     const call = JSON.parse(await text(request)) as { id: unknown; method?: string }
-    if (call.method === undefined) return response.writeHead(404).end('{}')
+    if (call.method === undefined) return void response.writeHead(404).end('{}')
     asked.push(call)
     const value = [200_000, 300_000].map((amount) => ({
       pubkey: SOLANA.address,
