@@ -103,14 +103,14 @@ export async function openWallet(keys: readonly WalletKey[], options: { solanaRp
     if (kind === 'evm') {
       const { ExactEvmScheme } = await peer('@x402/evm', () => import('@x402/evm/exact/client'))
       const { privateKeyToAccount } = await peer('viem', () => import('viem/accounts'))
-      const account = privateKeyToAccount(`0x${toHex(secret)}`)
+      const account = await readable(() => privateKeyToAccount(`0x${toHex(secret)}`))
       client.register('eip155:*', new ExactEvmScheme(account))
       addresses.push({ kind, address: account.address })
       namespaces.add('eip155')
     } else {
       const { ExactSvmScheme } = await peer('@x402/svm', () => import('@x402/svm/exact/client'))
       const { createKeyPairSignerFromBytes } = await peer('@solana/kit', () => import('@solana/kit'))
-      const signer = await createKeyPairSignerFromBytes(secret)
+      const signer = await readable(() => createKeyPairSignerFromBytes(secret))
       client.register('solana:*', new ExactSvmScheme(signer, { rpcUrl: options.solanaRpcUrl }))
       addresses.push({ kind, address: signer.address })
       namespaces.add('solana')
@@ -122,16 +122,37 @@ export async function openWallet(keys: readonly WalletKey[], options: { solanaRp
     choose: ({ accepts }) =>
       accepts.find(({ scheme, network }) => scheme === 'exact' && namespaces.has(network.split(':')[0] ?? '')),
     async sign(required, terms) {
+      const isEvm = terms.network.startsWith('eip155:')
+      // The package would sign for other contracts too, with an approval that outlives the payment.
+      if (isEvm && (terms.extra as { assetTransferMethod?: unknown } | undefined)?.assetTransferMethod === 'permit2')
+        throw new WalletError('The service asks for a payment through Permit2. This wallet signs EIP-3009 only.')
       // The package's type names more members than the protocol demands; it checks what it reads.
       const offer = { ...required, accepts: [terms] } as unknown as Parameters<typeof http.createPaymentPayload>[0]
       const payload = await http.createPaymentPayload(offer)
-      const { authorization } = payload.payload as { authorization?: { validBefore?: unknown } }
+      const { authorization } = payload.payload as { authorization?: Record<string, unknown> }
+      if (isEvm && (authorization?.value !== terms.amount || !isSameAddress(authorization.to, terms.payTo)))
+        throw new WalletError('What was to be signed is not for these terms.')
       const validBefore = Number(authorization?.validBefore ?? Number.NaN)
       const header = http.encodePaymentSignatureHeader(payload)['PAYMENT-SIGNATURE']
       if (header === undefined) throw new WalletError('The service does not speak x402 version 2.')
       return { header, terms, validBefore: Number.isFinite(validBefore) ? validBefore : null }
     },
   }
+}
+
+/** What the packages say of a wrong key may repeat it. */
+async function readable<T>(read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch {
+    throw new WalletError(
+      'This is no key: the numbers are outside of the curve, or its two halves do not belong together.',
+    )
+  }
+}
+
+function isSameAddress(a: unknown, b: string): boolean {
+  return typeof a === 'string' && a.toLowerCase() === b.toLowerCase()
 }
 
 function toHex(bytes: Uint8Array): string {

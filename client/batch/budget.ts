@@ -2,7 +2,7 @@
 // as spent until the service has said that it was not charged: an outcome that is not known is money that may be gone.
 
 import { lock } from './lock.ts'
-import { LogFile } from './log-file.ts'
+import { DamagedFileError, LogFile } from './log-file.ts'
 
 /** The cap does not allow another payment. */
 export class BudgetError extends Error {
@@ -32,19 +32,22 @@ interface BudgetLine {
 }
 
 /**
- * A budget over several runs, in a file that one run at a time holds. `isSent` tells which reservations of the present run were
- * used: one that was made just before a crash, and never signed, is released.
+ * A budget over several runs, in a file that one run at a time holds. `sent` has the payments of the present run that count as
+ * spent, by its own journal: a reservation that was made just before a crash, and never signed, is released, and a payment
+ * that was made while the file was not named is added.
  * Throws a LockedError or a DamagedFileError.
  */
 export async function openBudgetFile(
   path: string,
-  { cap, run, isSent }: { cap: bigint; run: string; isSent: (payment: string) => boolean },
+  { cap, run, sent }: { cap: bigint; run: string; sent: ReadonlyMap<string, bigint> },
 ): Promise<Budget & AsyncDisposable> {
   await using opened = new AsyncDisposableStack()
   opened.use(await lock(`${path}.lock`))
   const held = new Map<string, bigint>()
   const file = opened.use(
     await LogFile.open<BudgetLine>(path, ({ payment, atoms }) => {
+      if (typeof payment !== 'string' || !/^\d{1,18}$/.test(atoms))
+        throw new DamagedFileError(`${path} holds a line that is not of a budget. Give another --budget-file.`)
       if (BigInt(atoms) === 0n) held.delete(payment)
       else held.set(payment, BigInt(atoms))
     }),
@@ -52,7 +55,9 @@ export async function openBudgetFile(
   const write = (payment: string, atoms: bigint) =>
     file.append({ at: new Date().toISOString(), payment, atoms: String(atoms) })
   const count = new Count(cap, held, write)
-  for (const payment of held.keys()) if (payment.startsWith(run) && !isSent(payment)) await count.release(payment)
+  const unused = [...held.keys()].filter((payment) => payment.startsWith(run) && !sent.has(payment))
+  await Promise.all(unused.map((payment) => count.release(payment)))
+  await Promise.all([...sent].map(([payment, atoms]) => count.add(payment, atoms)))
   const closing = opened.move()
   return Object.assign(count, { [Symbol.asyncDispose]: () => closing.disposeAsync() })
 }
@@ -77,6 +82,12 @@ class Count implements Budget {
   async reserve(payment: string, atoms: bigint): Promise<void> {
     if (this.#held.has(payment)) return
     if (this.#spent + atoms > this.cap) throw new BudgetError('The budget is reached.')
+    await this.add(payment, atoms)
+  }
+
+  /** Counts what is spent already, whatever the cap. */
+  async add(payment: string, atoms: bigint): Promise<void> {
+    if (this.#held.has(payment)) return
     // Counted before anything is awaited, so that two rows cannot pass by the same remainder.
     this.#held.set(payment, atoms)
     this.#spent += atoms

@@ -3,10 +3,11 @@
 import { readRetryAfter } from '../answer.ts'
 import { Countersign, CountersignError, type Fetch, type PaymentRequired, type Purchase } from '../client.ts'
 import type { Clock } from '../clock.ts'
+import type { Capabilities } from '../discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import type { Budget } from './budget.ts'
 import type { Journal, SignedLine } from './journal.ts'
-import { isUsdc } from './money.ts'
+import { isTestNetwork, isUsdc } from './money.ts'
 import type { Pace } from './pace.ts'
 import type { Row } from './rows.ts'
 
@@ -21,6 +22,9 @@ export type Outcome =
 export class TermsError extends Error {
   override name = 'TermsError'
 }
+
+/** The wallet made no payment, so nothing is spent: its node was away, for example. */
+class SigningError extends Error {}
 
 export interface BuyerOptions {
   service: string
@@ -50,6 +54,19 @@ export class Buyer {
    * @param signal aborts the waiting; a payment that was sent stays sent
    */
   async buy(row: Row, signal: AbortSignal): Promise<Outcome> {
+    try {
+      return await this.#buy(row, signal)
+    } catch (cause) {
+      if (!(cause instanceof SigningError)) throw cause
+      const message = `The wallet could not sign: ${cause.message}`
+      return {
+        kind: 'unfinished',
+        error: new CountersignError({ code: 'signing_failed', message, retryable: true, cause }),
+      }
+    }
+  }
+
+  async #buy(row: Row, signal: AbortSignal): Promise<Outcome> {
     const { journal, terms } = this.#options
     let earlier = journal.paymentOf(row.id)
     let payment = earlier && this.#isFresh(earlier) ? earlier : undefined
@@ -76,13 +93,15 @@ export class Buyer {
     const client = new Countersign({ baseUrl: service, plainFetch: this.#fetchWith(payment, signal), clock })
     try {
       const options = { idempotencyKey: journal.keyOf(row.id), timeoutMs, signal }
-      return { kind: 'completed', purchase: await client.verifySource(input, options) } as const
+      const purchase = await client.verifySource(input, options)
+      return isWhole(purchase) ? ({ kind: 'completed', purchase } as const) : NOT_A_RESULT
     } catch (error) {
       if (!(error instanceof CountersignError)) throw error
       const required = error.status === 402 ? error.paymentRequired : null
       if (required && (!payment || !this.#isFresh(payment))) return { kind: 'asked', error, required } as const
       if (required && payment) checkTerms(this.#options.terms, required)
-      return error.status !== null && REFUSED.has(error.status)
+      // A proxy in between may answer with any status. Only the service knows what became of the row.
+      return error.status !== null && REFUSED.has(error.status) && error.code !== 'unexpected_response'
         ? ({ kind: 'failed', error, charged: !NOT_CHARGED.has(error.status) } as const)
         : ({ kind: 'unfinished', error } as const)
     }
@@ -115,10 +134,14 @@ export class Buyer {
   /** Reserves, signs, and writes the payment down. */
   async #pay(row: Row, required: PaymentRequired): Promise<SignedLine> {
     const { journal, budget, wallet, terms, clock } = this.#options
+    const offered = required.accepts.find((offer) => isSame(offer, terms)) ?? terms
+    checkSignable(offered)
     const name = journal.nameNext(row.id)
     await budget.reserve(name, this.#atoms)
-    const offered = required.accepts.find((offer) => isSame(offer, terms)) ?? terms
-    const { header, validBefore } = await wallet.sign(required, offered)
+    const { header, validBefore } = await wallet.sign(required, offered).catch(async (cause: Error) => {
+      await budget.release(name)
+      throw new SigningError(cause.message, { cause })
+    })
     const valid_before = validBefore ?? Math.ceil(clock.now() / 1000) + BLOCKHASH_SECONDS
     return journal.sign({ id: row.id, payment: name, header, atoms: String(this.#atoms), valid_before })
   }
@@ -149,10 +172,15 @@ export class Buyer {
 }
 
 /**
- * The terms that a wallet can pay, checked: USDC, at the published price. Throws a TermsError.
- * @param priceAtoms what the service publishes
+ * The terms that a wallet can pay, checked: USDC, at the published price, and on a test network where the service says that no
+ * real money moves. Throws a TermsError.
+ * @param published what the service publishes
  */
-export function pinTerms(required: PaymentRequired, wallet: Wallet, priceAtoms: string): Terms {
+export function pinTerms(
+  required: PaymentRequired,
+  wallet: Wallet,
+  { priceAtoms, mode }: { priceAtoms: string; mode: Capabilities['payment_mode'] },
+): Terms {
   const terms = wallet.choose(required)
   if (!terms) {
     const networks = required.accepts.map(({ network }) => network).join(', ')
@@ -163,8 +191,20 @@ export function pinTerms(required: PaymentRequired, wallet: Wallet, priceAtoms: 
     throw new TermsError(`The service asks for ${asset} on ${network}, which is not USDC there.`)
   if (amount !== priceAtoms)
     throw new TermsError(`The service asks for ${amount} atomic units and publishes a price of ${priceAtoms}.`)
+  if (!/^[1-9]\d*$/.test(amount)) throw new TermsError(`The service asks for ${amount}, which is no price.`)
   if (typeof payTo !== 'string' || payTo === '') throw new TermsError('The service names no recipient.')
+  if (mode !== 'mainnet' && !isTestNetwork(network))
+    throw new TermsError(`The service says that it is in ${mode} mode, and asks for real money on ${network}.`)
+  checkSignable(terms)
   return terms
+}
+
+/** What is signed must be over soon: it counts as spent until then, and not longer. */
+function checkSignable({ maxTimeoutSeconds: life }: Terms): void {
+  if (typeof life !== 'number' || !(life > 0 && life <= MAX_LIFE_SECONDS))
+    throw new TermsError(
+      `The service asks for payments that are good for ${life} seconds: more than ${MAX_LIFE_SECONDS}.`,
+    )
 }
 
 function checkTerms(pinned: Terms, required: PaymentRequired): void {
@@ -183,6 +223,25 @@ function isSame(offer: Terms, pinned: Terms): boolean {
 function termsOnly(terms: Terms): PaymentRequired {
   return { x402Version: 2, accepts: [terms] }
 }
+
+/** Whether the result has what is written down of it. */
+function isWhole({ result: { evidence, receipt, payment, claim_support } }: Purchase): boolean {
+  return (
+    Array.isArray(evidence) &&
+    typeof claim_support === 'string' &&
+    Number.isSafeInteger(receipt?.attestation?.serial) &&
+    /^\d+$/.test(payment?.amount_atomic)
+  )
+}
+
+const NOT_A_RESULT = {
+  kind: 'unfinished',
+  error: new CountersignError({
+    code: 'unexpected_response',
+    message: 'What came is called a result, and is none.',
+    retryable: true,
+  }),
+} as const
 
 /** Answers about the row itself. All others are about the moment. */
 const REFUSED: ReadonlySet<number> = new Set([400, 402, 404, 409, 410, 413, 415, 422])

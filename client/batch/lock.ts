@@ -13,22 +13,43 @@ export class LockedError extends Error {
  * Throws a LockedError.
  */
 export async function lock(path: string): Promise<AsyncDisposable> {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const file = await open(path, 'wx', 0o600)
-      await file.writeFile(String(process.pid))
-      await file.close()
-      return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      const holder = readHolder(path)
-      if (attempt > 0 || isAlive(holder))
-        throw new LockedError(
-          `Another run uses this${holder ? ` (process ${holder})` : ''}. If there is none, remove ${path}.`,
-        )
-      await rm(path, { force: true })
-    }
+  if (await make(path)) return held(path)
+  if (isAlive(readHolder(path))) throw locked(path)
+  // One process at a time looks and removes: of two that have seen the same dead holder, the slower one would remove the lock
+  // that the faster one has just made.
+  const guard = `${path}.takeover`
+  if (!(await make(guard))) throw locked(guard)
+  try {
+    if (isAlive(readHolder(path))) throw locked(path)
+    await rm(path, { force: true })
+    if (!(await make(path))) throw locked(path)
+    return held(path)
+  } finally {
+    await rm(guard, { force: true })
   }
+}
+
+/** False where the file is there already. */
+async function make(path: string): Promise<boolean> {
+  try {
+    await using file = await open(path, 'wx', 0o600)
+    await file.writeFile(String(process.pid))
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+function held(path: string): AsyncDisposable {
+  return { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
+}
+
+function locked(path: string): LockedError {
+  const holder = readHolder(path)
+  return new LockedError(
+    `Another run uses this${holder ? ` (process ${holder})` : ''}. If there is none, remove ${path}.`,
+  )
 }
 
 /** Null where the file holds no process id: its writer may be between making and writing it. */

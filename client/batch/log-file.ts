@@ -1,8 +1,9 @@
 // An append-only file of JSON lines. What was appended is on the disk when `append` resolves; lines that are appended while
-// a flush runs share the next one. A last line that a crash has torn is cut off when the file is opened.
+// a flush runs share the next one. A last line that a crash has torn is cut off when the file is opened; a last line that is whole
+// but for its end counts.
 import { type FileHandle, open } from 'node:fs/promises'
 
-/** A line that is not the last one is no JSON: the file was changed by something else. */
+/** A line is no JSON object, and not what a crash leaves behind: the file is another one, or was changed by something else. */
 export class DamagedFileError extends Error {
   override name = 'DamagedFileError'
 }
@@ -37,7 +38,12 @@ export class LogFile<Line> implements AsyncDisposable {
         }
         if (from < chunk.length) rest.push(chunk.subarray(from))
       }
-      if (rest.length > 0) await file.truncate(whole)
+      const tail = Buffer.concat(rest)
+      const line = tail.length === 0 ? null : parseTail<Line>(path, number + 1, tail)
+      if (line) {
+        read(line)
+        await file.appendFile('\n')
+      } else if (tail.length > 0) await file.truncate(whole)
       return new LogFile<Line>(file)
     } catch (error) {
       await file.close()
@@ -45,8 +51,12 @@ export class LogFile<Line> implements AsyncDisposable {
     }
   }
 
-  /** Rejects when the disk refuses, and then the lines may be there in part. */
+  /**
+   * Rejects when the disk refuses, and from then on always: the lines may be there in part, and what came after them would be
+   * read as the rest of them.
+   */
   append(line: Line): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#failure)
     this.#waiting.push(`${JSON.stringify(line)}\n`)
     // The flush under way does not cover this line; the next one does.
     this.#flushed ??= this.#flushAfter(this.#running)
@@ -54,14 +64,21 @@ export class LogFile<Line> implements AsyncDisposable {
   }
 
   #running: Promise<void> = Promise.resolve()
+  #failure: Error | null = null
 
   #flushAfter(before: Promise<void>): Promise<void> {
     const flush = before.then(async () => {
       this.#flushed = null
       const text = this.#waiting.join('')
       this.#waiting = []
-      await this.#file.appendFile(text)
-      await this.#file.datasync()
+      if (this.#failure) throw this.#failure
+      try {
+        await this.#file.appendFile(text)
+        await this.#file.datasync()
+      } catch (error) {
+        this.#failure = error as Error
+        throw error
+      }
     })
     this.#running = flush.catch(() => {})
     return flush
@@ -74,15 +91,29 @@ export class LogFile<Line> implements AsyncDisposable {
 }
 
 function parse<Line>(path: string, number: number, text: string): Line {
-  try {
-    return JSON.parse(text) as Line
-  } catch (cause) {
+  const line = parseObject(text)
+  // The cause would repeat the line, which may be a secret where the file is not what it was taken for.
+  if (line === null)
     throw new DamagedFileError(
-      `${path}, line ${number}: this is no JSON. The file was changed, or the disk is faulty.`,
-      {
-        cause,
-      },
+      `${path}, line ${number}: this is no JSON object. The file was changed, or the disk is faulty.`,
     )
+  return line as Line
+}
+
+/** Null for the beginning of a line. What no crash leaves is not cut off: the file may be a key that was named by mistake. */
+function parseTail<Line>(path: string, number: number, tail: Buffer): Line | null {
+  // After a loss of power the end of a file may be zeros.
+  const text = tail.toString().replace(/\0+$/, '')
+  if (text !== '' && !text.startsWith('{')) return parse<Line>(path, number, text)
+  return text.length === tail.toString().length ? (parseObject(text) as Line | null) : null
+}
+
+function parseObject(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null
+  } catch {
+    return null
   }
 }
 

@@ -10,6 +10,13 @@ const USDC: Readonly<Record<string, string>> = {
   'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1': '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU',
 }
 
+/** Networks on which USDC is worth nothing. */
+const TEST_NETWORKS: ReadonlySet<string> = new Set(['eip155:84532', 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1'])
+
+export function isTestNetwork(network: string): boolean {
+  return TEST_NETWORKS.has(network)
+}
+
 export const NETWORKS = Object.keys(USDC)
 
 export function usdcOf(network: string): string | undefined {

@@ -48,7 +48,8 @@ export class Pace {
   async clear(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     for (let left = this.#paused - this.#clock.now(); left > 0; left = this.#paused - this.#clock.now())
-      await this.#clock.sleep(left, signal)
+      // In pieces: a timer of more than 24 days ends at once.
+      await this.#clock.sleep(Math.min(left, LONGEST_SLEEP_MS), signal)
   }
 
   /** The service had no room. Rows that are refused together count once: they were sent at the same limit. */
@@ -67,3 +68,4 @@ export class Pace {
 
 const SLOWER = 0.7
 const SPREAD = 0.1
+const LONGEST_SLEEP_MS = 3_600_000

@@ -65,6 +65,10 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const goesOn = Boolean(options.resume || options['retry-errors'])
   if (!goesOn && (await exists(join(options.out, 'journal.jsonl'))))
     throw new UsageError(`${options.out} has a batch already: --resume goes on with it.`)
+  // Rows that another batch has bought would count as bought by this one.
+  for (const name of ['results.jsonl', 'errors.jsonl'])
+    if (!goesOn && (await exists(join(options.out, name))))
+      throw new UsageError(`${options.out} has ${name} of another batch, and no journal. Give another --out.`)
   if (goesOn && !(await exists(join(options.out, 'journal.jsonl'))))
     throw new UsageError(`There is no batch in ${options.out} to go on with.`)
 
@@ -99,7 +103,9 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const budget = await openBudget(opened, options, { cap, journal })
   await settleAccounts(journal, files, budget)
   for (const row of rows.unusable) if (!files.isDone(row.id)) await files.refuse(row)
-  const left = rows.usable.filter(({ id }) => !files.isDone(id))
+  const open = rows.usable.filter(({ id }) => !files.isDone(id))
+  // What is paid for comes first: neither the budget nor a wallet that is refused may keep its result away.
+  const left = [...open.filter(({ id }) => journal.paymentOf(id)), ...open.filter(({ id }) => !journal.paymentOf(id))]
   if (goesOn)
     note(`${counted(left.length, 'row')} of ${rows.usable.length} left, ${counted(retried, 'failure')} tried again.\n`)
 
@@ -179,7 +185,7 @@ async function askTerms(
   service: string,
   rows: readonly Row[],
   wallet: Wallet,
-  { price }: Capabilities,
+  { price, payment_mode }: Capabilities,
 ): Promise<Terms> {
   let last: unknown
   for (const { source_url, claim } of rows.slice(0, MAX_ASKED)) {
@@ -192,9 +198,10 @@ async function askTerms(
       (error: unknown) => error,
     )
     if (error instanceof CountersignError && error.paymentRequired)
-      return pinTerms(error.paymentRequired, wallet, price.amount_atomic)
+      return pinTerms(error.paymentRequired, wallet, { priceAtoms: price.amount_atomic, mode: payment_mode })
     last = error
-    if (!(error instanceof CountersignError) || error.retryable) break
+    // A page that is away for the moment is about that row alone.
+    if (!(error instanceof CountersignError) || (error.retryable && error.status !== 422)) break
   }
   throw last
 }
@@ -213,7 +220,7 @@ async function openBudget(
   const path = options['budget-file']
   if (path === undefined) return openRunBudget(cap, reserved)
   const run = `${journal.header.run}/`
-  return opened.use(await openBudgetFile(path, { cap, run, isSent: (payment) => reserved.has(payment) }))
+  return opened.use(await openBudgetFile(path, { cap, run, sent: reserved }))
 }
 
 /** Gives back what a crash left counted: the row has failed uncharged, and its payment was not released yet. */

@@ -11,14 +11,16 @@ export async function readWallet(file: string | undefined, options: { solanaRpcU
 
 /** Throws a UsageError, which never repeats a key. */
 export async function readWalletKeys(file: string | undefined): Promise<WalletKey[]> {
-  if (file !== undefined && IS_KEY.test(file.trim()))
+  if (file !== undefined && LOOKS_LIKE_KEY.test(file.trim()))
     throw new UsageError('--wallet takes a file, not the key: arguments can be seen by other users of this machine.')
   const set = fromEnvironment('COUNTERSIGN_WALLET')
   if (file === undefined && set === undefined)
     throw new UsageError(
       'Which wallet? Give --wallet FILE, or set COUNTERSIGN_WALLET. countersign wallet new FILE makes one.',
     )
-  if (file === undefined && set !== undefined && IS_KEY.test(set.trim())) return await asUsage(() => parseWallet(set))
+  // Also a key with a fault, and two keys: as the name of a file it would be repeated in a message.
+  if (file === undefined && set !== undefined && LOOKS_LIKE_KEY.test(set.trim()))
+    return await asUsage(() => parseWallet(set))
   return await asUsage(async () => parseWallet(await readSecretFile(file ?? set ?? '', 'the key of a wallet')))
 }
 
@@ -32,4 +34,5 @@ export async function asUsage<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-const IS_KEY = /^((0x)?[0-9a-fA-F]{64}|\[[\s\d,]+\]|[1-9A-HJ-NP-Za-km-z]{80,90})$/
+/** Longer than names of files are, and without a dot or a slash; or a list of numbers. */
+const LOOKS_LIKE_KEY = /^["']?(\[[\s\d,]*\]?|[0-9A-Za-z\s,[\]]{48,})["']?$/
