@@ -36,8 +36,11 @@ t.test('nothing outside the command line needs Node', async (t) => {
 })
 
 t.test('the dependencies are the ones tested here', async (t) => {
-  const { dependencies, version, license } = JSON.parse(read('package.json'))
-  for (const [name, range] of Object.entries(manifest.dependencies)) t.equal(dependencies[name], range, name)
+  const { dependencies, devDependencies, version, license } = JSON.parse(read('package.json'))
+  const tested = { ...devDependencies, ...dependencies }
+  for (const [name, range] of Object.entries(manifest.dependencies)) t.equal(tested[name], range, name)
+  for (const name of ['mdast-util-from-markdown', 'mdast-util-gfm', 'micromark-extension-gfm', 'parse5'])
+    t.equal(tested[name], manifest.peerDependencies[name], name)
   t.match(manifest, { version, license })
 })
 
