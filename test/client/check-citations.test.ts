@@ -83,7 +83,7 @@ t.test('HTML: elements that quote, notes within the page, tables', async (t) => 
     [`<p>&quot;one&nbsp;two\n three&quot; ${a}`, ['/a: one two three']],
     [
       `<p>One two three<sup><a href="#n1">1</a></sup><ol><li id=n1>${a} <a href="#r1">↩</a></ol>`,
-      ['/a ~ One two three1'],
+      ['/a ~ One two three'],
     ],
     [`<table><tr><td>"one two three"<td><p>${a}</table>`, ['/a: one two three']],
     [`<script>"one two three" ${a}</script><pre>"one two three" ${a}</pre>`, []],
@@ -112,7 +112,7 @@ t.test('a correction changes the words alone', async (t) => {
     ['**"one two three"**', 'one 2 three', '**"one 2 three"**'],
     ['"one two *three" four*', 'one 2 three', '"one two *three" four*'],
     ['"one two `three`"', 'one 2 three', '"one two `three`"'],
-    ['"one two[^1] three"', 'one 2 three', '"one two[^1] three"'],
+    ['"one two![x](y) three"', 'one 2 three', '"one two![x](y) three"'],
     ['"one two\nthree"', 'one 2\n\nthree four five', '"three four five"'],
   ]
   for (const [before, words, after] of cases)
@@ -273,8 +273,8 @@ t.test('time grows as the report does, or the report is refused', async (t) => {
   }
   for (const [name, make] of Object.entries(HARD))
     for (const read of [readMarkdown, readHtml]) {
-      const small = await milliseconds(read, make(1000))
-      const large = await milliseconds(read, make(8000))
+      const small = await milliseconds(read, make(500))
+      const large = await milliseconds(read, make(4000))
       // Eight times the text; a square would take 64 times as long.
       t.ok(
         large < 2000 || large < 32 * small,
