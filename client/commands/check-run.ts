@@ -30,11 +30,6 @@ export interface CheckOptions {
   summary?: string
   cache?: string
   fix?: boolean
-  verify?: boolean
-  wallet?: string
-  budget?: string
-  out?: string
-  'solana-rpc'?: string
   yes?: boolean
   json?: boolean
 }

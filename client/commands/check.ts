@@ -17,11 +17,6 @@ const OPTIONS = {
     help: `keep what held there, for ${KEEP_DAYS} days, and do not ask for it again`,
   },
   fix: { type: 'boolean', help: 'replace misquotations by the words of the page, after a question' },
-  verify: { type: 'boolean', help: 'buy a verdict for each sentence that no quotation proves, after a question' },
-  wallet: { type: 'string', value: 'FILE', help: 'verify: holds the key that pays; default: COUNTERSIGN_WALLET' },
-  budget: { type: 'string', value: 'USD', help: 'verify: the most that may be spent, such as 1.50' },
-  out: { type: 'string', value: 'DIR', help: 'verify: the folder for results and receipts; REPORT.verdicts' },
-  'solana-rpc': { type: 'string', value: 'URL', help: 'verify: the node that Solana payments are prepared with' },
   yes: YES,
 } as const
 
@@ -33,12 +28,11 @@ export const check = command({
     'REPORT is Markdown or HTML; - reads standard input. Quotations beside a link, block quotations and text fragments\n' +
     'must be on the page that is cited for them; every cited page must be there. Pages are asked for by the free quote\n' +
     'check, so each page counts against the daily limit of the account. A sentence that does not quote is listed as\n' +
-    'unverified: --verify buys a verdict for it.',
+    'unverified: a quote check cannot say whether the page supports it.',
   examples: [
     'countersign check report.md --service https://service.example --key key.txt',
     'countersign check report.md --fix',
     'countersign check report.html --format sarif --output check.sarif --cache .countersign-cache.json',
-    'countersign check report.md --verify --wallet wallet.key --budget 1.50',
   ],
   exitStatus:
     '0 all citations hold, 1 some do not or were not checked, 2 wrong usage. A page that has moved or that\n' +

@@ -17,7 +17,7 @@ import {
   spanOf,
   splitAttribution,
   within,
-  withoutLinks,
+  withoutCalls,
 } from './pairing.ts'
 import { isQuotation } from './quotations.ts'
 import { findReferences, type References } from './references.ts'
@@ -95,7 +95,7 @@ class Finder {
     const quotations = isEntry || block.role === 'heading' ? [] : quotationsIn(block)
     for (const [i, quotation] of quotations.entries()) {
       const reach = spanOf(sentences, quotation)
-      const near = linksIn(links, reach)
+      const near = linksIn(links, around(reach, quotation))
       const inside = near.find((link) => within(quotation, link) && link.note === null)
       const chosen = inside ? [inside] : beside(quotation, near, quotations[i - 1], quotations[i + 1])
       const sources = chosen.length > 0 ? chosen : isLast(sentences, reach) ? this.#attribution(n) : []
@@ -150,7 +150,9 @@ class Finder {
     const before = sentences[lastAt(sentences, link.start - 1, ({ start }) => start)]
     const span =
       before && within(link, before) ? before : sentences[lastAt(sentences, link.start, ({ start }) => start)]
-    const sentence = span ? clean(text.slice(span.start, span.end), links, span.start) : ''
+    // Longer than a claim can be, and than any sentence.
+    if (!span || span.end - span.start > MAX_SENTENCE) return null
+    const sentence = clean(text.slice(span.start, span.end), links, span.start)
     // What ends in a colon only leads to something else.
     return isQuotation(sentence) && !sentence.endsWith(':') ? sentence : null
   }
@@ -195,7 +197,7 @@ class Finder {
     const links = this.#linksOf(before)
     const last = sentencesOf(before.text, links).at(-1)
     const near = (last ? linksIn(links, last) : []).filter((link) => this.#sourcesOf(link).length > 0)
-    return /:\s*$/.test(withoutLinks(before, links)) ? near.slice(-1) : []
+    return /:\s*$/.test(withoutCalls(before.text, links)) ? near.slice(-1) : []
   }
 }
 
@@ -206,3 +208,11 @@ const BARE: Omit<Citation, 'kind' | 'url' | 'location'> = {
   group: null,
   mark: null,
 }
+
+/** The part of a sentence in which the source of a quotation is looked for. */
+function around(sentence: Span, { start, end }: Span): Span {
+  return { start: Math.max(sentence.start, start - MAX_SENTENCE), end: Math.min(sentence.end, end + MAX_SENTENCE) }
+}
+
+/** In UTF-16 units. */
+const MAX_SENTENCE = 2000

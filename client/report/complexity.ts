@@ -1,5 +1,5 @@
 // Refuses Markdown that no person writes and that takes a parser more than linear time: deep nesting, and very many marks of
-// emphasis or open brackets in one paragraph.
+// emphasis or brackets in one paragraph.
 import { UnreadableReportError } from './report.ts'
 
 /** UTF-16 units of a report. */
@@ -9,6 +9,7 @@ const MAX_PREFIX = 160
 /** In one paragraph. The time that emphasis takes grows with their square. */
 const MAX_MARKS = 2000
 const MAX_OPEN_BRACKETS = 200
+const MAX_BRACKETS = 5000
 
 /** Throws UnreadableReportError, which names the line. */
 export function checkSize(text: string): void {
@@ -21,6 +22,7 @@ export function checkMarkdown(text: string): void {
   checkSize(text)
   let marks = 0
   let open = 0
+  let brackets = 0
   let number = 0
   for (const line of text.split(/\r\n|\n|\r/)) {
     number++
@@ -32,12 +34,16 @@ export function checkMarkdown(text: string): void {
     if (BEGINS.test(line)) {
       marks = 0
       open = 0
+      brackets = 0
     }
     for (const [mark] of line.matchAll(/[*_~]+|[[\]]/g)) {
-      if (mark === '[') open++
-      else if (mark === ']') open = Math.max(0, open - 1)
+      if (mark === '[') {
+        open++
+        brackets++
+      } else if (mark === ']') open = Math.max(0, open - 1)
       else marks++
       if (open > MAX_OPEN_BRACKETS) refuse('opens too many brackets')
+      if (brackets > MAX_BRACKETS) refuse('belongs to a paragraph with too many brackets')
       if (marks > MAX_MARKS) refuse('belongs to a paragraph with too many marks of emphasis')
     }
   }

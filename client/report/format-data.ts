@@ -32,16 +32,13 @@ export function toJson(outcome: Outcome) {
         fragment_url: found?.fragment_url ?? null,
         nearest: found?.nearest ?? null,
       })),
-      ...(one.verdict && { verdict: one.verdict }),
     })),
   }
 }
 
-const RULES: Readonly<Record<Exclude<Status, 'ok' | 'typographic' | 'supported'>, string>> = {
+const RULES: Readonly<Record<Exclude<Status, 'ok' | 'typographic'>, string>> = {
   wrong: 'A quotation, or the text of a text fragment, is not on the page that is cited for it.',
   dead: 'The cited page cannot be retrieved.',
-  contradicted: 'The cited page contradicts the sentence.',
-  unsupported: 'The cited page does not support the sentence.',
   unchecked: 'The citation was not checked: a limit was reached, or the service did not answer in time.',
   moved: 'The cited page is at another address now.',
   unreadable: 'The service cannot read the cited page.',

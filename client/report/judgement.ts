@@ -7,35 +7,21 @@ import type { Part } from './pairing.ts'
  * `ok`: the page has the words. `typographic`: it has them but for white space, quotation marks, dashes and case. `wrong`: it does
  * not have them. `dead`: the page does not come. `moved`: it comes from another address, and has the words if there are any.
  * `unverified`: a sentence or a bare link; the page is there. `unreadable`: the service cannot read the page. `unchecked`: the
- * check did not get to it. With bought verdicts also `supported`, `contradicted` and `unsupported`.
+ * check did not get to it.
  */
-export type Status =
-  | 'ok'
-  | 'typographic'
-  | 'wrong'
-  | 'dead'
-  | 'moved'
-  | 'unverified'
-  | 'unreadable'
-  | 'unchecked'
-  | 'supported'
-  | 'contradicted'
-  | 'unsupported'
+export type Status = 'ok' | 'typographic' | 'wrong' | 'dead' | 'moved' | 'unverified' | 'unreadable' | 'unchecked'
 
 export type Level = 'error' | 'warning' | 'note' | 'none'
 
 export const LEVELS: Readonly<Record<Status, Level>> = {
   ok: 'none',
   typographic: 'none',
-  supported: 'none',
   unverified: 'note',
   moved: 'warning',
   unreadable: 'warning',
   wrong: 'error',
   dead: 'error',
   unchecked: 'error',
-  contradicted: 'error',
-  unsupported: 'error',
 }
 
 export interface JudgedPart extends Part {
@@ -51,15 +37,6 @@ export interface Judged extends Omit<Citation, 'parts'> {
   /** The code of what went wrong with the page. */
   code: string | null
   finalUrl: string | null
-  /** What was bought for the sentence. */
-  verdict?: BoughtVerdict
-}
-
-export interface BoughtVerdict {
-  claim_support: string
-  receipt_serial: number
-  quote: string | null
-  fragment_url: string | null
 }
 
 /** The texts to ask each page for. Pages that the service cannot read are left out. */

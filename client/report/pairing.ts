@@ -122,21 +122,22 @@ export function named({ map, text }: Block, url: string): Link {
   return { ...span, url, note: null, source: map.locate(span) }
 }
 
-export function withoutLinks({ text }: Block, links: readonly Link[]): string {
-  return links
-    .filter(({ note }) => note !== null)
-    .reduceRight((left, { start, end }) => left.slice(0, start) + left.slice(end), text)
+/** The text without the calls of notes. Linear. */
+export function withoutCalls(text: string, links: readonly Link[], offset = 0): string {
+  const parts: string[] = []
+  let at = 0
+  for (const { note, start, end } of links) {
+    if (note === null || start - offset < at) continue
+    parts.push(text.slice(at, start - offset))
+    at = end - offset
+  }
+  return [...parts, text.slice(at)].join('')
 }
 
 /** A sentence as a person would say it: without the calls of notes and bare addresses, white space as single spaces. */
 export function clean(sentence: string, links: readonly Link[], offset: number): string {
   const near = linksIn(links, { start: offset, end: offset + sentence.length })
-  const calls = near.filter(({ note }) => note !== null)
-  const said = calls.reduceRight(
-    (left, { start, end }) => left.slice(0, start - offset) + left.slice(end - offset),
-    sentence,
-  )
-  return said
+  return withoutCalls(sentence, near, offset)
     .replace(/https?:\/\/\S+/g, '')
     .replace(/\s*\[\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\]/g, '')
     .replace(/\s+/g, ' ')
