@@ -183,6 +183,14 @@ const SEMANTIC: readonly (readonly Place[])[] = [
         'and proved by this service, a bounded number of quantities of the claim, dates, units and negations are checked ' +
         'without the model, and the verdict is lowered to what survives.',
     },
+    {
+      form: /^semantic-3$/,
+      meaning:
+        'Semantic assessment: a language model names lines of the text and what they do to the claim. The quotes are cut ' +
+        'and proved by this service. Without the model it checks numbers, dates and units (bounds such as "more than" as ' +
+        'inequalities), negations, opposites, quoted words, names and whether the lines are about the claim; a verdict ' +
+        'against a claim is checked for lines that say the claim itself. The verdict is lowered to what survives.',
+    },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],
   [{ form: /^prompt-[0-9a-f]{8}$/, meaning: 'Digest of everything that the model is given besides page and claim.' }],

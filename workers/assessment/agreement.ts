@@ -1,6 +1,6 @@
 // Whether the quantities of a claim and of a passage agree. Agreement puts a passage forward and disagreement is a
 // warning; neither is ever taken for support.
-import type { DateQuantity, NumberQuantity, Quantity } from './quantity.ts'
+import type { Bound, DateQuantity, NumberQuantity, Quantity } from './quantity.ts'
 
 export type Disagreement = 'number' | 'date' | 'unit'
 
@@ -10,13 +10,33 @@ export function agreeingShare(claimed: readonly Quantity[], given: readonly Quan
   return claimed.filter((one) => given.some((other) => agree(one, other))).length / claimed.length
 }
 
-/** Whether both say the same, as far as both say it: 8.3 million agrees with 8,336,817, and 2019 with May 2019. */
-export function agree(a: Quantity, b: Quantity): boolean {
-  if (a.kind === 'number' && b.kind === 'number')
-    return valuesAgree(a, b) && (a.unit === null || b.unit === null || a.unit.name === b.unit.name)
-  if (a.kind === 'date' && b.kind === 'date')
-    return datesAgree(a, b) || ((a.swappable || b.swappable) && datesAgree(swapped(a), b))
-  return a.kind === 'date' ? isSameFigure(a, b) : isSameFigure(b, a)
+/**
+ * Whether a given quantity says what is claimed, as far as both say it: 8.3 million agrees with 8,336,817, 2019 with May
+ * 2019, 312 with more than 300, and 1941 with the 1940s.
+ */
+export function agree(claimed: Quantity, given: Quantity): boolean {
+  if (claimed.kind === 'number' && given.kind === 'number')
+    return readingsOf(claimed).some((one) => readingsOf(given).some((other) => numbersAgree(one, other)))
+  if (claimed.kind === 'date' && given.kind === 'date')
+    return datesAgree(claimed, given) || ((claimed.swappable || given.swappable) && datesAgree(swapped(claimed), given))
+  return claimed.kind === 'date' ? isSameFigure(claimed, given) : isSameFigure(given, claimed)
+}
+
+/** A number by each of the units that its word may mean. */
+export function readingsOf(quantity: NumberQuantity): NumberQuantity[] {
+  return quantity.or ? [quantity, quantity.or] : [quantity]
+}
+
+function numbersAgree(claimed: NumberQuantity, given: NumberQuantity): boolean {
+  if (claimed.unit && given.unit && claimed.unit.name !== given.unit.name) return false
+  return valuesAgree(claimed, given) || isWithin(claimed.bound, claimed.value, given.value)
+}
+
+/** Whether a number keeps to a claimed bound. */
+export function isWithin(bound: Bound | null, claimed: number, given: number): boolean {
+  if (bound === 'above') return given > claimed
+  if (bound === 'below') return given < claimed
+  return bound === 'about' && Math.abs(given - claimed) <= ABOUT * Math.abs(claimed)
 }
 
 /** A bare number of four digits is taken for a year, and may have been none. */
@@ -31,15 +51,29 @@ function isSameFigure(date: Quantity, number: Quantity): boolean {
  */
 export function disagreement(claimed: Quantity, given: readonly Quantity[]): Disagreement | null {
   if (given.some((other) => agree(claimed, other))) return null
-  const comparable = given.filter((other) => sortOf(other) === sortOf(claimed))
+  const comparable = given.filter((other) => areComparable(claimed, other))
   if (comparable.length === 0) return null
   if (claimed.kind === 'date') return 'date'
   return comparable.some((other) => other.kind === 'number' && valuesAgree(claimed, other)) ? 'unit' : 'number'
 }
 
-/** What may be compared: dates, bare counts, and numbers of one dimension. */
-function sortOf(quantity: Quantity): string {
-  return quantity.kind === 'date' ? 'date' : (quantity.unit?.dimension ?? 'count')
+/** Dates that share a part, counts of the same thing or of what is not said, and numbers of one dimension. */
+function areComparable(claimed: Quantity, given: Quantity): boolean {
+  if (claimed.kind === 'date' && given.kind === 'date')
+    return PARTS.some((part) => claimed[part] !== null && given[part] !== null)
+  if (claimed.kind === 'date' || given.kind === 'date') return false
+  return readingsOf(claimed).some((one) =>
+    readingsOf(given).some((other) => {
+      if (one.unit || other.unit) return one.unit?.dimension === other.unit?.dimension
+      return one.noun === null || other.noun === null || isSameNoun(one.noun, other.noun)
+    }),
+  )
+}
+
+/** The same word, in whatever number. */
+export function isSameNoun(a: string, b: string): boolean {
+  const shortest = Math.min(a.length, b.length)
+  return a.slice(0, Math.max(3, shortest - 2)) === b.slice(0, Math.max(3, shortest - 2))
 }
 
 function valuesAgree(a: NumberQuantity, b: NumberQuantity): boolean {
@@ -47,10 +81,32 @@ function valuesAgree(a: NumberQuantity, b: NumberQuantity): boolean {
   return Math.abs(a.value - b.value) <= (Math.max(a.precision, b.precision) / 2) * (1 + 1e-9)
 }
 
-/** At least one part is given by both, and none differs. */
+/** At least one part is given by both, and none differs, or the claimed year is a bound and is kept. */
 function datesAgree(a: DateQuantity, b: DateQuantity): boolean {
-  const shared = (['year', 'month', 'day'] as const).filter((part) => a[part] !== null && b[part] !== null)
-  return shared.length > 0 && shared.every((part) => a[part] === b[part])
+  const shared = PARTS.filter((part) => a[part] !== null && b[part] !== null)
+  return (
+    shared.length > 0 &&
+    (isInBound(a, b) || shared.every((part) => (part === 'year' ? overlap(a, b) : a[part] === b[part])))
+  )
+}
+
+/** Years of which one is in the other's span. */
+function overlap(a: DateQuantity, b: DateQuantity): boolean {
+  return a.year! <= (b.until ?? b.year!) && b.year! <= (a.until ?? a.year!)
+}
+
+/** Before or after a claimed date: by the day where both give one. */
+function isInBound(claimed: DateQuantity, given: DateQuantity): boolean {
+  if (claimed.year === null || given.year === null) return false
+  if (claimed.bound === 'about') return Math.abs(given.year - claimed.year) <= ABOUT_YEARS
+  const whole = claimed.month !== null && given.month !== null
+  const order = (date: DateQuantity) => date.year! * 400 + (whole ? date.month! * 32 + (date.day ?? 0) : 0)
+  return isWithin(claimed.bound, order(claimed), order(given))
 }
 
 const swapped = (date: DateQuantity): DateQuantity => ({ ...date, day: date.month, month: date.day })
+
+const PARTS = ['year', 'month', 'day'] as const
+/** Of the claimed number. */
+const ABOUT = 0.15
+const ABOUT_YEARS = 2

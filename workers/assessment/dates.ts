@@ -8,6 +8,8 @@ export const dateReaders: readonly ((reading: Reading, at: number) => Found<Date
   readDenseDate,
   readDayFirst,
   readMonthFirst,
+  readDecade,
+  readYears,
 ]
 
 /** Whole numbers that may be years. */
@@ -76,6 +78,30 @@ function withYear(reading: Reading, from: number, at: number, month: number, day
   return found((year === null ? at : next + 1) - from, year, month, day)
 }
 
+/** 1940s, 1940's; and '40s, of the last century */
+function readDecade({ integer, word, gapBefore }: Reading, at: number): Found<DateQuantity> | null {
+  const short = /['’]$/.test(gapBefore(at)) ? integer(at, 10, 90) : null
+  const year = short === null ? integer(at, ...YEARS) : 1900 + short
+  if (year === null || year % 10 !== 0 || word(at + 1) !== 's' || !/^['’]?$/.test(gapBefore(at + 1))) return null
+  const length = year % 100 === 0 && year < 2000 ? 100 : 10
+  return { quantity: { ...years(year), until: year + length - 1 }, length: 2 }
+}
+
+/** 2018-19: the second number is the last two digits of a year. */
+function readYears({ tokens, integer, gapBefore }: Reading, at: number): Found<DateQuantity> | null {
+  const year = integer(at, ...YEARS)
+  const end = integer(at + 1, 0, 99)
+  if (year === null || tokens[at]!.raw.length !== 4 || end === null || tokens[at + 1]!.raw.length !== 2) return null
+  if (!/^[-\u2010-\u2015/]$/.test(gapBefore(at + 1)) || /^[-\u2010-\u2015/.]$/.test(gapBefore(at + 2))) return null
+  const until = year - (year % 100) + end + (end < year % 100 ? 100 : 0)
+  return until - year > LONGEST_SPAN ? null : { quantity: { ...years(year), until }, length: 2 }
+}
+
+/** A date that is a year and no more. */
+export function years(year: number): DateQuantity {
+  return { kind: 'date', year, until: null, bound: null, month: null, day: null, swappable: false }
+}
+
 /** Past the words that join the parts of a date, of which there are at most two: 5th of. */
 function skip({ word }: Reading, at: number): number {
   if (!JOINERS.has(word(at))) return at
@@ -89,7 +115,7 @@ function found(
   day: number | null,
   swappable = false,
 ): Found<DateQuantity> {
-  return { quantity: { kind: 'date', year, month, day, swappable }, length }
+  return { quantity: { kind: 'date', year, until: null, bound: null, month, day, swappable }, length }
 }
 
 const DENSE_PARTS: readonly [number, number, RegExp][] = [
@@ -97,4 +123,6 @@ const DENSE_PARTS: readonly [number, number, RegExp][] = [
   [1, 12, /^[月월]$/],
   [1, 31, /^[日일]$/],
 ]
+/** Years. */
+const LONGEST_SPAN = 30
 const JOINERS: ReadonlySet<string> = new Set('st nd rd th er o of the de del di d den г в'.split(' '))

@@ -1,15 +1,21 @@
 // Whether two numbers in different units say the same: 10 km and 6.2 miles.
-import { agree } from './agreement.ts'
+import { agree, isWithin, readingsOf } from './agreement.ts'
 import type { NumberQuantity, Quantity } from './quantity.ts'
 
 /** As `agree`, and also across units of one dimension, as far as the given digits can tell. */
 export function agreeAcrossUnits(a: Quantity, b: Quantity): boolean {
   if (agree(a, b)) return true
-  if (a.kind !== 'number' || b.kind !== 'number' || !a.unit || !b.unit) return false
+  if (a.kind !== 'number' || b.kind !== 'number') return false
+  return readingsOf(a).some((one) => readingsOf(b).some((other) => measuresAgree(one, other)))
+}
+
+function measuresAgree(a: NumberQuantity, b: NumberQuantity): boolean {
+  if (!a.unit || !b.unit) return false
   if (a.unit.dimension !== b.unit.dimension || a.unit.name === b.unit.name) return false
   const [one, other] = [inBase(a), inBase(b)]
   if (!one || !other) return false
   const step = Math.max(one.precision, other.precision)
+  if (isWithin(a.bound, one.value, other.value)) return true
   return Math.abs(one.value - other.value) <= step / 2 + ROUNDING * Math.abs(one.value)
 }
 
@@ -48,6 +54,7 @@ const SCALES: Readonly<Record<string, readonly [factor: number, zero?: number]>>
   week: [604_800],
   month: [2_629_746],
   year: [31_556_952],
+  decade: [315_569_520],
   century: [3_155_695_200],
   hectare: [10_000],
   acre: [4046.856],

@@ -196,7 +196,8 @@ const ENOUGH = 100
 const SHORT = 12
 /** The cells of a row, or a sentence. */
 const NO_HEADING = /\t|[.!?。！？…।؟;][\p{Pe}\p{Pf}"']?$/u
-const POINTS_BACK =
+/** A sentence that begins with a pronoun says of whom it speaks in the one before. */
+export const POINTS_BACK =
   /^(?:It|Its|He|His|She|Her|They|Their|This|These|Those|Er|Sie|Es|Ihre?|Seine?|Il|Elle|Ils|Elles|Sa|Son|Él|Ella|Ele|Ela|Он|Она|Оно|Они|Его|Её|Их)\s/u
 /** Of what the sentences around a passage have of the claim besides: the name for its pronoun, a headline. */
 const AROUND = 0.1

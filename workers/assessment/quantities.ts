@@ -1,7 +1,8 @@
 // The numbers and dates of a short text, with what makes them comparable: scale, unit and precision.
-import { dateReaders, YEARS } from './dates.ts'
-import { type Found, openReading, type Quantity, type Reading } from './quantity.ts'
+import { dateReaders, YEARS, years } from './dates.ts'
+import { type Bound, type Found, type NumberQuantity, openReading, type Quantity, type Reading } from './quantity.ts'
 import { DENSE_SCALES, SCALES, UNITS, type Unit } from './units.ts'
+import { vocabularyOf } from './vocabulary.ts'
 
 /** All quantities of a text, in order. Meant for a claim or a passage, not for a page. */
 export function quantitiesOf(text: string): Quantity[] {
@@ -9,11 +10,21 @@ export function quantitiesOf(text: string): Quantity[] {
   const quantities: Quantity[] = []
   let at = 0
   while (at < reading.tokens.length) {
+    if (isTimeOfDay(reading, at)) {
+      at += 2
+      continue
+    }
     const found = readOne(reading, at)
-    if (found) quantities.push(found.quantity)
+    if (found) quantities.push({ ...found.quantity, bound: boundOf(reading, at, found) })
     at += found ? found.length : 1
   }
   return quantities
+}
+
+/** 17:15: neither part is a count. */
+function isTimeOfDay({ tokens, integer, gapBefore }: Reading, at: number): boolean {
+  const [hour, minute] = [integer(at, 0, 24), integer(at + 1, 0, 59)]
+  return hour !== null && minute !== null && gapBefore(at + 1) === ':' && tokens[at + 1]!.raw.length === 2
 }
 
 function readOne(reading: Reading, at: number): Found<Quantity> | null {
@@ -32,9 +43,48 @@ function readNumber(reading: Reading, at: number): Found<Quantity> | null {
   const scaled = readScale(reading, figure, currency !== null)
   const { unit, next } = currency ? { unit: currency, next: scaled.next } : readUnit(reading, scaled.next)
   const year = unit === null && scaled.next === at + 1 ? yearIn(reading, at) : null
-  if (year !== null) return { quantity: { kind: 'date', year, month: null, day: null, swappable: false }, length: 1 }
+  if (year !== null) return { quantity: years(year), length: 1 }
   const value = scaled.value * (isNegative(reading, at) ? -1 : 1)
-  return { quantity: { kind: 'number', value, precision: scaled.precision, unit }, length: next - at }
+  const noun = nounAt(reading, next)
+  const quantity: NumberQuantity = { kind: 'number', value, precision: scaled.precision, unit, noun, bound: null }
+  const or = otherMeaning(reading, quantity, scaled.next)
+  return { quantity: or ? { ...quantity, or } : quantity, length: next - at }
+}
+
+/** The word behind a number, if it says something. */
+function nounAt({ tokens, word, gapBefore }: Reading, at: number): string | null {
+  if (tokens[at]?.kind !== 'word' || !CLOSE.test(gapBefore(at)) || word(at).length < 3) return null
+  return vocabularyOf([word(at)]).function.has(word(at)) ? null : word(at)
+}
+
+/** Before people, 1.5m is a count; pounds are money or weight. */
+function otherMeaning(reading: Reading, quantity: NumberQuantity, unitAt: number): NumberQuantity | null {
+  const written = reading.word(unitAt)
+  if (/^pounds?$/.test(written) && quantity.unit?.name === 'pound')
+    return { ...quantity, unit: UNITS.get('lb') ?? null }
+  if (!/^[mbk]$/.test(written) || reading.gapBefore(unitAt) !== '') return null
+  const scale = MONEY_SCALES.get(written)!
+  const { value, precision } = quantity
+  return { ...quantity, value: value * scale, precision: precision * scale, unit: null }
+}
+
+/** What the words around a quantity make of it: more than, at least, under, or more, before, since. */
+function boundOf(reading: Reading, at: number, { quantity, length }: Found<Quantity>): Bound | null {
+  const [last, next] = [reading.gapBefore(at + length), reading.word(at + length)]
+  if (/^\+/.test(last)) return 'above'
+  if (next === 'or') {
+    const [after] = [reading.word(at + length + 1)]
+    if (/^(?:more|above|over|greater|higher|later)$/.test(after)) return 'above'
+    if (/^(?:less|fewer|under|below|lower|earlier)$/.test(after)) return 'below'
+  }
+  // A currency code or a word such as "a total of" may stand between.
+  const isMoney = CURRENCY_CODE.test(reading.word(at - 1))
+  const before = [4, 3, 2, 1].map((back) => reading.word(at - back - (isMoney ? 1 : 0)))
+  for (let count = 3; count > 0; count--) {
+    const bound = BOUNDS[quantity.kind].get(before.slice(-count).join(' '))
+    if (bound) return bound
+  }
+  return null
 }
 
 function yearIn(reading: Reading, at: number): number | null {
@@ -55,7 +105,8 @@ interface Figure {
 
 /** A digit in a name, as in Kessa-4 or 4b, is no quantity. */
 function isPartOfName({ tokens, word, gapBefore }: Reading, at: number): boolean {
-  const joined = tokens[at - 1]?.kind === 'word' && /^[-\u2010\u2011]?$/.test(gapBefore(at))
+  const before = tokens[at - 1]
+  const joined = before?.kind === 'word' && /^[-\u2010\u2011]?$/.test(gapBefore(at)) && !RANKS.has(before.folded)
   const suffixed = tokens[at + 1]?.kind === 'word' && gapBefore(at + 1) === '' && !isMeasure(word(at + 1))
   return joined || suffixed
 }
@@ -131,3 +182,28 @@ const MONEY_SCALES: ReadonlyMap<string, number> = new Map([
 const CURRENCY_CODE = /^(?:usd|eur|gbp|jpy|cny|rmb|inr|rub|krw|chf)$/
 const ORDINAL = /^(?:st|nd|rd|th|s)$/
 const LONGEST_DENSE_UNIT = 3
+/** top-8, under-21: the number counts, it is no part of a name. */
+const RANKS: ReadonlySet<string> = new Set('top under over first last best final sub non'.split(' '))
+
+const BOUNDS = {
+  number: boundsOf({
+    above: `more than,over,above,greater than,higher than,larger than,bigger than,longer than,older than,at least,
+      not less than,no less than,no fewer than,not fewer than,exceed,exceeds,exceeded,exceeding,in excess of,upwards of,
+      minimum of,mehr als,uber,mindestens,plus de,au moins,mas de,al menos,mais de,pelo menos,piu di,almeno`,
+    below: `less than,fewer than,under,below,lower than,smaller than,shorter than,younger than,at most,up to,no more than,
+      not more than,maximum of,weniger als,unter,hochstens,bis zu,moins de,au plus,menos de,meno di`,
+    about: `about,around,approximately,approx,roughly,some,nearly,almost,close to,circa,estimated,just over,just under,
+      little over,little under,etwa,rund,ungefahr,fast,knapp,environ,presque,pres de,unos,unas,casi,cerca de,
+      aproximadamente,alrededor de,quase,quasi`,
+  }),
+  date: boundsOf({
+    above: 'after,since,later than,nach,seit,apres,depuis,despues de,desde,depois de,dopo il,dal',
+    below: 'before,prior to,until,till,by,no later than,earlier than,vor,bis,avant,antes de,hasta,prima del,fino al',
+    about: 'about,around,approximately,circa,c,ca,um,vers,hacia,cerca de,alrededor de',
+  }),
+}
+
+function boundsOf(words: Record<Bound, string>): ReadonlyMap<string, Bound> {
+  const pairs = Object.entries(words) as [Bound, string][]
+  return new Map(pairs.flatMap(([bound, said]) => said.split(',').map((one) => [one.trim(), bound] as const)))
+}

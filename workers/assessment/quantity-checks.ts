@@ -1,5 +1,5 @@
 // The numbers and dates of a claim, held against the lines that are quoted for it and against the page.
-import { disagreement } from './agreement.ts'
+import { disagreement, isSameNoun } from './agreement.ts'
 import type { Span } from './lines.ts'
 import { agreeAcrossUnits } from './measures.ts'
 import { quantitiesOf } from './quantities.ts'
@@ -48,12 +48,14 @@ export function quantityDoubts(claim: string, page: PageText, quotes: readonly s
   const isLoose = loosenedKinds(claim)
   const doubts: Doubt[] = []
   for (const one of absent) {
-    if (isLoose[one.kind]) continue
-    const isMinor = isSmallCount(one) || (one.kind === 'number' && named.has(one.value))
+    if (isLoose[one.kind] && one.bound === null) continue
+    const isNamed = named.has(one.kind === 'number' ? one.value : (one.year ?? Number.NaN))
+    const isMinor = isSmallCount(one) || isNamed
     // A small count in words may be of a language whose numerals are not known here.
-    const kind = disagreement(one, isMinor ? given.filter(isSmallCount) : given)
+    const kind = disagreement(one, isMinor ? given.filter((other) => countsTheSame(one, other)) : given)
     if (kind) doubts.push({ flag: `${kind}_mismatch`, isGrave: !mayLack && !(isMinor && !isSmallCount(one)) })
-    else doubts.push({ flag: 'number_absent', isGrave: !mayLack && !isMinor && !isGiven(page, one) })
+    else
+      doubts.push({ flag: 'number_absent', isGrave: !mayLack && !isMinor && one.bound === null && !isGiven(page, one) })
   }
   if (claimed.length < different.length) doubts.push({ flag: 'claim_partly_checked', isGrave: false })
   return doubts
@@ -63,12 +65,14 @@ function distinct(quantities: readonly Quantity[]): Quantity[] {
   return [...new Map(quantities.map((one) => [JSON.stringify(one), one])).values()]
 }
 
-/** Lumo 4, Section 12: a whole number behind a name. */
+/** Lumo 4, Section 12: a whole number behind a name; and the year that tells a work from others, as in (2008 film). */
 function numbersInNames(claim: string): ReadonlySet<number> {
-  return new Set([...claim.matchAll(NAME_WITH_NUMBER)].map((match) => Number(match[1])))
+  const behind = [...claim.matchAll(NAME_WITH_NUMBER)].map((match) => Number(match[1]))
+  const telling = [...claim.matchAll(WORK_WITH_YEAR)].map((match) => Number(match[1]))
+  return new Set([...behind.filter((value) => value < 1000), ...telling])
 }
 
-/** More than, about, between: the number in the text is then another one by rights. */
+/** Between, and more of the kind: the number in the text is then another one by rights. What is a bound is held to it. */
 function loosenedKinds(claim: string): Record<Quantity['kind'], boolean> {
   const said = claim.toLowerCase()
   return { date: LOOSE_DATE.test(said), number: LOOSE_NUMBER.test(said) }
@@ -80,6 +84,12 @@ function isSmallCount(quantity: Quantity): boolean {
   )
 }
 
+/** A small count is another one only of the same thing: many a small number stands beside a claim by chance. */
+function countsTheSame(one: Quantity, other: Quantity): boolean {
+  if (one.kind !== 'number' || other.kind !== 'number' || !isSmallCount(other)) return false
+  return one.noun !== null && other.noun !== null && isSameNoun(one.noun, other.noun)
+}
+
 function isGiven(page: PageText, claimed: Quantity): boolean {
   return page.quantities().some((other) => agreeAcrossUnits(claimed, other))
 }
@@ -89,6 +99,7 @@ const MOST_QUANTITIES = 100
 const SPELLED =
   '(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|a (?:hundred|thousand|million|billion))'
 const NAME_WITH_NUMBER = /\p{Lu}[\p{L}\p{M}]*[ -](\p{Nd}{1,4})(?![\p{Nd}.,:]\p{Nd}|\s*[%°\p{Sc}])/gu
+const WORK_WITH_YEAR = /\((\p{Nd}{4}) \p{L}[\p{L}\s]{2,30}\)/gu
 /** Before a number, at most one word away; or, in scripts without spaces, beside it. */
 const LOOSE_NUMBER = loose(
   `(?:more|less|fewer|greater|higher|lower|larger|smaller|older|younger) than|over|under|above|below|about|around|some|
@@ -101,7 +112,7 @@ const LOOSE_NUMBER = loose(
   '超过|超過|多于|至少|不到|少于|大约|约|近|以上|以下|未満|超|約|ほぼ|이상|이하|미만|약|거의|넘|से अधिक|से कम|den fazla|dan fazla',
 )
 const LOOSE_DATE = loose(
-  `before|after|since|until|by|by the end of|between|during|from|early|in early|late|in late|mid|around|vor|nach|seit|bis|
+  `before|after|since|until|by|between|from|around|vor|nach|seit|bis|
    zwischen|ab|um|avant|après|depuis|jusqu'en|entre|vers|antes de|después de|desde|hasta|hacia|depois de|prima del|dopo il|
    dal|fino al|voor|na|sinds|tot|przed|po|od|do|до|после|с|между|около|قبل|بعد|منذ|לפני|אחרי|מאז`,
   '之前|之后|以来|以前|以後|から|まで|이전|이후|부터|까지|के बाद|से पहले|önce|sonra|beri',

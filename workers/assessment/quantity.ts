@@ -8,12 +8,25 @@ export interface NumberQuantity {
   /** The step of the last digit given: 8.3 million has a precision of 100,000. */
   precision: number
   unit: Unit | null
+  /** The word behind it, which says what is counted. */
+  noun: string | null
+  bound: Bound | null
+  /** What it is if its unit is the other thing that its word may mean: 1.5m, 23 pounds. */
+  or?: NumberQuantity
 }
 
-/** A date as far as it is given. `swappable` is set where day and month may be the other way round. */
+/** The number is the least, or the most, or near what is meant. Of dates: from then on, or until then. */
+export type Bound = 'above' | 'below' | 'about'
+
+/**
+ * A date as far as it is given. `swappable` is set where day and month may be the other way round. `until` is the last
+ * year where several are given: 1940s, 2018-19.
+ */
 export interface DateQuantity {
   kind: 'date'
   year: number | null
+  until: number | null
+  bound: Bound | null
   month: number | null
   day: number | null
   swappable: boolean

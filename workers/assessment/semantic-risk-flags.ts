@@ -12,6 +12,10 @@ export const semanticFlagMeanings = {
   attributed_statement: literal.attributed_statement,
   quoted_phrase_absent: 'The claim quotes words that stand nowhere in the text of the page.',
   claim_wording_present: 'The lines that were read against the claim hold its very wording, without a negation.',
+  claim_words_present:
+    'The lines that were read against the claim have its numbers and nearly all of its words, and neither deny nor reverse them.',
+  opposite_wording: 'The lines that were read for the claim have the opposite of one of its words in its place.',
+  names_absent: 'Most of the names in the claim stand nowhere in the text of the page.',
   unrelated_evidence: 'The lines that the model named share next to no words with the claim.',
   weak_basis: 'By its own account the model found only a part of the claim, a report of it, or something unsure.',
   verdict_lowered: 'The verdict of the model was not borne out by its evidence or by the checks, and was lowered.',

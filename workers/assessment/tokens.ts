@@ -98,7 +98,7 @@ const TOKEN = new RegExp(
     // follows a digit and a separator is never a decimal number itself: 12.05.2019 is three numbers.
     String.raw`(?<!\p{Nd}[.,])[1-9]\p{Nd}{0,2}(?:[ \u00a0\u2009\u202f]\p{Nd}{3})+(?:[.,٫]\p{Nd}+)?(?![.,]?\p{Nd})`,
     String.raw`(?<!\p{Nd}[.,])[1-9]\p{Nd}{0,2}(?:[.,'’٬]\p{Nd}{3})+(?:[.,٫]\p{Nd}+)?(?![.,]?\p{Nd})`,
-    String.raw`(?<!\p{Nd}[.,])\p{Nd}+[.,٫]\p{Nd}+(?![.,]?\p{Nd})`,
+    String.raw`(?<!\p{Nd}[.,·])\p{Nd}+[.,٫·]\p{Nd}+(?![.,·]?\p{Nd})`,
     String.raw`\p{Nd}+`,
     String.raw`[[${DENSE}]&&\p{L}][\p{M}ﾞﾟ]*`,
     String.raw`(?:\p{L}\.){2,}`,

@@ -26,6 +26,18 @@ export function vocabularyOf(words: Iterable<string>): Vocabulary {
   return best
 }
 
+/**
+ * Whether two texts may be in one language, as far as their function words tell: unless the second has clearly more
+ * words of another language than of the first one's. A text without any tells nothing.
+ */
+export function mayShareLanguage(words: Iterable<string>, others: ReadonlySet<string>): boolean {
+  const own = vocabularyOf(words)
+  if (own === NONE) return true
+  const count = ({ function: known }: Vocabulary) => [...others].filter((word) => known.has(word)).length
+  return count(own) >= SAME_LANGUAGE * count(vocabularyOf(others))
+}
+
+const SAME_LANGUAGE = 0.6
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(/\s+/).map(foldWord).filter(Boolean))
 const vocabulary = (functionWords: string, negation: string, attribution: string): Vocabulary => ({
   function: setOf(`${functionWords} ${negation}`),

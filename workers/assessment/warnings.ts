@@ -105,13 +105,20 @@ function closestClauses(query: Query, text: string): Part[] {
   return spans
     .filter(({ distinct }) => distinct === most)
     .map(({ sentence, from, to }) => {
-      const before = sentence
-        .slice(Math.max(0, from - NEARBY), from)
+      const before = wholeWords(sentence, Math.max(0, from - NEARBY), from)
         .split(CLAUSE_END)
         .at(-1)!
-      const after = sentence.slice(to, to + NEARBY).split(CLAUSE_END)[0]!
+      const after = wholeWords(sentence, to, Math.min(to + NEARBY, sentence.length)).split(CLAUSE_END)[0]!
       return { sentence, clause: before + sentence.slice(from, to) + after }
     })
+}
+
+/** The text between two places without what is left of a word at its outer end: "Nor" of North denies nothing. */
+function wholeWords(sentence: string, from: number, to: number): string {
+  let [start, end] = [from, to]
+  while (start < end && start > 0 && IN_WORD.test(sentence.slice(start - 1, start + 1))) start++
+  while (end > start && end < sentence.length && IN_WORD.test(sentence.slice(end - 1, end + 1))) end--
+  return sentence.slice(start, end)
 }
 
 function termSpan(query: Query, read: TermReader, sentence: string): { distinct: number; from: number; to: number } {
@@ -127,6 +134,9 @@ function termSpan(query: Query, read: TermReader, sentence: string): { distinct:
   }
   return terms.size === 0 ? { distinct: 0, from: 0, to: sentence.length } : { distinct: terms.size, from, to }
 }
+
+/** Whether a text by itself holds a negation. */
+export const isNegation = (text: string): boolean => isNegated({ clause: text, sentence: text })
 
 function isNegated({ clause, sentence }: Part): boolean {
   return DENSE_NEGATION.test(clause) || hasAny(clause, 'negation', sentence)
@@ -145,6 +155,7 @@ function hasAny(part: string, kind: keyof Vocabulary, sentence: string): boolean
 
 /** UTF-16 units to either side of a match; about four words. */
 const NEARBY = 24
+const IN_WORD = /^[\p{L}\p{M}\p{Nd}]{2}$/u
 const CLAUSE_END = /[.;:!?。；：！？।؟]/
 /** Forms that negate and are not part of other words: 不 alone would find real estate. */
 const DENSE_NEGATION =

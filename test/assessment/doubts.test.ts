@@ -1,0 +1,258 @@
+// The checks doubt for reasons: of each way in which they once doubted or trusted wrongly, the case that was found and
+// others of its kind.
+import t from 'tap'
+import { agree } from '../../workers/assessment/agreement.ts'
+import type { Answer } from '../../workers/assessment/answer.ts'
+import { checkEvidence } from '../../workers/assessment/checks.ts'
+import { linesOf } from '../../workers/assessment/lines.ts'
+import { agreeAcrossUnits } from '../../workers/assessment/measures.ts'
+import { oppositesBetween } from '../../workers/assessment/opposites.ts'
+import { quantitiesOf } from '../../workers/assessment/quantities.ts'
+import { readClaim } from '../../workers/assessment/query.ts'
+import { wordingOf } from '../../workers/assessment/warnings.ts'
+
+function check(claim: string, text: string, verdict: Answer['verdict'] = 'supports') {
+  const stance = verdict === 'contradicts' ? 'contradicts' : 'supports'
+  const evidence = [{ start: 0, end: text.length, stance } as const]
+  const checked = checkEvidence(claim, text, linesOf(text), { verdict, basis: 'stated', evidence })
+  return [checked.evidence[0]?.stance, ...checked.flags].join(' ')
+}
+
+t.test('the beginning of a word that is cut off denies nothing', (t) => {
+  for (const place of [
+    'North',
+    'Norway',
+    'Notre Dame',
+    'Nottingham',
+    'Nonsuch',
+    'Nobel Park',
+    'Normandy',
+    'Northam',
+    'Nola',
+    'Neverland',
+    'Nevers',
+  ])
+    for (let padding = 0; padding < 24; padding++) {
+      const text = `The old mill is located ${'by a '.repeat(4).slice(0, padding)} in ${place} County.`
+      const { isNegatedOtherwise } = wordingOf('The old mill is located', readClaim('The old mill is located'), text)
+      t.notOk(isNegatedOtherwise, text)
+    }
+  t.end()
+})
+
+t.test('quotation marks are paired in order, however short what they hold is', (t) => {
+  for (const claim of [
+    'The "Halo" maps in "Anniversary" are new.',
+    'The "Iris" film and "Oslo" film are new.',
+    'The "A" team beat "B" team.',
+    'Both "Dune" books by “Frank” are new.',
+    'The “Ajax” ship of the “Navy” fleet sank.',
+    'Songs "One" and "Two" and "Ten" are new.',
+    'Die „Ajax“ fuhr vor der „Iris“ her.',
+    'The «Ajax» sank near the «Iris» wreck.',
+    '"Halo" came before "Myst" on sale.',
+    'She sang "Gone" after the "Rain" tour.',
+    'The play ("Ajax") and the film ("Iris") opened.',
+  ])
+    t.notMatch(check(claim, `${claim.replace(/["“”„«»]/g, '')}`), /quoted_phrase_absent/, claim)
+  t.match(
+    check('The "Halo" maps say "the earth is flat".', 'The Halo maps say that the earth is round.'),
+    /^mentions.*quoted_phrase_absent/,
+  )
+  t.end()
+})
+
+const agreeing: [string, string][] = [
+  ['1940s', '1941'],
+  ['1941', '1940s'],
+  ["the 1940's", '1949'],
+  ['in the 1990s', "in the '90s"],
+  ['the 1800s', '1874'],
+  ['2018–19', '2018-2019'],
+  ['2018-19', '2019'],
+  ['2018/19', '2018'],
+  ['1999-00', '2000'],
+  ['1914–18', '1916'],
+  ['the 2000s', '2004'],
+  ['23-pound', '23 lb'],
+  ['23 lb', '23 pounds'],
+  ['£23', '23 pounds'],
+  ['50 pounds', '22.7 kg'],
+  ['three decades', '30 years'],
+  ['two centuries', '200 years'],
+  ['11·9 million', '11,900,000'],
+  ['3·5 km', '3.5 km'],
+  ['1.5m people', '1,500,000 people'],
+  ['2m copies', 'two million copies'],
+  ['100m', '100 metres'],
+  ['top-8', 'top 8'],
+  ['under-21', 'under 21'],
+  ['more than 300', '312'],
+  ['at least 300', '300'],
+  ['less than 140,000', '139,500'],
+  ['under $5 million', '$4.8m'],
+  ['about 300', '312'],
+  ['300 or more', '450'],
+  ['up to 40 km', '24 miles'],
+  ['500+', '650'],
+  ['before 2015', '2012'],
+  ['since 1990', '1994'],
+  ['after June 3, 2019', 'June 12, 2019'],
+  ['by 2020', 'March 2019'],
+  ['no more than 12 points', '11 points'],
+]
+const differing: [string, string][] = [
+  ['1940s', '1951'],
+  ['the 1990s', '1989'],
+  ['2018–19', '2021'],
+  ['less than 140,000', 'more than 141,000'],
+  ['more than 300', '212'],
+  ['at least 300', '299'],
+  ['under $5 million', '$5.8m'],
+  ['about 300', '512'],
+  ['before 2015', '2016'],
+  ['after June 3, 2019', 'June 1, 2019'],
+  ['since 1990', '1987'],
+  ['three decades', '20 years'],
+  ['11·9 million', '11 million'],
+]
+
+t.test('quantities agree in whatever form, and bounds are inequalities', (t) => {
+  const say = (a: string, b: string) =>
+    quantitiesOf(a).every((one) => quantitiesOf(b).some((other) => agreeAcrossUnits(one, other)))
+  for (const [a, b] of agreeing) t.ok(say(a, b), `${a} | ${b}`)
+  for (const [a, b] of differing) t.notOk(say(a, b), `${a} | ${b}`)
+  for (const value of [13, 250, 1e4, 3e6, 7e9]) {
+    const [above] = quantitiesOf(`more than ${value}`)
+    const [below] = quantitiesOf(`less than ${value}`)
+    for (const factor of [0.2, 0.5, 0.9, 1.1, 2, 5]) {
+      const [given] = quantitiesOf(`${Math.round(value * factor)}`)
+      if (given?.kind !== 'number' || !above || !below) continue
+      t.equal(agree(above, given), factor > 1, `more than ${value} | ${given.value}`)
+      t.equal(agree(below, given), factor < 1, `less than ${value} | ${given.value}`)
+    }
+  }
+  t.end()
+})
+
+t.test('a year is no other date than a day without one', (t) => {
+  for (const [month, year] of [
+    'May',
+    'June',
+    'July',
+    'August',
+    'October',
+    'January',
+    'March',
+    'April',
+    'November',
+    'December',
+    'February',
+  ].entries())
+    t.notMatch(
+      check(`The harbour opened in ${1900 + month} in Marlow.`, `The harbour opened on 5 ${year} in Marlow.`),
+      /date_mismatch/,
+      year,
+    )
+  t.match(check('The harbour opened on 4 May.', 'The harbour opened on 5 May.'), /date_mismatch/)
+  t.end()
+})
+
+t.test('a small count is another one only of the same thing', (t) => {
+  for (const noun of [
+    'piers',
+    'ships',
+    'mills',
+    'songs',
+    'films',
+    'horses',
+    'towers',
+    'bridges',
+    'villages',
+    'islands',
+    'books',
+  ])
+    t.match(
+      check(
+        `Two brothers own the ${noun} of Marlow.`,
+        `The brothers own the ${noun} of Marlow, five ${noun === 'piers' ? 'ships' : 'piers'} in all.`,
+      ),
+      /^supports/,
+      noun,
+    )
+  t.match(
+    check('The harbour of Marlow has two piers.', 'The harbour of Marlow has five piers.'),
+    /^mentions.*number_mismatch/,
+  )
+  t.end()
+})
+
+t.test('opposites in the place of a word of the claim', (t) => {
+  for (const [claim, text] of [
+    ['Sales of the mill increased in May.', 'Sales of the mill decreased in May.'],
+    ['It was the best film of the year.', 'It was the worst film of the year.'],
+    ['The team won the final in Oslo.', 'The team lost the final in Oslo.'],
+    ['The council approved the new bridge.', 'The council rejected the new bridge.'],
+    ['It is the largest lake of the county.', 'It is the smallest lake of the county.'],
+    ['The song is popular in Norway.', 'The song is unpopular in Norway.'],
+    ['The drug activates the pathway in cells.', 'The drug inhibits the pathway in cells.'],
+    ['He was born in Marlow in 1874.', 'He died in Marlow in 1874.'],
+    ['The law allows fishing in the lake.', 'The law forbids fishing in the lake.'],
+    ['Marlow lies in the north of the county.', 'Marlow lies in the south of the county.'],
+    ['The majority of members voted for it.', 'The minority of members voted for it.'],
+  ] as const)
+    t.match(check(claim, text), /^mentions.*opposite_wording/, claim)
+  t.same(oppositesBetween('Sales rose and costs fell.', 'Costs fell while sales rose.'), [])
+  t.end()
+})
+
+t.test('a contradiction by lines that say the claim itself is doubted, one with another word is not', (t) => {
+  for (const [claim, same, other] of [
+    [
+      'The harbour of Marlow was opened in 1874.',
+      'Marlow opened its harbour in 1874.',
+      'Marlow opened its harbour in 1901.',
+    ],
+    [
+      'Colombiana was produced by Luc Besson.',
+      'Luc Besson produced the film Colombiana.',
+      'Robert Smith produced the film Colombiana.',
+    ],
+    [
+      'The mill employs 312 people in Kessa.',
+      'At Kessa the mill employs some 312 people.',
+      'At Kessa the mill employs 45 people.',
+    ],
+  ] as const) {
+    t.match(check(claim, same, 'contradicts'), /^mentions.*claim_words_present/, same)
+    t.match(check(claim, other, 'contradicts'), /^contradicts/, other)
+  }
+  t.match(
+    check('The lake is safe for swimming in June.', 'The lake is not safe for swimming in June.', 'contradicts'),
+    /^contradicts/,
+  )
+  t.match(
+    check(
+      'The drug raises blood pressure; it increases risk.',
+      'The drug lowers blood pressure; it decreases risk.',
+      'contradicts',
+    ),
+    /^contradicts/,
+  )
+  t.end()
+})
+
+t.test('lines are related also by the line before and the head of the page', (t) => {
+  const text =
+    'Marlow Lighthouse\nHistory of the tower\nA storm broke the lamp of the lighthouse keeper in Marlow.\nIt was never replaced afterwards.'
+  const lines = linesOf(text)
+  const at = lines.at(-1)!
+  const evidence = [{ start: at.start, end: at.end, stance: 'supports' as const }]
+  const { flags } = checkEvidence('The lamp of the Marlow lighthouse was not replaced after the storm.', text, lines, {
+    verdict: 'supports',
+    basis: 'stated',
+    evidence,
+  })
+  t.notOk(flags.includes('unrelated_evidence'))
+  t.end()
+})

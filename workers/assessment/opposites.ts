@@ -1,0 +1,96 @@
+// Words that say the opposite of each other. Where a claim has one and the quoted lines have the other in its place, the
+// lines hardly support it. English; a pair that is often used of different things in one sentence does not belong here.
+import { tokensOf } from './tokens.ts'
+
+/** The opposites between a claim and lines: what the claim says, and what the lines say instead. */
+export function oppositesBetween(claim: string, lines: string): { claimed: string; given: string }[] {
+  const [said, given] = [wordsOf(claim), wordsOf(lines)]
+  const pairs = PAIRS.flatMap(([one, other]) => [
+    ...turned(said, given, one, other),
+    ...turned(said, given, other, one),
+  ])
+  return [
+    ...pairs,
+    ...prefixed(said, given),
+    ...prefixed(given, said).map(({ claimed, given }) => ({ claimed: given, given: claimed })),
+  ]
+}
+
+/** popular and unpopular, smoker and nonsmoker */
+function prefixed(some: readonly string[], others: readonly string[]) {
+  const [one, two] = [new Set(some), new Set(others)]
+  return [...one].flatMap((word) =>
+    ['un', 'non', 'dis']
+      .filter((prefix) => word.length >= 4 && two.has(prefix + word) && !one.has(prefix + word) && !two.has(word))
+      .map((prefix) => ({ claimed: word, given: prefix + word })),
+  )
+}
+
+/** A side that the claim takes alone, where the lines take the other one alone. */
+function turned(said: readonly string[], given: readonly string[], side: RegExp, other: RegExp) {
+  const claimed = said.find((word) => side.test(word))
+  if (claimed === undefined || said.some((word) => other.test(word))) return []
+  const found = given.find((word) => other.test(word))
+  if (found === undefined || given.some((word) => side.test(word))) return []
+  return [{ claimed, given: found }]
+}
+
+const wordsOf = (text: string): string[] => tokensOf(text).map(({ folded }) => folded)
+
+const pair = (one: string, other: string): readonly [RegExp, RegExp] => [
+  new RegExp(`^(?:${one.replace(/\s+/g, '')})$`, 'u'),
+  new RegExp(`^(?:${other.replace(/\s+/g, '')})$`, 'u'),
+]
+
+const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
+  pair(
+    `increas(?:e|es|ed|ing)|rises?|rose|risen|rising|grows?|grew|grown|enhanc(?:e|es|ed|ing|ement)|promot(?:e|es|ed|ing)|
+     activat(?:e|es|ed|ing|ion)|stimulat(?:e|es|ed|ing|ion)|induc(?:e|es|ed|ing)`,
+    `decreas(?:e|es|ed|ing)|deactivat(?:e|es|ed|ing|ion)|inactivat(?:e|es|ed|ing|ion)|declin(?:e|es|ed|ing)|falls?|fell|fallen|falling|drop(?:s|ped|ping)?|reduc(?:e|es|ed|ing|tion)|
+     shr[aiu]nk(?:s|ing)?|inhibit(?:s|ed|ing|ion)?|suppress(?:es|ed|ing|ion)?|block(?:s|ed|ing)?|impair(?:s|ed|ing)?|
+     prevent(?:s|ed|ing|ion)?`,
+  ),
+  pair('improv(?:e|es|ed|ing|ement)', 'worsen(?:s|ed|ing)?|deteriorat(?:e|es|ed|ing)'),
+  pair('upregulat\\p{L}+', 'downregulat\\p{L}+'),
+  pair('higher|greater|larger|bigger', 'lower|smaller'),
+  pair('highest|largest|biggest|greatest', 'lowest|smallest|least'),
+  pair('best', 'worst'),
+  pair('oldest|eldest', 'youngest|newest'),
+  pair('longest', 'shortest'),
+  pair('most', 'least'),
+  pair('first', 'last|final'),
+  pair('early|earlier|earliest', 'late|later|latest'),
+  pair('wins?|won|winning|winners?|victory', 'los(?:e|es|t|ing|ers?)|defeat(?:ed|s)?'),
+  pair('accept(?:s|ed|ing)?|approv(?:e|es|ed|ing|al)', 'reject(?:s|ed|ing|ion)?|refus(?:e|es|ed|ing|al)|declined'),
+  pair(
+    'allow(?:s|ed|ing)?|permit(?:s|ted|ting)?|legal',
+    'forbid(?:s|den)?|forbade|ban(?:s|ned|ning)?|prohibit(?:s|ed|ing)?|illegal',
+  ),
+  pair('succe(?:ed|eds|eded|ss|ssful|ssfully)', 'fail(?:s|ed|ing|ure|ures)?|unsuccessful(?:ly)?'),
+  pair('positive(?:ly)?|praised?|acclaimed', 'negative(?:ly)?|criticis?z?ed|panned'),
+  pair('alive|lives|living', 'dead|died|deceased'),
+  pair('born', 'died'),
+  pair(
+    'male|man|men|boys?|father|son|brother|husband|king|actor',
+    'female|woman|women|girls?|mother|daughter|sister|wife|queen|actress',
+  ),
+  pair('north(?:ern|west|east|western|eastern)?', 'south(?:ern|west|east|western|eastern)?'),
+  pair('east(?:ern)?', 'west(?:ern)?'),
+  pair(
+    'begin(?:s|ning)?|began|begun|start(?:s|ed|ing)?|launch(?:es|ed)?',
+    'ends?|ended|ending|finish(?:es|ed)?|ceas(?:e|es|ed)',
+  ),
+  pair('opens?|opened|opening', 'clos(?:e|es|ed|ing|ure)'),
+  pair('includ(?:e|es|ed|ing)', 'exclud(?:e|es|ed|ing)'),
+  pair('majority', 'minority'),
+  pair('public', 'private'),
+  pair('support(?:s|ed|ing)?|favou?r(?:s|ed|ing)?', 'oppos(?:e|es|ed|ing|ition)'),
+  pair('confirm(?:s|ed|ing)?', 'den(?:y|ies|ied|ying)'),
+  pair('bought|buys?', 'sold|sells?'),
+  pair('arriv(?:e|es|ed|al)', 'depart(?:s|ed|ure)?|left|leav(?:e|es|ing)'),
+  pair('popular', 'unpopular'),
+  pair('true', 'false'),
+  pair('safe', 'unsafe|dangerous|harmful'),
+  pair('always', 'never|rarely|seldom'),
+  pair('all|every', 'none|few'),
+]
