@@ -245,7 +245,9 @@ t.test('what runs without the packages of development does not import them', asy
     [/^(server|workers)\/(?!fixture-tls\.ts)/, dependencies],
     // For a start without a host of one's own: `npm start`, the demo and the tests.
     [/^server\/fixture-tls\.ts$/, { ...dependencies, ...optionalDependencies }],
-    [/^client\//, { ...client.dependencies, ...client.peerDependencies }],
+    [/^client\/(?!page\/)/, { ...client.dependencies, ...client.peerDependencies }],
+    // The service bundles the pages; a caller gets them bundled.
+    [/^client\/page\//, dependencies],
   ] as const) {
     const missing = files
       .filter((file) => from.test(file))

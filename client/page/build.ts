@@ -1,10 +1,11 @@
 // Makes what a browser loads: the script and the style sheet of the pages, and verify.html, one file that works from disk.
 // Run as a program it writes verify.html: node page/build.ts FILE. Needs Node and esbuild; nothing else in the client does.
+// esbuild is the one in WebAssembly, because a production install leaves out optional packages, such as its native form.
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build, stop } from 'esbuild'
+import { build, stop } from 'esbuild-wasm'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
 

@@ -1,5 +1,6 @@
 // The evaluation on marked evidence counts right: its form, its peers, its scripts and its intervals.
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
@@ -32,7 +33,10 @@ const LINES = [
 ]
 
 t.test('a gzipped set is read, spans follow the composed text, and what has no such span is refused', async (t) => {
-  const file = join(t.testdir(), 'ours.jsonl.gz')
+  // The name of tap's own folder would be too long where several files run in one process.
+  const folder = mkdtempSync(join(tmpdir(), 'countersign-eval-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'ours.jsonl.gz')
   writeFileSync(file, gzipSync(LINES.join('\n')))
   const items = await readLabels([file], threads)
   t.equal(items.length, 4)

@@ -7,7 +7,7 @@ import { agreeAcrossUnits } from './measures.ts'
 import { oppositesBetween } from './opposites.ts'
 import { POINTS_BACK } from './passages.ts'
 import { quantitiesOf } from './quantities.ts'
-import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
+import { type Doubt, MOST_QUANTITIES, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
 import { isTelling, isTellingWord, type Query, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
@@ -136,6 +136,8 @@ function agreementOf(claim: string, query: Query, quotes: readonly string[]): Se
   const given = quotes.flatMap(quantitiesOf)
   // A claim that compares may be wrong by its comparison alone.
   const claimed = quantitiesOf(claim)
+  // Each is held against every number of the lines, so a list of numbers is left to the model.
+  if (claimed.length > MOST_QUANTITIES) return null
   if (claimed.some(({ bound }) => bound !== null) || COMPARES.test(claim)) return null
   const agrees = claimed.every((one) => given.some((other) => agreeAcrossUnits(one, other)))
   return agrees ? 'claim_words_present' : null

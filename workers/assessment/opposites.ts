@@ -35,7 +35,12 @@ function turned(said: readonly string[], given: readonly string[], side: RegExp,
   return [{ claimed, given: found }]
 }
 
-const wordsOf = (text: string): string[] => tokensOf(text).map(({ folded }) => folded)
+/** Each word once: every pair is looked for among them. A number has no opposite here. */
+function wordsOf(text: string): string[] {
+  const words = new Set<string>()
+  for (const { folded } of tokensOf(text)) if (/^\p{L}/u.test(folded)) words.add(folded)
+  return [...words]
+}
 
 const pair = (one: string, other: string): readonly [RegExp, RegExp] => [
   new RegExp(`^(?:${one.replace(/\s+/g, '')})$`, 'u'),

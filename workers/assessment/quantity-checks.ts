@@ -95,7 +95,7 @@ function isGiven(page: PageText, claimed: Quantity): boolean {
 }
 
 /** Each of them may be held against every quantity of the page. */
-const MOST_QUANTITIES = 100
+export const MOST_QUANTITIES = 100
 const SPELLED =
   '(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|a (?:hundred|thousand|million|billion))'
 const NAME_WITH_NUMBER = /\p{Lu}[\p{L}\p{M}]*[ -](\p{Nd}{1,4})(?![\p{Nd}.,:]\p{Nd}|\s*[%°\p{Sc}])/gu
