@@ -5,6 +5,7 @@
 // Needs nothing but Postgres: an embedded one in a temporary folder, or the server that DATABASE_URL names.
 import { parseArgs } from 'node:util'
 import { benchAdmission } from './admission.ts'
+import { benchBatch } from './batch.ts'
 import { benchCompletion } from './completion.ts'
 import { type Lab, openLab } from './lab.ts'
 import { benchMcp } from './mcp.ts'
@@ -29,6 +30,7 @@ const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
   watchdogs: benchWatchdogs,
   recovery: benchRecovery,
   stages: benchStages,
+  batch: benchBatch,
   retrieval: benchRetrieval,
   // Beside all the others, its peers would take longer than the rest together.
   text: (lab) => benchText({ quick: lab.quick || positionals.length === 0 }),
