@@ -43,7 +43,7 @@ const CLAIM = 2000
 /** Less than a page may have, for the sake of time: what is counted does not depend on how long it takes. */
 const PAGE = 16_000
 /** Below this, a threshold that only the larger one passes may count for more than the growth. */
-const LITTLE = 3e6
+const LITTLE = 2e6
 /** Held against every kind, as claim and as page. */
 const WORST = new Set(['numbers', 'sentences'])
 

@@ -131,14 +131,14 @@ function agreementOf(claim: string, query: Query, quotes: readonly string[]): Se
   const plain = readings.filter(({ isNegatedOtherwise, isAttributed }) => !isNegatedOtherwise && !isAttributed)
   if (plain.some(({ isVerbatim }) => isVerbatim) && query.tokens.length >= FEW_TOKENS) return 'claim_wording_present'
   if (quotes.length === 0 || plain.length < quotes.length) return null
-  const all = quotes.join('\n')
-  if (readQuote(claim, query, all).weight < NEARLY_ALL || oppositesBetween(claim, all).length > 0) return null
-  const given = quotes.flatMap(quantitiesOf)
-  // A claim that compares may be wrong by its comparison alone.
   const claimed = quantitiesOf(claim)
   // Each is held against every number of the lines, so a list of numbers is left to the model.
   if (claimed.length > MOST_QUANTITIES) return null
+  // A claim that compares may be wrong by its comparison alone.
   if (claimed.some(({ bound }) => bound !== null) || COMPARES.test(claim)) return null
+  const all = quotes.join('\n')
+  if (readQuote(claim, query, all).weight < NEARLY_ALL || oppositesBetween(claim, all).length > 0) return null
+  const given = quotes.flatMap(quantitiesOf)
   const agrees = claimed.every((one) => given.some((other) => agreeAcrossUnits(one, other)))
   return agrees ? 'claim_words_present' : null
 }
