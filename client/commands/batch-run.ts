@@ -3,7 +3,7 @@
 import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { readUrl, UsageError, visible } from '../arguments.ts'
+import { UsageError, visible } from '../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
 import { Buyer, pinTerms, TermsError } from '../batch/buyer.ts'
 import { FORMATS, type Format, formatOf } from '../batch/formats.ts'
@@ -21,8 +21,8 @@ import type { Capabilities } from '../discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
 import { counted, openProgress, questionOf, report, tell } from './batch-report.ts'
 import { confirm } from './confirm.ts'
-import { fromEnvironment } from './environment.ts'
 import { note } from './output.ts'
+import { serviceUrl } from './toolkit.ts'
 import { readWallet } from './wallet-file.ts'
 
 /** As given on the command line. */
@@ -48,7 +48,7 @@ export function runBatch(file: string, options: BatchOptions): Promise<number> {
 }
 
 async function run(file: string, options: BatchOptions): Promise<number> {
-  const service = serviceOf(options)
+  const service = serviceUrl(options.service)
   const concurrency = countOf(options.concurrency)
   const rows = readRows(await readFileOrInput(file), formatFor(file, options.format))
   const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
@@ -136,11 +136,6 @@ async function explained(work: () => Promise<number>): Promise<number> {
     if (isOurs) throw new UsageError((cause as Error).message, { cause })
     throw cause
   }
-}
-
-function serviceOf({ service = fromEnvironment('COUNTERSIGN_SERVICE') }: BatchOptions): string {
-  if (service === undefined) throw new UsageError('Which service? Give --service URL, or set COUNTERSIGN_SERVICE.')
-  return readUrl(service)
 }
 
 function countOf(text: string): number {
