@@ -186,6 +186,23 @@ create table citation_watches (
   constraint citation_watches_webhook_id_key UNIQUE (webhook_id)
 );
 
+create table day_figures (
+  day date not null,
+  first_minute timestamp with time zone not null,
+  recorded integer not null,
+  well integer not null,
+  constraint day_figures_check CHECK (((well >= 0) AND (well <= recorded))),
+  constraint day_figures_pkey PRIMARY KEY (day),
+  constraint day_figures_recorded_check CHECK (((recorded >= 0) AND (recorded <= 1440)))
+);
+
+create table ended_figures (
+  single boolean not null default true,
+  figures bytea,
+  constraint ended_figures_pkey PRIMARY KEY (single),
+  constraint ended_figures_single_check CHECK (single)
+);
+
 create table journal_slots (
   account_id uuid not null,
   slot text not null,
@@ -226,6 +243,19 @@ create table leases (
   constraint leases_revocation_sig_ed25519_check CHECK ((octet_length(revocation_sig_ed25519) = 64)),
   constraint leases_revoke_serial_fkey FOREIGN KEY (revoke_serial) REFERENCES receipts(serial),
   constraint leases_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64))
+);
+
+create table minute_figures (
+  minute timestamp with time zone not null,
+  well boolean not null,
+  queue_depth integer not null,
+  oldest_seconds real not null,
+  counters jsonb not null,
+  payments jsonb,
+  constraint minute_figures_minute_check CHECK ((minute = date_trunc('minute'::text, minute))),
+  constraint minute_figures_oldest_seconds_check CHECK ((oldest_seconds >= (0)::double precision)),
+  constraint minute_figures_pkey PRIMARY KEY (minute),
+  constraint minute_figures_queue_depth_check CHECK ((queue_depth >= 0))
 );
 
 create unlogged table observations (
@@ -325,7 +355,7 @@ create table payment_ledger (
   constraint payment_ledger_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id)
 );
 
-create unlogged table processes (
+create table processes (
   id uuid not null,
   kind text not null,
   host text not null,
@@ -333,9 +363,10 @@ create unlogged table processes (
   settings json not null,
   started_at timestamp with time zone not null default now(),
   beat_at timestamp with time zone not null default now(),
+  figures bytea,
   constraint processes_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text, 'all'::text]))),
   constraint processes_pkey PRIMARY KEY (id)
-);
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=200);
 
 create table quote_check_days (
   account_id uuid not null,

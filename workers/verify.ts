@@ -53,6 +53,8 @@ function needsWork(request: WorkingRequest, work: Work): boolean {
 async function complete(request: WorkingRequest, work: Work) {
   await completeRequest(work.chain, request, new Date(work.now()))
   work.metrics.moves.inc({ state: 'completed' })
+  if (request.assessment) work.metrics.completed.inc({ verdict: request.assessment.claim_support })
+  work.metrics.resultSeconds.observe(Math.max(0, (work.now() - request.accepted_at.getTime()) / 1000))
   await work.changeEvents.add(request.id)
 }
 

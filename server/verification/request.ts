@@ -108,6 +108,8 @@ const workingRequest = z.object({
   attempt: z.uuid(),
   /** When the request entered its state. */
   changed_at: z.date(),
+  /** When its payment was bound. */
+  accepted_at: z.date(),
   body: verificationInput,
   payment: boundPayment,
   payment_sealed: z.instanceof(Buffer).nullable(),
@@ -127,7 +129,7 @@ export function claimRequest(db: Database, id: string, attempt: string): Promise
   return db.maybeOne(sql.prepared('claim_request', workingRequest)`
     update verification_requests set attempt = ${attempt}, waiting = null
     where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
-    returning id, state, attempt, changed_at, body, payment, payment_sealed, observation stored, assessment,
+    returning id, state, attempt, changed_at, coalesce(accepted_at, changed_at) accepted_at, body, payment, payment_sealed, observation stored, assessment,
               settlement_intent intent, settlement, priority`)
 }
 
