@@ -6,6 +6,7 @@ import { openChangeNotifier } from '../server/db/change-events.ts'
 import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
+import { buildCompletions, type Completions } from '../server/verification/completion.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
 import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor } from './assessment/choice.ts'
@@ -28,6 +29,7 @@ export interface Work extends Core {
   slowFetches: SlowFetches
   assessor: Assessor
   steps: Steps
+  completions: Completions
   /** Announces the ids of requests that were completed or failed. */
   changeEvents: Batcher<string, void>
   /** Seconds that a settlement usually takes; its result is that much older when it is served. */
@@ -86,6 +88,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     slowFetches,
     assessor,
     steps,
+    completions: buildCompletions(core.config.maxInFlightPerPayer),
     changeEvents,
     settleSeconds: core.config.paymentMode === 'offline' ? 0 : LIVE_SETTLE_SECONDS,
     methodology: methodologyOf(assessor),

@@ -118,7 +118,21 @@ const workingRequest = z.object({
   /** Priority of its job until the first stage is done. */
   priority: z.number(),
 })
-export type WorkingRequest = z.output<typeof workingRequest>
+
+/** `state` is where the work on the request is. */
+export interface WorkingRequest extends z.output<typeof workingRequest> {
+  /** What the work has added since the last commit; absent when the database holds everything. */
+  unsaved?: Unsaved | undefined
+}
+
+/** The state that the database still holds, and the columns that the next commit adds. */
+export interface Unsaved {
+  since: State
+  stored?: StoredObservation
+  assessment?: z.output<typeof assessment>
+  intent?: SettlementIntent
+  settlement?: z.output<typeof settlement>
+}
 
 /**
  * Takes the request for one attempt; an earlier attempt can commit nothing from here on. Null when no work is left.
