@@ -8,7 +8,6 @@
 //   observed, assessed (without a model), settling    fetch and literal assessment
 //   settled, completed, receipt                       nothing: the chain is asked for the payment, and only if it was not
 //                                                     made, the facilitator gets the same authorization again
-import { randomUUID } from 'node:crypto'
 import type { Payload } from '../server/db/jobs.ts'
 import { completeRequest } from '../server/verification/completion.ts'
 import { claimRequest, type WorkingRequest } from '../server/verification/request.ts'
@@ -24,7 +23,7 @@ export async function verifyRequest(
   work: Work,
   job: JobAttempt,
 ): Promise<void> {
-  let request: WorkingRequest | null = await claimRequest(work.db, request_id, randomUUID())
+  let request = await claimRequest(work.claims, request_id)
   if (!request) return
   const begun = request.state === 'settling'
   const spent: StageSeconds = {}

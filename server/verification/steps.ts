@@ -74,7 +74,12 @@ export function unsavedStep({ id, attempt, state: to, unsaved }: WorkingRequest)
 }
 
 /** Enters the state and commits it. */
-export async function advance(steps: Steps, request: WorkingRequest, to: State, added?: Added): Promise<WorkingRequest> {
+export async function advance(
+  steps: Steps,
+  request: WorkingRequest,
+  to: State,
+  added?: Added,
+): Promise<WorkingRequest> {
   return commit(steps, enter(request, to, added))
 }
 
