@@ -27,6 +27,12 @@ export function column<Row>(rows: readonly Row[], type: string, pick: (row: Row)
   return sql.array(rows.map(pick), type)
 }
 
+/**
+ * A CTE for a statement that does not wait for the disk: `with ${relaxed} insert into ... select ... from relaxed`. The statement
+ * must read from `relaxed`. Its effect is seen at once, and may be lost when the database crashes; it is never torn.
+ */
+export const relaxed = sql.fragment`relaxed as materialized (select set_config('synchronous_commit', 'off', true))`
+
 /** For statements that return no rows. */
 export const nothing = z.object({}).strict()
 

@@ -12,8 +12,10 @@
 // payment charged nothing, after UNCHARGED_DAYS; every other row is kept.
 // Up to `assessed` nothing can have been charged. From `settling` on the facilitator may have the authorization: such a
 // request never fails, and no new payment is asked for it until this payment is proved unpaid.
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import type { Batcher } from '../db/batch.ts'
+import { column, type Database, nothing, relaxed, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
 import { assessment } from '../interface/assessment.ts'
 import { observation } from '../interface/observation.ts'
@@ -120,17 +122,52 @@ const workingRequest = z.object({
   /** Priority of its job until the first stage is done. */
   priority: z.number(),
 })
-export type WorkingRequest = z.output<typeof workingRequest>
+
+/** `state` is where the work on the request is. */
+export interface WorkingRequest extends z.output<typeof workingRequest> {
+  /** What the work has added since the last commit; absent when the database holds everything. */
+  unsaved?: Unsaved | undefined
+}
+
+/** The state that the database still holds, and the columns that the next commit adds. */
+export interface Unsaved {
+  since: State
+  stored?: StoredObservation
+  assessment?: z.output<typeof assessment>
+  intent?: SettlementIntent
+  settlement?: z.output<typeof settlement>
+}
+
+export interface Claim {
+  id: string
+  attempt: string
+}
+
+/** Takes the requests of all jobs of a process in groups. */
+export type Claims = Batcher<Claim, object | null>
+
+/** Takes the request for a new attempt; null when no work is left. Throws a ZodError for a row that it cannot read. */
+export async function claimRequest(claims: Pick<Claims, 'add'>, id: string): Promise<WorkingRequest | null> {
+  const row = await claims.add({ id, attempt: randomUUID() })
+  return row && workingRequest.parse(row)
+}
 
 /**
- * Takes the request for one attempt; an earlier attempt can commit nothing from here on. Null when no work is left.
+ * Answers the row of each request, or null where no work is left. The rows are not parsed here: one that cannot be read must
+ * not fail the others. Takes each request for one attempt; an earlier attempt can commit nothing from here on. If a crash of the
+ * database loses the claim, this attempt can commit nothing either.
  */
-export function claimRequest(db: Database, id: string, attempt: string): Promise<WorkingRequest | null> {
-  return db.maybeOne(sql.prepared('claim_request', workingRequest)`
-    update verification_requests set attempt = ${attempt}, waiting = null
-    where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
-    returning id, state, attempt, changed_at, coalesce(accepted_at, changed_at) accepted_at, body, payment, payment_sealed, observation stored, assessment,
-              settlement_intent intent, settlement, priority`)
+export async function claimRequests(db: Database, claims: readonly Claim[]): Promise<(object | null)[]> {
+  const claimed = await db.any(sql.prepared('claim_requests', z.looseObject({ attempt: z.string() }))`
+    with ${relaxed}
+    update verification_requests r set attempt = t.attempt::uuid, waiting = null
+    from relaxed, unnest(${column(claims, 'text', (claim) => claim.id)},
+                         ${column(claims, 'text', (claim) => claim.attempt)}) as t (id, attempt)
+    where r.id = t.id::uuid and r.state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
+    returning r.id, r.state, r.attempt, r.changed_at, coalesce(r.accepted_at, r.changed_at) accepted_at, r.body, r.payment, r.payment_sealed,
+              r.observation stored, r.assessment, r.settlement_intent intent, r.settlement, r.priority`)
+  const requests = new Map(claimed.map((request) => [request.attempt, request]))
+  return claims.map(({ attempt }) => requests.get(attempt) ?? null)
 }
 
 /** Whether this attempt still owns the request. If so, no other attempt can take it before the transaction ends. */
