@@ -45,7 +45,7 @@ function Verifier({ service }: { service: URL | null }) {
     <div ref=${outcome}>${
       report &&
       html`<${ReportView} report=${report} host=${service?.host ?? null} />
-        <p class="actions"><button type="button" onClick=${() => print()}>Print this report</button></p>`
+        <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
     }</div>`
 }
 
