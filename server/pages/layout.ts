@@ -61,6 +61,7 @@ export function pageHeaders({ forms = false, secret = false } = {}): Record<stri
 const NAVIGATION = [
   ['/docs', 'API'],
   ['/verify', 'Verify'],
+  ['/chain', 'Receipts'],
 ] as const
 const FOOTER = [
   ['/llms.txt', 'For agents'],
