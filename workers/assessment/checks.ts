@@ -9,8 +9,9 @@ import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-
 import { type Query, readClaim } from './query.ts'
 import { readQuote } from './quote-reading.ts'
 import { phraseDoubts, quotedPhrases } from './quoted-phrases.ts'
-import { isRelated, lacksNames } from './relation.ts'
+import { isRelated, lacksNames, termsOnPage } from './relation.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
+import { substitutedNames } from './substitutions.ts'
 import { isNegation } from './warnings.ts'
 
 export interface Proposed {
@@ -29,9 +30,8 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   const page = pageText(text, lines)
   const query = readClaim(claim)
   const flags = new Set<SemanticFlag>()
-  const quotes = (stance: Proposal['stance']) =>
-    proposed.evidence.filter((item) => item.stance === stance).map(({ start, end }) => text.slice(start, end))
-  const supporting = quotes('supports')
+  const spans = (stance: Proposal['stance']) => proposed.evidence.filter((item) => item.stance === stance)
+  const supporting = spans('supports')
   const doubts = supporting.length === 0 ? [] : supportDoubts(claim, query, page, supporting, proposed.verdict)
   for (const { flag } of doubts) flags.add(flag)
   const supportFails = doubts.some(({ isGrave }) => isGrave)
@@ -39,7 +39,8 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   const isAstray = !isRelated(query, page, proposed)
   if (isAstray) flags.add('unrelated_evidence')
 
-  const agreement = agreementOf(claim, query, quotes('contradicts'))
+  const against = spans('contradicts').map(({ start, end }) => text.slice(start, end))
+  const agreement = agreementOf(claim, query, against)
   if (agreement) flags.add(agreement)
 
   const stanceOf = ({ stance }: Proposal): Proposal['stance'] => {
@@ -57,17 +58,19 @@ function supportDoubts(
   claim: string,
   query: Query,
   page: PageText,
-  quotes: readonly string[],
+  spans: readonly Span[],
   verdict: Answer['verdict'],
 ): Doubt[] {
+  const quotes = spans.map(({ start, end }) => page.text.slice(start, end))
   return [
-    ...quantityDoubts(claim, page, quotes, verdict === 'mixed'),
+    ...quantityDoubts(claim, page, spans, verdict === 'mixed'),
     ...wordingDoubts(claim, query, quotes).map((doubt) =>
       // One side of a mixed verdict may say the opposite of a part.
       verdict === 'mixed' && doubt.flag === 'opposite_wording' ? { ...doubt, isGrave: false } : doubt,
     ),
     ...phraseDoubts(page.text, quotedPhrases(claim)),
     ...(lacksNames(query, page) ? [{ flag: 'names_absent', isGrave: true } as const] : []),
+    ...(hasOtherName(query, page, quotes) ? [{ flag: 'name_mismatch', isGrave: verdict !== 'mixed' } as const] : []),
   ]
 }
 
@@ -82,19 +85,32 @@ function isWeak({ verdict, basis }: Proposed): boolean {
 function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): Doubt[] {
   const readings = quotes.map((quote) => readQuote(claim, query, quote))
   const doubts: Doubt[] = []
-  if (readings.every(({ isNegatedOtherwise }) => isNegatedOtherwise)) {
-    // What a claim denies may be said by another word in the place of one of its own: "is not French", "is Italian".
-    const isDenial = isNegation(claim)
-    const needed = isDenial ? ALL_WORDS : MOST_WORDS
-    doubts.push({ flag: 'negation_mismatch', isGrave: readings.some(({ share }) => share >= needed) })
-  }
   const closest = quotes.filter((_, i) => readings[i]!.weight >= HALF)
-  if (closest.length > 0 && oppositesBetween(claim, closest.join('\n')).length > 0)
-    doubts.push({ flag: 'opposite_wording', isGrave: true })
+  const isTurned = closest.length > 0 && oppositesBetween(claim, closest.join('\n')).length > 0
+  const isNegatedOtherwise = readings.every((reading) => reading.isNegatedOtherwise)
+  // What is denied and turned round is said after all: did not accept, rejected.
+  if (isNegatedOtherwise) {
+    // What a claim denies may be said by another word in the place of one of its own: "is not French", "is Italian".
+    const needed = isNegation(claim) ? ALL_WORDS : MOST_WORDS
+    const isGrave = readings.some(({ share }) => share >= needed) && !isTurned && !deniesInOtherWords(claim, quotes)
+    doubts.push({ flag: 'negation_mismatch', isGrave })
+  }
+  if (isTurned) doubts.push({ flag: 'opposite_wording', isGrave: !isNegatedOtherwise })
   if (readings.every(({ isAttributed }) => isAttributed)) doubts.push({ flag: 'attributed_statement', isGrave: false })
   return doubts
 }
 
+/** Of the claim and the lines, whichever has no word such as "not" may deny by another: "refused", "only". */
+function deniesInOtherWords(claim: string, quotes: readonly string[]): boolean {
+  return DENIES.test(isNegation(claim) ? quotes.join('\n') : claim)
+}
+
+function hasOtherName(query: Query, page: PageText, quotes: readonly string[]): boolean {
+  return substitutedNames(query, quotes, termsOnPage(query, page)).length > 0
+}
+
+const DENIES =
+  /(?<!\p{L})(?:only|little|few|hardly|barely|scarcely|seldom|rarely|unable|incapable|absen(?:t|ce)|yet to|instead|refus(?:es?|ed|al)|fail(?:s|ed|ure)?|lack(?:s|ed)?|avoid(?:s|ed)?|den(?:y|ies|ied)|reject(?:s|ed)?|prevent(?:s|ed)?|stop(?:s|ped)?|ceas(?:es?|ed)|exclud(?:es?|ed)|\p{L}{2,20}less|un\p{L}{4,20})(?!\p{L})/iu
 const MOST_WORDS = 0.75
 const ALL_WORDS = 0.95
 const HALF = 0.5

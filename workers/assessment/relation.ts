@@ -90,7 +90,8 @@ function termsIn(query: Query, texts: readonly string[]): Set<number> {
   return found
 }
 
-function termsOnPage(query: Query, { text }: PageText): Set<number> {
+/** The numbers of the claim's terms that stand anywhere on the page. */
+export function termsOnPage(query: Query, { text }: PageText): Set<number> {
   const { frequencies } = searchText(query, text, [{ start: 0, end: text.length, line: 0 }])
   return new Set([...frequencies.entries()].flatMap(([term, frequency]) => (frequency > 0 ? [term] : [])))
 }
