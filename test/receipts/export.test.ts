@@ -79,6 +79,11 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
       'and when it is complete',
     )
     t.equal((await stat(file)).size, whole.length)
+    const older = join(folder, 'older.jsonl')
+    const third = `3:${JSON.parse(whole.toString().split('\n')[3]!).receipt_hash}`
+    await countersign('export', system.service.address, older, '--head', third)
+    const again = await countersign('export', system.service.address, older)
+    t.match(again, { code: 0, stdout: `${third}\n`, stderr: /The chain has 9997 more by now\. .*name a new one/ })
   })
 
   await t.test('is verified by the client, with the first key alone', async (t) => {
