@@ -63,7 +63,7 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   mountPages(app, api)
   mountTlog(app, api)
   await mountBilling(app, api)
-  await mountOpenApi(app, api, catalog)
+  mountOpenApi(app, api, catalog)
   await mountRoutes(app, api, catalog)
   await mountMcp(app, api, offeredFeatures(api, catalog))
   return app

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Test } from 'tap'
 
 export type { Browser }
 
@@ -80,4 +81,44 @@ export function overflow(page: Page): Promise<number> {
 export function shown(page: Page, selector: string): Promise<string> {
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen is what is meant
   return page.innerText(selector)
+}
+
+/**
+ * What holds for every page that is made on the server: nothing is wrong for axe in light and dark, it fits 360 pixels, its policy
+ * refuses nothing, no other host is asked, it weighs less than 100 KB, and says the same without JavaScript. Stores two pictures.
+ */
+export async function inspect(t: Test, browser: Browser, url: string, name: string, weight = 100_000): Promise<string> {
+  await using opened = await visit(browser, url)
+  const { page, requests, complaints, transferred } = opened
+  t.same(await seriousFindings(page), [], `${name}: light`)
+  t.ok(transferred() < weight, `${name}: ${transferred()} bytes`)
+  await picture(page, `${name}-1440-light`)
+  await page.setViewportSize({ width: 360, height: 740 })
+  await page.emulateMedia({ colorScheme: 'dark' })
+  t.equal(await overflow(page), 0, `${name}: 360 pixels`)
+  t.same(await seriousFindings(page), [], `${name}: dark`)
+  await picture(page, `${name}-360-dark`)
+  const { host } = new URL(url)
+  t.same(
+    requests.filter((line) => new URL(line.split(' ')[1] ?? '').host !== host),
+    [],
+    `${name}: no other host`,
+  )
+  t.same(complaints, [], `${name}: the policy holds`)
+  await using plain = await visit(browser, url, { javaScriptEnabled: false })
+  const text = await shown(plain.page, 'main')
+  t.equal(
+    (await textWithout(page, '.copy')).replace(/\s+/g, ''),
+    (await textWithout(plain.page, '.copy')).replace(/\s+/g, ''),
+    `${name}: the same without JavaScript`,
+  )
+  return text
+}
+
+function textWithout(page: Page, selector: string): Promise<string> {
+  return page.locator('main').evaluate((main, selector) => {
+    const copy = main.cloneNode(true) as HTMLElement
+    for (const element of copy.querySelectorAll(`${selector}, [role=status]`)) element.remove()
+    return copy.textContent ?? ''
+  }, selector)
 }

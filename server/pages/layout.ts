@@ -59,7 +59,9 @@ export function pageHeaders({ forms = false, secret = false } = {}): Record<stri
 
 /** The pages in the header, in order, and those in the footer. */
 const NAVIGATION = [
+  ['/guide', 'Guide'],
   ['/docs', 'API'],
+  ['/pricing', 'Pricing'],
   ['/verify', 'Verify'],
 ] as const
 const FOOTER = [
