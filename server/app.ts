@@ -17,6 +17,7 @@ import { mountHealth } from './http/health.ts'
 import { mountOpenApi } from './http/openapi.ts'
 import { sendError } from './http/page-answers.ts'
 import { mountPages } from './http/pages.ts'
+import { mountReceiptPages } from './http/receipt-pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
 import { mountTlog } from './http/tlog.ts'
 import { parseJson } from './http-request.ts'
@@ -61,6 +62,7 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   await mountCors(app)
   mountHealth(app, api)
   mountPages(app, api)
+  mountReceiptPages(app, api)
   mountTlog(app, api)
   await mountBilling(app, api)
   mountOpenApi(app, api, catalog)

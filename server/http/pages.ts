@@ -80,6 +80,7 @@ const ROBOTS = `User-agent: *
 Disallow: /api/
 Disallow: /checkout/
 Disallow: /mcp
+Disallow: /results/
 Disallow: /v1/
 `
 

@@ -63,6 +63,7 @@ const NAVIGATION = [
   ['/docs', 'API'],
   ['/pricing', 'Pricing'],
   ['/verify', 'Verify'],
+  ['/chain', 'Receipts'],
 ] as const
 const FOOTER = [
   ['/llms.txt', 'For agents'],
