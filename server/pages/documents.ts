@@ -55,7 +55,7 @@ function render(file: string, text: string, pages: ReadonlyMap<string, string>):
   return {
     path: pageOf(file),
     title: headings.find(({ level }) => level === 1)?.text ?? file,
-    summary: plain(/^(?!#)\S[\s\S]*?(?=\n\n|$)/m.exec(text)?.[0] ?? ''),
+    summary: plain(text.split(/\n\s*\n/).find((part) => /^[^#<|`-]/.test(part)) ?? ''),
     markup,
     headings: headings.filter(({ level }) => level === 2),
   }

@@ -146,6 +146,7 @@ function ReadOn() {
       <li><a href="/docs">API reference</a>: every operation with an example</li>
       <li><a href="/pricing">Prices and limits</a>: ${PRICE.usd} ${PRICE.currency} a verification; accounts are free to begin with</li>
       <li><a href="/verify">Verify</a>: whether a result, receipt, lease, alert or chain is genuine</li>
+      <li><a href="/status">Status</a>: what works now, and the last 90 days; <a href="/accuracy">accuracy</a>: how well claims are assessed</li>
       <li><a href="/llms.txt">llms.txt</a>: the same for language models</li>
     </ul>
   </section>`

@@ -64,6 +64,7 @@ const NAVIGATION = [
   ['/pricing', 'Pricing'],
   ['/verify', 'Verify'],
   ['/chain', 'Receipts'],
+  ['/status', 'Status'],
 ] as const
 const FOOTER = [
   ['/llms.txt', 'For agents'],

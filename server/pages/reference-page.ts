@@ -71,8 +71,7 @@ export function referencePage(site: Site, parts: ReferenceParts): string {
       </nav>
       <div class="reference">
         <h1>API reference</h1>
-        <p class="lead">HTTP and JSON at <code>${site.baseUrl}</code>. The same as <a href="/openapi.json">OpenAPI 3.1</a>, as
-          <a href="/guide/mcp">tools over MCP</a>, and as methods of <a href="/guide/client">the client</a>.</p>
+        <p class="lead">HTTP and JSON at <code>${site.baseUrl}</code>. The same as <a href="/openapi.json">OpenAPI 3.1</a>, as${' '}<a href="/guide/mcp">tools over MCP</a>, and as methods of <a href="/guide/client">the client</a>.</p>
         <p>The examples were recorded on a test service: its credentials are gone, and long values are cut where you see “…”.</p>
         ${rooms.map(
           ([name, operations]) => html`<section key=${name} aria-labelledby=${idOf(name)}>
@@ -106,22 +105,18 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
   return html`<article class="operation" aria-labelledby=${name}>
     <h3 id=${name}><a class="anchor" href=${`#${name}`}>${summary}</a></h3>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
-    ${description && html`<p>${description}</p>`}
+    ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
       ['Authorization', AUTHORIZATION[access]],
-      [
-        'Answers',
-        Object.entries(described.responses)
-          .filter(([status]) => status < '400')
-          .map(
-            ([status, { description: about }]) =>
-              html`<span key=${status}><code>${status}</code> ${about}<br /></span>`,
-          ),
-      ],
-      [
-        'Errors',
-        errorCodes(operation).map((code) => html`<a key=${code} href=${`#error-${code}`}><code>${code}</code></a> `),
-      ],
+      ['Answers', statusList(described, (status) => status < '400')],
+      operation.family === 'verification'
+        ? ['Other answers', statusList(described, (status) => status >= '400')]
+        : [
+            'Errors',
+            errorCodes(operation).map(
+              (code) => html`<a key=${code} href=${`#error-${code}`}><code>${code}</code></a> `,
+            ),
+          ],
     ]} />
     ${described.parameters.length > 0 && html`<${Parameters} parameters=${described.parameters} />`}
     ${
@@ -140,6 +135,21 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
       )}
     ${example && html`<${ExampleView} operation=${operation} example=${example} baseUrl=${site.baseUrl} />`}
   </article>`
+}
+
+/** The statuses that `isShown` takes, each with what it means. */
+function statusList({ responses }: Described, isShown: (status: string) => boolean): Html {
+  const shown = Object.entries(responses).filter(([status]) => isShown(status))
+  if (shown.length === 0) return null
+  return shown.map(
+    ([status, { description }]) =>
+      html`<span key=${status}><code>${status}</code> ${withCode(description)}<br /></span>`,
+  )
+}
+
+/** Text whose words between backticks are code. */
+function withCode(text: string): Html {
+  return text.split('`').map((part, n) => (n % 2 === 1 ? html`<code key=${n}>${part}</code>` : part))
 }
 
 function Parameters({ parameters }: Pick<Described, 'parameters'>) {

@@ -30,7 +30,7 @@ t.test('programs get the text alone at /, and browsers the page', async (t) => {
 t.test('every link of the public pages leads somewhere', async (t) => {
   const documents = await findDocuments()
   t.ok(documents.size > 20)
-  const pages = ['/', '/pricing', '/guide', '/verify', '/docs', ...documents.keys()]
+  const pages = ['/', '/pricing', '/guide', '/verify', '/docs', '/status', '/accuracy', ...documents.keys()]
   const links = new Map<string, string>()
   for (const path of pages) {
     const page = await read(path)
@@ -159,7 +159,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   t.match(await inspect(t, browser, system.url('/pricing'), 'pricing'), /active leases/)
   t.match(await inspect(t, browser, system.url('/guide'), 'guide'), /Buying/)
   t.match(
-    await inspect(t, browser, system.url('/docs'), 'docs', 150_000),
+    await inspect(t, browser, system.url('/docs'), 'docs', { weight: 150_000, isLong: true }),
     /Verify one claim against one public HTTPS page/,
   )
   t.match(await inspect(t, browser, system.url('/guide/buying'), 'guide-buying'), /How much at once/)
