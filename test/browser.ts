@@ -121,7 +121,8 @@ export async function inspect(
   t.same(complaints, [], `${name}: the policy holds`)
   await using plain = await visit(browser, url, { javaScriptEnabled: false })
   t.equal(await lasting(page), await lasting(plain.page), `${name}: the same without JavaScript`)
-  return shown(plain.page, 'main')
+  // Awaited, because the window closes at the end of this function.
+  return await shown(plain.page, 'main')
 }
 
 /** The text of the content without what scripts add, and without times. */
