@@ -20,7 +20,7 @@ export async function benchStages(lab: Lab): Promise<void> {
   const source = opened.use(await openSource(lab))
   const config = readConfig({ ...lab.env, ...source.env })
   const core = opened.use(await openCore(config, url, { log: openLog('warn') }))
-  const work = opened.use(await openWork(core))
+  const work = opened.use(await openWork(core, { slowMs: 60_000 }))
   const admitOne = async (path: string, metered: Work) => {
     const admission = buildAdmission(core.secrets.payload, bodyFor(source.nextUrl(path)))
     await transact(core.db, (tx) => admitBatch(tx, [admission], config.maxInFlightPerPayer))
@@ -51,15 +51,10 @@ export async function benchStages(lab: Lab): Promise<void> {
 
 /** The worker's tools, each timed under the name of what it is for. */
 function meterWork(work: Work, { inside }: Meter): Work {
-  const { cache, origins, outbound, threads, assessor, steps, chain, changeEvents, facilitator, db } = work
+  const { cache, origins, outbound, threads, assessor, claims, steps, chain, changeEvents, facilitator } = work
   return {
     ...work,
-    db: new Proxy(db, {
-      get: (target, name) =>
-        name === 'maybeOne'
-          ? (query: Parameters<typeof db.maybeOne>[0]) => inside('claim', () => db.maybeOne(query))
-          : Reflect.get(target, name),
-    }),
+    claims: { ...claims, add: (claim) => inside('claim', () => claims.add(claim)) },
     cache: {
       observe: (url, age, fetch, signal) =>
         inside('shared observations: SQL', () =>

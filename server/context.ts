@@ -1,5 +1,6 @@
 // The parts of the processes, opened in order and closed in reverse. Nothing is made at import. Tests open the same parts.
 import { createSecretKey, type KeyObject } from 'node:crypto'
+import { hostname } from 'node:os'
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { type CallerCache, openCallerCache } from './accounts/authentication.ts'
@@ -12,6 +13,7 @@ import type { Batcher } from './db/batch.ts'
 import { type ChangeListener, openChangeListener } from './db/change-events.ts'
 import { type AvailabilityChange, type Database, openDatabase } from './db/pool.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
+import type { Presence } from './operate/presence.ts'
 import { openOfflineFacilitator } from './payments/offline-facilitator.ts'
 import type { Facilitator } from './payments/x402.ts'
 import { checkTail } from './receipts/audit.ts'
@@ -80,6 +82,8 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
   const db = await openDatabase(databaseUrl, {
     maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS,
+    // The history of a request names it.
+    name: `${hostname()}:${process.pid}`,
     ...(overrides.patienceMs !== undefined && { patienceMs: overrides.patienceMs }),
     onChange: reportDatabase(log),
   })
@@ -146,6 +150,8 @@ export interface ServedResult {
 
 /** The parts of the API process. */
 export interface Api extends Core {
+  /** Undefined where nobody is told that this process lives. */
+  presence: Presence | undefined
   limits: RateLimits
   callers: CallerCache
   /** Limit calls that wait for a result. */
@@ -170,7 +176,7 @@ export interface Api extends Core {
 
 const RESULT_CACHE_BYTES = 64 * 1024 * 1024
 
-export async function openApi(core: Core): Promise<Api> {
+export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   await using opened = new AsyncDisposableStack()
   const admissions = opened.use(openAdmissions(core.db, core.config.maxInFlightPerPayer))
   const heartbeats = opened.use(openHeartbeats(core.db))
@@ -185,6 +191,7 @@ export async function openApi(core: Core): Promise<Api> {
   const closing = opened.move()
   const api: Api = {
     ...core,
+    presence,
     limits: buildRateLimits(core.config.rateLimitPerMinute, core.redis),
     callers,
     seats: openSeats({ each: CALLER_LIMITS.waiting_calls, all: CALLER_LIMITS.waiting_calls_per_process }),

@@ -7,6 +7,7 @@ import { openServer } from './app.ts'
 import { type Config, publicSettings } from './config.ts'
 import { type Api, type Overrides, openApi, openCore } from './context.ts'
 import { openPresence } from './operate/presence.ts'
+import { isReady } from './operate/readiness.ts'
 
 export interface Service extends AsyncDisposable {
   address: string
@@ -23,11 +24,11 @@ export async function openService(
 ): Promise<Service> {
   await using opened = new AsyncDisposableStack()
   const core = opened.use(await openCore(config, databaseUrl, overrides))
+  const presence = opened.use(await openPresence(core, 'all', publicSettings(config), { probe: () => isReady(core) }))
   const work = opened.use(await openWork(core, overrides))
   const runner = opened.use(await openRunner(work))
-  const api = opened.use(await openApi(core))
+  const api = opened.use(await openApi(core, presence))
   const server = opened.use(await openServer(api))
-  opened.use(await openPresence(core, 'all', publicSettings(config)))
   opened.defer(() => api.drain())
   const closing = opened.move()
   return { address: server.address, api, work, runner, [Symbol.asyncDispose]: () => closing.disposeAsync() }

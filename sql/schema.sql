@@ -186,6 +186,23 @@ create table citation_watches (
   constraint citation_watches_webhook_id_key UNIQUE (webhook_id)
 );
 
+create table day_figures (
+  day date not null,
+  first_minute timestamp with time zone not null,
+  recorded integer not null,
+  well integer not null,
+  constraint day_figures_check CHECK (((well >= 0) AND (well <= recorded))),
+  constraint day_figures_pkey PRIMARY KEY (day),
+  constraint day_figures_recorded_check CHECK (((recorded >= 0) AND (recorded <= 1440)))
+);
+
+create table ended_figures (
+  single boolean not null default true,
+  figures bytea,
+  constraint ended_figures_pkey PRIMARY KEY (single),
+  constraint ended_figures_single_check CHECK (single)
+);
+
 create table journal_slots (
   account_id uuid not null,
   slot text not null,
@@ -228,6 +245,19 @@ create table leases (
   constraint leases_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64))
 );
 
+create table minute_figures (
+  minute timestamp with time zone not null,
+  well boolean not null,
+  queue_depth integer not null,
+  oldest_seconds real not null,
+  counters jsonb not null,
+  payments jsonb,
+  constraint minute_figures_minute_check CHECK ((minute = date_trunc('minute'::text, minute))),
+  constraint minute_figures_oldest_seconds_check CHECK ((oldest_seconds >= (0)::double precision)),
+  constraint minute_figures_pkey PRIMARY KEY (minute),
+  constraint minute_figures_queue_depth_check CHECK ((queue_depth >= 0))
+);
+
 create unlogged table observations (
   key bytea not null,
   value bytea storage external,
@@ -236,6 +266,20 @@ create unlogged table observations (
   fetching_until timestamp with time zone,
   constraint observations_key_check CHECK ((octet_length(key) = 32)),
   constraint observations_pkey PRIMARY KEY (key)
+);
+
+create table operator_actions (
+  action_id bigint generated always as identity not null,
+  at timestamp with time zone not null default now(),
+  action text not null,
+  subject text not null,
+  session text not null,
+  outcome text,
+  constraint operator_actions_action_check CHECK ((action ~ '^[a-z_]{1,40}$'::text)),
+  constraint operator_actions_outcome_check CHECK ((char_length(outcome) <= 200)),
+  constraint operator_actions_pkey PRIMARY KEY (action_id),
+  constraint operator_actions_session_check CHECK ((char_length(session) <= 64)),
+  constraint operator_actions_subject_check CHECK ((char_length(subject) <= 200))
 );
 
 create unlogged table origin_visits (
@@ -325,7 +369,7 @@ create table payment_ledger (
   constraint payment_ledger_request_id_fkey FOREIGN KEY (request_id) REFERENCES verification_requests(id)
 );
 
-create unlogged table processes (
+create table processes (
   id uuid not null,
   kind text not null,
   host text not null,
@@ -333,9 +377,10 @@ create unlogged table processes (
   settings json not null,
   started_at timestamp with time zone not null default now(),
   beat_at timestamp with time zone not null default now(),
+  figures bytea,
   constraint processes_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text, 'all'::text]))),
   constraint processes_pkey PRIMARY KEY (id)
-);
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=200);
 
 create table quote_check_days (
   account_id uuid not null,
@@ -529,6 +574,7 @@ create table verification_requests (
   priority smallint not null default 0,
   accepted_at timestamp with time zone,
   payer text,
+  history jsonb,
   constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
@@ -675,11 +721,13 @@ CREATE INDEX quote_checks_pending ON public.quote_checks USING btree (account_id
 CREATE INDEX quote_checks_pending_domain ON public.quote_checks USING btree (domain) WHERE (state = 'pending'::text);
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
+CREATE INDEX receipts_subject ON public.receipts USING hash (subject_sha256);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btree (expires_at);
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
 CREATE INDEX verification_requests_address ON public.verification_requests USING btree (address_key) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (address_key IS NOT NULL));
 CREATE INDEX verification_requests_domain ON public.verification_requests USING btree (domain) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (domain IS NOT NULL));
+CREATE INDEX verification_requests_ended ON public.verification_requests USING btree (created_at, id) WHERE (state = ANY (ARRAY['completed'::text, 'failed'::text, 'expired'::text]));
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_never_paid ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NULL));
 CREATE INDEX verification_requests_open_quotes ON public.verification_requests USING btree (address_key, quote_expires_at) WHERE ((state = 'quoted'::text) AND (address_key IS NOT NULL));
@@ -729,6 +777,17 @@ begin
     union all
     select 'standing', payer, settled, 0, null, max_in_flight from payers where payer = any(payers_named);
 end $function$;
+CREATE OR REPLACE FUNCTION public.refuse_action_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.outcome is null and (new.action_id, new.at, new.action, new.subject, new.session)
+     = (old.action_id, old.at, old.action, old.subject, old.session) then
+    return new;
+  end if;
+  raise exception 'an action of an operator cannot be changed' using errcode = 'restrict_violation';
+end $function$;
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -774,6 +833,66 @@ begin
   end if;
   raise exception 'entry % of % is kept', old.entry, tg_table_name using errcode = 'restrict_violation';
 end $function$;
+CREATE OR REPLACE FUNCTION public.take_origin_turn(origin_named text, url_line text, visit uuid, job_named text, concurrency integer, spacing_ms integer, max_wait_ms integer, visit_seconds integer)
+ RETURNS TABLE(line text, taken boolean, wait_ms double precision, blocked_seconds double precision, asked_status integer, asked_seconds double precision)
+ LANGUAGE plpgsql
+AS $function$
+#variable_conflict use_column
+declare
+  held bool;
+  own record;
+begin
+  -- A turn that a crash of the database takes back lets one request too many begin, which does no harm.
+  perform set_config('synchronous_commit', 'off', true);
+  -- The row of the origin is the lock for its turns: each statement below sees what the turn before has committed.
+  insert into origins (origin, next_at) values (origin_named, now())
+  on conflict (origin) do update set next_at = greatest(origins.next_at, now())
+  returning origin, false, (extract(epoch from next_at - now()) * 1000)::float8,
+            extract(epoch from blocked_until - now())::float8, origins.asked_status, origins.asked_seconds
+  into line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds;
+  if blocked_seconds > 0 then return next; return; end if;
+
+  for own in select o.* from origins o where o.origin = url_line and o.blocked_until > now() loop
+    line := url_line;
+    blocked_seconds := extract(epoch from own.blocked_until - now());
+    asked_status := own.asked_status;
+    asked_seconds := own.asked_seconds;
+    return next;
+    return;
+  end loop;
+  blocked_seconds := null;
+  if wait_ms > max_wait_ms then return next; return; end if;
+
+  -- A turn that is kept for the job is its own. Otherwise a turn must be free, and no job may be ahead in the line; a job that
+  -- has lost its kept turn, because its worker came too late, is not made to wait again.
+  with kept as (
+    delete from origin_visits v where v.job_key = job_named and v.origin = origin_named returning v.until > now() holds
+  ) select bool_or(holds) from kept into held;
+  if held is not true then
+    if (select count(*) from origin_visits v where v.origin = origin_named and v.until > now()) >= concurrency then
+      return next;
+      return;
+    end if;
+    select w.tried, w.since from origin_waits w where w.job_key = job_named and w.origin = origin_named into own;
+    if held is null and exists (
+      select from origin_waits w
+      where w.origin = origin_named and w.job_key <> job_named
+        and (w.tried, w.since) < (coalesce(own.tried, false), coalesce(own.since, 'infinity')))
+    then
+      return next;
+      return;
+    end if;
+  end if;
+  insert into origin_visits (id, origin, until, job_key)
+  values (visit, origin_named, now() + visit_seconds * interval '1 second', job_named);
+  delete from origin_waits w where w.job_key = job_named;
+  update origins o set next_at = o.next_at + spacing_ms * interval '1 millisecond' where o.origin = origin_named;
+  taken := true;
+  return next;
+end $function$;
+CREATE TRIGGER operator_actions_constant BEFORE UPDATE ON public.operator_actions FOR EACH ROW EXECUTE FUNCTION refuse_action_change();
+CREATE TRIGGER operator_actions_kept BEFORE DELETE ON public.operator_actions FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER operator_actions_no_truncate BEFORE TRUNCATE ON public.operator_actions FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_ledger_deletion();
 CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER receipts_key_in_force AFTER INSERT ON public.receipts REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_out_of_turn();

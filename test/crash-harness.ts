@@ -36,10 +36,11 @@ export function openCrashHarness(harness: ApiHarness): CrashHarness {
   }
 }
 
-/** Lets a worker take jobs, and sets the place where it stops. */
+/** Lets a worker take jobs, and sets the place where it stops. Some places exist only where assessments cost money. */
 export async function run(child: Child, aim?: Aim) {
   const order = randomUUID()
-  child.tell({ do: 'run', order, ...(aim && { aim }) } satisfies Order)
+  const costly = aim !== undefined && /observed|assess/.test(aim.at)
+  child.tell({ do: 'run', order, costly, ...(aim && { aim }) } satisfies Order)
   await child.hears((heard) => heard.told === 'running' && heard.order === order)
 }
 

@@ -2,7 +2,8 @@
 // releases it. Tests send it messages (`do`), and it answers with messages (`told`).
 //
 //   told: ready                    everything is open; no job is taken yet
-//   do: run, order, aim            takes jobs from now on, and stops once at the place of `aim`; a later aim replaces it
+//   do: run, order, aim, costly    takes jobs from now on, and stops once at the place of `aim`; a later aim replaces it.
+//                                  `costly`: its assessments cost money, so that `observed` and `assessed` are committed
 //   told: running, order
 //   told: held, at                 it waits at the place (how: hold)
 //   do: go                         releases it
@@ -33,15 +34,17 @@ export interface Aim {
   how: 'kill' | 'hold'
 }
 
-export type Order = { do: 'run'; order: string; aim?: Aim } | { do: 'go' }
+export type Order = { do: 'run'; order: string; aim?: Aim; costly?: boolean } | { do: 'go' }
 
 interface Watch {
+  readonly costly: boolean
   pass(place: string): Promise<void>
   tell(told: string, about?: object): void
 }
 
 function openWatch(run: () => Promise<void>): Watch {
   let aim: Aim | undefined
+  let costly = false
   let release = () => {}
   const tell = (told: string, about: object = {}) => void process.send?.({ told, ...about })
   const pass = async (place: string) => {
@@ -57,9 +60,16 @@ function openWatch(run: () => Promise<void>): Watch {
   process.on('message', (order: Order) => {
     if (order.do === 'go') return release()
     aim = order.aim
+    costly = order.costly ?? false
     void run().then(() => tell('running', { order: order.order }))
   })
-  return { pass, tell }
+  return {
+    get costly() {
+      return costly
+    },
+    pass,
+    tell,
+  }
 }
 
 function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string, { pass, tell }: Watch): Batcher<I, O> {
@@ -113,6 +123,9 @@ async function watchWork(work: Work, watch: Watch, opened: AsyncDisposableStack)
     changeEvents: watchBatcher(work.changeEvents, () => 'notification', watch),
     assessor: {
       ...work.assessor,
+      get isRepeatable() {
+        return !watch.costly
+      },
       async assess(input) {
         await ledger.note('assess', input.claim)
         await Promise.race([watch.pass('in assessment'), aborted(input.signal)])

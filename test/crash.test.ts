@@ -19,19 +19,20 @@ import type { Place } from './crash-worker.ts'
 import { openLedger } from './ledger.ts'
 import { PAGE } from './system.ts'
 
-/** The work that each kill causes: only work that was not committed is done twice. */
+/**
+ * The work that each kill causes: only work that was not committed is done twice. A worker without a model commits observation
+ * and assessment with the intent to settle.
+ */
 const kills: [Place, Spent][] = [
   ['before observed', { ...ONCE, fetches: 2 }],
   ['after observed', ONCE],
   ['before assessed', { ...ONCE, assessments: 2 }],
   ['after assessed', ONCE],
-  ['before settling', ONCE],
+  ['before settling', { ...ONCE, fetches: 2, assessments: 2 }],
   ['after settling', ONCE],
   ['before charge', ONCE],
   // Charged, but not recorded: the next attempt looks up the charge before it settles.
   ['after charge', ONCE],
-  ['before settled', ONCE],
-  ['after settled', ONCE],
   ['before receipt', ONCE],
   ['head locked', ONCE],
   ['receipt written', ONCE],
@@ -61,6 +62,31 @@ t.test('killed at any place, a verification is completed by the next worker', as
   }
   worker.kill('SIGTERM')
   t.same(await worker.ended, { code: 0, signal: null })
+  await checkBooks(t, harness, results)
+})
+
+t.test('a worker that finds a settlement under way commits it by itself, and may be killed there, too', async (t) => {
+  await using harness = await openApiHarness()
+  await using ledger = await openLedger(harness.databaseUrl)
+  await using workers = openCrashHarness(harness)
+  const results: CompletedResult[] = []
+  let worker = await workers.next()
+  for (const at of ['before settled', 'after settled'] as const)
+    await t.test(at, async (t) => {
+      await run(worker, { at: 'after charge', how: 'kill' })
+      const purchase = buy(harness)
+      for (const next of [{ at, how: 'kill' as const }, undefined]) {
+        t.same(await worker.ended, { code: null, signal: 'SIGKILL' })
+        await declareDead(harness)
+        worker = await workers.next()
+        await run(worker, next)
+      }
+      results.push(await purchase.result)
+      t.same(await spentOn(purchase, harness, ledger), ONCE)
+      t.equal((await ledger.charges()).length, results.length, 'one charge')
+    })
+  worker.kill('SIGTERM')
+  await worker.ended
   await checkBooks(t, harness, results)
 })
 

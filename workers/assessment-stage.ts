@@ -2,7 +2,7 @@
 import { assessment as assessmentShape } from '../server/interface/assessment.ts'
 import { inconsistency } from '../server/interface/result.ts'
 import type { StoredObservation, WorkingRequest } from '../server/verification/request.ts'
-import { advance } from '../server/verification/steps.ts'
+import { commit, enter } from '../server/verification/steps.ts'
 import { judgePage } from './assessment/page-quality.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
 import type { Work } from './context.ts'
@@ -17,7 +17,8 @@ export async function assess(
   signal: AbortSignal,
 ): Promise<WorkingRequest> {
   if (!request.stored) throw new Error(`request ${request.id} was not observed`)
-  return advance(work.steps, request, 'assessed', { assessment: await judge(request, request.stored, work, signal) })
+  const assessed = enter(request, 'assessed', { assessment: await judge(request, request.stored, work, signal) })
+  return work.assessor.isRepeatable ? assessed : commit(work.steps, assessed)
 }
 
 async function judge(

@@ -6,6 +6,8 @@ import { openChangeNotifier } from '../server/db/change-events.ts'
 import { assessment } from '../server/interface/assessment.ts'
 import { type Outbound, openOutbound } from '../server/outbound/connection.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
+import { buildCompletions, type Completions } from '../server/verification/completion.ts'
+import { type Claim, type Claims, claimRequests } from '../server/verification/request.ts'
 import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/verification/steps.ts'
 import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor } from './assessment/choice.ts'
@@ -27,7 +29,9 @@ export interface Work extends Core {
   bodies: BodyMemory
   slowFetches: SlowFetches
   assessor: Assessor
+  claims: Claims
   steps: Steps
+  completions: Completions
   /** Announces the ids of requests that were completed or failed. */
   changeEvents: Batcher<string, void>
   /** Seconds that a settlement usually takes; its result is that much older when it is served. */
@@ -65,6 +69,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
       queue: 4096,
     }),
   )
+  const claims = opened.use(openBatcher((batch: Claim[]) => claimRequests(core.db, batch), { batch: 64, queue: 4096 }))
   const changeEvents = opened.use(openChangeNotifier(core.db, core.log))
   const origins = opened.use(buildOrigins(core.db, { politeness: overrides.politeness, log: core.log }))
   const slowFetches = opened.use(
@@ -85,7 +90,9 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
     bodies: buildBodyMemory(BODY_BYTES),
     slowFetches,
     assessor,
+    claims,
     steps,
+    completions: buildCompletions(core.config.maxInFlightPerPayer),
     changeEvents,
     settleSeconds: core.config.paymentMode === 'offline' ? 0 : LIVE_SETTLE_SECONDS,
     methodology: methodologyOf(assessor),

@@ -11,9 +11,9 @@ await runProcess(async (opened) => {
   const config = readConfig()
   if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` has its own database')
   const core = opened.use(await openCore(config, config.databaseUrl))
+  opened.use(await openPresence(core, 'worker', publicSettings(config)))
   const work = opened.use(await openWork(core))
   const runner = opened.use(await openRunner(work))
-  opened.use(await openPresence(core, 'worker', publicSettings(config)))
   core.log.info({
     event: 'worker_started',
     concurrency: config.workerConcurrency,

@@ -4,7 +4,7 @@ import { DEFAULT_MAX_AGE_SECONDS } from '../server/interface/result.ts'
 import { jobKeyOf } from '../server/verification/job.ts'
 import type { StoredObservation, WorkingRequest } from '../server/verification/request.ts'
 import { snooze } from '../server/verification/snooze.ts'
-import { advance } from '../server/verification/steps.ts'
+import { commit, enter } from '../server/verification/steps.ts'
 import type { Work } from './context.ts'
 import { handleFailure, type JobAttempt } from './failure.ts'
 import { observeSource } from './retrieval/observation.ts'
@@ -38,14 +38,17 @@ export async function observe(request: WorkingRequest, work: Work, job: JobAttem
   const fetching = fetchObservation(request, work, signal)
   // The last attempt keeps its job: a job that is stored anew would have new attempts, and a page that crashes its worker
   // could use up all of them.
-  if (job.attemptsLeft === 0 || (await work.slowFetches.isQuick(fetching)))
-    return storeObservation(request, await fetching, work)
+  if (job.attemptsLeft === 0 || (await work.slowFetches.isQuick(fetching))) {
+    const observed = enterObserved(request, await fetching)
+    // Worth a commit of its own only before something that takes long or costs money.
+    return work.assessor.isRepeatable ? observed : commit(work.steps, observed)
+  }
   // Until `fetching` is awaited again, a rejection has no other listener.
   fetching.catch(() => {})
   const left = { id: request.id, attempt: request.attempt, attemptsLeft: job.attemptsLeft }
   await work.slowFetches.keep(left, { postpone: postponeRequests, end: stopping }, async (settle) => {
     try {
-      const observed = await storeObservation(request, await fetching, work)
+      const observed = await commit(work.steps, enterObserved(request, await fetching))
       await settle()
       await snooze(observed, work, { seconds: 0 })
     } catch (error) {
@@ -69,11 +72,11 @@ async function fetchObservation(
   return { observation, cache_hit: hit }
 }
 
-function storeObservation(request: WorkingRequest, stored: StoredObservation, work: Work): Promise<WorkingRequest> {
+function enterObserved(request: WorkingRequest, stored: StoredObservation): WorkingRequest {
   const digests = ({ observation }: StoredObservation) => [
     observation.source.content_sha256,
     observation.source.text_sha256,
   ]
   const isSame = request.stored !== null && isDeepStrictEqual(digests(request.stored), digests(stored))
-  return advance(work.steps, request, isSame && request.assessment ? 'assessed' : 'observed', { stored })
+  return enter(request, isSame && request.assessment ? 'assessed' : 'observed', { stored })
 }

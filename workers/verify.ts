@@ -1,12 +1,18 @@
-// One verification, from its stored state to its end: observe, assess, settle, complete. Each stage commits before the next
-// begins, and a committed stage is never repeated, because an assessment costs money and a settlement moves it. After a crash
-// at any point the next attempt reads the state and continues there. The attempt token keeps a worker that was wrongly
-// taken for dead from committing.
-import { randomUUID } from 'node:crypto'
+// One verification, from its stored state to its end: observe, assess, settle, complete. What cannot be repeated, or costs
+// money, is committed before and after; a committed stage is never repeated. After a crash at any point the next attempt reads
+// the state and continues there. The attempt token keeps a worker that was wrongly taken for dead from committing.
+//
+//   commit                                            what a crash before it repeats
+//   observed (only with a model)                      the fetch
+//   assessed (only with a model)                      the question to the model
+//   observed, assessed (without a model), settling    fetch and literal assessment
+//   settled, completed, receipt                       nothing: the chain is asked for the payment, and only if it was not
+//                                                     made, the facilitator gets the same authorization again
 import type { Payload } from '../server/db/jobs.ts'
 import { completeRequest } from '../server/verification/completion.ts'
 import { claimRequest, type WorkingRequest } from '../server/verification/request.ts'
-import { prepareSettlement, settle } from '../server/verification/settlement.ts'
+import { awaitProof, prepareSettlement, settle } from '../server/verification/settlement.ts'
+import { commit, TransactionTakenError } from '../server/verification/steps.ts'
 import { assess } from './assessment-stage.ts'
 import type { Work } from './context.ts'
 import { handleFailure, type JobAttempt } from './failure.ts'
@@ -17,7 +23,7 @@ export async function verifyRequest(
   work: Work,
   job: JobAttempt,
 ): Promise<void> {
-  let request: WorkingRequest | null = await claimRequest(work.db, request_id, randomUUID())
+  let request = await claimRequest(work.claims, request_id)
   if (!request) return
   const begun = request.state === 'settling'
   const spent: StageSeconds = {}
@@ -36,12 +42,15 @@ export async function verifyRequest(
     held = request ?? held
     if (request?.state === 'settling') request = await timed(spent, work, 'settle', settle(request, work, { begun }))
     held = request ?? held
+    // Once more by itself: if it was the settlement that failed an earlier attempt, it must not fail the receipts of others.
+    if (request && begun) held = request = await commit(work.steps, request)
     if (request?.state === 'settled') {
       await timed(spent, work, 'complete', complete(request, work))
       logCompleted(request, work, spent)
     }
   } catch (error) {
-    await handleFailure(error, held, work, job)
+    if (error instanceof TransactionTakenError) await awaitProof(held, work)
+    else await handleFailure(error, held, work, job)
   }
 }
 
@@ -51,8 +60,10 @@ function needsWork(request: WorkingRequest, work: Work): boolean {
 }
 
 async function complete(request: WorkingRequest, work: Work) {
-  await completeRequest(work.chain, request, new Date(work.now()))
+  await completeRequest(request, work, new Date(work.now()))
   work.metrics.moves.inc({ state: 'completed' })
+  if (request.assessment) work.metrics.completed.inc({ verdict: request.assessment.claim_support })
+  work.metrics.resultSeconds.observe(Math.max(0, (work.now() - request.accepted_at.getTime()) / 1000))
   await work.changeEvents.add(request.id)
 }
 

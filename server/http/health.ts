@@ -5,11 +5,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { measurePruneLag } from '../accounts/pruning.ts'
 import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
-import { findPendingMigrations } from '../db/migrate.ts'
 import { singleFlight } from '../db/single-flight.ts'
+import { addFigures, readFigures, renderFigures, renderOwnFigures, takeFigures } from '../operate/figures.ts'
+import { countJobs } from '../operate/jobs.ts'
+import { listProcesses, processKinds } from '../operate/presence.ts'
+import { type Check, checkReadiness } from '../operate/readiness.ts'
 import { measureLedgerLag } from '../payments/ledger.ts'
 import { findHead } from '../receipts/head.ts'
-import { hasActiveReceiptKey } from '../receipts/keys.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
@@ -19,7 +21,7 @@ const KEEP_MS = 1000
 
 export function mountHealth(app: FastifyInstance, api: Api) {
   const readiness = singleFlight(() => checkReadiness(api), KEEP_MS)
-  const gauges = singleFlight(() => measureDatabase(api), KEEP_MS)
+  const figures = singleFlight(() => readMetrics(api), KEEP_MS)
   if (!api.config.operatorToken && isLive(api))
     api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
 
@@ -44,30 +46,12 @@ export function mountHealth(app: FastifyInstance, api: Api) {
         .code(401)
         .header('www-authenticate', 'Bearer')
         .send('Send the operator token as Authorization: Bearer.\n')
-    await gauges()
-    return reply.type(api.metrics.registry.contentType).send(await api.metrics.registry.metrics())
+    return reply.type(api.metrics.registry.contentType).send(await figures())
   })
 }
 
 function isLive({ config }: Api): boolean {
   return config.paymentMode !== 'offline'
-}
-
-type Check = { ok: boolean; detail?: string }
-
-async function checkReadiness(api: Api): Promise<Record<string, Check>> {
-  try {
-    const pending = await findPendingMigrations(api.db)
-    const signs = await hasActiveReceiptKey(api.db)
-    return {
-      database: { ok: true },
-      migrations: pending.length === 0 ? { ok: true } : { ok: false, detail: `pending: ${pending.join(', ')}` },
-      keys: signs ? { ok: true } : { ok: false, detail: 'no active receipt key' },
-    }
-  } catch (error) {
-    api.log.warn({ event: 'not_ready', err: error })
-    return { database: { ok: false, detail: 'does not answer, or is not migrated' } }
-  }
 }
 
 function isBearer(header: string | undefined, token: string): boolean {
@@ -76,8 +60,32 @@ function isBearer(header: string | undefined, token: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
+/**
+ * The figures of all processes, as text for Prometheus. While the database is away: those of this process alone, and none that
+ * is a sum, since a sum without the others would look like a counter that began anew.
+ */
+async function readMetrics(api: Api): Promise<string> {
+  try {
+    await api.presence?.publish()
+    const published = await readFigures(api.db)
+    await measureDatabase(api)
+    // A process without presence has nobody to add up with; tests open such ones.
+    const own = api.presence ? [] : [await takeFigures(api.metrics)]
+    return await renderFigures(await addFigures([published, ...own]), api.metrics)
+  } catch (error) {
+    api.log.warn({ event: 'metrics_incomplete', err: error })
+    return renderOwnFigures(api.metrics, api.presence?.label ?? 'web')
+  }
+}
+
 /** Sets the gauges whose values are in the database. */
 async function measureDatabase({ db, metrics, config }: Api) {
+  metrics.databaseUp.set(1)
+  const living = (await listProcesses(db)).filter(({ alive }) => alive)
+  for (const kind of processKinds) metrics.processes.set({ kind }, living.filter((one) => one.kind === kind).length)
+  const { oldest_seconds, ...jobs } = await countJobs(db)
+  for (const [state, count] of Object.entries(jobs)) metrics.queueJobs.set({ state }, count)
+  metrics.queueOldestSeconds.set(oldest_seconds)
   const backlog = await measureBacklog(db)
   metrics.working.set(backlog.count)
   metrics.oldestWorkingSeconds.set(backlog.oldestSeconds)

@@ -1,15 +1,23 @@
-// The presence of processes: each writes every few seconds that it lives, and with which settings, so that an operator sees what
-// runs and not what a shell has. Settings are public; secrets are never written.
+// The presence of processes: each writes every few seconds that it lives, with which settings, and what it counted, so that an
+// operator sees what runs and not what a shell has. Settings are public; secrets are never written.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { z } from 'zod'
-import type { Core } from '../context.ts'
 import { every } from '../db/interval.ts'
-import { type Database, nothing, sql } from '../db/pool.ts'
+import { type Database, sql, transact } from '../db/pool.ts'
+import type { Logger, Metrics } from '../telemetry.ts'
+import {
+  ALIVE_SECONDS,
+  endProcesses,
+  type Figures,
+  packFigures,
+  processLabel,
+  subtractFigures,
+  takeFigures,
+} from './figures.ts'
+import { closeMinute } from './minutes.ts'
 
 const BEAT_MS = 5000
-/** Seconds after its last sign in which a process counts as alive. */
-const ALIVE_SECONDS = 20
 /** Seconds after which the row of a process that died is deleted. */
 const KEEP_SECONDS = 600
 
@@ -17,40 +25,117 @@ const KEEP_SECONDS = 600
 export const processKinds = ['web', 'worker', 'all'] as const
 export type ProcessKind = (typeof processKinds)[number]
 
+export interface Presence extends AsyncDisposable {
+  /** The value of the label `process` in this process's figures. */
+  label: string
+  /** Publishes what this process has counted until now. Rejects when the database cannot be written. */
+  publish(): Promise<void>
+}
+
+export interface PresenceOptions {
+  /** Whether this process could serve; asked before each sign of life of a process that serves callers. */
+  probe?: () => Promise<boolean>
+}
+
+/** Of the process, as its context has them. */
+interface Tools {
+  db: Database
+  log: Logger
+  metrics: Metrics
+}
+
 /**
- * Writes the presence of this process until disposed; then deletes it.
+ * Writes the presence of this process until disposed; then deletes it, and keeps what it counted. Open it before what counts,
+ * so that it is closed after that.
  * @param settings public settings by the name of their variable
  */
 export async function openPresence(
-  { db, log }: Pick<Core, 'db' | 'log'>,
+  tools: Tools,
   kind: ProcessKind,
   settings: Readonly<Record<string, string>>,
-): Promise<AsyncDisposable> {
-  const id = randomUUID()
-  const beat = () => writePresence(db, { id, kind, settings })
+  { probe }: PresenceOptions = {},
+): Promise<Presence> {
+  const { db, log, metrics } = tools
+  const sign = openSign(tools, kind, settings)
   const onError = (error: unknown) => log.warn({ event: 'presence_failed', err: error })
-  await beat().catch(onError)
-  const beating = every(BEAT_MS, beat, onError)
+  let minute = await sign.write().catch(onError)
+  const beating = every(
+    BEAT_MS,
+    async () => {
+      if (probe) metrics.readinessProbes.inc({ outcome: (await probe()) ? 'ready' : 'not_ready' })
+      const now = await sign.write()
+      // The minute in which a process began is left to those that saw it begin.
+      if (minute !== undefined && now !== minute) await transact(db, (tx) => closeMinute(tx, { dead: SWEPT }))
+      minute = now
+    },
+    onError,
+  )
   return {
+    get label() {
+      return processLabel(kind, sign.id)
+    },
+    publish: async () => void (await sign.write()),
     async [Symbol.asyncDispose]() {
       await beating[Symbol.asyncDispose]()
-      await db.query(sql.type(nothing)`delete from processes where id = ${id}`).catch(onError)
+      await sign.write().catch(onError)
+      await transact(db, (tx) => endProcesses(tx, sql.fragment`id = ${sign.id}`)).catch(onError)
     },
   }
 }
 
-interface Presence {
-  id: string
-  kind: ProcessKind
-  settings: Readonly<Record<string, string>>
-}
+/** Processes that died. */
+const SWEPT = sql.fragment`beat_at < now() - ${KEEP_SECONDS} * interval '1 second'`
 
-async function writePresence(db: Database, { id, kind, settings }: Presence) {
-  await db.query(sql.type(nothing)`
-    with swept as (delete from processes where beat_at < now() - ${KEEP_SECONDS} * interval '1 second')
-    insert into processes (id, kind, host, pid, settings)
-    values (${id}, ${kind}, ${hostname()}, ${process.pid}, ${JSON.stringify(settings)}::json)
-    on conflict (id) do update set beat_at = now()`)
+/** The row of a process. Writes follow each other, so that its counters never go back. */
+function openSign({ db, metrics }: Tools, kind: ProcessKind, settings: Readonly<Record<string, string>>) {
+  let id: string = randomUUID()
+  let isNew = true
+  /** Counted under an earlier id. */
+  let before: Figures = []
+  let written: Figures = []
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** Answers the minute of the database's clock. */
+  async function writeNext(): Promise<number> {
+    const taken = await takeFigures(metrics)
+    const minute = await store(taken)
+    if (minute !== undefined) return minute
+    // The row was swept while this process was silent, with all that it had published: go on as another process.
+    id = randomUUID()
+    isNew = true
+    before = written
+    const again = await store(taken)
+    if (again === undefined) throw new Error('a new process has no row')
+    return again
+  }
+
+  async function store(taken: Figures): Promise<number | undefined> {
+    const figures = before.length === 0 ? taken : await subtractFigures(taken, before)
+    const packed = sql.binary(await packFigures(figures))
+    const statement = isNew
+      ? sql.fragment`
+          insert into processes (id, kind, host, pid, settings, figures)
+          values (${id}, ${kind}, ${hostname()}, ${process.pid}, ${JSON.stringify(settings)}::json, ${packed})
+          on conflict (id) do update set beat_at = now(), figures = excluded.figures`
+      : sql.fragment`update processes set beat_at = now(), figures = ${packed} where id = ${id}`
+    const minute = await db.maybeOneFirst(sql.type(z.object({ minute: z.number() }))`
+      ${statement} returning floor(extract(epoch from now()) / 60)::float8 as minute`)
+    if (minute === null) return undefined
+    isNew = false
+    written = taken
+    return minute
+  }
+
+  return {
+    get id() {
+      return id
+    },
+    write(): Promise<number> {
+      const next = last.then(writeNext)
+      last = next.catch(() => {})
+      return next
+    },
+  }
 }
 
 const processRow = z.object({

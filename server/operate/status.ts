@@ -8,6 +8,7 @@ import { findHead } from '../receipts/head.ts'
 import { kindOf, readBeats } from '../verification/assessors.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
+import { countJobs } from './jobs.ts'
 import { differingSettings, listProcesses } from './presence.ts'
 
 export type Status = Awaited<ReturnType<typeof readFacts>> & { warnings: Warning[] }
@@ -81,26 +82,6 @@ function countStates(db: Database) {
 
 function countWatchdogs(db: Database) {
   return db.any(sql.type(stateCount)`select state, count(*) count from watchdogs group by state order by state`)
-}
-
-/** `dead`: used up its attempts, and never runs again by itself. `oldest_seconds`: of the job that is due for longest. */
-function countJobs(db: Database) {
-  return db.one(sql.type(
-    z.object({
-      due: z.number(),
-      running: z.number(),
-      later: z.number(),
-      dead: z.number(),
-      oldest_seconds: z.number(),
-    }),
-  )`
-    select count(*) filter (where locked_at is null and attempts < max_attempts and run_at <= now()) due,
-           count(*) filter (where locked_at is not null) running,
-           count(*) filter (where locked_at is null and attempts < max_attempts and run_at > now()) later,
-           count(*) filter (where locked_at is null and attempts >= max_attempts) dead,
-           round(coalesce(extract(epoch from now() - min(run_at) filter (
-             where locked_at is null and attempts < max_attempts and run_at <= now())), 0))::float8 oldest_seconds
-    from graphile_worker.jobs`)
 }
 
 /** From the ledger, which has an entry for every end of a paid request. */

@@ -1,7 +1,7 @@
 // The last stage of a verification: composes the result, appends its receipt to the chain, and stores the exact bytes that
-// every later answer serves. One transaction writes receipt, bytes and state (see receipts/chain.ts).
+// every later answer serves. One transaction writes settlement, ledger, receipt, bytes and state (see receipts/chain.ts).
 import { z } from 'zod'
-import { column, nothing, sql } from '../db/pool.ts'
+import { column, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import {
   type Attestation,
@@ -21,7 +21,8 @@ import { encodeSettlement } from '../payments/x402.ts'
 import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
 import type { Logger } from '../telemetry.ts'
-import { StaleAttemptError, type WorkingRequest } from './request.ts'
+import { noted, StaleAttemptError, type WorkingRequest } from './request.ts'
+import { commit, type Step, type Steps, TransactionTakenError, unsavedStep, writeSteps } from './steps.ts'
 
 /** `requested_by` of these receipts. The chain is public, so it names the service's role and no page. */
 const REQUESTED_BY = 'source-verification'
@@ -34,24 +35,51 @@ const HOW_TO_VERIFY =
   'RFC 8785 JSON of this result without its receipt member. (4) Each quote is source.normalized_text from start to end ' +
   'in Unicode code points.'
 
+/** The rows of completed requests in the chain's transactions. */
+export type Completions = Participant<Sealed, RefusedCompletion>
+
+type RefusedCompletion = 'stale' | 'transaction_taken'
+
 interface Sealed {
   id: string
   attempt: string
+  /** The step to `settled`, unless it was committed before. */
+  settled: Step | null
   unsigned: UnsignedResult
   envelope: Envelope
   envelopeBase64: string
   settlementHeader: string
 }
 
+export interface CompletionTools {
+  chain: Chain
+  completions: Completions
+  steps: Steps
+}
+
 /**
- * Completes a settled request. Throws StaleAttemptError if another attempt has taken it, and an Error if the result breaks the
- * interface. After a crash before the commit the request is still `settled` and has no receipt, and the next attempt
- * completes it.
+ * Completes a settled request. Throws StaleAttemptError if another attempt has taken it, TransactionTakenError if its
+ * transaction has paid for another request, and an Error if the result breaks the interface. After a crash before the commit
+ * the request is still `settling`, or `settled` if that was committed, and has no receipt; the next attempt completes it.
  */
-export async function completeRequest(chain: Chain, request: WorkingRequest, servedAt: Date): Promise<void> {
-  const appended = await chain.append(sealResult(request, servedAt))
-  if (appended instanceof Refused)
+export async function completeRequest(
+  request: WorkingRequest,
+  { chain, completions, steps }: CompletionTools,
+  servedAt: Date,
+): Promise<void> {
+  try {
+    const appended = await chain.append(sealResult(request, completions, servedAt))
+    if (!(appended instanceof Refused)) return
+    if (appended.reason === 'transaction_taken')
+      throw new TransactionTakenError(`request ${request.id} names a transaction of another`)
     throw new StaleAttemptError(`request ${request.id} is not settled under this attempt`)
+  } catch (error) {
+    if (error instanceof StaleAttemptError || error instanceof TransactionTakenError) throw error
+    // The money has moved, so the settlement is kept although there is no receipt yet. If this fails too, the next attempt
+    // asks the chain.
+    await commit(steps, request).catch(() => {})
+    throw error
+  }
 }
 
 /**
@@ -70,7 +98,11 @@ export function assertServable(request: WorkingRequest, log: Logger): void {
   }
 }
 
-function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'stale'> {
+function sealResult(
+  request: WorkingRequest,
+  completions: Completions,
+  servedAt: Date,
+): Append<Sealed, RefusedCompletion> {
   if (!request.settlement) throw new Error(`request ${request.id} has no settlement`)
   const unsigned = composeResult(request, request.settlement.payment, servedAt)
   const envelope = envelopeOf(unsigned, sha256(canonicalJson(unsigned)))
@@ -86,6 +118,7 @@ function sealResult(request: WorkingRequest, servedAt: Date): Append<Sealed, 'st
       item: {
         id: request.id,
         attempt: request.attempt,
+        settled: unsavedStep(request),
         unsigned,
         ...parts,
         settlementHeader: encodeSettlement(request.settlement.response),
@@ -155,30 +188,39 @@ function composeResult(request: WorkingRequest, payment: Payment, servedAt: Date
   }
 }
 
-const completions: Participant<Sealed, 'stale'> = {
-  async check(tx, items) {
-    const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
-      select r.id::text from verification_requests r
-      join unnest(${column(items, 'text', (item) => item.id)}, ${column(items, 'text', (item) => item.attempt)})
-        as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
-      where r.state = 'settled' order by r.id for update of r`)
-    const found = new Set(ready)
-    return items.map((item) => (found.has(item.id) ? null : new Refused('stale')))
-  },
+/** @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER: each settlement raises its payer's limit */
+export function buildCompletions(maxInFlightPerPayer: number): Completions {
+  return { check: (tx, items) => lockSettled(tx, items, maxInFlightPerPayer), apply: storeResults }
+}
 
-  async apply(tx, entries) {
-    const results = entries.map(({ item, attestation }) => {
-      const receipt = receiptOf(item, attestationShape.parse(attestation))
-      return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies CompletedResult))
-    })
-    await tx.query(sql.prepared('complete_requests', nothing)`
-      update verification_requests r
-      set state = 'completed', result = t.result, settlement_header = t.header, changed_at = now(),
-          observation = null, assessment = null, attempt = null
-      from unnest(${column(entries, 'text', (e) => e.item.id)}, ${sql.array(results, 'bytea')},
-                ${column(entries, 'text', (e) => e.item.settlementHeader)}) as t (id, result, header)
-      where r.id = t.id::uuid`)
-  },
+async function lockSettled(tx: Tx, items: Sealed[], maxInFlightPerPayer: number) {
+  const steps = items.flatMap(({ settled }) => settled ?? [])
+  const outcomes = steps.length > 0 ? await writeSteps(tx, steps, maxInFlightPerPayer) : []
+  const taken = new Set(steps.filter((_, n) => outcomes[n] === 'transaction_taken').map(({ id }) => id))
+  const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
+    select r.id::text from verification_requests r
+    join unnest(${column(items, 'text', (item) => item.id)}, ${column(items, 'text', (item) => item.attempt)})
+      as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
+    where r.state = 'settled' order by r.id for update of r`)
+  const found = new Set(ready)
+  return items.map(({ id }) => {
+    if (found.has(id)) return null
+    return new Refused<RefusedCompletion>(taken.has(id) ? 'transaction_taken' : 'stale')
+  })
+}
+
+async function storeResults(tx: Tx, entries: { item: Sealed; attestation: Attestation }[]) {
+  const results = entries.map(({ item, attestation }) => {
+    const receipt = receiptOf(item, attestationShape.parse(attestation))
+    return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies CompletedResult))
+  })
+  await tx.query(sql.prepared('complete_requests', nothing)`
+    update verification_requests r
+    set state = 'completed', result = t.result, settlement_header = t.header, changed_at = now(),
+        history = ${noted(sql.fragment`'completed'`)}, observation = null, assessment = null, attempt = null
+    from unnest(${column(entries, 'text', (e) => e.item.id)}, ${sql.array(results, 'bytea')},
+              ${column(entries, 'text', (e) => e.item.settlementHeader)}) as t (id, result, header)
+    where r.id = t.id::uuid`)
 }
 
 const MAX_PROBLEMS = 8

@@ -22,6 +22,7 @@ import { isPayable } from './request.ts'
 
 export async function submit(input: VerificationInput, call: Call): Promise<VerificationAnswer> {
   const { api } = call
+  const arrived = performance.now()
   const keyHash = hashKey(call.options.idempotencyKey)
   const body = withoutEmptyOptions(input)
   const bodyHash = sha256(canonicalJson(body))
@@ -59,7 +60,11 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
   if (admitted.kind === 'limited') throw limitError(admitted)
   const { row: current, accepted } = admitted
   if (current.body_hash !== bodyHash) throw keyReused()
-  if (accepted) return awaitOutcome(current, call, { replay: false })
+  if (accepted) {
+    api.metrics.moves.inc({ state: 'accepted' })
+    api.metrics.admissionSeconds.observe((performance.now() - arrived) / 1000)
+    return awaitOutcome(current, call, { replay: false })
+  }
   return isPayable(current, Date.now())
     ? askForPayment(current, call, refusal)
     : answerRequest(current, call, { replay: true })

@@ -12,8 +12,10 @@
 // payment charged nothing, after UNCHARGED_DAYS; every other row is kept.
 // Up to `assessed` nothing can have been charged. From `settling` on the facilitator may have the authorization: such a
 // request never fails, and no new payment is asked for it until this payment is proved unpaid.
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
+import type { Batcher } from '../db/batch.ts'
+import { column, type Database, nothing, relaxed, sql, type Tx } from '../db/pool.ts'
 import { AppError, sayUncharged } from '../errors.ts'
 import { assessment } from '../interface/assessment.ts'
 import { observation } from '../interface/observation.ts'
@@ -69,6 +71,17 @@ export function isWorking(state: State): boolean {
 const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
 export type RequestError = z.output<typeof requestError>
 
+/** Entries of a history that are kept; the migration says the same. */
+const MAX_HISTORY = 50
+
+/**
+ * The value of the column `history` of the row `r` that moves to this state: the process that writes it is the name of the
+ * connection. Every statement that moves a request sets it.
+ */
+export const noted = (state: Fragment) => sql.fragment`
+  case when jsonb_array_length(r.history) >= ${MAX_HISTORY} then r.history - 0 else coalesce(r.history, '[]') end
+  || jsonb_build_object('state', ${state}, 'at', now(), 'by', current_setting('application_name'))`
+
 /** An observation as it is stored. `cache_hit`: it was made for another request before. */
 const storedObservation = z.object({ observation, cache_hit: z.boolean() })
 export type StoredObservation = z.output<typeof storedObservation>
@@ -108,6 +121,8 @@ const workingRequest = z.object({
   attempt: z.uuid(),
   /** When the request entered its state. */
   changed_at: z.date(),
+  /** When its payment was bound. */
+  accepted_at: z.date(),
   body: verificationInput,
   payment: boundPayment,
   payment_sealed: z.instanceof(Buffer).nullable(),
@@ -118,17 +133,52 @@ const workingRequest = z.object({
   /** Priority of its job until the first stage is done. */
   priority: z.number(),
 })
-export type WorkingRequest = z.output<typeof workingRequest>
+
+/** `state` is where the work on the request is. */
+export interface WorkingRequest extends z.output<typeof workingRequest> {
+  /** What the work has added since the last commit; absent when the database holds everything. */
+  unsaved?: Unsaved | undefined
+}
+
+/** The state that the database still holds, and the columns that the next commit adds. */
+export interface Unsaved {
+  since: State
+  stored?: StoredObservation
+  assessment?: z.output<typeof assessment>
+  intent?: SettlementIntent
+  settlement?: z.output<typeof settlement>
+}
+
+export interface Claim {
+  id: string
+  attempt: string
+}
+
+/** Takes the requests of all jobs of a process in groups. */
+export type Claims = Batcher<Claim, object | null>
+
+/** Takes the request for a new attempt; null when no work is left. Throws a ZodError for a row that it cannot read. */
+export async function claimRequest(claims: Pick<Claims, 'add'>, id: string): Promise<WorkingRequest | null> {
+  const row = await claims.add({ id, attempt: randomUUID() })
+  return row && workingRequest.parse(row)
+}
 
 /**
- * Takes the request for one attempt; an earlier attempt can commit nothing from here on. Null when no work is left.
+ * Answers the row of each request, or null where no work is left. The rows are not parsed here: one that cannot be read must
+ * not fail the others. Takes each request for one attempt; an earlier attempt can commit nothing from here on. If a crash of the
+ * database loses the claim, this attempt can commit nothing either.
  */
-export function claimRequest(db: Database, id: string, attempt: string): Promise<WorkingRequest | null> {
-  return db.maybeOne(sql.prepared('claim_request', workingRequest)`
-    update verification_requests set attempt = ${attempt}, waiting = null
-    where id = ${id} and state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
-    returning id, state, attempt, changed_at, body, payment, payment_sealed, observation stored, assessment,
-              settlement_intent intent, settlement, priority`)
+export async function claimRequests(db: Database, claims: readonly Claim[]): Promise<(object | null)[]> {
+  const claimed = await db.any(sql.prepared('claim_requests', z.looseObject({ attempt: z.string() }))`
+    with ${relaxed}
+    update verification_requests r set attempt = t.attempt::uuid, waiting = null
+    from relaxed, unnest(${column(claims, 'text', (claim) => claim.id)},
+                         ${column(claims, 'text', (claim) => claim.attempt)}) as t (id, attempt)
+    where r.id = t.id::uuid and r.state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
+    returning r.id, r.state, r.attempt, r.changed_at, coalesce(r.accepted_at, r.changed_at) accepted_at, r.body, r.payment, r.payment_sealed,
+              r.observation stored, r.assessment, r.settlement_intent intent, r.settlement, r.priority`)
+  const requests = new Map(claimed.map((request) => [request.attempt, request]))
+  return claims.map(({ attempt }) => requests.get(attempt) ?? null)
 }
 
 /** Whether this attempt still owns the request. If so, no other attempt can take it before the transaction ends. */
@@ -204,7 +254,7 @@ async function endUncharged(
     ), failed as (
       update verification_requests r
       set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null, waiting = null,
-          assessment = null, attempt = null, changed_at = now()
+          assessment = null, attempt = null, changed_at = now(), history = ${noted(sql.fragment`'failed'`)}
       from held where r.id = held.id
       returning r.id, r.payment, held.attempt is not null begun
     ), booked as (
@@ -237,8 +287,9 @@ export async function releasePayment(
 ) {
   const released = await tx.any(sql.type(z.object({ id: z.string() }))`
     with released as (
-      update verification_requests
+      update verification_requests r
       set state = 'unpaid', payment_sealed = null, attempt = null, changed_at = now(),
+          history = ${noted(sql.fragment`'unpaid'`)},
           quote_expires_at = now() + ${quoteTtlSeconds} * interval '1 second'
       where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'
       returning id, payment

@@ -1,12 +1,12 @@
 // The stage of a verification in which money may move: from the assessed request to the entry in the ledger.
 import { transact } from '../db/pool.ts'
 import { openPayload } from '../payments/seal.ts'
-import type { OfferedPayment, SettlementIntent, SettlementOutcome } from '../payments/x402.ts'
+import type { OfferedPayment, SettlementIntent } from '../payments/x402.ts'
 import { assertServable } from './completion.ts'
 import { releasePayment, type WorkingRequest } from './request.ts'
 import { inSeconds, snooze } from './snooze.ts'
 import type { StageTools } from './stage-tools.ts'
-import { advance, TransactionTakenError } from './steps.ts'
+import { advance, enter } from './steps.ts'
 
 /** Seconds until a settling or settled request is taken up again after its attempts are used up. It is never given up. */
 export const PERSIST_SECONDS = 60
@@ -19,9 +19,9 @@ export async function prepareSettlement(request: WorkingRequest, tools: StageToo
 }
 
 /**
- * Settles the payment. A settlement that an earlier attempt has `begun` may have been made already, so the chain is asked
+ * Settles the payment; the settlement is committed with the completed result (see completion.ts). A settlement that an earlier attempt has `begun` may have been made already, so the chain is asked
  * first; the facilitator is asked again, with the same authorization, only if the settlement was not made and still can be.
- * After a crash between the facilitator's answer and the commit, the next attempt asks the chain and finds the same.
+ * After a crash between the facilitator's answer and that commit, the next attempt asks the chain and finds the same.
  * Answers null while the outcome is open; the request then waits in the queue.
  */
 export async function settle(request: WorkingRequest, tools: StageTools, { begun }: { begun: boolean }) {
@@ -30,7 +30,10 @@ export async function settle(request: WorkingRequest, tools: StageTools, { begun
   const found = begun ? await tools.facilitator.resolve(offer, request.intent) : { kind: 'open' as const }
   const outcome = found.kind === 'open' ? await tools.facilitator.settle(offer, request.intent) : found
   tools.metrics.settlements.inc({ outcome: outcome.kind })
-  if (outcome.kind === 'paid') return recordPaid(request, tools, outcome)
+  if (outcome.kind === 'paid') {
+    const { payment, response, proof, logIndex } = outcome
+    return enter(request, 'settled', { settlement: { payment, response, proof, log_index: logIndex } })
+  }
   if (outcome.kind === 'unknown') await checkLater(request, tools, outcome.retryAfterSeconds, outcome.intent)
   else await release(request, tools, outcome.reason)
   tools.log.warn({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
@@ -38,26 +41,21 @@ export async function settle(request: WorkingRequest, tools: StageTools, { begun
 }
 
 /**
- * Answers null if the transaction has paid for another request. The request is then neither completed nor offered for
- * payment again: it stays in `settling`, on the operator's list, until the chain shows what happened.
+ * For a settlement whose transaction has paid for another request. The request is neither completed nor offered for payment
+ * again: it stays in `settling`, on the operator's list, until the chain shows what happened.
  */
-async function recordPaid(
-  request: WorkingRequest,
-  tools: StageTools,
-  { payment, response, proof, logIndex }: Extract<SettlementOutcome, { kind: 'paid' }>,
-) {
-  const settlement = { payment, response, proof, log_index: logIndex }
-  try {
-    return { ...(await advance(tools.steps, request, 'settled', { settlement })), payment_sealed: null }
-  } catch (error) {
-    if (!(error instanceof TransactionTakenError)) throw error
-    const { network, transaction } = payment
-    tools.log.error({ event: 'transaction_taken', request_id: request.id, network, transaction, proof })
-    const { intent } = request
-    const denied = intent && { ...intent, denied_at: intent.denied_at ?? Math.floor(Date.now() / 1000) }
-    await checkLater(request, tools, PERSIST_SECONDS, denied)
-    return null
-  }
+export async function awaitProof(request: WorkingRequest, tools: StageTools): Promise<void> {
+  const { intent, settlement } = request
+  const { network, transaction } = settlement?.payment ?? {}
+  tools.log.error({
+    event: 'transaction_taken',
+    request_id: request.id,
+    network,
+    transaction,
+    proof: settlement?.proof,
+  })
+  const denied = intent && { ...intent, denied_at: intent.denied_at ?? Math.floor(Date.now() / 1000) }
+  await checkLater(request, tools, PERSIST_SECONDS, denied)
 }
 
 async function checkLater(

@@ -2,7 +2,7 @@
 // and is refused if its transaction has paid for another request.
 import { z } from 'zod'
 import type { Batcher } from '../db/batch.ts'
-import { type Database, sql } from '../db/pool.ts'
+import { type Database, sql, type Tx } from '../db/pool.ts'
 import type { assessment } from '../interface/assessment.ts'
 import type { SettlementIntent, settlement } from '../payments/x402.ts'
 import { raisePayerLimits } from './payer-limits.ts'
@@ -10,6 +10,7 @@ import {
   ledgerColumns,
   ledgerValues,
   moves,
+  noted,
   StaleAttemptError,
   type State,
   type StoredObservation,
@@ -42,22 +43,45 @@ export type StepOutcome = 'taken' | 'stale' | 'transaction_taken'
 /** Commits the steps of all jobs of a process in groups; answers the outcome of each. */
 export type Steps = Batcher<Step, StepOutcome>
 
+type Added = Pick<Step, 'stored' | 'assessment' | 'intent' | 'settlement'>
+
+/** The request in its next state, in this process only: after a crash before the next `commit` the stage is repeated. */
+export function enter(request: WorkingRequest, to: State, added: Added = {}): WorkingRequest {
+  if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
+  const { since, ...earlier } = request.unsaved ?? { since: request.state }
+  const unsaved = { since, ...earlier, ...added }
+  return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added, unsaved }
+}
+
 /**
- * Moves the request and answers it in its new state. Throws StaleAttemptError, and TransactionTakenError for a step to
- * `settled`. After a crash before the commit the stage is repeated.
+ * Commits what the request has entered since its last commit, as one step. Throws StaleAttemptError, and
+ * TransactionTakenError for a step to `settled`.
  */
+export async function commit(steps: Steps, request: WorkingRequest): Promise<WorkingRequest> {
+  const step = unsavedStep(request)
+  if (!step) return request
+  const outcome = await steps.add(step)
+  if (outcome === 'stale') throw new StaleAttemptError(`request ${request.id} left ${step.from}`)
+  if (outcome === 'transaction_taken')
+    throw new TransactionTakenError(`request ${request.id} names a transaction of another`)
+  return { ...request, unsaved: undefined }
+}
+
+/** The step that is left to be committed, or null. */
+export function unsavedStep({ id, attempt, state: to, unsaved }: WorkingRequest): Step | null {
+  if (!unsaved) return null
+  const { since: from, ...added } = unsaved
+  return { id, attempt, from, to, ...added }
+}
+
+/** Enters the state and commits it. */
 export async function advance(
   steps: Steps,
   request: WorkingRequest,
   to: State,
-  added: Pick<Step, 'stored' | 'assessment' | 'intent' | 'settlement'> = {},
+  added?: Added,
 ): Promise<WorkingRequest> {
-  if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
-  const { id, attempt, state: from } = request
-  const outcome = await steps.add({ id, attempt, from, to, ...added })
-  if (outcome === 'stale') throw new StaleAttemptError(`request ${id} left ${from}`)
-  if (outcome === 'transaction_taken') throw new TransactionTakenError(`request ${id} names a transaction of another`)
-  return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added }
+  return commit(steps, enter(request, to, added))
 }
 
 /**
@@ -68,7 +92,11 @@ export async function advance(
  * and its request is not moved. The other steps of the group are written all the same.
  * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER: each settlement raises its payer's limit
  */
-export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPayer: number): Promise<StepOutcome[]> {
+export async function writeSteps(
+  db: Database | Tx,
+  steps: Step[],
+  maxInFlightPerPayer: number,
+): Promise<StepOutcome[]> {
   const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
   const column = (values: (string | null)[]) => sql.array(values, 'text')
   const written = await db.any(sql.prepared('write_steps', writtenStep)`
@@ -98,7 +126,7 @@ export async function writeSteps(db: Database, steps: Step[], maxInFlightPerPaye
       returning request_id
     ), moved as (
       update verification_requests r
-      set state = t.to_state, changed_at = now(),
+      set state = t.to_state, changed_at = now(), history = ${noted(sql.fragment`t.to_state`)},
           observation = coalesce(t.stored, r.observation),
           assessment = case when t.to_state <> 'observed' then coalesce(t.assessment, r.assessment) end,
           settlement_intent = coalesce(t.intent, r.settlement_intent),

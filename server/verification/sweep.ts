@@ -7,7 +7,7 @@ import { enqueue, forgetExhaustedJobs } from '../db/jobs.ts'
 import { sql, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { jobOf } from './job.ts'
-import { claimRequest, failRequest, requestErrorOf, StaleAttemptError, states } from './request.ts'
+import { claimRequests, failRequest, requestErrorOf, StaleAttemptError, states } from './request.ts'
 import type { ChangeEvents } from './stage-tools.ts'
 
 const stranded = z.object({
@@ -54,11 +54,12 @@ export async function sweepRequests(
 }
 
 async function failStranded({ db, config, changeEvents }: SweepTools, id: string) {
-  const request = await claimRequest(db, id, randomUUID())
+  const claim = { id, attempt: randomUUID() }
+  const [request] = await claimRequests(db, [claim])
   if (!request) return
   const error = requestErrorOf(new AppError('execution_failed', 'The work was begun several times and never finished.'))
   try {
-    await transact(db, (tx) => failRequest(tx, request, error, config.maxInFlightPerPayer))
+    await transact(db, (tx) => failRequest(tx, claim, error, config.maxInFlightPerPayer))
     await changeEvents.add(id)
   } catch (refusal) {
     if (!(refusal instanceof StaleAttemptError)) throw refusal

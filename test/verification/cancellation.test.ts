@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase, transact } from '../../server/db/pool.ts'
-import { cancelRequest, claimRequest, holdsRequest, states } from '../../server/verification/request.ts'
+import { cancelRequest, claimRequests, holdsRequest, states } from '../../server/verification/request.ts'
 import { openTestDatabase } from '../database.ts'
 import { insertRow } from './rows.ts'
 
@@ -39,10 +39,10 @@ t.test('a worker that holds a cancelled request can commit nothing, and the paym
     `insert into payment_claims (network, asset, payer, nonce, request_id) values ('n', 'a', 'p', 'x', $1)`,
     [id],
   )
-  t.ok(await claimRequest(db, id, attempt))
+  t.match(await claimRequests(db, [{ id, attempt }]), [{ id }])
   t.equal(await cancel(id), true)
   t.equal(await transact(db, (tx) => holdsRequest(tx, { id, attempt })), false)
-  t.equal(await claimRequest(db, id, randomUUID()), null)
+  t.same(await claimRequests(db, [{ id, attempt: randomUUID() }]), [null])
   const { rows } = await tables.query('select 1 from payment_claims where request_id = $1', [id])
   t.same(rows, [])
   const booked = await tables.query('select outcome, reason from payment_ledger where request_id = $1', [id])

@@ -2,12 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import t from 'tap'
+import { openBatcher } from '../../server/db/batch.ts'
 import { transact } from '../../server/db/pool.ts'
 import type { Payment } from '../../server/interface/payment.ts'
 import type { SettlementProof } from '../../server/payments/x402.ts'
 import { pruneRequests } from '../../server/verification/pruning.ts'
 import {
+  type Claim,
   claimRequest,
+  claimRequests,
   failRequest,
   holdsRequest,
   moves,
@@ -231,8 +234,20 @@ t.test('only requests with work left can be claimed', async (t) => {
   const { tables, db } = opened
   for (const state of ['quoted', 'completed', 'unpaid', 'failed', 'expired'] as const) {
     const id = await insertRow(tables, state)
-    t.equal(await claimRequest(db, id, randomUUID()), null, state)
+    t.same(await claimRequests(db, [{ id, attempt: randomUUID() }]), [null], state)
   }
+})
+
+t.test('requests are claimed in groups, and one whose row cannot be read fails no other', async (t) => {
+  await using opened = await openTables()
+  const { tables, db } = opened
+  await using claims = openBatcher((batch: Claim[]) => claimRequests(db, batch), { batch: 8, queue: 8 })
+  const [good, bad] = [await insertRow(tables, 'observed'), await insertRow(tables, 'observed')]
+  await tables.query(`update verification_requests set observation = '{"cache_hit": 1}' where id = $1`, [bad])
+  const attempt = randomUUID()
+  const [read, unreadable] = await Promise.allSettled([claims.add({ id: good, attempt }), claimRequest(claims, bad)])
+  t.match(read, { status: 'fulfilled', value: { id: good, attempt, state: 'observed' } })
+  t.match(unreadable, { status: 'rejected', reason: { name: 'ZodError' } })
 })
 
 t.test('a request that may have been charged cannot fail, and only a settling one can be released', async (t) => {

@@ -22,10 +22,9 @@ import { openLedger } from '../ledger.ts'
 const pauses: [Place, string, Spent][] = [
   ['before observed', 'observed', { ...ONCE, fetches: 2 }],
   ['before assessed', 'assessed', { ...ONCE, assessments: 2 }],
-  ['before settling', 'settling', ONCE],
+  ['before settling', 'settling', { ...ONCE, fetches: 2, assessments: 2 }],
   // Both settle the same authorization: the money moves once.
-  ['before charge', 'settled', { ...ONCE, settles: 2 }],
-  ['before settled', 'settled', ONCE],
+  ['before charge', 'completed', { ...ONCE, settles: 2 }],
   ['before receipt', 'completed', ONCE],
   ['receipt written', 'completed', ONCE],
 ]
@@ -74,7 +73,6 @@ const rivals: [Place, string][] = [
   ['before observed', 'observed'],
   ['before assessed', 'assessed'],
   ['before settling', 'settling'],
-  ['before settled', 'settled'],
   ['before receipt', 'completed'],
 ]
 

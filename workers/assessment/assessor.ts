@@ -13,6 +13,11 @@ export interface AssessmentTask {
 export interface Assessor {
   /** Names everything that may change the answer, in at most 100 characters; part of `methodology_version`. */
   readonly procedure: string
+  /**
+   * Whether the same task always gives the same answer, at once and without cost. Observation and assessment are then first
+   * committed with the intent to settle, and done again after a crash before that.
+   */
+  readonly isRepeatable?: boolean
   /** Set while the assessor takes no work because its model does not answer. */
   readonly pausedUntil?: Date | null
   /**

@@ -10,6 +10,7 @@ import { LITERAL_PROCEDURE } from './procedure.ts'
 export function literalAssessor(threads: Threads): Assessor {
   return {
     procedure: LITERAL_PROCEDURE,
+    isRepeatable: true,
     async assess({ claim, observation: { source }, signal }) {
       const digests = { sourceSha256: source.content_sha256, textSha256: source.text_sha256 }
       const verdict = await runThread(threads, { claim, text: source.normalized_text, digests }, signal)

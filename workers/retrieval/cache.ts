@@ -13,8 +13,11 @@ export interface ObservationStore {
   find(key: string): Promise<Buffer | null>
   /** Stores for at least `seconds` and ends the fetcher's turn. */
   put(key: string, value: Buffer, fetcher: string, seconds: number): Promise<void>
-  /** Takes the turn to fetch for at most `seconds`; false while another has it. */
-  begin(key: string, fetcher: string, seconds: number): Promise<boolean>
+  /**
+   * Takes the turn to fetch for at most `seconds`; null while another has it. `value` is the entry as it is then: another
+   * fetcher may have stored one, and ended its turn, since the last look.
+   */
+  begin(key: string, fetcher: string, seconds: number): Promise<{ value: Buffer | null } | null>
   /** Gives the turn up without an entry. */
   end(key: string, fetcher: string): Promise<void>
 }
@@ -53,8 +56,7 @@ export function buildObservationCache(
       return otherwise
     })
 
-  async function lookUp(key: string, maxAgeSeconds: number): Promise<Observation | null> {
-    const value = await tolerant(store.find(key), null)
+  function openIfYoung(key: string, value: Buffer | null, maxAgeSeconds: number): Observation | null {
     const observation = value && openEntry(options.secret, key, value)
     return observation && now() - Date.parse(observation.checked_at) <= maxAgeSeconds * 1000 ? observation : null
   }
@@ -77,19 +79,16 @@ export function buildObservationCache(
       const fetcher = randomUUID()
       const patience = now() + MAX_WAIT_MS
       while (true) {
-        const cached = await lookUp(key, maxAgeSeconds)
+        const cached = openIfYoung(key, await tolerant(store.find(key), null), maxAgeSeconds)
         if (cached) return { observation: cached, hit: true }
         // A store that fails must not keep a claim from fetching.
-        const mine = await tolerant(store.begin(key, fetcher, TURN_SECONDS), true)
-        if (mine) {
-          // Another fetcher may have stored the page and ended its turn between the look-up and the begin.
-          const stored = await lookUp(key, maxAgeSeconds)
-          if (stored) {
-            await tolerant(store.end(key, fetcher), undefined)
-            return { observation: stored, hit: true }
-          }
+        const turn = await tolerant(store.begin(key, fetcher, TURN_SECONDS), { value: null })
+        const stored = turn && openIfYoung(key, turn.value, maxAgeSeconds)
+        if (stored) {
+          await tolerant(store.end(key, fetcher), undefined)
+          return { observation: stored, hit: true }
         }
-        if (mine || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
+        if (turn || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
         await pause(POLL_MS, undefined, { signal })
       }
     },

@@ -16,7 +16,8 @@ export function redisObservations(redis: Redis): ObservationStore {
       await redis.eval(END_TURN, 1, turn(key), fetcher)
     },
     async begin(key, fetcher, seconds) {
-      return (await redis.set(turn(key), fetcher, 'EX', seconds, 'NX')) === 'OK'
+      if ((await redis.set(turn(key), fetcher, 'EX', seconds, 'NX')) !== 'OK') return null
+      return { value: await redis.getBuffer(entry(key)) }
     },
     async end(key, fetcher) {
       await redis.eval(END_TURN, 1, turn(key), fetcher)

@@ -7,8 +7,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
+import { openBatcher } from '../../server/db/batch.ts'
 import type { JobSpec } from '../../server/db/jobs.ts'
-import { type Database, nothing, sql, type Tx, transact } from '../../server/db/pool.ts'
+import { column, type Database, nothing, relaxed, sql, type Tx, transact } from '../../server/db/pool.ts'
 import type { Logger } from '../../server/telemetry.ts'
 import { joinLine, type Line, wakeLine } from './origin-line.ts'
 import type { Hops, RetryLaterError } from './response.ts'
@@ -109,14 +110,12 @@ export function buildOrigins(db: Database, options: { politeness?: Politeness | 
     return visit
   }
 
+  // The visits that end at the same time end in one statement.
+  const endings = openBatcher((ended: Ended[]) => endVisits(db, ended), { batch: 256, queue: 4096 })
+
   async function leave(visit: string, origin: string) {
     visits.delete(visit)
-    await db.query(sql.prepared('end_visit', nothing)`delete from origin_visits where id = ${visit}`)
-    // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own
-    // commit, so at least one of the two sees the other.
-    const waited = await db.exists(sql.prepared('find_line', z.object({ waits: z.number() }))`
-      select 1 waits from origin_waits where origin = ${origin}`)
-    if (waited) await wake(origin)
+    if (await endings.add({ visit, origin })) await wake(origin)
   }
 
   /** A wake that fails costs time only: every job in a line has a later time of its own. */
@@ -155,8 +154,27 @@ export function buildOrigins(db: Database, options: { politeness?: Politeness | 
     wake,
     async [Symbol.asyncDispose]() {
       clearInterval(signs)
+      await endings[Symbol.asyncDispose]()
     },
   }
+}
+
+interface Ended {
+  visit: string
+  origin: string
+}
+
+/** Deletes the visits; for each, whether jobs wait for a turn at its origin. */
+async function endVisits(db: Database, ended: Ended[]): Promise<boolean[]> {
+  await db.query(sql.prepared('end_visits', nothing)`
+    with ${relaxed}
+    delete from origin_visits using relaxed where id = any(${column(ended, 'uuid', ({ visit }) => visit)})`)
+  // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own
+  // commit, so at least one of the two sees the other.
+  const waited = await db.anyFirst(sql.prepared('find_lines', z.object({ origin: z.string() }))`
+    select distinct origin from origin_waits where origin = any(${column(ended, 'text', ({ origin }) => origin)})`)
+  const lines = new Set(waited)
+  return ended.map(({ origin }) => lines.has(origin))
 }
 
 async function prolong(db: Database, visits: readonly string[]) {
@@ -208,8 +226,9 @@ async function block(db: Database, url: URL, { status, retryAfterSeconds, about 
     returning origin line`)
 }
 
-const placeRow = z.object({
-  origin: z.string(),
+const turnRow = z.object({
+  line: z.string(),
+  taken: z.boolean(),
   wait_ms: z.number(),
   blocked_seconds: z.number().nullable(),
   asked_status: z.int().nullable(),
@@ -223,66 +242,22 @@ interface Reservation {
   politeness: Politeness
 }
 
-/**
- * Takes a turn and returns the milliseconds until it begins. The row of the origin is the lock for its turns.
- * Throws OriginBusyError.
- */
+/** Takes a turn and returns the milliseconds until it begins. Throws OriginBusyError. */
 async function reserve(db: Database, { url, visit, jobKey, politeness }: Reservation): Promise<number> {
-  const { origin, hostname } = url
-  return transact(db, async (tx) => {
-    const rows = await tx.any(sql.prepared('next_place', placeRow)`
-      with host as (
-        insert into origins (origin, next_at) values (${origin}, now())
-        on conflict (origin) do update set next_at = greatest(origins.next_at, now())
-        returning origin, next_at, blocked_until, asked_status, asked_seconds
-      )
-      select origin, (extract(epoch from next_at - now()) * 1000)::float8 wait_ms,
-             extract(epoch from blocked_until - now())::float8 blocked_seconds, asked_status, asked_seconds
-      from (table host union all
-            select origin, next_at, blocked_until, asked_status, asked_seconds
-            from origins where origin = ${urlLine(url)}) known`)
-    for (const { origin: line, blocked_seconds, asked_status, asked_seconds } of rows)
-      if (blocked_seconds !== null && blocked_seconds > 0)
-        throw new OriginBusyError(line, Math.ceil(blocked_seconds), {
-          host: hostname,
-          status: asked_status ?? 0,
-          seconds: asked_seconds ?? 0,
-        })
-    const waitMs = rows.find((row) => row.origin === origin)?.wait_ms ?? 0
-    if (waitMs > MAX_WAIT_MS) throw new OriginBusyError(origin, Math.ceil(waitMs / 1000), null)
-    if (!(await takeTurn(tx, { origin, visit, jobKey }, politeness)))
-      throw new OriginBusyError(origin, LINE_SECONDS, null)
-    await tx.query(sql.prepared('move_next_place', nothing)`
-      with gone as (delete from origin_waits where job_key = ${jobKey})
-      update origins set next_at = next_at + ${politeness.spacingMs} * interval '1 millisecond' where origin = ${origin}`)
-    return waitMs
-  })
-}
-
-/**
- * A turn that is kept for the job is its own. Otherwise a turn must be free, and no job may be ahead in the line; a job
- * that has lost its kept turn, because its worker came too late, is not made to wait again.
- */
-async function takeTurn(
-  tx: Tx,
-  { origin, visit, jobKey }: { origin: string; visit: string; jobKey: string },
-  { concurrency }: Politeness,
-): Promise<boolean> {
-  const taken = await tx.query(sql.prepared('begin_visit', nothing)`
-    with kept as (
-      delete from origin_visits where job_key = ${jobKey} and origin = ${origin} returning until > now() holds
-    ), own as (
-      select tried, since from origin_waits where job_key = ${jobKey} and origin = ${origin}
-    )
-    insert into origin_visits (id, origin, until, job_key)
-    select ${visit}, ${origin}, now() + ${VISIT_SECONDS} * interval '1 second', ${jobKey}
-    where exists (select from kept where holds)
-       or ((select count(*) from origin_visits where origin = ${origin} and until > now()) < ${concurrency}
-           and (exists (select from kept) or not exists (
-             select from origin_waits w where w.origin = ${origin} and w.job_key <> ${jobKey}
-               and (w.tried, w.since) < (coalesce((select tried from own), false),
-                                         coalesce((select since from own), 'infinity')))))`)
-  return taken.rowCount === 1
+  const { concurrency, spacingMs } = politeness
+  const turn = await db.one(sql.prepared('take_origin_turn', turnRow)`
+    select line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
+    from take_origin_turn(${url.origin}, ${urlLine(url)}, ${visit}, ${jobKey}, ${concurrency}, ${spacingMs}, ${MAX_WAIT_MS},
+                          ${VISIT_SECONDS})`)
+  if (turn.taken) return turn.wait_ms
+  const { line, wait_ms, blocked_seconds, asked_status, asked_seconds } = turn
+  if (blocked_seconds !== null && blocked_seconds > 0)
+    throw new OriginBusyError(line, Math.ceil(blocked_seconds), {
+      host: url.hostname,
+      status: asked_status ?? 0,
+      seconds: asked_seconds ?? 0,
+    })
+  throw new OriginBusyError(line, wait_ms > MAX_WAIT_MS ? Math.ceil(wait_ms / 1000) : LINE_SECONDS, null)
 }
 
 /** Deletes origins without a visit for an hour, and visits whose worker died. */

@@ -1,0 +1,135 @@
+// What each minute was like: one row a minute, written by whichever process first sees the next minute begin. A row holds the
+// counters of all processes since the beginning, so a minute that was missed is in the difference to the next one.
+import { z } from 'zod'
+import { nothing, sql, type Tx } from '../db/pool.ts'
+import { endProcesses, type Figures, readFigures } from './figures.ts'
+import { countJobs } from './jobs.ts'
+
+/** Key of the advisory lock under which one process at a time closes a minute. */
+const MINUTE_LOCK = 8_402_005
+const KEEP_DAYS = { minutes: 7, days: 90 }
+
+const byLabel = z.record(z.string(), z.number())
+/** Observations up to each bound in seconds, `+Inf` for all; their sum, and how many. */
+const histogram = z.object({ buckets: byLabel, sum: z.number(), count: z.number() })
+export type Histogram = z.output<typeof histogram>
+
+/** Counters of all processes since the beginning. */
+export const counters = z.object({
+  admitted: z.number(),
+  completed: byLabel,
+  failed: byLabel,
+  stages: z.record(z.string(), histogram),
+  admission: histogram,
+  result: histogram,
+  alerts: byLabel,
+  probes: byLabel,
+})
+export type Counters = z.output<typeof counters>
+
+/**
+ * Writes the row of the minute that ended last, unless it is there; counts the minutes of its day; deletes processes that died
+ * and rows that are too old. Does nothing while another process does it.
+ * @param options `dead`: a condition on the rows of processes that died; `now`: by default the time of the database
+ */
+export async function closeMinute(
+  tx: Tx,
+  { dead, now: time }: { dead: ReturnType<typeof sql.fragment>; now?: Date },
+): Promise<void> {
+  const minute = await tx.maybeOneFirst(sql.type(z.object({ minute: z.date() }))`
+    select minute from (select date_trunc('minute', ${timeOf(time)}) - interval '1 minute' as minute) ended
+    where pg_try_advisory_xact_lock(${MINUTE_LOCK})
+      and not exists (select from minute_figures m where m.minute = ended.minute)`)
+  if (!minute) return
+  await endProcesses(tx, dead)
+  const at = sql.timestamp(minute)
+  const now = countersOf(await readFigures(tx))
+  const previous = await findCounters(tx, minute)
+  const { due, oldest_seconds } = await countJobs(tx)
+  await tx.query(sql.type(nothing)`
+    insert into minute_figures (minute, well, queue_depth, oldest_seconds, counters)
+    values (${at}, ${wasWell(now, previous)}, ${due}, ${oldest_seconds}, ${JSON.stringify(now)}::jsonb)`)
+  await tx.query(sql.type(nothing)`
+    update minute_figures set payments = ${paymentsOf(sql.fragment`minute_figures.minute`)}
+    where payments is null and minute < ${at}`)
+  await tx.query(sql.type(nothing)`
+    insert into day_figures (day, first_minute, recorded, well)
+    select (${at} at time zone 'utc')::date, min(minute), count(*), count(*) filter (where well)
+    from minute_figures where minute between date_trunc('day', ${at}, 'utc') and ${at}
+    on conflict (day) do update set recorded = excluded.recorded, well = excluded.well`)
+  await tx.query(sql.type(nothing)`
+    delete from minute_figures where minute < ${at} - ${KEEP_DAYS.minutes} * interval '1 day'`)
+  await tx.query(sql.type(nothing)`
+    delete from day_figures where day <= (${at} at time zone 'utc')::date - ${KEEP_DAYS.days}::int`)
+}
+
+/** The time of the database, or another. */
+export function timeOf(time: Date | undefined) {
+  return time ? sql.fragment`${sql.timestamp(time)}` : sql.fragment`now()`
+}
+
+/** The counters of the last row before a time; null if there is none. */
+export function findCounters(db: Pick<Tx, 'maybeOneFirst'>, before: Date): Promise<Counters | null> {
+  return db.maybeOneFirst(sql.type(z.object({ counters }))`
+    select counters from minute_figures where minute < ${sql.timestamp(before)} order by minute desc limit 1`)
+}
+
+/** The entries of the ledger of one minute, as a JSON array. @param minute its beginning */
+export function paymentsOf(minute: ReturnType<typeof sql.fragment>) {
+  return sql.fragment`(
+    select coalesce(jsonb_agg(entry), '[]') from (
+      select outcome, mode, network, count(*) count, sum(amount_atomic)::text amount_atomic
+      from payment_ledger where entered_at >= ${minute} and entered_at < ${minute} + interval '1 minute'
+      group by outcome, mode, network) entry)`
+}
+
+/** What was counted between two rows. A counter that is smaller than before began anew. */
+export function differenceOf<T>(now: T, earlier: T | undefined): T {
+  if (typeof now === 'number') {
+    const difference = now - (typeof earlier === 'number' ? earlier : 0)
+    return (difference < 0 ? now : difference) as T
+  }
+  const members = Object.entries(now as Record<string, unknown>)
+  const before = (earlier ?? {}) as Record<string, unknown>
+  return Object.fromEntries(members.map(([name, value]) => [name, differenceOf(value, before[name])])) as T
+}
+
+function wasWell(now: Counters, previous: Counters | null): boolean {
+  const { ready = 0, not_ready = 0 } = differenceOf(now.probes, previous?.probes)
+  return ready > 0 && not_ready === 0
+}
+
+/** The counters that are kept, from the figures of all processes. */
+function countersOf(figures: Figures): Counters {
+  const values = (name: string): Sample[] =>
+    figures.find((metric) => metric.name === `countersign_${name}`)?.values ?? []
+  const sums = (name: string, label: string) =>
+    Object.fromEntries(values(name).map(({ labels, value }) => [String(labels[label]), value]))
+  const stages = values('stage_seconds')
+  return {
+    admitted: sums('verification_moves_total', 'state').accepted ?? 0,
+    completed: sums('verifications_completed_total', 'verdict'),
+    failed: sums('verification_failures_total', 'code'),
+    stages: Object.fromEntries(
+      [...new Set(stages.map(({ labels }) => String(labels.stage)))].map((stage) => [
+        stage,
+        histogramOf(stages.filter(({ labels }) => labels.stage === stage)),
+      ]),
+    ),
+    admission: histogramOf(values('admission_seconds')),
+    result: histogramOf(values('result_seconds')),
+    alerts: sums('alert_attempts_total', 'outcome'),
+    probes: sums('readiness_probes_total', 'outcome'),
+  }
+}
+
+type Sample = Figures[number]['values'][number] & { metricName?: string }
+
+function histogramOf(samples: Sample[]): Histogram {
+  const part = (end: string) => samples.filter(({ metricName }) => metricName?.endsWith(end))
+  return {
+    buckets: Object.fromEntries(part('_bucket').map(({ labels, value }) => [String(labels.le), value])),
+    sum: part('_sum')[0]?.value ?? 0,
+    count: part('_count')[0]?.value ?? 0,
+  }
+}
