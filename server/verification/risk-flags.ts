@@ -76,7 +76,7 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
 }
 
 /** One entry per flag and raising stage: two stages may mean different things by one name. */
-const explainedFlags = STAGES.flatMap((stage) =>
+export const explainedFlags = STAGES.flatMap((stage) =>
   Object.entries(TABLES[stage]).flatMap(([name, meaning]) =>
     isRaised(name) ? [{ name, raised_by: stage, meaning, advice: ADVICE[name] }] : [],
   ),
