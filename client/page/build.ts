@@ -9,7 +9,7 @@ import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
 
 /** The scripts of pages, each with its source in this folder: NAME.ts. */
-export const SCRIPTS = ['verify', 'copy', 'result'] as const
+export const SCRIPTS = ['verify', 'copy', 'result', 'account'] as const
 export type ScriptName = (typeof SCRIPTS)[number]
 
 export interface Assets {

@@ -62,6 +62,7 @@ const NAVIGATION = [
   ['/docs', 'API'],
   ['/verify', 'Verify'],
   ['/chain', 'Receipts'],
+  ['/account', 'Account'],
 ] as const
 const FOOTER = [
   ['/llms.txt', 'For agents'],
