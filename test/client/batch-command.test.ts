@@ -152,8 +152,8 @@ t.test('standard input needs its format and --yes, and another input is another 
 t.test('a service that refuses before it names terms', async (t) => {
   const { shop, path, write, batch } = await openDesk(t)
   const args = [write('in.csv', csvOf(rowsOf(2))), '--budget', '1', '--out', path('out'), '--yes']
-  shop.rule = () => refuse(503, 'temporarily_unavailable', { retryable: true })
-  t.match(await batch(args), { code: 1, stderr: /temporarily_unavailable/ })
+  shop.rule = () => refuse(400, 'invalid_request')
+  t.match(await batch(args), { code: 1, stderr: /invalid_request/ })
   t.ok(isUnpaid(shop))
   shop.terms.accepts = shop.terms.accepts.map((terms) => ({ ...terms, network: 'solana:unknown' }))
   shop.rule = () => undefined
