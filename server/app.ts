@@ -15,6 +15,7 @@ import { mountBilling } from './http/billing.ts'
 import { mountCors } from './http/cors.ts'
 import { mountHealth, openReadiness } from './http/health.ts'
 import { mountOpenApi } from './http/openapi.ts'
+import { mountOperator } from './http/operator.ts'
 import { sendError } from './http/page-answers.ts'
 import { mountPages } from './http/pages.ts'
 import { mountReceiptPages } from './http/receipt-pages.ts'
@@ -67,6 +68,7 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   mountPages(app, api)
   mountReceiptPages(app, api)
   mountTlog(app, api)
+  await mountOperator(app, api)
   await mountBilling(app, api)
   mountOpenApi(app, api, catalog)
   await mountRoutes(app, api, catalog)

@@ -59,6 +59,8 @@ export interface Core extends AsyncDisposable {
     webhook: KeyObject
     /** Keys the digests under which callers' addresses are counted. */
     address: KeyObject
+    /** Sessions of the operator's dashboard are signed with a key from it. */
+    operator: KeyObject
   }
 }
 
@@ -122,6 +124,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
       observation: deriveSecret(seed, 'observation'),
       webhook: createSecretKey(deriveSecret(seed, 'webhook secret')),
       address: createSecretKey(deriveSecret(seed, 'caller address')),
+      operator: createSecretKey(deriveSecret(seed, 'operator session')),
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

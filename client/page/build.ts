@@ -4,12 +4,12 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type BuildOptions, build, stop } from 'esbuild-wasm'
+import { build, stop } from 'esbuild-wasm'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
 
 /** The scripts of pages, each with its source in this folder: NAME.ts. */
-export const SCRIPTS = ['verify', 'copy', 'result'] as const
+export const SCRIPTS = ['verify', 'copy', 'result', 'account', 'live'] as const
 export type ScriptName = (typeof SCRIPTS)[number]
 
 export interface Assets {
@@ -22,29 +22,30 @@ export interface Assets {
 /** Takes some tenths of a second. Ends the process of esbuild afterwards. */
 export async function buildAssets(): Promise<Assets> {
   try {
-    const [style, ...scripts] = await Promise.all([
-      bundle('style.css'),
-      ...SCRIPTS.map((name) => bundle(`${name}.ts`, { format: 'iife', target: ['es2022'] })),
-    ])
-    const named = SCRIPTS.map((name, index) => [name, scripts[index]])
-    return { style, scripts: Object.fromEntries(named) }
+    // One call for all: each source that several scripts share is read once.
+    const { outputFiles } = await build({
+      entryPoints: ['style.css', ...SCRIPTS.map((name) => `${name}.ts`)].map((file) => join(import.meta.dirname, file)),
+      outdir: OUT,
+      bundle: true,
+      minify: true,
+      write: false,
+      format: 'iife',
+      target: ['es2022'],
+      legalComments: 'none',
+      logLevel: 'silent',
+    })
+    const textOf = (file: string) => outputFiles.find(({ path }) => path === join(OUT, file))?.text ?? ''
+    return {
+      style: textOf('style.css'),
+      scripts: Object.fromEntries(SCRIPTS.map((name) => [name, textOf(`${name}.js`)])) as Assets['scripts'],
+    }
   } finally {
     await stop()
   }
 }
 
-async function bundle(file: string, options: BuildOptions = {}): Promise<string> {
-  const { outputFiles } = await build({
-    ...options,
-    entryPoints: [join(import.meta.dirname, file)],
-    bundle: true,
-    minify: true,
-    write: false,
-    legalComments: 'none',
-    logLevel: 'silent',
-  })
-  return outputFiles?.[0]?.text ?? ''
-}
+/** Only names the results: nothing is written. */
+const OUT = join(import.meta.dirname, 'out')
 
 /** The page in one file. Its policy names its own script and style by their hashes and forbids every request. */
 export function renderSingleFile(assets: Assets): string {

@@ -41,6 +41,8 @@ export interface RateLimits {
   /** Counts one registration of all callers together; `giveBackRegistration` uncounts one that failed. */
   spendRegistration(): Promise<void>
   giveBackRegistration(): Promise<void>
+  /** Counts one attempt to sign in to the operator's dashboard. */
+  spendSignIn(address: string): Promise<void>
 }
 
 /** An address with more calls than this many times its limit is flooding. */
@@ -54,7 +56,12 @@ export function buildRateLimits(perMinute: number, redis: Redis | undefined): Ra
     const refusal = await consume(limiterOf(tier, budget), accountId)
     if (refusal) throw refusedAccount(tier, budget, refusal)
   }
-  if (perMinute === 0) return { ...UNLIMITED, spendAccount }
+  const signIns = build('operator', CALLER_LIMITS.operator_sign_ins_per_minute)
+  const spendSignIn: RateLimits['spendSignIn'] = async (address) => {
+    const refusal = await consume(signIns, addressKey(address))
+    if (refusal) throw refused(`More than ${signIns.points} attempts to sign in within a minute`, refusal)
+  }
+  if (perMinute === 0) return { ...UNLIMITED, spendAccount, spendSignIn }
   const addresses = build('address', perMinute)
   const lookUps = build('look-up', CALLER_LIMITS.unknown_keys_per_minute)
   const recoveries = build('recovery', CALLER_LIMITS.recoveries_per_minute)
@@ -72,6 +79,7 @@ export function buildRateLimits(perMinute: number, redis: Redis | undefined): Ra
   return {
     count,
     spendAccount,
+    spendSignIn,
     async spend(address) {
       const { refusal } = await count(address)
       if (refusal) throw refusal

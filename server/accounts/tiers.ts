@@ -92,7 +92,7 @@ export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
 }
 
 /**
- * Limits of callers without an account. All but the last two are off where RATE_LIMIT_PER_MINUTE is 0: there the addresses of
+ * Limits of callers without an account. All but the last three are off where RATE_LIMIT_PER_MINUTE is 0: there the addresses of
  * callers are not known.
  */
 export const CALLER_LIMITS = {
@@ -108,6 +108,8 @@ export const CALLER_LIMITS = {
   waiting_calls: 128,
   /** Calls that wait for a result in one process. */
   waiting_calls_per_process: 1024,
+  /** Attempts to sign in to the operator's dashboard, per address. Never switched off. */
+  operator_sign_ins_per_minute: 10,
 } as const
 
 /** Days after which an account is deleted when none of its keys was ever used. */

@@ -1,5 +1,5 @@
 // Lets web pages of any origin call this service, so that a wallet in a browser can buy. Nothing is authorized by cookies, so
-// a page of another site gains no rights by calling.
+// a page of another site gains no rights by calling. The one exception, the dashboard of the operator, is closed to other sites.
 import cors, { type FastifyCorsOptions } from '@fastify/cors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
@@ -17,7 +17,7 @@ const EXPOSED = [
 const MAX_AGE_SECONDS = 7200
 
 /** Routes for operators, not for pages. They have `cors: false`; a preflight does not reach them, so it is matched here. */
-const PRIVATE = /^\/(metrics|readyz|healthz)(\?|$)/
+const PRIVATE = /^\/(metrics|readyz|healthz|operator(\/[^?]*)?)(\?|$)/
 
 /** Allows every request header that a preflight names: stock x402 clients send an unusual one. */
 export async function mountCors(app: FastifyInstance) {

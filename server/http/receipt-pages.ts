@@ -1,9 +1,10 @@
-// The pages of results and receipts: /results/{request_id}, /receipts, /receipts/{serial}, /chain.
+// The pages of results, receipts and accounts: /results/{request_id}, /receipts, /receipts/{serial}, /chain, /account.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { singleFlight } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
+import { accountPage } from '../pages/account-page.ts'
 import { chainPage, type ShownChain } from '../pages/chain-page.ts'
 import { openSite } from '../pages/layout.ts'
 import { receiptPage, receiptSearchPage, type Search } from '../pages/receipt-page.ts'
@@ -50,6 +51,9 @@ export function mountReceiptPages(app: FastifyInstance, api: Api) {
     ])
     return sendPage(reply, receiptPage(await openSite(api), { ...shown, previous, next }))
   })
+  app.get('/account', page('account_page'), async (_request, reply) =>
+    sendPage(reply, accountPage(await openSite(api)), { secret: true }),
+  )
   app.get('/chain', page('chain_page'), async (_request, reply) =>
     sendPage(reply, chainPage(await openSite(api), await chain()), { forms: true }),
   )

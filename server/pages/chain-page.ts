@@ -48,7 +48,7 @@ export function chainPage(site: Site, chain: ShownChain): string {
           requested_by,
           html`<code>${subject_sha256.slice(0, 16)}…</code>`,
         ])} />
-      <p class="aside">For programs: <a href="/v1/chain-head">head</a>, <a href="/v1/chain">export</a>, <a href="/checkpoint">checkpoint</a>,
+      <p class="aside">For programs: <a href="/v1/chain-head">head</a>, <a href="/v1/chain">export</a>, <a href="/checkpoint">checkpoint</a>,${' '}
         <a href="/v1/keys">keys</a>. <code>countersign export</code> saves the whole chain, <code>countersign watch</code> checks that it only grows.</p>`,
   })
 }

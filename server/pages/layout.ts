@@ -67,6 +67,7 @@ const NAVIGATION = [
   ['/verify', 'Verify'],
   ['/chain', 'Receipts'],
   ['/status', 'Status'],
+  ['/account', 'Account'],
 ] as const
 const FOOTER = [
   ['/llms.txt', 'For agents'],

@@ -1,0 +1,96 @@
+// The watchdogs of the account as a board.
+import { useState } from 'preact/hooks'
+import type { Watchdog, WatchdogState } from '../watchdog.ts'
+import { Alerts } from './account-alerts.ts'
+import { Act, Entry, msOf, OnceShown, type Secret, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
+import { type Html, html } from './html.ts'
+import { Badge, Field, Figures, inFigures, type Tone } from './parts.ts'
+
+const EVERY_SECONDS = 10
+
+export function WatchdogsSection({ client }: SectionProps): Html {
+  const loaded = useLoaded(() => client.listWatchdogs(), [client], EVERY_SECONDS)
+  const [secret, setSecret] = useState<Secret | null>(null)
+  const tell = (name: string, text: string | undefined) =>
+    text && setSecret({ what: `The webhook secret of ${name}`, text })
+  const make = async ({ name = '', interval_s = '', webhook_url = '' }) => {
+    const made = await client.putWatchdog({ name, interval_s: Number(interval_s), webhook_url })
+    tell(name, made.webhook_secret)
+  }
+  return html`<p>A watchdog alerts your webhook when a heartbeat stays away.</p>
+    <${OnceShown} secret=${secret} />
+    <${Entry} title="Make or change a watchdog" button="Save it" onDone=${loaded.reload} submit=${make}>
+      <${Field} id="name" label="Name" required hint="Letters, digits, dots, hyphens and underscores" />
+      <${Field} id="interval_s" label="Seconds between two heartbeats" type="number" value="60" required />
+      <${Field} id="webhook_url" label="Webhook" type="url" required hint="A public https address" /><//>
+    <${Show} loaded=${loaded}>${({ watchdogs }: { watchdogs: Watchdog[] }) =>
+      watchdogs.length === 0
+        ? html`<p class="empty">There are none.</p>`
+        : html`<${Figures} figures=${(['up', 'late', 'down', 'paused'] as const).map((state) => [
+            state,
+            inFigures(watchdogs.filter((one) => boardOf(one.state) === state).length),
+          ])} />
+            <ul class="board">${[...watchdogs]
+              .sort((a, b) => RANK[a.state] - RANK[b.state] || a.name.localeCompare(b.name))
+              .map(
+                (one) =>
+                  html`<${WatchdogCard} key=${one.name} watchdog=${one} client=${client} onDone=${loaded.reload} tell=${tell} />`,
+              )}</ul>`}<//>`
+}
+
+/** A new watchdog waits for its first heartbeat, as one that is up waits for the next. */
+const boardOf = (state: WatchdogState) => (state === 'new' ? 'up' : state)
+
+const RANK: Record<WatchdogState, number> = { down: 0, late: 1, new: 2, up: 3, paused: 4 }
+const TONES: Record<WatchdogState, Tone> = { down: 'bad', late: 'open', new: 'plain', up: 'good', paused: 'plain' }
+
+interface CardProps extends SectionProps {
+  watchdog: Watchdog
+  onDone(): void
+  tell(name: string, secret: string): void
+}
+
+function WatchdogCard({ watchdog, client, onDone, tell }: CardProps): Html {
+  const {
+    name,
+    state,
+    interval_s,
+    beats,
+    last_heartbeat_at,
+    due_at,
+    down_since,
+    note,
+    webhook_state,
+    webhook_url,
+    server_now,
+  } = watchdog
+  const ago = (iso: string) => span(Math.max(0, msOf(server_now) - msOf(iso)) / 1000)
+  const facts = [
+    last_heartbeat_at
+      ? `Last heartbeat ${ago(last_heartbeat_at)} ago, ${inFigures(beats)} in all.`
+      : 'No heartbeat yet.',
+    down_since && `Down for ${ago(down_since)}.`,
+    due_at && msOf(due_at) > msOf(server_now) && `Next due within ${span((msOf(due_at) - msOf(server_now)) / 1000)}.`,
+    `Every ${span(interval_s)}.`,
+    note && `Note: ${note}`,
+  ]
+  const rotate = async () => tell(name, (await client.rotateWebhookSecret({ name })).webhook_secret)
+  return html`<li class="card">
+    <h3><bdi>${name}</bdi> <${Badge} tone=${TONES[state]}>${state}<//>
+      ${webhook_state !== 'active' && html` <${Badge} tone="bad">webhook ${webhook_state}<//>`}</h3>
+    <p>${facts.filter(Boolean).join(' ')}</p>
+    <p class="detail"><bdi>${webhook_url}</bdi></p>
+    <p class="actions">
+      ${
+        state === 'paused'
+          ? html`<${Act} label="Resume" to=${name} run=${() => client.pauseWatchdog({ name, paused: false })} onDone=${onDone} />`
+          : html`<${Act} label="Pause" to=${name} run=${() => client.pauseWatchdog({ name, paused: true })} onDone=${onDone} />`
+      }
+      <${Act} label="Send a test alert" to=${name} run=${() => client.testWatchdog({ name })} onDone=${onDone} />
+      <${Act} label="New secret" to=${name} question="Alerts are signed with the old secret too for 24 hours, and then no more." run=${rotate} />
+      <${Act} label="Delete" to=${name} question="The watchdog and the history of its alerts are deleted." run=${() => client.deleteWatchdog({ name })} onDone=${onDone} />
+    </p>
+    <${Alerts} name=${name} list=${(page: { before?: number }) => client.listAlerts({ name, ...page })}
+      redeliver=${(id: string) => client.redeliverAlert({ name, id })} />
+  </li>`
+}

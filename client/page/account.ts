@@ -1,0 +1,91 @@
+// The account page in the browser. The API key is a variable of this script and nothing else: it is in no address, cookie or store,
+// and leaves only as the bearer of operations of this service. A reload forgets it.
+import { type ComponentChildren, render } from 'preact'
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { Countersign } from '../client.ts'
+import { CitationsSection } from './account-citations.ts'
+import { KeysSection } from './account-keys.ts'
+import { LeasesSection } from './account-leases.ts'
+import type { SectionProps } from './account-parts.ts'
+import { JournalSection, ReceiptsSection } from './account-records.ts'
+import { UsageSection } from './account-usage.ts'
+import { WatchdogsSection } from './account-watchdogs.ts'
+import { type Html, html } from './html.ts'
+import { Notice } from './parts.ts'
+
+interface Opened {
+  client: Countersign
+  handle: string
+}
+
+function AccountPage({ service }: { service: string }): Html {
+  const [opened, setOpened] = useState<Opened | null>(null)
+  if (!opened) return html`<${KeyForm} service=${service} onOpen=${setOpened} />`
+  return html`<${Sections} ...${opened} onForget=${() => setOpened(null)} />`
+}
+
+function KeyForm({ service, onOpen }: { service: string; onOpen(opened: Opened): void }): Html {
+  const [problem, setProblem] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const field = useRef<HTMLInputElement>(null)
+  const open = async (event: Event) => {
+    event.preventDefault()
+    setBusy(true)
+    setProblem('')
+    const client = new Countersign({
+      baseUrl: service,
+      apiKey: field.current?.value.trim() ?? '',
+      plainFetch: sendPlainly,
+    })
+    try {
+      const { handle } = await client.getUsage()
+      onOpen({ client, handle })
+    } catch (error) {
+      setProblem((error as Error).message)
+      setBusy(false)
+    }
+  }
+  return html`<form class="key-form" onSubmit=${open}>
+    ${!isSecureContext && html`<${Notice} tone="bad" title="This connection is not encrypted.">Others can read what you send. Open the page over https.<//>`}
+    <div class="field">
+      <label for="api-key">API key</label>
+      <input class="mono" id="api-key" type="password" ref=${field} required autocomplete="off" spellcheck=${false}
+        aria-describedby="api-key-hint api-key-problem" aria-invalid=${problem ? 'true' : undefined} />
+      <p id="api-key-hint" class="detail">It begins with ctk_. It stays in the memory of this page and is forgotten when you leave or reload it.</p>
+      <p id="api-key-problem" class="problem" role="alert">${problem}</p>
+    </div>
+    <p class="actions"><button type="submit" disabled=${isBusy}>Open the account</button></p>
+  </form>`
+}
+
+/** No cookie goes along, and no answer with the account's data is kept. */
+const sendPlainly = (url: string, init: RequestInit = {}) =>
+  fetch(url, { ...init, credentials: 'omit', cache: 'no-store' })
+
+const SECTIONS: readonly (readonly [name: string, view: (props: SectionProps) => Html])[] = [
+  ['Usage', UsageSection],
+  ['Watchdogs', WatchdogsSection],
+  ['Leases', LeasesSection],
+  ['Citations', CitationsSection],
+  ['Receipts', ReceiptsSection],
+  ['Journal', JournalSection],
+  ['Keys', KeysSection],
+]
+
+function Sections({ client, handle, onForget }: Opened & { onForget(): void }): Html {
+  const [name, setName] = useState('Usage')
+  const View = useMemo(() => SECTIONS.find(([one]) => one === name)?.[1], [name])
+  return html`<p class="signed-in">Account <strong>${handle}</strong>
+      <button type="button" class="quiet" onClick=${onForget}>Forget the key</button></p>
+    <nav class="sections" aria-label="Sections of the account">${SECTIONS.map(
+      ([one]) =>
+        html`<button key=${one} type="button" class="quiet" aria-current=${one === name ? 'page' : undefined} onClick=${() => setName(one)}>${one}</button>`,
+    )}</nav>
+    <section aria-labelledby="section"><h2 id="section">${name}</h2><${View} key=${name} client=${client} /></section>`
+}
+
+const place = document.getElementById('account')
+if (place) {
+  const service = new URL(place.dataset.service ?? '/', location.href).href
+  render(html`<${AccountPage} service=${service} />` as ComponentChildren, place)
+}

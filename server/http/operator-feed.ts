@@ -1,0 +1,57 @@
+// Server-sent events of the operator's dashboard: says that something changed; the page then fetches itself again. However many pages
+// listen, a process reads the status at most once in two seconds.
+import { setTimeout as pause } from 'node:timers/promises'
+import { singleFlight } from '../db/single-flight.ts'
+import type { Status } from '../operate/status.ts'
+
+const STEP_MS = 2000
+/** Shorter than the patience of routers with a silent connection. */
+const KEEP_ALIVE_MS = 15_000
+/** Of one process. */
+const MAX_LISTENERS = 32
+
+export interface Feed {
+  /** Null where too many listen already. Ends when the signal aborts. */
+  listen(signal: AbortSignal): AsyncGenerator<string> | null
+}
+
+export function openFeed(readStatus: () => Promise<Status>): Feed {
+  const sign = singleFlight(async () => signOf(await readStatus()), STEP_MS)
+  let listeners = 0
+
+  async function* listen(signal: AbortSignal): AsyncGenerator<string> {
+    try {
+      let known = await sign().catch(() => null)
+      // At once, so that the browser knows that it is connected.
+      yield 'retry: 3000\n\n'
+      for (let silentMs = 0; !signal.aborted; ) {
+        await pause(STEP_MS, undefined, { signal }).catch(() => {})
+        if (signal.aborted) return
+        // A database that is away changes nothing that could be shown.
+        const now = await sign().catch(() => known)
+        silentMs += STEP_MS
+        if (now !== known) yield 'event: changed\ndata: {}\n\n'
+        else if (silentMs >= KEEP_ALIVE_MS) yield ': still here\n\n'
+        else continue
+        known = now
+        silentMs = 0
+      }
+    } finally {
+      listeners--
+    }
+  }
+
+  return {
+    listen(signal) {
+      if (listeners >= MAX_LISTENERS) return null
+      listeners++
+      return listen(signal)
+    },
+  }
+}
+
+/** What of the status counts as a change: not the seconds that go by on their own. */
+function signOf({ at: _, processes, watchdogs, prune_lag_seconds: __, ...rest }: Status): string {
+  const steady = processes.map(({ silent_seconds: _, ...one }) => one)
+  return JSON.stringify({ ...rest, processes: steady, watchdogs: watchdogs.by_state })
+}

@@ -1,0 +1,168 @@
+// The operator's dashboard: what needs somebody first, then what runs now.
+import { type Html, html } from '../../client/page/html.ts'
+import { Badge, Facts, Figures, inFigures, Notice, ShortTime, Table } from '../../client/page/parts.ts'
+import type { UndeliveredAlert } from '../operate/alerts.ts'
+import type { DeadJob } from '../operate/jobs.ts'
+import type { Status } from '../operate/status.ts'
+import type { Unresolved } from '../payments/ledger.ts'
+import type { Site } from './layout.ts'
+import { renderOperatorPage } from './operator-frame.ts'
+import { Week, type WeekProps } from './operator-week.ts'
+
+export interface Dashboard extends WeekProps {
+  status: Status
+  unresolved: readonly Unresolved[]
+  undelivered: readonly UndeliveredAlert[]
+  deadJobs: readonly DeadJob[]
+}
+
+export function operatorPage(site: Site, formToken: string, shown: Dashboard): string {
+  return renderOperatorPage(site, {
+    title: 'Operator',
+    path: '/operator',
+    formToken,
+    live: true,
+    body: html`<h1>Now</h1>
+      <div data-live="now"><${Now} ...${shown} /></div>
+      <div data-live="open"><${Open} ...${shown} /></div>
+      <div data-live="parts"><${Parts} ...${shown} /></div>
+      <div data-live="week"><${Week} ...${shown} /></div>`,
+  })
+}
+
+/** For example `3 s`, `4 min`, `5 h`, `2 d`. */
+function span(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`
+}
+
+function Now({ status }: Dashboard): Html {
+  const { at, warnings, requests, queue, workers, processes, last_hour, last_day, alerts } = status
+  const failedShare = ({ settled, failed }: typeof last_hour) =>
+    settled + failed === 0 ? 'none ended' : `${inFigures(settled)} charged, ${inFigures(failed)} failed`
+  return html`<p class="detail">As of <${ShortTime} ms=${at.getTime()} /> UTC.</p>
+    ${
+      warnings.length === 0
+        ? html`<${Notice} tone="good" title="Nothing needs you.">No warning at present.<//>`
+        : warnings.map(
+            ({ what, cure }) => html`<${Notice} key=${what} tone="bad" title=${`${what}.`}>Cure: ${cure}.<//>`,
+          )
+    }
+    <${Figures} figures=${[
+      ['at work', inFigures(requests.working)],
+      ['oldest', requests.working === 0 ? '–' : span(requests.oldest_seconds)],
+      ['jobs due', inFigures(queue.due)],
+      ['oldest job', queue.due === 0 ? '–' : span(queue.oldest_seconds)],
+      ['jobs running', inFigures(queue.running)],
+      ['workers', inFigures(workers.alive)],
+      ['web processes', inFigures(processes.filter(({ alive, kind }) => alive && kind !== 'worker').length)],
+      ['alerts pending', inFigures(alerts.pending)],
+    ]} />
+    <${Facts} facts=${[
+      ['Last hour', failedShare(last_hour)],
+      ['Last day', failedShare(last_day)],
+      [
+        'At work',
+        Object.entries(requests.by_state)
+          .map(([state, count]) => `${inFigures(count)} ${state}`)
+          .join(', ') || 'nothing',
+      ],
+    ]} />`
+}
+
+const act = (action: string, subject: string) => `/operator/act?${new URLSearchParams({ action, subject })}`
+const LISTED = 20
+
+/** What is open: payments first, because money is. */
+function Open({ unresolved, undelivered, deadJobs }: Dashboard): Html {
+  return html`<h2>Payments that are not resolved</h2>
+    <${Table} caption="Payments that may have been charged and are not certainly settled" unseen empty="There are none."
+      columns=${[{ name: 'Request' }, { name: 'State' }, { name: 'Open for', number: true }, { name: 'Network' }, { name: 'Payer' }, { name: 'Transaction' }]}
+      rows=${unresolved
+        .slice(0, LISTED)
+        .map(({ request_id, state, open_seconds, network, payer, transaction }) => [
+          html`<a href=${`/operator/requests/${request_id}`}><code>${request_id.slice(0, 13)}</code></a>`,
+          state,
+          span(open_seconds),
+          network,
+          html`<code>${payer}</code>`,
+          transaction ? html`<code>${transaction}</code>` : 'not known',
+        ])} />
+    ${unresolved.length > LISTED && html`<p class="detail">And ${unresolved.length - LISTED} more: <code>npm run cli -- payments list-unresolved</code>.</p>`}
+    <h2>Alerts that did not arrive</h2>
+    <${Table} caption="Alerts that failed at least once, or were given up in the last week" unseen empty="There are none."
+      columns=${[{ name: 'Alert' }, { name: 'State' }, { name: 'Account' }, { name: 'Host' }, { name: 'Attempts', number: true }, { name: 'Why' }, { name: '' }]}
+      rows=${undelivered.map(({ id, type, state, handle, host, attempts, last_error }) => [
+        html`${type} <code>${id.slice(0, 11)}</code>`,
+        html`<${Badge} tone=${state === 'failed' ? 'bad' : 'open'}>${state === 'failed' ? 'given up' : 'tried again'}<//>`,
+        handle,
+        host,
+        String(attempts),
+        last_error ?? '',
+        html`<a href=${act('redeliver_alert', id)}>Send again…</a>`,
+      ])} />
+    <h2>Jobs that used up their attempts</h2>
+    <${Table} caption="Dead jobs, the longest dead first" unseen empty="There are none."
+      columns=${[{ name: 'Job' }, { name: 'Task' }, { name: 'Of' }, { name: 'Last error' }, { name: '' }]}
+      rows=${deadJobs.map(({ id, task, key, last_error }) => [
+        id,
+        task,
+        html`<code>${key ?? ''}</code>`,
+        (last_error ?? '').split('\n')[0]?.slice(0, 160) ?? '',
+        html`<a href=${act('redrive_job', id)}>Run again…</a>`,
+      ])} />`
+}
+
+function Parts({ status }: Dashboard): Html {
+  const { processes, assessor, workers, chain, watchdogs, alerts, accounts, money_today } = status
+  const listed = (counts: Record<string, number>) =>
+    Object.entries(counts)
+      .map(([name, count]) => `${inFigures(count)} ${name}`)
+      .join(', ') || 'none'
+  return html`<h2>Parts</h2>
+    <div class="columns">
+      <${Facts} facts=${[
+        [
+          'Assessor',
+          `${assessor.methods.join(', ') || 'no worker says'}${assessor.paused_seconds > 0 ? `; the model is asked again in ${span(assessor.paused_seconds)}` : ''}`,
+        ],
+        [
+          'Workers',
+          `${workers.alive} alive${workers.paused > 0 ? `, ${workers.paused} of them wait for the model` : ''}`,
+        ],
+        [
+          'Chain',
+          chain.serial === 0
+            ? 'no receipt yet'
+            : html`<a href=${`/receipts/${chain.serial}`}>receipt ${inFigures(chain.serial)}</a>, ${chain.at && html`<${ShortTime} ms=${chain.at.getTime()} />`}`,
+        ],
+        [
+          'Money today',
+          money_today
+            .map(
+              ({ mode, network, payments, amount_usd }) =>
+                `${amount_usd} USDC in ${inFigures(payments)} payments (${mode}, ${network})`,
+            )
+            .join('; ') || 'none',
+        ],
+      ]} />
+      <${Facts} facts=${[
+        ['Watchdogs', `${listed(watchdogs.by_state)}; judged ${span(watchdogs.judged_seconds_ago)} ago`],
+        [
+          'Deliveries',
+          `${inFigures(alerts.pending)} pending${alerts.pending > 0 ? `, the oldest for ${span(alerts.oldest_seconds)}` : ''}; ${inFigures(alerts.failing_webhooks)} webhooks fail`,
+        ],
+        ['Accounts', `${inFigures(accounts.total)}, of them ${inFigures(accounts.disabled)} disabled`],
+      ]} />
+    </div>
+    <${Table} caption="Processes of the last ten minutes" columns=${[{ name: 'Process' }, { name: 'Host' }, { name: 'PID', number: true }, { name: 'Started (UTC)' }, { name: 'Last beat' }, { name: '' }]}
+      rows=${processes.map(({ kind, host, pid, started_at, silent_seconds, alive }) => [
+        kind === 'all' ? 'web and worker' : kind,
+        host,
+        String(pid),
+        html`<${ShortTime} ms=${started_at.getTime()} />`,
+        `${span(silent_seconds)} ago`,
+        html`<${Badge} tone=${alive ? 'good' : 'bad'}>${alive ? 'alive' : 'silent'}<//>`,
+      ])} />`
+}

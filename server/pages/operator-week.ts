@@ -1,0 +1,91 @@
+// The last week on the operator's dashboard, as plots of the roll-ups: throughput, verdicts, failures, latency, queue, revenue, alerts;
+// and the hosts and limits that stand out.
+import { type Html, html } from '../../client/page/html.ts'
+import { inFigures, Table } from '../../client/page/parts.ts'
+import type { Period } from '../operate/roll-ups.ts'
+import type { FailingHost, RefusedCalls } from '../operate/week.ts'
+import { Plot, type PlotProps, type Series } from './plot.ts'
+
+export interface WeekProps {
+  week: readonly Period[]
+  failingHosts: readonly FailingHost[]
+  refused: readonly RefusedCalls[]
+}
+
+export function Week({ week, failingHosts, refused }: WeekProps): Html {
+  const seconds = (value: number) => `${value < 10 ? value.toFixed(2) : Math.round(value)} s`
+  const usd = (value: number) => `${value.toFixed(2)}`
+  return html`<h2>The last week</h2>
+    <p class="detail">In periods of three hours. A period in which no process recorded anything is a gap.</p>
+    <div class="columns">
+      <${Counts} id="verdicts" title="Completed verifications" shape="bars" description="Completed verifications of each period, by verdict."
+        series=${countsOf(week, ({ completed }) => completed)} />
+      <${Counts} id="failures" title="Failed verifications" shape="bars" description="Failed verifications of each period, by reason; the three most frequent and all others."
+        series=${countsOf(week, ({ failed }) => failed)} />
+      <${Plot} id="latency" title="Time to the result" shape="line" format=${seconds} description="Half of the results came within the lower line, 95 of 100 within the upper one."
+        series=${[lineOf('half', week, ({ result }) => (result.count > 0 ? result.p50 : null)), lineOf('95 of 100', week, ({ result }) => (result.count > 0 ? result.p95 : null))]} />
+      <${Plot} id="stages" title="Time of each stage, 95 of 100" shape="line" format=${seconds} description="The time within which 95 of 100 runs of a stage ended."
+        series=${stagesOf(week)} />
+      <${Plot} id="queue" title="Jobs that were due" shape="area" description="The most due jobs at the end of any minute of a period."
+        series=${[lineOf('Due jobs', week, ({ recorded, queue_depth }) => (recorded > 0 ? queue_depth : null))]} />
+      <${Plot} id="age" title="Age of the oldest job" shape="line" format=${seconds} description="The longest time that a job had been due."
+        series=${[lineOf('Oldest', week, ({ recorded, oldest_seconds }) => (recorded > 0 ? oldest_seconds : null))]} />
+      <${Counts} id="revenue" title="Revenue in USDC" shape="bars" format=${usd} description="USDC settled in each period, by network. Offline mode only simulates it."
+        series=${countsOf(week, ({ revenue }) => Object.fromEntries(revenue.map(({ mode, network, usd }) => [`${network} (${mode})`, usd])))} />
+      <${Counts} id="alerts" title="Attempts to deliver alerts" shape="bars" description="Attempts to deliver alerts in each period, by outcome."
+        series=${countsOf(week, ({ alerts }) => alerts)} />
+    </div>
+    <div class="columns">
+      <${Table} caption="Hosts at which requests failed in the last day" empty="No request failed in the last day."
+        columns=${[{ name: 'Host' }, { name: 'Failed', number: true }, { name: 'Why' }]}
+        rows=${failingHosts.map(({ host, count, codes }) => [
+          html`<a href=${`/operator/requests?${new URLSearchParams({ q: host, state: 'failed' })}`}>${host}</a>`,
+          inFigures(count),
+          codes.join(', '),
+        ])} />
+      <${Table} caption="Calls that ran into a limit (429), since the counters began" empty="No call ran into a limit."
+        columns=${[{ name: 'Operation' }, { name: 'Calls', number: true }]}
+        rows=${refused.map(({ operation, count }) => [operation, inFigures(count)])} />
+    </div>`
+}
+
+/** A plot without a legend says in its title what its one series is. */
+function Counts(props: PlotProps): Html {
+  const [only, ...others] = props.series
+  const title = only && others.length === 0 ? `${props.title}: ${only.name}` : props.title
+  return html`<${Plot} ...${props} title=${title} />`
+}
+
+/** At most four series: the greatest of the week, and all others together. */
+function countsOf(week: readonly Period[], of: (period: Period) => Record<string, number>): Series[] {
+  const totals = new Map<string, number>()
+  for (const period of week)
+    for (const [name, count] of Object.entries(of(period))) totals.set(name, (totals.get(name) ?? 0) + count)
+  const names = [...totals]
+    .filter(([, total]) => total > 0)
+    .sort((a, b) => b[1] - a[1])
+    .map(([name]) => name)
+  const kept = names.length > MOST ? names.slice(0, MOST - 1) : names
+  const others = names.slice(kept.length)
+  const value = (period: Period, wanted: readonly string[]) =>
+    period.recorded === 0 ? null : wanted.reduce((sum, name) => sum + (of(period)[name] ?? 0), 0)
+  return [
+    ...kept.map((name) => lineOf(name.replaceAll('_', ' '), week, (period) => value(period, [name]))),
+    ...(others.length > 0 ? [lineOf('others', week, (period) => value(period, others))] : []),
+  ]
+}
+
+const MOST = 4
+
+function lineOf(name: string, week: readonly Period[], of: (period: Period) => number | null): Series {
+  return { name, points: week.map((period) => ({ at: period.at.getTime(), value: of(period) })) }
+}
+
+/** The stages that take longest, in the order of a verification. */
+function stagesOf(week: readonly Period[]): Series[] {
+  return STAGES.filter((stage) => week.some(({ stages }) => (stages[stage]?.count ?? 0) > 0)).map((stage) =>
+    lineOf(stage, week, ({ stages }) => ((stages[stage]?.count ?? 0) > 0 ? (stages[stage]?.p95 ?? null) : null)),
+  )
+}
+
+const STAGES = ['observe', 'assess', 'settle', 'complete']

@@ -1,0 +1,222 @@
+// The account page in a browser: the key stays in the page, every section shows what the account has, actions ask before what cannot be
+// undone, and each is an operation of the service.
+import t from 'tap'
+import { noBrowser, openBrowser, overflow, picture, seriousFindings, shown, type Visit, visit } from '../browser.ts'
+import { startSystem } from '../system.ts'
+
+t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
+  const system = await startSystem({ pages: { '/hook': { body: 'ok' } } })
+  t.teardown(() => system[Symbol.asyncDispose]())
+  const browser = await openBrowser()
+  t.teardown(() => browser.close())
+  const { host } = new URL(system.service.address)
+  const register = async (handle: string): Promise<string> => {
+    const answer = await fetch(system.url('/v1/register'), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ handle }),
+    })
+    return ((await answer.json()) as { api_key: string }).api_key
+  }
+  const key = await register('kelby')
+  await system.sql(`update accounts set tier = 'dev', granted_tier = 'dev' where handle = 'kelby'`)
+  const call = async (method: string, path: string, body?: object) => {
+    const answer = await fetch(system.url(path), {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    return answer.json()
+  }
+  const open = async ({ page }: Visit, given = key) => {
+    await page.fill('#api-key', given)
+    await page.getByRole('button', { name: 'Open the account' }).click()
+  }
+  const go = async ({ page }: Visit, name: string) => {
+    await page.locator('.sections').getByRole('button', { name }).click()
+    await page.waitForSelector(`h2:text-is("${name}")`)
+    await page.waitForSelector('section:not(:has(p:text-is("Loading.")))')
+  }
+
+  await t.test('an empty account, a wrong key, no JavaScript', async (t) => {
+    const other = await register('empty')
+    await using opened = await visit(browser, system.url('/account'), { viewport: { width: 360, height: 740 } })
+    const { page, complaints } = opened
+    await open(opened, `${other.slice(0, -2)}xx`)
+    await page.waitForSelector('.problem:not(:empty)')
+    t.match(await shown(page, '.problem'), /valid API key/)
+    complaints.length = 0
+    await open(opened, other)
+    await page.waitForSelector('.meters')
+    t.match(await shown(page, '.meters'), /Active leases\s+0 of 1/)
+    for (const name of ['Watchdogs', 'Leases', 'Citations', 'Receipts', 'Journal', 'Keys']) {
+      await go(opened, name)
+      if (name !== 'Keys') t.match(await shown(page, 'main'), /There are none/, name)
+      t.equal(await overflow(page), 0, name)
+    }
+    t.same(complaints, [])
+    await page.reload()
+    t.ok(await page.isVisible('#api-key'), 'a reload forgets the key')
+    await using plain = await visit(browser, system.url('/account'), { javaScriptEnabled: false })
+    t.match(await shown(plain.page, 'main'), /needs JavaScript[\s\S]*countersign account usage/)
+  })
+
+  await t.test('what the account has, and what can be done with it', async (t) => {
+    const { lease } = await call('POST', '/v1/lease', { agent: 'agent-7', action: 'pay', lim: 'usd<=20', ttl_s: 3600 })
+    for (const name of ['nightly', 'hourly', 'paused-one'])
+      await call('PUT', `/v1/watchdog/${name}`, { interval_s: 60, webhook_url: system.site.url('/hook') })
+    await call('POST', '/v1/heartbeat/nightly')
+    await call('POST', '/v1/watchdog/paused-one/pause', { paused: true })
+    await system.sql(
+      `update watchdogs set state = 'down', down_since = now() - interval '1 hour', check_at = null where name = 'hourly'`,
+    )
+    for (let n = 0; n < 60; n++)
+      await call('POST', '/v1/receipt', { subject_sha256: String(n).padStart(64, '0'), label: `file ${n}` })
+
+    await using opened = await visit(browser, system.url('/account'))
+    const { page, requests, complaints, transferred } = opened
+    await open(opened)
+    await page.waitForSelector('.meters')
+    t.match(await shown(page, '.meters'), /Receipts today\s+60 of 10,000/)
+    t.ok(transferred() < 100_000, `${transferred()} bytes`)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'account-usage-1440-light')
+
+    await go(opened, 'Watchdogs')
+    t.match(await shown(page, '.figures'), /up\s+1\s+late\s+0\s+down\s+1\s+paused\s+1/)
+    t.match(await page.locator('.card h3').allInnerTexts(), [/hourly down/, /nightly up/, /paused-one paused/])
+    await page.getByRole('button', { name: 'Resume: paused-one' }).click()
+    await page.waitForSelector('.card:has-text("paused-one") >> text=new')
+    await page.getByRole('button', { name: 'Send a test alert: nightly' }).click()
+    await page.locator('.card:has-text("nightly") summary', { hasText: 'Alerts of' }).click()
+    await page.waitForSelector('.alert-record')
+    t.match(await shown(page, '.alert-record'), /watchdog\.test/)
+    await page.locator('.alert-record summary').first().click()
+    t.match(await shown(page, '.alert-record pre'), /"type": "watchdog\.test"/)
+    const sent = page.waitForResponse((answer) => answer.url().endsWith('/redeliver'))
+    await page.getByRole('button', { name: 'Send again: watchdog.test' }).click()
+    t.equal((await sent).status(), 202)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'account-watchdogs-1440-light')
+    await page.getByRole('button', { name: 'Delete: paused-one' }).click()
+    t.match(await shown(page, '.asking'), /are deleted/)
+    await page.getByRole('button', { name: 'No', exact: true }).click()
+    t.equal((await call('GET', '/v1/watchdog')).watchdogs.length, 3, 'nothing was done')
+    await page.getByRole('button', { name: 'Delete: paused-one' }).click()
+    await page.getByRole('button', { name: 'Yes, delete' }).click()
+    await page.waitForSelector('.card:has-text("paused-one")', { state: 'detached' })
+    t.equal((await call('GET', '/v1/watchdog')).watchdogs.length, 2)
+
+    await go(opened, 'Leases')
+    t.match(await shown(page, '.card'), /agent-7 active[\s\S]*pay, within usd<=20/)
+    await page.getByRole('button', { name: 'Renew: agent-7' }).click()
+    await page.getByRole('button', { name: 'Revoke: agent-7' }).click()
+    await page.getByRole('button', { name: 'Yes, revoke' }).click()
+    await page.waitForSelector('text=There are none.')
+    t.equal((await call('GET', `/v1/lease/${lease.lease_id}`)).state, 'revoked')
+    await page.click('text=Grant a lease')
+    await page.fill('#agent', 'agent-8')
+    await page.fill('#action', 'read')
+    await page.getByRole('button', { name: 'Grant it' }).click()
+    await page.waitForSelector('.card:has-text("agent-8")')
+
+    await go(opened, 'Receipts')
+    t.equal(await page.locator('tbody tr').count(), 50)
+    await page.getByRole('button', { name: 'Older' }).click()
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 10)
+
+    await go(opened, 'Journal')
+    await page.click('text=Store a file in a slot')
+    await page.fill('#slot', 'notes')
+    await page.setInputFiles('#content', {
+      name: 'n.bin',
+      mimeType: 'application/octet-stream',
+      buffer: Buffer.from([0, 1, 255]),
+    })
+    await page.getByRole('button', { name: 'Store it' }).click()
+    await page.waitForSelector('tbody tr:has-text("notes")')
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as a file: notes' }).click(),
+    ])
+    t.equal(file.suggestedFilename(), 'notes')
+
+    await go(opened, 'Keys')
+    await page.click('text=Make a key')
+    await page.selectOption('#kind', 'heartbeat')
+    await page.fill('#label', 'robot')
+    await page.getByRole('button', { name: 'Make it' }).click()
+    await page.waitForSelector('text=Save it now.')
+    t.match(await shown(page, '.code pre'), /^ctk_/)
+    await page.getByRole('button', { name: 'End in a day: robot' }).click()
+    await page.getByRole('button', { name: 'Yes, end in a day' }).click()
+    await page.waitForFunction(() =>
+      /\d{4}-/.test(document.querySelector('tbody tr:last-child td:nth-last-child(2)')?.textContent ?? ''),
+    )
+    t.same(await seriousFindings(page), [])
+
+    const leaks = await page.evaluate(() =>
+      [document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage), location.href].join(),
+    )
+    t.notOk(leaks.includes('ctk_'), 'the key is in no store and no address')
+    t.same(
+      requests.filter((line) => /ctk_/.test(line)),
+      [],
+    )
+    const calls = requests.filter((line) => !/ (blob|data):/.test(line))
+    t.same(
+      calls.filter((line) => new URL(line.slice(line.indexOf(' ') + 1)).host !== host),
+      [],
+    )
+    t.same(complaints, [])
+    await page.getByRole('button', { name: 'Forget the key' }).click()
+    t.ok(await page.isVisible('#api-key'))
+  })
+
+  await t.test('a citation says what changed; narrow and dark', async (t) => {
+    const [account] = await system.sql(`select id from accounts where handle = 'kelby'`)
+    const digest = 'a'.repeat(64)
+    const seen = {
+      checked_at: '2026-11-20T10:00:00.000Z',
+      content_sha256: digest,
+      text_sha256: digest,
+      start: 0,
+      end: 10,
+    }
+    const nearest = {
+      start: 0,
+      end: 10,
+      quote: 'The harbour was opened in 1875 by the county engineer.',
+      quote_sha256: digest,
+      similarity: 0.95,
+    }
+    const check = { ...seen, start: undefined, end: undefined, outcome: 'changed', nearest }
+    await system.sql(
+      `insert into webhooks (id, account_id, url) values ('00000000-0000-4000-8000-000000000001', $1, 'https://site.test/hook')`,
+      [account?.id],
+    )
+    await system.sql(
+      `insert into citation_watches (id, account_id, name, webhook_id, request_id, evidence_id, source_url, quote, every_hours, state, last_seen, last_check, check_at)
+       values (gen_random_uuid(), $1, 'harbour', '00000000-0000-4000-8000-000000000001', gen_random_uuid(), 'e1', 'https://site.test/harbour',
+               'The harbour was opened in 1874 by the county engineer.', 24, 'changed', $2, $3, now() + interval '1 day')`,
+      [account?.id, JSON.stringify(seen), JSON.stringify(check)],
+    )
+    await using opened = await visit(browser, system.url('/account'), {
+      viewport: { width: 360, height: 740 },
+      colorScheme: 'dark',
+    })
+    const { page } = opened
+    await open(opened)
+    await page.waitForSelector('.meters')
+    await picture(page, 'account-usage-360-dark')
+    await go(opened, 'Citations')
+    t.equal((await shown(page, '.difference del')).trim(), '1874')
+    t.equal((await shown(page, '.difference ins')).trim(), '1875')
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'account-citations-360-dark')
+    await go(opened, 'Watchdogs')
+    t.equal(await overflow(page), 0)
+    await picture(page, 'account-watchdogs-360-dark')
+  })
+})
