@@ -25,9 +25,18 @@ export function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly O
     if (isNotModified({ ifNoneMatch: request.headers['if-none-match'] }, tag)) return reply.code(304).send()
     return reply.type('application/json; charset=utf-8').send(bytes)
   })
-  app.get('/docs', { config: { operation: 'docs' }, onRequest: limited }, async (_request, reply) =>
-    sendPage(reply, referencePage(await openSite(api), { document, catalog, examples: await findExamples() })),
-  )
+  const render = async () => referencePage(await openSite(api), { document, catalog, examples: await findExamples() })
+  let reference: { baseUrl: string; page: Promise<string> } | undefined
+  app.get('/docs', { config: { operation: 'docs' }, onRequest: limited }, async (_request, reply) => {
+    // Rendered once: it changes with the address alone, which is known when the service listens.
+    if (reference?.baseUrl !== api.baseUrl) reference = { baseUrl: api.baseUrl, page: render() }
+    try {
+      return await sendPage(reply, await reference.page)
+    } catch (error) {
+      reference = undefined
+      throw error
+    }
+  })
 }
 
 /** Exported for the tests, which compare it with the routes. */

@@ -3,6 +3,7 @@
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { Marked, type RendererObject, type Tokens } from 'marked'
 import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
 
@@ -39,8 +40,14 @@ export function findDocuments(): Promise<ReadonlyMap<string, Document>> {
 async function readDocuments(): Promise<ReadonlyMap<string, Document>> {
   const files = globSync(['docs/**/*.md', ...Object.keys(BESIDE)], { cwd: ROOT }).sort()
   const pages = new Map(files.map((file) => [file, pageOf(file)]))
-  const documents = files.map(async (file) => render(file, await readFile(join(ROOT, file), 'utf8'), pages))
-  return new Map((await Promise.all(documents)).map((document) => [document.path, document]))
+  const documents = new Map<string, Document>()
+  for (const file of files) {
+    const document = render(file, await readFile(join(ROOT, file), 'utf8'), pages)
+    documents.set(document.path, document)
+    // Other work goes on between two documents: all together take some tenths of a second.
+    await setImmediate()
+  }
+  return documents
 }
 
 /** docs/guide/buying.md and docs/operations.md are /guide/buying and /guide/operations. */

@@ -1,5 +1,8 @@
 // The reference of the API at /docs: every operation by room, with its parameters, its schemas in words, the errors it may fail with
 // and a call that was really made. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
+import { setImmediate } from 'node:timers/promises'
+import type { VNode } from 'preact'
+import { renderToString } from 'preact-render-to-string'
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Table } from '../../client/page/parts.ts'
 import { errorTable } from '../errors.ts'
@@ -54,8 +57,15 @@ export function roomsOf(catalog: readonly Operation[]): [name: string, operation
   )
 }
 
-export function referencePage(site: Site, parts: ReferenceParts): string {
+/** Takes some tenths of a second, in which the process goes on with other work after each operation. Keep what it returns. */
+export async function referencePage(site: Site, parts: ReferenceParts): Promise<string> {
   const rooms = roomsOf(parts.catalog)
+  const views = new Map<Operation, string>()
+  for (const operation of parts.catalog) {
+    const props = { ...parts, operation, site }
+    views.set(operation, renderToString(html`<${OperationView} ...${props} />` as VNode))
+    await setImmediate()
+  }
   return renderPage(site, {
     title: 'API reference',
     path: '/docs',
@@ -76,7 +86,10 @@ export function referencePage(site: Site, parts: ReferenceParts): string {
         ${rooms.map(
           ([name, operations]) => html`<section key=${name} aria-labelledby=${idOf(name)}>
             <h2 id=${idOf(name)}>${name}</h2>
-            ${operations.map((operation) => html`<${OperationView} key=${operation.name} operation=${operation} site=${site} ...${parts} />`)}
+            ${operations.map(
+              (operation) => html`<article key=${operation.name} class="operation" aria-labelledby=${operation.name}
+                dangerouslySetInnerHTML=${{ __html: views.get(operation) }}></article>`,
+            )}
           </section>`,
         )}
         <${Errors} />
@@ -102,8 +115,7 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
   if (!described) return null
   const { schemas } = document.components as { schemas: Schemas }
   const body = described.requestBody?.content
-  return html`<article class="operation" aria-labelledby=${name}>
-    <h3 id=${name}><a class="anchor" href=${`#${name}`}>${summary}</a></h3>
+  return html`<h3 id=${name}><a class="anchor" href=${`#${name}`}>${summary}</a></h3>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>
     ${description && html`<p>${withCode(description)}</p>`}
     <${Facts} facts=${[
@@ -133,8 +145,7 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
         ([status, answer]) =>
           html`<${AnswerView} key=${status} status=${status} answer=${answer} schemas=${schemas} />`,
       )}
-    ${example && html`<${ExampleView} operation=${operation} example=${example} baseUrl=${site.baseUrl} />`}
-  </article>`
+    ${example && html`<${ExampleView} operation=${operation} example=${example} baseUrl=${site.baseUrl} />`}`
 }
 
 /** The statuses that `isShown` takes, each with what it means. */
