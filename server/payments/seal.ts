@@ -19,7 +19,10 @@ export function sealPayload(key: KeyObject | Buffer, requestId: string, payload:
 export function openPayload(key: KeyObject | Buffer, requestId: string, sealed: Buffer): PaymentPayload {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
-  const decipher = createDecipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(requestId)).setAuthTag(tag)
+  // Without the length, a shorter tag would do for a payload that was cut off.
+  const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
+    .setAAD(Buffer.from(requestId))
+    .setAuthTag(tag)
   const text = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()])
   return JSON.parse(text.toString('utf8'))
 }
