@@ -169,6 +169,10 @@ export const variables = {
     default: 'info',
     about: 'Lowest level that is logged',
   },
+  LOG_FORMAT: {
+    schema: z.enum(['json', 'pretty']),
+    about: 'json: one object a line; pretty: lines for people. Unset: pretty on a terminal, else json',
+  },
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
   QUOTE_TTL_SECONDS: { schema: count.min(1).max(86_400), default: '900', about: 'Lifetime of an unpaid quote' },
@@ -248,6 +252,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     workerConcurrency: values.WORKER_CONCURRENCY,
     workerFetches: values.WORKER_FETCHES,
     logLevel: values.LOG_LEVEL,
+    logFormat: values.LOG_FORMAT,
     verificationEnabled: values.VERIFICATION_ENABLED,
     mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,
