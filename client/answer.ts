@@ -24,6 +24,8 @@ export interface Completed {
 export interface Pending {
   state: 'pending'
   requestId: string | null
+  /** What is waited for, in the words of the service. */
+  message: string | null
   recoveryToken: string | null
   retryAfterMs: number | null
 }
@@ -92,6 +94,7 @@ function readPending(response: Response, body: Record<string, unknown> | null, n
   return {
     state: 'pending',
     requestId: readText(body?.request_id),
+    message: readText(asObject(body?.error)?.message),
     recoveryToken: response.headers.get('x-service-recovery-token'),
     retryAfterMs: readRetryAfter(response, now),
   }

@@ -15,7 +15,9 @@ import { mountBilling } from './http/billing.ts'
 import { mountCors } from './http/cors.ts'
 import { mountHealth } from './http/health.ts'
 import { mountOpenApi } from './http/openapi.ts'
+import { sendError } from './http/page-answers.ts'
 import { mountPages } from './http/pages.ts'
+import { mountReceiptPages } from './http/receipt-pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
 import { mountTlog } from './http/tlog.ts'
 import { parseJson } from './http-request.ts'
@@ -47,7 +49,7 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
     // The operations limit the length of parameters; a path cannot be longer than the request's headers.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: MAX_HEADER_BYTES },
     // A path that cannot be decoded.
-    frameworkErrors: (_error, request, reply) => answerNotFound(request, reply),
+    frameworkErrors: (_error, request, reply) => answerNotFound(api, request, reply),
     forceCloseConnections: 'idle',
     clientErrorHandler: answerUnreadable,
   })
@@ -56,14 +58,12 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   app.addHook('onRequest', refuseWithoutHost)
   endConnectionsWhenDraining(app, api)
   app.server.on('checkExpectation', refuseExpectation)
-  app.setErrorHandler((error, request, reply) => {
-    const answer = renderError(error, request)
-    return reply.code(answer.status).headers(answer.headers).send(answer.body)
-  })
-  app.setNotFoundHandler(answerNotFound)
+  app.setErrorHandler((error, request, reply) => sendError(api, request, reply, renderError(error, request)))
+  app.setNotFoundHandler((request, reply) => answerNotFound(api, request, reply))
   await mountCors(app)
   mountHealth(app, api)
   mountPages(app, api)
+  mountReceiptPages(app, api)
   mountTlog(app, api)
   await mountBilling(app, api)
   await mountOpenApi(app, api, catalog)
@@ -72,9 +72,9 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   return app
 }
 
-function answerNotFound(request: FastifyRequest, reply: FastifyReply) {
-  const answer = renderError(new AppError('not_found', 'There is nothing at this address for this method.'), request)
-  return reply.code(answer.status).headers(answer.headers).send(answer.body)
+function answerNotFound(api: Api, request: FastifyRequest, reply: FastifyReply) {
+  const error = new AppError('not_found', 'There is nothing at this address for this method.')
+  return sendError(api, request, reply, renderError(error, request))
 }
 
 export interface Server extends AsyncDisposable {

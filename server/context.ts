@@ -1,5 +1,6 @@
 // The parts of the processes, opened in order and closed in reverse. Nothing is made at import. Tests open the same parts.
 import { createSecretKey, type KeyObject } from 'node:crypto'
+import { hostname } from 'node:os'
 import { Redis } from 'ioredis'
 import { LRUCache } from 'lru-cache'
 import { type CallerCache, openCallerCache } from './accounts/authentication.ts'
@@ -81,6 +82,8 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
   const db = await openDatabase(databaseUrl, {
     maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS,
+    // The history of a request names it.
+    name: `${hostname()}:${process.pid}`,
     ...(overrides.patienceMs !== undefined && { patienceMs: overrides.patienceMs }),
     onChange: reportDatabase(log),
   })

@@ -268,6 +268,20 @@ create unlogged table observations (
   constraint observations_pkey PRIMARY KEY (key)
 );
 
+create table operator_actions (
+  action_id bigint generated always as identity not null,
+  at timestamp with time zone not null default now(),
+  action text not null,
+  subject text not null,
+  session text not null,
+  outcome text,
+  constraint operator_actions_action_check CHECK ((action ~ '^[a-z_]{1,40}$'::text)),
+  constraint operator_actions_outcome_check CHECK ((char_length(outcome) <= 200)),
+  constraint operator_actions_pkey PRIMARY KEY (action_id),
+  constraint operator_actions_session_check CHECK ((char_length(session) <= 64)),
+  constraint operator_actions_subject_check CHECK ((char_length(subject) <= 200))
+);
+
 create unlogged table origin_visits (
   id uuid not null,
   origin text not null,
@@ -560,6 +574,7 @@ create table verification_requests (
   priority smallint not null default 0,
   accepted_at timestamp with time zone,
   payer text,
+  history jsonb,
   constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
@@ -709,11 +724,13 @@ CREATE INDEX quote_checks_pending ON public.quote_checks USING btree (account_id
 CREATE INDEX quote_checks_pending_domain ON public.quote_checks USING btree (domain) WHERE (state = 'pending'::text);
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
+CREATE INDEX receipts_subject ON public.receipts USING hash (subject_sha256);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btree (expires_at);
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
 CREATE INDEX verification_requests_address ON public.verification_requests USING btree (address_key) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (address_key IS NOT NULL));
 CREATE INDEX verification_requests_domain ON public.verification_requests USING btree (domain) WHERE ((state <> ALL (ARRAY['quoted'::text, 'completed'::text, 'unpaid'::text, 'failed'::text, 'expired'::text])) AND (domain IS NOT NULL));
+CREATE INDEX verification_requests_ended ON public.verification_requests USING btree (created_at, id) WHERE (state = ANY (ARRAY['completed'::text, 'failed'::text, 'expired'::text]));
 CREATE INDEX verification_requests_identifier ON public.verification_requests USING btree (((payment #>> '{identity,payer}'::text[])), ((payment ->> 'identifier'::text))) WHERE ((payment ->> 'identifier'::text) IS NOT NULL);
 CREATE INDEX verification_requests_never_paid ON public.verification_requests USING btree (quote_expires_at) WHERE ((state = 'expired'::text) AND (payment IS NULL) AND (settlement_intent IS NULL));
 CREATE INDEX verification_requests_open_quotes ON public.verification_requests USING btree (address_key, quote_expires_at) WHERE ((state = 'quoted'::text) AND (address_key IS NOT NULL));
@@ -762,6 +779,17 @@ begin
     group by address_key
     union all
     select 'standing', payer, settled, 0, null, max_in_flight from payers where payer = any(payers_named);
+end $function$;
+CREATE OR REPLACE FUNCTION public.refuse_action_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.outcome is null and (new.action_id, new.at, new.action, new.subject, new.session)
+     = (old.action_id, old.at, old.action, old.subject, old.session) then
+    return new;
+  end if;
+  raise exception 'an action of an operator cannot be changed' using errcode = 'restrict_violation';
 end $function$;
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger
@@ -865,6 +893,9 @@ begin
   taken := true;
   return next;
 end $function$;
+CREATE TRIGGER operator_actions_constant BEFORE UPDATE ON public.operator_actions FOR EACH ROW EXECUTE FUNCTION refuse_action_change();
+CREATE TRIGGER operator_actions_kept BEFORE DELETE ON public.operator_actions FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER operator_actions_no_truncate BEFORE TRUNCATE ON public.operator_actions FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_ledger_deletion();
 CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER receipts_key_in_force AFTER INSERT ON public.receipts REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_out_of_turn();

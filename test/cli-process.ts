@@ -1,9 +1,11 @@
-// The operator's command line as a process of its own.
+// The operator's command line, within the process of the test or as a process of its own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { main } from '../server/commands.ts'
 import { BARE_ENV } from './children.ts'
+import { type RunOptions, runHere } from './own-process.ts'
 
 export interface Ran {
   code: number
@@ -11,8 +13,18 @@ export interface Ran {
   stderr: string
 }
 
-/** Runs `npm run cli -- ...args` with this environment alone, and without a terminal. */
-export async function runCli(env: Record<string, string>, ...args: string[]): Promise<Ran> {
+/** Runs `npm run cli -- ...args` within this process, with this environment alone, and without a terminal. */
+export function runCli(env: Record<string, string>, ...args: string[]): Promise<Ran> {
+  return runHere(main, args, { env })
+}
+
+/** The same on a terminal, where `typed` is what a person types. */
+export function askCli(env: Record<string, string>, typed: RunOptions['typed'], ...args: string[]): Promise<Ran> {
+  return runHere(main, args, { env, typed })
+}
+
+/** As a process of its own. */
+export async function runCliApart(env: Record<string, string>, ...args: string[]): Promise<Ran> {
   const child = spawn(process.execPath, [join(import.meta.dirname, '../server/cli.ts'), ...args], {
     env: { ...BARE_ENV, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,7 +1,7 @@
 // An append-only file of JSON lines. What was appended is on the disk when `append` resolves; lines that are appended while
 // a flush runs share the next one. A last line that a crash has torn is cut off when the file is opened; a last line that is whole
 // but for its end counts.
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, readFile } from 'node:fs/promises'
 
 /** A line is no JSON object, and not what a crash leaves behind: the file is another one, or was changed by something else. */
 export class DamagedFileError extends Error {
@@ -88,6 +88,16 @@ export class LogFile<Line> implements AsyncDisposable {
     await this.#running
     await this.#file.close()
   }
+}
+
+/** The whole lines of such a file, which is not changed; none where there is no file. Throws a DamagedFileError. */
+export async function* readLines<Line>(path: string): AsyncGenerator<Line> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return ''
+    throw error
+  })
+  const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n')
+  for (const [n, line] of lines.entries()) if (line !== '') yield parse<Line>(path, n + 1, line)
 }
 
 function parse<Line>(path: string, number: number, text: string): Line {

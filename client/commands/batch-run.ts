@@ -5,21 +5,19 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { UsageError, visible } from '../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
-import { Buyer, pinTerms, TermsError } from '../batch/buyer.ts'
+import { Buyer } from '../batch/buyer.ts'
 import { FORMATS, type Format, formatOf } from '../batch/formats.ts'
-import { Journal, JournalError } from '../batch/journal.ts'
-import { LockedError, lock } from '../batch/lock.ts'
-import { DamagedFileError } from '../batch/log-file.ts'
-import { parseUsd } from '../batch/money.ts'
+import { Journal } from '../batch/journal.ts'
+import { lock } from '../batch/lock.ts'
 import { type ErrorLine, isRetried, OutputFiles } from '../batch/output-files.ts'
 import { Pace } from '../batch/pace.ts'
-import { type Row, readRows } from '../batch/rows.ts'
+import { readRows } from '../batch/rows.ts'
 import { runRows } from '../batch/run.ts'
-import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
+import { Countersign } from '../client.ts'
 import { systemClock } from '../clock.ts'
-import type { Capabilities } from '../discovery.ts'
-import type { Terms, Wallet } from '../wallet.ts'
+import type { Terms } from '../wallet.ts'
 import { counted, openProgress, questionOf, report, tell } from './batch-report.ts'
+import { askTerms, budgetOf, explained, listenForSignals, ownAddress, ROW_MS, settleAccounts } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { note } from './output.ts'
 import { serviceUrl } from './toolkit.ts'
@@ -58,9 +56,8 @@ async function run(file: string, options: BatchOptions): Promise<number> {
     tell(rows, { capabilities, price, budget, options })
     return 0
   }
-  if (options.budget === undefined) throw new UsageError('The most that may be spent is missing: give --budget USD.')
-  if (options.out === undefined) throw new UsageError('The folder for the results is missing: give --out DIR.')
   const cap = budgetOf(options.budget)
+  if (options.out === undefined) throw new UsageError('The folder for the results is missing: give --out DIR.')
   const wallet = await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] })
   const goesOn = Boolean(options.resume || options['retry-errors'])
   if (!goesOn && (await exists(join(options.out, 'journal.jsonl'))))
@@ -127,26 +124,9 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   return report(outcome, { files, budget, all: rows.usable.length + rows.unusable.length, options })
 }
 
-/** Failures are wrong usage where the user can mend them before anything is bought. */
-async function explained(work: () => Promise<number>): Promise<number> {
-  try {
-    return await work()
-  } catch (cause) {
-    const isOurs = [LockedError, JournalError, DamagedFileError, TermsError].some((kind) => cause instanceof kind)
-    if (isOurs) throw new UsageError((cause as Error).message, { cause })
-    throw cause
-  }
-}
-
 function countOf(text: string): number {
   if (!/^[1-9]\d{0,3}$/.test(text)) throw new UsageError(`--concurrency ${text} is not a number from 1 to 9999.`)
   return Number(text)
-}
-
-function budgetOf(text: string): bigint {
-  const atoms = parseUsd(text)
-  if (atoms === null) throw new UsageError(`--budget ${text} is not an amount of dollars, such as 6.00.`)
-  return atoms
 }
 
 function formatFor(file: string, given: string | undefined): Format {
@@ -175,37 +155,6 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-/** The terms of the first row that the service names terms for. */
-async function askTerms(
-  service: string,
-  rows: readonly Row[],
-  wallet: Wallet,
-  { price, payment_mode }: Capabilities,
-): Promise<Terms> {
-  let last: unknown
-  for (const { source_url, claim } of rows.slice(0, MAX_ASKED)) {
-    const asked = new Countersign({ baseUrl: service }).verifySource(
-      { source_url, claim },
-      { idempotencyKey: createIdempotencyKey() },
-    )
-    const error = await asked.then(
-      () => new Error('The service gave a result away under a new key.'),
-      (error: unknown) => error,
-    )
-    if (error instanceof CountersignError && error.paymentRequired)
-      return pinTerms(error.paymentRequired, wallet, { priceAtoms: price.amount_atomic, mode: payment_mode })
-    last = error
-    // A page that is away for the moment is about that row alone.
-    if (!(error instanceof CountersignError) || (error.retryable && error.status !== 422)) break
-  }
-  throw last
-}
-
-function ownAddress(wallet: Wallet, { network }: Terms): string {
-  const kind = network.startsWith('eip155:') ? 'evm' : 'solana'
-  return wallet.addresses.find((one) => one.kind === kind)?.address ?? ''
-}
-
 async function openBudget(
   opened: AsyncDisposableStack,
   options: BatchOptions,
@@ -217,35 +166,3 @@ async function openBudget(
   const run = `${journal.header.run}/`
   return opened.use(await openBudgetFile(path, { cap, run, sent: reserved }))
 }
-
-/** Gives back what a crash left counted: the row has failed uncharged, and its payment was not released yet. */
-async function settleAccounts(journal: Journal, files: OutputFiles, budget: Budget): Promise<void> {
-  for (const { id, charged, code } of files.failures) {
-    const payment = journal.paymentOf(id)
-    if (charged || !payment) continue
-    await journal.release(payment, code)
-    await budget.release(payment.payment)
-  }
-}
-
-/** The first signal lets the rows under way end, the second one does not. */
-function listenForSignals(running: () => number): { finish: AbortSignal; abort: AbortSignal } & Disposable {
-  const finish = new AbortController()
-  const abort = new AbortController()
-  const stop = () => {
-    if (finish.signal.aborted) return abort.abort()
-    note(`\nNo new rows. ${counted(running(), 'row')} under way; press Ctrl-C again to leave them.\n`)
-    finish.abort()
-  }
-  process.on('SIGINT', stop).on('SIGTERM', stop)
-  return {
-    finish: finish.signal,
-    abort: abort.signal,
-    [Symbol.dispose]: () => void process.off('SIGINT', stop).off('SIGTERM', stop),
-  }
-}
-
-/** Milliseconds for one row: longer than any settlement takes that succeeds. */
-const ROW_MS = 600_000
-/** Rows that are asked about for the terms: the first may be refused for what it is. */
-const MAX_ASKED = 5

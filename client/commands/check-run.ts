@@ -15,11 +15,14 @@ import { readMarkdown } from '../report/markdown.ts'
 import { allHold, type Outcome, place } from '../report/outcome.ts'
 import { askPages } from '../report/pages.ts'
 import { Lines, type Report, UnreadableReportError } from '../report/report.ts'
+import { budgetOf } from './buying.ts'
 import { CHECK_FORMATS } from './check.ts'
+import { verifyCitations } from './check-verdicts.ts'
 import { confirm } from './confirm.ts'
 import { readable, readInput } from './files.ts'
 import { json, note, paint, print } from './output.ts'
 import { readApiKey, serviceUrl } from './toolkit.ts'
+import { readWallet } from './wallet-file.ts'
 
 /** As given on the command line. */
 export interface CheckOptions {
@@ -30,6 +33,12 @@ export interface CheckOptions {
   summary?: string
   cache?: string
   fix?: boolean
+  verify?: boolean
+  wallet?: string
+  budget?: string
+  'budget-file'?: string
+  verdicts: string
+  'solana-rpc'?: string
   yes?: boolean
   json?: boolean
 }
@@ -40,13 +49,18 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   if (options.fix && file === '-') throw new UsageError('--fix changes a file; it cannot change standard input.')
   if (options.fix && !options.yes && !process.stdin.isTTY)
     throw new UsageError('--fix asks before it changes the report, and there is no terminal to ask on: give --yes.')
+  if (options.verify && !options.yes && (file === '-' || !process.stdin.isTTY))
+    throw new UsageError('--verify asks before it buys, and there is no terminal to ask on: give --yes.')
   const service = serviceUrl(options.service)
+  const purse = options.verify ? await openPurse(options) : null
   const apiKey = await readApiKey(options.key)
   const text = decode(file, await readInput(file))
   const report = await readReport(file, text)
   const client = new Countersign({ baseUrl: service, apiKey })
   const citations = findCitations(report)
-  const { judged, pages } = await askService(client, citations, { service, cache: options.cache })
+  const { judged: checked, pages } = await askService(client, citations, { service, cache: options.cache })
+  const verified = purse ? await verifyCitations(checked, { service, ...purse }) : null
+  const judged = verified?.judged ?? checked
   const lines = new Lines(text)
   const outcome: Outcome = {
     file: nameOf(file),
@@ -54,11 +68,24 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
     checkedAt: new Date().toISOString(),
     citations: place(judged, lines),
     pages,
+    verdicts: verified?.sums ?? null,
   }
   const corrections = correctionsFor(judged, report.syntax)
   await write(outcome, { format, options, lines, corrections })
   const corrected = options.fix ? await correct(file, text, corrections, { lines, yes: options.yes }) : []
+  if (verified?.isInterrupted) return 130
   return allHold(outcome) || areCorrected(judged, corrected) ? 0 : 1
+}
+
+/** What is needed to buy, read before anything is asked for. */
+async function openPurse(options: CheckOptions) {
+  return {
+    cap: budgetOf(options.budget),
+    wallet: await readWallet(options.wallet, { solanaRpcUrl: options['solana-rpc'] }),
+    budgetFile: options['budget-file'],
+    folder: options.verdicts,
+    yes: options.yes,
+  }
 }
 
 function formatOf({ format, json: asJson }: CheckOptions): (typeof CHECK_FORMATS)[number] {

@@ -16,6 +16,21 @@ const OPTIONS = {
     value: 'FILE',
     help: `keep what held there, for ${KEEP_DAYS} days, and do not ask for it again`,
   },
+  verify: { type: 'boolean', help: 'also buy verdicts for what a quote check cannot settle, after a question' },
+  wallet: {
+    type: 'string',
+    value: 'FILE',
+    help: 'holds the key that pays, mode 600; default: COUNTERSIGN_WALLET, which names\nthe file or is the key',
+  },
+  budget: { type: 'string', value: 'USD', help: 'the most that this run may spend, such as 1.50' },
+  'budget-file': { type: 'string', value: 'FILE', help: 'count the budget over all runs that name this file' },
+  verdicts: {
+    type: 'string',
+    value: 'DIR',
+    default: '.countersign-verdicts',
+    help: `keeps results, receipts and journal: no verdict is bought twice within ${KEEP_DAYS} days;\n.countersign-verdicts`,
+  },
+  'solana-rpc': { type: 'string', value: 'URL', help: 'the node that Solana payments are prepared with' },
   fix: { type: 'boolean', help: 'replace misquotations by the words of the page, after a question' },
   yes: YES,
 } as const
@@ -28,15 +43,19 @@ export const check = command({
     'REPORT is Markdown or HTML; - reads standard input. Quotations beside a link, block quotations and text fragments\n' +
     'must be on the page that is cited for them; every cited page must be there. Pages are asked for by the free quote\n' +
     'check, so each page counts against the daily limit of the account. A sentence that does not quote is listed as\n' +
-    'unverified: a quote check cannot say whether the page supports it.',
+    'unverified: a quote check cannot say whether the page supports it. --verify says how many are left and what\n' +
+    'verdicts on them cost, asks, and buys them.',
   examples: [
     'countersign check report.md --service https://service.example --key key.txt',
     'countersign check report.md --fix',
+    'countersign check report.md --verify --wallet wallet.key --budget 1.50',
     'countersign check report.html --format sarif --output check.sarif --cache .countersign-cache.json',
   ],
   exitStatus:
     '0 all citations hold, 1 some do not or were not checked, 2 wrong usage. A page that has moved or that\n' +
-    'the service cannot read is a warning, and an unverified sentence a note: neither is a failure.',
+    'the service cannot read is a warning, and an unverified sentence a note: neither is a failure. With --verify a\n' +
+    'sentence that its page contradicts or does not support fails, and so does a verdict that did not come;\n' +
+    '130 interrupted: the same command goes on.',
   options: OPTIONS,
   run: async ([file = ''], options) => (await import('./check-run.ts')).runCheck(file, options),
 })

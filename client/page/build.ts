@@ -1,61 +1,55 @@
-// Makes what a browser loads: the script and the style sheet of the pages, and verify.html, one file that works from disk.
+// Makes what a browser loads: the scripts and the style sheet of the pages, and verify.html, one file that works from disk.
 // Run as a program it writes verify.html: node page/build.ts FILE. Needs Node and esbuild; nothing else in the client does.
 // esbuild is the one in WebAssembly, because a production install leaves out optional packages, such as its native form.
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { build, stop } from 'esbuild-wasm'
+import { type BuildOptions, build, stop } from 'esbuild-wasm'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
+
+/** The scripts of pages, each with its source in this folder: NAME.ts. */
+export const SCRIPTS = ['verify', 'copy', 'result'] as const
+export type ScriptName = (typeof SCRIPTS)[number]
 
 export interface Assets {
   /** Minified, for all pages. */
   style: string
-  /** Minified, of /verify. */
-  script: string
+  /** Minified. */
+  scripts: Readonly<Record<ScriptName, string>>
 }
 
 /** Takes some tenths of a second. Ends the process of esbuild afterwards. */
 export async function buildAssets(): Promise<Assets> {
   try {
-    const [style, script] = await Promise.all([buildStyle(), buildScript()])
-    return { style, script }
+    const [style, ...scripts] = await Promise.all([
+      bundle('style.css'),
+      ...SCRIPTS.map((name) => bundle(`${name}.ts`, { format: 'iife', target: ['es2022'] })),
+    ])
+    const named = SCRIPTS.map((name, index) => [name, scripts[index]])
+    return { style, scripts: Object.fromEntries(named) }
   } finally {
     await stop()
   }
 }
 
-async function buildScript(): Promise<string> {
+async function bundle(file: string, options: BuildOptions = {}): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [join(import.meta.dirname, 'verify.ts')],
+    ...options,
+    entryPoints: [join(import.meta.dirname, file)],
     bundle: true,
     minify: true,
     write: false,
-    format: 'iife',
-    target: ['es2022'],
     legalComments: 'none',
     logLevel: 'silent',
   })
-  return outputFiles[0]?.text ?? ''
-}
-
-async function buildStyle(): Promise<string> {
-  const base = await readFile(fileURLToPath(import.meta.resolve('simpledotcss/simple.min.css')), 'utf8')
-  const own = await readFile(join(import.meta.dirname, 'style.css'), 'utf8')
-  const { outputFiles } = await build({
-    stdin: { contents: `${base}\n${own}`, loader: 'css' },
-    minify: true,
-    write: false,
-    legalComments: 'none',
-    logLevel: 'silent',
-  })
-  return outputFiles[0]?.text ?? ''
+  return outputFiles?.[0]?.text ?? ''
 }
 
 /** The page in one file. Its policy names its own script and style by their hashes and forbids every request. */
-export function renderSingleFile({ style, script }: Assets): string {
-  const policy = singleFilePolicy({ style, script })
+export function renderSingleFile(assets: Assets): string {
+  const { style, scripts } = assets
+  const policy = singleFilePolicy(assets)
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -72,15 +66,15 @@ export function renderSingleFile({ style, script }: Assets): string {
 <noscript><p>${NO_SCRIPT}</p></noscript>
 <div id="verifier"></div>
 </main>
-<script>${script}</script>
+<script>${scripts.verify}</script>
 </body>
 </html>
 `
 }
 
-export function singleFilePolicy({ style, script }: Assets): string {
+export function singleFilePolicy({ style, scripts }: Assets): string {
   const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-  return `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; ${COMMON_POLICY}`
+  return `default-src 'none'; script-src ${hash(scripts.verify)}; style-src ${hash(style)}; ${COMMON_POLICY}`
 }
 
 if (import.meta.main) {

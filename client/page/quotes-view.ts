@@ -1,6 +1,7 @@
 // The quotes of a result, each in its passage, and in the whole text of the page with a way from one to the next.
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { type Html, html } from './html.ts'
+import { Badge } from './parts.ts'
 import { type Part, type Passage, partsOf, passagesOf, quotedIn } from './passages.ts'
 
 export function QuotesView({ value }: { value: unknown }): Html {
@@ -16,9 +17,10 @@ export function QuotesView({ value }: { value: unknown }): Html {
   </section>`
 }
 
-function PassageView({ id, stance, before, quote, after, link }: Passage): Html {
+/** One quote in its passage. */
+export function PassageView({ id, stance, before, quote, after, link }: Passage): Html {
   return html`<figure class="passage">
-    <figcaption><strong class="tag">${id}</strong> ${STANCES[stance] ?? stance}${
+    <figcaption><${Badge}>${id}<//> ${STANCES[stance] ?? stance}${
       link && html` · <a href=${link} rel="noreferrer noopener" target="_blank">Open the quote on the live page</a>`
     }</figcaption>
     <blockquote>${before}<mark>${quote}</mark>${after}</blockquote>
@@ -46,8 +48,8 @@ function WholeText({ parts, ids }: { parts: readonly Part[]; ids: readonly strin
     ${
       ids.length > 0 &&
       html`<p class="steps">
-        <button type="button" onClick=${() => go(-1)}>Previous quote</button>
-        <button type="button" onClick=${() => go(1)}>Next quote</button>
+        <button type="button" class="quiet" onClick=${() => go(-1)}>Previous quote</button>
+        <button type="button" class="quiet" onClick=${() => go(1)}>Next quote</button>
         <span role="status">${current ? `${current}, ${at + 1} of ${ids.length}` : `${ids.length} quotes`}</span>
       </p>`
     }

@@ -5,6 +5,7 @@ import { bytesBehind } from './bytes-behind.ts'
 import { LEASE_WORDS, wordsOf } from './check-words.ts'
 import type { KeyStanding, Report, Standing } from './examine.ts'
 import { type Html, html } from './html.ts'
+import { Badge, Facts as FactList, type Tone, toneClass } from './parts.ts'
 import { QuotesView } from './quotes-view.ts'
 
 export interface ReportProps {
@@ -16,7 +17,7 @@ export interface ReportProps {
 export function ReportView({ report, host }: ReportProps): Html {
   const { standing, kind, facts, value } = report
   return html`<article class="report" aria-labelledby="verdict">
-    <header class=${`verdict ${TONES[standing]}`}>
+    <header class=${`verdict ${toneClass(TONES[standing])}`}>
       <p class="kind">This is ${kind === 'a file' ? 'nothing that this page knows' : kindOf(report)}.</p>
       <h2 id="verdict" tabindex="-1">${HEADLINES[standing]}</h2>
       <${Summary} report=${report} host=${host} />
@@ -35,13 +36,13 @@ const LIMITS =
   'A check shows who signed what, when, and that it is unchanged. It does not show that the claim is true, nor that the page ' +
   'says the same today.'
 
-const TONES: Record<Standing, string> = {
-  good: 'tone-good',
-  published: 'tone-good',
-  stranger: 'tone-open',
-  lapsed: 'tone-open',
-  bad: 'tone-bad',
-  unsigned: 'tone-open',
+const TONES: Record<Standing, Tone> = {
+  good: 'good',
+  published: 'good',
+  stranger: 'open',
+  lapsed: 'open',
+  bad: 'bad',
+  unsigned: 'open',
 }
 
 export const HEADLINES: Record<Standing, string> = {
@@ -83,11 +84,7 @@ function leaseFault({ detail = '' }: Check): string {
 function Facts({ facts, isProved }: { facts: Report['facts']; isProved: boolean }): Html {
   return html`<section aria-label="What it says">
     <h3>${isProved ? 'What it says' : 'What it says, which is not proved'}</h3>
-    <dl class="facts">${facts.map(
-      ([name, value]) => html`<div key=${name} class=${`fact-${name.toLowerCase().replaceAll(' ', '-')}`}>
-        <dt>${name}</dt><dd><bdi>${value}</bdi></dd>
-      </div>`,
-    )}</dl>
+    <${FactList} facts=${facts} />
   </section>`
 }
 
@@ -95,16 +92,16 @@ function KeyView({ report: { key }, host }: ReportProps): Html {
   if (!key) return null
   return html`<section class="key" aria-labelledby="whose">
     <h3 id="whose">Whose key is this?</h3>
-    <p><strong class=${`tag ${KEY_TONES[key.standing]}`}>${KEY_WORDS[key.standing]}</strong> ${keyMeaning(key.standing, host)}</p>
+    <p><${Badge} tone=${KEY_TONES[key.standing]}>${KEY_WORDS[key.standing]}<//> ${keyMeaning(key.standing, host)}</p>
     <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
   </section>`
 }
 
-const KEY_TONES: Record<KeyStanding, string> = {
-  pinned: 'tone-good',
-  published: 'tone-good',
-  unpinned: 'tone-open',
-  unknown: 'tone-open',
+const KEY_TONES: Record<KeyStanding, Tone> = {
+  pinned: 'good',
+  published: 'good',
+  unpinned: 'open',
+  unknown: 'open',
 }
 
 const KEY_WORDS: Record<KeyStanding, string> = {
@@ -142,9 +139,7 @@ function CheckRow({ check: { name, ok, detail }, value }: { check: Check; value:
   const wasRun = !detail?.startsWith('not checked')
   const bytes = bytesBehind(name, value)
   return html`<li class=${ok ? 'passed' : 'failed'}>
-    <p><strong class=${`tag ${ok ? 'tone-good' : wasRun ? 'tone-bad' : 'tone-open'}`}>${
-      ok ? 'Passed' : wasRun ? 'Failed' : 'Not run'
-    }</strong> ${ok || !wasRun ? wordsOf(name).holds : wordsOf(name).fails} <code>${name}</code></p>
+    <p><${Badge} tone=${ok ? 'good' : wasRun ? 'bad' : 'open'}>${ok ? 'Passed' : wasRun ? 'Failed' : 'Not run'}<//> ${ok || !wasRun ? wordsOf(name).holds : wordsOf(name).fails} <code>${name}</code></p>
     ${detail && name !== 'json' && html`<p class="detail">${detail}</p>`}
     ${
       bytes.length > 0 &&

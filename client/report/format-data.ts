@@ -5,7 +5,7 @@ import { allHold, countByStatus, type Outcome, type Placed, saidBy } from './out
 import type { Lines } from './report.ts'
 
 export function toJson(outcome: Outcome) {
-  const { file, service, checkedAt, citations, pages } = outcome
+  const { file, service, checkedAt, citations, pages, verdicts } = outcome
   return {
     file,
     service,
@@ -13,6 +13,14 @@ export function toJson(outcome: Outcome) {
     ok: allHold(outcome),
     pages,
     counts: countByStatus(citations),
+    verdicts: verdicts && {
+      wanted: verdicts.wanted,
+      bought: verdicts.bought,
+      kept: verdicts.kept,
+      missing: verdicts.missing,
+      spent_usd: verdicts.spentUsd,
+      folder: verdicts.folder,
+    },
     citations: citations.map((one) => ({
       kind: one.kind,
       status: one.status,
@@ -32,14 +40,27 @@ export function toJson(outcome: Outcome) {
         fragment_url: found?.fragment_url ?? null,
         nearest: found?.nearest ?? null,
       })),
+      verdict: one.verdict && {
+        claim_support: one.verdict.claimSupport,
+        explanation: one.verdict.explanation,
+        quote: one.verdict.quote,
+        fragment_url: one.verdict.fragmentUrl,
+        request_id: one.verdict.requestId,
+        receipt_serial: one.verdict.receiptSerial,
+        checked_at: one.verdict.checkedAt,
+        bought_now: one.verdict.isNew,
+      },
     })),
   }
 }
 
-const RULES: Readonly<Record<Exclude<Status, 'ok' | 'typographic'>, string>> = {
+const RULES: Readonly<Record<Exclude<Status, 'ok' | 'typographic' | 'supported'>, string>> = {
   wrong: 'A quotation, or the text of a text fragment, is not on the page that is cited for it.',
   dead: 'The cited page cannot be retrieved.',
+  contradicted: 'The cited page contradicts the sentence, by a verdict of the service.',
+  unsupported: 'The cited page has not enough evidence for the sentence, by a verdict of the service.',
   unchecked: 'The citation was not checked: a limit was reached, or the service did not answer in time.',
+  mixed: 'The cited page has evidence for the sentence and against it, by a verdict of the service.',
   moved: 'The cited page is at another address now.',
   unreadable: 'The service cannot read the cited page.',
   unverified: 'The cited page is there. Whether it says what the report says was not verified.',
@@ -96,6 +117,7 @@ function sarifResult(one: Placed, { uri, lines, corrections }: SarifContext) {
     level: one.level,
     message: { text: `${plainText(saidBy(one))}: ${plainText(one.message)} (${one.url})` },
     locations: [{ physicalLocation: { artifactLocation: { uri }, region } }],
+    ...(one.verdict && { properties: { receipt_serial: one.verdict.receiptSerial, quote: one.verdict.quote } }),
     partialFingerprints: { 'citation/v1': `${one.status} ${one.url} ${saidBy(one)}`.slice(0, 500) },
     ...(replacements.length > 0 && {
       fixes: [
@@ -144,7 +166,8 @@ export function toJunit({ file, checkedAt, citations, service }: Outcome): strin
   const cases = citations.map((one) => {
     const name = `${one.line}:${one.column} ${one.kind}: ${saidBy(one)}`
     const open = `  <testcase${attributes({ name, classname: file, time: 0 })}`
-    const detail = `${one.message}\n${one.url}`
+    const receipt = one.verdict ? `\nreceipt ${one.verdict.receiptSerial}` : ''
+    const detail = `${one.message}\n${one.url}${receipt}`
     if (one.level === 'error')
       return `${open}>\n   <failure${attributes({ type: one.status, message: one.message })}>${escapeXml(detail)}</failure>\n  </testcase>\n`
     if (skipped.includes(one)) return `${open}>\n   <skipped/>\n  </testcase>\n`

@@ -4,7 +4,7 @@ import { visible } from '../arguments.ts'
 import { nearestWords } from './correction.ts'
 import { differenceOf } from './difference.ts'
 import type { JudgedPart, Level, Status } from './judgement.ts'
-import { allHold, countByStatus, type Outcome, type Placed, saidBy } from './outcome.ts'
+import { allHold, countByStatus, type Outcome, type Placed, saidBy, type VerdictSums } from './outcome.ts'
 import type { Lines } from './report.ts'
 
 export type Paint = (colour: 'green' | 'red' | 'yellow' | 'bold', text: string) => string
@@ -15,8 +15,18 @@ export function formatText(outcome: Outcome, lines: Lines, paint: Paint): string
   const counts = Object.entries(countByStatus(citations)).map(([status, count]) => `${count} ${status}`)
   const sum = `${visible(file)}: ${plural(citations.length, 'citation')}, ${plural(pages, 'page')}`
   const verdict = allHold(outcome) ? paint('green', 'all hold') : paint('red', 'some do not hold')
+  const bought = outcome.verdicts ? `${verdictLine(outcome.verdicts)}\n` : ''
   if (citations.length === 0) return `${sum}. There is nothing to check.\n`
-  return `${all}\n${sum}: ${counts.join(', ')}. ${verdict}\n`
+  return `${all}\n${bought}${sum}: ${counts.join(', ')}. ${verdict}\n`
+}
+
+/** What was bought, for people. */
+function verdictLine({ wanted, bought, kept, missing, spentUsd, folder }: VerdictSums): string {
+  if (wanted === 0) return 'No citation was left for a verdict.'
+  const parts = [`${bought} bought for ${spentUsd} USDC`]
+  if (kept > 0) parts.push(`${kept} from earlier runs`)
+  if (missing > 0) parts.push(`${missing} missing`)
+  return `${plural(wanted, 'verdict')}: ${parts.join(', ')}.${folder ? ` Results and receipts are in ${visible(folder)}.` : ''}`
 }
 
 const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`
@@ -30,19 +40,27 @@ function describe(one: Placed, lines: Lines, paint: Paint): string {
   const mark = paint(COLOURS[one.level], one.status.padEnd(12))
   const head = `${mark} ${`${one.line}:${one.column}`.padEnd(8)} ${shorten(visible(saidBy(one)), 70)}\n`
   const url = `    ${visible(linkOf(one))}\n`
-  if (one.level === 'none' || one.level === 'note') return head + url
+  if (one.level === 'none' || one.level === 'note') return head + quoteOf(one) + url
   const wrong =
     one.status === 'wrong'
       ? one.parts.filter(({ found }) => found?.match !== 'exact' && found?.match !== 'typographic')
       : []
   const details =
     wrong.length > 0 ? wrong.map((part) => explain(part, paint)).join('') : `    ${visible(one.message)}\n`
-  return `${head}${excerpt(one, lines, paint)}${details}${url}`
+  return `${head}${excerpt(one, lines, paint)}${details}${quoteOf(one)}${url}`
+}
+
+/** The best quote of a verdict, and the serial of its receipt. */
+function quoteOf({ verdict }: Placed): string {
+  if (!verdict) return ''
+  const { claimSupport, quote, receiptSerial } = verdict
+  const words = quote === null ? '' : ` “${shorten(visible(quote.replace(/\s+/g, ' ')), 100)}”`
+  return `    verdict: ${visible(claimSupport)}${words} (receipt ${receiptSerial})\n`
 }
 
 /** The address that leads to the words where they were found. */
-function linkOf({ parts, url }: Placed): string {
-  return parts.find(({ found }) => found?.fragment_url)?.found?.fragment_url ?? url
+function linkOf({ parts, url, verdict }: Placed): string {
+  return verdict?.fragmentUrl ?? parts.find(({ found }) => found?.fragment_url)?.found?.fragment_url ?? url
 }
 
 /** The report's line around the citation, with marks under it. */

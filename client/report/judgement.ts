@@ -1,4 +1,5 @@
 // What the pages say about each citation of a report.
+import type { ClaimSupport } from '../result.ts'
 import type { Citation } from './citations.ts'
 import { type Found, type PageAnswer, pageOf, type Wanted } from './pages.ts'
 import type { Part } from './pairing.ts'
@@ -7,21 +8,55 @@ import type { Part } from './pairing.ts'
  * `ok`: the page has the words. `typographic`: it has them but for white space, quotation marks, dashes and case. `wrong`: it does
  * not have them. `dead`: the page does not come. `moved`: it comes from another address, and has the words if there are any.
  * `unverified`: a sentence or a bare link; the page is there. `unreadable`: the service cannot read the page. `unchecked`: the
- * check did not get to it.
+ * check did not get to it. By a verdict: `supported`, `contradicted`, `mixed`, and `unsupported` where the page has not enough
+ * evidence.
  */
-export type Status = 'ok' | 'typographic' | 'wrong' | 'dead' | 'moved' | 'unverified' | 'unreadable' | 'unchecked'
+export type Status =
+  | 'ok'
+  | 'typographic'
+  | 'supported'
+  | 'unverified'
+  | 'moved'
+  | 'unreadable'
+  | 'mixed'
+  | 'wrong'
+  | 'dead'
+  | 'contradicted'
+  | 'unsupported'
+  | 'unchecked'
 
 export type Level = 'error' | 'warning' | 'note' | 'none'
 
 export const LEVELS: Readonly<Record<Status, Level>> = {
   ok: 'none',
   typographic: 'none',
+  supported: 'none',
   unverified: 'note',
   moved: 'warning',
   unreadable: 'warning',
+  mixed: 'warning',
   wrong: 'error',
   dead: 'error',
+  contradicted: 'error',
+  unsupported: 'error',
   unchecked: 'error',
+}
+
+/** A verdict that was bought, now or earlier. */
+export interface Verdict {
+  claimSupport: ClaimSupport
+  /** False where the service only looked for quotations, and says nothing about the claim. */
+  isAssessed: boolean
+  explanation: string
+  /** The best quote, and a link that marks it on its page. */
+  quote: string | null
+  fragmentUrl: string | null
+  requestId: string
+  receiptSerial: number
+  /** RFC 3339; when the page was read. */
+  checkedAt: string
+  /** Whether it was bought by this run. */
+  isNew: boolean
 }
 
 export interface JudgedPart extends Part {
@@ -37,6 +72,8 @@ export interface Judged extends Omit<Citation, 'parts'> {
   /** The code of what went wrong with the page. */
   code: string | null
   finalUrl: string | null
+  /** Null where none was bought. */
+  verdict: Verdict | null
 }
 
 /** The texts to ask each page for. Pages that the service cannot read are left out. */
@@ -73,25 +110,28 @@ function decoded({ hostname, pathname }: URL): string {
 }
 
 export function judge(citations: readonly Citation[], answers: ReadonlyMap<string, PageAnswer>): Judged[] {
-  const judged = citations.map((citation) => judgeOne(citation, answers.get(pageOf(citation.url) ?? '')))
-  const held = new Set(
-    judged.flatMap(({ group, status, parts }) => (group !== null && isHeld(parts, status) ? [group] : [])),
-  )
+  return groupHeld(citations.map((citation) => judgeOne(citation, answers.get(pageOf(citation.url) ?? ''))))
+}
+
+/** Of the pages cited for one quotation, one must have it. */
+export function groupHeld(judged: readonly Judged[]): Judged[] {
+  const held = new Set(judged.flatMap((one) => (one.group !== null && isHeld(one) ? [one.group] : [])))
   return judged.map((one) => {
-    if (one.group === null || one.status !== 'wrong' || !held.has(one.group)) return one
+    const isAway = one.status === 'wrong' || one.status === 'unsupported'
+    if (one.group === null || !isAway || !held.has(one.group)) return one
     return { ...one, status: 'unverified', message: 'The quotation is on another of the pages cited for it.' }
   })
 }
 
-const isHeld = (parts: readonly JudgedPart[], status: Status) =>
-  parts.length > 0 && (status === 'ok' || status === 'typographic' || status === 'moved')
+const HELD: ReadonlySet<Status> = new Set(['ok', 'typographic', 'moved', 'supported'])
+const isHeld = ({ parts, status }: Judged) => parts.length > 0 && HELD.has(status)
 
 function judgeOne(citation: Citation, answer: PageAnswer | undefined): Judged {
   const found = (text: string) => answer?.found.get(text) ?? null
   const parts = citation.parts.map((part) => ({ ...part, found: found(part.text) }))
-  const base = { ...citation, parts, code: answer?.failure?.code ?? null, finalUrl: answer?.finalUrl ?? null }
+  const { failure = null, finalUrl = null } = answer ?? {}
+  const base = { ...citation, parts, code: failure?.code ?? null, finalUrl, verdict: null }
   if (!answer) return { ...base, status: 'unreadable', message: 'The address is longer than the service reads.' }
-  const { failure, finalUrl } = answer
   // An answer of an earlier run may hold for a page that was not asked for now.
   if (failure?.kind === 'unchecked' && parts.length > 0 && parts.every((part) => part.found))
     return { ...base, ...wordsHold(parts) }
@@ -102,9 +142,9 @@ function judgeOne(citation: Citation, answer: PageAnswer | undefined): Judged {
   return { ...base, status: 'moved', message: `The page is now at ${finalUrl}` }
 }
 
-type Verdict = Pick<Judged, 'status' | 'message'>
+type Judgement = Pick<Judged, 'status' | 'message'>
 
-function judgeParts(parts: readonly JudgedPart[], { mayBeTitle, kind }: Citation): Verdict {
+function judgeParts(parts: readonly JudgedPart[], { mayBeTitle, kind }: Citation): Judgement {
   const failing = parts.find(({ found }) => found?.match === 'near' || found?.match === 'absent' || !found)
   if (!failing) return wordsHold(parts)
   const { found } = failing
@@ -117,7 +157,7 @@ function judgeParts(parts: readonly JudgedPart[], { mayBeTitle, kind }: Citation
 /** From this similarity on, words that may be a title are a quotation that was changed. */
 const LIKE_A_QUOTATION = 0.8
 
-function wordsHold(parts: readonly JudgedPart[]): Verdict {
+function wordsHold(parts: readonly JudgedPart[]): Judgement {
   if (parts.every(({ found }) => found?.match === 'exact'))
     return { status: 'ok', message: 'The page has these words.' }
   return {
@@ -126,7 +166,7 @@ function wordsHold(parts: readonly JudgedPart[]): Verdict {
   }
 }
 
-function judgeSentence(found: Found | null): Verdict {
+function judgeSentence(found: Found | null): Judgement {
   if (found?.match === 'exact' || found?.match === 'typographic')
     return { status: found.match === 'exact' ? 'ok' : 'typographic', message: 'The page says this word for word.' }
   return { status: 'unverified', message: 'The page is there. Whether it says this was not verified.' }

@@ -19,6 +19,22 @@ export interface Outcome {
   checkedAt: string
   citations: Placed[]
   pages: number
+  /** Null where no verdicts were asked for. */
+  verdicts: VerdictSums | null
+}
+
+/** What became of the claims that a quote check could not settle. */
+export interface VerdictSums {
+  wanted: number
+  /** By this run. */
+  bought: number
+  /** By earlier runs. */
+  kept: number
+  /** Wanted, and not there. */
+  missing: number
+  spentUsd: string
+  /** Where results and receipts are; null where there are none. */
+  folder: string | null
 }
 
 export function place(judged: readonly Judged[], lines: Lines): Placed[] {

@@ -178,9 +178,15 @@ function failureOf(error: CountersignError): PageFailure {
     return failure('unchecked')
   if (status === 400) return failure('unreadable')
   if (!code.startsWith('source_')) throw error
-  if (code !== 'source_http_status') return failure(DEAD.has(code) ? 'dead' : 'unreadable')
+  return failure(failureKind(code, message))
+}
+
+/** What an error says about a page; `unchecked` where it is not about the page. */
+export function failureKind(code: string, message: string): PageFailure['kind'] {
+  if (!code.startsWith('source_')) return 'unchecked'
+  if (code !== 'source_http_status') return DEAD.has(code) ? 'dead' : 'unreadable'
   // Answers that a person with a browser may not get.
-  return failure(/\b(401|403|407|429|451)\b/.test(message) ? 'unreadable' : 'dead')
+  return /\b(401|403|407|429|451)\b/.test(message) ? 'unreadable' : 'dead'
 }
 
 const DEAD = new Set([

@@ -56,6 +56,8 @@ const checkRows: Interceptor = {
 export interface PoolOptions {
   /** Of this process. */
   maxConnections: number
+  /** What Postgres and its views call the connections, at most 63 characters. A name in the URL counts before it. */
+  name?: string
   /** Longest wait for a free connection in milliseconds; default: without limit. */
   patienceMs?: number
   /** Called when the database stops answering and when it answers again. */
@@ -74,7 +76,7 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
     onChange: options.onChange ?? (() => {}),
   })
   try {
-    const pool = await createPool(url, {
+    const pool = await createPool(withName(url, options.name), {
       maxPoolSize: options.maxConnections,
       minPoolSize: 1,
       typeParsers: [int8],
@@ -95,6 +97,13 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
     availability[Symbol.dispose]()
     throw error
   }
+}
+
+function withName(url: string, name: string | undefined): string {
+  const named = URL.parse(url)
+  if (!named || name === undefined || named.searchParams.has('application_name')) return url
+  named.searchParams.set('application_name', name.slice(0, 63))
+  return named.href
 }
 
 /** The pool, each of whose calls first takes a place. The queue of the pool itself then stays empty. */

@@ -1,13 +1,14 @@
 // Pages that say what this service is: for people at /, the verifier at /verify, for language models at /llms.txt, for x402 catalogues at
 // /.well-known/x402.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { introduction } from '../introduction.ts'
-import { type Asset, encode, openAssets } from '../pages/assets.ts'
-import { PAGE_HEADERS } from '../pages/layout.ts'
+import { listAssets, openAssets } from '../pages/assets.ts'
+import { openSite, pageHeaders } from '../pages/layout.ts'
 import { verifyPage } from '../pages/verify-page.ts'
 import { describeOffer } from '../verification/offer.ts'
+import { sendAsset, sendPage } from './page-answers.ts'
 
 export function mountPages(app: FastifyInstance, api: Api) {
   const page = (operation: string) => ({
@@ -18,30 +19,36 @@ export function mountPages(app: FastifyInstance, api: Api) {
   app.get('/llms.txt', page('llms'), async (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send(introduction(api)),
   )
-  app.get('/verify', page('verify_page'), async (_request, reply) =>
-    reply.headers(PAGE_HEADERS).send(verifyPage(await openAssets())),
-  )
+  app.get('/verify', page('verify_page'), async (_request, reply) => sendPage(reply, verifyPage(await openSite(api))))
   app.get('/verify.html', page('verify_file'), async (request, reply) => {
     const { singleFile } = await openAssets()
-    const { 'cache-control': caching, 'content-type': _type, ...headers } = PAGE_HEADERS
+    const { 'cache-control': caching = '', 'content-type': _type, ...headers } = pageHeaders()
     reply.headers({ ...headers, 'content-security-policy': `${singleFile.policy}; frame-ancestors 'none'` })
     return sendAsset(singleFile, caching, request, reply)
   })
   app.get('/assets/:name', page('asset'), async (request, reply) => {
-    const { style, script } = await openAssets()
-    const asset = [style, script].find(({ path }) => path === request.url)
+    const asset = listAssets(await openAssets()).find(({ path }) => path === request.url)
     if (!asset) throw new AppError('not_found', 'There is no such file. Load the page again.')
     return sendAsset(asset, 'public, max-age=31536000, immutable', request, reply)
   })
+  // Asked for by programs that do not read the page's head.
+  app.get('/favicon.ico', page('asset'), async (request, reply) =>
+    sendAsset((await openAssets()).icon, 'public, max-age=86400', request, reply),
+  )
+  app.get('/robots.txt', page('robots'), async (_request, reply) =>
+    reply.type('text/plain; charset=utf-8').send(ROBOTS),
+  )
   app.get('/.well-known/x402', page('x402_discovery'), async () => describeOffers(api))
 }
 
-function sendAsset(asset: Asset, caching: string, { headers }: FastifyRequest, reply: FastifyReply) {
-  const { encoding, bytes } = encode(asset, headers['accept-encoding'])
-  if (encoding) reply.header('content-encoding', encoding)
-  reply.header('cache-control', caching).header('vary', 'accept-encoding').header('x-content-type-options', 'nosniff')
-  return reply.type(asset.type).send(bytes)
-}
+/** Pages may be listed; what an address holds for one caller, or what costs the service work, may not. */
+const ROBOTS = `User-agent: *
+Disallow: /api/
+Disallow: /checkout/
+Disallow: /mcp
+Disallow: /results/
+Disallow: /v1/
+`
 
 /** For catalogues that crawl paid resources. */
 function describeOffers({ baseUrl, config }: Api) {

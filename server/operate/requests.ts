@@ -69,6 +69,9 @@ const jobRow = z.object({
   last_error: z.string().nullable(),
 })
 
+/** A state that the request came to. `by` names the process, as HOST:PID. */
+const moment = z.object({ state: z.enum(states), at: z.iso.datetime({ offset: true }), by: z.string() })
+
 const detail = summary.extend({
   body: z.unknown(),
   error: z.unknown(),
@@ -77,6 +80,7 @@ const detail = summary.extend({
   accepted_at: z.date().nullable(),
   priority: z.number(),
   receipt_serial: z.number().nullable(),
+  history: z.array(moment).nullable(),
 })
 
 export type RequestDetail = z.output<typeof detail> & {
@@ -90,7 +94,7 @@ export function showRequest(db: Database, id: string): Promise<RequestDetail | n
     db,
     async (tx) => {
       const row = await tx.maybeOne(sql.type(detail)`
-        select ${summaryColumns}, r.body, r.error, r.waiting, r.quote_expires_at, r.accepted_at, r.priority,
+        select ${summaryColumns}, r.body, r.error, r.waiting, r.quote_expires_at, r.accepted_at, r.priority, r.history,
                case when r.result is not null
                     then (convert_from(r.result, 'UTF8')::json #>> '{receipt,attestation,serial}')::bigint end receipt_serial
         from ${joined} where r.id = ${id}`)

@@ -1,8 +1,9 @@
-// The script, the style sheet and the single file of the pages: made from their sources when the first page is asked for, and
+// The scripts, the style sheet, the icon and the single file of the pages: made from their sources when the first page is asked for, and
 // kept. Without a build step the pages are always those of the sources.
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
+import type { ScriptName } from '../../client/page/build.ts'
 
 /** What one address serves. */
 export interface Asset {
@@ -16,7 +17,9 @@ export interface Asset {
 
 export interface Assets {
   style: Asset
-  script: Asset
+  /** The icon of the tab, in SVG. */
+  icon: Asset
+  scripts: Readonly<Record<ScriptName, Asset>>
   /** `/verify.html`, and the policy that its own meta element states. */
   singleFile: Asset & { policy: string }
 }
@@ -36,12 +39,32 @@ async function make(): Promise<Assets> {
   // A bundler, which a process that shows no page never loads.
   const { buildAssets, renderSingleFile, singleFilePolicy } = await import('../../client/page/build.ts')
   const built = await buildAssets()
-  const [style, script, singleFile] = await Promise.all([
+  const [style, icon, singleFile, ...scripts] = await Promise.all([
     assetOf('/assets/style-*.css', 'text/css; charset=utf-8', built.style),
-    assetOf('/assets/verify-*.js', 'text/javascript; charset=utf-8', built.script),
+    assetOf('/assets/icon-*.svg', 'image/svg+xml', ICON),
     assetOf('/verify.html', 'text/html; charset=utf-8', renderSingleFile(built)),
+    ...Object.entries(built.scripts).map(async ([name, text]) => {
+      return [name, await assetOf(`/assets/${name}-*.js`, 'text/javascript; charset=utf-8', text)] as const
+    }),
   ])
-  return { style, script, singleFile: { ...singleFile, policy: singleFilePolicy(built) } }
+  return {
+    style,
+    icon,
+    scripts: Object.fromEntries(scripts) as Assets['scripts'],
+    singleFile: { ...singleFile, policy: singleFilePolicy(built) },
+  }
+}
+
+/** A seal: the ring and the dot that stand before the name in the header. */
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><style>
+:root{color:#0a5a66}@media(prefers-color-scheme:dark){:root{color:#7fd0dc}}</style>
+<circle cx="16" cy="16" r="12.5" fill="none" stroke="currentColor" stroke-width="4"/>
+<circle cx="16" cy="16" r="5" fill="currentColor"/></svg>
+`
+
+/** What is served at /assets/. */
+export function listAssets({ style, icon, scripts }: Assets): Asset[] {
+  return [style, icon, ...Object.values(scripts)]
 }
 
 async function assetOf(path: string, type: string, text: string): Promise<Asset> {

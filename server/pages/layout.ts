@@ -1,68 +1,126 @@
 // The frame of every page for people: head, navigation, footer, and the headers that keep a page to this host.
 import { renderToString } from 'preact-render-to-string'
+import type { ScriptName } from '../../client/page/build.ts'
 import { type Html, html } from '../../client/page/html.ts'
 import { COMMON_POLICY } from '../../client/page/policy.ts'
+import { type Assets, openAssets } from './assets.ts'
+
+/** What every page of a service needs. */
+export interface Site {
+  /** Public address of the service, without a slash at its end. */
+  baseUrl: string
+  assets: Assets
+}
+
+/** The assets are made when the first page is asked for; a failure to make them is thrown. */
+export async function openSite({ baseUrl }: { baseUrl: string }): Promise<Site> {
+  return { baseUrl: baseUrl.replace(/\/$/, ''), assets: await openAssets() }
+}
 
 export interface PageParts {
   title: string
-  /** Its own address, which the navigation marks. */
+  /** Its own address, which the navigation marks: the entry that is this path, or that it lies under. */
   path: string
-  /** For search engines and previews. */
+  /** For search engines and previews: a sentence or two. */
   description: string
-  /** Address of the style sheet. */
-  style: string
-  /** Address of the script; a page without one works without JavaScript. */
-  script?: string
+  /** Beside `copy`, which every page has. A page without them works without JavaScript. */
+  scripts?: readonly ScriptName[]
+  /** For tables and boards that need more than the width of a text. */
+  wide?: boolean
+  /** Search engines leave it out: an error, or something that is one caller's. */
+  unlisted?: boolean
   body: Html
 }
 
-/** Scripts and styles come from files of this host alone; `unsafe-inline` is nowhere, and no page may be framed. */
-export const PAGE_HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'cache-control': 'no-cache',
-  'content-security-policy': `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; ${COMMON_POLICY}`,
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "frame-ancestors 'none'",
+]
+
+/**
+ * Scripts and styles come from files of this host alone; `unsafe-inline` is nowhere, and no page may be framed.
+ * `forms`: the page sends forms to this host. `secret`: its address or its content is one caller's, so nothing may keep it.
+ */
+export function pageHeaders({ forms = false, secret = false } = {}): Record<string, string> {
+  const common = forms ? COMMON_POLICY.replace("form-action 'none'", "form-action 'self'") : COMMON_POLICY
+  return {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': secret ? 'no-store' : 'no-cache',
+    'content-security-policy': [...POLICY, common].join('; '),
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+  }
 }
 
-const LINKS = [
-  ['/verify', 'Verify'],
+/** The pages in the header, in order, and those in the footer. */
+const NAVIGATION = [
   ['/docs', 'API'],
+  ['/verify', 'Verify'],
+  ['/chain', 'Receipts'],
+] as const
+const FOOTER = [
   ['/llms.txt', 'For agents'],
-  ['/v1/keys', 'Keys'],
+  ['/openapi.json', 'OpenAPI'],
+  ['/api/agent/v1/capabilities', 'Capabilities'],
+  ['/v1/keys', 'Signing keys'],
+  ['/risk-flags', 'Risk flags'],
+  ['/methodology', 'Methodology'],
 ] as const
 
-const ICON = `data:image/svg+xml,${encodeURIComponent(
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#0a5a66"/>' +
-    '<path d="M4 8.5l2.8 2.8L12 5.5" fill="none" stroke="#fff" stroke-width="2"/></svg>',
-)}`
-
 /** The whole document as text. Values in the body are escaped. */
-export function renderPage({ title, path, description, style, script, body }: PageParts): string {
+export function renderPage({ baseUrl, assets }: Site, parts: PageParts): string {
+  const { title, path, description, body } = parts
+  const scripts = (['copy', ...(parts.scripts ?? [])] as const).map((name) => assets.scripts[name].path)
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />
       <meta name="viewport" content="width=device-width, initial-scale=1" />
-      <title>${title === 'Countersign' ? title : `${title} · Countersign`}</title>
+      <meta name="color-scheme" content="light dark" />
+      <title>${title === NAME ? title : `${title} · ${NAME}`}</title>
       <meta name="description" content=${description} />
-      <meta property="og:title" content=${title} />
-      <meta property="og:description" content=${description} />
-      <link rel="icon" href=${ICON} />
-      <link rel="stylesheet" href=${style} />
-      ${script && html`<script src=${script} defer></script>`}
+      ${
+        parts.unlisted
+          ? html`<meta name="robots" content="noindex" />`
+          : html`<link rel="canonical" href=${`${baseUrl}${path}`} />
+            <meta property="og:type" content="website" />
+            <meta property="og:site_name" content=${NAME} />
+            <meta property="og:url" content=${`${baseUrl}${path}`} />
+            <meta property="og:title" content=${title} />
+            <meta property="og:description" content=${description} />
+            <meta name="twitter:card" content="summary" />`
+      }
+      <link rel="icon" type="image/svg+xml" href=${assets.icon.path} />
+      <link rel="stylesheet" href=${assets.style.path} />
+      ${scripts.map((address) => html`<script key=${address} src=${address} defer></script>`)}
     </head>
-    <body>
+    <body class=${parts.wide ? 'wide' : undefined}>
       <a class="skip" href="#main">To the content</a>
       <header><nav aria-label="Main">
-        <a class="brand" href="/">Countersign</a>
-        ${LINKS.map(
+        <a class="brand" href="/" aria-current=${path === '/' ? 'page' : undefined}>${NAME}</a>
+        ${NAVIGATION.map(
           ([address, name]) =>
-            html`<a href=${address} aria-current=${address === path ? 'page' : undefined}>${name}</a>`,
+            html`<a key=${address} href=${address} aria-current=${markOf(address, path)}>${name}</a>`,
         )}
       </nav></header>
       <main id="main">${body}</main>
-      <footer>Nothing on this page comes from another host.</footer>
+      <footer>
+        <ul>${FOOTER.map(([address, name]) => html`<li key=${address}><a href=${address}>${name}</a></li>`)}</ul>
+        <p>Nothing on this page comes from another host.</p>
+      </footer>
     </body>
   </html>`
   return `<!doctype html>\n${renderToString(page)}\n`
+}
+
+const NAME = 'Countersign'
+
+/** The value of aria-current of a link of the navigation. */
+function markOf(address: string, path: string): 'page' | 'true' | undefined {
+  if (address === path) return 'page'
+  return path.startsWith(`${address}/`) ? 'true' : undefined
 }

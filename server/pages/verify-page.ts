@@ -1,16 +1,14 @@
 // The page /verify: a frame for what the browser does, and what to do where it cannot.
 import { html } from '../../client/page/html.ts'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from '../../client/page/page-words.ts'
-import type { Assets } from './assets.ts'
-import { renderPage } from './layout.ts'
+import { renderPage, type Site } from './layout.ts'
 
-export function verifyPage({ style, script }: Pick<Assets, 'style' | 'script'>): string {
-  return renderPage({
+export function verifyPage(site: Site): string {
+  return renderPage(site, {
     title: TITLE,
     path: '/verify',
     description: INTRODUCTION,
-    style: style.path,
-    script: script.path,
+    scripts: ['verify'],
     body: html`<h1>${TITLE}</h1>
       <p class="lead">${INTRODUCTION}</p>
       <noscript><p>${NO_SCRIPT}</p></noscript>

@@ -93,7 +93,8 @@ async function answerRefused(reason: SubmissionRefusal, keyHash: string | undefi
   return describeReceipt(api.reader, number, await api.reader.head())
 }
 
-async function describeReceipt(reader: Reader, number: number, head: Head, size = head.serial) {
+/** The answer of `get_receipt`. Throws AppError `not_found`. */
+export async function describeReceipt(reader: Reader, number: number, head: Head, size = head.serial) {
   const found = number <= size ? await reader.attestation(number) : null
   if (!found) throw new AppError('not_found', `There is no receipt ${number} in a tree of ${size}.`)
   const proved = await proveReceipt(reader.nodes(head), number, size)

@@ -7,7 +7,7 @@ import { column, type Database, nothing, sql, type Tx, transact } from '../db/po
 import type { VerificationInput } from '../interface/result.ts'
 import { type LimitedCall, openPlaces, type Places, type Refusal } from './in-flight-limits.ts'
 import { MAX_JOB_ATTEMPTS } from './job.ts'
-import { type RequestView, requestView, states, viewColumns } from './request.ts'
+import { noted, type RequestView, requestView, states, viewColumns } from './request.ts'
 
 /** The first quote for a key, or a paid request. `payment` has been verified already; admission makes no outside call. */
 export interface Admission extends LimitedCall {
@@ -195,6 +195,7 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
       update verification_requests r
       set state = case r.state when 'unpaid' then 'assessed' else 'accepted' end,
           payment = offer.bound, payment_sealed = offer.sealed, changed_at = now(), accepted_at = now(),
+          history = ${noted(sql.fragment`case r.state when 'unpaid' then 'assessed' else 'accepted' end`)},
           payer = offer.payer, address_key = offer.address, domain = offer.domain, priority = offer.priority,
           -- Of an attempt that failed nothing is left; its body may have been pruned.
           error = null, body = coalesce(r.body, offer.body),

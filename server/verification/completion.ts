@@ -21,7 +21,7 @@ import { encodeSettlement } from '../payments/x402.ts'
 import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
 import type { Logger } from '../telemetry.ts'
-import { StaleAttemptError, type WorkingRequest } from './request.ts'
+import { noted, StaleAttemptError, type WorkingRequest } from './request.ts'
 import { commit, type Step, type Steps, TransactionTakenError, unsavedStep, writeSteps } from './steps.ts'
 
 /** `requested_by` of these receipts. The chain is public, so it names the service's role and no page. */
@@ -217,7 +217,7 @@ async function storeResults(tx: Tx, entries: { item: Sealed; attestation: Attest
   await tx.query(sql.prepared('complete_requests', nothing)`
     update verification_requests r
     set state = 'completed', result = t.result, settlement_header = t.header, changed_at = now(),
-        observation = null, assessment = null, attempt = null
+        history = ${noted(sql.fragment`'completed'`)}, observation = null, assessment = null, attempt = null
     from unnest(${column(entries, 'text', (e) => e.item.id)}, ${sql.array(results, 'bytea')},
               ${column(entries, 'text', (e) => e.item.settlementHeader)}) as t (id, result, header)
     where r.id = t.id::uuid`)

@@ -191,6 +191,13 @@ const SEMANTIC: readonly (readonly Place[])[] = [
         'inequalities), negations, opposites, quoted words, names and whether the lines are about the claim; a verdict ' +
         'against a claim is checked for lines that say the claim itself. The verdict is lowered to what survives.',
     },
+    {
+      form: /^semantic-4$/,
+      meaning:
+        'As semantic-3, with fewer true verdicts lowered: lines are held to be about another matter where their page lacks ' +
+        'half of the words of the claim, and a verdict against a claim is doubted where its lines have all of a short claim ' +
+        'or most of a long one.',
+    },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],
   [{ form: /^prompt-[0-9a-f]{8}$/, meaning: 'Digest of everything that the model is given besides page and claim.' }],

@@ -51,7 +51,8 @@ export async function pruneRequests(
 async function expireQuotes(db: Database): Promise<number> {
   const expired = await db.query(sql.type(nothing)`
     update verification_requests
-    set state = 'expired', payment = null, payer = null, body = null, observation = null, assessment = null, address_key = null
+    set state = 'expired', payment = null, payer = null, body = null, observation = null, assessment = null, address_key = null,
+        history = null
     where id in (
       select id from verification_requests
       where state in ('quoted', 'unpaid') and body is not null and quote_expires_at < now()
@@ -76,7 +77,8 @@ async function expireResults(db: Database, retentionSeconds: number): Promise<nu
   const pruned = await db.query(sql.type(nothing)`
     update verification_requests
     set state = case when state = 'failed' then state else 'expired' end,
-        body = null, result = null, settlement_header = null, settlement = null, address_key = null
+        body = null, result = null, settlement_header = null, settlement = null, address_key = null,
+        history = case when state = 'failed' then history end
     where id in (
       select id from verification_requests
       where state in ('completed', 'failed') and body is not null

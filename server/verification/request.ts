@@ -71,6 +71,17 @@ export function isWorking(state: State): boolean {
 const requestError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() })
 export type RequestError = z.output<typeof requestError>
 
+/** Entries of a history that are kept; the migration says the same. */
+const MAX_HISTORY = 50
+
+/**
+ * The value of the column `history` of the row `r` that moves to this state: the process that writes it is the name of the
+ * connection. Every statement that moves a request sets it.
+ */
+export const noted = (state: Fragment) => sql.fragment`
+  case when jsonb_array_length(r.history) >= ${MAX_HISTORY} then r.history - 0 else coalesce(r.history, '[]') end
+  || jsonb_build_object('state', ${state}, 'at', now(), 'by', current_setting('application_name'))`
+
 /** An observation as it is stored. `cache_hit`: it was made for another request before. */
 const storedObservation = z.object({ observation, cache_hit: z.boolean() })
 export type StoredObservation = z.output<typeof storedObservation>
@@ -247,7 +258,7 @@ async function endUncharged(
     ), failed as (
       update verification_requests r
       set state = 'failed', error = ${JSON.stringify(error)}::json, payment_sealed = null, observation = null, waiting = null,
-          assessment = null, attempt = null, changed_at = now()
+          assessment = null, attempt = null, changed_at = now(), history = ${noted(sql.fragment`'failed'`)}
       from held where r.id = held.id
       returning r.id, r.payment, held.attempt is not null begun
     ), booked as (
@@ -280,8 +291,9 @@ export async function releasePayment(
 ) {
   const released = await tx.any(sql.type(z.object({ id: z.string() }))`
     with released as (
-      update verification_requests
+      update verification_requests r
       set state = 'unpaid', payment_sealed = null, attempt = null, changed_at = now(),
+          history = ${noted(sql.fragment`'unpaid'`)},
           quote_expires_at = now() + ${quoteTtlSeconds} * interval '1 second'
       where id = ${request.id} and attempt = ${request.attempt} and state = 'settling'
       returning id, payment

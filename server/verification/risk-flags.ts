@@ -56,6 +56,7 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   claim_words_present: 'Read the quotes: they may say the claim itself rather than its contrary.',
   opposite_wording: 'Read claim and quotes for the word that is turned round; the page may say the contrary.',
   names_absent: 'Do not cite the page for the claim before you have found whom it names under another name.',
+  name_mismatch: 'Compare the names in claim and quotes: the page may say it of somebody or something else.',
   unrelated_evidence: 'Read the quotes yourself before you rely on the verdict.',
   weak_basis: 'Cite no more than the quotes say: the page gives a part of the claim, or reports it.',
   verdict_lowered: 'Rely on the verdict as given, not on a stronger one; explanation says why it was lowered.',

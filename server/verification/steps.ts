@@ -10,6 +10,7 @@ import {
   ledgerColumns,
   ledgerValues,
   moves,
+  noted,
   StaleAttemptError,
   type State,
   type StoredObservation,
@@ -125,7 +126,7 @@ export async function writeSteps(
       returning request_id
     ), moved as (
       update verification_requests r
-      set state = t.to_state, changed_at = now(),
+      set state = t.to_state, changed_at = now(), history = ${noted(sql.fragment`t.to_state`)},
           observation = coalesce(t.stored, r.observation),
           assessment = case when t.to_state <> 'observed' then coalesce(t.assessment, r.assessment) end,
           settlement_intent = coalesce(t.intent, r.settlement_intent),

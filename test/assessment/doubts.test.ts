@@ -100,6 +100,18 @@ const agreeing: [string, string][] = [
   ['after June 3, 2019', 'June 12, 2019'],
   ['by 2020', 'March 2019'],
   ['no more than 12 points', '11 points'],
+  ['at least 300', '300'],
+  ['up to 300', '300'],
+  ['more than 300', 'more than 300'],
+  ['over $3 million', 'over $3 million'],
+  ['since 1990', '1990'],
+  ['after 1990', '1991'],
+  ['by 2020', '2020'],
+  ['300 or more', '300'],
+  ['500+', '500'],
+  ['March 6–7', 'March 7, 2018'],
+  ['6-7 March 2018', 'March 6, 2018'],
+  ['March 13–14, 2018', '13 March 2018'],
 ]
 const differing: [string, string][] = [
   ['1940s', '1951'],
@@ -115,6 +127,17 @@ const differing: [string, string][] = [
   ['since 1990', '1987'],
   ['three decades', '20 years'],
   ['11·9 million', '11 million'],
+  ['more than 300', '300'],
+  ['less than 31 reviews', '31 reviews'],
+  ['below 60%', '60%'],
+  ['over $3 million', '$3 million'],
+  ['exceeded 45 metres', '45 metres'],
+  ['before 1998', '14 May 1998'],
+  ['before 24 November 2008', '24 November 2008'],
+  ['after 1990', '1990'],
+  ['fewer than 20 people', '20 people'],
+  ['under 5 km', '5 km'],
+  ['6-7 March 2018', '8 March 2018'],
 ]
 
 t.test('quantities agree in whatever form, and bounds are inequalities', (t) => {
@@ -203,6 +226,60 @@ t.test('opposites in the place of a word of the claim', (t) => {
   ] as const)
     t.match(check(claim, text), /^mentions.*opposite_wording/, claim)
   t.same(oppositesBetween('Sales rose and costs fell.', 'Costs fell while sales rose.'), [])
+  t.end()
+})
+
+t.test('another name in the place of one that is nowhere on the page', (t) => {
+  for (const [claim, text] of [
+    ['The film Southpaw was written by Adam Robins.', 'Southpaw is a film written by Kurt Sutter.'],
+    ['The house was designed by architect Olaf Dahl.', 'The house was designed by architect Anna Berg in 1901.'],
+    ['Marlow Mill is an American brewery.', 'Marlow Mill is a British brewery.'],
+    ['Ida Holm was a Danish painter.', 'Ida Holm (1830 to 1899) was a Finnish painter.'],
+    ['It is a Spanish-language network.', 'It is an English-language network.'],
+    ['It is like the version of Justin of Bremen.', 'It is like the version of Adam of Bremen.'],
+    ['The ferry sails to Stavanger harbour.', 'The ferry sails to Bergen harbour.'],
+    ['She was a professor at Oxford until May.', 'She was a professor at Lund until May.'],
+    ['The bridge is owned by Telford Holdings.', 'The bridge is owned by Marlow County.'],
+    ['The team beat Portugal twice.', 'The team beat Norway twice.'],
+    ['It was sold to Viktor Lund in May.', 'It was sold to Peter Quist in May.'],
+  ] as const)
+    t.match(check(claim, text), /^mentions.*name_mismatch/, claim)
+  for (const [claim, text] of [
+    ['It was opened by Barack Obama.', 'It was opened by President Obama.'],
+    ['The house was designed by Olaf Dahl.', 'The house was designed by Anna Berg and Olaf Dahl.'],
+    ['Big Narstie hosts the show.', 'Big Neestie hosts the show.'],
+    ['The mill was sold to Michael Hart.', 'The mill was sold to Mike Hart.'],
+  ] as const)
+    t.notMatch(check(claim, text), /name_mismatch/, claim)
+  t.end()
+})
+
+t.test('No. before a number denies nothing, and what is refused is denied', (t) => {
+  for (const number of [1, 18, 100])
+    t.notMatch(
+      check(`The album reached No. ${number} in Norway.`, `The album reached rank ${number} in Norway.`),
+      /negation_mismatch/,
+    )
+  t.match(check('The pier is open in winter.', 'The pier is not open in winter.'), /^mentions.*negation_mismatch/)
+  for (const [claim, text] of [
+    ['The keeper refused to leave the tower.', 'The keeper would not leave the tower.'],
+    ['The keeper was unable to leave the tower.', 'The keeper could not leave the tower.'],
+    ['Only the keeper may enter the tower.', 'Nobody but the keeper may enter the tower.'],
+    ['The keeper did not accept the tower.', 'The keeper rejected the tower.'],
+    ['The tower failed to please the keeper.', 'The tower did not please the keeper.'],
+  ] as const)
+    t.match(check(claim, text), /^supports/, claim)
+  t.end()
+})
+
+t.test('a number that lines nearby give is not taken for another', (t) => {
+  const text = 'Marlow Herald\n4 July 2017\nThe club has a new coach.\nHis predecessor left the club on 29 June.'
+  const lines = linesOf(text)
+  const evidence = lines.slice(2).map((line) => ({ ...line, stance: 'supports' as const }))
+  const read = (claim: string) =>
+    checkEvidence(claim, text, lines, { verdict: 'supports', basis: 'stated', evidence }).evidence[0]?.stance
+  t.equal(read('The club has a new coach since 4 July 2017, whose predecessor left.'), 'supports')
+  t.equal(read('The club has a new coach since 9 July 2017, whose predecessor left.'), 'mentions')
   t.end()
 })
 

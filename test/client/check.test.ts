@@ -1,11 +1,8 @@
 // `countersign check` through the whole service: a report of 60 citations with planted faults, in Markdown and in HTML, every format,
 // corrections, and answers kept between runs.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { Ajv } from 'ajv'
 import { XmlDocument, XsdValidator } from 'libxml2-wasm'
 import { micromark } from 'micromark'
@@ -14,8 +11,7 @@ import t from 'tap'
 import { register } from '../quotes/harness.ts'
 import { startSystem } from '../system.ts'
 import { buildReport, PAGES } from './check-report.ts'
-
-const CLI = join(import.meta.dirname, '../../client/cli.ts')
+import { countersign } from './command-line.ts'
 
 /** The schema that the package @microsoft/jest-sarif brings. It is of draft 4, whose `id` and `$schema` Ajv does not know. */
 function readSarifSchema(): object {
@@ -36,13 +32,6 @@ function findXmlFault(xml: string, schema: string): string | null {
   } catch (error) {
     return (error as Error).message
   }
-}
-
-async function run(args: string[], { input = '', env = {} }: { input?: string; env?: Record<string, string> } = {}) {
-  const child = spawn(process.execPath, [CLI, ...args], { env: { PATH: process.env.PATH, ...env } })
-  child.stdin.end(input)
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { code: code as number, stdout, stderr }
 }
 
 interface Found {
@@ -66,7 +55,7 @@ t.test('a report of 60 citations', async (t) => {
   const { markdown, expected } = buildReport(system.site.url(''))
   writeFileSync(path('report.md'), markdown)
   const check = (name: string, ...options: string[]) =>
-    run(['check', path(name), '--service', system.url('/'), '--key', path('key.txt'), ...options])
+    countersign(['check', path(name), '--service', system.url('/'), '--key', path('key.txt'), ...options])
 
   await t.test('in Markdown every fault is found, and nothing else', async (t) => {
     t.equal(expected.length, 60)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
+import { countersign, countersignApart } from './command-line.ts'
 import {
   answerWith,
   askForPayment,
@@ -20,10 +21,8 @@ const CLI = join(import.meta.dirname, '../../client/cli.ts')
 const PIN = `--pin=${KEY_ID}:${pubkeyHex}`
 
 async function run(args: string[], input: string | Buffer = '') {
-  const child = spawn(process.execPath, [CLI, ...args])
-  child.stdin.end(input)
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { code: code as number, stdout, stderr, lines: stdout.trimEnd().split('\n') }
+  const ran = await countersign(args, { input })
+  return { ...ran, lines: ran.stdout.trimEnd().split('\n') }
 }
 
 const files = t.testdir({
@@ -242,6 +241,13 @@ t.test('--json: results on standard output, errors on standard error', async (t)
   t.same([JSON.parse(listed.stdout), listed.stderr], [published, ''])
   const refused = await run(['keys', baseUrl, '--json'])
   t.match(JSON.parse(refused.stderr), { error: { code: 'rate_limited', retryable: true, status: 429, retry_after: 7 } })
+})
+
+t.test('as a process of its own: streams and exit status', async (t) => {
+  const good = await countersignApart(['verify', '-', PIN], { input: JSON.stringify(issueResult()) })
+  t.match(good, { code: 0, stderr: '', stdout: /\ngood\n$/ })
+  t.match(await countersignApart(['verify', '-', PIN], { input: 'no json' }), { code: 1, stdout: /\nBAD\n$/ })
+  t.match(await countersignApart(['verify', result]), { code: 2, stdout: '', stderr: /there is no key/ })
 })
 
 t.test('a reader that stops early gets no stack trace', async (t) => {

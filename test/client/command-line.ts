@@ -1,24 +1,28 @@
-// Runs the command line of the client as a program of its own, with an environment that holds nothing of the test's.
+// Runs the command line of the client, with an environment that holds nothing of the test's: within this process, or as a process of
+// its own.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
+import { main } from '../../client/commands/main.ts'
+import { BARE_ENV } from '../children.ts'
+import { type Ran, type RunOptions, runHere } from '../own-process.ts'
+
+export type { Ran } from '../own-process.ts'
 
 const CLI = join(import.meta.dirname, '../../client/cli.ts')
 
-export interface Ran {
-  code: number
-  stdout: string
-  stderr: string
-  /** Standard output, byte for byte. */
-  bytes: Buffer
+/** Within this process. */
+export function countersign(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  return runHere(main, args, options)
 }
 
-export async function countersign(
-  args: string[],
-  { env = {}, input = '' }: { env?: Record<string, string>; input?: string | Buffer } = {},
+/** As a program of its own, for what only a process has: signals, pipes, its exit status. */
+export async function countersignApart(
+  args: readonly string[],
+  { env = {}, input = '' }: Omit<RunOptions, 'typed'> = {},
 ): Promise<Ran> {
-  const child = spawn(process.execPath, [CLI, ...args], { env: { PATH: process.env.PATH, ...env } })
+  const child = spawn(process.execPath, [CLI, ...args], { env: { ...BARE_ENV, ...env } })
   child.stdin.on('error', () => {})
   child.stdin.end(input)
   return ended(child)
@@ -27,7 +31,7 @@ export async function countersign(
 /** The same on a terminal of its own, where `typed` is what a person types. Needs `script` of util-linux. */
 export async function onTerminal(args: string[], env: Record<string, string>, typed: string): Promise<Ran> {
   const words = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ')
-  const child = spawn('script', ['-qefc', words, '/dev/null'], { env: { PATH: process.env.PATH, ...env } })
+  const child = spawn('script', ['-qefc', words, '/dev/null'], { env: { ...BARE_ENV, ...env } })
   // Typed only once it was asked, as a person does.
   let isAsked = false
   child.stdout.on('data', (chunk: Buffer) => {

@@ -14,7 +14,7 @@ import { lease } from '../../client/commands/lease.ts'
 import { receipt } from '../../client/commands/receipt.ts'
 import { heartbeat, watchdog } from '../../client/commands/watchdog.ts'
 import { payingFetch, type System, startSystem } from '../system.ts'
-import { countersign, onTerminal, type Ran } from './command-line.ts'
+import { countersign, countersignApart, onTerminal, type Ran } from './command-line.ts'
 
 const system = await startSystem()
 t.teardown(() => system[Symbol.asyncDispose]())
@@ -72,6 +72,7 @@ t.test('keys come from a file that others cannot use, or from the environment', 
   const show = (args: string[], more: Record<string, string> = {}) =>
     countersign(['account', 'show', ...args], { env: { COUNTERSIGN_SERVICE, ...more } })
   t.equal((await show([], { COUNTERSIGN_KEY })).code, 0)
+  t.equal((await countersignApart(['account', 'show'], { env })).code, 0, 'as a process of its own')
   t.equal((await show([], { COUNTERSIGN_KEY: key })).code, 0, 'the key itself')
   t.equal((await show(['--key', file('key')], { COUNTERSIGN_KEY: 'nothing' })).code, 0, 'the option goes before')
   const named = await countersign(['account', 'show', '--service', COUNTERSIGN_SERVICE, '--key', file('key')])
@@ -171,14 +172,15 @@ t.test('watchdog and heartbeat', async (t) => {
 
   const remove = ['watchdog', 'delete', 'nightly']
   t.match(await run(remove, 2), { stdout: '', stderr: /Delete the watchdog nightly.*--yes/ })
+  for (const typed of ['n\n', '\n', '\u0004']) {
+    const { code, stdout, stderr } = await countersign(remove, { env, typed })
+    t.same([code, stdout], [1, ''])
+    t.match(stderr, /^Delete the watchdog nightly and its alerts\? \[y\/N\]\s+Nothing was done\.\n$/)
+  }
+  t.match((await run(['watchdog', 'list'])).stdout, 'nightly')
   const skip = spawnSync('script', ['--version']).status === 0 ? false : 'there is no `script` to make a terminal with'
   await t.test('the question on a terminal', { skip }, async (t) => {
-    for (const typed of ['n\n', '\n', '\u0004']) {
-      const { code, stdout } = await onTerminal(remove, env, typed)
-      t.equal(code, 1, stdout)
-      t.match(stdout, /Delete the watchdog nightly and its alerts\? \[y\/N\][\s\S]*Nothing was done\./)
-    }
-    t.match((await run(['watchdog', 'list'])).stdout, 'nightly')
+    t.match(await onTerminal(remove, env, '\u0004'), { code: 1, stdout: /\[y\/N\][\s\S]*Nothing was done\./ })
     t.match(await onTerminal(remove, env, 'y\n'), { code: 0, stdout: /nightly is deleted\./ })
   })
   if (skip) await run([...remove, '--yes'])
@@ -186,13 +188,13 @@ t.test('watchdog and heartbeat', async (t) => {
 })
 
 t.test('journal', async (t) => {
-  const { file, run, json } = await openAccount(t)
+  const { file, env, run, json } = await openAccount(t)
   const data = Buffer.from([0, 1, 255, 10])
   writeFileSync(file('data'), data)
   const put = await run(['journal', 'put', 'state', file('data'), '--new'])
   t.match(put.stdout, new RegExp(`^bytes: +4\nSHA-256: +${hash('sha256', data)}$`, 'm'))
   t.match(await run(['journal', 'put', 'state', file('data'), '--new'], 1), { stderr: /^precondition_failed: / })
-  t.same((await run(['journal', 'get', 'state'])).bytes, data)
+  t.same((await countersignApart(['journal', 'get', 'state'], { env })).bytes, data)
   const { etag, data_base64 } = await json('journal', 'get', 'state')
   t.same(Buffer.from(data_base64, 'base64'), data)
   await run(['journal', 'put', 'state', '-', '--if-match', etag], 0, 'from standard input')
@@ -266,7 +268,7 @@ t.test('a group needs a command', async (t) => {
     code: 0,
     stdout: /^ {2}countersign account keys revoke ID/m,
   })
-  const unknown = await countersign(['watchdog', 'notarise', '--json'])
+  const unknown = await countersignApart(['watchdog', 'notarise', '--json'])
   t.equal(unknown.code, 2)
   t.equal(JSON.parse(unknown.stderr).error.code, 'wrong_usage')
 })

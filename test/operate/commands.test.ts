@@ -10,18 +10,21 @@ import { openPresence } from '../../server/operate/presence.ts'
 import { openWork } from '../../workers/context.ts'
 import { type ApiHarness, openApiHarness } from '../api-harness.ts'
 import { BARE_ENV } from '../children.ts'
-import { type Ran, runCli } from '../cli-process.ts'
+import { askCli, type Ran, runCli, runCliApart } from '../cli-process.ts'
 import { openQueue } from '../queue.ts'
 import { payingFetch } from '../system.ts'
 
 async function openOffice(env: Record<string, string> = {}) {
   await using opened = new AsyncDisposableStack()
   const front = opened.use(await openApiHarness(env))
-  const work = opened.use(await openWork(front.core))
-  const queue = opened.use(openQueue(work))
   const closing = opened.move()
-  const cli = (...args: string[]) => runCli(front.env, ...args)
-  return { front, work, queue, cli, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return {
+    front,
+    cli: (...args: string[]) => runCli(front.env, ...args),
+    /** The jobs of the service; only what needs them pays for the threads. */
+    openJobs: async () => closing.use(openQueue(closing.use(await openWork(front.core)))),
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
 }
 
 const json = ({ stdout }: Ran) => JSON.parse(stdout)
@@ -41,7 +44,8 @@ const loseJobs = ({ tables }: ApiHarness) => tables.query('delete from graphile_
 
 t.test('status: one screen, warnings with cures, JSON', async (t) => {
   await using office = await openOffice()
-  const { front, queue, cli } = office
+  const { front, cli } = office
+  const queue = await office.openJobs()
   const idle = await cli('status')
   t.equal(idle.code, 1)
   t.match(idle.stdout, /WARNING no web process is alive\n +cure: /)
@@ -92,7 +96,8 @@ t.test('status: one screen, warnings with cures, JSON', async (t) => {
 
 t.test('requests: list, show, retry', async (t) => {
   await using office = await openOffice()
-  const { front, queue, cli } = office
+  const { front, cli } = office
+  const queue = await office.openJobs()
   const stuck = await order(front)
   const fresh = await order(front)
   await loseJobs(front)
@@ -133,7 +138,15 @@ t.test('requests cancel: asks before, frees the payment, and leaves alone what m
   const id = await order(front, key)
   t.match(await cli('requests', 'cancel', id), { code: 2, stdout: '', stderr: /repeat the command with --yes/ })
   t.match(json(await cli('requests', 'show', id, '--json')), { state: 'accepted' })
-  t.match(await cli('requests', 'cancel', id, '--yes'), { code: 0, stdout: 'cancelled; nothing was charged\n' })
+  for (const typed of ['y\n', 'no\n'])
+    t.match(
+      await askCli(front.env, typed, 'requests', 'cancel', id),
+      { code: 2, stderr: /Type yes to go on: Nothing was changed\./ },
+      typed,
+    )
+  t.match(json(await cli('requests', 'show', id, '--json')), { state: 'accepted' })
+  const agreed = await askCli(front.env, 'yes\n', 'requests', 'cancel', id)
+  t.match(agreed, { code: 0, stdout: 'cancelled; nothing was charged\n' })
   const row = json(await cli('requests', 'show', id, '--json'))
   t.match(row, { state: 'failed', code: 'cancelled', payments: [{ outcome: 'failed', reason: 'cancelled' }] })
   t.equal((await front.tables.query('select from payment_claims')).rowCount, 0)
@@ -152,7 +165,8 @@ t.test('requests cancel: asks before, frees the payment, and leaves alone what m
 
 t.test('jobs dead, jobs redrive', async (t) => {
   await using office = await openOffice()
-  const { front, queue, cli } = office
+  const { front, cli } = office
+  const queue = await office.openJobs()
   t.match(await cli('jobs', 'dead'), { code: 0, stdout: 'none\n' })
   const ids = [await order(front), await order(front)]
   await front.tables.query(`update graphile_worker._private_jobs set attempts = max_attempts, last_error = 'it broke'`)
@@ -205,7 +219,8 @@ t.test('accounts: list, show, disable, enable', async (t) => {
 
 t.test('audit: all is well after purchases of every end, and each planted fault is found', async (t) => {
   await using office = await openOffice()
-  const { front, queue, cli } = office
+  const { front, cli } = office
+  const queue = await office.openJobs()
   const first = await order(front)
   const second = await order(front)
   await front.ask({
@@ -299,7 +314,7 @@ t.test('calls: help of a group, options, pipes', async (t) => {
   const bare = { DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }
   const [group, unknown, option, help, offline, own] = await Promise.all([
     runCli(bare, 'payments'),
-    runCli(bare, 'paymnets'),
+    runCliApart(bare, 'paymnets'),
     runCli(bare, 'status', '--jsn'),
     runCli(bare, 'requests', 'list', '--help'),
     runCli(bare, 'sign-offline', 'abc'),
@@ -312,7 +327,7 @@ t.test('calls: help of a group, options, pipes', async (t) => {
   t.match(help, { code: 0, stdout: /requests list[\s\S]*--stuck/ })
   t.match(offline, { code: 2, stderr: /header PAYMENT-REQUIRED/ })
   t.match(own, { code: 0, stdout: /accounts disable <handle>/ })
-  const dead = await runCli(bare, 'status')
+  const dead = await runCliApart(bare, 'status')
   t.match(dead, { code: 1, stdout: '', stderr: /ECONNREFUSED/ })
   t.notMatch(dead.stderr, /\n +at /, 'no stack')
 

@@ -29,15 +29,19 @@ export function readingsOf(quantity: NumberQuantity): NumberQuantity[] {
 
 function numbersAgree(claimed: NumberQuantity, given: NumberQuantity): boolean {
   if (claimed.unit && given.unit && claimed.unit.name !== given.unit.name) return false
+  if (isStrict(claimed.bound) && given.bound === null && given.value === claimed.value) return false
   return valuesAgree(claimed, given) || isWithin(claimed.bound, claimed.value, given.value)
 }
 
 /** Whether a number keeps to a claimed bound. */
 export function isWithin(bound: Bound | null, claimed: number, given: number): boolean {
-  if (bound === 'above') return given > claimed
-  if (bound === 'below') return given < claimed
+  if (bound === 'above' || bound === 'least') return given > claimed
+  if (bound === 'below' || bound === 'most') return given < claimed
   return bound === 'about' && Math.abs(given - claimed) <= ABOUT * Math.abs(claimed)
 }
+
+/** More than 300 is not 300. */
+const isStrict = (bound: Bound | null): boolean => bound === 'above' || bound === 'below'
 
 /** A bare number of four digits is taken for a year, and may have been none. */
 function isSameFigure(date: Quantity, number: Quantity): boolean {
@@ -84,15 +88,15 @@ function valuesAgree(a: NumberQuantity, b: NumberQuantity): boolean {
 /** At least one part is given by both, and none differs, or the claimed year is a bound and is kept. */
 function datesAgree(a: DateQuantity, b: DateQuantity): boolean {
   const shared = PARTS.filter((part) => a[part] !== null && b[part] !== null)
-  return (
-    shared.length > 0 &&
-    (isInBound(a, b) || shared.every((part) => (part === 'year' ? overlap(a, b) : a[part] === b[part])))
-  )
+  if (shared.length === 0) return false
+  if (isInBound(a, b)) return true
+  return !(isStrict(a.bound) && b.bound === null) && shared.every((part) => partAgrees(part, a, b))
 }
 
-/** Years of which one is in the other's span. */
-function overlap(a: DateQuantity, b: DateQuantity): boolean {
-  return a.year! <= (b.until ?? b.year!) && b.year! <= (a.until ?? a.year!)
+/** Whether a part is the same, or one is in the other's span. */
+function partAgrees(part: (typeof PARTS)[number], a: DateQuantity, b: DateQuantity): boolean {
+  const last = part === 'year' ? 'until' : part === 'day' ? 'lastDay' : part
+  return a[part]! <= (b[last] ?? b[part]!) && b[part]! <= (a[last] ?? a[part]!)
 }
 
 /** Before or after a claimed date: by the day where both give one. */

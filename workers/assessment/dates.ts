@@ -53,24 +53,38 @@ function readDenseDate({ integer, word, gapBefore }: Reading, at: number): Found
   return parts[0] === null && parts[1] === null ? null : found(next - at, ...parts)
 }
 
-/** 5 March 2019, 5th of March, 5 de marzo de 2019, 5. März */
+/** 5 March 2019, 5th of March, 5 de marzo de 2019, 5. März, 6-7 March */
 function readDayFirst(reading: Reading, at: number): Found<DateQuantity> | null {
   const day = reading.integer(at, 1, 31)
   if (day === null) return null
-  const next = skip(reading, at + 1)
+  const last = lastDayOf(reading, at, day)
+  const next = skip(reading, at + (last === null ? 1 : 2))
   const month = reading.month(next)
-  return month === null ? null : withYear(reading, at, next + 1, month, day)
+  return month === null ? null : withLastDay(withYear(reading, at, next + 1, month, day), last)
 }
 
-/** March 5, 2019; March 2019; März 2019 */
+/** March 5, 2019; March 6-7; March 2019; März 2019 */
 function readMonthFirst(reading: Reading, at: number): Found<DateQuantity> | null {
   const month = reading.month(at)
   if (month === null) return null
   const day = /^\.?\s+$/.test(reading.gapBefore(at + 1)) ? reading.integer(at + 1, 1, 31) : null
-  if (day !== null) return withYear(reading, at, skip(reading, at + 2), month, day)
+  if (day !== null) {
+    const last = lastDayOf(reading, at + 1, day)
+    return withLastDay(withYear(reading, at, skip(reading, at + (last === null ? 2 : 3)), month, day), last)
+  }
   const date = withYear(reading, at, at + 1, month, null)
   return date.quantity.year === null ? null : date
 }
+
+/** The second of 6-7 March and of March 6-7. */
+function lastDayOf({ integer, gapBefore }: Reading, at: number, day: number): number | null {
+  return /^\s?[-\u2010-\u2015]\s?$/.test(gapBefore(at + 1)) ? integer(at + 1, day + 1, 31) : null
+}
+
+const withLastDay = ({ quantity, length }: Found<DateQuantity>, lastDay: number | null): Found<DateQuantity> => ({
+  quantity: { ...quantity, lastDay },
+  length,
+})
 
 function withYear(reading: Reading, from: number, at: number, month: number, day: number | null): Found<DateQuantity> {
   const next = skip(reading, at)
@@ -99,7 +113,7 @@ function readYears({ tokens, integer, gapBefore }: Reading, at: number): Found<D
 
 /** A date that is a year and no more. */
 export function years(year: number): DateQuantity {
-  return { kind: 'date', year, until: null, bound: null, month: null, day: null, swappable: false }
+  return { kind: 'date', year, until: null, bound: null, month: null, day: null, lastDay: null, swappable: false }
 }
 
 /** Past the words that join the parts of a date, of which there are at most two: 5th of. */
@@ -115,7 +129,7 @@ function found(
   day: number | null,
   swappable = false,
 ): Found<DateQuantity> {
-  return { quantity: { kind: 'date', year, until: null, bound: null, month, day, swappable }, length }
+  return { quantity: { kind: 'date', year, until: null, bound: null, month, day, lastDay: null, swappable }, length }
 }
 
 const DENSE_PARTS: readonly [number, number, RegExp][] = [

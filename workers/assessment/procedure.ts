@@ -16,7 +16,7 @@ export const LITERAL_PROCEDURE = `literal-2+icu-${process.versions.icu}+unicode-
  */
 export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
   const { icu, unicode } = process.versions
-  return `semantic-3+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
+  return `semantic-4+${modelName(model)}+prompt-${promptVersion}+w${windowTokens}+icu-${icu}+unicode-${unicode}`
 }
 
 /**

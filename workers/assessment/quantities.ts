@@ -71,11 +71,11 @@ function otherMeaning(reading: Reading, quantity: NumberQuantity, unitAt: number
 /** What the words around a quantity make of it: more than, at least, under, or more, before, since. */
 function boundOf(reading: Reading, at: number, { quantity, length }: Found<Quantity>): Bound | null {
   const [last, next] = [reading.gapBefore(at + length), reading.word(at + length)]
-  if (/^\+/.test(last)) return 'above'
+  if (/^\+/.test(last)) return 'least'
   if (next === 'or') {
     const [after] = [reading.word(at + length + 1)]
-    if (/^(?:more|above|over|greater|higher|later)$/.test(after)) return 'above'
-    if (/^(?:less|fewer|under|below|lower|earlier)$/.test(after)) return 'below'
+    if (/^(?:more|above|over|greater|higher|later)$/.test(after)) return 'least'
+    if (/^(?:less|fewer|under|below|lower|earlier)$/.test(after)) return 'most'
   }
   // A currency code or a word such as "a total of" may stand between.
   const isMoney = CURRENCY_CODE.test(reading.word(at - 1))
@@ -187,18 +187,22 @@ const RANKS: ReadonlySet<string> = new Set('top under over first last best final
 
 const BOUNDS = {
   number: boundsOf({
-    above: `more than,over,above,greater than,higher than,larger than,bigger than,longer than,older than,at least,
-      not less than,no less than,no fewer than,not fewer than,exceed,exceeds,exceeded,exceeding,in excess of,upwards of,
-      minimum of,mehr als,uber,mindestens,plus de,au moins,mas de,al menos,mais de,pelo menos,piu di,almeno`,
-    below: `less than,fewer than,under,below,lower than,smaller than,shorter than,younger than,at most,up to,no more than,
-      not more than,maximum of,weniger als,unter,hochstens,bis zu,moins de,au plus,menos de,meno di`,
+    above: `more than,over,above,greater than,higher than,larger than,bigger than,longer than,older than,exceed,exceeds,
+      exceeded,exceeding,in excess of,mehr als,uber,plus de,mas de,mais de,piu di`,
+    least: `at least,not less than,no less than,no fewer than,not fewer than,upwards of,minimum of,mindestens,au moins,
+      al menos,pelo menos,almeno`,
+    below: `less than,fewer than,under,below,lower than,smaller than,shorter than,younger than,weniger als,unter,moins de,
+      menos de,meno di`,
+    most: 'at most,up to,no more than,not more than,maximum of,hochstens,bis zu,au plus',
     about: `about,around,approximately,approx,roughly,some,nearly,almost,close to,circa,estimated,just over,just under,
       little over,little under,etwa,rund,ungefahr,fast,knapp,environ,presque,pres de,unos,unas,casi,cerca de,
       aproximadamente,alrededor de,quase,quasi`,
   }),
   date: boundsOf({
-    above: 'after,since,later than,nach,seit,apres,depuis,despues de,desde,depois de,dopo il,dal',
-    below: 'before,prior to,until,till,by,no later than,earlier than,vor,bis,avant,antes de,hasta,prima del,fino al',
+    above: 'after,later than,nach,apres,despues de,depois de,dopo il',
+    least: 'since,seit,depuis,desde,dal',
+    below: 'before,prior to,earlier than,vor,avant,antes de,prima del',
+    most: 'until,till,by,no later than,bis,hasta,fino al',
     about: 'about,around,approximately,circa,c,ca,um,vers,hacia,cerca de,alrededor de',
   }),
 }

@@ -17,28 +17,43 @@ export interface PageText {
   text: string
   lines: readonly Span[]
   quantities(): readonly Quantity[]
+  /** Of the first lines, which say of when and whom a page speaks, and of the lines around a span of UTF-16 offsets. */
+  quantitiesNear(spans: readonly Span[]): readonly Quantity[]
 }
 
 export function pageText(text: string, lines: readonly Span[]): PageText {
-  let read: Quantity[] | undefined
+  let read: Quantity[][] | undefined
+  const byLine = () => {
+    read ??= lines.map(({ start, end }) => quantitiesOf(text.slice(start, end)))
+    return read
+  }
   return {
     text,
     lines,
-    quantities() {
-      read ??= lines.flatMap(({ start, end }) => quantitiesOf(text.slice(start, end)))
-      return read
+    quantities: () => byLine().flat(),
+    quantitiesNear(spans) {
+      const near = new Set(Array.from({ length: Math.min(HEAD, lines.length) }, (_, line) => line))
+      for (const { start, end } of spans) {
+        const first = lines.findIndex((line) => line.end > start)
+        for (let line = Math.max(0, first - BESIDE); first >= 0 && line < lines.length; line++) {
+          if (lines[line - BESIDE] !== undefined && lines[line - BESIDE]!.start >= end) break
+          near.add(line)
+        }
+      }
+      return [...near].flatMap((line) => byLine()[line]!)
     },
   }
 }
 
 /**
  * Each number and date of the claim must be in the quoted lines, in any unit. Another one of the same sort in its
- * place is grave; so is none on the whole page, unless it is a small count, which a list may give without the word, or
+ * place is grave, unless lines nearby give the claimed one; so is none on the whole page, unless it is a small count, which a list may give without the word, or
  * part of a name. Where only a part of the claim is supported, one of them is enough. Of a claim with more than
  * `MOST_QUANTITIES` different ones the first are checked, and the flag `claim_partly_checked` says so.
  */
-export function quantityDoubts(claim: string, page: PageText, quotes: readonly string[], isPart: boolean): Doubt[] {
-  const given = quotes.flatMap(quantitiesOf)
+export function quantityDoubts(claim: string, page: PageText, spans: readonly Span[], isPart: boolean): Doubt[] {
+  const given = spans.flatMap(({ start, end }) => quantitiesOf(page.text.slice(start, end)))
+  const near = page.quantitiesNear(spans)
   const different = distinct(quantitiesOf(claim))
   const claimed = different.slice(0, MOST_QUANTITIES)
   const isSame = (one: Quantity) => given.some((other) => agreeAcrossUnits(one, other))
@@ -53,7 +68,9 @@ export function quantityDoubts(claim: string, page: PageText, quotes: readonly s
     const isMinor = isSmallCount(one) || isNamed
     // A small count in words may be of a language whose numerals are not known here.
     const kind = disagreement(one, isMinor ? given.filter((other) => countsTheSame(one, other)) : given)
-    if (kind) doubts.push({ flag: `${kind}_mismatch`, isGrave: !mayLack && !(isMinor && !isSmallCount(one)) })
+    const isNear = near.some((other) => agreeAcrossUnits(one, other))
+    if (kind)
+      doubts.push({ flag: `${kind}_mismatch`, isGrave: !mayLack && !isNear && !(isMinor && !isSmallCount(one)) })
     else
       doubts.push({ flag: 'number_absent', isGrave: !mayLack && !isMinor && one.bound === null && !isGiven(page, one) })
   }
@@ -94,6 +111,8 @@ function isGiven(page: PageText, claimed: Quantity): boolean {
   return page.quantities().some((other) => agreeAcrossUnits(claimed, other))
 }
 
+/** Lines at the beginning of a page, and on either side of a quotation. */
+const [HEAD, BESIDE] = [3, 2]
 /** Each of them may be held against every quantity of the page. */
 export const MOST_QUANTITIES = 100
 const SPELLED =

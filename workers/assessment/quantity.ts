@@ -15,12 +15,15 @@ export interface NumberQuantity {
   or?: NumberQuantity
 }
 
-/** The number is the least, or the most, or near what is meant. Of dates: from then on, or until then. */
-export type Bound = 'above' | 'below' | 'about'
+/**
+ * What is meant is more than the number, less, as much at least, as much at most, or near it. Of dates: after then,
+ * before, from then on, or until then.
+ */
+export type Bound = 'above' | 'below' | 'least' | 'most' | 'about'
 
 /**
  * A date as far as it is given. `swappable` is set where day and month may be the other way round. `until` is the last
- * year where several are given: 1940s, 2018-19.
+ * year where several are given: 1940s, 2018-19; `lastDay` the last day: 6-7 March.
  */
 export interface DateQuantity {
   kind: 'date'
@@ -29,6 +32,7 @@ export interface DateQuantity {
   bound: Bound | null
   month: number | null
   day: number | null
+  lastDay: number | null
   swappable: boolean
 }
 

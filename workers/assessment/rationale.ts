@@ -79,6 +79,7 @@ const LOWERING: ReadonlySet<SemanticFlag> = new Set([
   'claim_words_present',
   'opposite_wording',
   'names_absent',
+  'name_mismatch',
   'unrelated_evidence',
   'weak_basis',
   'evidence_dropped',

@@ -139,7 +139,7 @@ function termSpan(query: Query, read: TermReader, sentence: string): { distinct:
 export const isNegation = (text: string): boolean => isNegated({ clause: text, sentence: text })
 
 function isNegated({ clause, sentence }: Part): boolean {
-  return DENSE_NEGATION.test(clause) || hasAny(clause, 'negation', sentence)
+  return DENSE_NEGATION.test(clause) || hasAny(clause.replace(ABBREVIATED_NUMBER, ' '), 'negation', sentence)
 }
 
 /** Whether a sentence reports what others say. */
@@ -156,6 +156,8 @@ function hasAny(part: string, kind: keyof Vocabulary, sentence: string): boolean
 /** UTF-16 units to either side of a match; about four words. */
 const NEARBY = 24
 const IN_WORD = /^[\p{L}\p{M}\p{Nd}]{2}$/u
+/** No. 18 denies nothing. */
+const ABBREVIATED_NUMBER = /(?<!\p{L})nos?\.\s?(?=\p{Nd})/giu
 const CLAUSE_END = /[.;:!?。；：！？।؟]/
 /** Forms that negate and are not part of other words: 不 alone would find real estate. */
 const DENSE_NEGATION =

@@ -1,0 +1,98 @@
+// What `batch` and `check --verify` share: the terms that a service asks for, the books after a crash, signals, and which failures
+// are wrong usage.
+import { UsageError } from '../arguments.ts'
+import type { Budget } from '../batch/budget.ts'
+import { pinTerms, TermsError } from '../batch/buyer.ts'
+import { type Journal, JournalError } from '../batch/journal.ts'
+import { LockedError } from '../batch/lock.ts'
+import { DamagedFileError } from '../batch/log-file.ts'
+import { parseUsd } from '../batch/money.ts'
+import type { OutputFiles } from '../batch/output-files.ts'
+import type { Row } from '../batch/rows.ts'
+import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
+import type { Capabilities } from '../discovery.ts'
+import type { Terms, Wallet } from '../wallet.ts'
+import { counted } from './batch-report.ts'
+import { note } from './output.ts'
+
+/** Milliseconds for one row: longer than any settlement takes that succeeds. */
+export const ROW_MS = 600_000
+/** Rows that are asked about for the terms: the first may be refused for what it is. */
+const MAX_ASKED = 5
+
+/** Failures are wrong usage where the user can mend them before anything is bought. */
+export async function explained<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    const isOurs = [LockedError, JournalError, DamagedFileError, TermsError].some((kind) => cause instanceof kind)
+    if (isOurs) throw new UsageError((cause as Error).message, { cause })
+    throw cause
+  }
+}
+
+/** Atomic units of `--budget`. Throws a UsageError. */
+export function budgetOf(text: string | undefined): bigint {
+  if (text === undefined) throw new UsageError('The most that may be spent is missing: give --budget USD.')
+  const atoms = parseUsd(text)
+  if (atoms === null) throw new UsageError(`--budget ${text} is not an amount of dollars, such as 6.00.`)
+  return atoms
+}
+
+/** The terms of the first row that the service names terms for, checked. Pays nothing. */
+export async function askTerms(
+  service: string,
+  rows: readonly Pick<Row, 'source_url' | 'claim'>[],
+  wallet: Wallet,
+  { price, payment_mode }: Capabilities,
+): Promise<Terms> {
+  let last: unknown
+  for (const { source_url, claim } of rows.slice(0, MAX_ASKED)) {
+    const asked = new Countersign({ baseUrl: service }).verifySource(
+      { source_url, claim },
+      { idempotencyKey: createIdempotencyKey() },
+    )
+    const error = await asked.then(
+      () => new Error('The service gave a result away under a new key.'),
+      (error: unknown) => error,
+    )
+    if (error instanceof CountersignError && error.paymentRequired)
+      return pinTerms(error.paymentRequired, wallet, { priceAtoms: price.amount_atomic, mode: payment_mode })
+    last = error
+    // A page that is away for the moment is about that row alone.
+    if (!(error instanceof CountersignError) || (error.retryable && error.status !== 422)) break
+  }
+  throw last
+}
+
+export function ownAddress(wallet: Wallet, { network }: Terms): string {
+  const kind = network.startsWith('eip155:') ? 'evm' : 'solana'
+  return wallet.addresses.find((one) => one.kind === kind)?.address ?? ''
+}
+
+/** Gives back what a crash left counted: the row has failed uncharged, and its payment was not released yet. */
+export async function settleAccounts(journal: Journal, files: OutputFiles, budget: Budget): Promise<void> {
+  for (const { id, charged, code } of files.failures) {
+    const payment = journal.paymentOf(id)
+    if (charged || !payment) continue
+    await journal.release(payment, code)
+    await budget.release(payment.payment)
+  }
+}
+
+/** The first signal lets the rows under way end, the second one does not. */
+export function listenForSignals(running: () => number): { finish: AbortSignal; abort: AbortSignal } & Disposable {
+  const finish = new AbortController()
+  const abort = new AbortController()
+  const stop = () => {
+    if (finish.signal.aborted) return abort.abort()
+    note(`\nNo new rows. ${counted(running(), 'row')} under way; press Ctrl-C again to leave them.\n`)
+    finish.abort()
+  }
+  process.on('SIGINT', stop).on('SIGTERM', stop)
+  return {
+    finish: finish.signal,
+    abort: abort.signal,
+    [Symbol.dispose]: () => void process.off('SIGINT', stop).off('SIGTERM', stop),
+  }
+}

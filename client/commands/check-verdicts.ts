@@ -1,0 +1,263 @@
+// `countersign check --verify`: buys verdicts for what the quote check could not settle, as `batch` buys rows. All runs share one
+// folder for each service and its terms, so that no verdict is bought twice, in whichever report its sentence stands.
+import { hash } from 'node:crypto'
+import { mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { UsageError, visible } from '../arguments.ts'
+import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
+import { Buyer } from '../batch/buyer.ts'
+import { Journal } from '../batch/journal.ts'
+import { lock } from '../batch/lock.ts'
+import { readLines } from '../batch/log-file.ts'
+import { formatUsd } from '../batch/money.ts'
+import { type ErrorLine, isRetried, OutputFiles, type ResultLine } from '../batch/output-files.ts'
+import { Pace } from '../batch/pace.ts'
+import type { Row } from '../batch/rows.ts'
+import { type Run, runRows } from '../batch/run.ts'
+import { Countersign } from '../client.ts'
+import { systemClock } from '../clock.ts'
+import type { Capabilities } from '../discovery.ts'
+import { KEEP_DAYS } from '../report/answer-store.ts'
+import type { Judged, Verdict } from '../report/judgement.ts'
+import type { VerdictSums } from '../report/outcome.ts'
+import { applyVerdicts, type Claim, claimsOf, type NoVerdict, nameOf } from '../report/verdicts.ts'
+import type { VerificationResult } from '../result.ts'
+import type { Terms, Wallet } from '../wallet.ts'
+import { counted, openProgress } from './batch-report.ts'
+import { askTerms, explained, listenForSignals, ownAddress, ROW_MS, settleAccounts } from './buying.ts'
+import { confirm } from './confirm.ts'
+import { note } from './output.ts'
+
+export interface VerdictOptions {
+  service: string
+  wallet: Wallet
+  /** Atomic units that this run may spend. */
+  cap: bigint
+  budgetFile: string | undefined
+  folder: string
+  yes: boolean | undefined
+}
+
+export interface Verified {
+  judged: Judged[]
+  sums: VerdictSums
+  isInterrupted: boolean
+}
+
+/** Says what is left and what it costs, asks, buys, and puts the verdicts beside the citations. Throws a UsageError. */
+export function verifyCitations(judged: readonly Judged[], options: VerdictOptions): Promise<Verified> {
+  return explained(() => verify(judged, options))
+}
+
+async function verify(judged: readonly Judged[], options: VerdictOptions): Promise<Verified> {
+  const claims = claimsOf(judged)
+  const home = join(options.folder, digest(options.service))
+  const known = await readKnown(home)
+  const rows = claims.flatMap((claim, n): Row[] => {
+    const { times, verdict } = known.get(nameOf(claim)) ?? { times: 0, verdict: null }
+    return verdict ? [] : [rowOf(claim, n, times)]
+  })
+  const verdicts = new Map<string, Verdict | NoVerdict>(
+    [...known].flatMap(([name, { verdict }]) => (verdict ? [[name, verdict] as const] : [])),
+  )
+  const bought = rows.length > 0 ? await purchase(rows, { kept: claims.length - rows.length, home, options }) : NONE
+  for (const [name, verdict] of bought.verdicts) verdicts.set(name, verdict)
+  const has = (claim: Claim) => 'claimSupport' in (verdicts.get(nameOf(claim)) ?? {})
+  return {
+    judged: applyVerdicts(judged, verdicts),
+    sums: {
+      wanted: claims.length,
+      bought: rows.filter(has).length,
+      kept: claims.length - rows.length,
+      missing: rows.filter((row) => !has(row)).length,
+      spentUsd: formatUsd(bought.spent),
+      folder: claims.some(has) ? home : null,
+    },
+    isInterrupted: bought.isInterrupted,
+  }
+}
+
+interface Bought {
+  verdicts: Map<string, Verdict | NoVerdict>
+  spent: bigint
+  isInterrupted: boolean
+}
+
+const NONE: Bought = { verdicts: new Map(), spent: 0n, isInterrupted: false }
+
+interface Purchase {
+  /** Claims whose verdict is known. */
+  kept: number
+  home: string
+  options: VerdictOptions
+}
+
+async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise<Bought> {
+  const { service, wallet, cap, yes } = options
+  const capabilities = await new Countersign({ baseUrl: service }).getCapabilities()
+  if (/(^|\s)literal-\d/.test(capabilities.methodology_version))
+    throw new UsageError(
+      'This service has no model: it finds quotations and gives no verdicts. Check without --verify.',
+    )
+  const price = BigInt(capabilities.price.amount_atomic)
+  tell(rows.length, { kept, price, cap, capabilities })
+  const terms = await askTerms(service, rows, wallet, capabilities)
+  note(`Paid to ${visible(terms.payTo)} on ${visible(terms.network)}, from ${ownAddress(wallet, terms)}.\n`)
+  const cost = capabilities.payment_mode === 'offline' ? '' : ` for ${formatUsd(price * BigInt(rows.length))} USDC`
+  if (!(await confirm(`Buy ${counted(rows.length, 'verdict')}${cost}?`, yes))) return NONE
+  return buy(rows, terms, { folder: join(home, digest(termsText(terms))), options })
+}
+
+async function buy(
+  rows: Row[],
+  terms: Terms,
+  { folder, options }: { folder: string; options: VerdictOptions },
+): Promise<Bought> {
+  const { service, wallet } = options
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await using opened = new AsyncDisposableStack()
+  opened.use(await lock(join(folder, 'lock')))
+  const input = { service, input_sha256: digest('verdicts of countersign check') }
+  const journal = opened.use(await Journal.open(join(folder, 'journal.jsonl'), input, async () => terms))
+  const now = Date.now()
+  const retry = {
+    isRetried: (error: ErrorLine) => isRetried(error, now),
+    before: (ids: string[]) => journal.retry(ids),
+  }
+  const files = opened.use(await OutputFiles.open(folder, retry))
+  const budget = await openBudget(opened, { journal, rows, options })
+  const open = rows.flatMap(({ id }) => journal.paymentOf(id) ?? [])
+  // What is paid and not fetched yet counts for the run that fetches it.
+  const before = budget.spent - open.reduce((sum, { atoms }) => sum + BigInt(atoms), 0n)
+  await settleAccounts(journal, files, budget)
+  const left = rows
+    .filter(({ id }) => !files.isDone(id))
+    .sort((a, b) => Number(!journal.paymentOf(a.id)) - Number(!journal.paymentOf(b.id)))
+  const pace = new Pace(AT_ONCE, systemClock)
+  const { terms: pinned } = journal.header
+  const buyer = new Buyer({
+    service,
+    wallet,
+    terms: pinned,
+    journal,
+    budget,
+    pace,
+    clock: systemClock,
+    timeoutMs: ROW_MS,
+  })
+  using stopping = listenForSignals(() => pace.running)
+  using progress = openProgress({ rows: left, files, budget })
+  const run = await runRows({ rows: left, buyer, files, pace, ...stopping, onProgress: progress.show })
+  progress[Symbol.dispose]()
+  const verdicts = new Map(left.map((row) => [nameOf(row), missing(run)] as const))
+  for (const { row, error } of run.unfinished)
+    verdicts.set(nameOf(row), { code: error.code, message: LATER + error.message })
+  const names = new Map(rows.map((row) => [row.id, nameOf(row)]))
+  const failures = [...files.failures].filter(({ id }) => names.has(id))
+  const all = new Map<string, Verdict | NoVerdict>(verdicts)
+  for (const { id, code, message } of failures) all.set(names.get(id)!, { code, message })
+  for await (const line of readLines<ResultLine>(join(folder, 'results.jsonl')))
+    if (names.has(line.id)) all.set(names.get(line.id)!, verdictOf(line, true))
+  return { verdicts: all, spent: budget.spent - before, isInterrupted: run.stop?.kind === 'interrupted' }
+}
+
+/** By default the budget is of this run alone: of what earlier runs have spent, only payments that are still open count. */
+async function openBudget(
+  opened: AsyncDisposableStack,
+  { journal, rows, options }: { journal: Journal; rows: readonly Row[]; options: VerdictOptions },
+): Promise<Budget> {
+  const { budgetFile, cap } = options
+  const run = `${journal.header.run}/`
+  if (budgetFile !== undefined)
+    return opened.use(await openBudgetFile(budgetFile, { cap, run, sent: journal.reserved }))
+  const payments = rows.flatMap(({ id }) => journal.paymentOf(id) ?? [])
+  return openRunBudget(cap, new Map(payments.map(({ payment, atoms }) => [payment, BigInt(atoms)])))
+}
+
+interface Plan {
+  kept: number
+  price: bigint
+  cap: bigint
+  capabilities: Capabilities
+}
+
+function tell(count: number, { kept, price, cap, capabilities }: Plan): void {
+  const cost = price * BigInt(count)
+  if (kept > 0) note(`${counted(kept, 'verdict')} of earlier runs still count.\n`)
+  note(`The quote check cannot settle ${counted(count, 'citation')}. `)
+  note(`${counted(count, 'verdict')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
+  if (capabilities.payment_mode === 'offline') note('The service is in offline mode: no money moves.\n')
+  if (capabilities.payment_mode === 'testnet') note('The service is on a test network: its USDC is worth nothing.\n')
+  note(`Budget ${formatUsd(cap)} USDC`)
+  note(cost > cap ? `: enough for ${counted(Number(cap / price), 'verdict')}. The others are left.\n` : '.\n')
+}
+
+interface Known {
+  /** How often it was bought. */
+  times: number
+  /** The youngest one, unless it is too old. */
+  verdict: Verdict | null
+}
+
+/** What earlier runs have bought of this service, on whatever terms. */
+async function readKnown(home: string): Promise<Map<string, Known>> {
+  const folders = await readdir(home).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw new UsageError(`Cannot read ${home}: ${error.message}`, { cause: error })
+  })
+  const oldest = Date.now() - KEEP_DAYS * 86_400_000
+  const known = new Map<string, Known>()
+  for (const folder of folders)
+    for await (const line of readLines<ResultLine>(join(home, folder, 'results.jsonl'))) {
+      const verdict = verdictOf(line, false)
+      const { times, verdict: other } = known.get(nameOf(line)) ?? { times: 0, verdict: null }
+      const isYoung = Date.parse(verdict.checkedAt) > oldest
+      const isYounger = !other || Date.parse(verdict.checkedAt) > Date.parse(other.checkedAt)
+      known.set(nameOf(line), { times: times + 1, verdict: isYoung && isYounger ? verdict : other })
+    }
+  return known
+}
+
+function verdictOf(line: ResultLine, isNew: boolean): Verdict {
+  const result = JSON.parse(Buffer.from(line.result_base64, 'base64').toString()) as VerificationResult
+  return {
+    claimSupport: result.claim_support,
+    isAssessed: result.assessment_scope !== 'literal_quotation_only',
+    explanation: result.explanation,
+    quote: line.quote,
+    fragmentUrl: line.fragment_url,
+    requestId: line.request_id,
+    receiptSerial: line.receipt_serial,
+    checkedAt: result.checked_at,
+    isNew,
+  }
+}
+
+/** What is said of a row that nothing was done for. */
+function missing({ stop }: Run): NoVerdict {
+  if (stop?.kind === 'budget') return { code: 'budget_reached', message: 'There is no verdict: the budget is reached.' }
+  if (stop?.kind === 'interrupted')
+    return { code: 'interrupted', message: `There is no verdict: interrupted. ${AGAIN}` }
+  return {
+    code: stop?.kind ?? 'unfinished',
+    message: `There is no verdict. ${stop && 'message' in stop ? stop.message : AGAIN}`,
+  }
+}
+
+/** The same claim has the same row, until its verdict is too old: a row is bought once. */
+function rowOf({ source_url, claim }: Claim, n: number, times: number): Row {
+  const id = hash('sha256', nameOf({ source_url, claim })).slice(0, 24)
+  return { id: times === 0 ? id : `${id}-${times + 1}`, line: n + 1, source_url, claim }
+}
+
+/** What decides about the money. */
+function termsText({ scheme, network, asset, amount, payTo }: Terms): string {
+  return JSON.stringify([scheme, network, asset, amount, payTo])
+}
+
+const digest = (text: string) => hash('sha256', text).slice(0, 16)
+
+const AGAIN = 'Run the same command again: nothing is paid twice.'
+const LATER = `There is no verdict yet. ${AGAIN} `
+/** Verifications under way, at most. */
+const AT_ONCE = 8

@@ -1,0 +1,59 @@
+// All commands of the command line, and what becomes of their errors.
+import { account } from './account.ts'
+import { batch } from './batch.ts'
+import { check } from './check.ts'
+import { citation } from './citation.ts'
+import { cite } from './cite.ts'
+import { type CommandGroup, start } from './command.ts'
+import { exportChain } from './export.ts'
+import { journal } from './journal.ts'
+import { lease } from './lease.ts'
+import { explain } from './output.ts'
+import { receipt } from './receipt.ts'
+import { ask, keys, recover } from './service.ts'
+import { verify } from './verify.ts'
+import { wallet } from './wallet.ts'
+import { watch } from './watch.ts'
+import { heartbeat, watchdog } from './watchdog.ts'
+
+const countersign: CommandGroup = {
+  summary: 'check what a source verification service has signed, and call it',
+  commands: {
+    verify,
+    cite,
+    export: exportChain,
+    watch,
+    keys,
+    ask,
+    recover,
+    batch,
+    check,
+    wallet,
+    account,
+    lease,
+    receipt,
+    watchdog,
+    heartbeat,
+    journal,
+    citation,
+  },
+  examples: [
+    'countersign keys https://service.example > keys.json',
+    'countersign verify result.json --keys keys.json',
+    'countersign cite result.json --format text-fragment',
+    'countersign batch claims.csv --service https://service.example --dry-run',
+    "countersign ask https://service.example --source https://example.org/ --claim 'It says so.' --dry-run",
+    'countersign check report.md --service https://service.example --key key.txt',
+    'countersign export https://service.example chain.jsonl && countersign verify chain.jsonl --keys keys.json',
+  ],
+  exitStatus: '0 good, 1 bad or refused, 2 wrong usage; watch: 1 an alarm, 3 the service could not be asked.',
+}
+
+/** Runs the command that the arguments name, on the streams of this process. Returns the exit status, and throws nothing. */
+export async function main(args: string[]): Promise<number> {
+  try {
+    return await start('countersign', countersign, args)
+  } catch (error) {
+    return explain(error, args.includes('--json'))
+  }
+}

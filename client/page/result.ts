@@ -1,0 +1,202 @@
+// The page of a result in the browser: fetches the result with the token of the address' fragment, checks it as /verify does,
+// shows it, and offers it as files.
+import { type ComponentChildren, render } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { bibtexEntry, markdownFootnote, textSelectors } from '../citation.ts'
+import type { Failure } from '../error.ts'
+import type { VerificationResult } from '../result.ts'
+import { Pins, usePublishedKeys, useReport } from './checking.ts'
+import { type Html, html } from './html.ts'
+import { Facts, Notice } from './parts.ts'
+import { type Recoverable, recover, type Standing } from './recovery.ts'
+import { ReportView } from './report-view.ts'
+import type { PublishedKey } from './trust.ts'
+
+interface Place {
+  service: URL
+  requestId: string
+}
+
+function ResultPage({ service, requestId }: Place): Html {
+  const token = useToken()
+  if (token === '')
+    return html`<${Notice} tone="open" title="The link has no token.">A result is shown to whoever holds its recovery token. The link
+      to it ends with <code>#</code> and the token; this one was cut off. Ask whoever sent it for the whole link.<//>`
+  return html`<${Recovered} key=${token} service=${service} requestId=${requestId} token=${token} />`
+}
+
+/** What follows # in the address. A link to another token of the same page changes nothing else. */
+function useToken(): string {
+  const read = () => location.hash.slice(1)
+  const [token, setToken] = useState(read)
+  useEffect(() => {
+    const change = () => setToken(read())
+    addEventListener('hashchange', change)
+    return () => removeEventListener('hashchange', change)
+  }, [])
+  return token
+}
+
+function Recovered(place: Recoverable): Html {
+  const [standing, setStanding] = useState<Standing>({ state: 'asking' })
+  useEffect(() => {
+    const leaving = new AbortController()
+    follow(place, leaving.signal, setStanding)
+    return () => leaving.abort()
+  }, [])
+  switch (standing.state) {
+    case 'asking':
+      return html`<p role="status">Asking for the result.</p>`
+    case 'pending':
+      return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${standing.message}${' '}
+        This page asks again in ${standing.seconds} seconds, and costs nothing. Nobody has to pay again.<//></div>`
+    case 'refused':
+      return html`<${Refused} failure=${standing.failure} requestId=${place.requestId} />`
+    case 'completed':
+      return html`<${Shown} result=${standing.result} bytes=${standing.bytes} service=${place.service} />`
+  }
+}
+
+async function follow(place: Recoverable, signal: AbortSignal, tell: (standing: Standing) => void) {
+  try {
+    for await (const standing of recover(place, signal)) tell(standing)
+  } catch (error) {
+    if (!signal.aborted) tell({ state: 'refused', failure: unreadable(error) })
+  }
+}
+
+function unreadable(error: unknown): Failure {
+  return {
+    code: 'unexpected_response',
+    message: `The answer cannot be read: ${(error as Error).message}`,
+    retryable: true,
+  }
+}
+
+interface Refusal {
+  title: string
+  meaning: string
+}
+
+/** What an answer without a result means for whoever was sent the link, by its status. */
+const REFUSALS: Readonly<Record<number, Refusal>> = {
+  402: {
+    title: 'It is not paid for.',
+    meaning:
+      'The payment was proved never to have been charged. Whoever asked for the verification can pay again with the same key.',
+  },
+  404: {
+    title: 'This token opens no result here.',
+    meaning:
+      'The link is mistyped, was cut off, belongs to another service, or the request was deleted. The service does not say which, so that nobody can try out tokens.',
+  },
+  410: {
+    title: 'The result is no longer kept.',
+    meaning:
+      'Results are deleted some time after they are completed; their receipts stay. Whoever saved the result can still have it checked on the page Verify.',
+  },
+  422: { title: 'The verification failed.', meaning: 'Nothing was charged for it.' },
+}
+
+function Refused({ failure, requestId }: { failure: Failure; requestId: string }): Html {
+  const { title, meaning } = REFUSALS[failure.status ?? 0] ?? {
+    title: 'The result could not be fetched.',
+    meaning: 'Load the page again later.',
+  }
+  return html`<${Notice} tone="open" title=${title}>${meaning}<//>
+    <${Facts} facts=${[
+      ['The service said', failure.message],
+      ['Error code', html`<code>${failure.code}</code>`],
+      ['Request', html`<code>${requestId}</code>`],
+    ]} />`
+}
+
+interface ShownProps {
+  result: VerificationResult
+  bytes: Uint8Array<ArrayBuffer>
+  service: URL
+}
+
+function Shown({ result, bytes, service }: ShownProps): Html {
+  const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
+  const published = usePublishedKeys(service)
+  const source = useMemo(() => ({ name: 'the result', blob: new Blob([bytes]) }), [bytes])
+  const { report, progress } = useReport({ source, pinned, published: published ?? null }, published === undefined)
+  return html`<p role="status" class="progress">${progress}</p>
+    ${report && html`<${ReportView} report=${report} host=${service.host} />`}
+    <${Downloads} result=${result} bytes=${bytes} service=${service} />
+    <${Pins} onPin=${setPinned} count=${pinned.length} />
+    <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`
+}
+
+interface Download {
+  name: string
+  about: string
+  type: string
+  parts: BlobPart[]
+}
+
+function downloadsOf(result: VerificationResult, bytes: Uint8Array<ArrayBuffer>): Download[] {
+  const { receipt, request_id: id, evidence } = result
+  const written = (value: unknown) => [`${JSON.stringify(value, null, 2)}\n`]
+  const exact = {
+    name: `result-${id}.json`,
+    about: 'the result, byte for byte as the service sent it',
+    type: JSON_TYPE,
+    parts: [bytes],
+  }
+  const sealed = { name: `receipt-${id}.json`, about: 'its receipt alone', type: JSON_TYPE, parts: written(receipt) }
+  const cited = {
+    name: `citation-${id}.bib`,
+    about: 'an entry for BibTeX',
+    type: TEXT_TYPE,
+    parts: [`${bibtexEntry(result)}\n`],
+  }
+  if (evidence.length === 0) return [exact, sealed, cited]
+  const footnotes = evidence.map((item) => `${markdownFootnote(result, item)}\n`)
+  return [
+    exact,
+    sealed,
+    cited,
+    { name: `footnotes-${id}.md`, about: 'a footnote for each quote, in Markdown', type: TEXT_TYPE, parts: footnotes },
+    {
+      name: `selectors-${id}.json`,
+      about: 'the place of each quote, as W3C selectors',
+      type: JSON_TYPE,
+      parts: written(evidence.map((item) => textSelectors(result, item))),
+    },
+  ]
+}
+
+const JSON_TYPE = 'application/json'
+const TEXT_TYPE = 'text/plain'
+
+function Downloads({ result, bytes, service }: ShownProps): Html {
+  const files = useMemo(
+    () =>
+      downloadsOf(result, bytes).map((file) => ({
+        ...file,
+        url: URL.createObjectURL(new Blob(file.parts, { type: file.type })),
+      })),
+    [result, bytes],
+  )
+  useEffect(() => () => files.forEach(({ url }) => void URL.revokeObjectURL(url)), [files])
+  const { serial } = result.receipt.attestation
+  return html`<section aria-labelledby="files">
+    <h2 id="files">Keep it</h2>
+    <p>The service deletes results after a while. Save the exact bytes: only with them can the result be checked later.</p>
+    <ul class="downloads">${files.map(
+      ({ name, about, url }) => html`<li key=${name}><a href=${url} download=${name}>${name}</a>: ${about}</li>`,
+    )}</ul>
+    <p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href}>number ${serial} of the public chain</a>, which stays.</p>
+  </section>`
+}
+
+const place = document.getElementById('result')
+if (place) {
+  const { service = '/', request = '' } = place.dataset
+  render(
+    html`<${ResultPage} service=${new URL(service, location.href)} requestId=${request} />` as ComponentChildren,
+    place,
+  )
+}

@@ -1,0 +1,78 @@
+// How pages leave over HTTP: compressed, with the headers that keep them to this host, and only to callers who ask for HTML.
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Api } from '../context.ts'
+import { type Asset, encode } from '../pages/assets.ts'
+import { errorPage } from '../pages/error-page.ts'
+import { openSite, pageHeaders } from '../pages/layout.ts'
+import type { HttpAnswer } from './verification.ts'
+
+/** True if the caller names HTML and wants JSON no more than that: a browser, but not curl, fetch or an agent. */
+export function asksForHtml(accept: string | undefined): boolean {
+  const weight = (type: string) => {
+    const range = accept?.split(',').find((part) => part.split(';')[0]?.trim().toLowerCase() === type)
+    if (range === undefined) return 0
+    return Number(/;\s*q=([\d.]+)/i.exec(range)?.[1] ?? 1)
+  }
+  const html = weight('text/html')
+  return html > 0 && html >= weight('application/json')
+}
+
+interface PageAnswer {
+  status?: number
+  /** See `pageHeaders`. */
+  forms?: boolean
+  secret?: boolean
+  headers?: Record<string, string>
+}
+
+/** Sends a page in the smallest form that the caller takes. */
+export async function sendPage(reply: FastifyReply, text: string, answer: PageAnswer = {}) {
+  const accepted = reply.request.headers['accept-encoding']
+  const { encoding, bytes } = await compress(Buffer.from(text), accepted)
+  if (encoding) reply.header('content-encoding', encoding)
+  return reply
+    .code(answer.status ?? 200)
+    .headers({ ...pageHeaders(answer), vary: 'accept, accept-encoding', ...answer.headers })
+    .send(bytes)
+}
+
+/** A quality that costs less time than the bytes that it saves. */
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
+
+async function compress(body: Buffer, accepted: string | undefined) {
+  const names = (accepted ?? '').split(',').map((part) => part.trim().toLowerCase())
+  if (names.includes('br')) return { encoding: 'br', bytes: await promisify(brotliCompress)(body, BROTLI) }
+  if (names.includes('gzip')) return { encoding: 'gzip', bytes: await promisify(gzip)(body) }
+  return { encoding: null, bytes: body }
+}
+
+export function sendAsset(asset: Asset, caching: string, { headers }: FastifyRequest, reply: FastifyReply) {
+  const { encoding, bytes } = encode(asset, headers['accept-encoding'])
+  if (encoding) reply.header('content-encoding', encoding)
+  reply.header('cache-control', caching).header('vary', 'accept-encoding').header('x-content-type-options', 'nosniff')
+  return reply.type(asset.type).send(bytes)
+}
+
+/** An error as a page for a browser that navigates, as JSON for everybody else. */
+export async function sendError(api: Api, request: FastifyRequest, reply: FastifyReply, answer: HttpAnswer) {
+  const page = await pageOf(api, request, answer)
+  const { 'content-type': _json, ...headers } = answer.headers
+  if (page) return sendPage(reply, page, { status: answer.status, headers })
+  return reply.code(answer.status).headers(answer.headers).send(answer.body)
+}
+
+/** Null for callers who get JSON: the verification routes have the interface's bodies for everybody. */
+async function pageOf(api: Api, { method, url, headers, log }: FastifyRequest, { status, body }: HttpAnswer) {
+  if (method !== 'GET' || url.startsWith('/api/') || !asksForHtml(headers.accept)) return null
+  const { error } = body as { error?: { code: string; message: string; retryable: boolean } }
+  if (!error) return null
+  try {
+    return errorPage(await openSite(api), url.split('?')[0] ?? url, { status, ...error })
+  } catch (cause) {
+    // The page cannot be made; the error itself still reaches the caller.
+    log.error({ event: 'page_failed', err: cause })
+    return null
+  }
+}

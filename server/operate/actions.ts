@@ -1,0 +1,62 @@
+// The log of what operators did on the dashboard. An action is stored before it is done, so that none is done without a trace;
+// its outcome is added afterwards.
+import { z } from 'zod'
+import { type Database, nothing, sql } from '../db/pool.ts'
+
+export const ACTIONS = [
+  'sign_in',
+  'sign_out',
+  'retry_request',
+  'cancel_request',
+  'redeliver_alert',
+  'redrive_job',
+  'disable_account',
+  'enable_account',
+] as const
+export type Action = (typeof ACTIONS)[number]
+
+interface Act {
+  action: Action
+  /** The id of a request, alert or job, or the handle of an account; empty for the service. */
+  subject: string
+  /** Of the dashboard. It opens nothing. */
+  session: string
+}
+
+/** Stores the action, does it, and adds its outcome. Throws what `run` throws, after adding `failed`. */
+export async function recorded<Outcome extends string>(
+  db: Database,
+  { action, subject, session }: Act,
+  run: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const id = await db.oneFirst(sql.type(z.object({ id: z.number() }))`
+    insert into operator_actions (action, subject, session) values (${action}, ${subject}, ${session}) returning action_id id`)
+  const end = (outcome: string) =>
+    db.query(sql.type(nothing)`update operator_actions set outcome = ${outcome} where action_id = ${id}`)
+  try {
+    const outcome = await run()
+    await end(outcome)
+    return outcome
+  } catch (error) {
+    // A database that is away cannot take the outcome either; what was thrown first is what counts.
+    await end('failed').catch(() => {})
+    throw error
+  }
+}
+
+const actionRow = z.object({
+  action_id: z.number(),
+  at: z.date(),
+  action: z.string(),
+  subject: z.string(),
+  session: z.string(),
+  outcome: z.string().nullable(),
+})
+export type RecordedAction = z.output<typeof actionRow>
+
+/** Newest first. @param before only actions with a lower number */
+export function listActions(db: Database, limit: number, before?: number): Promise<readonly RecordedAction[]> {
+  return db.any(sql.type(actionRow)`
+    select action_id, at, action, subject, session, outcome from operator_actions
+    where action_id < ${before ?? Number.MAX_SAFE_INTEGER} order by action_id desc limit ${limit}`)
+}

@@ -1,0 +1,86 @@
+// The page /chain: the head of the receipt chain, who witnessed it, its growth, and the latest receipts.
+import { html } from '../../client/page/html.ts'
+import { Badge, Code, Facts, Figures, inFigures, Notice, ShortTime, Table, Time } from '../../client/page/parts.ts'
+import type { Attestation } from '../interface/attestation.ts'
+import type { Growth } from '../receipts/growth.ts'
+import { renderPage, type Site } from './layout.ts'
+import { Plot } from './plot.ts'
+import { ReceiptSearch } from './receipt-page.ts'
+
+export interface ShownChain {
+  serial: number
+  receiptHash: string
+  checkpoint: string
+  growth: Growth
+  /** Newest first. */
+  latest: readonly Attestation[]
+  witnesses: readonly { name: string; signed: boolean }[]
+}
+
+export function chainPage(site: Site, chain: ShownChain): string {
+  const { serial, growth } = chain
+  const days = growth.days
+  const week = days.slice(-7).reduce((sum, { receipts }) => sum + receipts, 0)
+  return renderPage(site, {
+    title: 'The chain',
+    path: '/chain',
+    description: 'The public chain of receipts: its head, its witnesses and its growth.',
+    body: html`<h1>The chain of receipts</h1>
+      <p class="lead">Every receipt of this service names the hash of the one before it, so none can be taken out, changed or moved without
+        a trace. Anyone may read the whole chain.</p>
+      <${Figures} figures=${[
+        ['receipts', inFigures(serial)],
+        ['today (UTC)', inFigures(days.at(-1)?.receipts ?? 0)],
+        ['in seven days', inFigures(week)],
+      ]} />
+      <${ReceiptSearch} />
+      ${serial > 0 && html`<${GrowthPlots} ...${growth} />`}
+      <h2>The head</h2>
+      <${Head} ...${chain} />
+      <h2>Witnesses</h2>
+      <${Witnesses} witnesses=${chain.witnesses} />
+      <h2>Latest receipts</h2>
+      <${Table} caption="The latest receipts, newest first" unseen empty="The chain has no receipt yet."
+        columns=${[{ name: 'Serial' }, { name: 'Time (UTC)' }, { name: 'Made for' }, { name: 'Digest' }]}
+        rows=${chain.latest.map(({ serial, ts_ms, requested_by, subject_sha256 }) => [
+          html`<a href=${`/receipts/${serial}`}>${inFigures(serial)}</a>`,
+          html`<${ShortTime} ms=${ts_ms} />`,
+          requested_by,
+          html`<code>${subject_sha256.slice(0, 16)}…</code>`,
+        ])} />
+      <p class="aside">For programs: <a href="/v1/chain-head">head</a>, <a href="/v1/chain">export</a>, <a href="/checkpoint">checkpoint</a>,
+        <a href="/v1/keys">keys</a>. <code>countersign export</code> saves the whole chain, <code>countersign watch</code> checks that it only grows.</p>`,
+  })
+}
+
+function GrowthPlots({ days }: Growth) {
+  return html`<${Plot} id="total" title="Receipts in the chain" shape="area" description="How many receipts the chain had at the end of each day."
+      series=${[{ name: 'Receipts', points: days.map(({ at, total }) => ({ at, value: total })) }]} />
+    <${Plot} id="daily" title="Receipts of each day" shape="bars" description="How many receipts were added on each day, in UTC."
+      series=${[{ name: 'Receipts', points: days.map(({ at, receipts }) => ({ at, value: receipts })) }]} />`
+}
+
+function Head({ serial, receiptHash, checkpoint, latest }: ShownChain) {
+  if (serial === 0) return html`<${Notice}>The chain has no receipt yet. Its first one will name 64 zeros.<//>`
+  const time = latest[0]?.ts_ms
+  return html`<${Facts} facts=${[
+    ['Receipt', html`<a href=${`/receipts/${serial}`}>${inFigures(serial)}</a>`],
+    ['Of', time === undefined ? null : html`<${Time} ms=${time} />`],
+    ['Its hash', html`<code>${receiptHash}</code>`],
+  ]} />
+  <p>Pin this head: a later one must continue it.</p>
+  <${Code} label="Signed head (checkpoint)" text=${checkpoint} />`
+}
+
+function Witnesses({ witnesses }: Pick<ShownChain, 'witnesses'>) {
+  if (witnesses.length === 0)
+    return html`<p>No witness is configured. The service alone vouches that it shows everyone the same chain; whoever pins a head can
+      check that for themselves.</p>`
+  return html`<p>A witness signs a head only if it continues the one that it signed before. So the service cannot show different
+      chains to different readers.</p>
+    <${Table} caption="Witnesses of the head" unseen columns=${[{ name: 'Witness' }, { name: 'The head' }]}
+      rows=${witnesses.map(({ name, signed }) => [
+        name,
+        signed ? html`<${Badge} tone="good">signed<//>` : html`<${Badge} tone="open">not signed yet<//>`,
+      ])} />`
+}

@@ -1,0 +1,42 @@
+// The page that a browser gets where another caller gets an error in JSON.
+import { html } from '../../client/page/html.ts'
+import { Facts, Notice } from '../../client/page/parts.ts'
+import { renderPage, type Site } from './layout.ts'
+
+export interface ShownError {
+  status: number
+  code: string
+  message: string
+  retryable: boolean
+}
+
+export function errorPage(site: Site, path: string, { status, code, message, retryable }: ShownError): string {
+  const title = TITLES[status] ?? 'It did not work'
+  return renderPage(site, {
+    title,
+    path,
+    description: message,
+    unlisted: true,
+    body: html`<h1>${title}</h1>
+      <${Notice} tone=${status < 500 ? 'open' : 'bad'}>${message}<//>
+      <${Facts} facts=${[
+        ['Address', html`<code>${path}</code>`],
+        ['Status', String(status)],
+        ['Error code', html`<code>${code}</code>`],
+        ['What next', retryable ? 'The same call may work later.' : 'The same call would end in the same way.'],
+      ]} />
+      <p><a href="/">To the front page</a></p>`,
+  })
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'That is not a valid request',
+  401: 'An API key is needed',
+  403: 'That is not allowed',
+  404: 'There is nothing at this address',
+  405: 'That is not how this address is called',
+  410: 'It is no longer kept',
+  429: 'Too many requests',
+  500: 'A fault of ours',
+  503: 'Not available at present',
+}

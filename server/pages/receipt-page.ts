@@ -1,0 +1,132 @@
+// The page of one receipt, /receipts/{serial}: what it says in words, its neighbours in the chain, and the proof that it is in the log.
+// And the answers of the search for receipts.
+import { type Html, html } from '../../client/page/html.ts'
+import { Code, Facts, inFigures, Notice, Time } from '../../client/page/parts.ts'
+import type { Attestation } from '../interface/attestation.ts'
+import type { Inclusion } from '../receipts/tree.ts'
+import { renderPage, type Site } from './layout.ts'
+
+export interface ShownReceipt {
+  attestation: Attestation
+  inclusion: Inclusion
+  checkpoint: string
+  previous: Attestation | null
+  next: Attestation | null
+}
+
+export function receiptPage(site: Site, { attestation, inclusion, checkpoint, previous, next }: ShownReceipt): string {
+  const { serial, ts_ms, requested_by, label, subject_sha256, receipt_hash, prev_hash, key_id, pubkey_hex } =
+    attestation
+  return renderPage(site, {
+    title: `Receipt ${serial}`,
+    path: `/receipts/${serial}`,
+    description: `Receipt ${serial} of the public chain: ${meaningOf(requested_by)}`,
+    body: html`<h1>Receipt ${inFigures(serial)}</h1>
+      <p class="lead">On <${Time} ms=${ts_ms} /> this service signed that it was given a digest. ${meaningOf(requested_by)} The receipt
+        shows that the digest existed then, and not what happened.</p>
+      <p class="actions"><a class="button" href=${`/verify#${serial}`}>Verify in your browser</a>
+        <a class="button quiet" href=${`/v1/receipt/${serial}`}>JSON</a></p>
+      <${Facts} facts=${[
+        ['Digest', html`<code>${subject_sha256}</code>`],
+        ['Made for', requested_by],
+        ['Label', label],
+        ['Signed', html`<${Time} ms=${ts_ms} />, with key ${key_id}`],
+        ['Its hash', html`<code>${receipt_hash}</code>`],
+      ]} />
+      <${Neighbours} serial=${serial} previous=${previous} next=${next} prevHash=${prev_hash} />
+      <h2>In the log</h2>
+      <p>The log has ${inFigures(inclusion.tree_size)} receipts. ${
+        inclusion.hashes.length === 0
+          ? 'This one is the only one, so its hash leads to the head by itself.'
+          : `From this one, ${inclusion.hashes.length} hashes lead to the head, which is signed. Whoever pinned a head can check that this receipt was in the log and still is.`
+      }</p>
+      <${Code} label="Signed head of the log (checkpoint)" text=${checkpoint} />
+      <details><summary>The proof and the signature</summary>
+        <${Code} label=${`Hashes from receipt ${serial} to the head, leaf index ${inclusion.leaf_index}`} text=${inclusion.hashes.join('\n') || 'none'} />
+        <${Code} label=${`Signature (Ed25519) with key ${key_id}`} text=${attestation.sig_ed25519_hex} />
+        <${Code} label="Public key" text=${pubkey_hex} /></details>
+      <p class="aside">The server wrote this page, so it proves nothing by itself. <a href=${`/verify#${serial}`}>Your browser</a> checks
+        signature and proof itself.</p>`,
+  })
+}
+
+/** Who asked for a receipt, in words, by `requested_by`. */
+function meaningOf(requestedBy: string): string {
+  return MEANINGS[requestedBy] ?? `The account ${requestedBy} handed it in.`
+}
+
+const MEANINGS: Readonly<Record<string, string>> = {
+  'source-verification': 'It belongs to a verification that somebody bought.',
+  lease: 'It belongs to a lease that an account granted, renewed or revoked.',
+  watchdog: 'It belongs to an alert of a watchdog.',
+  'citation-watch': 'It belongs to an alert about a quote on a page.',
+  'key-rotation': 'It introduces a new signing key.',
+}
+
+interface NeighboursProps {
+  serial: number
+  previous: Attestation | null
+  next: Attestation | null
+  prevHash: string
+}
+
+function Neighbours({ serial, previous, next, prevHash }: NeighboursProps): Html {
+  return html`<h2>Its neighbours</h2>
+    <${Facts} facts=${[
+      [
+        'Before it',
+        previous
+          ? html`<a href=${`/receipts/${previous.serial}`}>Receipt ${inFigures(previous.serial)}</a>, of <${Time} ms=${previous.ts_ms} />. ${
+              previous.receipt_hash === prevHash ? 'This receipt names its hash:' : 'This receipt names another hash:'
+            } <code>${prevHash}</code>`
+          : 'Nothing. The chain begins here, with 64 zeros in place of a hash.',
+      ],
+      [
+        'After it',
+        next
+          ? html`<a href=${`/receipts/${next.serial}`}>Receipt ${inFigures(next.serial)}</a>, of <${Time} ms=${next.ts_ms} />`
+          : `Nothing yet. Receipt ${inFigures(serial)} is the head of the chain.`,
+      ],
+    ]} />`
+}
+
+/** The form that finds a receipt. Works without JavaScript. */
+export function ReceiptSearch({ value = '', problem }: { value?: string; problem?: string }): Html {
+  return html`<form class="search" action="/receipts" method="get" role="search">
+    <div class="field">
+      <label for="q">Serial, hash of a receipt, or digest of a document</label>
+      <input class="mono" id="q" name="q" type="search" value=${value} maxlength="100" spellcheck=${false} autocomplete="off"
+        aria-describedby=${problem ? 'q-hint q-problem' : 'q-hint'} aria-invalid=${problem ? 'true' : undefined} />
+      <p id="q-hint" class="detail">A number, or 64 characters from 0 to 9 and a to f.</p>
+      ${problem && html`<p id="q-problem" class="problem" role="alert">${problem}</p>`}
+    </div>
+    <p class="actions"><button type="submit">Find</button></p>
+  </form>`
+}
+
+export interface Search {
+  given: string
+  /** Serials that were found; null where nothing was looked for. */
+  found: readonly number[] | null
+  problem?: string
+}
+
+export function receiptSearchPage(site: Site, { given, found, problem }: Search): string {
+  return renderPage(site, {
+    title: 'Find a receipt',
+    path: '/receipts',
+    description: 'Finds a receipt of the public chain by its serial, its hash, or the digest that it is for.',
+    unlisted: given !== '',
+    body: html`<h1>Find a receipt</h1>
+      <${ReceiptSearch} value=${given} problem=${problem} />
+      ${found && found.length === 0 && html`<${Notice} tone="open" title="Nothing found.">No receipt of this chain has this hash or is for this digest.<//>`}
+      ${
+        found &&
+        found.length > 0 &&
+        html`<p>${found.length} receipts are for this digest:</p>
+        <ul>${found.map((serial) => html`<li key=${serial}><a href=${`/receipts/${serial}`}>Receipt ${inFigures(serial)}</a></li>`)}</ul>`
+      }
+      <p class="aside">The digest of a file is its SHA-256, for example of <code>sha256sum FILE</code>. Of a result it is <code>subject_sha256</code>
+        of its receipt. <a href="/chain">The whole chain</a></p>`,
+  })
+}

@@ -1,0 +1,21 @@
+// The page /results/{request_id}: a frame for the result that the browser fetches with the token behind #, which the server never sees.
+import { html } from '../../client/page/html.ts'
+import { Notice } from '../../client/page/parts.ts'
+import { renderPage, type Site } from './layout.ts'
+
+/** The same page for every id: whether there is a result, only its token may learn. */
+export function resultPage(site: Site, requestId: string): string {
+  return renderPage(site, {
+    title: 'Result',
+    path: `/results/${requestId}`,
+    description: 'A completed verification, shown to whoever holds its link and checked in the browser.',
+    scripts: ['result'],
+    unlisted: true,
+    body: html`<h1>Result of a verification</h1>
+      <p class="lead">Whoever has this link can read the result. Your browser checks it; its token goes to this service alone.</p>
+      <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The token in the address never reaches a
+        server by itself, so only a script can ask with it. The command line does the same: <code>countersign recover ${site.baseUrl}
+        ${requestId} --token FILE</code><//></noscript>
+      <div id="result" data-service="/" data-request=${requestId}></div>`,
+  })
+}

@@ -1,0 +1,83 @@
+// Runs a command line within this process, and lets it believe that it has a process of its own: environment, standard streams and
+// terminal are its own, also beside other runs. A process of its own costs half a second of CPU, most of it for loading.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { PassThrough, Writable } from 'node:stream'
+import { format } from 'node:util'
+
+export interface Ran {
+  code: number
+  stdout: string
+  stderr: string
+  /** Standard output, byte for byte. */
+  bytes: Buffer
+}
+
+export interface RunOptions {
+  /** All of its environment. */
+  env?: Readonly<Record<string, string>>
+  /** What comes on standard input. */
+  input?: string | Uint8Array
+  /** Standard input is a terminal, and this is typed once the command has asked a question; `\u0004` closes it. */
+  typed?: string
+}
+
+interface Own {
+  env: Record<string, string>
+  stdin: PassThrough
+  stdout: Writable
+  stderr: Writable
+}
+
+const running = new AsyncLocalStorage<Own>()
+
+/** Runs `main` until it returns its exit status. Signals and the working folder are those of this process. */
+export async function runHere(
+  main: (args: string[]) => Promise<number>,
+  args: readonly string[],
+  { env = {}, input = '', typed }: RunOptions = {},
+): Promise<Ran> {
+  const stdin = new PassThrough()
+  if (typed === undefined) stdin.end(input)
+  else Object.assign(stdin, { isTTY: true })
+  const out: Buffer[] = []
+  const notes: Buffer[] = []
+  let isAsked = false
+  const stderr = collector(notes, (text) => {
+    // Typed only once it was asked, as a person does.
+    if (typed === undefined || isAsked || !/\[y\/N\] $|Type yes to go on: $/.test(text)) return
+    isAsked = true
+    if (typed === '\u0004') stdin.end()
+    else stdin.write(typed)
+  })
+  const code = await running.run({ env: { ...env }, stdin, stdout: collector(out), stderr }, () => main([...args]))
+  const bytes = Buffer.concat(out)
+  return { code, stdout: bytes.toString(), stderr: Buffer.concat(notes).toString(), bytes }
+}
+
+function collector(chunks: Buffer[], heard: (text: string) => void = () => {}): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk)
+      heard(chunk.toString())
+      done()
+    },
+  })
+}
+
+// What a command reaches by these names is its own while it runs, and that of the test otherwise.
+for (const name of ['env', 'stdin', 'stdout', 'stderr'] as const) {
+  const { get, value } = Object.getOwnPropertyDescriptor(process, name)!
+  const own = { get: () => running.getStore()?.[name] ?? (get ? get.call(process) : value) }
+  Object.defineProperty(process, name, { ...own, configurable: true, enumerable: true })
+}
+for (const [name, stream] of [
+  ['log', 'stdout'],
+  ['error', 'stderr'],
+] as const) {
+  const ours = console[name]
+  console[name] = (...words: unknown[]) => {
+    const own = running.getStore()
+    if (own) own[stream].write(`${format(...words)}\n`)
+    else ours(...words)
+  }
+}

@@ -1,0 +1,151 @@
+// What all pages have: the frame, its assets, errors as pages for browsers alone, and plots.
+import { h } from 'preact'
+import t, { type Test } from 'tap'
+import { html } from '../../client/page/html.ts'
+import { Badge, Code, Facts, Field, Figures, Notice, Table } from '../../client/page/parts.ts'
+import { openSite, renderPage } from '../../server/pages/layout.ts'
+import { Plot, Strip } from '../../server/pages/plot.ts'
+import { type Browser, noBrowser, openBrowser, overflow, picture, seriousFindings, shown, visit } from '../browser.ts'
+import { startSystem } from '../system.ts'
+
+const system = await startSystem()
+t.teardown(() => system[Symbol.asyncDispose]())
+const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+const get = (path: string, accept: string) => fetch(system.url(path), { headers: { accept } })
+
+t.test('an error is a page for a browser that navigates, and JSON for everybody else', async (t) => {
+  for (const path of ['/nothing', '/v1/usage', '/v1/chain?from=0', '/%ff']) {
+    const page = await get(path, BROWSER)
+    t.match(page.headers.get('content-type'), /^text\/html/, path)
+    t.match(page.headers.get('content-security-policy'), /script-src 'self'; style-src 'self'/)
+    t.match(page.headers.get('vary'), /accept/)
+    const text = await page.text()
+    for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.5', 'text/*', '']) {
+      const answer = await get(path, accept)
+      t.equal(answer.status, page.status, `${path} for ${accept}`)
+      const { error } = (await answer.json()) as { error: { code: string } }
+      t.ok(text.includes(error.code), `the page of ${path} names ${error.code}`)
+    }
+  }
+  const refused = await fetch(system.url('/v1/register'), { method: 'POST', headers: { accept: BROWSER } })
+  t.match(refused.headers.get('content-type'), /json/, 'a call is no navigation')
+  const recovery = await get('/api/agent/v1/requests/1', BROWSER)
+  t.equal(recovery.status, 404)
+  t.match(await recovery.json(), { status: 'failed' }, 'the interface fixes the bodies of these routes')
+})
+
+t.test('the text of an address is shown, not run', async (t) => {
+  const page = await (await get('/<script>alert(1)</script>', BROWSER)).text()
+  t.notMatch(page, '<script>alert')
+  t.match(page, '%3Cscript%3E')
+})
+
+t.test('assets are kept for ever, by names that change with them', async (t) => {
+  const page = await (await get('/verify', BROWSER)).text()
+  const paths = [...page.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path = '']) => path)
+  t.equal(paths.length, 4, paths.join())
+  for (const path of paths) {
+    const asset = await fetch(system.url(path))
+    t.equal(asset.status, 200, path)
+    t.match(asset.headers.get('cache-control'), /immutable/)
+    t.match(path, /-[\w-]{16}\.(css|js|svg)$/)
+  }
+  t.equal((await fetch(system.url('/assets/style-of-before.css'))).status, 404)
+  t.match((await fetch(system.url('/favicon.ico'))).headers.get('content-type'), 'image/svg+xml')
+  t.match(await (await fetch(system.url('/robots.txt'))).text(), /^User-agent: \*\n[\s\S]*Disallow: \/api\//)
+})
+
+t.test('a plot says its numbers, and what nothing is known of has none', async (t) => {
+  const { renderToString } = await import('preact-render-to-string')
+  const day = 86_400_000
+  const points = [1, 2, 3, 4].map((n) => ({ at: n * day, value: n === 3 ? null : n * 1000 }))
+  const props = { id: 'p', title: 'Calls', description: 'Calls by day', series: [{ name: 'calls', points }] }
+  const drawn = renderToString(h(Plot as never, { ...props, shape: 'line' }))
+  t.equal(drawn.match(/d="(M[^"]*)"/)?.[1]?.match(/M/g)?.length, 2, 'a gap where nothing is known')
+  t.match(drawn, /4,000<\/td>/)
+  t.match(drawn, /–<\/td>/)
+  const bars = renderToString(h(Plot as never, { ...props, shape: 'bars' }))
+  t.equal(bars.match(/<rect /g)?.length, 3)
+  const empty = renderToString(h(Plot as never, { ...props, shape: 'bars', series: [{ name: 'calls', points: [] }] }))
+  t.match(empty, /Nothing has been measured yet/)
+})
+
+t.test('in a browser', { skip: noBrowser }, async (t) => {
+  const browser = await openBrowser()
+  t.teardown(() => browser.close())
+  await t.test('the parts, light and dark, wide and narrow', (t) => testParts(t, browser))
+
+  await t.test('an error', async (t) => {
+    await using opened = await visit(browser, system.url('/v1/usage'))
+    const { page, complaints } = opened
+    t.match(await shown(page, 'main'), /An API key is needed[\s\S]*unauthenticated/)
+    t.same(await seriousFindings(page), [])
+    t.same(
+      complaints.filter((line) => !/401/.test(line)),
+      [],
+    )
+    await picture(page, 'error-1440-light')
+  })
+})
+
+/** A page with each part, under the policy of all pages. */
+async function testParts(t: Test, browser: Browser) {
+  const site = await openSite({ baseUrl: system.service.address })
+  const text = renderPage(site, { title: 'Parts', path: '/parts', description: 'All parts', body: parts() })
+  const policy = (await get('/nothing', BROWSER)).headers.get('content-security-policy') ?? ''
+  for (const [width, colorScheme] of [
+    [1440, 'light'],
+    [360, 'dark'],
+  ] as const) {
+    await using opened = await visit(browser, system.url('/robots.txt'), {
+      viewport: { width, height: 900 },
+      colorScheme,
+    })
+    const { page, complaints, requests } = opened
+    await page.route('**/parts', (route) =>
+      route.fulfill({ contentType: 'text/html', headers: { 'content-security-policy': policy }, body: text }),
+    )
+    await page.goto(system.url('/parts'))
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    t.same(complaints, [], 'the policy holds')
+    t.ok(requests.every((line) => line.includes(new URL(system.service.address).host)))
+    await page.locator('.numbers > summary').first().click()
+    await picture(page, `parts-${width}-${colorScheme}`)
+    t.equal(await page.getByRole('button', { name: /^Copy/ }).count(), 1)
+  }
+}
+
+function parts() {
+  const day = 86_400_000
+  const start = Date.UTC(2026, 7, 1)
+  const days = Array.from({ length: 90 }, (_, n) => start + n * day)
+  const wave = (n: number, size: number) => Math.round(size * (2 + Math.sin(n / 7) + Math.cos(n / 3)))
+  const series = (names: string[]) =>
+    names.map((name, k) => ({
+      name,
+      points: days.map((at, n) => ({ at, value: n > 30 && n < 36 ? null : wave(n + 9 * k, 400 / (k + 1)) })),
+    }))
+  return html`<h1>Parts</h1><p class="lead">Every part once, so that a change to one is seen.</p>
+    <p><${Badge}>not_assessed<//> <${Badge} tone="good">supports<//> <${Badge} tone="open">mixed<//> <${Badge} tone="bad">contradicts<//></p>
+    <${Notice} title="Offline mode.">No money moves here.<//>
+    <${Notice} tone="bad" title="The chain is broken.">Serial 7 is missing.<//>
+    <${Figures} figures=${[['completed', '12,345'], ['p95 in seconds', '1.8'], ['unresolved', '0']]} />
+    <${Facts} facts=${[['Page', 'https://site.test/harbour'], ['Digest', html`<code>${'0a'.repeat(32)}</code>`]]} />
+    <${Table} caption="Requests" columns=${[{ name: 'Request' }, { name: 'State' }, { name: 'Bytes', number: true }]}
+      rows=${[['one', html`<${Badge} tone="good">completed<//>`, '1,234'], ['two', 'failed', '12']]} />
+    <${Table} caption="Nothing" columns=${[{ name: 'None' }]} rows=${[]} />
+    <${Code} label="With curl" text=${`curl -X POST ${system.url('/v1/register')} -H 'content-type: application/json' -d '{"handle": "me"}'`} />
+    <form><${Field} id="key" label="API key" type="password" hint="It begins with ctk_." problem="This is not a key." />
+    <p class="actions"><button>Show</button><button class="quiet">Later</button><button class="danger">Revoke</button></p></form>
+    <${Plot} id="lines" title="Seconds" description="Seconds by day" shape="line" series=${series(['p50', 'p95'])} />
+    <${Plot} id="area" title="Chain" description="Receipts by day" shape="area" series=${series(['receipts'])} />
+    <${Plot} id="bars" title="Outcomes" description="Outcomes by day" shape="bars" series=${series(['completed', 'failed', 'refused'])} />
+    <${Strip} id="days" title="Last 90 days" description="90 days" from="1 August" to="29 October" states=${days.map(
+      (at, n) => ({
+        name: new Date(at).toISOString().slice(0, 10),
+        tone: n < 20 ? 'plain' : n % 17 === 0 ? 'bad' : n % 11 === 0 ? 'open' : 'good',
+        state: n < 20 ? 'no data' : 'up',
+      }),
+    )} />`
+}

@@ -1,0 +1,209 @@
+// The pages of results and receipts in a browser: a result by its link, every state it can be in, the page of a receipt, the search,
+// and the chain.
+import { readFile } from 'node:fs/promises'
+import t from 'tap'
+import { HEADLINES } from '../../client/page/report-view.ts'
+import { recoveryToken } from '../../server/verification/recovery-token.ts'
+import { noBrowser, openBrowser, overflow, picture, seriousFindings, shown, visit } from '../browser.ts'
+import type { Page } from '../site.ts'
+import { PAGE, payingFetch, startSystem } from '../system.ts'
+
+const NARROW_DARK = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const
+
+t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
+  // A page that is not served before a test says so keeps its request pending.
+  const slow = Promise.withResolvers<Page>()
+  const system = await startSystem({ pages: { '/slow': () => slow.promise } })
+  t.teardown(() => system[Symbol.asyncDispose]())
+  const browser = await openBrowser()
+  t.teardown(() => browser.close())
+  const { host } = new URL(system.service.address)
+
+  await t.test('an empty house', async (t) => {
+    await using opened = await visit(browser, system.url('/chain'))
+    t.match(await shown(opened.page, 'main'), /receipts\s+0\s[\s\S]*no receipt yet[\s\S]*No witness is configured/)
+    t.same(await seriousFindings(opened.page), [])
+    await using missing = await visit(browser, system.url('/receipts/1'))
+    t.match(await shown(missing.page, 'main'), /There is nothing at this address[\s\S]*There is no receipt 1/)
+  })
+
+  const paying = payingFetch()
+  const bought = await system.ask({ key: 'a-result-by-its-link', fetch: paying, headers: { prefer: 'wait=20' } })
+  t.equal(bought.status, 200)
+  const bytes = Buffer.from(await bought.arrayBuffer())
+  const result = JSON.parse(bytes.toString())
+  const token = bought.headers.get('x-service-recovery-token') ?? ''
+  const link = (id: string, given: string) => system.url(`/results/${id}#${given}`)
+
+  await t.test('a result by its link: shown, checked, and saved byte for byte', async (t) => {
+    await using opened = await visit(browser, link(result.request_id, token))
+    const { page, requests, complaints, transferred } = opened
+    await page.waitForSelector('#verdict')
+    t.equal(await shown(page, '#verdict'), HEADLINES.published)
+    t.match(await shown(page, '.facts'), /The harbour was opened in 1874/)
+    const download = async (name: RegExp) => {
+      const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name }).click()])
+      return readFile(await file.path())
+    }
+    t.ok(bytes.equals(await download(/^result-/)), 'the exact bytes')
+    t.same(JSON.parse(String(await download(/^receipt-/))), result.receipt)
+    t.match(String(await download(/^citation-/)), /^@misc\{countersign-/)
+    t.match(String(await download(/^footnotes-/)), /^\[\^countersign-\d+-e1\]: /)
+    t.match(JSON.parse(String(await download(/^selectors-/))), [{ type: 'SpecificResource' }])
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'result-1440-light')
+    t.ok(transferred() < 100_000, `${transferred()} bytes`)
+    t.same(complaints, [])
+    const named = requests.filter((line) => line.includes(token))
+    t.same(
+      named,
+      [`GET ${link(result.request_id, token)}`].filter((line) => named.includes(line)),
+      'no address but that of the page',
+    )
+    t.same(
+      requests.filter((line) => !line.startsWith('GET blob:') && new URL(line.slice(4)).host !== host),
+      [],
+    )
+    t.notOk(JSON.stringify(system.logged).includes(token), 'the token is in no log')
+    const served = await fetch(link(result.request_id, token))
+    t.match(Object.fromEntries(served.headers), { 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' })
+  })
+
+  await t.test('pending, then there; wrong token, gone, failed, cut off: each in words', async (t) => {
+    const at = async (id: string, given: string) => {
+      await using opened = await visit(browser, link(id, given))
+      await opened.page.waitForSelector('.notice')
+      return (await shown(opened.page, '#result')).replaceAll(/\s+/g, ' ')
+    }
+    t.match(await at(result.request_id, `${token.slice(0, -4)}AAAA`), /This token opens no result here/)
+    t.match(await at(result.request_id, ''), /The link has no token/)
+    const other = await system.ask({
+      key: 'a-result-that-failed',
+      fetch: paying,
+      headers: { prefer: 'wait=20' },
+      body: { source_url: system.site.url('/missing'), claim: 'It is there.' },
+    })
+    const failed = await other.json()
+    const tokenOf = (id: string) => recoveryToken(system.service.api.secrets.recovery, id)
+    t.match(
+      await at(failed.request_id, tokenOf(failed.request_id)),
+      /The verification failed\. Nothing was charged[\s\S]*source_http_status/,
+    )
+
+    await system.sql(
+      `update verification_requests set result = null, state = 'expired', body = null, settlement = null where id = $1`,
+      [result.request_id],
+    )
+    system.service.api.results.clear()
+    t.match(await at(result.request_id, token), /The result is no longer kept/)
+
+    const waiting = await system.ask({
+      key: 'a-result-that-waits',
+      fetch: paying,
+      body: { source_url: system.site.url('/slow'), claim: 'The harbour was opened in 1874.' },
+    })
+    t.equal(waiting.status, 202)
+    const { request_id } = await waiting.json()
+    await using opened = await visit(browser, link(request_id, tokenOf(request_id)))
+    await opened.page.waitForSelector('text=Not ready yet.')
+    await picture(opened.page, 'result-pending-1440-light')
+    slow.resolve({ body: PAGE })
+    await opened.page.waitForSelector('#verdict')
+    t.pass('the page asked again')
+  })
+
+  await t.test('a receipt says what it is, and links to its neighbours and to its check', async (t) => {
+    await Promise.all(
+      Array.from({ length: 40 }, (_, n) =>
+        system.service.api.chain.append({
+          subjectSha256: n.toString(16).padStart(64, 'a'),
+          label: n === 0 ? 'first' : null,
+          requestedBy: 'kelby',
+        }),
+      ),
+    )
+    const { attestation } = result.receipt
+    await using opened = await visit(browser, system.url(`/receipts/${attestation.serial}`))
+    const { page, requests, complaints, transferred } = opened
+    t.match(
+      await shown(page, 'main'),
+      /It belongs to a verification that somebody bought[\s\S]*This receipt names|The chain begins here/,
+    )
+    t.ok((await shown(page, 'main')).includes(attestation.receipt_hash))
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'receipt-1440-light')
+    t.ok(transferred() < 100_000, `${transferred()} bytes`)
+    await page.getByRole('link', { name: 'Verify in your browser' }).click()
+    await page.waitForSelector('#verdict')
+    t.equal(await shown(page, '#verdict'), HEADLINES.published)
+    await page.goBack()
+    await page
+      .getByRole('link', { name: /^Receipt / })
+      .last()
+      .click()
+    t.match(page.url(), /\/receipts\/\d+$/)
+    t.same(complaints, [])
+    t.same(
+      requests.filter((line) => new URL(line.slice(4)).host !== host),
+      [],
+    )
+  })
+
+  await t.test('the search finds by serial, hash and digest, without JavaScript', async (t) => {
+    await using opened = await visit(browser, system.url('/receipts'), { ...NARROW_DARK, javaScriptEnabled: false })
+    const { page } = opened
+    const find = async (text: string) => {
+      await page.goto(system.url('/receipts'))
+      await page.fill('#q', text)
+      await page.getByRole('button', { name: 'Find' }).click()
+      await page.waitForLoadState()
+      return new URL(page.url()).pathname
+    }
+    const { serial, receipt_hash, subject_sha256 } = result.receipt.attestation
+    t.equal(await find(`#${serial}`), `/receipts/${serial}`)
+    t.equal(await find(receipt_hash.toUpperCase()), `/receipts/${serial}`)
+    t.equal(await find(subject_sha256), `/receipts/${serial}`)
+    t.equal(await overflow(page), 0)
+    await picture(page, 'receipt-360-dark')
+    t.equal(await find('f'.repeat(64)), '/receipts')
+    t.match(await shown(page, 'main'), /Nothing found/)
+    await find('999999')
+    t.match(await shown(page, 'main'), /The chain has \d+ receipts so far/)
+    await find('nonsense "><script>')
+    t.match(await shown(page, 'main'), /neither a serial nor/)
+    t.equal(await page.inputValue('#q'), 'nonsense "><script>')
+    const digest = 'e'.repeat(64)
+    for (let n = 0; n < 2; n++)
+      await system.service.api.chain.append({ subjectSha256: digest, label: null, requestedBy: 'kelby' })
+    await find(digest)
+    t.match(await shown(page, 'main'), /2 receipts are for this digest/)
+    t.equal(await overflow(page), 0)
+  })
+
+  await t.test('the chain: head, growth and latest receipts', async (t) => {
+    await using opened = await visit(browser, system.url('/chain'), NARROW_DARK)
+    const { page, complaints, transferred } = opened
+    // The figures are kept for five seconds; the empty house was read before them.
+    await page.waitForFunction(async () => {
+      const answer = await fetch('/chain')
+      return !(await answer.text()).includes('no receipt yet')
+    })
+    await page.reload()
+    const [row] = await system.sql('select count(*)::int n from receipts')
+    t.match(await shown(page, '.figures'), new RegExp(`receipts\\s+${row?.n}\\s`))
+    t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
+    await picture(page, 'chain-360-dark')
+    t.ok(transferred() < 100_000, `${transferred()} bytes`)
+    t.same(complaints, [])
+    await page.setViewportSize({ width: 1440, height: 900 })
+    await page.emulateMedia({ colorScheme: 'light' })
+    await picture(page, 'chain-1440-light')
+  })
+
+  await t.test('without JavaScript a result says what it needs', async (t) => {
+    await using opened = await visit(browser, link(result.request_id, token), { javaScriptEnabled: false })
+    t.match(await shown(opened.page, 'main'), /needs JavaScript[\s\S]*countersign recover/)
+    t.equal((await fetch(system.url('/results/not-an-id'))).status, 404)
+  })
+})
