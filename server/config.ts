@@ -8,6 +8,7 @@ import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { withoutCredentials } from './config/credentials.ts'
 import { readFixtureHosts } from './config/fixtures.ts'
+import { logVariables } from './config/logging.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witness-list.ts'
 
@@ -164,15 +165,7 @@ export const variables = {
     default: '256',
     about: 'Slow fetches that one worker process keeps open besides those verifications',
   },
-  LOG_LEVEL: {
-    schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
-    default: 'info',
-    about: 'Lowest level that is logged',
-  },
-  LOG_FORMAT: {
-    schema: z.enum(['json', 'pretty']),
-    about: 'json: one object a line; pretty: lines for people. Unset: pretty on a terminal, else json',
-  },
+  ...logVariables,
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
   QUOTE_TTL_SECONDS: { schema: count.min(1).max(86_400), default: '900', about: 'Lifetime of an unpaid quote' },
