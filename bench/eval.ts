@@ -2,11 +2,12 @@
 // and, where ANTHROPIC_API_KEY is set, through the configured model; otherwise through a model that answers by the labels,
 // which shows what the checks around a model do by themselves.
 //
-//   npm run eval -- [--assessor literal|semantic|oracle]... [--limit N] [--long] [set.jsonl ...]
+//   npm run eval -- [--assessor literal|semantic|oracle]... [--limit N] [--long] [--save] [set.jsonl]
 //   npm run eval -- --data [--json] [--part tune|report] [--literal] set.jsonl.gz ...
 //
 // --data measures sets of marked evidence beside BM25 and with models by script (eval/marked.ts); --json prints one
 // object a line and set; --part takes half of the pages, by their digest; --literal leaves the scripts out.
+// --save keeps what was measured for the page /accuracy, in docs/accuracy.json: of one whole set, and never of the oracle.
 // --limit takes the first N items; --long measures pages of 100,000 code points instead. The form of a set stands in
 // eval/labels.ts. Exits with 1 when a quotation is not in its text or an assessment breaks a rule of the interface.
 import { join } from 'node:path'
@@ -22,6 +23,7 @@ import { semanticAssessor } from '../workers/assessment/semantic.ts'
 import { type Item, readLabels } from './eval/labels.ts'
 import { forMachines, measureMarked, partOfPage, printMarked } from './eval/marked.ts'
 import { openOracle } from './eval/oracle.ts'
+import { saveRun } from './eval/record.ts'
 import { flawsOf, type Outcome, printScore } from './eval/score.ts'
 import { openSilentServer } from './eval/silent-server.ts'
 import { measureStillness } from './eval/stillness.ts'
@@ -40,6 +42,7 @@ async function run(): Promise<boolean> {
       part: { type: 'string' },
       limit: { type: 'string' },
       long: { type: 'boolean', default: false },
+      save: { type: 'boolean', default: false },
     },
   })
   await using opened = new AsyncDisposableStack()
@@ -48,6 +51,8 @@ async function run(): Promise<boolean> {
   const config = readConfig()
   const names = values.assessor ?? ['literal', config.model ? 'semantic' : 'oracle']
   const sets = positionals.length > 0 ? positionals : [OWN_SET]
+  if (values.save && (sets.length !== 1 || values.limit !== undefined || values.long))
+    throw new Error('--save keeps a run of one whole set: leave out --limit and --long, and name at most one set')
   const items = (await readLabels(sets, threads)).slice(
     0,
     values.limit === undefined ? undefined : Number(values.limit),
@@ -56,7 +61,8 @@ async function run(): Promise<boolean> {
   let isSound = true
   for (const name of names) {
     if (!NAMES.some((known) => known === name)) throw new Error(`--assessor is one of ${NAMES.join(', ')}`)
-    isSound = (await runOne(name as Name, items, threads, values.long)) && isSound
+    const save = values.save ? sets[0] : undefined
+    isSound = (await runOne(name as Name, items, threads, { long: values.long, save })) && isSound
   }
   return isSound
 }
@@ -81,7 +87,18 @@ async function runMarked(files: readonly string[], options: MarkedOptions, threa
   return measured.every(({ quotes }) => quotes.valid === quotes.all)
 }
 
-async function runOne(name: Name, items: readonly Item[], threads: Threads, long: boolean): Promise<boolean> {
+interface RunOptions {
+  long: boolean
+  /** The file of the set, where what is measured is kept. */
+  save: string | undefined
+}
+
+async function runOne(
+  name: Name,
+  items: readonly Item[],
+  threads: Threads,
+  { long, save }: RunOptions,
+): Promise<boolean> {
   await using opened = new AsyncDisposableStack()
   const openFake = () => (long ? openSilentServer() : openOracle(items))
   const oracle = name === 'oracle' ? opened.use(await openFake()) : null
@@ -101,6 +118,8 @@ async function runOne(name: Name, items: readonly Item[], threads: Threads, long
     usd: isPriced ? ((await sum('countersign_model_usd_total')) ?? 0) : null,
   }
   printScore(`${name}: ${assessor.procedure}`, outcomes, cost)
+  if (save !== undefined && name !== 'oracle')
+    await saveRun({ assessment: name, procedure: assessor.procedure, set: save, outcomes })
   return outcomes.every((outcome) => flawsOf(outcome).length === 0)
 }
 

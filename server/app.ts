@@ -13,12 +13,13 @@ import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { mountBilling } from './http/billing.ts'
 import { mountCors } from './http/cors.ts'
-import { mountHealth } from './http/health.ts'
+import { mountHealth, openReadiness } from './http/health.ts'
 import { mountOpenApi } from './http/openapi.ts'
 import { sendError } from './http/page-answers.ts'
 import { mountPages } from './http/pages.ts'
 import { mountReceiptPages } from './http/receipt-pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
+import { mountStatus } from './http/status.ts'
 import { mountTlog } from './http/tlog.ts'
 import { parseJson } from './http-request.ts'
 import { SCHEMA_VERSION } from './interface/result.ts'
@@ -61,12 +62,14 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   app.setErrorHandler((error, request, reply) => sendError(api, request, reply, renderError(error, request)))
   app.setNotFoundHandler((request, reply) => answerNotFound(api, request, reply))
   await mountCors(app)
-  mountHealth(app, api)
+  const readiness = openReadiness(api)
+  mountHealth(app, api, readiness)
+  mountStatus(app, api, readiness)
   mountPages(app, api)
   mountReceiptPages(app, api)
   mountTlog(app, api)
   await mountBilling(app, api)
-  await mountOpenApi(app, api, catalog)
+  mountOpenApi(app, api, catalog)
   await mountRoutes(app, api, catalog)
   await mountMcp(app, api, offeredFeatures(api, catalog))
   return app

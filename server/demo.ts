@@ -1,11 +1,13 @@
 // `npm run demo`: one purchase from start to end. Only the money is not real: there is a Postgres in a temporary folder, the API
-// over HTTP, a worker, an HTTPS page on this machine, and a stock x402 client that reads the terms, signs and pays.
+// over HTTP, a worker, an HTTPS page on this machine, and a stock x402 client that reads the terms, signs and pays. The result stays
+// in a file, with the command that checks it.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import { styleText } from 'node:util'
 import { decodePaymentRequiredHeader, decodePaymentResponseHeader } from '@x402/core/http'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
@@ -16,7 +18,7 @@ import { readConfig } from './config.ts'
 import { openEmbeddedPostgres } from './db/embedded.ts'
 import { migrate } from './db/migrate.ts'
 import { makeCa, makeCertificate } from './fixture-tls.ts'
-import { completedResult } from './interface/result.ts'
+import { type CompletedResult, completedResult } from './interface/result.ts'
 import { openService } from './service.ts'
 import { openLog } from './telemetry.ts'
 import { describeAssessment } from './verification/offer.ts'
@@ -34,6 +36,8 @@ const keyList = z.object({ keys: z.array(z.object({ key_id: z.int(), pubkey_hex:
 const started = performance.now()
 await using opened = new AsyncDisposableStack()
 const folder = await makeFolder(opened)
+
+console.log(`\nClaim   ${CLAIM}\nPage    https://${HOST}/`)
 
 step('A database, the API, a worker, and an HTTPS page, all on this machine')
 const page = opened.use(await openPage(folder))
@@ -62,7 +66,8 @@ const challenge = await fetch(verifySource, order)
 expect(challenge, 402)
 const [terms] = decodePaymentRequiredHeader(challenge.headers.get('payment-required') ?? '').accepts
 if (!terms) throw new Error('no terms were offered')
-say(`402   ${terms.amount} atomic USDC on ${terms.network}, to ${terms.payTo}, within ${terms.maxTimeoutSeconds} s`)
+const usdc = (Number(terms.amount) / 1e6).toFixed(2)
+say(`402   ${usdc} USDC on ${terms.network}, to ${terms.payTo}, within ${terms.maxTimeoutSeconds} s`)
 
 step('The same request by a stock x402 client with a fresh wallet: it signs and sends it again')
 const wallet = privateKeyToAccount(generatePrivateKey())
@@ -79,10 +84,8 @@ const recovered = await fetch(location, { headers: { authorization: `Bearer ${to
 expect(recovered, 200)
 const text = await recovered.text()
 const result = completedResult.parse(JSON.parse(text))
-say(`200   ${text.length} bytes, claim_support: ${result.claim_support}`)
-say(`      ${result.explanation}`)
-for (const { evidence_id, quote, start, end, stance } of result.evidence)
-  say(`      ${evidence_id} [${start}, ${end}) ${stance}: ${JSON.stringify(quote)}`)
+say(`200   ${text.length} bytes`)
+showVerdict(result)
 
 step('The same order once more: the same bytes, not charged again')
 const replay = await fetch(verifySource, order)
@@ -100,7 +103,40 @@ if (!verdict.ok) throw new Error('the receipt does not verify')
 
 console.log(`\nThe attestation, as one line of JSON (docs/guide/auditing.md shows how openssl alone checks it):\n`)
 console.log(JSON.stringify(result.receipt.attestation))
-console.log(`\nDone in ${((performance.now() - started) / 1000).toFixed(1)} s.`)
+
+const kept = join(readConfig().dataDir, 'demo')
+await mkdir(kept, { recursive: true })
+await writeFile(join(kept, 'result.json'), text)
+await writeFile(join(kept, 'keys.json'), JSON.stringify({ keys }))
+const shown = relative(process.cwd(), kept)
+console.log(`
+Done in ${((performance.now() - started) / 1000).toFixed(1)} s. The result is in ${shown}/result.json. Check it again, or change a letter in it first:
+
+  npx node client/cli.ts verify ${shown}/result.json --keys ${shown}/keys.json
+
+Next: \`npm start\` runs the service. Its page /verify shows such a file to people.${
+  config.model
+    ? ''
+    : `
+With a model it gives a verdict: ANTHROPIC_API_KEY=... npm run demo`
+}`)
+
+/** The verdict, and the page with what it rests on marked. */
+function showVerdict({ claim, claim_support, explanation, evidence, source }: CompletedResult) {
+  say(`claim    ${claim}`)
+  say(`verdict  ${styleText('bold', claim_support)}`)
+  say(`         ${explanation}`)
+  say(`page     what the verdict rests on is marked «so»; offsets count characters of this text:`)
+  const points = [...source.normalized_text]
+  // From the end, so that the marks move no offset that is still needed.
+  for (const { start, end } of evidence.toSorted((a, b) => b.start - a.start)) {
+    const quote = points.slice(start, end).join('')
+    points.splice(start, end - start, `«${styleText('inverse', quote)}»`)
+  }
+  for (const line of points.join('').split('\n')) say(`         | ${line}`)
+  for (const { evidence_id, start, end, stance, quote } of evidence)
+    say(`${evidence_id.padEnd(9)}[${start}, ${end}) ${stance}: ${JSON.stringify(quote)}`)
+}
 
 function step(title: string) {
   console.log(`\n${title}`)

@@ -177,6 +177,8 @@ function describeUnreachable(url: string, error: unknown): Finding {
 }
 
 /** By SQLSTATE, or by the code of Node's error: what it means, and the cure. */
+const SELF_SIGNED_CURE =
+  'name its CA in NODE_EXTRA_CA_CERTS, or add ?sslmode=no-verify to DATABASE_URL, which authenticates nobody'
 const UNREACHABLE: Readonly<Record<string, readonly [string, string]>> = {
   ECONNREFUSED: ['nothing listens there', 'start the database server, or correct host and port in DATABASE_URL'],
   ENOTFOUND: ['this host name does not exist', 'correct the host in DATABASE_URL'],
@@ -190,8 +192,8 @@ const UNREACHABLE: Readonly<Record<string, readonly [string, string]>> = {
     'lower the number of processes, or raise max_connections of the server',
   ],
   '57P03': ['the server is starting or stopping', 'wait, then run this again'],
-  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', 'add ?sslmode=no-verify to DATABASE_URL'],
-  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is self-signed', 'add ?sslmode=no-verify to DATABASE_URL'],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ['its certificate is self-signed', SELF_SIGNED_CURE],
+  SELF_SIGNED_CERT_IN_CHAIN: ['its certificate is self-signed', SELF_SIGNED_CURE],
 }
 
 /** The first code among the error and its causes. */

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Test } from 'tap'
 
 export type { Browser }
 
@@ -64,11 +65,11 @@ export async function seriousFindings(page: Page): Promise<string[]> {
     .map(({ id, at }) => `${id}: ${at}`)
 }
 
-/** Stores a picture of the whole page. */
-export async function picture(page: Page, name: string): Promise<void> {
+/** Stores a picture of the whole page, or of what the window shows of it. */
+export async function picture(page: Page, name: string, fullPage = true): Promise<void> {
   const folder = join(import.meta.dirname, '../.tap/pages')
   mkdirSync(folder, { recursive: true })
-  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage })
 }
 
 /** By how many pixels the page is wider than its window. */
@@ -80,4 +81,55 @@ export function overflow(page: Page): Promise<number> {
 export function shown(page: Page, selector: string): Promise<string> {
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen is what is meant
   return page.innerText(selector)
+}
+
+export interface InspectOptions {
+  /** Most bytes over the network. */
+  weight?: number
+  /** For a page of many screens: its pictures show the first one, and axe looks at it once. */
+  isLong?: boolean
+}
+
+/**
+ * What holds for every page that is made on the server: nothing is wrong for axe in light and dark, it fits 360 pixels, its policy
+ * refuses nothing, no other host is asked, it weighs less than 100 KB, and says the same without JavaScript. Stores two pictures.
+ * Returns its text.
+ */
+export async function inspect(
+  t: Test,
+  browser: Browser,
+  url: string,
+  name: string,
+  { weight = 100_000, isLong = false }: InspectOptions = {},
+): Promise<string> {
+  await using opened = await visit(browser, url)
+  const { page, requests, complaints, transferred } = opened
+  t.same(await seriousFindings(page), [], `${name}: light`)
+  t.ok(transferred() < weight, `${name}: ${transferred()} bytes`)
+  await picture(page, `${name}-1440-light`, !isLong)
+  await page.setViewportSize({ width: 360, height: 740 })
+  await page.emulateMedia({ colorScheme: 'dark' })
+  t.equal(await overflow(page), 0, `${name}: 360 pixels`)
+  if (!isLong) t.same(await seriousFindings(page), [], `${name}: dark`)
+  await picture(page, `${name}-360-dark`, !isLong)
+  const { host } = new URL(url)
+  t.same(
+    requests.filter((line) => new URL(line.split(' ')[1] ?? '').host !== host),
+    [],
+    `${name}: no other host`,
+  )
+  t.same(complaints, [], `${name}: the policy holds`)
+  await using plain = await visit(browser, url, { javaScriptEnabled: false })
+  t.equal(await lasting(page), await lasting(plain.page), `${name}: the same without JavaScript`)
+  // Awaited, because the window closes at the end of this function.
+  return await shown(plain.page, 'main')
+}
+
+/** The text of the content without what scripts add, and without times. */
+function lasting(page: Page): Promise<string> {
+  return page.locator('main').evaluate((main) => {
+    const copy = main.cloneNode(true) as HTMLElement
+    for (const element of copy.querySelectorAll('.copy, [role=status], time')) element.remove()
+    return (copy.textContent ?? '').replace(/\s+/g, '')
+  })
 }

@@ -10,18 +10,31 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '..')
 
 t.test('a whole purchase, printed step by step, and its receipt checked by openssl', async (t) => {
-  const { stdout } = await run(process.execPath, ['server/demo.ts'], { cwd: root })
+  const data = await mkdtemp(join(tmpdir(), 'countersign-demo-test-'))
+  t.teardown(() => rm(data, { recursive: true, force: true }))
+  const { stdout } = await run(process.execPath, ['server/demo.ts'], {
+    cwd: root,
+    env: { ...process.env, DATA_DIR: data },
+  })
   for (const line of [
-    /402 +30000 atomic USDC on eip155:84532/,
+    /^Claim {3}The harbour was opened in 1874\.\nPage {4}https:\/\/harbour\.test\/$/m,
+    /402 +0\.03 USDC on eip155:84532/,
     /202 +Retry-After/,
-    /200 .* claim_support: not_assessed/,
+    /verdict {2}not_assessed\n +[A-Z]/,
+    /\| «The harbour of Kelby\n[^»]*opened in 1874[^»]*»/,
+    /With a model it gives a verdict/,
   ])
     t.match(stdout, line)
-  t.match(stdout, /e1 \[\d+, \d+\) mentions: ".*The harbour was opened in 1874/)
+  t.match(stdout, /e1 +\[\d+, \d+\) mentions: ".*The harbour was opened in 1874/)
+  t.notMatch(stdout, '\u001b', 'no colours in a pipe')
   t.match(stdout, /replay: true, settlement success: true/)
   t.notMatch(stdout, /FAIL/)
   for (const check of ['signature', 'receipt_hash', 'canonical_envelope', 'result_sha256', 'evidence_quotes'])
     t.match(stdout, new RegExp(`ok +${check}\\n`))
+
+  const next = /^ {2}npx (node client\/cli\.ts verify .*)$/m.exec(stdout)?.[1] ?? 'exit 1'
+  const again = await run('bash', ['-c', next], { cwd: root })
+  t.match(again.stdout, /^Claim: +The harbour was opened in 1874\.\n[\s\S]*\ngood\n$/)
 
   const folder = await mkdtemp(join(tmpdir(), 'countersign-openssl-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))

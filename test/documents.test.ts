@@ -7,7 +7,9 @@ import { ALERT_TYPES } from '../server/alerts/format.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { renderConfigurationPage } from '../server/configuration-page.ts'
 import { moves } from '../server/verification/request.ts'
+import { explainedFlags } from '../server/verification/risk-flags.ts'
 import { MOVES } from '../server/watchdogs/watchdog.ts'
+import { gatedProcedure, LITERAL_PROCEDURE, semanticProcedure } from '../workers/assessment/procedure.ts'
 
 const root = join(import.meta.dirname, '..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -28,6 +30,18 @@ t.test('docs/configuration.md is what `cli config --markdown` prints', async (t)
   t.equal(documents.get('docs/configuration.md'), renderConfigurationPage())
   t.match(renderConfigurationPage(), '| `PORT` | `8402` |  | Port of the web process')
   t.match(readConfig({}), { port: 8402, dataDir: '.data', resultRetentionSeconds: 86_400, paymentMode: 'offline' })
+})
+
+t.test('docs/methodology.md explains every risk flag and the versions in force', async (t) => {
+  const rows = [...tableOf('docs/methodology.md', 'risk flags').matchAll(/^\| `(\w+)` \| (\w+) \| (.+) \|$/gm)]
+  t.same(
+    rows.map(([, name, stage, meaning]) => [name, stage, meaning]),
+    explainedFlags.map(({ name, raised_by, meaning }) => [name, raised_by.replace('_assessment', ''), meaning]),
+  )
+  const inForce = `${gatedProcedure(LITERAL_PROCEDURE)}+${semanticProcedure('m', 1000)}`.match(
+    /(?:literal|semantic|gate)-\d+/g,
+  )!
+  for (const part of inForce) t.match(documents.get('docs/methodology.md'), `\`${part}\``)
 })
 
 t.test('the tables of limits are those of the code', async (t) => {

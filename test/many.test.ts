@@ -4,12 +4,13 @@ import t from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
 import { audit, openApiHarness, outcomeOf, readResult } from './api-harness.ts'
 import { type Child, startChild } from './children.ts'
+import { LONG } from './long.ts'
 import { PAGE, payingFetch, VERIFY } from './system.ts'
 
-const PURCHASES = 500
+const PURCHASES = LONG ? 500 : 150
 const AT_ONCE = 8
 /** Ten claims on each page, because requests to one site are limited per second. */
-const PAGES = 50
+const PAGES = PURCHASES / 10
 
 t.test(`${PURCHASES} purchases, ${AT_ONCE} at a time, on two API processes and two workers`, async (t) => {
   await using harness = await openApiHarness()

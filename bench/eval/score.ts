@@ -90,27 +90,31 @@ function printVerdicts(outcomes: readonly Outcome[]) {
     printNote(`  ${item.id}: ${item.label}, judged ${found?.claim_support} [${found?.risk_flags}] ${item.claim}`)
 }
 
-const isReversed = (label: Label, verdict: string | undefined) =>
+export const isReversed = (label: Label, verdict: string | undefined) =>
   (label === 'supports' && verdict === 'contradicts') || (label === 'contradicts' && verdict === 'supports')
+
+/** Whether one of the first quotes holds the passage that bears on the claim. */
+export function holdsPassage({ item, found }: Outcome, most: number): boolean {
+  const { passage } = item
+  return passage !== undefined && (found?.evidence ?? []).slice(0, most).some(({ quote }) => quote.includes(passage))
+}
 
 function printPassages(outcomes: readonly Outcome[]) {
   const answerable = outcomes.filter(({ item }) => item.passage !== undefined)
-  const holds = ({ item, found }: Outcome, most: number) =>
-    found!.evidence.slice(0, most).some(({ quote }) => quote.includes(item.passage!))
   const worded = answerable.filter(({ item }) => item.words)
   const first = (list: readonly Outcome[]) =>
     share(
-      list.filter((outcome) => holds(outcome, 1)),
+      list.filter((outcome) => holdsPassage(outcome, 1)),
       list,
     )
   printNote(`passage: the first quote holds it in ${first(worded)} where words can find it (aim 90 %)`)
   printNote(
     `         in ${first(answerable)} of all; any quote in ${share(
-      answerable.filter((outcome) => holds(outcome, 6)),
+      answerable.filter((outcome) => holdsPassage(outcome, 6)),
       answerable,
     )}`,
   )
-  for (const { item } of worded.filter((outcome) => !holds(outcome, 1)).slice(0, MOST_LISTED))
+  for (const { item } of worded.filter((outcome) => !holdsPassage(outcome, 1)).slice(0, MOST_LISTED))
     printNote(`  not first: ${item.id} ${item.claim}`)
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks each report of the action and fails at the end if one of them does not hold. Needs what install.sh has installed, the
-# variables of action.yml, and COUNTERSIGN_SERVICE and COUNTERSIGN_KEY.
+# variables of action.yml, and COUNTERSIGN_SERVICE, COUNTERSIGN_KEY and, to buy verdicts, COUNTERSIGN_WALLET.
 set -uo pipefail
 
 folder="$RUNNER_TEMP/countersign-client"
@@ -10,10 +10,15 @@ else
   countersign=("$folder/node_modules/.bin/countersign")
 fi
 mkdir -p "$SARIF"
+cache="$RUNNER_TEMP/countersign-cache"
 options=()
 if [ "$CACHE" = true ]; then
-  mkdir -p "$RUNNER_TEMP/countersign-cache"
-  options+=(--cache "$RUNNER_TEMP/countersign-cache/answers.json")
+  mkdir -p "$cache"
+  options+=(--cache "$cache/answers.json")
+fi
+if [ "$VERIFY" = true ]; then
+  # One budget for all reports of this run, and none of what earlier runs have spent.
+  options+=(--verify --yes --budget "$BUDGET" --budget-file "$RUNNER_TEMP/countersign-budget.jsonl" --verdicts "$cache/verdicts")
 fi
 
 failed=0

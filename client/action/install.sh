@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the client and its parsers for the action, into a folder of their own. Needs RUNNER_TEMP; PACKAGE and CHECKOUT as in
-# action.yml.
+# Installs the client and what it needs for the action, into a folder of their own. Needs RUNNER_TEMP; PACKAGE, VERIFY and CHECKOUT
+# as in action.yml.
 set -euo pipefail
 
 folder="$RUNNER_TEMP/countersign-client"
@@ -8,9 +8,11 @@ mkdir -p "$folder"
 cd "$folder"
 echo '{"private": true, "type": "module"}' > package.json
 
-parsers=$(node -p "
+# The parsers of reports, and what signs payments where verdicts are bought.
+peers=$(node -p "
   const { peerDependencies } = JSON.parse(fs.readFileSync(process.env.CHECKOUT + '/client/package.json'))
-  Object.entries(peerDependencies).filter(([name]) => /mdast|micromark|parse5/.test(name)).map((one) => one.join('@')).join(' ')
+  const wanted = process.env.VERIFY === 'true' ? /mdast|micromark|parse5|x402|viem|@solana/ : /mdast|micromark|parse5/
+  Object.entries(peerDependencies).filter(([name]) => wanted.test(name)).map((one) => one.join('@')).join(' ')
 ")
 if [ -n "${PACKAGE:-}" ]; then
   client="$PACKAGE"
@@ -24,4 +26,4 @@ else
 fi
 # Word splitting is meant: each word is a package.
 # shellcheck disable=SC2086
-npm install --no-audit --no-fund --ignore-scripts --loglevel=error $client $parsers
+npm install --no-audit --no-fund --ignore-scripts --loglevel=error $client $peers

@@ -25,8 +25,7 @@ export function tell({ usable, unusable }: Rows, { capabilities, price, budget, 
     return
   }
   note(`${counted(usable.length, 'row')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
-  if (capabilities.payment_mode === 'offline') note('The service is in offline mode: no money moves.\n')
-  if (capabilities.payment_mode === 'testnet') note('The service is on a test network: its USDC is worth nothing.\n')
+  tellMode(capabilities)
   if (unusable.length > 0) note(`${counted(unusable.length, 'row')} cannot be bought:\n`)
   for (const { line, reason } of unusable.slice(0, MAX_LISTED)) note(`  line ${line}: ${visible(reason)}\n`)
   if (unusable.length > MAX_LISTED) note(`  and ${unusable.length - MAX_LISTED} more, all of them in errors.jsonl\n`)
@@ -36,9 +35,20 @@ export function tell({ usable, unusable }: Rows, { capabilities, price, budget, 
   note(cost > budget ? `: enough for ${counted(Number(affordable), 'row')}. The others are left.\n` : '.\n')
 }
 
-export function questionOf({ usable }: Rows, price: bigint, { payment_mode }: Capabilities): string {
-  const money = payment_mode === 'offline' ? '' : ` for ${formatUsd(price * BigInt(usable.length))} USDC`
-  return `Buy ${counted(usable.length, 'verification')}${money}?`
+export function questionOf(
+  count: number,
+  price: bigint,
+  { payment_mode }: Capabilities,
+  what = 'verification',
+): string {
+  const money = payment_mode === 'offline' ? '' : ` for ${formatUsd(price * BigInt(count))} USDC`
+  return `Buy ${counted(count, what)}${money}?`
+}
+
+/** What the service's mode means for money. */
+export function tellMode({ payment_mode }: Capabilities): void {
+  if (payment_mode === 'offline') note('The service is in offline mode: no money moves.\n')
+  if (payment_mode === 'testnet') note('The service is on a test network: its USDC is worth nothing.\n')
 }
 
 export function counted(number: number, what: string): string {

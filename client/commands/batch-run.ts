@@ -75,8 +75,7 @@ async function run(file: string, options: BatchOptions): Promise<number> {
     if (rows.usable.length === 0) throw new UsageError('No row can be bought.')
     known = await askTerms(service, rows.usable, wallet, capabilities)
     note(`Paid to ${visible(known.payTo)} on ${visible(known.network)}, from ${ownAddress(wallet, known)}.\n`)
-    if (!(await confirm(questionOf(rows, price, capabilities), options.yes || file === '-' ? options.yes : undefined)))
-      return 2
+    if (!(await confirm(questionOf(rows.usable.length, price, capabilities), options.yes))) return 2
   }
 
   await mkdir(options.out, { recursive: true, mode: 0o700 })
@@ -105,6 +104,9 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const left = [...open.filter(({ id }) => journal.paymentOf(id)), ...open.filter(({ id }) => !journal.paymentOf(id))]
   if (goesOn)
     note(`${counted(left.length, 'row')} of ${rows.usable.length} left, ${counted(retried, 'failure')} tried again.\n`)
+  const unpaid = left.filter(({ id }) => !journal.paymentOf(id)).length
+  // What is paid for is fetched without a question.
+  if (goesOn && unpaid > 0 && !(await confirm(questionOf(unpaid, price, capabilities), options.yes))) return 2
 
   const pace = new Pace(concurrency, systemClock)
   const buyer = new Buyer({

@@ -23,7 +23,7 @@ import type { VerdictSums } from '../report/outcome.ts'
 import { applyVerdicts, type Claim, claimsOf, type NoVerdict, nameOf } from '../report/verdicts.ts'
 import type { VerificationResult } from '../result.ts'
 import type { Terms, Wallet } from '../wallet.ts'
-import { counted, openProgress } from './batch-report.ts'
+import { counted, openProgress, questionOf, tellMode } from './batch-report.ts'
 import { askTerms, explained, listenForSignals, ownAddress, ROW_MS, settleAccounts } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { note } from './output.ts'
@@ -103,8 +103,7 @@ async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise
   tell(rows.length, { kept, price, cap, capabilities })
   const terms = await askTerms(service, rows, wallet, capabilities)
   note(`Paid to ${visible(terms.payTo)} on ${visible(terms.network)}, from ${ownAddress(wallet, terms)}.\n`)
-  const cost = capabilities.payment_mode === 'offline' ? '' : ` for ${formatUsd(price * BigInt(rows.length))} USDC`
-  if (!(await confirm(`Buy ${counted(rows.length, 'verdict')}${cost}?`, yes))) return NONE
+  if (!(await confirm(questionOf(rows.length, price, capabilities, 'verdict'), yes))) return NONE
   return buy(rows, terms, { folder: join(home, digest(termsText(terms))), options })
 }
 
@@ -186,8 +185,7 @@ function tell(count: number, { kept, price, cap, capabilities }: Plan): void {
   if (kept > 0) note(`${counted(kept, 'verdict')} of earlier runs still count.\n`)
   note(`The quote check cannot settle ${counted(count, 'citation')}. `)
   note(`${counted(count, 'verdict')} at ${formatUsd(price)} USDC: ${formatUsd(cost)} USDC.\n`)
-  if (capabilities.payment_mode === 'offline') note('The service is in offline mode: no money moves.\n')
-  if (capabilities.payment_mode === 'testnet') note('The service is on a test network: its USDC is worth nothing.\n')
+  tellMode(capabilities)
   note(`Budget ${formatUsd(cap)} USDC`)
   note(cost > cap ? `: enough for ${counted(Number(cap / price), 'verdict')}. The others are left.\n` : '.\n')
 }

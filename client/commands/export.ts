@@ -30,6 +30,10 @@ export const exportChain = command({
     const onProgress = process.stderr.isTTY ? bar : undefined
     const { serial, receipt_hash } = await readable(file, () => download(service, target, { head, onProgress }))
     if (onProgress) note('\n')
-    return print(options.json ? json({ serial, receipt_hash }) : `${serial}:${receipt_hash}\n`)
+    // A finished export ends where it was pinned. That the chain has grown since is not seen in the file.
+    const behind = head ? 0 : (await service.chainHead()).serial - serial
+    if (behind > 0)
+      note(`The chain has ${behind} more by now. This file stays as it is: name a new one for the whole chain.\n`)
+    return print(options.json ? json({ serial, receipt_hash, behind }) : `${serial}:${receipt_hash}\n`)
   },
 })

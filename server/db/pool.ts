@@ -101,8 +101,11 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
 
 function withName(url: string, name: string | undefined): string {
   const named = URL.parse(url)
-  if (!named || name === undefined || named.searchParams.has('application_name')) return url
-  named.searchParams.set('application_name', name.slice(0, 63))
+  if (!named) return url
+  // The other connections take these names, and this driver one alone, which verifies certificate and host as they do.
+  if (/^verify-/.test(named.searchParams.get('sslmode') ?? '')) named.searchParams.set('sslmode', 'require')
+  if (name !== undefined && !named.searchParams.has('application_name'))
+    named.searchParams.set('application_name', name.slice(0, 63))
   return named.href
 }
 

@@ -5,7 +5,9 @@ import { type HandledEvent, handleEvent } from '../billing/events.ts'
 import { SIMULATED_ACTIONS, type SimulatedAction, type Simulation } from '../billing/provider.ts'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
-import { cancelPage, noPage, PAGE_HEADERS, simulatedPage, successPage } from './checkout-pages.ts'
+import { cancelPage, noCheckoutPage, simulatedPage, successPage } from '../pages/checkout-page.ts'
+import { openSite, pageHeaders, type Site } from '../pages/layout.ts'
+import { sendPage } from './page-answers.ts'
 
 /** Far above the largest events, which hold an invoice with its lines. */
 const MAX_EVENT_BYTES = 262_144
@@ -33,10 +35,10 @@ export async function mountBilling(app: FastifyInstance, api: Api) {
     )
     forms.addHook('onRequest', (request) => api.limits.spend(request.ip))
     forms.get('/checkout/success', { config: { operation: 'checkout_page' } }, (_request, reply) =>
-      show(reply, 200, successPage()),
+      show(reply, 200, api, successPage),
     )
     forms.get('/checkout/cancel', { config: { operation: 'checkout_page' } }, (_request, reply) =>
-      show(reply, 200, cancelPage()),
+      show(reply, 200, api, cancelPage),
     )
     forms.get<PageRoute>('/checkout/:token', { config: { operation: 'checkout_page' } }, (request, reply) =>
       showSimulated(request, reply, api),
@@ -73,20 +75,21 @@ function forgetCallers({ change }: HandledEvent, { callers }: Pick<Api, 'callers
   if (change) callers.clear()
 }
 
-async function showSimulated(request: PageRequest, reply: FastifyReply, { billing }: Api) {
+async function showSimulated(request: PageRequest, reply: FastifyReply, api: Api) {
+  const { billing } = api
   const page = billing?.name === 'simulation' ? await billing.findPage(request.params.token) : null
-  return page ? show(reply, 200, simulatedPage(page)) : show(reply, 404, noPage())
+  return page ? show(reply, 200, api, (site) => simulatedPage(site, page)) : show(reply, 404, api, noCheckoutPage)
 }
 
 async function actOnPage(request: PageRequest, reply: FastifyReply, api: Api) {
   const { billing } = api
   const page = billing?.name === 'simulation' ? await billing.findPage(request.params.token) : null
-  if (billing?.name !== 'simulation' || !page) return show(reply, 404, noPage())
+  if (billing?.name !== 'simulation' || !page) return show(reply, 404, api, noCheckoutPage)
   const given = request.body instanceof URLSearchParams ? request.body.get('action') : null
   const action = SIMULATED_ACTIONS.find((known) => known === given)
   if (!action) throw new AppError('invalid_request', `action must be one of ${SIMULATED_ACTIONS.join(', ')}.`)
   const location = await act(billing, request.params.token, action, api)
-  return reply.code(303).headers(PAGE_HEADERS).header('location', location).send()
+  return reply.code(303).headers(pageHeaders(CHECKOUT)).header('location', location).send()
 }
 
 /** Returns the path of the page to show next. */
@@ -98,6 +101,9 @@ async function act(billing: Simulation, token: string, action: SimulatedAction, 
   return event ? '/checkout/success' : `/checkout/${token}`
 }
 
-function show(reply: FastifyReply, status: number, html: string) {
-  return reply.code(status).headers(PAGE_HEADERS).send(html)
+/** The page sends a form to its own address, which is a secret. */
+const CHECKOUT = { forms: true, secret: true }
+
+async function show(reply: FastifyReply, status: number, api: Api, render: (site: Site) => string) {
+  return sendPage(reply, render(await openSite(api)), { status, ...CHECKOUT })
 }

@@ -19,8 +19,16 @@ import { measureScanAge } from '../watchdogs/intake-clock.ts'
 /** How long a reading is used again. */
 const KEEP_MS = 1000
 
-export function mountHealth(app: FastifyInstance, api: Api) {
-  const readiness = singleFlight(() => checkReadiness(api), KEEP_MS)
+/** What `/readyz` and `/status` say of this process: its probes by name, and whether it is shutting down. */
+export function openReadiness(api: Api): () => Promise<Record<string, Check>> {
+  const probes = singleFlight(() => checkReadiness(api), KEEP_MS)
+  return async () => {
+    const draining: Check = api.draining.aborted ? { ok: false, detail: 'shutting down' } : { ok: true }
+    return { process: draining, ...(await probes()) }
+  }
+}
+
+export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Promise<Record<string, Check>>) {
   const figures = singleFlight(() => readMetrics(api), KEEP_MS)
   if (!api.config.operatorToken && isLive(api))
     api.log.warn({ event: 'metrics_closed', reason: 'OPERATOR_TOKEN is not set' })
@@ -28,8 +36,7 @@ export function mountHealth(app: FastifyInstance, api: Api) {
   app.get('/healthz', { config: { operation: 'healthz', cors: false } }, async () => ({ status: 'ok' }))
 
   app.get('/readyz', { config: { operation: 'readyz', cors: false } }, async (_request, reply) => {
-    const draining: Check = api.draining.aborted ? { ok: false, detail: 'shutting down' } : { ok: true }
-    const checks = { process: draining, ...(await readiness()) }
+    const checks = await readiness()
     const ready = Object.values(checks).every((check) => check.ok)
     return reply
       .code(ready ? 200 : 503)

@@ -1,7 +1,5 @@
 // The OpenAPI 3.1 document, made from the catalogue, and the page that shows it.
 import { hash } from 'node:crypto'
-import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
@@ -9,10 +7,14 @@ import { type ErrorCode, errorTable } from '../errors.ts'
 import { PRICE } from '../interface/payment.ts'
 import { nonCompleted } from '../interface/result.ts'
 import { errorCodes, type Operation } from '../operation.ts'
+import { findExamples } from '../pages/examples.ts'
+import { openSite } from '../pages/layout.ts'
+import { referencePage } from '../pages/reference-page.ts'
 import { isNotModified } from '../preconditions.ts'
 import { describeOffer, type Offer, type OfferConfig } from '../verification/offer.ts'
+import { sendPage } from './page-answers.ts'
 
-export async function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
+export function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
   const document = buildDocument(api, catalog)
   // Some hundred kilobytes: serialized once, and not sent to clients that have it.
   const bytes = Buffer.from(JSON.stringify(document))
@@ -23,12 +25,9 @@ export async function mountOpenApi(app: FastifyInstance, api: Api, catalog: read
     if (isNotModified({ ifNoneMatch: request.headers['if-none-match'] }, tag)) return reply.code(304).send()
     return reply.type('application/json; charset=utf-8').send(bytes)
   })
-  await app.register(async (docs) => {
-    docs.addHook('onRequest', limited)
-    // The plugin has types for OpenAPI 3.0 only.
-    await docs.register(swagger, { mode: 'static', specification: { document: document as never } })
-    await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { docExpansion: 'list', tryItOutEnabled: true } })
-  })
+  app.get('/docs', { config: { operation: 'docs' }, onRequest: limited }, async (_request, reply) =>
+    sendPage(reply, referencePage(await openSite(api), { document, catalog, examples: await findExamples() })),
+  )
 }
 
 /** Exported for the tests, which compare it with the routes. */

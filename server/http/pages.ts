@@ -2,20 +2,54 @@
 // /.well-known/x402.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
+import { singleFlight } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
 import { introduction } from '../introduction.ts'
 import { listAssets, openAssets } from '../pages/assets.ts'
+import { findDocuments } from '../pages/documents.ts'
+import { findExampleResults } from '../pages/examples.ts'
+import { frontPage } from '../pages/front-page.ts'
+import { guideIndex, guidePage } from '../pages/guide-page.ts'
 import { openSite, pageHeaders } from '../pages/layout.ts'
+import { pricingPage } from '../pages/pricing-page.ts'
 import { verifyPage } from '../pages/verify-page.ts'
+import { describeCapabilities } from '../verification/capabilities.ts'
 import { describeOffer } from '../verification/offer.ts'
-import { sendAsset, sendPage } from './page-answers.ts'
+import { asksForHtml, sendAsset, sendPage } from './page-answers.ts'
+
+/** How long what pages say of the service is used again. */
+const KEEP_MS = 1000
 
 export function mountPages(app: FastifyInstance, api: Api) {
+  // Its methodology is read from the database.
+  const capabilities = singleFlight(() => describeCapabilities(api), KEEP_MS)
   const page = (operation: string) => ({
     config: { operation },
     onRequest: (request: FastifyRequest) => api.limits.spend(request.ip),
   })
-  app.get('/', page('home'), async (_request, reply) => reply.type('text/html').send(home(api)))
+  app.get('/', page('home'), async ({ headers }, reply) => {
+    // For programs the text alone, as a page that needs nothing else.
+    if (!asksForHtml(headers.accept)) return reply.type('text/html').header('vary', 'accept').send(home(api))
+    const offer = describeOffer(api.config)
+    const { [offer.assessment]: example } = await findExampleResults()
+    return sendPage(reply, frontPage(await openSite(api), { capabilities: await capabilities(), offer, example }))
+  })
+  app.get('/example-result.json', page('example_result'), async (_request, reply) => {
+    const { [describeOffer(api.config).assessment]: example } = await findExampleResults()
+    return reply.header('cache-control', 'no-cache').send(example)
+  })
+  app.get('/pricing', page('pricing_page'), async (_request, reply) =>
+    sendPage(reply, pricingPage(await openSite(api), await capabilities())),
+  )
+  app.get('/guide', page('guide'), async (_request, reply) =>
+    sendPage(reply, guideIndex(await openSite(api), await findDocuments())),
+  )
+  app.get<{ Params: { '*': string } }>('/guide/*', page('guide'), async ({ params }, reply) => {
+    const documents = await findDocuments()
+    const document = documents.get(`/guide/${params['*']}`)
+    if (!document) throw new AppError('not_found', 'The guide has no such page.')
+    return sendPage(reply, guidePage(await openSite(api), documents, document))
+  })
   app.get('/llms.txt', page('llms'), async (_request, reply) =>
     reply.type('text/plain; charset=utf-8').send(introduction(api)),
   )
@@ -68,7 +102,6 @@ function home(api: Api) {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Countersign</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}pre{white-space:pre-wrap;background:#f4f4f4;padding:1rem}</style>
 <p><a href="/verify">Verify</a> · <a href="/docs">API</a> · <a href="/openapi.json">openapi.json</a> · <a href="/llms.txt">llms.txt</a> ·
 <a href="/api/agent/v1/capabilities">capabilities</a> · <a href="/risk-flags">risk flags</a> · <a href="/methodology">methodology</a> · <a href="/.well-known/x402">x402</a> · <a href="/v1/keys">keys</a> · <a href="/readyz">ready?</a></p>
 <pre>${escaped(introduction(api))}</pre>

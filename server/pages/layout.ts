@@ -25,6 +25,8 @@ export interface PageParts {
   description: string
   /** Beside `copy`, which every page has. A page without them works without JavaScript. */
   scripts?: readonly ScriptName[]
+  /** It has no script at all, `copy` included. */
+  isStill?: boolean
   /** For tables and boards that need more than the width of a text. */
   wide?: boolean
   /** Search engines leave it out: an error, or something that is one caller's. */
@@ -59,9 +61,12 @@ export function pageHeaders({ forms = false, secret = false } = {}): Record<stri
 
 /** The pages in the header, in order, and those in the footer. */
 const NAVIGATION = [
+  ['/guide', 'Guide'],
   ['/docs', 'API'],
+  ['/pricing', 'Pricing'],
   ['/verify', 'Verify'],
   ['/chain', 'Receipts'],
+  ['/status', 'Status'],
 ] as const
 const FOOTER = [
   ['/llms.txt', 'For agents'],
@@ -75,7 +80,8 @@ const FOOTER = [
 /** The whole document as text. Values in the body are escaped. */
 export function renderPage({ baseUrl, assets }: Site, parts: PageParts): string {
   const { title, path, description, body } = parts
-  const scripts = (['copy', ...(parts.scripts ?? [])] as const).map((name) => assets.scripts[name].path)
+  const names = parts.isStill ? [] : (['copy', ...(parts.scripts ?? [])] as const)
+  const scripts = names.map((name) => assets.scripts[name].path)
   const page = html`<html lang="en">
     <head>
       <meta charset="utf-8" />

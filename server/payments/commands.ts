@@ -46,7 +46,8 @@ export const paymentCommands: Record<string, PaymentCommand> = {
     about: 'Compare the ledger with the chain; exit 1 if they differ.',
     async run(db, config) {
       await using opened = new AsyncDisposableStack()
-      const result = await reconcile(db, await openChains(config, opened))
+      const isOffline = config.paymentMode === 'offline'
+      const result = await reconcile(db, await openChains(config, opened), { isOffline })
       for (const line of describeReconciliation(result)) console.log(line)
       return result.differs.length + result.unbooked.filter((income) => income.priced).length === 0 ? 0 : 1
     },

@@ -20,7 +20,12 @@ export interface Reconciliation {
   unread: string[]
 }
 
-export async function reconcile(db: Database, networks: readonly PaymentNetwork[]): Promise<Reconciliation> {
+/** @param isOffline the service is in offline mode: a payment that failed there has no mode in its entry, and no chain either */
+export async function reconcile(
+  db: Database,
+  networks: readonly PaymentNetwork[],
+  { isOffline = false } = {},
+): Promise<Reconciliation> {
   const result: Reconciliation = {
     agrees: 0,
     confirmed: 0,
@@ -33,7 +38,8 @@ export async function reconcile(db: Database, networks: readonly PaymentNetwork[
   const shown: LedgerEntry[] = []
   const booked = new Set<string>()
   for await (const entry of readLedger(db)) {
-    const says = entry.mode === 'offline' ? 'offline' : await audit(db, entry, networks)
+    const isSimulated = entry.mode === 'offline' || (isOffline && entry.mode === null)
+    const says = isSimulated ? 'offline' : await audit(db, entry, networks)
     if (says === 'agrees' || says === 'offline') result[says]++
     else result[says].push(entry)
     if (entry.transaction) booked.add(entry.transaction)

@@ -69,9 +69,11 @@ export async function isActiveKey(db: Database, seed: Buffer, use: KeyUse): Prom
 export async function openSigningKey(db: Database, seed: Buffer, use: KeyUse): Promise<SigningKey> {
   const pubkey = Buffer.from(deriveKey(seed, use, 1).publicKeyHex, 'hex')
   return transact(db, async (tx) => {
+    // Only where there is none: each try takes a number, and every start of a process tries.
     await tx.query(sql.type(nothing)`
       insert into signing_keys (use, generation, pubkey, first_serial)
-      values (${use}, 1, ${sql.binary(pubkey)}, ${use === 'receipt' ? 1 : null}) on conflict do nothing`)
+      select ${use}, 1, ${sql.binary(pubkey)}, ${use === 'receipt' ? 1 : null}::bigint
+      where not exists (select from signing_keys where use = ${use}) on conflict do nothing`)
     return findSigningKey(tx, seed, use)
   })
 }

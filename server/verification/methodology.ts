@@ -145,6 +145,10 @@ const GATE: readonly Place[] = [
       'scripts) are refused uncharged before assessment only if they have almost no other text and the words of the claim ' +
       'are not in it. Otherwise a risk flag names the doubt.',
   },
+  {
+    form: /^gate-3$/,
+    meaning: 'As gate-2, and a line that asks to log in for one act, such as a comment, is no sign of a log-in wall.',
+  },
 ]
 
 const LITERAL: readonly (readonly Place[])[] = [
@@ -161,6 +165,12 @@ const LITERAL: readonly (readonly Place[])[] = [
         'Literal assessment: no model is asked. Whether the page has enough of the words of the claim is decided once for ' +
         'the page; then up to six passages are quoted, the best first, and numbers, dates, units and negations are ' +
         'compared. No verdict is given.',
+    },
+    {
+      form: /^literal-3$/,
+      meaning:
+        'As literal-2; "more than" and "before" leave out the number itself, days of a range, spelled numbers of German, ' +
+        'French, Spanish, Portuguese and Arabic and Chinese numerals are read, and a flag says where a language is not known.',
     },
   ],
   ...TOOLS,
@@ -196,7 +206,8 @@ const SEMANTIC: readonly (readonly Place[])[] = [
       meaning:
         'As semantic-3, with fewer true verdicts lowered: lines are held to be about another matter where their page lacks ' +
         'half of the words of the claim, and a verdict against a claim is doubted where its lines have all of a short claim ' +
-        'or most of a long one.',
+        'or most of a long one. "More than" and "before" leave out the number itself; another name in the place of one is a ' +
+        'reason to doubt. Orders to programs are recognised by their build, and left out with the rest of their paragraph.',
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],

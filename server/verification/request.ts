@@ -77,10 +77,16 @@ const MAX_HISTORY = 50
 /**
  * The value of the column `history` of the row `r` that moves to this state: the process that writes it is the name of the
  * connection. Every statement that moves a request sets it.
+ * @param passed jsonb: states that it passed since its last commit, `{state, ms_ago}`, oldest first
  */
-export const noted = (state: Fragment) => sql.fragment`
-  case when jsonb_array_length(r.history) >= ${MAX_HISTORY} then r.history - 0 else coalesce(r.history, '[]') end
-  || jsonb_build_object('state', ${state}, 'at', now(), 'by', current_setting('application_name'))`
+export const noted = (state: Fragment, passed: Fragment = sql.fragment`'[]'::jsonb`) => sql.fragment`
+  jsonb_path_query_array(
+    coalesce(r.history, '[]')
+    || (select coalesce(jsonb_agg(jsonb_build_object('state', p ->> 'state',
+                 'at', now() - (p ->> 'ms_ago')::float8 * interval '1 millisecond',
+                 'by', current_setting('application_name'))), '[]') from jsonb_array_elements(${passed}) p)
+    || jsonb_build_object('state', ${state}, 'at', now(), 'by', current_setting('application_name')),
+    ${`$[last - ${MAX_HISTORY - 1} to last]`}::jsonpath)`
 
 /** An observation as it is stored. `cache_hit`: it was made for another request before. */
 const storedObservation = z.object({ observation, cache_hit: z.boolean() })
@@ -143,6 +149,10 @@ export interface WorkingRequest extends z.output<typeof workingRequest> {
 /** The state that the database still holds, and the columns that the next commit adds. */
 export interface Unsaved {
   since: State
+  /** The states since then but for the present one, oldest first, with the milliseconds since the epoch. */
+  passed: { state: State; at: number }[]
+  /** When it entered the present one. */
+  at: number
   stored?: StoredObservation
   assessment?: z.output<typeof assessment>
   intent?: SettlementIntent

@@ -57,6 +57,9 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   opposite_wording: 'Read claim and quotes for the word that is turned round; the page may say the contrary.',
   names_absent: 'Do not cite the page for the claim before you have found whom it names under another name.',
   name_mismatch: 'Compare the names in claim and quotes: the page may say it of somebody or something else.',
+  part_without_evidence:
+    'Rely on the verdict for the other parts only; explanation says which part nothing was quoted for.',
+  language_not_supported: 'Compare numbers, dates and negations yourself; they were not checked in this language.',
   unrelated_evidence: 'Read the quotes yourself before you rely on the verdict.',
   weak_basis: 'Cite no more than the quotes say: the page gives a part of the claim, or reports it.',
   verdict_lowered: 'Rely on the verdict as given, not on a stronger one; explanation says why it was lowered.',
@@ -73,7 +76,7 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
 }
 
 /** One entry per flag and raising stage: two stages may mean different things by one name. */
-const explainedFlags = STAGES.flatMap((stage) =>
+export const explainedFlags = STAGES.flatMap((stage) =>
   Object.entries(TABLES[stage]).flatMap(([name, meaning]) =>
     isRaised(name) ? [{ name, raised_by: stage, meaning, advice: ADVICE[name] }] : [],
   ),

@@ -31,6 +31,8 @@ export interface Step {
   attempt: string
   from: State
   to: State
+  /** As in Unsaved. */
+  passed?: { state: State; at: number }[]
   stored?: StoredObservation
   assessment?: z.output<typeof assessment>
   intent?: SettlementIntent
@@ -48,8 +50,9 @@ type Added = Pick<Step, 'stored' | 'assessment' | 'intent' | 'settlement'>
 /** The request in its next state, in this process only: after a crash before the next `commit` the stage is repeated. */
 export function enter(request: WorkingRequest, to: State, added: Added = {}): WorkingRequest {
   if (!moves[request.state].includes(to)) throw new Error(`no move from ${request.state} to ${to}`)
-  const { since, ...earlier } = request.unsaved ?? { since: request.state }
-  const unsaved = { since, ...earlier, ...added }
+  const { state: from, unsaved: before } = request
+  const passed = before ? [...before.passed, { state: from, at: before.at }] : []
+  const unsaved = { since: from, ...before, passed, at: Date.now(), ...added }
   return { ...request, ...(to === 'observed' && { assessment: null }), state: to, ...added, unsaved }
 }
 
@@ -70,7 +73,7 @@ export async function commit(steps: Steps, request: WorkingRequest): Promise<Wor
 /** The step that is left to be committed, or null. */
 export function unsavedStep({ id, attempt, state: to, unsaved }: WorkingRequest): Step | null {
   if (!unsaved) return null
-  const { since: from, ...added } = unsaved
+  const { since: from, at: _entered, ...added } = unsaved
   return { id, attempt, from, to, ...added }
 }
 
@@ -97,16 +100,18 @@ export async function writeSteps(
   steps: Step[],
   maxInFlightPerPayer: number,
 ): Promise<StepOutcome[]> {
+  const now = Date.now()
   const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
   const column = (values: (string | null)[]) => sql.array(values, 'text')
   const written = await db.any(sql.prepared('write_steps', writtenStep)`
     with t as (
-      select id::uuid, attempt::uuid, from_state, to_state, stored::json, assessment::json, intent::json, settlement::json
+      select id::uuid, attempt::uuid, from_state, to_state, passed::jsonb, stored::json, assessment::json, intent::json, settlement::json
       from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
                   ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
+                  ${column(steps.map(({ passed = [] }) => json(passed.map(({ state, at }) => ({ state, ms_ago: now - at })))))},
                   ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
                   ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
-           as t (id, attempt, from_state, to_state, stored, assessment, intent, settlement)
+           as t (id, attempt, from_state, to_state, passed, stored, assessment, intent, settlement)
     ), held as (
       -- Locked, so that a request with a new ledger entry is also moved.
       select r.id, r.payment, t.settlement -> 'payment' paid, t.settlement ->> 'proof' proof,
@@ -126,7 +131,7 @@ export async function writeSteps(
       returning request_id
     ), moved as (
       update verification_requests r
-      set state = t.to_state, changed_at = now(), history = ${noted(sql.fragment`t.to_state`)},
+      set state = t.to_state, changed_at = now(), history = ${noted(sql.fragment`t.to_state`, sql.fragment`t.passed`)},
           observation = coalesce(t.stored, r.observation),
           assessment = case when t.to_state <> 'observed' then coalesce(t.assessment, r.assessment) end,
           settlement_intent = coalesce(t.intent, r.settlement_intent),

@@ -272,6 +272,36 @@ t.test('No. before a number denies nothing, and what is refused is denied', (t) 
   t.end()
 })
 
+t.test('each part of a claim needs its evidence, and the flag and the explanation say which has none', (t) => {
+  for (const [claim, text, part] of [
+    [
+      'The harbour was opened in 1874, and a storm destroyed its lighthouse.',
+      'The harbour was opened in 1874.',
+      'storm',
+    ],
+    ['Ida Holm painted ships, but the museum bought only portraits.', 'Ida Holm painted ships for years.', 'museum'],
+    [
+      'The mill made paper until 1978; later owners run a music school there.',
+      'The mill made paper until 1978.',
+      'school',
+    ],
+    ['The ferry sails on Mondays while buses serve the northern villages.', 'The ferry sails on Mondays.', 'buses'],
+  ] as const) {
+    const evidence = [{ start: 0, end: text.length, stance: 'supports' as const }]
+    const checked = checkEvidence(claim, text, linesOf(text), { verdict: 'supports', basis: 'stated', evidence })
+    t.ok(checked.flags.includes('part_without_evidence'), claim)
+    t.match(checked.partsWithout.join(), new RegExp(part), claim)
+  }
+  for (const [claim, text] of [
+    ['The harbour was opened in 1874 and has three piers.', 'Opened in 1874, the harbour has three piers.'],
+    ['Anna Berg and Olaf Dahl founded the mill.', 'The mill was founded by Anna Berg and Olaf Dahl.'],
+    ['The mill, a brick house, made paper.', 'The mill made paper.'],
+    ['The mill made paper and, later, cloth.', 'The mill made paper.'],
+  ] as const)
+    t.notMatch(check(claim, text), /part_without_evidence/, claim)
+  t.end()
+})
+
 t.test('a number that lines nearby give is not taken for another', (t) => {
   const text = 'Marlow Herald\n4 July 2017\nThe club has a new coach.\nHis predecessor left the club on 29 June.'
   const lines = linesOf(text)

@@ -124,7 +124,7 @@ t.test('the explanation says what was found, what was not, what to check, and wh
   const { explanation } = assess('The old pier was rebuilt by convicts in 1954', text)
   t.equal(
     explanation,
-    'No passage has the wording of the claim; the first shares 3 of its 5 telling terms. 2 passages are quoted, best first. ' +
+    'No passage has the wording of the claim; the first has a part of its words. 2 passages are quoted, best first. ' +
       'Nowhere in the page: "convicts". To check in the first passage: another date, a negation in one of the two, ' +
       "somebody's statement. Passages were matched by their words alone, which shows where the page speaks of the " +
       'claim and never whether it supports it.',

@@ -72,7 +72,7 @@ t.test('pages that are no answer are refused, each with its own code', (t) => {
 
 t.test('a page that tells something is assessed, with a flag where it says such things too', (t) => {
   t.same(judgePage('x', page(ARTICLE)), [])
-  t.same(judgePage('x', page(`${ARTICLE}\nPlease log in to leave a comment.`)), ['login_wall_suspected'])
+  t.same(judgePage('x', page(`${ARTICLE}\nPlease log in to leave a comment.`)), [])
   t.same(judgePage('x', page(`${ARTICLE}\nSubscribe to continue reading.`)), ['login_wall_suspected'])
   t.same(judgePage('x', page(`${ARTICLE}\nThis page requires JavaScript for the map.`)), ['script_shell_suspected'])
   t.same(judgePage('x', page(`${ARTICLE}\n404 Page not found`)), ['soft_404_suspected'])

@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openThreads } from '../../server/threads/pool.ts'
-import { isSuspect } from '../../workers/assessment/injection.ts'
+import { isSuspect, suspectsOf } from '../../workers/assessment/injection.ts'
+import { linesOf } from '../../workers/assessment/lines.ts'
 import { extractText } from '../../workers/text/extraction.ts'
 import { type Asked, SILENT, verdictOn } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
@@ -100,6 +101,30 @@ t.test('people who write about machines, instructions and verdicts are not taken
     `false alarms: ${taken.length} of ${ordinary.length} ordinary sentences${taken.map((line) => `\n  ${line}`).join('')}`,
   )
   t.ok(taken.length <= ordinary.length * 0.05)
+  t.end()
+})
+
+t.test('orders are seen by their build, and what follows them in the paragraph is left out', (t) => {
+  const families = readFileSync(join(import.meta.dirname, 'red-team/orders.txt'), 'utf8')
+    .trim()
+    .split(/^# /m)
+    .slice(1)
+  for (const family of families) {
+    const [name, ...orders] = family.trim().split('\n')
+    const text = (order: string) =>
+      [...BEFORE, `Dogs are welcome. ${order} It was painted in 1990.`, ...AFTER].join('\n')
+    const seen = orders.filter((order) => {
+      const page = text(order)
+      const lines = linesOf(page)
+      const suspects = new Set(suspectsOf(page, lines).map(({ line }) => line))
+      const at = lines.findIndex(({ start, end }) => page.slice(start, end).includes('painted in 1990'))
+      const after = lines.findIndex(({ start, end }) => page.slice(start, end).includes('The ferry to Orsay'))
+      return suspects.has(at) && !suspects.has(after) && !suspects.has(0)
+    })
+    const missed = orders.filter((order) => !seen.includes(order))
+    t.comment(`${name}: ${seen.length} of ${orders.length}${missed.map((order) => `\n  missed: ${order}`).join('')}`)
+    t.ok(seen.length >= 0.6 * orders.length, `${name}: ${missed.join(' | ')}`)
+  }
   t.end()
 })
 

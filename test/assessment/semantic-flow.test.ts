@@ -84,7 +84,7 @@ t.test('before a model that answers', async (t) => {
       evidence: [{ quote: 'The harbour was opened in 1874 by the county engineer.', stance: 'supports' }],
     })
     const { methodology_version } = result
-    t.match(methodology_version, /retrieval-\d+\+text-\d+\S* semantic-\d+\+scripted-1\+prompt-[0-9a-f]{8}\S*\+gate-2$/)
+    t.match(methodology_version, /retrieval-\d+\+text-\d+\S* semantic-\d+\+scripted-1\+prompt-[0-9a-f]{8}\S*\+gate-3$/)
     t.match(await (await fetch(system.url('/api/agent/v1/capabilities'))).json(), { methodology_version })
     t.equal(till.settled.length, 1)
     t.notMatch(JSON.stringify(system.logged), /test-key/)
@@ -118,15 +118,15 @@ t.test('before a model that answers', async (t) => {
   })
 
   await t.test('a page that asks to sign in beside its text is read and sold', async (t) => {
-    for (const [path, { claim }] of [
-      ['/product', product!],
-      ['/repository', repository!],
+    for (const [path, { claim }, flagged] of [
+      ['/product', product!, true],
+      ['/repository', repository!, false],
     ] as const) {
       model.script = (asked) => verdictOn(asked, claim, 'supports')
       const { status, body } = await buy(system, { path, claim })
       t.equal(status, 200, path)
       t.match(completedResult.parse(body), { claim_support: 'supports', evidence: [{ quote: claim }] })
-      t.ok(completedResult.parse(body).risk_flags.includes('login_wall_suspected'))
+      t.equal(completedResult.parse(body).risk_flags.includes('login_wall_suspected'), flagged, path)
     }
   })
 

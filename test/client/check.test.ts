@@ -150,8 +150,11 @@ t.test('a report of 60 citations', async (t) => {
     chmodSync(path('report.md'), 0o640)
     const unasked = await check('report.md', '--fix')
     t.match(unasked, { code: 2, stderr: /give --yes/ })
+    const args = ['check', path('report.md'), '--service', system.url('/'), '--key', path('key.txt'), '--fix']
+    const refused = await countersign(args, { typed: 'n\n' })
+    t.match(refused, { code: 1, stderr: /\[-1847-\][\s\S]*Replace these 6 quotations in .*\? \[y\/N\]/ })
     t.equal(readFileSync(path('report.md'), 'utf8'), markdown)
-    const { code, stderr } = await check('report.md', '--fix', '--yes')
+    const { code, stderr } = await countersign(args, { typed: 'y\n' })
     t.equal(code, 1, 'dead links and an invented quotation are left')
     t.match(stderr, '  The harbour of Kelby was opened in [-1847-] {+1874+}\n')
     const fixed = readFileSync(path('report.md'), 'utf8')

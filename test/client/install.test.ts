@@ -245,6 +245,20 @@ export const all = [${paths.map((_, i) => `m${i}`).join(', ')}]`
     }
   })
 
+  await t.test('without a parser, check names what to install', async (t) => {
+    const bin = join(project, 'node_modules/.bin/countersign')
+    const given = { COUNTERSIGN_SERVICE: 'http://127.0.0.1:9', COUNTERSIGN_KEY: 'ctk_none' }
+    for (const [name, packages] of [
+      ['report.md', 'mdast-util-from-markdown mdast-util-gfm micromark-extension-gfm'],
+      ['report.html', 'parse5'],
+    ] as const) {
+      writeFileSync(join(project, name), '<p>text')
+      const { code, stdout, stderr } = await run(bin, ['check', name], project, given)
+      t.same([code, stdout], [2, ''])
+      t.equal(stderr.split('\n')[0], `countersign: To read ${name}, install a parser: npm install ${packages}`)
+    }
+  })
+
   const has22 = [...versions.keys()].some((version) => version.startsWith('22.'))
   await t.test('all of it on Node 22', { skip: has22 ? false : 'there is no Node 22 on the path' }, async (t) => {
     t.ok(has22, 'the tests above ran on it')

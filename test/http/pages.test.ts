@@ -34,19 +34,12 @@ async function browse(t: Test, path: string): Promise<Map<string, string>> {
 /** Addresses that a style or an inline script would load from other hosts. */
 const OUTSIDE = /(@import|url\()\s*["']?(https?:)?\/\/|\b(fetch|import)\(\s*["'](https?:)?\/\//
 
-t.test('/docs shows the API and loads from this host only', async (t) => {
+t.test('/docs loads from this host only', async (t) => {
   const texts = await browse(t, '/docs')
   t.ok(texts.size > 1, 'the page loads something')
   const [[, html = ''] = []] = texts
   t.notMatch(html, OUTSIDE)
-  for (const [path, text] of texts) {
-    if (path.endsWith('.css')) t.notMatch(text, OUTSIDE, path)
-    // By default Swagger UI loads a badge from its makers' validator.
-    if (/initializer/.test(path)) t.match(text, /validatorUrl["']?\s*:\s*(null|false|["']none["'])/, path)
-  }
-  const named = [...texts.values()].join('\n').match(/\burl: resolveUrl\('\.\/([\w.]+)'\)/)?.[1]
-  const document = await (await fetch(system.url(`/docs/${named}`))).json()
-  t.same(document, await (await fetch(system.url('/openapi.json'))).json(), 'it shows this API')
+  for (const [path, text] of texts) if (path.endsWith('.css')) t.notMatch(text, OUTSIDE, path)
 })
 
 t.test('the home page loads from this host only', async (t) => {

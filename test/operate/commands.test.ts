@@ -236,6 +236,11 @@ t.test('audit: all is well after purchases of every end, and each planted fault 
   t.notMatch(clean.stdout, /FAIL/)
   t.match(json(await cli('audit', '--json')), { ok: true, checked: { one_charge_per_request: 2, work_has_job: 1 } })
 
+  t.match(await cli('payments', 'reconcile'), {
+    code: 0,
+    stdout: '0 entries agree with the chain, 0 differ, 0 are still open, 3 are simulated\n',
+  })
+
   const plant = async (text: string, values: unknown[] = []) => {
     const client = await front.tables.connect()
     try {

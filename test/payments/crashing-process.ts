@@ -10,7 +10,7 @@ import { runProcess } from '../../server/process.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
 
-export type Place = 'after verify' | 'before call' | 'after call' | 'after settled'
+export type Place = 'after verify' | 'before call' | 'after call' | 'after receipt'
 
 const { CRASH_IN: half, CRASH_PLACE: place } = process.env
 
@@ -45,13 +45,13 @@ await runProcess(async (opened) => {
     return { log: core.log, stopping: () => api.drain() }
   }
   const work = opened.use(await openWork(core))
-  const { steps } = work
-  work.steps = {
-    ...steps,
-    async add(step) {
-      const taken = await steps.add(step)
-      if (step.to === 'settled') pass('after settled')
-      return taken
+  const { chain } = work
+  work.chain = {
+    ...chain,
+    async append(entry) {
+      const appended = await chain.append(entry)
+      pass('after receipt')
+      return appended
     },
   }
   const told = once(process, 'message')

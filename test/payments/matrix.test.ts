@@ -32,7 +32,7 @@ t.teardown(() => harness[Symbol.asyncDispose]())
 const processes = {
   'before call': harness.startCrashingProcess('worker', 'before call'),
   'after call': harness.startCrashingProcess('worker', 'after call'),
-  'after settled': harness.startCrashingProcess('worker', 'after settled'),
+  'after receipt': harness.startCrashingProcess('worker', 'after receipt'),
   'after verify': harness.startCrashingProcess('api', 'after verify'),
 }
 

@@ -1,6 +1,7 @@
 // Checks a verdict without a model: numbers, dates, units, negations, quoted words. A check that fails
 // takes a line's stance away, and with it the verdict that needed the line; no check gives a verdict.
 import type { Answer } from './answer.ts'
+import { partsWithout } from './claim-parts.ts'
 import { agreementOf } from './contradiction-checks.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
@@ -9,7 +10,7 @@ import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-
 import { type Query, readClaim } from './query.ts'
 import { readQuote } from './quote-reading.ts'
 import { phraseDoubts, quotedPhrases } from './quoted-phrases.ts'
-import { isRelated, lacksNames, termsOnPage } from './relation.ts'
+import { isRelated, lacksNames, linesAround, termsOnPage } from './relation.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 import { substitutedNames } from './substitutions.ts'
 import { isNegation } from './warnings.ts'
@@ -24,6 +25,8 @@ export interface Proposed {
 export interface Checked {
   evidence: Proposal[]
   flags: SemanticFlag[]
+  /** Statements of the claim that the lines read for it say nothing of, as the claim words them. */
+  partsWithout: string[]
 }
 
 export function checkEvidence(claim: string, text: string, lines: readonly Span[], proposed: Proposed): Checked {
@@ -35,6 +38,9 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   const doubts = supporting.length === 0 ? [] : supportDoubts(claim, query, page, supporting, proposed.verdict)
   for (const { flag } of doubts) flags.add(flag)
   const supportFails = doubts.some(({ isGrave }) => isGrave)
+
+  const lacking = proposed.verdict === 'supports' && supporting.length > 0 ? partsLacking(claim, page, supporting) : []
+  if (lacking.length > 0) flags.add('part_without_evidence')
 
   const isAstray = !isRelated(query, page, proposed)
   if (isAstray) flags.add('unrelated_evidence')
@@ -49,9 +55,21 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
     return stance
   }
   const evidence = proposed.evidence.map((item) => ({ ...item, stance: stanceOf(item) }))
-  if (!isWeak(proposed)) return { evidence, flags: [...flags].sort() }
+  if (!isWeak(proposed)) return { evidence, flags: [...flags].sort(), partsWithout: lacking }
   flags.add('weak_basis')
-  return { evidence: evidence.map((item) => ({ ...item, stance: 'mentions' })), flags: [...flags].sort() }
+  return {
+    evidence: evidence.map((item) => ({ ...item, stance: 'mentions' })),
+    flags: [...flags].sort(),
+    partsWithout: lacking,
+  }
+}
+
+/** A part may also be said by the lines around, of which one that names the subject is not quoted. */
+function partsLacking(claim: string, page: PageText, supporting: readonly Span[]): string[] {
+  return partsWithout(
+    claim,
+    [...supporting.map(({ start, end }) => page.text.slice(start, end)), ...linesAround(page, supporting)].join('\n'),
+  )
 }
 
 function supportDoubts(

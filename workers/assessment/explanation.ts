@@ -2,7 +2,7 @@
 import { shortenedTo } from './cuts.ts'
 import { LONGEST_EXPLANATION } from './evidence.ts'
 import type { Passage } from './passages.ts'
-import { isTelling, type Query } from './query.ts'
+import type { Query } from './query.ts'
 import type { RiskFlag } from './risk-flags.ts'
 import type { Findings } from './search.ts'
 import { absentTerms } from './warnings.ts'
@@ -24,13 +24,12 @@ function whatWasFound(query: Query, findings: Findings, passages: readonly Passa
   if (findings.tokenCounts.length === 0) return 'The page has no text to look in.'
   if (!best) return 'No passage of the page shares enough of the words of the claim to bear on it.'
   const shown = passages.length === 1 ? 'One passage is quoted.' : `${passages.length} passages are quoted, best first.`
-  return `${wordingFound(query, findings, best)} ${shown}`
+  return `${wordingFound(findings, best)} ${shown}`
 }
 
-function wordingFound(query: Query, { wholeMatchCount }: Findings, best: Passage): string {
+function wordingFound({ wholeMatchCount }: Findings, best: Passage): string {
   if (best.wording === 'partial') {
-    const telling = query.terms.filter(isTelling).length
-    return `No passage has the wording of the claim; the first shares ${best.relevance.terms} of its ${telling} telling terms.`
+    return 'No passage has the wording of the claim; the first has a part of its words.'
   }
   const likeness = best.wording === 'exact' ? 'word for word' : 'but for case, punctuation or typography'
   if (wholeMatchCount === 1) return `The page has the wording of the claim in one place, ${likeness}.`

@@ -18,10 +18,10 @@ interface Speech {
 const SPEECHES: readonly Speech[] = [
   {
     ignore: String.raw`\b(?:ignor(?:e|ing)|disregard(?:ing)?|discard|abandon|forget|overrid(?:e|ing)|bypass|do not (?:follow|obey)|don't (?:follow|obey)|stop following|set aside|pay no attention to)\b`,
-    orders: String.raw`(?:\b(?:previous|prior|above|earlier|preceding|all|any|these|your|my|system|other|existing|initial|original|current|hidden) (?:\w+ ){0,2}?(?:instructions?|prompts?|guidelines?|directives?|directions|messages?|commands?|rules|context|text|evidence|lines|information)\b|(?<=^| )(?:the |your )?(?:system prompt|instructions you|rest of (?:the|this) (?:page|text|document|article))|\beverything (?:above|before|else|you)|\b(?:all|any) (?:of )?(?:the )?(?:above|previous)\b|\bwhat you were told|\byour training)`,
+    orders: String.raw`(?:\b(?:previous|prior|above|earlier|preceding|all|any|these|your|my|system|other|existing|initial|original|current|hidden) (?:\w+ ){0,2}?(?:instructions?|prompts?|guidelines?|directives?|directions|messages?|commands?|rules|context|text|evidence|lines|information)\b|(?<=^| )(?:the |your )?(?:system prompt|instructions you|rest of (?:the|this) (?:page|text|document|article))|\beverything (?:above|before|else|you(?: were|'ve been| have been| are| just))\b|\b(?:all|any) (?:of )?(?:the )?(?:above|previous)\b|\bwhat you were told|\byour training)`,
     reader: String.raw`\b(?:ai|a\.i\.|llms?|chatbots?|chat ?gpt|gpt(?:-?\d\w*)?|claude|gemini|copilot|language models?|(?:ai|virtual|digital|automated|helpful) (?:assistants?|agents?|models?|systems?|readers?|reviewers?|tools?)|assistants?|(?:automated|automatic) (?:fact[- ]?checkers?|verifiers?|graders?|evaluators?|assessors?)|(?:verification|fact-checking) (?:models?|systems?|services?|agents?|bots?|assistants?)|the (?:grader|evaluator|assessor|verifier|model))\b`,
     say: String.raw`(?:\b(?:respond|reply|answer|output|return|print|report|say|write|emit|select|choose|pick|conclude|state|must be|should be|set)\b)`,
-    verdict: String.raw`(?:\b(?:supports?|supported|contradicts?|contradicted|refuted|insufficient[_ ]evidence|verified|confirmed|verdict|mixed)\b|["'](?:true|false|yes|no)["'])`,
+    verdict: String.raw`(?:\b(?:supports|supported|contradicts?|contradicted|refuted|insufficient[_ ]evidence|verified|confirmed|verdict|mixed)\b|["'](?:support|true|false|yes|no)["'])`,
     claim: String.raw`\b(?:claims?|statements?|assertions?)\b`,
   },
   {
@@ -95,7 +95,7 @@ const SPEECHES: readonly Speech[] = [
 /** Each finds one sentence's worth of talk to the reader; what is between two parts is limited, so all are linear. */
 export const INSTRUCTION: readonly RegExp[] = [
   ...SPEECHES.flatMap(({ ignore, orders }) => near(ignore, orders, 60)),
-  /\bfrom now on\b.{0,30}\b(?:you|answer|respond|treat|act)\b|\bpretend (?:to be|that you)\b/u,
+  /\bfrom now on\b.{0,30}\b(?:you|answer|respond|treat|act)\b|\bpretend that you\b/u,
   /\b(?:you are|act as|you will act as)\b(?: now)?(?:,? \w+){0,3},? (?:an? )?(?:ai|assistant|language model|judge|verifier|unrestricted|developer mode|system)\b/u,
   /\byou are no longer (?:an? |the |bound|required|limited|restricted)/u,
   /\b(?:new|updated|revised|real|actual|hidden|secret|additional|final) (?:system )?(?:instructions?|prompts?|directives?)\b ?[:(]/u,
@@ -162,12 +162,16 @@ export const VERDICT: readonly RegExp[] = [
 
 /** Forged seams: the marks by which chats, prompts and documents part their speakers. */
 export const SEAM: readonly RegExp[] = [
-  /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|\[\/?sys(?:tem)?\]|<\/s>|'''(?:system|instructions?)|<\/?(?:system|instructions?|prompt|assistant|human|page|claim|source|document|untrusted|evidence|data)\s?>/u,
+  /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|\[\/?sys(?:tem)?\]|<\/s>|'''(?:system|instructions?)|<\/?(?:system|instructions?|prompt|assistant|human|claim|untrusted|evidence)\s?>/u,
   /^\W{0,4}(?:system|developer|assistant|human)(?: (?:message|prompt|note|override))?\s?:/u,
-  /^\W{0,6}(?:end|begin|start|close|stop) (?:of )?(?:the )?(?:page|document|text|source|data|untrusted|user|system|web ?page|article|content|context|claim)(?: (?:text|content|data|input|message|prompt|section))?\W{0,6}$/u,
-  /^\W{0,3}[0-9a-f]{4,32}[ -](?:\d+\||.{0,16}\b(?:begins?|ends?)\b)/u,
+  /^\W{0,6}(?:end|begin|start|close|stop) (?:of )?(?:the )?(?:untrusted|user|system|context|claim)(?: (?:text|content|data|input|message|prompt|section))?\W{0,6}$/u,
+  /^\W{0,3}(?=[a-f]*\d)[0-9a-f]{4,32}[ -](?:\d+\||.{0,16}\b(?:begins?|ends?)\b)/u,
   /^\W{0,4}#{2,} ?(?:instruction|response|system|assistant|human|user)\b/u,
 ]
+
+/** What any page may say of its own end. Before an order to answer something it is a forged seam. */
+export const WEAK_SEAM =
+  /^\W{0,6}(?:end|begin|start|close|stop) (?:of )?(?:the |this )?(?:page|document|text|source|data|web ?page|article|content|transcript|file|email|message)(?: (?:text|content|data|input|message|section))?(?:\W|$)|<\/?(?:page|source|document|data|text|article|content)\s?>/u
 
 function near(a: string, b: string, distance: number): RegExp[] {
   return [pattern(`(?:${a}).{0,${distance}}(?:${b})`), pattern(`(?:${b}).{0,${distance}}(?:${a})`)]

@@ -1,6 +1,7 @@
 // Finds text that addresses a program instead of people: orders, forged parts of a prompt, talk about the verdict. What
 // it finds is reported and masked in a second reading. It does not find everything, and no rule depends on that.
-import { fold, INSTRUCTION, SEAM, VERDICT } from './injection-phrases.ts'
+import { ANSWER_ORDERED, ORDERS } from './injection-orders.ts'
+import { fold, INSTRUCTION, SEAM, VERDICT, WEAK_SEAM } from './injection-phrases.ts'
 import type { Span } from './lines.ts'
 
 export type Suspicion = 'instruction' | 'verdict' | 'seam'
@@ -11,7 +12,10 @@ export interface Suspect {
   kinds: Suspicion[]
 }
 
-/** The lines that talk to a reading program, in order. Time is linear in the length of the text. */
+/**
+ * The lines that talk to a reading program, in order, and with each what follows it in its paragraph: an order is often
+ * one sentence, and what it wants said the next. Time is linear in the length of the text.
+ */
 export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
   const folded = lines.map(({ start, end }) => readings(text.slice(start, end)))
   const found = new Map<number, Set<Suspicion>>()
@@ -31,10 +35,24 @@ export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
     add(line, together)
     add(line + 1, together)
   }
+  spread(found, text, lines)
   return [...found]
     .filter(([, kinds]) => kinds.size > 0)
     .map(([line, kinds]) => ({ line, kinds: [...kinds].sort() }))
     .sort((a, b) => a.line - b.line)
+}
+
+/** Gives what a line is suspected of to the lines after it, as far as they are of one paragraph. */
+function spread(found: Map<number, Set<Suspicion>>, text: string, lines: readonly Span[]): void {
+  for (const [line, kinds] of [...found]) {
+    if (kinds.size === 0) continue
+    const { end } = lines[line]!
+    for (let next = line + 1; next < lines.length; next++) {
+      const { start, end: last } = lines[next]!
+      if (last - end > LONGEST_REST || PARAGRAPH_END.test(text.slice(lines[next - 1]!.end, start))) break
+      found.set(next, new Set([...(found.get(next) ?? []), ...kinds]))
+    }
+  }
 }
 
 /** Whether a text by itself, such as a claim, talks to a reading program. */
@@ -44,7 +62,9 @@ export function isSuspect(text: string): boolean {
 
 function suspicionsIn(reading: string): Suspicion[] {
   const kinds: Suspicion[] = []
-  if (INSTRUCTION.some((pattern) => pattern.test(reading))) kinds.push('instruction')
+  const isOrder =
+    INSTRUCTION.some((pattern) => pattern.test(reading)) || ORDERS.some((pattern) => pattern.test(reading))
+  if (isOrder || (WEAK_SEAM.test(reading) && ANSWER_ORDERED.test(reading))) kinds.push('instruction')
   if (VERDICT.some((pattern) => pattern.test(reading))) kinds.push('verdict')
   if (SEAM.some((pattern) => pattern.test(reading))) kinds.push('seam')
   return kinds
@@ -81,8 +101,9 @@ function undisguise(plain: string): string {
     .replace(/\s+/g, ' ')
 }
 
-/** UTF-16 units. */
-const LONGEST_PAIR = 400
+/** UTF-16 units: of two lines that are read together, and of what is left out after an order. */
+const [LONGEST_PAIR, LONGEST_REST] = [400, 1200]
+const PARAGRAPH_END = /[\n\r\u0085\u2028\u2029]/
 const BASE64 = /[A-Za-z0-9+/]{32,2000}={0,2}/g
 const PRINTABLE = /^[\t\n\r\x20-\x7e\u00a0-\u024f]{20,}$/
 const SPELLED = /(?<!\p{L})(?:\p{L}[\s.\-·|/_]){4,}\p{L}(?!\p{L})/gu

@@ -1,6 +1,7 @@
 // The thread of the literal assessment: finds and ranks the passages that share the words of a claim.
 import { type Digests, deriveVerdict, MOST_ITEMS, proveEvidence, type Verdict } from './evidence.ts'
 import { explain } from './explanation.ts'
+import { isKnownLanguage } from './language.ts'
 import { rankPassages } from './passages.ts'
 import { readClaim } from './query.ts'
 import { searchText } from './search.ts'
@@ -26,6 +27,7 @@ export function assessLiterally({ claim, text, digests }: LiteralTask): Verdict 
   const proposals = passages.map(({ start, end }) => ({ start, end, stance: 'mentions' as const }))
   const { evidence } = proveEvidence(text, digests, proposals)
   const flags = warningsOf(claim, query, findings, passages)
+  if (passages.length > 0 && !(isKnownLanguage(text) && isKnownLanguage(claim))) flags.push('language_not_supported')
   return {
     assessment_scope: 'literal_quotation_only',
     claim_support: deriveVerdict('not_assessed', 'literal_quotation_only', evidence),

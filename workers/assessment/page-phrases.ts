@@ -8,7 +8,7 @@ interface Phrases {
   phrases: RegExp
   /** A whole line, on a page of few lines. */
   alone?: RegExp
-  /** A line with a phrase and this asks to log in for one act, such as a comment; the page itself is open. */
+  /** A line with this asks to log in for one act, such as a comment; the page itself is open. */
   aside?: RegExp
   /** Lines of such a page that say nothing either, such as the fields of a form and the prices of an offer. */
   besides?: RegExp
@@ -156,7 +156,8 @@ export const PHRASES: Record<Family, Phrases> = {
       '로그인(?:이 필요|해 주세요|하세요| 후)',
     ),
     aside: anyOf(
-      '\\bto (?:leave|post|write|add|reply|comment|review|vote|rate|follow|edit|star|like|share|upload|contribute|participate|report|bookmark|answer|(?:change|manage) notification)',
+      '^(?:leave a |post a |add a |write a )?(?:comments?|reviews?|replies|reply|discussion|your review)\\b.{0,30}$',
+      '\\bto (?:leave|post|write|add|reply|comment|discuss|join (?:the|this) (?:discussion|conversation)|review|vote|rate|follow|edit|star|like|share|upload|contribute|participate|report|bookmark|answer|(?:change|manage) notification)',
       'kommentar|kommentier|bewertung|zu bewerten|commentaire|commenter|(?:un|votre) avis|coment[aá]|reseña|opinar|avaliação',
       'avaliar|commentare|un commento|recension|reactie|te reageren|komentarz|kommentoid|yorum|комментар|отзыв|коментар',
       'تعليق|תגובה|להגיב|टिप्पणी|评论|評論|留言|コメント|レビュー|댓글|리뷰',

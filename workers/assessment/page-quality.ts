@@ -60,16 +60,20 @@ const REFUSALS: Record<Family, PageRefusal> = {
 
 /**
  * Certain if the page has the phrase, almost no other text, and not the words of the claim. Possible if it has the
- * phrase.
+ * phrase. What asks to log in for one act, such as a comment, shuts no page and raises no doubt.
  */
 function doubtOf(family: Family, claim: string, lines: readonly string[]): 'certain' | 'possible' | null {
   const { phrases, alone, aside, besides } = PHRASES[family]
-  const suspect = lines.filter((line) => phrases.test(line))
+  const suspect = lines.filter((line, i) => phrases.test(line) && !(aside && isAside(aside, line, lines[i - 1])))
   const isAlone = alone !== undefined && lines.length <= FEW_LINES && lines.some((line) => alone.test(line.trim()))
   if (suspect.length === 0 && !isAlone) return null
-  if (!isAlone && aside && suspect.every((line) => aside.test(line))) return 'possible'
   if (substanceOf(sentencesWithout(phrases, lines), besides) >= MUCH_TEXT[family]) return 'possible'
   return isAbout(family, claim) || holdsWordsOf(claim, lines, phrases) ? 'possible' : 'certain'
+}
+
+/** Whether a line, or the short line above it, says that the log-in is for one act. */
+function isAside(aside: RegExp, line: string, above: string | undefined): boolean {
+  return aside.test(line) || (above !== undefined && above.length <= LONGEST_HEADING && aside.test(above))
 }
 
 /** A claim about exactly that, such as "the page says that it was not found". */
@@ -87,5 +91,6 @@ function isShell(text: string, bytes: number): boolean {
 /** UTF-16 units; pages that are not what was asked for are short, footers included. */
 const LONGEST_SUSPECT = 6000
 const FEW_LINES = 12
+const LONGEST_HEADING = 80
 /** Code points of running text (see `substanceOf`) from which on a page has text of its own. */
 const MUCH_TEXT: Record<Family, number> = { challenge: 400, script: 300, missing: 400, login: 200 }

@@ -7,7 +7,7 @@ import { PROMPT_VERSION } from './prompt.ts'
  * Same claim, same text, same name: same assessment. Sentences and names of months are ICU's and the classes of
  * characters Unicode's. A change of a rule or a weight counts the first number up.
  */
-export const LITERAL_PROCEDURE = `literal-2+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
+export const LITERAL_PROCEDURE = `literal-3+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
 
 /**
  * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is
@@ -22,4 +22,4 @@ export function semanticProcedure(model: string, windowTokens: number, promptVer
 /**
  * The name of an assessment whose page went through the gate of page-quality.ts. A change of a rule there counts up.
  */
-export const gatedProcedure = (procedure: string): string => `${procedure}+gate-2`
+export const gatedProcedure = (procedure: string): string => `${procedure}+gate-3`

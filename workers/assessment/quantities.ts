@@ -116,6 +116,7 @@ const isMeasure = (word: string) => UNITS.has(word) || SCALES.has(word) || MONEY
 /** Digits; or number words, of which twenty-five takes two; or a lone `a` or `one` before a scale, as in a million. */
 function readFigure({ tokens, word, gapBefore }: Reading, at: number): Figure | null {
   const token = tokens[at]
+  if (token?.kind === 'dense') return readHan(tokens, at)
   if (token?.kind !== 'number') return ONE.has(word(at)) && SCALES.has(word(at + 1)) ? figure(1, 1, at + 1) : null
   const value = Number(token.folded)
   const following = tokens[at + 1]
@@ -124,6 +125,23 @@ function readFigure({ tokens, word, gapBefore }: Reading, at: number): Figure | 
     return figure(value + Number(following.folded), 1, at + 2)
   const decimals = token.folded.split('.')[1]?.length ?? 0
   return figure(value, 10 ** -decimals, at + 1)
+}
+
+/** 三十五, 千二百, 二〇: at least two signs, because one by itself is a part of many words. */
+function readHan(tokens: Reading['tokens'], at: number): Figure | null {
+  let [sum, digits, next] = [0, '', at]
+  for (; tokens[next]?.kind === 'dense' && (next === at || tokens[next - 1]!.end === tokens[next]!.start); next++) {
+    const sign = tokens[next]!.folded
+    const digit = HAN_DIGITS.indexOf(sign)
+    const scale = HAN_SCALES.get(sign)
+    if (digit >= 0) digits += digit
+    else if (scale === undefined) break
+    else {
+      sum += (digits === '' ? 1 : Number(digits)) * scale
+      digits = ''
+    }
+  }
+  return next - at < 2 || next - at > LONGEST_HAN ? null : figure(sum + Number(digits), 1, next)
 }
 
 const figure = (value: number, precision: number, next: number): Figure => ({ value, precision, next })
@@ -182,6 +200,13 @@ const MONEY_SCALES: ReadonlyMap<string, number> = new Map([
 const CURRENCY_CODE = /^(?:usd|eur|gbp|jpy|cny|rmb|inr|rub|krw|chf)$/
 const ORDINAL = /^(?:st|nd|rd|th|s)$/
 const LONGEST_DENSE_UNIT = 3
+const HAN_DIGITS = '〇一二三四五六七八九'
+const HAN_SCALES: ReadonlyMap<string, number> = new Map([
+  ['十', 10],
+  ['百', 100],
+  ['千', 1000],
+])
+const LONGEST_HAN = 12
 /** top-8, under-21: the number counts, it is no part of a name. */
 const RANKS: ReadonlySet<string> = new Set('top under over first last best final sub non'.split(' '))
 

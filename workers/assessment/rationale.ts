@@ -6,11 +6,14 @@ import type { Span } from './lines.ts'
 import { type SemanticFlag, semanticFlagMeanings } from './semantic-risk-flags.ts'
 
 export interface Grounds {
+  claim: string
   verdict: Verdict
   /** What the model said before the checks. */
   proposed: Verdict
   basis: Basis | null
   flags: readonly SemanticFlag[]
+  /** Statements of the claim that nothing was quoted for. */
+  partsWithout: readonly string[]
   /** In code points of the text. */
   suspects: readonly Span[]
   lines: number
@@ -18,35 +21,52 @@ export interface Grounds {
   isTruncated: boolean
 }
 
-/** At most 800 code points. Of the page itself nothing is repeated. */
+/**
+ * What was looked for, what the page says, and what is missing, in at most 800 code points. Of the page itself nothing
+ * is repeated, and of the claim no more than its first words and a part.
+ */
 export function rationale(grounds: Grounds): string {
-  const parts = [finding(grounds), lowering(grounds), suspicion(grounds), coverage(grounds)]
+  const parts = [search(grounds), finding(grounds), missing(grounds), suspicion(grounds)]
   return shortenedTo(parts.filter(Boolean).join(' '), LONGEST_EXPLANATION - 1)
 }
 
-function finding({ verdict, basis }: Grounds): string {
+function search({ claim, lines, parts, isTruncated }: Grounds): string {
+  const all = lines === 1 ? 'The one line' : `All ${lines} lines`
+  const inParts = parts > 1 ? ` in ${parts} overlapping parts` : ''
+  const end = isTruncated ? '; the page is longer than the text that was retrieved' : ''
+  return `${all} of the text ${lines === 1 ? 'was' : 'were'} read${inParts} for what ${lines === 1 ? 'it says' : 'they say'} of ${quoted(claim)}${end}.`
+}
+
+function finding({ verdict, proposed, basis, flags }: Grounds): string {
+  if (verdict !== proposed) {
+    const [first, second] = flags.filter((flag) => LOWERING.has(flag)).map((flag) => semanticFlagMeanings[flag])
+    const said = `The model read it as "${proposed.replaceAll('_', ' ')}", which was not borne out`
+    return first ? `${said}: ${lowerFirst(first)}${second ? ` ${second}` : ''}` : `${said}.`
+  }
   const because = basis ? REASONS[basis] : ''
   return `${FINDINGS[verdict]}${verdict !== 'insufficient_evidence' || SAID_OF_NOTHING.has(basis ?? '') ? because : ''}.`
 }
 
-function lowering({ verdict, proposed, flags }: Grounds): string {
-  if (verdict === proposed) return ''
-  const reasons = flags.filter((flag) => LOWERING.has(flag)).slice(0, 2)
-  const said = `The model read it as "${proposed.replaceAll('_', ' ')}", which was not borne out.`
-  return [said, ...reasons.map((flag) => semanticFlagMeanings[flag])].join(' ')
+/** Which part of the claim has no line, or what would have settled it. */
+function missing({ verdict, basis, partsWithout }: Grounds): string {
+  const [part, ...more] = partsWithout
+  if (part !== undefined) {
+    const others = more.length === 0 ? '' : ` and ${more.length} more ${more.length === 1 ? 'part' : 'parts'}`
+    return `Nothing is quoted for the part ${quoted(part)}${others}.`
+  }
+  if (verdict === 'supports' || verdict === 'contradicts') return ''
+  if (verdict === 'mixed') return 'Missing is what would decide between the two sides.'
+  return `Missing is ${basis && SAID_OF_NOTHING.has(basis) ? MISSING[basis] : 'a line that says the claim or its contrary'}.`
 }
+
+const quoted = (words: string) => `"${shortenedTo(words.replace(/\s+/gu, ' ').trim(), LONGEST_QUOTED)}"`
+const lowerFirst = (sentence: string) => sentence.charAt(0).toLowerCase() + sentence.slice(1)
 
 function suspicion({ suspects }: Grounds): string {
   if (suspects.length === 0) return ''
   const places = suspects.slice(0, MOST_PLACES).map(({ start, end }) => `${start} to ${end}`)
   const further = suspects.length > MOST_PLACES ? ` and ${suspects.length - MOST_PLACES} more` : ''
   return `Text that may be meant to influence programs stands at code points ${places.join(', ')}${further}; it was left out of account.`
-}
-
-function coverage({ lines, parts, isTruncated }: Grounds): string {
-  const all = lines === 1 ? 'The one line' : `All ${lines} lines`
-  const read = `${all} of the text ${lines === 1 ? 'was' : 'were'} read${parts > 1 ? `, in ${parts} overlapping parts` : ''}.`
-  return isTruncated ? `${read} The page is longer than the text that was retrieved.` : read
 }
 
 const FINDINGS: Record<Verdict, string> = {
@@ -64,6 +84,12 @@ const REASONS: Record<Basis, string> = {
   reported: ': it only reports that somebody said so',
   unsure: ': what bears on it is hypothetical, planned or ambiguous',
   silent: ': nothing in it bears on the claim',
+}
+const MISSING: Partial<Record<Basis, string>> = {
+  partly: 'a line for the rest of the claim',
+  reported: 'a line in which the page says so itself',
+  unsure: 'a line that says it plainly',
+  silent: 'any line about it',
 }
 const SAID_OF_NOTHING: ReadonlySet<string> = new Set(['partly', 'reported', 'unsure', 'silent'])
 const LOWERING: ReadonlySet<SemanticFlag> = new Set([
@@ -85,3 +111,5 @@ const LOWERING: ReadonlySet<SemanticFlag> = new Set([
   'evidence_dropped',
 ])
 const MOST_PLACES = 3
+/** Code points of the claim. */
+const LONGEST_QUOTED = 120

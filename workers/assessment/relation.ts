@@ -1,6 +1,7 @@
 // Whether the lines that a model names, and their page, are about the claim at all.
 import type { Answer } from './answer.ts'
 import type { Proposal } from './evidence.ts'
+import type { Span } from './lines.ts'
 import { POINTS_BACK } from './passages.ts'
 import type { PageText } from './quantity-checks.ts'
 import { isTelling, isTellingWord, type Query } from './query.ts'
@@ -27,10 +28,7 @@ export function isRelated(query: Query, page: PageText, { verdict, evidence }: N
     query,
     evidence.map(({ start, end }) => page.text.slice(start, end)),
   )
-  const around = termsIn(
-    query,
-    [...contextOf(page, evidence)].map((line) => lineText(page, line)),
-  )
+  const around = termsIn(query, linesAround(page, evidence))
   // The other checks judge a missing number.
   const telling = [...query.terms.entries()].filter(
     ([i, term]) => isTelling(term) && (isTellingWord(term) || quoted.has(i)),
@@ -96,17 +94,15 @@ export function termsOnPage(query: Query, { text }: PageText): Set<number> {
   return new Set([...frequencies.entries()].flatMap(([term, frequency]) => (frequency > 0 ? [term] : [])))
 }
 
-/** The numbers of the page's first two lines, and of the line before each piece of evidence. */
-function contextOf({ lines }: PageText, evidence: readonly Proposal[]): Set<number> {
-  const context = new Set([0, 1].filter((line) => line < lines.length))
-  for (const { start } of evidence) {
+/** The page's first two lines, and the line before each span. */
+export function linesAround({ text, lines }: PageText, spans: readonly Span[]): string[] {
+  const around = new Set([0, 1].filter((line) => line < lines.length))
+  for (const { start } of spans) {
     const first = lines.findIndex(({ end }) => end > start)
-    if (first > 0) context.add(first - 1)
+    if (first > 0) around.add(first - 1)
   }
-  return context
+  return [...around].map((line) => text.slice(lines[line]!.start, lines[line]!.end))
 }
-
-const lineText = ({ text, lines }: PageText, line: number) => text.slice(lines[line]!.start, lines[line]!.end)
 
 /** A line about "he", "it" or "the film" need not have the name that the claim has. */
 function pointsBack({ text }: PageText, evidence: readonly Proposal[]): boolean {

@@ -10,6 +10,8 @@ export const riskFlagMeanings = {
   unit_mismatch: 'The first passage gives the number of the claim in another unit or currency.',
   negation_mismatch: 'Of the claim and the first passage, one holds a negation and the other does not.',
   attributed_statement: 'The first passage attributes a statement to a speaker; the claim gives it as a fact.',
+  language_not_supported:
+    'Claim or page is in a language whose numbers, dates and negations are not known here; they were compared by their spelling.',
   more_matches: "The claim's wording stands in more places than are shown.",
 } as const satisfies Record<`${Lowercase<string>}`, string>
 

@@ -18,6 +18,8 @@ export const semanticFlagMeanings = {
   names_absent: 'Most of the names in the claim stand nowhere in the text of the page.',
   name_mismatch: 'The quoted lines have another name in the place of one in the claim, which is nowhere on the page.',
   unrelated_evidence: 'The lines that the model named, or their page, have too few words of the claim to be about it.',
+  part_without_evidence: 'A part of the claim has nothing in the lines that were read for it; explanation says which.',
+  language_not_supported: literal.language_not_supported,
   weak_basis: 'By its own account the model found only a part of the claim, a report of it, or something unsure.',
   verdict_lowered: 'The verdict of the model was not borne out by its evidence or by the checks, and was lowered.',
   evidence_dropped: 'The model named lines as evidence that cannot be quoted.',

@@ -3,6 +3,7 @@ import type { Assessment } from '../../server/interface/assessment.ts'
 import { checkEvidence } from './checks.ts'
 import { type Digests, deriveVerdict, proveEvidence, type Verdict } from './evidence.ts'
 import { isSuspect, type Suspect, type Suspicion, suspectsOf } from './injection.ts'
+import { isKnownLanguage } from './language.ts'
 import { codePointSpans, linesOf, type Span, type Window, windowsOf } from './lines.ts'
 import { claimPart, LEFT_OUT, pagePart, partTitle, type Question, SYSTEM } from './prompt.ts'
 import { rationale } from './rationale.ts'
@@ -77,11 +78,14 @@ export function conclude(task: ConcludeTask): Verdict {
   const isLowered = verdict !== reading.proposed
   const flags = new Set<SemanticFlag>([...circumstances(task), ...checked.flags, ...reading.flags])
   if (isLowered) flags.add('verdict_lowered')
+  if (!(isKnownLanguage(task.text) && isKnownLanguage(task.claim))) flags.add('language_not_supported')
   return {
     assessment_scope: 'source_local_semantic_support',
     claim_support: verdict,
     evidence: isLowered && verdict === 'insufficient_evidence' ? evidence.map(asMention) : evidence,
     explanation: rationale({
+      claim: task.claim,
+      partsWithout: checked.partsWithout,
       verdict,
       proposed: reading.proposed,
       basis: reading.basis,

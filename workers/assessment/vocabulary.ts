@@ -37,6 +37,13 @@ export function mayShareLanguage(words: Iterable<string>, others: ReadonlySet<st
   return count(own) >= SAME_LANGUAGE * count(vocabularyOf(others))
 }
 
+/** How many different function words of the language that fits best are among the words. */
+export function functionWordsIn(words: Iterable<string>): number {
+  const distinct = new Set(words)
+  const { function: known } = vocabularyOf(distinct)
+  return [...distinct].filter((word) => known.has(word)).length
+}
+
 const SAME_LANGUAGE = 0.6
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(/\s+/).map(foldWord).filter(Boolean))
 const vocabulary = (functionWords: string, negation: string, attribution: string): Vocabulary => ({

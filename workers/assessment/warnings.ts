@@ -105,18 +105,23 @@ function closestClauses(query: Query, text: string): Part[] {
   return spans
     .filter(({ distinct }) => distinct === most)
     .map(({ sentence, from, to }) => {
-      const before = wholeWords(sentence, Math.max(0, from - NEARBY), from)
+      const before = wordsBefore(sentence, Math.max(0, from - NEARBY), from)
         .split(CLAUSE_END)
         .at(-1)!
-      const after = wholeWords(sentence, to, Math.min(to + NEARBY, sentence.length)).split(CLAUSE_END)[0]!
+      const after = wordsAfter(sentence, to, Math.min(to + NEARBY, sentence.length)).split(CLAUSE_END)[0]!
       return { sentence, clause: before + sentence.slice(from, to) + after }
     })
 }
 
-/** The text between two places without what is left of a word at its outer end: "Nor" of North denies nothing. */
-function wholeWords(sentence: string, from: number, to: number): string {
-  let [start, end] = [from, to]
+/** The text before a place, from a whole word on, and after one, up to a whole word: "Nor" of North denies nothing. */
+function wordsBefore(sentence: string, from: number, end: number): string {
+  let start = from
   while (start < end && start > 0 && IN_WORD.test(sentence.slice(start - 1, start + 1))) start++
+  return sentence.slice(start, end)
+}
+
+function wordsAfter(sentence: string, start: number, to: number): string {
+  let end = to
   while (end > start && end < sentence.length && IN_WORD.test(sentence.slice(end - 1, end + 1))) end--
   return sentence.slice(start, end)
 }
@@ -155,11 +160,12 @@ function hasAny(part: string, kind: keyof Vocabulary, sentence: string): boolean
 
 /** UTF-16 units to either side of a match; about four words. */
 const NEARBY = 24
-const IN_WORD = /^[\p{L}\p{M}\p{Nd}]{2}$/u
+/** Between two letters of a script that parts its words by spaces. */
+const IN_WORD = /^[[\p{L}\p{M}\p{Nd}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]]{2}$/v
 /** No. 18 denies nothing. */
 const ABBREVIATED_NUMBER = /(?<!\p{L})nos?\.\s?(?=\p{Nd})/giu
 const CLAUSE_END = /[.;:!?。；：！？।؟]/
 /** Forms that negate and are not part of other words: 不 alone would find real estate. */
 const DENSE_NEGATION =
-  /不是|没|沒|并非|並非|並未|不会|不會|不能|未能|ではな|じゃない|はない|がない|ません|なかった|しない|않|못하|못했|없|아니|ไม่|មិន|ບໍ່/
+  /不是|不(?:再|存在|属|屬|包括|包含|含|需|允许|允許|可|得(?!不))|没|沒|并非|並非|並未|不会|不會|不能|未能|ではな|じゃない|はない|がない|ません|なかった|しない|않|못하|못했|없|아니|ไม่|មិន|ບໍ່/
 const DENSE_ATTRIBUTION = /声称|聲稱|据称|據稱|据说|によると|と主張|という噂|주장|에 따르면|อ้าง|ตามที่/

@@ -1,0 +1,55 @@
+// The pages that say how the service does: /status, what works now and in the last 90 days, and /accuracy, how well it assesses.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Api } from '../context.ts'
+import { singleFlight } from '../db/single-flight.ts'
+import { countJobs } from '../operate/jobs.ts'
+import type { Check } from '../operate/readiness.ts'
+import { readDays } from '../operate/roll-ups.ts'
+import { findAccuracy } from '../pages/accuracy.ts'
+import { accuracyPage } from '../pages/accuracy-page.ts'
+import { openSite } from '../pages/layout.ts'
+import { DAYS, type Status, statusPage } from '../pages/status-page.ts'
+import { configuredMethodologies } from '../verification/methodology.ts'
+import { describeOffer } from '../verification/offer.ts'
+import { sendPage } from './page-answers.ts'
+
+/** How long a reading is used again: of the present, and of the days. */
+const KEEP_MS = 1000
+const KEEP_DAYS_MS = 15_000
+
+export function mountStatus(app: FastifyInstance, api: Api, readiness: () => Promise<Record<string, Check>>) {
+  const page = (operation: string) => ({
+    config: { operation },
+    onRequest: (request: FastifyRequest) => api.limits.spend(request.ip),
+  })
+  const now = singleFlight(() => readNow(api, readiness), KEEP_MS)
+  const days = singleFlight(() => readDays(api.db, DAYS), KEEP_DAYS_MS)
+  app.get('/status', page('status_page'), async (_request, reply) => {
+    const status = { ...(await now()), days: await days().catch(() => null) }
+    return sendPage(reply, statusPage(await openSite(api), status))
+  })
+  app.get('/accuracy', page('accuracy_page'), async (_request, reply) => {
+    const { config } = api
+    const inForce = { assessment: describeOffer(config).assessment, methodologies: configuredMethodologies(config) }
+    return sendPage(reply, accuracyPage(await openSite(api), await findAccuracy(), inForce))
+  })
+}
+
+async function readNow(api: Api, readiness: () => Promise<Record<string, Check>>): Promise<Omit<Status, 'days'>> {
+  const checks = await readiness()
+  const { closed } = describeOffer(api.config)
+  const refusal = closed ?? (await api.assessors.requireOne().then(() => null, refusalOf))
+  return { at: api.now(), checks, refusal, work: await readWork(api).catch(() => null) }
+}
+
+/** What a buyer would be told. A database that does not answer has a line of its own. */
+function refusalOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && error.code === 'provider_unavailable'
+    ? error.message
+    : 'It cannot be said whether a worker would take the work.'
+}
+
+async function readWork({ db, assessors }: Api): Promise<Status['work']> {
+  const { due, oldest_seconds } = await countJobs(db)
+  return { workers: await assessors.hasWorker(), due, oldest_seconds }
+}

@@ -1,0 +1,122 @@
+// The documents of docs/, and the few beside it, as pages show them: Markdown to HTML, with raw HTML escaped and links between
+// documents led to their pages. Files that an installation leaves out have no page.
+import { globSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, join, normalize } from 'node:path'
+import { Marked, type RendererObject, type Tokens } from 'marked'
+import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
+
+export interface Document {
+  /** `/guide/...` */
+  path: string
+  /** Its first heading, as text. */
+  title: string
+  /** Its first paragraph, as text. */
+  summary: string
+  /** Markup made here from Markdown: safe to be put into a page as it is. */
+  markup: string
+  /** Headings of the second level, for the way through the document. */
+  headings: readonly { id: string; text: string }[]
+}
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** Beside those of docs/: a file, and the name of its page. */
+const BESIDE: Readonly<Record<string, string>> = {
+  'client/README.md': 'client',
+  'CHANGELOG.md': 'changelog',
+  'SECURITY.md': 'security',
+}
+
+let read: Promise<ReadonlyMap<string, Document>> | undefined
+
+/** By the path of its page. Read once: a process runs with the documents of its version. */
+export function findDocuments(): Promise<ReadonlyMap<string, Document>> {
+  read ??= readDocuments()
+  return read
+}
+
+async function readDocuments(): Promise<ReadonlyMap<string, Document>> {
+  const files = globSync(['docs/**/*.md', ...Object.keys(BESIDE)], { cwd: ROOT }).sort()
+  const pages = new Map(files.map((file) => [file, pageOf(file)]))
+  const documents = files.map(async (file) => render(file, await readFile(join(ROOT, file), 'utf8'), pages))
+  return new Map((await Promise.all(documents)).map((document) => [document.path, document]))
+}
+
+/** docs/guide/buying.md and docs/operations.md are /guide/buying and /guide/operations. */
+function pageOf(file: string): string {
+  return `/guide/${BESIDE[file] ?? file.replace(/^docs\/(guide\/)?/, '').replace(/\.md$/, '')}`
+}
+
+function render(file: string, text: string, pages: ReadonlyMap<string, string>): Document {
+  const marked = new Marked(gfmHeadingId(), { renderer: rendererFor(file, pages) })
+  const markup = marked.parse(text, { async: false })
+  const headings = getHeadingList().map(({ id, level, raw }) => ({ id, level, text: plain(raw) }))
+  return {
+    path: pageOf(file),
+    title: headings.find(({ level }) => level === 1)?.text ?? file,
+    summary: plain(text.split(/\n\s*\n/).find((part) => /^[^#<|`-]/.test(part)) ?? ''),
+    markup,
+    headings: headings.filter(({ level }) => level === 2),
+  }
+}
+
+/** Markdown of one paragraph without its marks. */
+function plain(markdown: string): string {
+  return markdown
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[`*]/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+}
+
+function rendererFor(file: string, pages: ReadonlyMap<string, string>): RendererObject {
+  return {
+    html: ({ text }) => (text.startsWith('<!--') ? '' : escapeText(text)),
+    image: ({ text }) => escapeText(text),
+    link({ href, tokens }) {
+      const target = targetOf(href, file, pages)
+      const words = this.parser.parseInline(tokens)
+      return target === null ? words : `<a href="${escapeText(target)}">${words}</a>`
+    },
+    code: ({ text, lang = '' }) => {
+      const label = LANGUAGES[lang] ?? 'Text'
+      return `<figure class="code"><figcaption>${label}</figcaption><pre tabindex="0" aria-label="${label}" data-copy><code>${escapeText(text)}</code></pre></figure>\n`
+    },
+    table(token) {
+      const cells = (row: Tokens.TableCell[], tag: string) =>
+        row.map(({ tokens, align }, n) => {
+          const heading = tag === 'th' ? ' scope="col"' : n === 0 ? ' scope="row"' : ''
+          const name = tag === 'td' && n === 0 ? 'th' : tag
+          return `<${name}${heading}${align === 'right' ? ' class="number"' : ''}>${this.parser.parseInline(tokens)}</${name}>`
+        })
+      const rows = token.rows.map((row) => `<tr>${cells(row, 'td').join('')}</tr>`)
+      const head = `<thead><tr>${cells(token.header, 'th').join('')}</tr></thead>`
+      return `<div class="table" tabindex="0" role="region" aria-label="Table"><table>${head}<tbody>${rows.join('')}</tbody></table></div>\n`
+    },
+  }
+}
+
+const LANGUAGES: Readonly<Record<string, string>> = {
+  sh: 'Shell',
+  ts: 'TypeScript',
+  js: 'JavaScript',
+  json: 'JSON',
+  yaml: 'YAML',
+  python: 'Python',
+  sql: 'SQL',
+  mermaid: 'Diagram, in words',
+}
+
+/** Where a link leads on this host, or its address; null for a file without a page. */
+function targetOf(href: string, file: string, pages: ReadonlyMap<string, string>): string | null {
+  if (/^https?:\/\//.test(href)) return href
+  const [path = '', anchor] = href.split('#')
+  if (path === '') return `#${anchor}`
+  const page = pages.get(normalize(join(dirname(file), path)))
+  return page === undefined ? null : anchor ? `${page}#${anchor}` : page
+}
+
+function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}

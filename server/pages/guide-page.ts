@@ -1,0 +1,94 @@
+// The pages under /guide: a list of the documents, and each document with a way to the others beside it.
+import { html } from '../../client/page/html.ts'
+import type { Document } from './documents.ts'
+import { renderPage, type Site } from './layout.ts'
+
+/** In the order in which they are read; a document that is not named comes at the end of its group. */
+const GROUPS = [
+  [
+    'Guide',
+    [
+      'buying',
+      'mcp',
+      'assessment',
+      'check',
+      'quote-check',
+      'control-toolkit',
+      'alerts',
+      'subscriptions',
+      'limits',
+      'auditing',
+      'client',
+    ],
+  ],
+  ['Running it', ['operations', 'configuration', 'trust', 'security', 'changelog']],
+  ['Inside', ['architecture']],
+] as const
+
+type Documents = ReadonlyMap<string, Document>
+
+function groupsOf(documents: Documents): (readonly [string, Document[]])[] {
+  const named = GROUPS.map(
+    ([name, pages]) => [name, pages.flatMap((page) => documents.get(`/guide/${page}`) ?? [])] as const,
+  )
+  const known = new Set(named.flatMap(([, list]) => list))
+  const others = [...documents.values()].filter((document) => !known.has(document))
+  const isDecision = ({ path }: Document) => path.startsWith('/guide/decisions/')
+  return [
+    ...named.map(
+      ([name, list]) =>
+        [name, name === 'Guide' ? [...list, ...others.filter((one) => !isDecision(one))] : list] as const,
+    ),
+    ['Decisions', others.filter(isDecision)] as const,
+  ].filter(([, list]) => list.length > 0) as (readonly [string, Document[]])[]
+}
+
+export function guideIndex(site: Site, documents: Documents): string {
+  return renderPage(site, {
+    title: 'Guide',
+    path: '/guide',
+    description: 'How to buy and check verifications, use the tools for accounts, and run the service.',
+    body: html`<h1>Guide</h1>
+      <p class="lead">How to buy and check verifications, use the tools for accounts, and run the service.</p>
+      ${groupsOf(documents).map(
+        ([name, list]) =>
+          html`<section key=${name}><h2>${name}</h2><dl class="contents">${list.map(
+            ({ path, title, summary }) =>
+              html`<div key=${path}><dt><a href=${path}>${title}</a></dt><dd>${firstSentence(summary)}</dd></div>`,
+          )}</dl></section>`,
+      )}`,
+  })
+}
+
+function firstSentence(text: string): string {
+  return /^.{20,}?[.:](?= |$)/.exec(text)?.[0].replace(/:$/, '.') ?? text
+}
+
+export function guidePage(site: Site, documents: Documents, document: Document): string {
+  const { path, title, summary, markup } = document
+  return renderPage(site, {
+    title,
+    path,
+    description: summary,
+    body: html`<p class="to-side"><a href="#side">All pages of the guide</a></p><div class="beside">
+      <nav class="side" id="side" tabindex="0" aria-label="Guide">
+        <p><a href="/guide">All documents</a></p>
+        ${groupsOf(documents).map(
+          ([name, list]) => html`<p class="group" id=${`group-${name}`}>${name}</p>
+            <ul aria-labelledby=${`group-${name}`}>${list.map(
+              (one) => html`<li key=${one.path}>
+              <a href=${one.path} aria-current=${one === document ? 'page' : undefined}>${one.title}</a>
+              ${one === document && html`<${Headings} headings=${document.headings} />`}
+            </li>`,
+            )}</ul>`,
+        )}
+      </nav>
+      <article class="document" dangerouslySetInnerHTML=${{ __html: markup }}></article>
+    </div>`,
+  })
+}
+
+function Headings({ headings }: Pick<Document, 'headings'>) {
+  if (headings.length < 2) return null
+  return html`<ul class="headings">${headings.map(({ id, text }) => html`<li key=${id}><a href=${`#${id}`}>${text}</a></li>`)}</ul>`
+}

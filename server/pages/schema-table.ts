@@ -1,0 +1,142 @@
+// A JSON Schema as a table that people read: one row for each member, with its type, its bounds and its meaning.
+import { html } from '../../client/page/html.ts'
+import { Table } from '../../client/page/parts.ts'
+
+/** The keywords that the service's own schemas use. */
+export interface Schema {
+  $ref?: string
+  type?: string | readonly string[]
+  const?: unknown
+  enum?: readonly unknown[]
+  anyOf?: readonly Schema[]
+  allOf?: readonly Schema[]
+  properties?: Record<string, Schema>
+  required?: readonly string[]
+  items?: Schema
+  prefixItems?: readonly Schema[]
+  additionalProperties?: boolean | Schema
+  pattern?: string
+  format?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+  uniqueItems?: boolean
+  default?: unknown
+  description?: string
+  $defs?: Record<string, Schema>
+}
+
+/** The schemas of the document's components, by name. */
+export type Schemas = Readonly<Record<string, Schema>>
+
+export interface SchemaTableProps {
+  caption: string
+  schema: Schema
+  schemas: Schemas
+  /** Says of each member whether it must be given: of what is sent. */
+  required?: boolean
+}
+
+/** Members deeper than this are named in the row of the object that holds them. */
+const DEEPEST = 3
+
+export function SchemaTable({ caption, schema, schemas, required = false }: SchemaTableProps) {
+  const rows = rowsOf(schema, { schemas: { ...schemas, ...schema.$defs }, above: '', depth: 0 })
+  return html`<${Table} caption=${caption} columns=${[{ name: 'name' }, ...(required ? [{ name: 'required' }] : []), { name: 'type' }, { name: 'rules' }]}
+    rows=${rows.map(({ name, isRequired, type, about }) => [
+      html`<code>${name}</code>`,
+      ...(required ? [isRequired ? 'yes' : 'no'] : []),
+      type,
+      about,
+    ])} empty="Any JSON." />`
+}
+
+interface Row {
+  name: string
+  isRequired: boolean
+  type: string
+  about: string
+}
+
+interface Place {
+  schemas: Schemas
+  /** The path of the object, with its dot. */
+  above: string
+  depth: number
+}
+
+function rowsOf(given: Schema, place: Place): Row[] {
+  const { properties = {}, required = [] } = resolve(given, place.schemas)
+  return Object.entries(properties).flatMap(([name, member]) => {
+    const schema = resolve(member, place.schemas)
+    const path = `${place.above}${name}`
+    const row = {
+      name: path,
+      isRequired: required.includes(name),
+      type: typeOf(schema, place.schemas),
+      about: [member.description ?? schema.description, ...rulesOf(schema)].filter(Boolean).join(' '),
+    }
+    return [row, ...membersOf(schema, path, place)]
+  })
+}
+
+/** Rows of the members of an object, or of the objects in a list. */
+function membersOf(schema: Schema, path: string, { schemas, depth }: Place): Row[] {
+  if (depth + 1 >= DEEPEST) return []
+  const inner = objectIn(schema, schemas)
+  if (!inner) return []
+  const [object, isList] = inner
+  return rowsOf(object, { schemas, above: `${path}${isList ? '[]' : ''}.`, depth: depth + 1 })
+}
+
+function objectIn(schema: Schema, schemas: Schemas): [object: Schema, isList: boolean] | null {
+  if (schema.properties) return [schema, false]
+  if (schema.items) {
+    const item = resolve(schema.items, schemas)
+    return item.properties ? [item, true] : null
+  }
+  const choice = schema.anyOf?.map((one) => resolve(one, schemas)).find((one) => one.properties)
+  return choice ? [choice, false] : null
+}
+
+function resolve(schema: Schema, schemas: Schemas): Schema {
+  const name = schema.$ref?.split('/').at(-1)
+  return (name !== undefined && schemas[name]) || schema
+}
+
+/** `string`, `integer or null`, `list of object`, the values of an enumeration. */
+function typeOf(schema: Schema, schemas: Schemas): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const)
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' or ')
+  if (schema.anyOf) return [...new Set(schema.anyOf.map((one) => typeOf(resolve(one, schemas), schemas)))].join(' or ')
+  if (schema.items) return `list of ${typeOf(resolve(schema.items, schemas), schemas)}`
+  if (schema.prefixItems) return `list of ${schema.prefixItems.map((one) => typeOf(one, schemas)).join(', ')}`
+  if (schema.type === undefined) return schema.properties ? 'object' : 'any'
+  return [schema.type].flat().join(' or ')
+}
+
+/** The bounds, each as a sentence. The largest whole number that JSON carries is no bound. */
+function rulesOf(schema: Schema): string[] {
+  const { minLength, maxLength, minimum, maximum, minItems, maxItems, pattern, format, default: usual } = schema
+  const isBound = (bound: number | undefined) => bound !== undefined && Math.abs(bound) < Number.MAX_SAFE_INTEGER
+  const [least, most] = [isBound(minimum) ? minimum : undefined, isBound(maximum) ? maximum : undefined]
+  return [
+    span(minLength, maxLength, 'characters'),
+    span(least, most, ''),
+    span(minItems, maxItems, 'items'),
+    format && format !== 'date-time' && !pattern ? `Format ${format}.` : '',
+    // Patterns of times are longer than what they say.
+    format === 'date-time' ? 'RFC 3339, UTC.' : pattern && pattern.length <= 60 ? `Matches ${pattern}` : '',
+    usual === undefined ? '' : `Default ${JSON.stringify(usual)}.`,
+  ].filter((rule) => rule !== '')
+}
+
+function span(least: number | undefined, most: number | undefined, unit: string): string {
+  const of = unit === '' ? '' : ` ${unit}`
+  if (least !== undefined && most !== undefined) return least === most ? `${least}${of}.` : `${least} to ${most}${of}.`
+  if (most !== undefined) return `At most ${most}${of}.`
+  return least === undefined ? '' : `At least ${least}${of}.`
+}

@@ -1,0 +1,134 @@
+// The page /status: what works now, from the same probes as /readyz, and the last 90 days from the roll-ups.
+import { type Html, html } from '../../client/page/html.ts'
+import { Badge, Figures, inFigures, Notice, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
+import type { Check } from '../operate/readiness.ts'
+import type { Day } from '../operate/roll-ups.ts'
+import { renderPage, type Site } from './layout.ts'
+import { Strip, type StripState } from './plot.ts'
+
+export interface Status {
+  /** When it was read, in milliseconds since the epoch. */
+  at: number
+  /** As `/readyz` has them, by name. */
+  checks: Readonly<Record<string, Check>>
+  /** Why nothing can be bought at present; null if it can. */
+  refusal: string | null
+  /** Null while the database does not answer. */
+  work: { workers: boolean; due: number; oldest_seconds: number } | null
+  /** At most DAYS, the oldest first, without those before the first record. Null while the database does not answer. */
+  days: readonly Day[] | null
+}
+
+export const DAYS = 90
+
+type Line = readonly [name: string, tone: Tone, state: string, detail: Html]
+
+export function statusPage(site: Site, status: Status): string {
+  const lines = linesOf(status)
+  const broken = lines.filter(([, tone]) => tone === 'bad').length
+  const [tone, title]: [Tone, string] =
+    broken > 0
+      ? ['bad', 'Not everything works.']
+      : lines.some(([, tone]) => tone === 'open')
+        ? ['open', 'It works, with a restriction.']
+        : ['good', 'Everything works.']
+  return renderPage(site, {
+    title: 'Status',
+    path: '/status',
+    description: `What works at this service now, and in the last ${DAYS} days.`,
+    body: html`<h1>Status</h1>
+      <${Notice} tone=${tone} title=${title}>Read at <${ShortTime} ms=${status.at} /> UTC.<//>
+      <${Table} caption="Now" columns=${[{ name: 'part' }, { name: 'state' }, { name: '' }]}
+        rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//>`, detail])} />
+      <${LastDays} days=${status.days} />
+      <p class="aside">A process that serves callers probes database, migrations and keys every 5 seconds. A minute counts as well if
+        every probe of it was, and as not well if there was none. For machines: <a href="/readyz">/readyz</a> says the same of the process
+        that answers.</p>`,
+  })
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  process: 'Process that answers',
+  database: 'Database',
+  migrations: 'Schema of the database',
+  keys: 'Signing keys',
+}
+
+function linesOf({ checks, refusal, work }: Status): Line[] {
+  const probes = Object.entries(checks).map(
+    ([name, { ok, detail = '' }]): Line => [
+      NAMES[name] ?? name,
+      ok ? 'good' : 'bad',
+      ok ? 'works' : 'does not work',
+      detail,
+    ],
+  )
+  const sales: Line = [
+    'New verifications',
+    refusal === null ? 'good' : 'open',
+    refusal === null ? 'open' : 'closed',
+    refusal ?? '',
+  ]
+  if (!work) return [...probes, sales]
+  const { workers, due, oldest_seconds } = work
+  return [
+    ...probes,
+    sales,
+    [
+      'Workers',
+      workers ? 'good' : 'bad',
+      workers ? 'work' : 'none',
+      workers ? '' : 'Work that is accepted waits for one.',
+    ],
+    [
+      'Queue',
+      due === 0 ? 'good' : 'plain',
+      `${inFigures(due)} due`,
+      due === 0 ? '' : `the oldest for ${inFigures(Math.round(oldest_seconds))} s`,
+    ],
+  ]
+}
+
+function LastDays({ days }: Pick<Status, 'days'>) {
+  if (days === null)
+    return html`<h2>The last ${DAYS} days</h2><p class="empty">The record cannot be read while the database does not answer.</p>`
+  const minutes = days.reduce((sum, day) => sum + day.minutes, 0)
+  const well = days.reduce((sum, day) => sum + day.well, 0)
+  const today = days.at(-1)
+  return html`<h2>The last ${DAYS} days</h2>
+    ${
+      minutes > 0 &&
+      html`<${Figures} figures=${[
+        ['of the minutes on record were well', inPercent(well, minutes)],
+        ['today', today && today.share !== null ? inPercent(today.well, today.minutes) : 'no data'],
+        [days.length === 1 ? 'day on record' : 'days on record', inFigures(days.length)],
+      ]} />`
+    }
+    <${Strip} id="days" title="Each day" from=${`${DAYS} days ago`} to="today" states=${statesOf(days)}
+      description=${`${days.length} of the last ${DAYS} days are on record. ${minutes > 0 ? `${inPercent(well, minutes)} of their minutes were well.` : ''}`} />`
+}
+
+/** One state for each of the last days; those before the first record have no data. */
+function statesOf(days: readonly Day[]): StripState[] {
+  const before = Array.from({ length: DAYS - days.length }, (_, n): StripState => {
+    const left = DAYS - n - 1
+    return { name: `${left} days ago`, tone: 'plain', state: 'no data' }
+  })
+  return [
+    ...before,
+    ...days.map(({ day, minutes, well, share }): StripState => {
+      if (share === null) return { name: day, tone: 'plain', state: 'no data' }
+      const tone = share >= 0.999 ? 'good' : share >= 0.95 ? 'open' : 'bad'
+      return {
+        name: day,
+        tone,
+        state: `${inPercent(well, minutes)} of ${inFigures(Math.round(minutes))} minutes were well`,
+      }
+    }),
+  ]
+}
+
+/** Rounded down, so that only a day without any fault has 100 %. */
+function inPercent(part: number, whole: number): string {
+  return `${(Math.floor(Math.min(1, part / whole) * 10_000) / 100).toFixed(2)} %`
+}

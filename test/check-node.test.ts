@@ -1,0 +1,37 @@
+// What somebody reads who starts without the packages, or on an old Node.
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+
+const ROOT = join(import.meta.dirname, '..')
+
+/** Runs the check of a checkout as this version of Node would. */
+const check = (root: string, version = process.versions.node) =>
+  new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    const script = join(root, 'server/check-node.cjs')
+    const run = `Object.defineProperty(process.versions, 'node', { value: '${version}' }); require('${script}')`
+    execFile(process.execPath, ['-e', run], (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    )
+  })
+
+t.test('one sentence, and nothing where all is well', async (t) => {
+  t.same(await check(ROOT), { code: 0, stdout: '', stderr: '' })
+  const old = await check(ROOT, '20.20.2')
+  t.match(old, { code: 1, stdout: '', stderr: /^Node 24 or newer is needed, and this is 20\.20\.2\. .*\n$/ })
+  const empty = t.testdir({})
+  mkdirSync(join(empty, 'server'))
+  cpSync(join(ROOT, 'server/check-node.cjs'), join(empty, 'server/check-node.cjs'))
+  t.match(await check(empty, '18.0.0'), {
+    code: 1,
+    stderr: /^The packages are not installed yet: run `npm install` first\..*\n$/,
+  })
+})
+
+t.test('it runs before what a newcomer tries, and knows the version of package.json', async (t) => {
+  const { scripts, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  for (const name of ['prestart', 'predemo', 'pretest']) t.equal(scripts[name], 'node server/check-node.cjs')
+  const needed = /NEEDED = (\d+)/.exec(readFileSync(join(ROOT, 'server/check-node.cjs'), 'utf8'))?.[1]
+  t.equal(engines.node, `>=${needed}`)
+})

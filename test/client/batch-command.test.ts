@@ -1,0 +1,164 @@
+// How `countersign batch` is called: what it says before it buys, what it asks, which calls are wrong, and that none of this pays.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createWalletKey } from '../../client/wallet.ts'
+import { csvOf, openFolder, openShop, posts, rowsOf, type Shop } from './batch-desk.ts'
+import { countersign } from './command-line.ts'
+import { refuse } from './counterpart.ts'
+
+const KEY = `0x${'5b'.repeat(32)}`
+
+async function openDesk(t: Test) {
+  const shop = await openShop(t)
+  const folder = openFolder(t)
+  const path = (name: string) => join(folder, name)
+  const write = (name: string, contents: string) => {
+    writeFileSync(path(name), contents, { mode: 0o600 })
+    return path(name)
+  }
+  const env = { COUNTERSIGN_SERVICE: shop.baseUrl, COUNTERSIGN_WALLET: write('wallet.key', KEY) }
+  const batch = (args: readonly string[], more: Parameters<typeof countersign>[1] = {}) =>
+    countersign(['batch', ...args], { env, ...more })
+  return { shop, path, write, env, batch }
+}
+
+const isUnpaid = ({ settled, payments }: Shop) => settled.size === 0 && payments.length === 0
+
+t.test('--dry-run says what would be bought, and sends no order', async (t) => {
+  const { shop, write, batch } = await openDesk(t)
+  const file = write('in.csv', `${csvOf(rowsOf(3))}bad,http://example.org/,Not https.\n`)
+  const text = await batch([file, '--dry-run', '--budget', '0.06'])
+  t.equal(text.code, 0)
+  t.equal(text.stdout, '')
+  t.equal(
+    text.stderr,
+    '3 rows at 0.03 USDC: 0.09 USDC.\nThe service is on a test network: its USDC is worth nothing.\n' +
+      '1 row cannot be bought:\n  line 5: source_url is not an https:// URL\n' +
+      'Budget 0.06 USDC: enough for 2 rows. The others are left.\n',
+  )
+  const { code, stdout, stderr } = await batch([file, '--dry-run', '--json'], {
+    env: { COUNTERSIGN_SERVICE: shop.baseUrl },
+  })
+  t.same([code, stderr], [0, ''], 'no wallet is needed')
+  t.same(JSON.parse(stdout), {
+    rows: 3,
+    unusable: [{ id: 'bad', line: 5, reason: 'source_url is not an https:// URL' }],
+    price_usd: '0.03',
+    cost_usd: '0.09',
+    budget_usd: null,
+    payment_mode: 'testnet',
+  })
+  t.same(posts(shop), [])
+})
+
+t.test('asks before it buys, and again before it buys more', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  const args = [write('in.csv', csvOf(rowsOf(3))), '--budget', '0.06', '--out', path('out')]
+  const silent = await batch(args)
+  t.match(silent, { code: 2, stderr: /Buy 3 verifications for 0\.09 USDC\? Repeat with --yes/ })
+  t.match(await batch(args, { typed: 'n\n' }), { code: 2, stderr: /Nothing was done\./ })
+  t.ok(isUnpaid(shop))
+  t.notOk(existsSync(path('out')))
+  const first = await batch(args, { typed: 'y\n' })
+  t.match(first, { code: 3, stdout: /^3 rows: 2 completed, 0 failed\n/ })
+  t.match(first.stderr, /Paid to \S+ on eip155:84532, from 0x[\s\S]*Buy 3 verifications for 0\.09 USDC\? \[y\/N\]/)
+
+  const more = [...args.with(2, '0.09'), '--resume']
+  t.match(await batch(more), { code: 2, stderr: /Buy 1 verification for 0\.03 USDC\? Repeat with --yes/ })
+  t.match(await batch(more, { typed: '\u0004' }), { code: 2 })
+  t.equal(shop.settled.size, 2)
+  t.match(await batch(more, { typed: 'yes\n' }), { code: 0, stderr: /1 row of 3 left/ })
+  t.equal(shop.settled.size, 3)
+  t.match(await batch(more), { code: 0 }, 'nothing is left to ask about')
+  t.match(await batch([...more, '--json']), { code: 0, stdout: /"completed": 3/ })
+
+  // What is paid for and not fetched is fetched without a question.
+  const journal = readFileSync(path('out/journal.jsonl'), 'utf8')
+  t.equal(journal.match(/"type":"signed"/g)?.length, 3)
+  writeFileSync(path('out/results.jsonl'), '')
+  t.match(await batch(more), { code: 0, stderr: /3 rows of 3 left/ })
+  t.equal(new Set(shop.payments).size, 3, 'with the payments that were signed')
+})
+
+t.test('wrong usage buys nothing', async (t) => {
+  const { shop, path, write, env, batch } = await openDesk(t)
+  const file = write('in.csv', csvOf(rowsOf(1)))
+  const whole = [file, '--budget', '1', '--out', path('out'), '--yes']
+  const cases: [args: string[], message: RegExp, env?: Record<string, string>][] = [
+    [[], /It is: countersign batch FILE/],
+    [[file, file], /It is: countersign batch FILE/],
+    [[path('none.csv'), ...whole.slice(1)], /Cannot read .*ENOENT/],
+    [[write('in.txt', ''), ...whole.slice(1)], /Which format has .*Give --format csv, tsv, jsonl/],
+    [[...whole, '--format', 'xlsx'], /--format xlsx is none of csv, tsv, jsonl/],
+    [[file, '--out', path('out'), '--yes'], /The most that may be spent is missing/],
+    [[file, '--budget', '1', '--yes'], /The folder for the results is missing/],
+    [whole.with(2, '1,00'), /--budget 1,00 is not an amount/],
+    [whole.with(2, '-1'), /--budget|argument is ambiguous/],
+    [[...whole, '--concurrency', '0'], /--concurrency 0 is not a number from 1 to 9999/],
+    [[...whole, '--concurrency', 'many'], /--concurrency many/],
+    [[...whole, '--resume'], /There is no batch in .* to go on with/],
+    [[...whole, '--retry-errors'], /There is no batch in/],
+    [[...whole, '--wallet', KEY], /--wallet takes a file, not the key/],
+    [[...whole, '--wallet', path('none')], /Cannot read the key of a wallet/],
+    [[...whole, '--service', 'service.example'], /is not the URL of a service/],
+    [[...whole, '--speed', '9'], /Unknown option '--speed'/],
+    [whole, /Which service\?/, { COUNTERSIGN_WALLET: env.COUNTERSIGN_WALLET }],
+    [whole, /Which wallet\?/, { COUNTERSIGN_SERVICE: shop.baseUrl }],
+    [[write('unusable.csv', 'source_url,claim\nx,y\n'), ...whole.slice(1)], /No row can be bought/],
+    [[write('torn.csv', 'url,claim\nx,y\n'), ...whole.slice(1)], /no column source_url/],
+  ]
+  for (const [args, message, own = env] of cases) {
+    const { code, stdout, stderr } = await batch(args, { env: own })
+    t.same([code, stdout], [2, ''], args.join(' '))
+    t.match(stderr, message, args.join(' '))
+    t.notMatch(stderr, KEY.slice(2))
+  }
+  t.same(posts(shop), [])
+  t.notOk(existsSync(path('out')))
+})
+
+t.test('standard input needs its format and --yes, and another input is another batch', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  const rows = rowsOf(2)
+  const lines = rows.map(({ id, source_url, claim }) => JSON.stringify({ custom_id: id, source_url, claim })).join('\n')
+  const args = ['-', '--budget', '1', '--out', path('out')]
+  t.match(await batch([...args, '--yes'], { input: lines }), { code: 2, stderr: /Which format has -\?/ })
+  t.match(await batch([...args, '--format', 'jsonl'], { input: lines }), { code: 2, stderr: /Repeat with --yes/ })
+  t.ok(isUnpaid(shop))
+  const bought = await batch([...args, '--format', 'jsonl', '--yes'], { input: lines })
+  t.match(bought, { code: 0, stdout: /^2 rows: 2 completed/ })
+  const tsv = ['id\tsource_url\tclaim', ...rows.map((row) => `${row.id}\t${row.source_url}\t${row.claim}`)].join('\n')
+  const own = [...args.with(4, path('other')), '--format', 'tsv', '--yes']
+  t.match(await batch(own, { input: tsv }), { code: 0, stdout: /^2 rows: 2 completed/ })
+
+  const before = shop.received.length
+  const again = [write('in.csv', csvOf(rowsOf(3))), ...args.slice(1), '--yes']
+  t.match(await batch(again), { code: 2, stderr: /has a batch already: --resume goes on with it/ })
+  t.match(await batch([...again, '--resume']), { code: 2, stderr: /has a batch of another input/ })
+  const moved = [
+    ...args,
+    '--format',
+    'jsonl',
+    '--yes',
+    '--resume',
+    '--service',
+    shop.baseUrl.replace('127.0.0.1', 'localhost'),
+  ]
+  t.match(await batch(moved, { input: lines }), { code: 2, stderr: /The folder has a batch for http:\/\/127/ })
+  t.same(posts({ ...shop, received: shop.received.slice(before) }), [])
+})
+
+t.test('a service that refuses before it names terms', async (t) => {
+  const { shop, path, write, batch } = await openDesk(t)
+  const args = [write('in.csv', csvOf(rowsOf(2))), '--budget', '1', '--out', path('out'), '--yes']
+  shop.rule = () => refuse(503, 'temporarily_unavailable', { retryable: true })
+  t.match(await batch(args), { code: 1, stderr: /temporarily_unavailable/ })
+  t.ok(isUnpaid(shop))
+  shop.terms.accepts = shop.terms.accepts.map((terms) => ({ ...terms, network: 'solana:unknown' }))
+  shop.rule = () => undefined
+  t.match(await batch(args), { code: 2, stderr: /has no key for the networks .*solana:unknown/ })
+  const solana = write('solana.key', (await createWalletKey('solana')).text)
+  t.match(await batch([...args, '--wallet', solana]), { code: 2, stderr: /which is not USDC there/ })
+  t.ok(isUnpaid(shop))
+})

@@ -1,0 +1,137 @@
+// The pages /status and /accuracy: what is shown is what the probes, the roll-ups and the saved evaluation say.
+import { join } from 'node:path'
+import t from 'tap'
+import { recordOf } from '../../bench/eval/record.ts'
+import type { Outcome } from '../../bench/eval/score.ts'
+import { readDays } from '../../server/operate/roll-ups.ts'
+import { findAccuracy } from '../../server/pages/accuracy.ts'
+import { accuracyPage } from '../../server/pages/accuracy-page.ts'
+import { openSite } from '../../server/pages/layout.ts'
+import { statusPage } from '../../server/pages/status-page.ts'
+import { LITERAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
+import { inspect, noBrowser, openBrowser, picture, visit } from '../browser.ts'
+import { startSystem } from '../system.ts'
+
+const system = await startSystem()
+t.teardown(() => system[Symbol.asyncDispose]())
+const read = async (path: string, at = system.service.address) => (await fetch(new URL(path, at))).text()
+const rowOf = (page: string, name: string) => page.match(new RegExp(`<th scope="row">${name}</th>.*?</tr>`))?.[0] ?? ''
+
+t.test('a new service works and has no days on record', async (t) => {
+  const page = await read('/status')
+  t.match(page, /Everything works\./)
+  for (const name of ['Process that answers', 'Database', 'Schema of the database', 'Signing keys'])
+    t.match(rowOf(page, name), /tone-good">works</, name)
+  t.match(rowOf(page, 'New verifications'), />open</)
+  t.match(rowOf(page, 'Workers'), />work</)
+  t.match(page, '0 of the last 90 days are on record')
+  t.equal(page.match(/class="state-plain"/g)?.length, 90)
+})
+
+t.test('what does not work is said, as /readyz says it', async (t) => {
+  await using closed = await system.openTwin({}, { VERIFICATION_ENABLED: 'false' })
+  closed.api.drain()
+  const page = await read('/status', closed.address)
+  t.match(rowOf(page, 'Process that answers'), /does not work.*shutting down/)
+  t.match(rowOf(page, 'New verifications'), /closed.*switched off here at present/)
+  t.equal((await fetch(new URL('/readyz', closed.address))).status, 503)
+
+  await using away = await system.openTwin()
+  const { db } = away.api
+  away.api.db = new Proxy(db, { get: () => () => Promise.reject(new Error('secret_user')) })
+  const broken = await read('/status', away.address)
+  away.api.db = db
+  t.match(rowOf(broken, 'Database'), /does not work/)
+  t.match(broken, 'The record cannot be read')
+  t.notMatch(broken, 'secret_user')
+})
+
+t.test('the days are those of the roll-ups', async (t) => {
+  // Yesterday an hour was not well, the day before nothing was recorded, and ten days ago it began.
+  const insert = 'insert into day_figures (day, first_minute, recorded, well) values'
+  await system.sql(
+    `${insert} ((now() at time zone 'utc')::date - 10, date_trunc('day', now(), 'utc') - interval '10 days', 1440, 1440)`,
+  )
+  await system.sql(
+    `${insert} ((now() at time zone 'utc')::date - 1, date_trunc('day', now(), 'utc') - interval '1 day', 1440, 1380)`,
+  )
+  const days = await readDays(system.service.api.db)
+  t.equal(days.length, 11)
+  const site = await openSite({ baseUrl: 'https://verify.example' })
+  const page = statusPage(site, { at: Date.now(), checks: {}, refusal: null, work: null, days })
+  t.match(page, `${days[0]?.day}: 100.00 % of 1,440 minutes were well`)
+  t.match(page, `${days.at(-2)?.day}: 95.83 % of 1,440 minutes were well`)
+  t.match(page, `${days.at(-3)?.day}: 0.00 % of 1,440 minutes were well`)
+  t.equal(page.match(/class="state-plain"/g)?.length, 79)
+  t.match(page, '11 of the last 90 days are on record')
+})
+
+t.test('/accuracy shows the saved run of this configuration alone', async (t) => {
+  const run = (await findAccuracy()).find(({ assessment }) => assessment === 'literal')
+  t.ok(run, 'npm run eval -- --assessor literal --save')
+  const page = await read('/accuracy')
+  // After a change of the procedure the saved run is not of this configuration, until there is a new one.
+  const isShown = run?.procedure === LITERAL_PROCEDURE
+  t.equal(page.includes(run?.set.sha256 ?? '?'), isShown)
+  t.equal(page.includes('No evaluation was run on this configuration.'), !isShown)
+  if (isShown) for (const { id } of run?.failures ?? []) t.ok(page.includes(`<code>${id}</code>`), id)
+  await using semantic = await system.openTwin({}, { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' })
+  const none = await read('/accuracy', semantic.address)
+  t.match(none, 'No evaluation was run on this configuration.')
+  t.notMatch(none, run?.set.sha256 ?? '?')
+})
+
+const SET = join(import.meta.dirname, '../../bench/eval/countersign.jsonl')
+
+function outcome(id: string, label: string, verdict: string | null, more: object = {}): Outcome {
+  const source = { normalized_text: 'It opened in 1874.', content_sha256: '0'.repeat(64) }
+  const found = verdict && {
+    claim_support: verdict,
+    assessment_scope: 'source_local_semantic_support',
+    evidence: [],
+    risk_flags: [],
+  }
+  const item = { id, label, claim: `claim ${id}`, kind: 'plain', words: true, observation: { source }, ...more }
+  return { item, found, ms: 1, ...(!verdict && { failure: 'TimeoutError: too late' }) } as unknown as Outcome
+}
+
+t.test('a run is recorded with its matrix, its abstentions and every failure', async (t) => {
+  const outcomes = [
+    outcome('right', 'insufficient_evidence', 'insufficient_evidence'),
+    outcome('abstained', 'supports', 'insufficient_evidence'),
+    outcome('reversed', 'supports', 'contradicts', { attack: 'contradicts' }),
+    outcome('rash', 'insufficient_evidence', 'supports'),
+    outcome('silent', 'mixed', null),
+  ]
+  const run = await recordOf({ assessment: 'semantic', procedure: 'semantic-1', set: SET, outcomes })
+  t.match(run, {
+    assessed: 4,
+    matrix: {
+      supports: { insufficient_evidence: 1, contradicts: 1 },
+      insufficient_evidence: { insufficient_evidence: 1, supports: 1 },
+    },
+    abstained: { part: 1, whole: 2 },
+    reversed: { part: 1, whole: 4 },
+    rash: { part: 1, whole: 2 },
+    resisted: { part: 0, whole: 1 },
+  })
+  t.same(
+    run.failures.map(({ id }) => id),
+    ['abstained', 'reversed', 'rash', 'silent'],
+  )
+  const site = await openSite({ baseUrl: 'https://verify.example' })
+  const page = accuracyPage(site, [run], { assessment: 'semantic', methodologies: ['retrieval-1 semantic-1+gate-2'] })
+  t.match(page, /25\.0 %/, 'one of four is right')
+  t.match(page, 'TimeoutError')
+})
+
+t.test('in a browser', { skip: noBrowser }, async (t) => {
+  const browser = await openBrowser()
+  t.teardown(() => browser.close())
+  t.match(await inspect(t, browser, system.url('/status'), 'status'), /The last 90 days/)
+  t.match(await inspect(t, browser, system.url('/accuracy'), 'accuracy'), /^Accuracy\n/)
+  await using printed = await visit(browser, system.url('/status'))
+  await printed.page.emulateMedia({ media: 'print' })
+  t.equal(await printed.page.isVisible('footer'), false)
+  await picture(printed.page, 'status-print')
+})

@@ -1,0 +1,52 @@
+// The parts of a claim that each need evidence: "it opened in 1874 and burned down in 1901" is two statements. A part
+// has words of its own; what is only joined on, such as the second of two names, belongs to the part before it.
+import { agreeAcrossUnits } from './measures.ts'
+import { quantitiesOf } from './quantities.ts'
+import { MOST_QUANTITIES } from './quantity-checks.ts'
+import { isTelling, readClaim } from './query.ts'
+import { searchText } from './search.ts'
+import { sentencesOf } from './sentences.ts'
+
+/** The claim cut between its statements, in order. One part where it makes one statement. */
+export function claimParts(claim: string): string[] {
+  const parts: string[] = []
+  for (const { start, end } of sentencesOf(claim).slice(0, MOST_PARTS)) {
+    let begun = ''
+    for (const piece of claim.slice(start, end).split(SEAM)) {
+      begun += piece
+      if (tellingWords(begun) < LEAST_OF_PART) continue
+      parts.push(begun)
+      begun = ''
+    }
+    if (begun !== '') parts.push((parts.pop() ?? '') + begun)
+  }
+  return parts.slice(0, MOST_PARTS).map((part) => part.replace(ENDS, ''))
+}
+
+/** The parts of which the lines have neither a telling word nor a number. All or none of a claim of one part. */
+export function partsWithout(claim: string, lines: string): string[] {
+  const parts = claimParts(claim)
+  if (parts.length < 2) return []
+  const given = quantitiesOf(lines)
+  const sentences = sentencesOf(lines)
+  return parts.filter((part) => {
+    const query = readClaim(part)
+    const { frequencies } = searchText(query, lines, sentences)
+    if (query.terms.some((term, i) => isTelling(term) && (frequencies[i] ?? 0) > 0)) return false
+    return !quantitiesOf(part)
+      .slice(0, MOST_QUANTITIES)
+      .some((one) => given.some((other) => agreeAcrossUnits(one, other)))
+  })
+}
+
+function tellingWords(text: string): number {
+  return readClaim(text).terms.filter(isTelling).length
+}
+
+/** Before the mark or the word that joins a further statement, or after the mark where no space follows it. */
+const SEAM =
+  /(?<=[;:；：，、])|(?=,? (?:and|but|while|whereas|although|though|because|who|whose|which|und|aber|während|obwohl|weil|et|mais|tandis|bien que|parce que|y|pero|mientras|aunque|porque|e|mas|enquanto|embora)(?= ))|(?<=,)(?= )/u
+const ENDS = /^[\s,;:；：，、]+|[\s,;:；：，、.!?。]+$/gu
+/** Telling words. */
+const LEAST_OF_PART = 3
+const MOST_PARTS = 12

@@ -1,0 +1,68 @@
+// Orders to whoever reads a text as data, known by their build and not by a list: to leave what is read or what is being
+// done, and to answer something instead. English, folded (see injection-phrases.ts). What lies between two parts is
+// limited, so that all are linear.
+
+/** Where an order may begin. */
+const BEGINS = String.raw`(?:^|[.,:;!?"'()\[\]>*\u2013\u2014-] ?|\b(?:please|kindly|must|should|now|and|then|you|just|to|but|also|important|model|ai) )`
+const LEAVE =
+  "(?:ignore|disregard|forget(?: about)?|skip|discard|omit|override|bypass|never mind|pay no attention to|stop|cease|quit|halt|abandon|do not|don't|no longer)"
+const MATERIAL =
+  '(?:web ?pages?|web ?site|pages?|documents?|texts?|paragraphs?|articles?|data|contents?|context|inputs?|passages?|e-?mails?|snippets?|records?|entry|entries|files?|resumes?|cvs?|reports?|sections?|above|below|rest|remainder|indicators?|scoring|checks|warnings?|instructions?|directions|prompts?|guidelines|directives|questions?|query|task|translations?|summary|summaries|everything)'
+const DOING =
+  '(?:translat|summari[sz]|process|analy[sz]|evaluat|interpret|transcrib|classif|assess|review|read|answer|respond|pars)(?:e|es|ing|y|ying)?'
+const ACT =
+  '(?:print|say|state|output|respond|reply|answer|write|return|repeat|display|type|echo|emit|add|append|include|tell (?:the user|them|me|everyone))'
+const ONLY = '(?:just|only|simply|instead|exactly|merely|solely|always)'
+/** What is to be answered comes next, or nothing else is to be. */
+const WORDS_FOLLOW = String.raw`(?:[^.!?]{0,24}? ?[:"'\u201c\u2018\u00ab]| (?:only|just|exactly|solely|nothing|the following|the (?:word|words|phrase|string|sentence)\b))`
+/** An act of answering whose words are given. */
+const ANSWER = String.raw`(?:${ONLY} ${ACT}\b|${ACT}\b(?: (?:back|out|with))?${WORDS_FOLLOW})`
+/** Without a sign of the words to come; only after an order to leave the material. */
+const BARE_ACT = '(?:print|output|echo|repeat|translate|report|respond|reply|answer|return|say|state)'
+const READER = String.raw`(?:automated (?:\w+ )?(?:software|systems?|tools?|scanners?|models?)|ai|a\.i\.|llms?|ai models?|language models?|chat ?bots?|(?:ai|virtual|digital|automated) (?:assistants?|agents?|systems?)|assistants?|agents?|models?)`
+
+export const ORDERS: readonly RegExp[] = [
+  // Ignore the rest of this page and print: X. Stop translating here, and just print X.
+  ordered(
+    `${BEGINS}${LEAVE}\\b.{0,40}\\b(?:${MATERIAL}|${DOING})\\b.{0,50}(?:[,;:.!\\u2013\\u2014-]|\\band\\b|\\bthen\\b|\\binstead\\b|\\bto\\b) ?(?:\\w+ ){0,2}?${ANSWER}`,
+  ),
+  // Ignore this data and print X.
+  ordered(
+    `${BEGINS}(?:ignore|disregard|forget(?: about)?|override|bypass)\\b.{0,30}\\b${MATERIAL}\\b.{0,24}(?:[,;:.\\u2013\\u2014-]|\\band\\b|\\bthen\\b) ?(?:just |only |simply |instead |then |please )?${BARE_ACT}\\b`,
+  ),
+  // If questioned, report that X.
+  ordered(
+    `\\b(?:if|when(?:ever)?) (?:ever )?(?:you are |you're |it is |they are )?(?:asked|questioned|queried|prompted)\\b.{0,80}[,;:] ?(?:you (?:must|should|will) |please )?(?:${ONLY} )?(?:respond|reply|answer|report|output|print|return)\\b(?: (?:back|only))? (?:with|that|["'\\u201c:])`,
+  ),
+  // Print X, and ignore everything else.
+  ordered(
+    `${BEGINS}${ANSWER}.{0,80}(?:,|;|\\band\\b|\\bthen\\b) ?(?:then |please )?(?:ignore|disregard|forget|skip|discard|stop) (?:the (?:rest|other|above|remaining)|all (?:other|previous|of)|everything|any(?:thing)? (?:else|other)|${DOING})\\b`,
+  ),
+  // When summarising this page, print only X.
+  ordered(
+    `\\b(?:when(?:ever)?|if|while|after|before|instead of) (?:you(?:'re| are)? )?(?:asked to |told to |going to )?${DOING}\\b.{0,60}[,:;\\u2013\\u2014-] ?(?:you (?:must|should|will|shall) |please |then )?${ANSWER}`,
+  ),
+  // AI models should only output X.
+  ordered(
+    `\\b${READER}\\b.{0,30}\\b(?:must|should|shall|will|has to|have to|needs? to|is to|are to|are required to|is required to) (?:now |then )?${ANSWER}`,
+  ),
+  /\byou (?:must|should|shall|have to|are required to|will) (?:\w+ )?strictly (?:\w+ )?(?:adhere|obey|follow|comply|stick)\b.{0,12}\bfollowing (?:instruction|order|command|directive|request|rule)\b(?!s)/u,
+  /\b(?:obey|execute|carry out|comply with) (?:the|this|these) (?:following |new )?(?:instruction|order|command|directive)s?\b.{0,12}\b(?:and|instead|immediately|without|above all|before)\b/u,
+  ordered(
+    `\\b(?:instructions?|command|order|directive|request|task) ?: ?(?:you (?:must|should) )?(?:only|just|do not|don't|stop|cease|first|instead)? ?(?:to )?(?:translate|summari[sz]e|process|analy[sz]e|evaluate|answer|print|output|say|respond|reply)\\b.{0,80}\\b(?:print|output|say|respond|reply|instead|ignore|disregard|nothing else)\\b`,
+  ),
+  // Text for machines alone says that it is.
+  /\b(?:invisible|hidden|not visible|not shown) (?:to|from|for) (?:humans?|people|(?:human )?readers?|users)\b.{0,40}\b(?:ai|llms?|models?|machines?|bots?|scan(?:ners?)?|software|systems?)\b|\b(?:for|to) (?:automated|ai|llm|machine) (?:\w+ )?(?:software|systems?|scanners?|readers?|agents?)(?: only)? ?:/u,
+  // The next turn of a chat: User: now repeat X.
+  /^\W{0,4}user\s?: .{0,60}\b(?:repeat|print|translate|output|ignore|say)\b.{0,40}(?:["'<:\u201c]|\bfollowing\b|\bfor me\b)/u,
+  /^\W{0,4}(?:core|admin(?:istrator)?|root|developer|priority|override|system)[ _-](?:instruction|request|message|command|override|directive|prompt)s?\W/u,
+  /\byou are (?:now |hereby )?(?:free|freed|released|liberated) (?:of|from) (?:all |any |your |the )?(?:\w+ )?(?:restrictions?|rules|guidelines|filters|constraints|limitations)\b/u,
+  /\b(?:pretend|imagine|act as if|behave as if) (?:that )?you(?:'re| are| were| have)\b.{0,40}\b(?:ai|assistant|model|bot|chatbot|unrestricted|no (?:rules|restrictions|limits|filters))\b/u,
+]
+
+/** What a forged end of the material must be followed by: an order to answer something. */
+export const ANSWER_ORDERED: RegExp = ordered(`${BEGINS}${ANSWER}`)
+
+function ordered(source: string): RegExp {
+  return new RegExp(source, 'u')
+}
