@@ -56,6 +56,7 @@ function meterWork(work: Work, { inside }: Meter): Work {
     ...work,
     claims: { ...claims, add: (claim) => inside('claim', () => claims.add(claim)) },
     cache: {
+      ...cache,
       observe: (url, age, fetch, signal) =>
         inside('shared observations: SQL', () =>
           cache.observe(url, age, () => inside('fetch: request and response', fetch), signal),

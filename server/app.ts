@@ -26,6 +26,7 @@ import { parseJson } from './http-request.ts'
 import { SCHEMA_VERSION } from './interface/result.ts'
 import { mountMcp } from './mcp/endpoint.ts'
 import { offeredFeatures } from './mcp/features.ts'
+import { withSubject } from './telemetry.ts'
 
 const BODY_LIMIT = 65_536
 /** Above the 5.6 kB of the largest PAYMENT-SIGNATURE. */
@@ -124,6 +125,8 @@ function acceptJsonOnly(app: FastifyInstance) {
 
 /** One log line and two metrics per answer. They contain no header, body or query. */
 function recordRequests(app: FastifyInstance, api: Api) {
+  // Work on a call tells which request it is about, once that is known.
+  app.addHook('onRequest', (_request, _reply, done) => withSubject(undefined, done))
   app.addHook('onResponse', async (request, reply) => {
     const operation = request.routeOptions.config?.operation
     if (!operation) return

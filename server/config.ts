@@ -8,6 +8,7 @@ import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { withoutCredentials } from './config/credentials.ts'
 import { readFixtureHosts } from './config/fixtures.ts'
+import { logVariables } from './config/logging.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witness-list.ts'
 
@@ -164,11 +165,7 @@ export const variables = {
     default: '256',
     about: 'Slow fetches that one worker process keeps open besides those verifications',
   },
-  LOG_LEVEL: {
-    schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
-    default: 'info',
-    about: 'Lowest level that is logged',
-  },
+  ...logVariables,
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
   QUOTE_TTL_SECONDS: { schema: count.min(1).max(86_400), default: '900', about: 'Lifetime of an unpaid quote' },
@@ -248,6 +245,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     workerConcurrency: values.WORKER_CONCURRENCY,
     workerFetches: values.WORKER_FETCHES,
     logLevel: values.LOG_LEVEL,
+    logFormat: values.LOG_FORMAT,
     verificationEnabled: values.VERIFICATION_ENABLED,
     mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,

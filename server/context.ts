@@ -79,7 +79,7 @@ const DEFAULT_CONNECTIONS = 10
 /** Opens database, keys, chain and facilitator. Throws with the reason when one of them cannot be used. */
 export async function openCore(config: Config, databaseUrl: string, overrides: Overrides = {}): Promise<Core> {
   await using opened = new AsyncDisposableStack()
-  const log = overrides.log ?? openLog(config.logLevel)
+  const log = overrides.log ?? openLog(config.logLevel, undefined, config.logFormat)
   const now = overrides.now ?? Date.now
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
   const db = await openDatabase(databaseUrl, {

@@ -1,4 +1,6 @@
 // Logs: lines of JSON without secrets, and one line for a dependency that is away. metrics.ts has the metrics.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { createRequire } from 'node:module'
 import { type Logger, type LoggerOptions, pino } from 'pino'
 import { UnavailableError } from './errors.ts'
 
@@ -28,8 +30,15 @@ const SECRET_FIELDS = [
   'taskId',
 ]
 
-/** A log of JSON lines on stdout, or `stream`. Secret fields are redacted at the top level and at the two levels below. */
-export function openLog(level: string, stream?: { write(line: string): void }): Logger {
+export type LogFormat = 'json' | 'pretty'
+
+/**
+ * Opens the log, on stdout or `stream`. Secret fields are redacted at the top level and at the two levels below. Lines that are
+ * written by work on a request have its `request_id` (see `aboutRequest`).
+ * @param stream takes lines of JSON
+ * @param format of stdout; by default `pretty` on a terminal, else `json`
+ */
+export function openLog(level: string, stream?: { write(line: string): void }, format?: LogFormat): Logger {
   const quoted = SECRET_FIELDS.map((field) => `["${field}"]`)
   const options = {
     level,
@@ -39,9 +48,48 @@ export function openLog(level: string, stream?: { write(line: string): void }): 
       censor: '[redacted]',
     },
     serializers: { err: describeError, error: describeError },
+    mixin: () => ({ ...subject.getStore() }),
     hooks: { logMethod: demoteOutages },
   }
-  return stream ? pino(options, stream) : pino(options)
+  if (stream) return pino(options, stream)
+  const isPretty = format ? format === 'pretty' : process.stdout.isTTY === true
+  const pretty = isPretty ? openPretty() : undefined
+  return pretty ? pino(options, pretty) : pino(options)
+}
+
+/** Lines for people: time, level, event, and the rest behind them. Undefined where the optional package is not installed. */
+function openPretty() {
+  try {
+    const load = createRequire(import.meta.url)
+    const { build } = load('pino-pretty') as { build(options: object): { write(line: string): void } }
+    return build({
+      colorize: process.stdout.isTTY === true,
+      translateTime: 'SYS:HH:MM:ss.l',
+      messageFormat: ({ event, msg }: { event?: string; msg?: string }) => [event, msg].filter(Boolean).join(' '),
+      ignore: 'event',
+      singleLine: true,
+      sync: true,
+    })
+  } catch {
+    return undefined
+  }
+}
+
+/** What the lines of a call or a job are about. */
+const subject = new AsyncLocalStorage<{ request_id?: string }>()
+
+/**
+ * Runs work whose log lines are about a request.
+ * @param requestId undefined where it is not known yet; `aboutRequest` tells it then
+ */
+export function withSubject<T>(requestId: string | undefined, work: () => T): T {
+  return subject.run(requestId === undefined ? {} : { request_id: requestId }, work)
+}
+
+/** From here on, the lines of this call are about the request. Does nothing outside of `withSubject`. */
+export function aboutRequest(requestId: string): void {
+  const about = subject.getStore()
+  if (about) about.request_id = requestId
 }
 
 /**

@@ -689,6 +689,9 @@ create table worker_beats (
   beat_at timestamp with time zone not null default now(),
   booted_at timestamp with time zone not null default now(),
   assessor_paused_until timestamp with time zone,
+  lock_key integer,
+  lost_at timestamp with time zone,
+  worker text,
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 

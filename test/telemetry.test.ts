@@ -1,7 +1,10 @@
 // Logs: an outage is one line, then reminders at growing intervals, then its end; and what follows from it is a detail.
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { UnavailableError } from '../server/errors.ts'
-import { openLog, openOutage } from '../server/telemetry.ts'
+import { aboutRequest, openLog, openOutage, withSubject } from '../server/telemetry.ts'
 
 function openTestLog() {
   const lines: Record<string, unknown>[] = []
@@ -41,4 +44,46 @@ t.test('events that follow from a database that is away have level debug; others
     lines.map(({ level }) => level),
     [20, 40, 50, 30],
   )
+})
+
+t.test('lines of work on a request have its id, whoever writes them, and no others', async (t) => {
+  const { lines, log } = openTestLog()
+  const call = (id: string) =>
+    withSubject(undefined, async () => {
+      log.info({ event: 'before' })
+      await setImmediate()
+      aboutRequest(id)
+      await setImmediate()
+      log.info({ event: 'after' })
+    })
+  await Promise.all([call('one'), call('two'), withSubject('three', async () => log.info({ event: 'job' }))])
+  log.info({ event: 'outside' })
+  aboutRequest('nobody')
+  log.info({ event: 'own', request_id: 'mine' })
+  t.same(
+    lines.map(({ event, request_id }) => [event, request_id]),
+    [
+      ['before', undefined],
+      ['before', undefined],
+      ['job', 'three'],
+      ['after', 'one'],
+      ['after', 'two'],
+      ['outside', undefined],
+      ['own', 'mine'],
+    ],
+  )
+})
+
+t.test('pretty on request and never into a pipe by itself', async (t) => {
+  const run = (format: string) =>
+    execFileSync(
+      process.execPath,
+      [
+        '-e',
+        `import('./server/telemetry.ts').then(({ openLog }) => openLog('info', undefined, ${format}).info({ event: 'listening', address: 'here', api_key: 'k' }))`,
+      ],
+      { cwd: join(import.meta.dirname, '..'), encoding: 'utf8' },
+    )
+  t.match(JSON.parse(run('undefined')), { event: 'listening', api_key: '[redacted]' })
+  t.match(run(`'pretty'`), /^\[\d\d:\d\d:\d\d\.\d+\] INFO: listening \{"address":"here","api_key":"\[redacted\]"\}\n$/)
 })

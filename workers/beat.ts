@@ -1,24 +1,51 @@
-// Heartbeats of worker pools, and the rescue of jobs whose pool died. graphile-worker frees a dead worker's jobs only after four
-// hours. Here every pool writes a beat, and every worker frees the jobs of pools without a fresh one.
+// Signs of life of worker pools, and the rescue of what a dead one held. graphile-worker frees a dead worker's jobs only after
+// four hours. Here every pool has two signs, and every worker watches those of the others:
 //
-// A worker whose jobs were freed may only have been slow; then the attempt token of a request keeps it from committing.
+//   a lock on a connection of its own    ends with the process: a killed worker's jobs run again within 3 seconds
+//   a beat, written every 3 seconds      also tells of a process that is frozen, and serves alone behind poolers
+//
+// A worker that lost its lock but lives has GRACE_SECONDS to say so. A worker that was taken for dead may only have been slow:
+// the attempt token of a request keeps it from committing, and it ends what it is doing as soon as it knows.
 import { z } from 'zod'
-import { nothing, sql, transact } from '../server/db/pool.ts'
+import { nothing, sql, type Tx, transact } from '../server/db/pool.ts'
+import { WORKER_LOCKS } from '../server/db/session-lock.ts'
 import type { Work } from './context.ts'
+import { idsOf } from './worker-id.ts'
 
-/** Seconds between beats. A killed worker's jobs run again at most STALE_SECONDS + BEAT_SECONDS after its last beat. */
+/** Seconds between beats. A frozen worker's jobs run again at most STALE_SECONDS after its last beat, and a second more. */
 export const BEAT_SECONDS = 3
 /** Seconds without a beat after which other workers free a pool's jobs. ALIVE_SECONDS of assessors.ts is longer. */
 export const STALE_SECONDS = 12
+/** Seconds from the first sight of a lost lock to the rescue: in them a living worker renews its lock, or says that it lives. */
+export const GRACE_SECONDS = 1.5
 /** Key of the advisory lock by which one worker at a time rescues. */
 const RESCUE_LOCK = 8_402_002
 
-export async function beat({ db, methodology, assessor }: Work, poolId: string): Promise<void> {
+/**
+ * Writes that the pool lives. Answers whether it was unknown: it is new, or was taken for dead.
+ * @param lockKey see `lock_key` in sql/0022_rescue.sql; null: only the beat counts
+ */
+export async function beat(
+  { db, methodology, assessor, id }: Work,
+  poolId: string,
+  lockKey: number | null = null,
+): Promise<boolean> {
   const pausedUntil = assessor.pausedUntil?.toISOString() ?? null
+  return db.oneFirst(sql.type(z.object({ unknown: z.boolean() }))`
+    insert into worker_beats (pool_id, methodology, assessor_paused_until, lock_key, worker)
+    values (${poolId}, ${methodology}, ${pausedUntil}::timestamptz, ${lockKey}, ${id.prefix})
+    on conflict (pool_id) do update set beat_at = now(), assessor_paused_until = excluded.assessor_paused_until,
+      lock_key = excluded.lock_key, lost_at = case when worker_beats.lock_key = excluded.lock_key then worker_beats.lost_at end
+    returning xmax = 0 as unknown`)
+}
+
+/** For the worker that has taken its lock anew. Of the number of rows that it changes, 0 says that the worker was taken for dead. */
+export const RENEW = 'update worker_beats set lock_key = $1, lost_at = null, beat_at = now() where pool_id = $2'
+
+/** Says that the pool lives without its lock. */
+export async function renounceLock({ db }: Pick<Work, 'db'>, poolId: string): Promise<void> {
   await db.query(sql.type(nothing)`
-    insert into worker_beats (pool_id, methodology, assessor_paused_until)
-    values (${poolId}, ${methodology}, ${pausedUntil}::timestamptz)
-    on conflict (pool_id) do update set beat_at = now(), assessor_paused_until = excluded.assessor_paused_until`)
+    update worker_beats set lock_key = null, lost_at = null, beat_at = now() where pool_id = ${poolId}`)
 }
 
 /** Deletes the beat. It is the last step of a worker's stop: from then on its jobs are freed. */
@@ -26,28 +53,100 @@ export async function endBeat({ db }: Work, poolId: string): Promise<void> {
   await db.query(sql.type(nothing)`delete from worker_beats where pool_id = ${poolId}`)
 }
 
-/** Frees the jobs of pools without a fresh beat and answers those pools. A job that began just now is spared by `locked_at`. */
-export async function rescue({ db, log, metrics }: Work, staleSeconds = STALE_SECONDS): Promise<string[]> {
-  const dead = await transact(db, async (tx) => {
+/**
+ * Whether the lock of a pool is free. It is taken and given back at once; the pool itself takes a new key if it needs one. A
+ * start of the database ends every lock, so a lock counts again when its pool has written a beat after it.
+ */
+const isFree = sql.fragment`
+  lock_key is not null and pg_try_advisory_xact_lock_shared(${WORKER_LOCKS}, lock_key)
+  and beat_at > pg_postmaster_start_time()`
+
+/** Whether any pool has lost its lock and is to be rescued, or to be noted as lost. One small query. */
+export function seesLostLock({ db }: Pick<Work, 'db'>): Promise<boolean> {
+  return db.exists(sql.prepared('find_lost_locks', z.object({ lost: z.number() }))`
+    select 1 lost from worker_beats
+    where (lost_at is null or lost_at < now() - ${GRACE_SECONDS} * interval '1 second') and ${isFree}`)
+}
+
+interface Dead {
+  pool_id: string
+  worker: string | null
+}
+
+/**
+ * Frees what dead pools held, and answers those pools: the ones that lost their lock and did not say that they live, and the
+ * ones without a fresh beat. A job that began just now is spared by `locked_at` from the judgement by beat.
+ */
+export async function rescue(work: RescueTools, staleSeconds = STALE_SECONDS): Promise<string[]> {
+  const { db, log, metrics } = work
+  const { dead, origins } = await transact(db, async (tx) => {
     const mine = await tx.oneFirst(sql.type(z.object({ locked: z.boolean() }))`
       select pg_try_advisory_xact_lock(${RESCUE_LOCK}) locked`)
-    if (!mine) return []
-    const pools = await tx.anyFirst(sql.type(z.object({ pool: z.string() }))`
-      select distinct j.locked_by pool
-      from graphile_worker.jobs j left join worker_beats b on b.pool_id = j.locked_by
-      where j.locked_by is not null
-        and j.locked_at < now() - ${staleSeconds} * interval '1 second'
-        and (b.pool_id is null or b.beat_at < now() - ${staleSeconds} * interval '1 second')`)
-    if (pools.length > 0)
-      await tx.query(sql.type(z.object({}).loose())`
-        select graphile_worker.force_unlock_workers(${sql.array(pools, 'text')})`)
+    if (!mine) return { dead: [], origins: [] }
+    const dead = [...(await buryLost(tx)), ...(await findSilent(tx, staleSeconds))]
+    const origins = dead.length > 0 ? await free(tx, dead) : []
     await tx.query(sql.type(nothing)`
       delete from worker_beats where beat_at < now() - ${staleSeconds * 4} * interval '1 second'`)
-    return pools
+    return { dead, origins }
   })
-  if (dead.length > 0) {
-    log.warn({ event: 'rescued', pools: dead })
-    metrics.rescued.inc(dead.length)
+  if (dead.length === 0) return []
+  const pools = dead.map(({ pool_id }) => pool_id)
+  log.warn({ event: 'rescued', pools })
+  metrics.rescued.inc(pools.length)
+  for (const { worker } of dead) if (worker) await work.cache.release(idsOf(worker))
+  for (const origin of origins) await work.origins.wake(origin)
+  return pools
+}
+
+type RescueTools = Pick<Work, 'db' | 'log' | 'metrics' | 'cache' | 'origins'>
+
+const deadRow = z.object({ pool_id: z.string(), worker: z.string().nullable() })
+
+/** Deletes the pools whose grace is over, and notes which others have lost their lock. */
+async function buryLost(tx: Tx): Promise<readonly Dead[]> {
+  // A pool that renews its lock meanwhile changes its row, and the condition is judged again by the new one.
+  const dead = await tx.any(sql.type(deadRow)`
+    delete from worker_beats where lost_at < now() - ${GRACE_SECONDS} * interval '1 second' and ${isFree}
+    returning pool_id, worker`)
+  await tx.query(sql.type(nothing)`update worker_beats set lost_at = now() where lost_at is null and ${isFree}`)
+  return dead
+}
+
+function findSilent(tx: Tx, staleSeconds: number): Promise<readonly Dead[]> {
+  return tx.any(sql.type(deadRow)`
+    select distinct j.locked_by pool_id, b.worker
+    from graphile_worker.jobs j left join worker_beats b on b.pool_id = j.locked_by
+    where j.locked_by is not null
+      and j.locked_at < now() - ${staleSeconds} * interval '1 second'
+      and (b.pool_id is null or b.beat_at < now() - ${staleSeconds} * interval '1 second')`)
+}
+
+/** Frees jobs, slow fetches and visits. Answers the origins at which a turn became free. */
+async function free(tx: Tx, dead: readonly Dead[]): Promise<readonly string[]> {
+  const pools = dead.map(({ pool_id }) => pool_id)
+  // A worker that lives after all learns by its missing row that it was taken for dead.
+  await tx.query(sql.type(nothing)`delete from worker_beats where pool_id = any(${sql.array(pools, 'text')})`)
+  await tx.query(sql.type(z.object({}).loose())`
+    select graphile_worker.force_unlock_workers(${sql.array(pools, 'text')})`)
+  const origins = new Set<string>()
+  for (const { worker } of dead) {
+    if (!worker) continue
+    const { from, to } = idsOf(worker)
+    // The job of a slow fetch is due later, and free. A request that waits for something waits on.
+    await tx.query(sql.type(z.object({}).loose())`
+      select count(*) from graphile_worker.reschedule_jobs(array(
+        select j.id from graphile_worker.jobs j join (
+          select 'verify:' || id as key from verification_requests
+          where state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
+            and attempt between ${from} and ${to} and waiting is null
+        ) held on held.key = j.key
+        where j.locked_at is null and j.run_at > now()), run_at => now())`)
+    for (const origin of await tx.anyFirst(sql.type(z.object({ origin: z.string() }))`
+      delete from origin_visits where id between ${from} and ${to} returning origin`))
+      origins.add(origin)
   }
-  return [...dead]
+  // The channel on which workers of the queue hear of new jobs.
+  await tx.query(sql.type(z.object({}).loose())`
+    select pg_notify('jobs:insert', json_build_object('r', random(), 'count', -1)::text)`)
+  return [...origins]
 }

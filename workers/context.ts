@@ -19,8 +19,12 @@ import { redisObservations } from './retrieval/observation-store-redis.ts'
 import { buildOrigins, type Origins, type Politeness } from './retrieval/origins.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
 import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
+import { openStanding, type Standing } from './standing.ts'
+import { makeWorkerId, type WorkerId } from './worker-id.ts'
 
 export interface Work extends Core {
+  id: WorkerId
+  standing: Standing
   threads: Threads
   outbound: Outbound
   cache: ObservationCache
@@ -56,12 +60,18 @@ export interface WorkOverrides {
 
 export async function openWork(core: Core, overrides: WorkOverrides = {}): Promise<Work> {
   await using opened = new AsyncDisposableStack()
+  const id = makeWorkerId()
   const threads = opened.use(openThreads({ onLoss: (error) => core.log.error({ event: 'thread_lost', err: error }) }))
   const outbound = opened.use(
     openOutbound({ fixtures: core.config.fixtures, userAgent: userAgent(core.config.baseUrl) }),
   )
   const store = core.redis ? redisObservations(core.redis) : postgresObservations(core.db)
-  const cache = buildObservationCache(store, { secret: core.secrets.observation, log: core.log, now: core.now })
+  const cache = buildObservationCache(store, {
+    secret: core.secrets.observation,
+    log: core.log,
+    now: core.now,
+    makeId: id.make,
+  })
   const assessor = overrides.assessor ?? (await chooseAssessor(core, threads))
   const steps = opened.use(
     openBatcher<Step, StepOutcome>((batch) => writeSteps(core.db, batch, core.config.maxInFlightPerPayer), {
@@ -71,7 +81,9 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   )
   const claims = opened.use(openBatcher((batch: Claim[]) => claimRequests(core.db, batch), { batch: 64, queue: 4096 }))
   const changeEvents = opened.use(openChangeNotifier(core.db, core.log))
-  const origins = opened.use(buildOrigins(core.db, { politeness: overrides.politeness, log: core.log }))
+  const origins = opened.use(
+    buildOrigins(core.db, { politeness: overrides.politeness, log: core.log, makeId: id.make }),
+  )
   const slowFetches = opened.use(
     openSlowFetches({
       db: core.db,
@@ -83,6 +95,8 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   const closing = opened.move()
   return {
     ...core,
+    id,
+    standing: openStanding(),
     threads,
     outbound,
     cache,

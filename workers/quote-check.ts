@@ -1,5 +1,4 @@
 // The job of one quote check: reads the page as for a verification, finds the quotes on a thread, and stores the answer.
-import { randomUUID } from 'node:crypto'
 import { enqueue, type Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
@@ -31,7 +30,7 @@ import { linkTo } from './text/text-fragment.ts'
 const ROOM_SECONDS = 2
 
 export async function checkQuotes({ check_id }: Payload<'check_quotes'>, work: Work, job: JobAttempt): Promise<void> {
-  const check = await claimCheck(work.db, check_id, randomUUID())
+  const check = await claimCheck(work.db, check_id, work.id.make())
   if (!check) return
   try {
     if (!work.slowFetches.admitsFree(postponeChecks)) return await handBack(check, work, ROOM_SECONDS)

@@ -6,9 +6,10 @@ import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
 import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
 import { every } from '../server/db/interval.ts'
 import { openQueuePool } from '../server/db/queue.ts'
+import { openSessionLock, type SessionLock } from '../server/db/session-lock.ts'
 import type { Logger } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
-import { BEAT_SECONDS, beat, endBeat, rescue } from './beat.ts'
+import { BEAT_SECONDS, beat, endBeat, RENEW, renounceLock, rescue, seesLostLock } from './beat.ts'
 import type { Work } from './context.ts'
 import { buildTasks, crontab } from './tasks.ts'
 
@@ -21,6 +22,9 @@ export interface Runner extends AsyncDisposable {
 const DRAIN_MS = { abort: 18_000, kill: 25_000 }
 /** graphile-worker's own connections: listening, fetching jobs, completing them. */
 const QUEUE_CONNECTIONS = 6
+
+/** How often this worker looks for lost locks of others, and in how many looks it asks for old beats as well. */
+const WATCH = { ms: 250, beatsEvery: 4 }
 
 /** Starts taking jobs. Disposing takes no new ones, lets running ones finish or hand their requests back, then ends the beat. */
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
@@ -35,6 +39,8 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   work.slowFetches.reopen()
   const deliveries = opened.use(openDeliveryLoop(work))
   events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
+  // Before the first job is taken; it is closed after the beat has been deleted.
+  const lock = opened.use(await openWorkerLock(work, poolId.promise))
   const runner = await run({
     pgPool: pool,
     events,
@@ -53,9 +59,10 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
     },
   })
   const id = await poolId.promise
-  await beat(work, id)
+  await beat(work, id, lock.key)
   opened.defer(() => endBeat(work, id))
-  opened.use(openPulse(work, id))
+  opened.use(openPulse(work, id, lock))
+  opened.use(openWatch(work))
   opened.use(openRounds(deliveries, work.log))
   let stopping = false
   const queueDied = runner.promise.then(
@@ -92,13 +99,46 @@ async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
   }
 }
 
-/** Beats and rescues until disposed. A database error is logged, and the next beat tries again. */
-function openPulse(work: Work, poolId: string): AsyncDisposable {
+/**
+ * The lock whose end tells others that this worker died. When its connection is lost while the worker lives, the worker says so
+ * at once by any connection, and takes the lock anew; both within the grace that others give.
+ */
+function openWorkerLock(work: Work, poolId: Promise<string>): Promise<SessionLock> {
+  const { log } = work
+  return openSessionLock(work.databaseUrl, {
+    async onRenewed(key, query) {
+      const known = await query(RENEW, [key, await poolId])
+      log.info({ event: 'worker_lock_renewed' })
+      if (known === 0) takenForDead(work)
+    },
+    onLost(error) {
+      log.warn({ event: 'worker_lock_lost', err: error ?? new Error('the connection was closed') })
+      // If this cannot be written, the renewal says the same.
+      void poolId.then((id) => renounceLock(work, id)).catch(() => {})
+    },
+  })
+}
+
+function takenForDead({ log, standing }: Work) {
+  log.error({ event: 'taken_for_dead' })
+  standing.lose()
+}
+
+/** Beats until disposed. A database error is logged, and the next beat tries again. */
+function openPulse(work: Work, poolId: string, lock: SessionLock): AsyncDisposable {
   const pulse = async () => {
-    await beat(work, poolId)
-    await rescue(work)
+    if (await beat(work, poolId, lock.key)) takenForDead(work)
   }
   return every(BEAT_SECONDS * 1000, pulse, (error) => work.log.warn({ event: 'beat_failed', err: error }))
+}
+
+/** Watches the other workers until disposed. */
+function openWatch(work: Work): AsyncDisposable {
+  let looks = 0
+  const look = async () => {
+    if (looks++ % WATCH.beatsEvery === 0 || (await seesLostLock(work))) await rescue(work)
+  }
+  return every(WATCH.ms, look, (error) => work.log.warn({ event: 'watch_failed', err: error }))
 }
 
 /** Logs the queue's own messages without payloads: the message about a failed job contains its whole payload. */

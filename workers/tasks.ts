@@ -10,6 +10,7 @@ import { wakeDueWatches } from '../server/citations/watch.ts'
 import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { sweepQuoteChecks } from '../server/quotes/sweep.ts'
+import { withSubject } from '../server/telemetry.ts'
 import { pruneRequests } from '../server/verification/pruning.ts'
 import { sweepRequests } from '../server/verification/sweep.ts'
 import type { Work } from './context.ts'
@@ -22,19 +23,21 @@ import { verifyRequest } from './verify.ts'
 export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
   return {
     verify_request: taskOf(jobs.verify_request, (payload, { job, abortSignal }) =>
-      verifyRequest(payload, work, {
-        signal: abortSignal ?? new AbortController().signal,
-        attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
-      }),
+      withSubject(payload.request_id, () =>
+        verifyRequest(payload, work, {
+          signal: work.standing.limit(abortSignal),
+          attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
+        }),
+      ),
     ),
     wake_origin: taskOf(jobs.wake_origin, ({ line }) => work.origins.wake(line)),
     deliver_alerts: taskOf(jobs.deliver_alerts, async () => deliveries.wake()),
     check_citation: taskOf(jobs.check_citation, (payload, { abortSignal }) =>
-      checkCitation(payload, work, abortSignal ?? new AbortController().signal),
+      checkCitation(payload, work, work.standing.limit(abortSignal)),
     ),
     check_quotes: taskOf(jobs.check_quotes, (payload, { job, abortSignal }) =>
       checkQuotes(payload, work, {
-        signal: abortSignal ?? new AbortController().signal,
+        signal: work.standing.limit(abortSignal),
         attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
       }),
     ),

@@ -23,7 +23,7 @@ export async function verifyRequest(
   work: Work,
   job: JobAttempt,
 ): Promise<void> {
-  let request = await claimRequest(work.claims, request_id)
+  let request = await claimRequest(work.claims, request_id, work.id.make())
   if (!request) return
   const begun = request.state === 'settling'
   const spent: StageSeconds = {}

@@ -11,6 +11,7 @@ import { sourceDomain } from '../outbound/registrable-domain.ts'
 import { sealPayload } from '../payments/seal.ts'
 import type { OfferedPayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
+import { aboutRequest } from '../telemetry.ts'
 import type { Admission, Admitted } from './admission.ts'
 import { answerRequest, askForPayment, awaitOutcome } from './answer.ts'
 import type { VerificationAnswer } from './answer-body.ts'
@@ -38,6 +39,7 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
   if (isAttempt) await api.assessors.requireOne()
 
   const id = row?.id ?? call.options.requestId ?? randomUUID()
+  aboutRequest(id)
   // The payer is proved before anything is looked up by payer.
   const { offer, refusal } = await takePayment(call, id)
   const twin = offer && (await findTwin(offer, id, call))

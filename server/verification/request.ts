@@ -168,8 +168,12 @@ export interface Claim {
 export type Claims = Batcher<Claim, object | null>
 
 /** Takes the request for a new attempt; null when no work is left. Throws a ZodError for a row that it cannot read. */
-export async function claimRequest(claims: Pick<Claims, 'add'>, id: string): Promise<WorkingRequest | null> {
-  const row = await claims.add({ id, attempt: randomUUID() })
+export async function claimRequest(
+  claims: Pick<Claims, 'add'>,
+  id: string,
+  attempt: string = randomUUID(),
+): Promise<WorkingRequest | null> {
+  const row = await claims.add({ id, attempt })
   return row && workingRequest.parse(row)
 }
 

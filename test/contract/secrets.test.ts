@@ -1,5 +1,6 @@
 // No secret of a caller is in a log line or in clear in the database, for any outcome of the call.
 import { randomUUID } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { holdPage } from '../site.ts'
 import { harbourClaim, openScriptedFacilitator, PAGE, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
@@ -90,6 +91,24 @@ async function walk() {
   system.service.api.admissions.add = () => Promise.reject(new Error('the database is away'))
   await system.ask(faulty)
   system.service.api.admissions.add = add
+
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    fetch(system.url(path), {
+      method: path.startsWith('/v1/watchdog') ? 'PUT' : 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
+      body: JSON.stringify(body),
+    })
+  const { api_key } = (await (await post('/v1/register', { handle: 'canary' })).json()) as { api_key: string }
+  remember('account: API key', api_key)
+  const bearer = { authorization: `Bearer ${api_key}` }
+  const webhook_url = system.site.url('/hook')
+  const watched = await post('/v1/watchdog/canary', { interval_s: 60, webhook_url }, bearer)
+  const { webhook_secret } = (await watched.json()) as { webhook_secret: string }
+  remember('account: webhook secret', webhook_secret)
+  await post(`/v1/heartbeat/canary?api_key=${api_key}`, {}, { authorization: `Bearer ${api_key}x` })
+  const call = { name: 'service_usage', arguments: { service_key: api_key } }
+  await post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call })
+  await post('/v1/receipt', { subject_sha256: api_key }, bearer)
 
   const waiting = await enter('waiting', claim('/held'))
   const accepted = await system.ask({
@@ -190,4 +209,13 @@ t.test('a nonce, which is public on a chain, is stored only in claims, payments 
   const known = ['public.verification_requests', 'public.payment_claims', 'public.payment_ledger']
   for (const [table, text] of Object.entries(finished))
     if (!known.includes(table)) t.same(find(text).filter(isNonce), [], table)
+})
+
+t.test('no metric holds one, shown or published for other processes', async (t) => {
+  const shown = await (await fetch(system.url('/metrics'))).text()
+  t.match(shown, 'countersign_requests_total')
+  t.same(find(shown), [])
+  const published = await system.sql('select figures from processes')
+  t.ok(published.length > 0)
+  for (const { figures } of published) t.same(find(gunzipSync(figures as Buffer).toString()), [])
 })

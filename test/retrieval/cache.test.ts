@@ -9,6 +9,7 @@ import { openLog } from '../../server/telemetry.ts'
 import { buildObservationCache, type ObservationStore } from '../../workers/retrieval/cache.ts'
 import { postgresObservations } from '../../workers/retrieval/observation-store-postgres.ts'
 import { redisObservations } from '../../workers/retrieval/observation-store-redis.ts'
+import { idsOf, makeWorkerId } from '../../workers/worker-id.ts'
 import { openTestDatabase } from '../database.ts'
 import { redisUrl } from '../redis.ts'
 import { harbourClaim, payingFetch, startSystem } from '../system.ts'
@@ -80,6 +81,19 @@ async function openRedisStore(): Promise<Opened> {
 
 const stores = { postgres: openPostgresStore, ...(redisUrl() ? { redis: openRedisStore } : {}) }
 
+for (const [name, open] of Object.entries(stores))
+  t.test(`${name}: the turns of a worker that died end, and those of others stay`, async (t) => {
+    await using opened = await open()
+    const [dead, living] = [makeWorkerId(), makeWorkerId()]
+    const [one, other] = ['1'.repeat(64), '2'.repeat(64)]
+    t.ok(await opened.store.begin(one, dead.make(), 15))
+    t.ok(await opened.store.begin(other, living.make(), 15))
+    t.notOk(await opened.store.begin(one, living.make(), 15), 'taken')
+    await opened.store.release(idsOf(dead.prefix))
+    t.ok(await opened.store.begin(one, living.make(), 15), 'free')
+    t.notOk(await opened.store.begin(other, dead.make(), 15), 'of a living worker')
+  })
+
 for (const [name, open] of Object.entries(stores)) {
   t.test(name, async (t) => {
     await using opened = await open()
@@ -148,7 +162,7 @@ for (const [name, open] of Object.entries(stores)) {
 t.test('a store that fails costs the sharing and nothing else', async (t) => {
   const broken = () => Promise.reject(new Error('away'))
   const cache = buildObservationCache(
-    { find: broken, put: broken, begin: broken, end: broken },
+    { find: broken, put: broken, begin: broken, end: broken, release: broken },
     { secret: randomBytes(32), log },
   )
   t.match(await cache.observe('https://kelby.test/', 60, async () => observed('a'), never), { hit: false })

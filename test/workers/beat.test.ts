@@ -1,11 +1,24 @@
-// Beats of worker pools, and the rescue of jobs whose pool has no fresh beat.
+// Signs of life of worker pools, and the rescue of what dead ones held: by lost locks and by old beats.
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase } from '../../server/db/pool.ts'
+import { openSessionLock } from '../../server/db/session-lock.ts'
 import { openLog, openMetrics } from '../../server/telemetry.ts'
-import { BEAT_SECONDS, beat, endBeat, rescue, STALE_SECONDS } from '../../workers/beat.ts'
+import {
+  BEAT_SECONDS,
+  beat,
+  endBeat,
+  GRACE_SECONDS,
+  RENEW,
+  renounceLock,
+  rescue,
+  STALE_SECONDS,
+  seesLostLock,
+} from '../../workers/beat.ts'
 import type { Work } from '../../workers/context.ts'
+import { makeWorkerId } from '../../workers/worker-id.ts'
 import { openTestDatabase } from '../database.ts'
+import { hasPooler, openPooler } from '../pooler.ts'
 
 async function openWard() {
   await using opened = new AsyncDisposableStack()
@@ -16,8 +29,18 @@ async function openWard() {
   const db = await openDatabase(url, { maxConnections: 2 })
   opened.defer(() => db.end())
   const closing = opened.move()
-  const work = { db, log: openLog('silent'), metrics: openMetrics(), methodology: 'any', assessor: {} } as Work
-  return { tables, work, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  const woken: string[] = []
+  const work = {
+    db,
+    log: openLog('silent'),
+    metrics: openMetrics(),
+    methodology: 'any',
+    assessor: {},
+    id: makeWorkerId(),
+    cache: { release: async () => {} },
+    origins: { wake: async (line: string) => void woken.push(line) },
+  } as unknown as Work
+  return { url, tables, work, woken, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
 /** Adds a job that a pool has held for so many seconds. */
@@ -102,4 +125,103 @@ t.test('while another worker rescues, rescue does nothing and does not wait', as
     other.release()
   }
   t.same(await rescue(work), ['dead'])
+})
+
+/** Asks until the answer is yes. The end of a connection is seen by the server a moment later. */
+async function until(ask: () => Promise<boolean>): Promise<true> {
+  while (!(await ask()));
+  return true
+}
+
+/** As if a time that long had gone by. */
+async function passGrace(tables: pg.Pool) {
+  await tables.query("update worker_beats set lost_at = lost_at - $1 * interval '1 second'", [GRACE_SECONDS + 0.1])
+}
+
+async function holdLock(url: string) {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  const key = Math.floor(Math.random() * 2 ** 31)
+  await client.query('select pg_advisory_lock($1, $2)', [8_402_003, key])
+  return { key, end: () => client.end() }
+}
+
+t.test('a pool whose lock is free is rescued after its grace, with all that its worker held', async (t) => {
+  await using ward = await openWard()
+  const { url, tables, work, woken } = ward
+  const [dying, living] = [await holdLock(url), await holdLock(url)]
+  await beat(work, 'dying', dying.key)
+  await lockJob(tables, 'dying', 1)
+  const held = work.id
+  await beat({ ...work, id: makeWorkerId() } as Work, 'living', living.key)
+  await lockJob(tables, 'living', 1)
+  await tables.query(
+    `insert into origin_visits (id, origin, until) values ($1, 'https://a.test', now() + interval '15 s'),
+    (gen_random_uuid(), 'https://b.test', now() + interval '15 s')`,
+    [held.make()],
+  )
+  t.notOk(await seesLostLock(work))
+  t.same(await rescue(work), [])
+  await dying.end()
+  t.ok(await until(() => seesLostLock(work)))
+  t.same(await rescue(work), [], 'it is noted first')
+  t.notOk(await seesLostLock(work), 'nothing is to be done until the grace is over')
+  t.same(await rescue(work), [])
+  await passGrace(tables)
+  t.ok(await seesLostLock(work))
+  t.same(await rescue(work), ['dying'])
+  t.same(await free(tables), ['dying 1'], 'a job that began just now too')
+  t.same(woken, ['https://a.test'])
+  const { rows } = await tables.query('select origin from origin_visits')
+  t.same(rows, [{ origin: 'https://b.test' }])
+  await living.end()
+})
+
+t.test('a worker that lost its lock and lives is not rescued: it says so, or takes the lock anew', async (t) => {
+  await using ward = await openWard()
+  const { url, tables, work } = ward
+  await lockJob(tables, 'pool', 1)
+  const lost = Promise.withResolvers<void>()
+  const renewed = Promise.withResolvers<number>()
+  const lock = await openSessionLock(url, {
+    onLost: () => lost.resolve(),
+    onRenewed: async (key, query) => renewed.resolve(await query(RENEW, [key, 'pool'])),
+  })
+  const first = lock.key
+  await beat(work, 'pool', first)
+  await tables.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'countersign lock'
+    and datname = current_database()`)
+  await lost.promise
+  t.equal(await renewed.promise, 1)
+  t.not(lock.key, first)
+  await rescue(work)
+  await passGrace(tables)
+  t.same(await rescue(work), [])
+  await lock[Symbol.asyncDispose]()
+  // Noted as lost, then it says that it lives.
+  await until(() => seesLostLock(work))
+  await rescue(work)
+  await passGrace(tables)
+  await renounceLock(work, 'pool')
+  t.same(await rescue(work), [], 'by its beat it lives')
+  await age(tables, 'pool', STALE_SECONDS + 1)
+  await tables.query(`update graphile_worker._private_jobs set locked_at = now() - interval '1 minute'`)
+  t.same(await rescue(work), ['pool'], 'and by its beat it is dead')
+})
+
+t.test('a pool that is taken for dead learns of it by its next sign', async (t) => {
+  await using ward = await openWard()
+  const { work, tables } = ward
+  t.ok(await beat(work, 'pool'), 'new')
+  t.notOk(await beat(work, 'pool'))
+  await tables.query('delete from worker_beats')
+  t.ok(await beat(work, 'pool'))
+})
+
+t.test('behind a pooler no lock is taken', { skip: !hasPooler && 'no pgbouncer here' }, async (t) => {
+  await using ward = await openWard()
+  await using pooler = await openPooler(ward.url)
+  await using lock = await openSessionLock(pooler.url, { onLost: () => {}, onRenewed: async () => {} })
+  t.equal(lock.key, null)
 })

@@ -1,6 +1,6 @@
-// The time until another worker completes the request of a killed one, in real time.
+// The time from the death of a worker until its requests run in another, in real time and by the clock of the database.
 import t from 'tap'
-import { openApiHarness, openSlowPage } from '../api-harness.ts'
+import { type ApiHarness, openApiHarness, openSlowPage } from '../api-harness.ts'
 import { buy, checkBooks, openCrashHarness, run } from '../crash-harness.ts'
 import { PAGE } from '../system.ts'
 
@@ -40,4 +40,73 @@ t.test('killed while it holds all turns of one site: the same', { buffered: true
   t.comment(`rescued and completed ${seconds.toFixed(1)} s after kill -9`)
   t.ok(seconds < 30, `${seconds.toFixed(1)} s`)
   await checkBooks(t, front, results, { jobs: false })
+})
+
+/** Records when workers take jobs of verifications, by the clock of the database. */
+async function recordStarts({ tables }: ApiHarness) {
+  await tables.query(`
+    create table starts (at timestamptz, worker text, key text);
+    create function record_start() returns trigger language plpgsql as $$ begin
+      if new.locked_by is not null and new.locked_by is distinct from old.locked_by and new.key like 'verify:%' then
+        insert into starts values (clock_timestamp(), new.locked_by, new.key);
+        perform pg_notify('started', new.locked_by);
+      end if;
+      return new;
+    end $$;
+    create trigger record_start after update on graphile_worker._private_jobs for each row execute function record_start()`)
+}
+
+const now = async ({ tables }: ApiHarness): Promise<Date> =>
+  (await tables.query('select clock_timestamp() now')).rows[0].now
+
+t.test(
+  'four kills one after the other: each time its request starts again within 3 seconds',
+  { buffered: true },
+  async (t) => {
+    await using front = await openApiHarness()
+    await recordStarts(front)
+    await using workers = openCrashHarness(front)
+    let worker = await workers.next()
+    await run(worker, { at: 'before settling', how: 'hold' })
+    const purchase = buy(front)
+    const seconds: number[] = []
+    for (let kills = 0; kills < 4; kills++) {
+      const victim = worker
+      await victim.tells('held')
+      worker = await workers.next()
+      await run(worker, kills < 3 ? { at: 'before settling', how: 'hold' } : undefined)
+      const killed = await now(front)
+      victim.kill('SIGKILL')
+      if (kills < 3) await worker.tells('held')
+      else await purchase.result
+      const { rows } = await front.tables.query('select min(at) at from starts where at > $1', [killed])
+      seconds.push((rows[0].at.getTime() - killed.getTime()) / 1000)
+    }
+    t.comment(`started again after ${seconds.map((one) => one.toFixed(2)).join(', ')} s`)
+    for (const one of seconds) t.ok(one < 3, `${one} s`)
+    await checkBooks(t, front, [await purchase.result], { jobs: false })
+  },
+)
+
+t.test('frozen while it settles: its request starts again within 15 seconds', { buffered: true }, async (t) => {
+  await using front = await openApiHarness()
+  await recordStarts(front)
+  await using workers = openCrashHarness(front)
+  const [frozen, other] = [await workers.next(), await workers.next()]
+  await run(frozen, { at: 'before charge', how: 'hold' })
+  const purchase = buy(front)
+  await frozen.tells('held')
+  await run(other)
+  const stopped = await now(front)
+  frozen.kill('SIGSTOP')
+  await purchase.result
+  const { rows } = await front.tables.query('select min(at) at from starts where at > $1', [stopped])
+  const seconds = (rows[0].at.getTime() - stopped.getTime()) / 1000
+  t.comment(`started again after ${seconds.toFixed(1)} s`)
+  t.ok(seconds > 5 && seconds < 15, `${seconds} s`)
+  // It goes on, is told that it was taken for dead, and commits nothing.
+  frozen.kill('SIGCONT')
+  frozen.tell({ do: 'go' })
+  await frozen.logs('taken_for_dead')
+  await checkBooks(t, front, [await purchase.result], { jobs: false })
 })

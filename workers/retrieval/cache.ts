@@ -20,6 +20,14 @@ export interface ObservationStore {
   begin(key: string, fetcher: string, seconds: number): Promise<{ value: Buffer | null } | null>
   /** Gives the turn up without an entry. */
   end(key: string, fetcher: string): Promise<void>
+  /** Ends the turns of a worker that died. */
+  release(fetchers: IdRange): Promise<void>
+}
+
+/** Ids of one worker: all from `from` to `to`. */
+export interface IdRange {
+  from: string
+  to: string
 }
 
 export interface ObservationCache {
@@ -33,6 +41,8 @@ export interface ObservationCache {
     fetch: () => Promise<Observation>,
     signal: AbortSignal,
   ): Promise<{ observation: Observation; hit: boolean }>
+  /** Ends the turns of a worker that died. Never rejects. */
+  release(fetchers: IdRange): Promise<void>
 }
 
 /** The oldest any caller may accept. */
@@ -47,9 +57,10 @@ const MAC_BYTES = 32
 /** @param secret seals the entries; @param now milliseconds since the epoch */
 export function buildObservationCache(
   store: ObservationStore,
-  options: { secret: Buffer; log: Logger; now?: () => number },
+  options: { secret: Buffer; log: Logger; now?: () => number; makeId?: () => string },
 ): ObservationCache {
   const now = options.now ?? Date.now
+  const makeId = options.makeId ?? randomUUID
   const tolerant = <T>(work: Promise<T>, otherwise: T) =>
     work.catch((error) => {
       options.log.warn({ event: 'observation_store_failed', err: error })
@@ -73,10 +84,11 @@ export function buildObservationCache(
   }
 
   return {
+    release: (fetchers) => tolerant(store.release(fetchers), undefined),
     async observe(url, maxAgeSeconds, fetch, signal) {
       if (maxAgeSeconds === 0) return { observation: await fetch(), hit: false }
       const key = keyOf(url)
-      const fetcher = randomUUID()
+      const fetcher = makeId()
       const patience = now() + MAX_WAIT_MS
       while (true) {
         const cached = openIfYoung(key, await tolerant(store.find(key), null), maxAgeSeconds)

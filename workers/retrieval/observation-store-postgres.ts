@@ -38,6 +38,10 @@ export function postgresObservations(db: Database): ObservationStore {
         update observations set fetcher = null, fetching_until = null
         from relaxed where key = ${hex(key)} and fetcher = ${fetcher}`)
     },
+    async release({ from, to }) {
+      await db.query(sql.type(nothing)`
+        update observations set fetcher = null, fetching_until = null where fetcher between ${from} and ${to}`)
+    },
   }
 }
 

@@ -22,5 +22,13 @@ export function redisObservations(redis: Redis): ObservationStore {
     async end(key, fetcher) {
       await redis.eval(END_TURN, 1, turn(key), fetcher)
     },
+    async release({ from, to }) {
+      // A worker dies rarely, and turns have no index by fetcher: they are looked through.
+      for await (const keys of redis.scanStream({ match: turn('*'), count: 1000 }) as AsyncIterable<string[]>)
+        for (const key of keys) {
+          const fetcher = await redis.get(key)
+          if (fetcher !== null && fetcher >= from && fetcher <= to) await redis.eval(END_TURN, 1, key, fetcher)
+        }
+    },
   }
 }

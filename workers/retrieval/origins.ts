@@ -2,8 +2,8 @@
 // never two in the same instant, and none while the origin's Retry-After runs. A job that cannot have a turn at once
 // waits in the origin's line (origin-line.ts) and is woken when a turn is free.
 //
-// A turn is a row of `origin_visits`. A worker that is killed leaves its rows behind; they count until `until`, a few
-// seconds later.
+// A turn is a row of `origin_visits`. A worker that is killed leaves its rows behind; they count until it is found dead, or
+// until `until`, a few seconds later.
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
@@ -86,7 +86,11 @@ export interface Origins extends AsyncDisposable {
   wake(line: string): Promise<void>
 }
 
-export function buildOrigins(db: Database, options: { politeness?: Politeness | undefined; log: Logger }): Origins {
+export function buildOrigins(
+  db: Database,
+  options: { politeness?: Politeness | undefined; log: Logger; makeId?: () => string },
+): Origins {
+  const makeId = options.makeId ?? randomUUID
   const politeness = options.politeness ?? POLITENESS
   const visits = new Set<string>()
   // One statement renews all visits of the process. A lost renewal lets one visit too many begin, which does no harm.
@@ -98,7 +102,7 @@ export function buildOrigins(db: Database, options: { politeness?: Politeness | 
   ).unref()
 
   async function enter(url: URL, jobKey: string, signal: AbortSignal): Promise<string> {
-    const visit = randomUUID()
+    const visit = makeId()
     const waitMs = await reserve(db, { url, visit, jobKey, politeness })
     visits.add(visit)
     try {

@@ -1,0 +1,110 @@
+// A lock that lives as long as its connection: the death certificate of a process. Postgres ends the session of a killed process
+// within milliseconds, and the lock with it, so others see the death without waiting for a sign of life to grow old.
+//
+// Behind a pooler a connection is not a session: the lock would stay with the pooler, or go while the process lives. There no
+// lock is taken.
+import { randomInt } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+
+/** First key of the advisory locks of workers; the second names the worker. */
+export const WORKER_LOCKS = 8_402_003
+const RETRY_MS = 200
+const CONNECT_MS = 3000
+
+export interface SessionLock extends AsyncDisposable {
+  /** The second key while the lock is held; null while it is not. */
+  readonly key: number | null
+}
+
+export interface SessionLockOptions {
+  /** Called after each time the lock was taken but the first, with a way to write on the very connection that holds it. */
+  onRenewed: (key: number, query: (text: string, values: unknown[]) => Promise<number>) => Promise<void>
+  /** Called when the connection is lost, and with it the lock. It is taken anew, under another key, as soon as possible. */
+  onLost: (error: unknown) => void
+}
+
+/** Takes a lock of its own. Resolves without one behind a pooler. Rejects if the database cannot be reached. */
+export async function openSessionLock(url: string, { onRenewed, onLost }: SessionLockOptions): Promise<SessionLock> {
+  const closing = new AbortController()
+  let held: { client: pg.Client; key: number } | null = null
+  let renewing: Promise<void> | null = null
+
+  async function take(): Promise<void> {
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: 'countersign lock',
+      keepAlive: true,
+      connectionTimeoutMillis: CONNECT_MS,
+    })
+    const lost = (error?: unknown) => {
+      if (held?.client !== client) return
+      held = null
+      if (closing.signal.aborted) return
+      onLost(error)
+      renewing ??= renew().finally(() => {
+        renewing = null
+      })
+    }
+    client.on('error', lost).on('end', lost)
+    try {
+      await client.connect()
+      const key = await lock(client)
+      if (key !== null) held = { client, key }
+      else await client.end()
+    } catch (error) {
+      client.end().catch(() => {})
+      throw error
+    }
+  }
+
+  async function renew() {
+    while (!closing.signal.aborted && !held) {
+      try {
+        await take()
+        const now = held as { client: pg.Client; key: number } | null
+        if (!now) return
+        const { client, key } = now
+        await onRenewed(key, async (text, values) => (await client.query(text, values)).rowCount ?? 0).catch(
+          (error) => {
+            held = null
+            client.end().catch(() => {})
+            throw error
+          },
+        )
+      } catch {
+        await pause(RETRY_MS, undefined, { signal: closing.signal }).catch(() => {})
+      }
+    }
+  }
+
+  await take()
+  return {
+    get key() {
+      return held?.key ?? null
+    },
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+      await renewing
+      await held?.client.end().catch(() => {})
+    },
+  }
+}
+
+/** Answers the second key of a lock that is now this session's; null behind a pooler. */
+async function lock(client: pg.Client): Promise<number | null> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() pid')
+  // A pooler gives its clients process ids of its own.
+  if (rows[0]?.pid !== (client as unknown as { processID: number | null }).processID) return null
+  // The server asks a silent host soon whether it is there, and never ends this session for being idle.
+  await client.query(`select set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '2', false),
+    set_config('tcp_keepalives_count', '3', false), set_config('idle_session_timeout', '0', false)`)
+  for (;;) {
+    const key = randomInt(1, 2 ** 31)
+    const { rows: taken } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1, $2) taken', [
+      WORKER_LOCKS,
+      key,
+    ])
+    if (taken[0]?.taken) return key
+  }
+}
