@@ -2,7 +2,6 @@
 // has words of its own; what is only joined on, such as the second of two names, belongs to the part before it.
 import { agreeAcrossUnits } from './measures.ts'
 import { quantitiesOf } from './quantities.ts'
-import { MOST_QUANTITIES } from './quantity-checks.ts'
 import { isTelling, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 import { sentencesOf } from './sentences.ts'
@@ -27,14 +26,14 @@ export function claimParts(claim: string): string[] {
 export function partsWithout(claim: string, lines: string): string[] {
   const parts = claimParts(claim)
   if (parts.length < 2) return []
-  const given = quantitiesOf(lines)
+  const given = quantitiesOf(lines).slice(0, MOST_GIVEN)
   const sentences = sentencesOf(lines)
   return parts.filter((part) => {
     const query = readClaim(part)
     const { frequencies } = searchText(query, lines, sentences)
     if (query.terms.some((term, i) => isTelling(term) && (frequencies[i] ?? 0) > 0)) return false
     return !quantitiesOf(part)
-      .slice(0, MOST_QUANTITIES)
+      .slice(0, MOST_OF_PART)
       .some((one) => given.some((other) => agreeAcrossUnits(one, other)))
   })
 }
@@ -50,3 +49,5 @@ const ENDS = /^[\s,;:；：，、]+|[\s,;:；：，、.!?。]+$/gu
 /** Telling words. */
 const LEAST_OF_PART = 3
 const MOST_PARTS = 12
+/** Quantities of a part, and of the lines that each is held against. */
+const [MOST_OF_PART, MOST_GIVEN] = [8, 200]
