@@ -47,7 +47,7 @@ const commands: Record<string, Command> = {
   migrate: {
     about: "Bring the database to this release's schema (the release step of a deployment). Safe to repeat.",
     async run(config) {
-      const applied = await migrate(await databaseUrlOf(config))
+      const applied = await migrate(config.databaseDirectUrl ?? (await databaseUrlOf(config)))
       for (const name of applied) console.log(`applied ${name}`)
       console.log(`up to date: ${listMigrations().length} migrations`)
       return 0
@@ -133,7 +133,10 @@ function onDatabase(found: Record<string, DatabaseCommand>): Record<string, Comm
 }
 
 async function withDatabase(config: Config, work: (db: Database) => Promise<unknown>): Promise<number> {
-  const db = await openDatabase(await databaseUrlOf(config), { maxConnections: 1 })
+  const db = await openDatabase(await databaseUrlOf(config), {
+    maxConnections: 1,
+    pooled: config.databaseDirectUrl !== undefined,
+  })
   try {
     const status = await work(db)
     return typeof status === 'number' ? status : 0

@@ -59,6 +59,12 @@ export const variables = {
     about: 'Postgres 14 or newer; unset: embedded Postgres (npm start and demo only)',
     secret: true,
   },
+  DATABASE_DIRECT_URL: {
+    schema: z.url({ protocol: /^postgres(ql)?$/ }),
+    about:
+      'The same database past a pooler: where DATABASE_URL is PgBouncer in transaction mode. Listening, locks of a session and migrations use it',
+    secret: true,
+  },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/ }),
     about: 'Redis for shared rate limits and cached observations; unset: process memory and Postgres serve',
@@ -227,6 +233,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     baseUrl: values.BASE_URL,
     dataDir: values.DATA_DIR,
     databaseUrl: values.DATABASE_URL,
+    databaseDirectUrl: values.DATABASE_DIRECT_URL,
     redisUrl: values.REDIS_URL,
     paymentMode: values.PAYMENT_MODE,
     payToEvm: values.PAY_TO_EVM,

@@ -37,6 +37,8 @@ export interface Core extends AsyncDisposable {
   log: Logger
   metrics: Metrics
   databaseUrl: string
+  /** The database past a pooler: for sessions that listen or hold a lock. */
+  directUrl: string
   db: Database
   /** Milliseconds since the epoch. */
   now: () => number
@@ -84,6 +86,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
   const db = await openDatabase(databaseUrl, {
     maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS,
+    pooled: config.databaseDirectUrl !== undefined,
     // The history of a request names it.
     name: `${hostname()}:${process.pid}`,
     ...(overrides.patienceMs !== undefined && { patienceMs: overrides.patienceMs }),
@@ -110,6 +113,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     log,
     metrics: openMetrics({ process: true }),
     databaseUrl,
+    directUrl: config.databaseDirectUrl ?? databaseUrl,
     db,
     now,
     chain,
@@ -187,7 +191,7 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   const reader = opened.use(openReader(core.db))
   const verifier = opened.use(openVerifier())
   const slots = opened.use(openSlotReads(core.db))
-  const changeEvents = opened.use(openChangeListener(core.databaseUrl, core.log))
+  const changeEvents = opened.use(openChangeListener(core.directUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const callers = await openCallerCache(core.db)
   const draining = new AbortController()

@@ -10,7 +10,7 @@ import { describeAssessment } from './verification/offer.ts'
 await runProcess(async (opened) => {
   const config = readConfig()
   const databaseUrl = config.databaseUrl ?? (await openOwnDatabase(config.dataDir, opened))
-  await migrate(databaseUrl)
+  await migrate(config.databaseDirectUrl ?? databaseUrl)
   const service = opened.use(await openService(config, databaseUrl))
   console.log(greeting(service.address, config))
   return { log: service.api.log, died: service.runner.died, stopping: () => service.api.drain() }

@@ -128,7 +128,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
   }
   let db: Database
   try {
-    db = await openDatabase(url, { maxConnections: 2 })
+    db = await openDatabase(url, { maxConnections: 2, pooled: config.databaseDirectUrl !== undefined })
   } catch (error) {
     return [describeUnreachable(url, error), ...skipped(checks)]
   }

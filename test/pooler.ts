@@ -12,11 +12,11 @@ const PROGRAM = '/usr/sbin/pgbouncer'
 /** Whether this machine has one. */
 export const hasPooler = existsSync(PROGRAM)
 
-/** @param url of the database; the pooler's own URL is answered */
-export async function openPooler(url: string): Promise<AsyncDisposable & { url: string }> {
+/** @param url of the database; the pooler's own URL is answered. @param at the port of a pooler before it, which it replaces */
+export async function openPooler(url: string, at?: string): Promise<AsyncDisposable & { url: string }> {
   const { hostname, port, username, password, pathname } = new URL(url)
   const folder = await mkdtemp(join(tmpdir(), 'countersign-pooler-'))
-  const own = await freePort()
+  const own = at ?? String(await freePort())
   const database = pathname.slice(1)
   const secret = password ? ` password=${decodeURIComponent(password)}` : ''
   await writeFile(

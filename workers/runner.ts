@@ -30,7 +30,7 @@ const WATCH = { ms: 250, beatsEvery: 4 }
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
   await using opened = new AsyncDisposableStack()
   const concurrency = options.concurrency ?? work.config.workerConcurrency
-  const pool = openQueuePool(work.databaseUrl, QUEUE_CONNECTIONS, (error) =>
+  const pool = openQueuePool(work.directUrl, QUEUE_CONNECTIONS, (error) =>
     work.log.warn({ event: 'queue_connection_lost', err: error }),
   )
   opened.defer(() => pool.end())
@@ -105,7 +105,7 @@ async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
  */
 function openWorkerLock(work: Work, poolId: Promise<string>): Promise<SessionLock> {
   const { log } = work
-  return openSessionLock(work.databaseUrl, {
+  return openSessionLock(work.directUrl, {
     async onRenewed(key, query) {
       const known = await query(RENEW, [key, await poolId])
       log.info({ event: 'worker_lock_renewed' })

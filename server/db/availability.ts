@@ -21,6 +21,8 @@ const MAX_LAG_MS = 250
 
 export interface AvailabilityOptions {
   url: string
+  /** Whether prepared statements keep their names. */
+  named: boolean
   /** Connections of the pool: so many pieces of work have a place at the same time. */
   places: number
   /** Longest wait for a place in milliseconds; beyond it the work is refused as `capacity_exceeded`. */
@@ -114,7 +116,7 @@ export class Availability implements Disposable {
     let abandoned = false
     try {
       const client = await this.#await(connecting)
-      return new WatchedClient(client, this.#clients, (query) => this.#await(query)).client
+      return new WatchedClient(client, this.#clients, (query) => this.#await(query), this.#options.named).client
     } catch (error) {
       abandoned = true
       this.#suspect()
@@ -218,12 +220,18 @@ class WatchedClient {
   readonly client: DriverClient
   #ended: Error | undefined
 
-  constructor(inner: DriverClient, all: Set<WatchedClient>, wait: <T>(answer: Promise<T>) => Promise<T>) {
+  constructor(
+    inner: DriverClient,
+    all: Set<WatchedClient>,
+    wait: <T>(answer: Promise<T>) => Promise<T>,
+    named: boolean,
+  ) {
     all.add(this)
     inner.on('destroy', () => all.delete(this))
     this.client = {
       ...inner,
-      query: (...query) => (this.#ended ? Promise.reject(this.#ended) : wait(inner.query(...query))),
+      query: (text, values, options) =>
+        this.#ended ? Promise.reject(this.#ended) : wait(inner.query(text, values, named ? options : undefined)),
     }
   }
 

@@ -53,6 +53,9 @@ const checkRows: Interceptor = {
   },
 }
 
+/** For a statement, and for a transaction that waits for its next one. */
+const SESSION_TIMEOUT_MS = 30_000
+
 export interface PoolOptions {
   /** Of this process. */
   maxConnections: number
@@ -60,6 +63,11 @@ export interface PoolOptions {
   name?: string
   /** Longest wait for a free connection in milliseconds; default: without limit. */
   patienceMs?: number
+  /**
+   * Whether the URL is of a pooler in transaction mode. Statements then have no names, because the next one may run on another
+   * connection, and the limits of time of a session are the server's to set.
+   */
+  pooled?: boolean
   /** Called when the database stops answering and when it answers again. */
   onChange?: (change: AvailabilityChange) => void
 }
@@ -71,6 +79,7 @@ export interface PoolOptions {
 export async function openDatabase(url: string, options: PoolOptions): Promise<Database> {
   const availability = new Availability({
     url,
+    named: options.pooled !== true,
     places: options.maxConnections,
     patienceMs: options.patienceMs ?? Number.POSITIVE_INFINITY,
     onChange: options.onChange ?? (() => {}),
@@ -85,8 +94,8 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
       driverFactory: availability.driverFactory(),
       connectionTimeout: 10_000,
       idleTimeout: 60_000,
-      statementTimeout: 30_000,
-      idleInTransactionSessionTimeout: 30_000,
+      statementTimeout: options.pooled ? 'DISABLE_TIMEOUT' : SESSION_TIMEOUT_MS,
+      idleInTransactionSessionTimeout: options.pooled ? 'DISABLE_TIMEOUT' : SESSION_TIMEOUT_MS,
       // A lost connection is not waited for; one that answers has nothing under way when it is closed.
       gracefulTerminationTimeout: 100,
       // Sessions carry no state, and DISCARD ALL would cost a round trip per query and drop every prepared statement.
