@@ -17,7 +17,7 @@ export interface RecoveryCallOptions extends CallOptions {
 }
 
 export interface ProofCallOptions extends CallOptions {
-  /** The value of the `PAYMENT-SIGNATURE` header that was sent: whoever holds it is the payer. */
+  /** The value of the `PAYMENT-SIGNATURE` header that was sent: its holder is the payer. */
   paymentSignature: string
 }
 

@@ -48,7 +48,7 @@ export interface PaymentStatus {
   request_id: string
   payments: {
     fate: 'verified' | 'settling' | 'settled' | 'delivered' | 'unpaid' | 'failed'
-    /** Null while nobody can know. */
+    /** Null while this is not known. */
     charged: boolean | null
     message: string
     network: string

@@ -157,7 +157,7 @@ export interface ServedResult {
 
 /** The parts of the API process. */
 export interface Api extends Core {
-  /** Undefined where nobody is told that this process lives. */
+  /** Undefined where this process writes no sign of life. */
   presence: Presence | undefined
   limits: RateLimits
   callers: CallerCache

@@ -9,7 +9,7 @@ alter table processes add column figures bytea;
 alter table processes set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
   toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 500);
 
--- The sums of what ended processes counted, in one row. It is locked by whoever deletes a process.
+-- The sums of what ended processes counted, in one row. The transaction that deletes a process locks it.
 create table ended_figures (
   single boolean primary key default true check (single),
   figures bytea

@@ -133,7 +133,7 @@ export interface Secret {
 export function OnceShown({ secret }: { secret: Secret | null }): Html {
   return (
     secret &&
-    html`<div role="status"><${Notice} tone="open" title="Save it now.">${secret.what} is shown this once, and nobody can show it again.<//>
+    html`<div role="status"><${Notice} tone="open" title="Save it now.">${secret.what} is shown this once and cannot be shown again.<//>
       <${Code} label=${secret.what} text=${secret.text} /></div>`
   )
 }

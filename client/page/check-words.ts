@@ -30,7 +30,7 @@ export const CHECK_WORDS: Readonly<Record<string, CheckWords>> = {
   attested_time: words('Its two times are the same time.', 'The time was changed: the two times in it differ.'),
   purchase_attestation: words(
     'The service itself sold this result.',
-    'The receipt is not from a sale: somebody had any digest attested and built this around it.',
+    'The receipt is not from a sale: an account had a digest attested, and this file was built around it.',
   ),
   subject_sha256: words(
     'The receipt is for exactly this envelope.',

@@ -15,7 +15,7 @@ import { type PublishedKey, type Ring, ringsOf, type Trust, type Voucher } from 
 /**
  * - `good`: every check passed with a key that the reader pinned.
  * - `published`: every check passed with a key that the service of this page publishes.
- * - `stranger`: unchanged since it was signed, but nobody here vouches for the key.
+ * - `stranger`: unchanged since it was signed, but nothing here vouches for the key.
  * - `lapsed`: genuine, but no longer in force (leases only).
  * - `bad`: changed, or not what it says.
  * - `unsigned`: an answer without a receipt, so there is nothing to verify.
@@ -153,7 +153,7 @@ const KEY_CHECKS = ['trusted_key', 'trusted_keys']
 
 const knowsKey = ({ checks }: Verification) => checks.every(({ name, ok }) => ok || !name.startsWith('trusted_key'))
 
-/** The checks that a key of the file was used for, with the finding that nobody vouches for that key. */
+/** The checks that a key of the file was used for, with the finding that nothing vouches for that key. */
 function distrusted(trusted: readonly Check[], own: readonly Check[]): Check[] {
   const findings = new Map(trusted.filter(({ name }) => KEY_CHECKS.includes(name)).map((check) => [check.name, check]))
   return own.map((check) => findings.get(check.name) ?? check)

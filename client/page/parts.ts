@@ -3,7 +3,7 @@
 import { inWords } from '../document-words.ts'
 import { type Html, html } from './html.ts'
 
-/** What is well, what is open or needs somebody, what is wrong, and what is none of these. */
+/** What is well, what is open or needs attention, what is wrong, and what is none of these. */
 export type Tone = 'good' | 'open' | 'bad' | 'plain'
 
 export function toneClass(tone: Tone): string {

@@ -65,7 +65,7 @@ function Summary({ report, host }: ReportProps): Html {
       return html`<p>Nothing was changed since it was signed. But the key is not one that you pinned
         ${host ? ` or that ${host} publishes` : ''}: anyone can make a key and sign with it.</p>`
     case 'unsigned':
-      return html`<p>This answer of the service has no receipt, so nobody vouches for it.</p>`
+      return html`<p>This answer of the service has no receipt, so no key vouches for it.</p>`
     default:
       return html`<ul>${faultsOf(report.checks).map((fault) => html`<li key=${fault}>${fault}</li>`)}</ul>`
   }
@@ -114,13 +114,13 @@ const KEY_WORDS: Record<KeyStanding, string> = {
 function keyMeaning(standing: KeyStanding, host: string | null): string {
   switch (standing) {
     case 'pinned':
-      return 'You gave this key yourself, so nobody else has to be trusted.'
+      return 'You gave this key yourself, so no one else has to be trusted.'
     case 'published':
       return `${host} names this key as its own. You trust the service, and the connection to it, that this is so.`
     case 'unpinned':
       return `${host} publishes this key, but you pinned others. Ask the service why before you rely on it.`
     case 'unknown':
-      return 'Only the file itself names this key. Ask whoever sent it whose key it is, and pin the key that they tell you.'
+      return 'Only the file itself names this key. Ask the sender whose key it is, and pin the key that they name.'
   }
 }
 

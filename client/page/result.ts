@@ -20,8 +20,8 @@ interface Place {
 function ResultPage({ service, requestId }: Place): Html {
   const token = useToken()
   if (token === '')
-    return html`<${Notice} tone="open" title="The link has no token.">A result is shown to whoever holds its recovery token. The link
-      to it ends with <code>#</code> and the token; this one was cut off. Ask whoever sent it for the whole link.<//>`
+    return html`<${Notice} tone="open" title="The link has no token.">A result is shown to the holder of its recovery token. The link
+      to it ends with <code>#</code> and the token; this one was cut off. Ask the sender for the whole link.<//>`
   return html`<${Recovered} key=${token} service=${service} requestId=${requestId} token=${token} />`
 }
 
@@ -49,7 +49,7 @@ function Recovered(place: Recoverable): Html {
       return html`<p role="status">Asking for the result.</p>`
     case 'pending':
       return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${standing.message}${' '}
-        This page asks again in ${standing.seconds} seconds, and costs nothing. Nobody has to pay again.<//></div>`
+        This page asks again in ${standing.seconds} seconds, and costs nothing. No second payment is needed.<//></div>`
     case 'refused':
       return html`<${Refused} failure=${standing.failure} requestId=${place.requestId} />`
     case 'completed':
@@ -78,12 +78,11 @@ interface Refusal {
   meaning: string
 }
 
-/** What an answer without a result means for whoever was sent the link, by its status. */
+/** What an answer without a result means for the receiver of the link, by its status. */
 const REFUSALS: Readonly<Record<number, Refusal>> = {
   402: {
     title: 'It is not paid for.',
-    meaning:
-      'The payment was proved never to have been charged. Whoever asked for the verification can pay again with the same key.',
+    meaning: 'The payment was proved never to have been charged. The caller can pay again with the same key.',
   },
   404: {
     title: 'This token opens no result here.',
@@ -93,7 +92,7 @@ const REFUSALS: Readonly<Record<number, Refusal>> = {
   410: {
     title: 'The result is no longer kept.',
     meaning:
-      'Results are deleted some time after they are completed; their receipts stay. Whoever saved the result can still have it checked on the page Verify.',
+      'Results are deleted some time after they are completed; their receipts stay. A saved result can still be checked on the page Verify.',
   },
   422: { title: 'The verification failed.', meaning: 'Nothing was charged for it.' },
 }

@@ -76,7 +76,7 @@ async function readMetrics(api: Api): Promise<string> {
     await api.presence?.publish()
     const published = await readFigures(api.db)
     await measureDatabase(api)
-    // A process without presence has nobody to add up with; tests open such ones.
+    // A process without presence has no others to add up with; tests open such ones.
     const own = api.presence ? [] : [await takeFigures(api.metrics)]
     return await renderFigures(await addFigures([published, ...own]), api.metrics)
   } catch (error) {

@@ -16,7 +16,7 @@ export interface CommandCall {
   options: Readonly<Record<string, string | true | undefined>>
   /** Print JSON and nothing else on stdout. */
   json: boolean
-  /** Asks a person, unless `--yes` was given. Where nobody can be asked, the answer is no. */
+  /** Asks a person, unless `--yes` was given. Where no person can be asked, the answer is no. */
   confirm(question: string): Promise<boolean>
 }
 

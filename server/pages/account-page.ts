@@ -7,7 +7,7 @@ export function accountPage(site: Site): string {
   return renderPage(site, {
     title: 'Account',
     path: '/account',
-    description: 'Usage, leases, watchdogs, receipts and keys of an account, for whoever has its API key.',
+    description: 'Usage, leases, watchdogs, receipts and keys of an account, for the holder of its API key.',
     scripts: ['account'],
     wide: true,
     body: html`<h1>Your account</h1>

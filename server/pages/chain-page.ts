@@ -74,7 +74,7 @@ function Head({ serial, receiptHash, checkpoint, latest }: ShownChain) {
 
 function Witnesses({ witnesses }: Pick<ShownChain, 'witnesses'>) {
   if (witnesses.length === 0)
-    return html`<p>No witness is configured. The service alone vouches that it shows everyone the same chain; whoever pins a head can
+    return html`<p>No witness is configured. The service alone vouches that it shows everyone the same chain; a person who pins a head can
       check that for themselves.</p>`
   return html`<p>A witness signs a head only if it continues the one that it signed before. So the service cannot show different
       chains to different readers.</p>

@@ -22,7 +22,7 @@ export function renderOperatorPage(site: Site, { title, path, formToken, body, l
   return renderPage(site, {
     title,
     path,
-    description: 'The dashboard of whoever runs this service.',
+    description: 'The dashboard of the operators of this service.',
     scripts: live ? ['live'] : [],
     wide: true,
     unlisted: true,
@@ -46,7 +46,7 @@ export function signInPage(site: Site, { problem, unkept = false }: { problem?: 
   return renderPage(site, {
     title: 'Operator',
     path: '/operator',
-    description: 'The dashboard of whoever runs this service.',
+    description: 'The dashboard of the operators of this service.',
     unlisted: true,
     body: html`<h1>Operator's dashboard</h1>
       ${unkept && html`<${Notice} tone="bad" title="Your browser did not keep the session.">It keeps it over https alone, and on the machine itself.<//>`}
@@ -62,12 +62,12 @@ export function closedPage(site: Site): string {
   return renderPage(site, {
     title: 'Operator',
     path: '/operator',
-    description: 'The dashboard of whoever runs this service.',
+    description: 'The dashboard of the operators of this service.',
     unlisted: true,
     body: html`<h1>Operator's dashboard</h1>
       <${Notice} tone="open" title="It is closed here.">No operator token is set. Set one for all processes and start them again:<//>
       <${Code} label="In the environment of web and worker" text="OPERATOR_TOKEN=$(openssl rand -hex 24)" />
-      <p>Whoever has the token sees every request of this service, and can cancel and repeat them. The same is available at a shell:
+      <p>The holder of the token sees every request of this service, and can cancel and repeat them. The same is available at a shell:
         <code>npm run cli -- status</code>.</p>`,
   })
 }

@@ -1,4 +1,4 @@
-// The operator's dashboard: what needs somebody first, then what runs now.
+// The operator's dashboard: what needs attention first, then what runs now.
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Facts, Figures, inFigures, Notice, ShortTime, Table } from '../../client/page/parts.ts'
 import type { UndeliveredAlert } from '../operate/alerts.ts'

@@ -27,7 +27,7 @@ export function pricingPage(site: Site, { price, payment_mode, networks, idempot
       }
       <h2>Verifications</h2>
       <p><strong>${price.usd} ${price.currency}</strong> (${inFigures(Number(price.amount_atomic))} atomic units) for one page and one claim,
-        paid through x402 by whoever asks; no account is needed. One <code>Idempotency-Key</code> is charged at most once. A page that
+        paid through x402; no account is needed. One <code>Idempotency-Key</code> is charged at most once. A page that
         cannot be read costs nothing. A result is kept ${idempotency.result_retention_seconds / 3600} hours. Networks:
         ${networks.map((name) => html` <code key=${name}>${name}</code>`)}.</p>
       <h2>Accounts</h2>

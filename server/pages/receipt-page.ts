@@ -38,7 +38,7 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
       <p>The log has ${inFigures(inclusion.tree_size)} receipts. ${
         inclusion.hashes.length === 0
           ? 'This one is the only one, so its hash leads to the head by itself.'
-          : `From this one, ${inclusion.hashes.length} hashes lead to the head, which is signed. Whoever pinned a head can check that this receipt was in the log and still is.`
+          : `From this one, ${inclusion.hashes.length} hashes lead to the head, which is signed. A person who pinned a head can check that this receipt was in the log and still is.`
       }</p>
       <${Code} label="Signed head of the log (checkpoint)" text=${checkpoint} />
       <details><summary>The proof and the signature</summary>
@@ -56,7 +56,7 @@ function meaningOf(requestedBy: string): string {
 }
 
 const MEANINGS: Readonly<Record<string, string>> = {
-  'source-verification': 'It belongs to a verification that somebody bought.',
+  'source-verification': 'It belongs to a verification that was bought.',
   lease: 'It belongs to a lease that an account granted, renewed or revoked.',
   watchdog: 'It belongs to an alert of a watchdog.',
   'citation-watch': 'It belongs to an alert about a quote on a page.',

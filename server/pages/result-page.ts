@@ -8,11 +8,11 @@ export function resultPage(site: Site, requestId: string): string {
   return renderPage(site, {
     title: 'Result',
     path: `/results/${requestId}`,
-    description: 'A completed verification, shown to whoever holds its link and checked in the browser.',
+    description: 'A completed verification, shown to the holder of its link and checked in the browser.',
     scripts: ['result'],
     unlisted: true,
     body: html`<h1>Result of a verification</h1>
-      <p class="lead">Whoever has this link can read the result. Your browser checks it; its token goes to this service alone.</p>
+      <p class="lead">Everyone who has this link can read the result. Your browser checks it; its token goes to this service alone.</p>
       <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The token in the address never reaches a
         server by itself, so only a script can ask with it. The command line does the same: <code>countersign recover ${site.baseUrl}
         ${requestId} --token FILE</code><//></noscript>

@@ -127,7 +127,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
     const { page, requests, complaints, transferred } = opened
     t.match(
       await shown(page, 'main'),
-      /It belongs to a verification that somebody bought[\s\S]*This receipt names|The chain begins here/,
+      /It belongs to a verification that was bought[\s\S]*This receipt names|The chain begins here/,
     )
     t.ok((await shown(page, 'main')).includes(attestation.receipt_hash))
     t.same(await seriousFindings(page), [])
