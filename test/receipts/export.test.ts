@@ -83,7 +83,7 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
     const third = `3:${JSON.parse(whole.toString().split('\n')[3]!).receipt_hash}`
     await countersign('export', system.service.address, older, '--head', third)
     const again = await countersign('export', system.service.address, older)
-    t.match(again, { code: 0, stdout: `${third}\n`, stderr: /The chain has 9997 more by now\. .*name a new one/ })
+    t.match(again, { code: 0, stdout: `${third}\n`, stderr: `The chain has ${RECEIPTS - 3} more by now.` })
   })
 
   await t.test('is verified by the client, with the first key alone', async (t) => {
