@@ -7,7 +7,7 @@ import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
 import { every } from '../server/db/interval.ts'
 import { openQueuePool } from '../server/db/queue.ts'
 import { openSessionLock, type SessionLock } from '../server/db/session-lock.ts'
-import type { Logger } from '../server/telemetry.ts'
+import { type Logger, openOutage } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
 import { BEAT_SECONDS, beat, endBeat, RENEW, renounceLock, rescue, seesLostLock } from './beat.ts'
 import type { Work } from './context.ts'
@@ -126,19 +126,25 @@ function takenForDead({ log, standing }: Work) {
 
 /** Beats until disposed. A database error is logged, and the next beat tries again. */
 function openPulse(work: Work, poolId: string, lock: SessionLock): AsyncDisposable {
+  const outage = openOutage(work.log, 'beat')
   const pulse = async () => {
     if (await beat(work, poolId, lock.key)) takenForDead(work)
+    outage.worked()
   }
-  return every(BEAT_SECONDS * 1000, pulse, (error) => work.log.warn({ event: 'beat_failed', err: error }))
+  return every(BEAT_SECONDS * 1000, pulse, outage.failed)
 }
 
 /** Watches the other workers until disposed. */
 function openWatch(work: Work): AsyncDisposable {
+  const outage = openOutage(work.log, 'watch of workers')
   let looks = 0
   const look = async () => {
-    if (looks++ % WATCH.beatsEvery === 0 || (await seesLostLock(work))) await rescue(work)
+    const rescues = looks++ % WATCH.beatsEvery === 0 || (await seesLostLock(work))
+    if (!rescues) return
+    await rescue(work)
+    outage.worked()
   }
-  return every(WATCH.ms, look, (error) => work.log.warn({ event: 'watch_failed', err: error }))
+  return every(WATCH.ms, look, outage.failed)
 }
 
 /** Logs the queue's own messages without payloads: the message about a failed job contains its whole payload. */

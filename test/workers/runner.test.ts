@@ -37,7 +37,7 @@ t.test('a database that refuses connections for a while: it recovers', { buffere
     })
   await allow(false)
   await cutConnections(front)
-  await worker.logs('beat_failed')
+  await worker.hears((heard) => heard.event === 'dependency_away' && heard.dependency === 'beat')
   await allow(true)
   await expectWork(t, front, worker)
 })
@@ -49,7 +49,7 @@ t.test(
     await using office = await openAccountHarness()
     const { front, worker } = office
     await front.tables.query('alter schema graphile_worker rename to mislaid')
-    await worker.logs('beat_failed')
+    await worker.hears((heard) => heard.event === 'dependency_away' && heard.dependency === 'watch of workers')
     await worker.hears((heard) => heard.event === 'queue' && heard.level === 50)
     await front.tables.query('alter schema mislaid rename to graphile_worker')
     await expectWork(t, front, worker)
