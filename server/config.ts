@@ -9,6 +9,7 @@ import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { withoutCredentials } from './config/credentials.ts'
 import { readFixtureHosts } from './config/fixtures.ts'
 import { logVariables } from './config/logging.ts'
+import { storeVariables } from './config/stores.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witness-list.ts'
 
@@ -54,22 +55,7 @@ export const variables = {
     default: '.data',
     about: 'Folder of the embedded database and generated seed',
   },
-  DATABASE_URL: {
-    schema: z.url({ protocol: /^postgres(ql)?$/ }),
-    about: 'Postgres 14 or newer; unset: embedded Postgres (npm start and demo only)',
-    secret: true,
-  },
-  DATABASE_DIRECT_URL: {
-    schema: z.url({ protocol: /^postgres(ql)?$/ }),
-    about:
-      'The same database past a pooler: where DATABASE_URL is PgBouncer in transaction mode. Listening, locks of a session and migrations use it',
-    secret: true,
-  },
-  REDIS_URL: {
-    schema: z.url({ protocol: /^rediss?$/ }),
-    about: 'Redis for shared rate limits and cached observations; unset: process memory and Postgres serve',
-    secret: true,
-  },
+  ...storeVariables,
   PAYMENT_MODE: {
     schema: z.enum(['offline', 'testnet', 'mainnet']),
     default: 'offline',
