@@ -5,19 +5,15 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { UsageError, visible } from '../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
-import { Buyer } from '../batch/buyer.ts'
 import { FORMATS, type Format, formatOf } from '../batch/formats.ts'
 import { Journal } from '../batch/journal.ts'
 import { lock } from '../batch/lock.ts'
 import { type ErrorLine, isRetried, OutputFiles } from '../batch/output-files.ts'
-import { Pace } from '../batch/pace.ts'
 import { readRows } from '../batch/rows.ts'
-import { runRows } from '../batch/run.ts'
 import { Countersign } from '../client.ts'
-import { systemClock } from '../clock.ts'
 import type { Terms } from '../wallet.ts'
-import { counted, openProgress, questionOf, report, tell } from './batch-report.ts'
-import { askTerms, budgetOf, explained, listenForSignals, ownAddress, ROW_MS, settleAccounts } from './buying.ts'
+import { counted, questionOf, report, tell } from './batch-report.ts'
+import { askTerms, budgetOf, buyRows, explained, ownAddress, settleAccounts } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { note } from './output.ts'
 import { serviceUrl } from './toolkit.ts'
@@ -108,21 +104,7 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   // What is paid for is fetched without a question.
   if (goesOn && unpaid > 0 && !(await confirm(questionOf(unpaid, price, capabilities), options.yes))) return 2
 
-  const pace = new Pace(concurrency, systemClock)
-  const buyer = new Buyer({
-    service,
-    wallet,
-    terms: journal.header.terms,
-    journal,
-    budget,
-    pace,
-    clock: systemClock,
-    timeoutMs: ROW_MS,
-  })
-  using stopping = listenForSignals(() => pace.running)
-  using progress = openProgress({ rows: left, files, budget })
-  const outcome = await runRows({ rows: left, buyer, files, pace, ...stopping, onProgress: progress.show })
-  progress[Symbol.dispose]()
+  const outcome = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency })
   return report(outcome, { files, budget, all: rows.usable.length + rows.unusable.length, options })
 }
 

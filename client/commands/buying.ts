@@ -2,21 +2,24 @@
 // are wrong usage.
 import { UsageError } from '../arguments.ts'
 import type { Budget } from '../batch/budget.ts'
-import { pinTerms, TermsError } from '../batch/buyer.ts'
+import { Buyer, pinTerms, TermsError } from '../batch/buyer.ts'
 import { type Journal, JournalError } from '../batch/journal.ts'
 import { LockedError } from '../batch/lock.ts'
 import { DamagedFileError } from '../batch/log-file.ts'
 import { parseUsd } from '../batch/money.ts'
 import type { OutputFiles } from '../batch/output-files.ts'
+import { Pace } from '../batch/pace.ts'
 import type { Row } from '../batch/rows.ts'
+import { type Run, runRows } from '../batch/run.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
+import { systemClock } from '../clock.ts'
 import type { Capabilities } from '../discovery.ts'
 import type { Terms, Wallet } from '../wallet.ts'
-import { counted } from './batch-report.ts'
+import { counted, openProgress } from './batch-report.ts'
 import { note } from './output.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
-export const ROW_MS = 600_000
+const ROW_MS = 600_000
 /** Rows that are asked about for the terms: the first may be refused for what it is. */
 const MAX_ASKED = 5
 
@@ -81,7 +84,7 @@ export async function settleAccounts(journal: Journal, files: OutputFiles, budge
 }
 
 /** The first signal lets the rows under way end, the second one does not. */
-export function listenForSignals(running: () => number): { finish: AbortSignal; abort: AbortSignal } & Disposable {
+function listenForSignals(running: () => number): { finish: AbortSignal; abort: AbortSignal } & Disposable {
   const finish = new AbortController()
   const abort = new AbortController()
   const stop = () => {
@@ -95,4 +98,25 @@ export function listenForSignals(running: () => number): { finish: AbortSignal; 
     abort: abort.signal,
     [Symbol.dispose]: () => void process.off('SIGINT', stop).off('SIGTERM', stop),
   }
+}
+
+export interface Purchase {
+  service: string
+  wallet: Wallet
+  rows: readonly Row[]
+  journal: Journal
+  budget: Budget
+  files: OutputFiles
+  /** Rows under way at the same time, unless the service asks for fewer. */
+  concurrency: number
+}
+
+/** Buys the rows on the terms of the journal, shows the progress, and stops at a signal. */
+export async function buyRows({ service, wallet, rows, journal, budget, files, concurrency }: Purchase): Promise<Run> {
+  const pace = new Pace(concurrency, systemClock)
+  const { terms } = journal.header
+  const buyer = new Buyer({ service, wallet, terms, journal, budget, pace, clock: systemClock, timeoutMs: ROW_MS })
+  using stopping = listenForSignals(() => pace.running)
+  using progress = openProgress({ rows, files, budget })
+  return await runRows({ rows, buyer, files, pace, ...stopping, onProgress: progress.show })
 }

@@ -5,17 +5,14 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError, visible } from '../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
-import { Buyer } from '../batch/buyer.ts'
 import { Journal } from '../batch/journal.ts'
 import { lock } from '../batch/lock.ts'
 import { readLines } from '../batch/log-file.ts'
 import { formatUsd } from '../batch/money.ts'
 import { type ErrorLine, isRetried, OutputFiles, type ResultLine } from '../batch/output-files.ts'
-import { Pace } from '../batch/pace.ts'
 import type { Row } from '../batch/rows.ts'
-import { type Run, runRows } from '../batch/run.ts'
+import type { Run } from '../batch/run.ts'
 import { Countersign } from '../client.ts'
-import { systemClock } from '../clock.ts'
 import type { Capabilities } from '../discovery.ts'
 import { KEEP_DAYS } from '../report/answer-store.ts'
 import type { Judged, Verdict } from '../report/judgement.ts'
@@ -23,8 +20,8 @@ import type { VerdictSums } from '../report/outcome.ts'
 import { applyVerdicts, type Claim, claimsOf, type NoVerdict, nameOf } from '../report/verdicts.ts'
 import type { VerificationResult } from '../result.ts'
 import type { Terms, Wallet } from '../wallet.ts'
-import { counted, openProgress, questionOf, tellMode } from './batch-report.ts'
-import { askTerms, explained, listenForSignals, ownAddress, ROW_MS, settleAccounts } from './buying.ts'
+import { counted, questionOf, tellMode } from './batch-report.ts'
+import { askTerms, buyRows, explained, ownAddress, settleAccounts } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { note } from './output.ts'
 
@@ -132,22 +129,7 @@ async function buy(
   const left = rows
     .filter(({ id }) => !files.isDone(id))
     .sort((a, b) => Number(!journal.paymentOf(a.id)) - Number(!journal.paymentOf(b.id)))
-  const pace = new Pace(AT_ONCE, systemClock)
-  const { terms: pinned } = journal.header
-  const buyer = new Buyer({
-    service,
-    wallet,
-    terms: pinned,
-    journal,
-    budget,
-    pace,
-    clock: systemClock,
-    timeoutMs: ROW_MS,
-  })
-  using stopping = listenForSignals(() => pace.running)
-  using progress = openProgress({ rows: left, files, budget })
-  const run = await runRows({ rows: left, buyer, files, pace, ...stopping, onProgress: progress.show })
-  progress[Symbol.dispose]()
+  const run = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency: AT_ONCE })
   const verdicts = new Map(left.map((row) => [nameOf(row), missing(run)] as const))
   for (const { row, error } of run.unfinished)
     verdicts.set(nameOf(row), { code: error.code, message: LATER + error.message })
