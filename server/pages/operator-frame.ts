@@ -12,6 +12,14 @@ export interface OperatorPage {
   live?: boolean
 }
 
+/** What the pages have that are shown before a person signs in. */
+const DOOR = {
+  title: 'Operator',
+  path: '/operator',
+  description: 'The dashboard of the operators of this service.',
+  unlisted: true,
+} as const
+
 const PAGES = [
   ['/operator', 'Now'],
   ['/operator/requests', 'Requests'],
@@ -22,7 +30,7 @@ export function renderOperatorPage(site: Site, { title, path, formToken, body, l
   return renderPage(site, {
     title,
     path,
-    description: 'The dashboard of the operators of this service.',
+    description: DOOR.description,
     scripts: live ? ['live'] : [],
     wide: true,
     unlisted: true,
@@ -44,10 +52,7 @@ export function FormToken({ value }: { value: string }): Html {
 
 export function signInPage(site: Site, { problem, unkept = false }: { problem?: string; unkept?: boolean }): string {
   return renderPage(site, {
-    title: 'Operator',
-    path: '/operator',
-    description: 'The dashboard of the operators of this service.',
-    unlisted: true,
+    ...DOOR,
     body: html`<h1>Operator's dashboard</h1>
       ${unkept && html`<${Notice} tone="bad" title="Your browser did not keep the session.">It keeps it over https alone, and on the machine itself.<//>`}
       <form method="post" action="/operator/sign-in">
@@ -60,10 +65,7 @@ export function signInPage(site: Site, { problem, unkept = false }: { problem?: 
 
 export function closedPage(site: Site): string {
   return renderPage(site, {
-    title: 'Operator',
-    path: '/operator',
-    description: 'The dashboard of the operators of this service.',
-    unlisted: true,
+    ...DOOR,
     body: html`<h1>Operator's dashboard</h1>
       <${Notice} tone="open" title="It is closed here.">No operator token is set. Set one for all processes and start them again:<//>
       <${Code} label="In the environment of web and worker" text="OPERATOR_TOKEN=$(openssl rand -hex 24)" />
