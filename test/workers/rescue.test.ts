@@ -1,5 +1,6 @@
 // The time from the death of a worker until its requests run in another, in real time and by the clock of the database.
 import t from 'tap'
+import { BEAT_SECONDS, STALE_SECONDS } from '../../workers/beat.ts'
 import { type ApiHarness, openApiHarness, openSlowPage } from '../api-harness.ts'
 import { buy, checkBooks, openCrashHarness, run } from '../crash-harness.ts'
 import { PAGE } from '../system.ts'
@@ -60,7 +61,7 @@ const now = async ({ tables }: ApiHarness): Promise<Date> =>
   (await tables.query('select clock_timestamp() now')).rows[0].now
 
 t.test(
-  'four kills one after the other: each time its request starts again within 3 seconds',
+  'four kills one after the other: each time its request starts again before the beat of the dead worker could tell',
   { buffered: true },
   async (t) => {
     await using front = await openApiHarness()
@@ -83,12 +84,13 @@ t.test(
       seconds.push((rows[0].at.getTime() - killed.getTime()) / 1000)
     }
     t.comment(`started again after ${seconds.map((one) => one.toFixed(2)).join(', ')} s`)
-    for (const one of seconds) t.ok(one < 3, `${one} s`)
+    // How many seconds it takes is for `npm run chaos -- kills` to say: here the machine may be as slow as it likes.
+    for (const one of seconds) t.ok(one < STALE_SECONDS - BEAT_SECONDS, `${one} s`)
     await checkBooks(t, front, [await purchase.result], { jobs: false })
   },
 )
 
-t.test('frozen while it settles: its request starts again within 15 seconds', { buffered: true }, async (t) => {
+t.test('frozen while it settles: its request starts again when its beat is old', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
   await recordStarts(front)
   await using workers = openCrashHarness(front)
@@ -103,7 +105,7 @@ t.test('frozen while it settles: its request starts again within 15 seconds', { 
   const { rows } = await front.tables.query('select min(at) at from starts where at > $1', [stopped])
   const seconds = (rows[0].at.getTime() - stopped.getTime()) / 1000
   t.comment(`started again after ${seconds.toFixed(1)} s`)
-  t.ok(seconds > 5 && seconds < 15, `${seconds} s`)
+  t.ok(seconds > STALE_SECONDS - BEAT_SECONDS - 1, `${seconds} s`)
   // It goes on, is told that it was taken for dead, and commits nothing.
   frozen.kill('SIGCONT')
   frozen.tell({ do: 'go' })
