@@ -1,6 +1,7 @@
 // What an error means for a verification: the request waits, fails without a charge, or is left to the queue's next attempt.
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
+import { annotate } from '../server/tracing/spans.ts'
 import { failRequest, requestErrorOf, StaleAttemptError, type WorkingRequest } from '../server/verification/request.ts'
 import { PERSIST_SECONDS } from '../server/verification/settlement.ts'
 import { inSeconds, snooze } from '../server/verification/snooze.ts'
@@ -93,6 +94,7 @@ async function fail(request: WorkingRequest, work: Work, error: AppError) {
     throw refusal
   }
   work.metrics.moves.inc({ state: 'failed' })
+  annotate({ 'error.type': error.code })
   work.metrics.failures.inc({ code: error.code })
   const { host } = new URL(request.body.source_url)
   work.log.info({

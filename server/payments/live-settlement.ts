@@ -4,6 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { PRICE } from '../interface/payment.ts'
 import type { Logger } from '../telemetry.ts'
+import { inSpan } from '../tracing/spans.ts'
 import { askToSettle, type FacilitatorCalls } from './facilitator-answers.ts'
 import type { Finding, PaymentNetwork } from './payment-network.ts'
 import { within } from './timeout.ts'
@@ -43,7 +44,7 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
     const end = Date.now() + chainTimeoutMs
     for (let left = chainTimeoutMs; left > 0; left = end - Date.now()) {
       try {
-        return await within(left, network.look(offer, intent))
+        return await within(left, lookTraced(network, offer, intent))
       } catch (error) {
         warnUnreadable(network, error)
         await pause(Math.min(RETRY_MS, Math.max(0, end - Date.now())))
@@ -58,7 +59,7 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
   async function look(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
     const network = networkOf(offer.bound.identity.network)
     try {
-      return await network.look(offer, intent)
+      return await lookTraced(network, offer, intent)
     } catch (error) {
       warnUnreadable(network, error)
       return { kind: 'waiting', reason: 'chain_unreadable', seconds: pace(intent) }
@@ -144,6 +145,11 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
       return isFreshDenial(intent) ? unknown('settlement_not_shown', pace(intent), intent) : found
     },
   }
+}
+
+function lookTraced(network: PaymentNetwork, offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
+  const attributes = { 'countersign.payment.network': network.id }
+  return inSpan('chain.look', { kind: 'client', attributes }, () => network.look(offer, intent))
 }
 
 function unknown(reason: string, seconds: number, intent: SettlementIntent): SettlementOutcome {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
 import { AppError } from '../../server/errors.ts'
 import type { Logger, Metrics } from '../../server/telemetry.ts'
+import { annotate, inSpan, type SpanOptions } from '../../server/tracing/spans.ts'
 import { answerSchema, UnusableAnswerError } from './answer.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 import { AssessorBusyError, type Circuit, type Failure, type Leave, PATIENCE_MS } from './circuit.ts'
@@ -68,7 +69,13 @@ export function anthropicModel(options: ModelOptions): Model {
       for (let attempt = 1; ; attempt++) {
         const leave = options.circuit.enter()
         try {
-          const reply = await semaphore.pass(() => askOnce(client, options, question, signal, until), signal)
+          const reply = await semaphore.pass(
+            () =>
+              inSpan(`chat ${options.model}`, describeCall(options), () =>
+                askOnce(client, options, question, signal, until),
+              ),
+            signal,
+          )
           leave.succeeded()
           return reply
         } catch (error) {
@@ -139,6 +146,7 @@ async function askOnce(
     })
     const usage = usageOf(message, options.prices)
     countUsage(metrics, usage)
+    annotate({ 'gen_ai.usage.input_tokens': usage.input, 'gen_ai.usage.output_tokens': usage.output })
     return { written: writtenIn(message, options), usage }
   } catch (error) {
     signal.throwIfAborted()
@@ -149,7 +157,23 @@ async function askOnce(
     throw classified
   } finally {
     end()
+    annotate({ 'countersign.model.outcome': outcome })
     metrics.modelCalls.inc({ outcome })
+  }
+}
+
+/** By the conventions for generative models. Neither question nor answer is in a span. */
+function describeCall({ model, maxTokens, baseUrl }: ModelOptions): SpanOptions {
+  const server = baseUrl && { 'server.address': new URL(baseUrl).hostname }
+  return {
+    kind: 'client',
+    attributes: {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'anthropic',
+      'gen_ai.request.model': model,
+      'gen_ai.request.max_tokens': maxTokens,
+      ...server,
+    },
   }
 }
 
