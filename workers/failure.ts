@@ -77,7 +77,8 @@ function tooLong({ asked }: OriginBusyError): string {
 /** Waits for the model, as long as the payment would still be valid afterwards. */
 async function waitForModel(busy: AssessorBusyError, request: WorkingRequest, work: Work): Promise<void> {
   const { retryAfterSeconds: seconds } = busy
-  work.log.info({ event: 'put_off', request_id: request.id, reason: busy.name, seconds })
+  // That the model is away is logged once (see assessment/anthropic.ts).
+  work.log.debug({ event: 'put_off', request_id: request.id, reason: busy.name, seconds })
   if (secondsLeft(request) > seconds)
     return snooze(request, work, { seconds, waiting: { for: 'model', until: inSeconds(seconds) } })
   return fail(request, work, new AppError('assessment_failed', NO_MODEL))

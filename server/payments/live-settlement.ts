@@ -8,6 +8,7 @@ import { inSpan } from '../tracing/spans.ts'
 import { askToSettle, type FacilitatorCalls } from './facilitator-answers.ts'
 import type { Finding, PaymentNetwork } from './payment-network.ts'
 import { within } from './timeout.ts'
+import { reasonOfSilence } from './watched-upstreams.ts'
 import type { Facilitator, OfferedPayment, SettlementIntent, SettlementOutcome, SettlementProof } from './x402.ts'
 
 /** Seconds between checks of an uncertain settlement: often at first, when it is likely to appear. */
@@ -46,7 +47,7 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
       try {
         return await within(left, lookTraced(network, offer, intent))
       } catch (error) {
-        warnUnreadable(network, error)
+        logUnreadable(network, error)
         await pause(Math.min(RETRY_MS, Math.max(0, end - Date.now())))
       }
     }
@@ -61,15 +62,17 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
     try {
       return await lookTraced(network, offer, intent)
     } catch (error) {
-      warnUnreadable(network, error)
+      logUnreadable(network, error)
       return { kind: 'waiting', reason: 'chain_unreadable', seconds: pace(intent) }
     }
   }
 
   /** Logs no message of the error: it may contain the node's URL, which may contain a key. */
-  function warnUnreadable(network: PaymentNetwork, error: unknown) {
+  function logUnreadable(network: PaymentNetwork, error: unknown) {
     const name = error instanceof Error ? error.name : 'unknown'
-    log.warn({ event: 'chain_unreadable', network: network.id, error: name })
+    // That a node is away is logged once (see watched-upstreams.ts).
+    const level = reasonOfSilence(error) === null ? 'warn' : 'debug'
+    log[level]({ event: 'chain_unreadable', network: network.id, error: name })
   }
 
   function pace(intent: SettlementIntent): number {

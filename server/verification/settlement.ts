@@ -46,7 +46,9 @@ export async function settle(request: WorkingRequest, tools: StageTools, { begun
   }
   if (outcome.kind === 'unknown') await checkLater(request, tools, outcome.retryAfterSeconds, outcome.intent)
   else await release(request, tools, outcome.reason)
-  tools.log.warn({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
+  // That an outcome is open is logged once for each request, however often it is looked for.
+  const level = begun && outcome.kind === 'unknown' ? 'debug' : 'warn'
+  tools.log[level]({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
   return null
 }
 

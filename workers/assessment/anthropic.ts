@@ -4,8 +4,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
-import { AppError } from '../../server/errors.ts'
-import type { Logger, Metrics } from '../../server/telemetry.ts'
+import { AppError, causeCode } from '../../server/errors.ts'
+import { type Logger, type Metrics, type Outage, openOutage } from '../../server/telemetry.ts'
 import { annotate, inSpan, type SpanOptions } from '../../server/tracing/spans.ts'
 import { answerSchema, UnusableAnswerError } from './answer.ts'
 import { boundedFetch } from './bounded-fetch.ts'
@@ -61,6 +61,7 @@ export interface ModelOptions {
 export function anthropicModel(options: ModelOptions): Model {
   const client = buildClient(options)
   const semaphore = buildSemaphore(options.concurrency)
+  const outage = openOutage(options.log, `model ${options.model}`)
   const pause = options.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }))
 
   return {
@@ -77,9 +78,11 @@ export function anthropicModel(options: ModelOptions): Model {
             signal,
           )
           leave.succeeded()
+          outage.worked()
           return reply
         } catch (error) {
           const failure = settle(error, leave)
+          report(failure, options.circuit, outage)
           if (!failure) throw error
           const waitMs = failure.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random() / 2)
           const isOver = attempt === ATTEMPTS || failure.lasting || waitMs > PATIENCE_MS
@@ -107,6 +110,11 @@ function settle(error: unknown, leave: Leave): ProviderError | null {
   if (error instanceof AppError || error instanceof UnusableAnswerError) leave.succeeded()
   else leave.abandoned()
   return null
+}
+
+/** A single failure is no outage: those follow when the circuit opens. A message may quote the question, so only codes are logged. */
+function report(failure: ProviderError | null, { opensAt }: Circuit, outage: Outage) {
+  if (failure && opensAt !== null) outage.failed(`${failure.outcome} (${causeCode(failure.cause)})`)
 }
 
 function buildClient({ apiKey, baseUrl, timeoutMs }: ModelOptions): Anthropic {
