@@ -22,7 +22,7 @@ export function accountIdSql(n: string): string {
 }
 
 /** Stores them, all of the pro tier, with one key each. */
-export async function openAccounts(admin: pg.ClientBase, handle: string): Promise<BenchAccount[]> {
+export async function openAccounts(admin: Pick<pg.ClientBase, 'query'>, handle: string): Promise<BenchAccount[]> {
   const keys = Array.from({ length: ACCOUNTS }, makeApiKey)
   const ids = keys.map((_, n) => accountIdOf(n))
   await admin.query(

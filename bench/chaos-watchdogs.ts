@@ -8,12 +8,12 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type pg from 'pg'
+import pg from 'pg'
 import { Pool } from 'undici'
 import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
 import type { BenchAccount } from './accounts.ts'
 import { type Child, openChild } from './child.ts'
-import { type Lab, openClient } from './lab.ts'
+import type { Lab } from './lab.ts'
 import { figure, printHeading, printNote } from './table.ts'
 import { openPack } from './watchdogs.ts'
 
@@ -72,7 +72,10 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
   const DATABASE_URL = await lab.makeDatabase()
   const env = { DATABASE_URL, ...receiver.env, LOG_LEVEL: 'info', PORT: String(await findPort()) }
   const harness = opened.use(await openCrashHarness(lab, env))
-  const admin = await openClient(DATABASE_URL, opened)
+  // A pool, because watchdogs are moved and alerts are read at the same time.
+  const admin = new pg.Pool({ connectionString: DATABASE_URL, max: 2 })
+  admin.on('error', () => {})
+  opened.defer(() => admin.end())
   const dogs = makeDogs(options)
   const terms = { url: receiver.url, interval: INTERVAL_SECONDS, grace: GRACE_SECONDS }
   const accounts = await openPack(admin, 'chaos', options.watchdogs, terms)
@@ -120,7 +123,7 @@ function makeDogs({ watchdogs, oneMortalOf, seconds, hasten }: WatchdogChaosOpti
 
 interface Pack extends WatchdogChaosOptions {
   dogs: Dog[]
-  admin: pg.Client
+  admin: pg.Pool
   /** Watchdogs with an outage alert: a silence ends when its time has come, but not before its alert. */
   told: Set<string>
   /** Ids of alerts that the receiver got for each, in order. */
@@ -239,7 +242,7 @@ interface Alert {
   delay: number
 }
 
-async function findAlerts(admin: pg.Client): Promise<Alert[]> {
+async function findAlerts(admin: pg.Pool): Promise<Alert[]> {
   const { rows } = await admin.query<Alert>(
     `select id, name, type, data ->> 'last_heartbeat_at' last, data ->> 'down_since' since,
        extract(epoch from created_at - (data ->> 'down_since')::timestamptz)::float8 delay

@@ -97,7 +97,7 @@ function nameOf(n: number) {
 
 /** So many watchdogs, `w0` and on, in the hands of accounts that each have as many; the table has them at once. */
 export async function openPack(
-  admin: pg.Client,
+  admin: Pick<pg.Client, 'query'>,
   handle: string,
   count: number,
   { url = 'https://hook.test/', interval = 10, grace = 5 } = {},

@@ -25,6 +25,7 @@ import { openVerifier, type Verifier } from './receipts/signatures.ts'
 import { type HeldKeys, openSigner } from './receipts/signer.ts'
 import { openWitnessing } from './receipts/witnessing.ts'
 import { type Logger, type Metrics, openLog, openMetrics, openOutage } from './telemetry.ts'
+import type { Threads } from './threads/pool.ts'
 import { NO_TRACING, type Tracing } from './tracing/spans.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
@@ -49,6 +50,8 @@ export interface Core extends AsyncDisposable {
   /** To be read at each use: a rotation changes them. */
   keys: HeldKeys
   facilitator: Facilitator
+  /** Threads that outlive this core. Where there are any, its parts use them in place of threads of their own. */
+  threads: Threads | undefined
   /** Undefined where no provider bills subscriptions. */
   billing: BillingProvider | undefined
   /** Shared counts and observations; undefined without REDIS_URL. */
@@ -74,6 +77,7 @@ export interface Overrides {
   log?: Logger
   now?: () => number
   facilitator?: Facilitator
+  threads?: Threads
   maxConnections?: number
   /** Longest wait of a call for a database connection, in milliseconds; default: without limit. */
   patienceMs?: number
@@ -102,7 +106,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const signer = await openSigner(db, seed)
   await checkTail(db)
   const chain = opened.use(openChain(db, signer, { origin: logOrigin(config.baseUrl), now }))
-  const facilitator = opened.use(overrides.facilitator ?? (await openFacilitator(config, log)))
+  const facilitator = opened.use(overrides.facilitator ?? (await openFacilitator(config, log, overrides.threads)))
   const billing = await openBillingProvider({
     config,
     db,
@@ -125,6 +129,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     chain,
     keys: signer.held,
     facilitator,
+    threads: overrides.threads,
     billing,
     redis,
     secrets: {
@@ -153,10 +158,10 @@ async function openTracing({ tracing }: Config, log: Logger): Promise<Tracing> {
   return openExport(tracing, log)
 }
 
-async function openFacilitator(config: Config, log: Logger): Promise<Facilitator> {
-  if (config.paymentMode === 'offline') return openOfflineFacilitator({ payTo: config.payToEvm })
+async function openFacilitator(config: Config, log: Logger, threads: Threads | undefined): Promise<Facilitator> {
+  if (config.paymentMode === 'offline') return openOfflineFacilitator({ payTo: config.payToEvm, threads })
   const { openLiveFacilitator } = await import('./payments/live-setup.ts')
-  return openLiveFacilitator(config, log)
+  return openLiveFacilitator(config, log, { threads })
 }
 
 /** A completed result as it is served. */

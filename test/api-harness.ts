@@ -12,6 +12,7 @@ import { type Api, type Core, openApi, openCore } from '../server/context.ts'
 import { type CompletedResult, completedResult } from '../server/interface/result.ts'
 import { openLog } from '../server/telemetry.ts'
 import { openTestDatabase } from './database.ts'
+import { sharedThreads } from './shared-threads.ts'
 import { openSite, type Site } from './site.ts'
 import { type AskOptions, harbourClaim, PAGE, VERIFY } from './system.ts'
 
@@ -49,7 +50,8 @@ export async function openApiHarness(env: Record<string, string> = {}): Promise<
   }
   const logged: Record<string, unknown>[] = []
   const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
-  const core = opened.use(await openCore(readConfig(shared), database.url, { log, maxConnections: 4 }))
+  const overrides = { log, maxConnections: 4, threads: sharedThreads() }
+  const core = opened.use(await openCore(readConfig(shared), database.url, overrides))
   const api = opened.use(await openApi(core))
   const server = opened.use(await openServer(api))
   opened.defer(() => api.drain())

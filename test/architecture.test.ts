@@ -254,7 +254,9 @@ t.test('what runs without the packages of development does not import them', asy
     [/^server\/fixture-tls\.ts$/, { ...dependencies, ...optionalDependencies }],
     [/^client\/(?!page\/)/, { ...client.dependencies, ...client.peerDependencies }],
     // The service bundles the pages; a caller gets them bundled.
-    [/^client\/page\//, dependencies],
+    [/^client\/page\/(?!build\.ts)/, dependencies],
+    // It does without the optional bundler where it was left out.
+    [/^client\/page\/build\.ts$/, { ...dependencies, ...optionalDependencies }],
   ] as const) {
     const missing = files
       .filter((file) => from.test(file))

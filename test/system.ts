@@ -15,6 +15,7 @@ import type { Facilitator, OfferedPayment, SettlementOutcome } from '../server/p
 import { openService, type Service } from '../server/service.ts'
 import { openLog } from '../server/telemetry.ts'
 import { openTestDatabase } from './database.ts'
+import { sharedThreads } from './shared-threads.ts'
 import { openSite, type Page, type Site } from './site.ts'
 
 export const VERIFY = '/api/agent/v1/verify-source'
@@ -67,7 +68,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<System> 
   const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
   const open = (env: SystemOptions['env'], overrides: SystemOptions['overrides']) => {
     const config = readConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'trace', ...site.env, ...options.env, ...env })
-    return openService(config, database.url, { log, ...overrides })
+    return openService(config, database.url, { log, threads: sharedThreads(), ...overrides })
   }
   const service = opened.use(await open({}, options.overrides))
   const closing = opened.move()
@@ -198,7 +199,7 @@ export interface ScriptedFacilitator extends Facilitator {
 
 /** The offline facilitator with a record of its settlements and with outcomes that tests choose. */
 export function openScriptedFacilitator(): ScriptedFacilitator {
-  const facilitator = openOfflineFacilitator()
+  const facilitator = openOfflineFacilitator({ threads: sharedThreads() })
   const settled: OfferedPayment[] = []
   const outcomes: Outcome[] = []
   return {

@@ -61,7 +61,8 @@ export interface WorkOverrides {
 export async function openWork(core: Core, overrides: WorkOverrides = {}): Promise<Work> {
   await using opened = new AsyncDisposableStack()
   const id = makeWorkerId()
-  const threads = opened.use(openThreads({ onLoss: (error) => core.log.error({ event: 'thread_lost', err: error }) }))
+  const onLoss = (error: unknown) => core.log.error({ event: 'thread_lost', err: error })
+  const threads = core.threads ?? opened.use(openThreads({ onLoss }))
   const outbound = opened.use(
     openOutbound({ fixtures: core.config.fixtures, userAgent: userAgent(core.config.baseUrl) }),
   )

@@ -1,15 +1,16 @@
 // Makes what a browser loads: the scripts and the style sheet of the pages, and verify.html, one file that works from disk.
 // Run as a program it writes verify.html: node page/build.ts FILE. Needs Node and esbuild; nothing else in the client does.
-// esbuild is the one in WebAssembly, because a production install leaves out optional packages, such as its native form.
+// esbuild has two forms. The native one takes some tenths of a second; it is an optional package. Where it was left out, as in a
+// production image, the one in WebAssembly does the same in some seconds.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { build, stop } from 'esbuild-wasm'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
 
 /** The scripts of pages, each with its source in this folder: NAME.ts. */
 export const SCRIPTS = ['verify', 'copy', 'result', 'account', 'live'] as const
+type Bundler = Pick<typeof import('esbuild-wasm'), 'build' | 'stop'>
 export type ScriptName = (typeof SCRIPTS)[number]
 
 export interface Assets {
@@ -19,8 +20,9 @@ export interface Assets {
   scripts: Readonly<Record<ScriptName, string>>
 }
 
-/** Takes some tenths of a second. Ends the process of esbuild afterwards. */
-export async function buildAssets(): Promise<Assets> {
+/** Takes some tenths of a second, or some seconds without the native form of esbuild. Ends its process afterwards. */
+export async function buildAssets(bundler: Promise<Bundler> = loadBundler()): Promise<Assets> {
+  const { build, stop } = await bundler
   try {
     // One call for all: each source that several scripts share is read once.
     const { outputFiles } = await build({
@@ -41,6 +43,17 @@ export async function buildAssets(): Promise<Assets> {
     }
   } finally {
     await stop()
+  }
+}
+
+/** The package is there but its program is not when optional packages were left out: then already its first use fails. */
+async function loadBundler(): Promise<Bundler> {
+  try {
+    const bundler = await import('esbuild')
+    await bundler.transform('')
+    return bundler
+  } catch {
+    return import('esbuild-wasm')
   }
 }
 

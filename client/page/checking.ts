@@ -1,5 +1,5 @@
 // What the pages that check something share: the pinned keys, the keys that the service publishes, and the report of an examination.
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { UsageError } from '../arguments.ts'
 import { examine, type Report } from './examine.ts'
 import { html } from './html.ts'
@@ -55,28 +55,34 @@ async function fetchKeys(service: URL): Promise<readonly PublishedKey[]> {
   return readKeyList(await answer.text())
 }
 
-/** Examines the source again whenever the keys change. */
+/**
+ * Examines the source again whenever the keys change. `report` is of this very task: while it is examined, `isBusy` is true and
+ * there is no report, so that what is shown never belongs to another file or to other keys.
+ */
 export function useReport({ source, pinned, published }: Task, isWaiting: boolean) {
-  const [report, setReport] = useState<Report | null>(null)
+  const [made, setMade] = useState<{ of: object; report: Report | null }>()
   const [progress, setProgress] = useState('')
+  const task = useMemo(() => ({ source, pinned, published, isWaiting }), [source, pinned, published, isWaiting])
   useEffect(() => {
-    setReport(null)
+    setProgress('')
     if (!source || isWaiting) return
     let isCurrent = true
     const tell = (percent: number) => isCurrent && setProgress(`Checking ${source.name}: ${percent} %`)
+    const end = (report: Report | null, said: string) => {
+      if (!isCurrent) return
+      setProgress(said)
+      setMade({ of: task, report })
+    }
     examine(() => inSteps(source.blob, tell), { pinned, published }).then(
-      (made) => {
-        if (!isCurrent) return
-        setProgress('')
-        setReport(made)
-      },
-      (error: Error) => isCurrent && setProgress(`It cannot be checked: ${error.message}`),
+      (report) => end(report, ''),
+      (error: Error) => end(null, `It cannot be checked: ${error.message}`),
     )
     return () => {
       isCurrent = false
     }
-  }, [source, pinned, published, isWaiting])
-  return { report, progress }
+  }, [task])
+  const isDone = made?.of === task
+  return { report: isDone ? made.report : null, isBusy: source !== null && !isDone, progress }
 }
 
 /** Lets the browser draw between the steps: the signatures of a step take some tenths of a second. */

@@ -12,7 +12,8 @@ function Verifier({ service }: { service: URL | null }) {
   const [source, setSource] = useState<Source | null>(null)
   const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
   const published = usePublishedKeys(service)
-  const { report, progress } = useReport({ source, pinned, published: published ?? null }, published === undefined)
+  const isWaiting = published === undefined
+  const { report, isBusy, progress } = useReport({ source, pinned, published: published ?? null }, isWaiting)
   const [problem, setProblem] = useState('')
   const outcome = useRef<HTMLDivElement>(null)
   const take = async (given: () => Promise<Source> | Source) => {
@@ -36,7 +37,7 @@ function Verifier({ service }: { service: URL | null }) {
     <${Pins} onPin=${setPinned} count=${pinned.length} />
     <p role="status" class="progress">${progress}</p>
     ${problem && html`<p role="alert" class="problem">${problem}</p>`}
-    <div ref=${outcome}>${
+    <div ref=${outcome} class="outcome" aria-busy=${isBusy}>${
       report &&
       html`<${ReportView} report=${report} host=${service?.host ?? null} />
         <p class="actions"><button type="button" class="quiet" onClick=${() => print()}>Print this report</button></p>`

@@ -227,6 +227,8 @@ class WatchedClient {
     named: boolean,
   ) {
     all.add(this)
+    // slonik stops listening while it still waits for the end of a connection, and what the server says then would end the process.
+    inner.on('error', () => {})
     inner.on('destroy', () => all.delete(this))
     this.client = {
       ...inner,

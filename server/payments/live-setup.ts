@@ -3,6 +3,7 @@
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import type { Config } from '../config.ts'
 import type { Logger } from '../telemetry.ts'
+import type { Threads } from '../threads/pool.ts'
 import { cdpHeaders } from './cdp.ts'
 import { openEvmNetwork } from './evm.ts'
 import { reasonOfNoAnswer } from './facilitator-answers.ts'
@@ -46,6 +47,8 @@ export interface LiveOverrides extends Pick<LiveOptions, 'chainTimeoutMs' | 'ups
   settleTimeoutMs?: number
   /** The node that is asked in cases of doubt if none is configured. */
   publicRpcUrl?: string
+  /** Check the signatures, in place of threads of its own. */
+  threads?: Threads | undefined
 }
 
 /**
@@ -113,7 +116,7 @@ async function openParts(
     proves: configured !== undefined,
   })
   if (config.payToEvm) {
-    const signatures = opened.use(openSignatureChecks())
+    const signatures = opened.use(openSignatureChecks(overrides.threads))
     const node = nodeFor(config.evmRpcUrl, evm.rpc)
     networks.push(openEvmNetwork({ id: evm.id, payTo: config.payToEvm, signatures, ...node }))
   }

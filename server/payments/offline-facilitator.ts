@@ -2,6 +2,7 @@
 // signature, nonce used once), but no money moves. Any private key can pay.
 import { AppError } from '../errors.ts'
 import { PRICE } from '../interface/payment.ts'
+import type { Threads } from '../threads/pool.ts'
 import { checkAuthorization } from './evm-authorization.ts'
 import { evmAuthorization, readEvmPayment, readPayload, readPayment } from './payload.ts'
 import { openSignatureChecks } from './signature-checks.ts'
@@ -11,14 +12,20 @@ const NETWORK = 'eip155:84532'
 /** A fixed address that receives nothing, so that terms are the same in every process. */
 export const OFFLINE_PAY_TO = '0x0000000000000000000000000000000000008402'
 
+interface OfflineOptions {
+  payTo?: string | undefined
+  now?: () => number
+  threads?: Threads | undefined
+}
+
 /**
  * A nonce is used once because its row in `payment_claims` is unique. No chain is asked, so every settlement of a payment has
  * the same answer.
- * @param options `now`: Unix time in seconds
+ * @param options `now`: Unix time in seconds; `threads`: check the signatures, in place of threads of its own
  */
-export function openOfflineFacilitator(options: { payTo?: string; now?: () => number } = {}): Facilitator {
+export function openOfflineFacilitator(options: OfflineOptions = {}): Facilitator {
   const now = options.now ?? (() => Math.floor(Date.now() / 1000))
-  const signatures = openSignatureChecks()
+  const signatures = openSignatureChecks(options.threads)
   const terms = evmTerms(NETWORK, options.payTo ?? OFFLINE_PAY_TO)
   const accepts = [terms]
   return {

@@ -1,5 +1,5 @@
 // Checks whether the payer's key signed an EIP-3009 authorization, on threads (see signature-thread.ts).
-import { openThreads } from '../threads/pool.ts'
+import { openThreads, type Threads } from '../threads/pool.ts'
 import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signature-thread.ts'
 import { EVM_USDC, type EvmNetwork } from './x402.ts'
@@ -21,8 +21,9 @@ const SIGNATURE = /^0x[0-9a-f]{64}([0-9a-f]{64})(1b|1c)$/i
 /** Half the order of secp256k1. USDC refuses a greater s, because anyone can derive a second signature with it. */
 const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-export function openSignatureChecks(): SignatureChecks {
-  const threads = openThreads({ minThreads: 0, maxThreads: 2, maxWaiting: Number.POSITIVE_INFINITY })
+/** On threads of its own, which end with it, or on those that are lent. */
+export function openSignatureChecks(lent?: Threads): SignatureChecks {
+  const threads = lent ?? openThreads({ minThreads: 0, maxThreads: 2, maxWaiting: Number.POSITIVE_INFINITY })
   return {
     async isSignedByPayer(network, { signature, authorization }) {
       const s = SIGNATURE.exec(signature)?.[1]
@@ -32,7 +33,9 @@ export function openSignatureChecks(): SignatureChecks {
       const signer = await threads.run<string | null>(THREAD, 'recoverSigner', transfer)
       return signer === authorization.from.toLowerCase()
     },
-    [Symbol.asyncDispose]: () => threads[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      if (!lent) await threads[Symbol.asyncDispose]()
+    },
   }
 }
 

@@ -1,4 +1,6 @@
 // The pool with a limit on waiting, on a database that is well: what is slow is not cut, what finds no connection is refused.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import pg from 'pg'
 import t from 'tap'
 import { z } from 'zod'
@@ -55,4 +57,32 @@ t.test('a connection that is ended by the server is not an outage', async (t) =>
   t.match(lost, { code: 'provider_unavailable' })
   t.equal(await one(), 1)
   t.same(changes, [])
+})
+
+t.test('a server that ends a connection while it is being closed ends no process', async (t) => {
+  let isSlow = false
+  const over = Promise.withResolvers<void>()
+  const door = createServer({ allowHalfOpen: true }, (near) => {
+    const far = connect(Number(new URL(database.url).port), '127.0.0.1')
+    // What the server is told in the end, it does not read in time.
+    near.on('data', (bytes) => isSlow || far.write(bytes)).on('close', () => over.resolve())
+    far.pipe(near)
+  })
+  await once(door.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => door.close())
+  const url = new URL(database.url)
+  url.port = String((door.address() as AddressInfo).port)
+  const closing = await openDatabase(url.href, { maxConnections: 1, name: 'being closed' })
+  t.match(await closing.query(sql.type(nothing)`select`), { rowCount: 1 })
+  isSlow = true
+  await closing.end()
+  const admin = new pg.Client({ connectionString: database.url })
+  await admin.connect()
+  const { rowCount } = await admin.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'being closed'`,
+  )
+  t.equal(rowCount, 1, 'the server has not closed it')
+  // The error that the server sends first has no listener in slonik then, and would be an uncaught exception.
+  await over.promise
+  await admin.end()
 })

@@ -1,11 +1,13 @@
 // What all pages have: the frame, its assets, errors as pages for browsers alone, and plots.
 import { h } from 'preact'
 import t, { type Test } from 'tap'
+import { buildAssets } from '../../client/page/build.ts'
 import { html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Field, Figures, Notice, Table } from '../../client/page/parts.ts'
 import { openSite, renderPage } from '../../server/pages/layout.ts'
 import { Plot, Strip } from '../../server/pages/plot.ts'
 import { type Browser, noBrowser, openBrowser, overflow, picture, seriousFindings, shown, visit } from '../browser.ts'
+import { LONG } from '../long.ts'
 import { startSystem } from '../system.ts'
 
 const system = await startSystem()
@@ -53,6 +55,11 @@ t.test('assets are kept for ever, by names that change with them', async (t) => 
   t.equal((await fetch(system.url('/assets/style-of-before.css'))).status, 404)
   t.match((await fetch(system.url('/favicon.ico'))).headers.get('content-type'), 'image/svg+xml')
   t.match(await (await fetch(system.url('/robots.txt'))).text(), /^User-agent: \*\n[\s\S]*Disallow: \/api\//)
+})
+
+const isShort = !LONG && 'npm run test:long does it'
+t.test('without its native form the bundler makes the same', { skip: isShort }, async (t) => {
+  t.same(await buildAssets(import('esbuild-wasm')), await buildAssets(import('esbuild')))
 })
 
 t.test('a plot says its numbers, and what nothing is known of has none', async (t) => {

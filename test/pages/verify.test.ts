@@ -27,6 +27,8 @@ async function pin(page: Page, keys: unknown) {
   if (!(await page.isVisible('#pins'))) await page.click('.pins > summary')
   await page.fill('#pins', JSON.stringify(keys))
   await page.locator('#pins').blur()
+  // With other keys, what was checked before is checked again.
+  await page.waitForSelector('.outcome[aria-busy=false]', { state: 'attached' })
 }
 
 t.test('every check of the test vectors has words of its own', async (t) => {

@@ -6,6 +6,7 @@ import type { PrivateKeyAccount } from 'viem/accounts'
 import { type LiveOverrides, openLiveFacilitator } from '../../server/payments/live-setup.ts'
 import { evmAuthorization } from '../../server/payments/payload.ts'
 import type { EvmNetwork } from '../../server/payments/x402.ts'
+import { sharedThreads } from '../shared-threads.ts'
 import { openEvmChain } from './evm-chain.ts'
 import { deeds, openFacilitatorRig } from './evm-facilitator.ts'
 import { openPurchaseHarness } from './purchase-harness.ts'
@@ -48,7 +49,7 @@ export async function openEvmHarness(options: EvmHarnessOptions = {}) {
     evmRpcUrl: options.nodeless ? undefined : rpc.url,
     solanaRpcUrl: undefined,
   }
-  const overrides = { publicRpcUrl: rpc.url, ...options.overrides }
+  const overrides = { publicRpcUrl: rpc.url, threads: sharedThreads(), ...options.overrides }
   const harness = opened.use(await openPurchaseHarness(env, (log) => openLiveFacilitator(config, log, overrides)))
   const closing = opened.move()
   return {

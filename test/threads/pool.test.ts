@@ -137,11 +137,12 @@ t.test('disposing ends running and waiting tasks', async (t) => {
   await t.rejects(threads.run(tasks, 'echo', 'later'), ended('closed'))
 })
 
-t.test('a thread has no environment, which holds the secrets', async (t) => {
+t.test('a thread gets no variable that could hold a secret', async (t) => {
   process.env.COUNTERSIGN_TEST_SECRET = 'secret'
   t.teardown(() => delete process.env.COUNTERSIGN_TEST_SECRET)
   await using threads = openThreads({ maxThreads: 1 })
-  t.same(await threads.run(tasks, 'environment', null), [])
+  const harmless = process.env.NODE_COMPILE_CACHE === undefined ? [] : ['NODE_COMPILE_CACHE']
+  t.same(await threads.run(tasks, 'environment', null), harmless)
 })
 
 t.test('the event loop runs while a thread works', async (t) => {
