@@ -39,6 +39,7 @@ export function describeDocument(document: string): DocumentWords {
     const { status, error } = value as { status?: unknown; error: { code: string; message: string } }
     const words = { Error: `${error.code}: ${error.message}` }
     if (status === 'pending') return { failure: 'a request that is not completed; there is no receipt yet', words }
+    if (status === 'payment_required') return { failure: 'terms of payment; there is no receipt', words }
     return { failure: 'a failed request; there is no receipt', words }
   }
   return { failure: null, words: resultShape(value, '') === null ? resultWords(value as ResultHead) : {} }

@@ -22,6 +22,7 @@ import { mountReceiptPages } from './http/receipt-pages.ts'
 import { mountRoutes, renderError } from './http/routes.ts'
 import { mountStatus } from './http/status.ts'
 import { mountTlog } from './http/tlog.ts'
+import { mountTraces } from './http/traces.ts'
 import { parseJson } from './http-request.ts'
 import { SCHEMA_VERSION } from './interface/result.ts'
 import { mountMcp } from './mcp/endpoint.ts'
@@ -57,6 +58,7 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   })
   acceptJsonOnly(app)
   recordRequests(app, api)
+  mountTraces(app, api)
   app.addHook('onRequest', refuseWithoutHost)
   endConnectionsWhenDraining(app, api)
   app.server.on('checkExpectation', refuseExpectation)

@@ -46,8 +46,12 @@ const commands: Record<string, Command> = {
   ...onDatabase(statusCommands),
   migrate: {
     about: "Bring the database to this release's schema (the release step of a deployment). Safe to repeat.",
-    async run(config) {
+    async run(config, { json }) {
       const applied = await migrate(config.databaseDirectUrl ?? (await databaseUrlOf(config)))
+      if (json) {
+        printJson({ applied, migrations: listMigrations().length })
+        return 0
+      }
       for (const name of applied) console.log(`applied ${name}`)
       console.log(`up to date: ${listMigrations().length} migrations`)
       return 0
@@ -70,6 +74,8 @@ const commands: Record<string, Command> = {
     },
     about: 'Print every variable with its value in this shell; secrets are masked.',
     async run(config, call) {
+      if (call.options.markdown && call.json)
+        throw new UsageError('config: --markdown prints a document. Leave out --json or --markdown.')
       if (call.options.markdown) process.stdout.write(renderConfigurationPage())
       else if (call.options.running) return withDatabase(config, (db) => printRunningSettings(db, call))
       else if (call.json) printJson(describeConfig(config))
@@ -81,7 +87,13 @@ const commands: Record<string, Command> = {
   },
   schema: {
     about: 'Print the schema of the database, in the form of sql/schema.sql.',
-    run: (config) => withDatabase(config, async (db) => process.stdout.write(await describeSchema(db))),
+    run: (config, { json }) =>
+      withDatabase(config, async (db) => {
+        const schema = await describeSchema(db)
+        if (json) printJson({ schema })
+        else process.stdout.write(schema)
+        return 0
+      }),
   },
   keys: {
     about: 'List every public key that has ever signed, as JSON.',
@@ -89,35 +101,32 @@ const commands: Record<string, Command> = {
   },
   'keys rotate': {
     takes: ['receipt|checkpoint|lease|webhook'],
-    about: 'Replace a signing key; the present receipt key signs the introduction of the new one. Needs no restart.',
-    run: (config, { args: [use = ''] }) =>
-      withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), use)),
+    about:
+      'Replace a signing key; the present receipt key signs the introduction of the new one. Needs no restart. ' +
+      'Asks before; --yes does not.',
+    run: (config, call) => withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), call)),
   },
   'chain verify': {
     takes: ['links|signatures'],
     about:
       'Recompute the chain from the database: every hash, link and tree node, and with `signatures` also every signature.',
-    run: (config, { args: [mode = ''] }) => withDatabase(config, (db) => verifyChain(db, mode)),
+    run: (config, call) => withDatabase(config, (db) => verifyChain(db, call)),
   },
   ...onDatabase(auditCommands),
   ...onDatabase(requestCommands),
   ...onDatabase(jobCommands),
   ...onDatabase(accountCommands),
-  ...onDatabase(
-    Object.fromEntries(
-      Object.entries({ ...paymentCommands, ...billingCommands }).map(([name, { run, ...rest }]) => [
-        name,
-        { ...rest, run: (db: Database, config: Config, { args }: CommandCall) => run(db, config, [...args]) },
-      ]),
-    ),
-  ),
+  ...onDatabase(paymentCommands),
+  ...onDatabase(billingCommands),
   'sign-offline': {
     takes: ['PAYMENT-REQUIRED'],
     about: 'Sign the terms of a 402 with a new wallet that owns nothing, and print PAYMENT-SIGNATURE.',
-    async run(_config, { args: [terms = ''] }) {
+    async run(_config, { args: [terms = ''], json }) {
       // Its libraries take most of a second to load, which no other command should pay.
       const { signOffline } = await import('./payments/sign-offline.ts')
-      console.log(await signOffline(terms))
+      const payment_signature = await signOffline(terms)
+      if (json) printJson({ payment_signature })
+      else console.log(payment_signature)
       return 0
     },
   },
@@ -228,7 +237,7 @@ function usage(names: readonly string[]) {
   })
   const width = Math.max(...calls.map(({ call }) => call.length))
   const lines = calls.map(({ call, about }) => `  ${call.padEnd(width)}  ${about}`)
-  const common = '--json prints JSON where a command lists or shows. --yes answers its question. --help explains it.'
+  const common = '--json prints JSON and nothing else. --yes answers the question of a command. --help explains it.'
   return `npm run cli -- <command>\n\n${lines.join('\n')}\n\n${common}`
 }
 

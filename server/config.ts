@@ -10,6 +10,7 @@ import { withoutCredentials } from './config/credentials.ts'
 import { readFixtureHosts } from './config/fixtures.ts'
 import { logVariables } from './config/logging.ts'
 import { storeVariables } from './config/stores.ts'
+import { readTracing, traceVariables } from './config/tracing.ts'
 import { errorMessage } from './errors.ts'
 import { readWitnesses } from './receipts/witness-list.ts'
 
@@ -158,6 +159,7 @@ export const variables = {
     about: 'Slow fetches that one worker process keeps open besides those verifications',
   },
   ...logVariables,
+  ...traceVariables,
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
   QUOTE_TTL_SECONDS: { schema: count.min(1).max(86_400), default: '900', about: 'Lifetime of an unpaid quote' },
@@ -239,6 +241,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     workerFetches: values.WORKER_FETCHES,
     logLevel: values.LOG_LEVEL,
     logFormat: values.LOG_FORMAT,
+    tracing: readTracing(values),
     verificationEnabled: values.VERIFICATION_ENABLED,
     mcpVerificationEnabled: values.MCP_VERIFICATION_ENABLED,
     quoteTtlSeconds: values.QUOTE_TTL_SECONDS,

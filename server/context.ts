@@ -26,6 +26,7 @@ import { type HeldKeys, openSigner } from './receipts/signer.ts'
 import { openWitnessing } from './receipts/witnessing.ts'
 import { type Logger, type Metrics, openLog, openMetrics, openOutage } from './telemetry.ts'
 import type { Threads } from './threads/pool.ts'
+import { NO_TRACING, type Tracing } from './tracing/spans.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
 import { openSeats, type Seats } from './verification/waiting-seats.ts'
@@ -37,6 +38,8 @@ export interface Core extends AsyncDisposable {
   config: Config
   log: Logger
   metrics: Metrics
+  /** Begins the spans of calls and jobs. */
+  tracing: Tracing
   databaseUrl: string
   /** The database past a pooler: for sessions that listen or hold a lock. */
   directUrl: string
@@ -87,6 +90,8 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   await using opened = new AsyncDisposableStack()
   const log = overrides.log ?? openLog(config.logLevel, undefined, config.logFormat)
   const now = overrides.now ?? Date.now
+  // Closed last, so that it exports what the others do until they are closed.
+  const tracing = opened.use(await openTracing(config, log))
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
   const db = await openDatabase(databaseUrl, {
     maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS,
@@ -116,6 +121,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     config,
     log,
     metrics: openMetrics({ process: true }),
+    tracing,
     databaseUrl,
     directUrl: config.databaseDirectUrl ?? databaseUrl,
     db,
@@ -143,6 +149,13 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
 function reportDatabase(log: Logger) {
   const outage = openOutage(log, 'database')
   return (change: AvailabilityChange) => (change.away ? outage.failed(change.reason) : outage.worked())
+}
+
+/** OpenTelemetry's SDK is loaded only where traces are exported. */
+async function openTracing({ tracing }: Config, log: Logger): Promise<Tracing> {
+  if (!tracing) return NO_TRACING
+  const { openExport } = await import('./tracing/exporter.ts')
+  return openExport(tracing, log)
 }
 
 async function openFacilitator(config: Config, log: Logger, threads: Threads | undefined): Promise<Facilitator> {

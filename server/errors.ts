@@ -217,6 +217,20 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/**
+ * The code of the innermost cause that has one, for example ECONNREFUSED; else the status of an HTTP answer, or the name of the
+ * error. For logs where the message may quote a secret.
+ */
+export function causeCode(error: unknown): string {
+  let found = error instanceof Error ? error.name : 'unknown'
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const { code, status } = cause as { code?: unknown; status?: unknown }
+    if (typeof code === 'string' && /^[\w.-]{1,64}$/.test(code)) found = code
+    else if (typeof status === 'number') found = `http_${status}`
+  }
+  return found
+}
+
 const MAX_MESSAGE = 2000
 const UNCHARGED = 'Nothing was charged.'
 

@@ -3,6 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { createRequire } from 'node:module'
 import { type Logger, type LoggerOptions, pino } from 'pino'
 import { UnavailableError } from './errors.ts'
+import { annotate, presentTraceId } from './tracing/spans.ts'
 
 export { type Metrics, openMetrics } from './metrics.ts'
 export type { Logger }
@@ -34,7 +35,7 @@ export type LogFormat = 'json' | 'pretty'
 
 /**
  * Opens the log, on stdout or `stream`. Secret fields are redacted at the top level and at the two levels below. Lines that are
- * written by work on a request have its `request_id` (see `aboutRequest`).
+ * written by work on a request have its `request_id` (see `aboutRequest`), and those of traced work its `trace_id`.
  * @param stream takes lines of JSON
  * @param format of stdout; by default `pretty` on a terminal, else `json`
  */
@@ -48,7 +49,7 @@ export function openLog(level: string, stream?: { write(line: string): void }, f
       censor: '[redacted]',
     },
     serializers: { err: describeError, error: describeError },
-    mixin: () => ({ ...subject.getStore() }),
+    mixin: aboutLine,
     hooks: { logMethod: demoteOutages },
   }
   if (stream) return pino(options, stream)
@@ -86,10 +87,16 @@ export function withSubject<T>(requestId: string | undefined, work: () => T): T 
   return subject.run(requestId === undefined ? {} : { request_id: requestId }, work)
 }
 
-/** From here on, the lines of this call are about the request. Does nothing outside of `withSubject`. */
+/** From here on, the lines of this call, and its span, are about the request. Does nothing outside of `withSubject`. */
 export function aboutRequest(requestId: string): void {
   const about = subject.getStore()
   if (about) about.request_id = requestId
+  annotate({ 'countersign.request_id': requestId })
+}
+
+function aboutLine() {
+  const trace_id = presentTraceId()
+  return { ...subject.getStore(), ...(trace_id && { trace_id }) }
 }
 
 /**

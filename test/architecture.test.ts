@@ -13,6 +13,7 @@ const ENTRIES = /^(server\/(main|dev|demo|cli)|workers\/main|client\/cli)\.ts$/
 /** The rooms in order. A room may import the rooms to its left, and none to its right; type imports count. */
 const ROOMS = [
   'server/interface',
+  'server/tracing',
   'server/db',
   'server/outbound',
   'server/threads',
@@ -87,6 +88,7 @@ const RULES: Rule[] = [
     from: /^(?!server\/threads\/)(?!.*-thread\.ts$)/,
     to: /^(piscina|node:worker_threads)$/,
   },
+  { why: 'spans know no SDK', from: /./, to: /^@opentelemetry\//, except: /^server\/tracing\/exporter\.ts$/ },
   { why: 'one way out', from: /./, to: /^undici$/, except: /^(server\/outbound|workers\/retrieval)\// },
   { why: 'tests stay in test/', from: /./, to: /^(test|bench)\//, types: 'too' },
 ]
@@ -177,14 +179,19 @@ t.test('from the web entry nothing reaches a parser of pages or the SDK of a mod
 })
 
 t.test('a process loads a large SDK only where its configuration needs one', async (t) => {
-  const large = /^(@anthropic-ai|stripe|@solana)(\/|$)/
+  const large = /^(@anthropic-ai|stripe|@solana|@opentelemetry)(\/|$)/
   for (const entry of ['server/main.ts', 'workers/main.ts'])
     t.same(
       reachedFrom(entry).filter((module) => large.test(module)),
       [],
       entry,
     )
-  for (const file of ['server/billing/stripe.ts', 'server/payments/solana.ts', 'workers/assessment/anthropic.ts'])
+  for (const file of [
+    'server/billing/stripe.ts',
+    'server/payments/solana.ts',
+    'workers/assessment/anthropic.ts',
+    'server/tracing/exporter.ts',
+  ])
     t.ok(
       reachedFrom(file).some((module) => large.test(module)),
       file,

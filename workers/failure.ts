@@ -1,6 +1,7 @@
 // What an error means for a verification: the request waits, fails without a charge, or is left to the queue's next attempt.
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
+import { annotate } from '../server/tracing/spans.ts'
 import { failRequest, requestErrorOf, StaleAttemptError, type WorkingRequest } from '../server/verification/request.ts'
 import { PERSIST_SECONDS } from '../server/verification/settlement.ts'
 import { inSeconds, snooze } from '../server/verification/snooze.ts'
@@ -76,7 +77,8 @@ function tooLong({ asked }: OriginBusyError): string {
 /** Waits for the model, as long as the payment would still be valid afterwards. */
 async function waitForModel(busy: AssessorBusyError, request: WorkingRequest, work: Work): Promise<void> {
   const { retryAfterSeconds: seconds } = busy
-  work.log.info({ event: 'put_off', request_id: request.id, reason: busy.name, seconds })
+  // That the model is away is logged once (see assessment/anthropic.ts).
+  work.log.debug({ event: 'put_off', request_id: request.id, reason: busy.name, seconds })
   if (secondsLeft(request) > seconds)
     return snooze(request, work, { seconds, waiting: { for: 'model', until: inSeconds(seconds) } })
   return fail(request, work, new AppError('assessment_failed', NO_MODEL))
@@ -93,6 +95,7 @@ async function fail(request: WorkingRequest, work: Work, error: AppError) {
     throw refusal
   }
   work.metrics.moves.inc({ state: 'failed' })
+  annotate({ 'error.type': error.code })
   work.metrics.failures.inc({ code: error.code })
   const { host } = new URL(request.body.source_url)
   work.log.info({

@@ -11,6 +11,7 @@ import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { sweepQuoteChecks } from '../server/quotes/sweep.ts'
 import { withSubject } from '../server/telemetry.ts'
+import { inTrace, processing } from '../server/tracing/spans.ts'
 import { pruneRequests } from '../server/verification/pruning.ts'
 import { sweepRequests } from '../server/verification/sweep.ts'
 import type { Work } from './context.ts'
@@ -33,13 +34,17 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
     wake_origin: taskOf(jobs.wake_origin, ({ line }) => work.origins.wake(line)),
     deliver_alerts: taskOf(jobs.deliver_alerts, async () => deliveries.wake()),
     check_citation: taskOf(jobs.check_citation, (payload, { abortSignal }) =>
-      checkCitation(payload, work, work.standing.limit(abortSignal)),
+      inTrace(work.tracing, ...processing('check_citation'), () =>
+        checkCitation(payload, work, work.standing.limit(abortSignal)),
+      ),
     ),
     check_quotes: taskOf(jobs.check_quotes, (payload, { job, abortSignal }) =>
-      checkQuotes(payload, work, {
-        signal: work.standing.limit(abortSignal),
-        attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
-      }),
+      inTrace(work.tracing, ...processing('check_quotes'), () =>
+        checkQuotes(payload, work, {
+          signal: work.standing.limit(abortSignal),
+          attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
+        }),
+      ),
     ),
     wake_citations: taskOf(jobs.wake_citations, () => transact(work.db, wakeDueWatches)),
     reconcile_billing: taskOf(jobs.reconcile_billing, async (_payload, { abortSignal }) => {

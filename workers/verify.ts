@@ -9,6 +9,7 @@
 //   settled, completed, receipt                       nothing: the chain is asked for the payment, and only if it was not
 //                                                     made, the facilitator gets the same authorization again
 import type { Payload } from '../server/db/jobs.ts'
+import { annotate, inSpan, inTrace, processing } from '../server/tracing/spans.ts'
 import { completeRequest } from '../server/verification/completion.ts'
 import { claimRequest, type WorkingRequest } from '../server/verification/request.ts'
 import { awaitProof, prepareSettlement, settle } from '../server/verification/settlement.ts'
@@ -23,8 +24,17 @@ export async function verifyRequest(
   work: Work,
   job: JobAttempt,
 ): Promise<void> {
-  let request = await claimRequest(work.claims, request_id, work.id.make())
+  const request = await claimRequest(work.claims, request_id, work.id.make())
   if (!request) return
+  const { traceparent } = request
+  const attributes = { 'countersign.request_id': request_id, 'countersign.request.state': request.state }
+  await inTrace(work.tracing, ...processing('verify_request', { traceparent, attributes }), () =>
+    runStages(request, work, job),
+  )
+}
+
+async function runStages(claimed: WorkingRequest, work: Work, job: JobAttempt): Promise<void> {
+  let request: WorkingRequest | null = claimed
   const begun = request.state === 'settling'
   const spent: StageSeconds = {}
   // The request as its last stage left it: a stage that stops answers null.
@@ -34,18 +44,18 @@ export async function verifyRequest(
       held = request
       const isToBeRead: boolean = request.state === 'accepted' || isOutdated(request, work)
       request = isToBeRead
-        ? await timed(spent, work, 'observe', observe(request, work, job))
-        : await timed(spent, work, 'assess', assess(request, work, job.signal))
+        ? await timed(spent, work, 'observe', () => observe(held, work, job))
+        : await timed(spent, work, 'assess', () => assess(held, work, job.signal))
     }
     held = request ?? held
-    if (request?.state === 'assessed') request = await timed(spent, work, 'intend', prepareSettlement(request, work))
+    if (request?.state === 'assessed') request = await timed(spent, work, 'intend', () => prepareSettlement(held, work))
     held = request ?? held
-    if (request?.state === 'settling') request = await timed(spent, work, 'settle', settle(request, work, { begun }))
+    if (request?.state === 'settling') request = await timed(spent, work, 'settle', () => settle(held, work, { begun }))
     held = request ?? held
     // Once more by itself: if it was the settlement that failed an earlier attempt, it must not fail the receipts of others.
     if (request && begun) held = request = await commit(work.steps, request)
     if (request?.state === 'settled') {
-      await timed(spent, work, 'complete', complete(request, work))
+      await timed(spent, work, 'complete', () => complete(held, work))
       logCompleted(request, work, spent)
     }
   } catch (error) {
@@ -76,6 +86,7 @@ function logCompleted(
   { log }: Work,
   spent: StageSeconds,
 ) {
+  annotate({ 'countersign.verdict': assessment?.claim_support, 'countersign.cache_hit': stored?.cache_hit })
   log.info({
     event: 'verification_completed',
     request_id: id,
@@ -87,10 +98,10 @@ function logCompleted(
   })
 }
 
-async function timed<T>(spent: StageSeconds, work: Work, stage: string, doing: Promise<T>): Promise<T> {
+async function timed<T>(spent: StageSeconds, work: Work, stage: string, run: () => Promise<T>): Promise<T> {
   const end = work.metrics.stageSeconds.startTimer({ stage })
   try {
-    return await doing
+    return await inSpan(`verification.${stage}`, {}, run)
   } finally {
     spent[stage] = Math.round(((spent[stage] ?? 0) + end()) * 1000) / 1000
   }

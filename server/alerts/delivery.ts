@@ -2,6 +2,7 @@
 import type { Core } from '../context.ts'
 import { AppError } from '../errors.ts'
 import type { Outbound } from '../outbound/connection.ts'
+import { annotate, inSpan, inTrace, processing } from '../tracing/spans.ts'
 import { type Attempt, type ClaimedAlert, type Decision, LeaseLostError, settleAttempt } from './claims.ts'
 import { signedHeaders } from './format.ts'
 import { type Answer, FIRST_TIMEOUT_MS, type Message, postAlert, TIMEOUT_MS } from './post.ts'
@@ -9,7 +10,7 @@ import { decide } from './schedule.ts'
 import { webhookSecret } from './webhooks.ts'
 
 /** What a delivery needs. */
-export type DeliveryTools = Pick<Core, 'db' | 'log' | 'now' | 'config' | 'keys' | 'secrets' | 'metrics'> & {
+export type DeliveryTools = Pick<Core, 'db' | 'log' | 'now' | 'config' | 'keys' | 'secrets' | 'metrics' | 'tracing'> & {
   outbound: Outbound
 }
 
@@ -17,10 +18,19 @@ export type DeliveryTools = Pick<Core, 'db' | 'log' | 'now' | 'config' | 'keys' 
  * Sends a claimed alert and settles it. Never throws: an alert that cannot be settled is claimed again after its lease.
  * @param overdue whether the attempt has taken long so far
  */
-export async function deliver(claimed: ClaimedAlert, tools: DeliveryTools, overdue: () => boolean): Promise<void> {
+export function deliver(claimed: ClaimedAlert, tools: DeliveryTools, overdue: () => boolean): Promise<void> {
+  const { traceparent, type, attempts } = claimed.alert
+  const attributes = { 'countersign.alert.type': type, 'countersign.alert.attempt': attempts + 1 }
+  return inTrace(tools.tracing, ...processing('deliver_alerts', { traceparent, attributes }), () =>
+    attempt(claimed, tools, overdue),
+  )
+}
+
+async function attempt(claimed: ClaimedAlert, tools: DeliveryTools, overdue: () => boolean): Promise<void> {
   try {
     const { answer, attempt } = await send(claimed, tools)
     const decision = decide(claimed.alert, answer)
+    annotate({ 'countersign.alert.outcome': LABELS[decision.outcome] })
     const slow = decision.outcome !== 'delivered' || overdue()
     await settleAttempt(tools, claimed, attempt, { decision, slow })
     report(tools, claimed, attempt, decision)
@@ -46,7 +56,12 @@ async function post(
 ): Promise<{ answer: Answer | null; error: string | null }> {
   try {
     const timeoutMs = claimed.webhook.lane === 'untried' ? FIRST_TIMEOUT_MS : TIMEOUT_MS
-    const answer = await postAlert(messageOf(claimed, tools, atMs), tools.outbound, timeoutMs)
+    const address = { 'http.request.method': 'POST', 'server.address': new URL(claimed.webhook.url).hostname }
+    const answer = await inSpan('POST', { kind: 'client', attributes: address }, async () => {
+      const answer = await postAlert(messageOf(claimed, tools, atMs), tools.outbound, timeoutMs)
+      annotate({ 'http.response.status_code': answer.status })
+      return answer
+    })
     return { answer, error: failureOf(answer) }
   } catch (thrown) {
     if (thrown instanceof AppError) return { answer: null, error: thrown.message }

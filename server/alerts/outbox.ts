@@ -16,18 +16,21 @@ export interface NewAlert {
   body: string
   /** Of its receipt. */
   serial: number
+  /** Of the span in which it was raised; null where that was not traced. */
+  traceparent: string | null
 }
 
 /** Stores alerts and the job that wakes their delivery, in the caller's transaction. */
 export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
   if (alerts.length === 0) return
   await tx.query(sql.prepared('insert_alerts', nothing)`
-    insert into alerts (id, webhook_id, event_seq, type, body, serial, next_attempt_at, lane)
-    select t.id, w.id, event_seq, type, body, serial, now(), ${laneOf}
+    insert into alerts (id, webhook_id, event_seq, type, body, serial, traceparent, next_attempt_at, lane)
+    select t.id, w.id, event_seq, type, body, serial, traceparent, now(), ${laneOf}
     from unnest(${column(alerts, 'text', (a) => a.id)}, ${column(alerts, 'text', (a) => a.webhookId)},
                 ${column(alerts, 'int8', (a) => a.eventSeq)}, ${column(alerts, 'text', (a) => a.type)},
-                ${column(alerts, 'text', (a) => a.body)}, ${column(alerts, 'int8', (a) => a.serial)})
-         as t (id, webhook_id, event_seq, type, body, serial)
+                ${column(alerts, 'text', (a) => a.body)}, ${column(alerts, 'int8', (a) => a.serial)},
+                ${column(alerts, 'text', (a) => a.traceparent)})
+         as t (id, webhook_id, event_seq, type, body, serial, traceparent)
     join webhooks w on w.id = t.webhook_id::uuid`)
   await wakeDelivery(tx, [...new Set(alerts.map((alert) => alert.webhookId))])
 }

@@ -5,6 +5,7 @@
 // A draft is composed from a row that was read without a lock. It is written only if the locked row still fits it.
 import type { Tx } from '../db/pool.ts'
 import { type Appended, type Chain, type Participant, Refused } from '../receipts/chain.ts'
+import { inSpan, presentTraceparent } from '../tracing/spans.ts'
 import { type AlertCause, countAlerts } from './daily-allowance.ts'
 import { type Alert, makeAlertId, sealAlert, subjectOf } from './format.ts'
 import { insertAlerts } from './outbox.ts'
@@ -19,6 +20,8 @@ export interface AlertDraft {
   webhookId: string
   /** The limit of the day that the alert counts against; null for none. */
   cause: AlertCause | null
+  /** Of the span in which it is raised; its delivery is a part of that. */
+  traceparent?: string | null
 }
 
 /** A kind of owner: how the rows of its alerts are locked, compared and written. */
@@ -69,24 +72,27 @@ export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
       )
       await insertAlerts(
         tx,
-        entries.map(({ item: { id, webhookId, alert }, attestation }) => ({
+        entries.map(({ item: { id, webhookId, alert, traceparent = null }, attestation }) => ({
           id,
           webhookId,
           eventSeq: alert.data.event_seq,
           type: alert.type,
           body: sealAlert(alert, attestation),
           serial: attestation.serial,
+          traceparent,
         })),
       )
     },
   }
   return (chain, draft) =>
-    chain.append({
-      subjectSha256: subjectOf(draft.alert),
-      label: draft.alert.type,
-      requestedBy: owner.requestedBy,
-      participant: { kind, item: draft },
-    })
+    inSpan('alert.raise', { attributes: { 'countersign.alert.type': draft.alert.type } }, () =>
+      chain.append({
+        subjectSha256: subjectOf(draft.alert),
+        label: draft.alert.type,
+        requestedBy: owner.requestedBy,
+        participant: { kind, item: { ...draft, traceparent: presentTraceparent() } },
+      }),
+    )
 }
 
 /** For each draft whether its owner's row still fits. Of several drafts of one owner, only the first that fits is current. */

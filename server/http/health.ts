@@ -11,6 +11,7 @@ import { countJobs } from '../operate/jobs.ts'
 import { listProcesses, processKinds } from '../operate/presence.ts'
 import { type Check, checkReadiness } from '../operate/readiness.ts'
 import { measureLedgerLag } from '../payments/ledger.ts'
+import { within } from '../payments/timeout.ts'
 import { findHead } from '../receipts/head.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
@@ -36,12 +37,14 @@ export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Pro
   app.get('/healthz', { config: { operation: 'healthz', cors: false } }, async () => ({ status: 'ok' }))
 
   app.get('/readyz', { config: { operation: 'readyz', cors: false } }, async (_request, reply) => {
-    const checks = await readiness()
+    const [checks, hasWorker] = await Promise.all([readiness(), within(WARNING_MS, api.assessors.hasWorker())])
     const ready = Object.values(checks).every((check) => check.ok)
+    // Without a worker this process can serve all the same, so it stays ready.
+    const warnings = ready && hasWorker === false ? [NO_WORKER] : []
     return reply
       .code(ready ? 200 : 503)
       .header('cache-control', 'no-store')
-      .send({ status: ready ? 'ready' : 'not_ready', checks })
+      .send({ status: ready ? 'ready' : 'not_ready', checks, warnings })
   })
 
   const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
@@ -56,6 +59,10 @@ export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Pro
     return reply.type(api.metrics.registry.contentType).send(await figures())
   })
 }
+
+/** Milliseconds that an answer may wait for what is only a warning. */
+const WARNING_MS = 500
+const NO_WORKER = 'No worker is alive: verifications that are paid wait for one.'
 
 function isLive({ config }: Api): boolean {
   return config.paymentMode !== 'offline'

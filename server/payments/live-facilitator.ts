@@ -62,7 +62,9 @@ export function buildLiveFacilitator(options: LiveOptions): Facilitator {
     }
     if (answer.kind === 'valid' && answer.payer !== null && samePayer(answer.payer, payer, network)) return
     const reason = answer.kind === 'valid' ? 'another_payer' : answer.reason
-    log.warn({ event: 'facilitator_unavailable', call: 'verify', reason })
+    // That it is away is logged once (see watched-upstreams.ts).
+    const level = answer.kind === 'unanswered' ? 'debug' : 'warn'
+    log[level]({ event: 'facilitator_unavailable', call: 'verify', reason })
     throw new AppError('provider_unavailable', 'The payment cannot be checked right now. Nothing was charged.', {
       headers: { 'retry-after': '5' },
     })

@@ -4,9 +4,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { PRICE } from '../interface/payment.ts'
 import type { Logger } from '../telemetry.ts'
+import { inSpan } from '../tracing/spans.ts'
 import { askToSettle, type FacilitatorCalls } from './facilitator-answers.ts'
 import type { Finding, PaymentNetwork } from './payment-network.ts'
 import { within } from './timeout.ts'
+import { reasonOfSilence } from './watched-upstreams.ts'
 import type { Facilitator, OfferedPayment, SettlementIntent, SettlementOutcome, SettlementProof } from './x402.ts'
 
 /** Seconds between checks of an uncertain settlement: often at first, when it is likely to appear. */
@@ -43,9 +45,9 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
     const end = Date.now() + chainTimeoutMs
     for (let left = chainTimeoutMs; left > 0; left = end - Date.now()) {
       try {
-        return await within(left, network.look(offer, intent))
+        return await within(left, lookTraced(network, offer, intent))
       } catch (error) {
-        warnUnreadable(network, error)
+        logUnreadable(network, error)
         await pause(Math.min(RETRY_MS, Math.max(0, end - Date.now())))
       }
     }
@@ -58,17 +60,19 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
   async function look(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
     const network = networkOf(offer.bound.identity.network)
     try {
-      return await network.look(offer, intent)
+      return await lookTraced(network, offer, intent)
     } catch (error) {
-      warnUnreadable(network, error)
+      logUnreadable(network, error)
       return { kind: 'waiting', reason: 'chain_unreadable', seconds: pace(intent) }
     }
   }
 
   /** Logs no message of the error: it may contain the node's URL, which may contain a key. */
-  function warnUnreadable(network: PaymentNetwork, error: unknown) {
+  function logUnreadable(network: PaymentNetwork, error: unknown) {
     const name = error instanceof Error ? error.name : 'unknown'
-    log.warn({ event: 'chain_unreadable', network: network.id, error: name })
+    // That a node is away is logged once (see watched-upstreams.ts).
+    const level = reasonOfSilence(error) === null ? 'warn' : 'debug'
+    log[level]({ event: 'chain_unreadable', network: network.id, error: name })
   }
 
   function pace(intent: SettlementIntent): number {
@@ -144,6 +148,11 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
       return isFreshDenial(intent) ? unknown('settlement_not_shown', pace(intent), intent) : found
     },
   }
+}
+
+function lookTraced(network: PaymentNetwork, offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
+  const attributes = { 'countersign.payment.network': network.id }
+  return inSpan('chain.look', { kind: 'client', attributes }, () => network.look(offer, intent))
 }
 
 function unknown(reason: string, seconds: number, intent: SettlementIntent): SettlementOutcome {

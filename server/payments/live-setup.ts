@@ -12,6 +12,7 @@ import { NETWORKS } from './networks.ts'
 import type { PaymentNetwork, SupportedKind } from './payment-network.ts'
 import { openSignatureChecks } from './signature-checks.ts'
 import { type Inspection, PaymentSetupError } from './startup-checks.ts'
+import { watchFacilitator, watchNode } from './watched-upstreams.ts'
 import type { Facilitator } from './x402.ts'
 
 const MODES = {
@@ -66,14 +67,19 @@ export async function openLiveFacilitator(
   if (wrong.length > 0) throw new PaymentSetupError(wrong)
   for (const { subject, detail } of findings.filter((finding) => finding.verdict === 'away'))
     log.error({ event: 'payment_setup', subject, detail })
+  const watched = {
+    ...parts,
+    calls: watchFacilitator(parts.calls, parts.provider, log),
+    networks: parts.networks.map((network) => watchNode(network, log)),
+  }
   if (config.payToSolana) {
     // If the facilitator does not answer, its last answer remains in force.
-    const refreshing = setInterval(() => void adoptKinds(parts).catch(() => {}), REFRESH_MS).unref()
+    const refreshing = setInterval(() => void adoptKinds(watched).catch(() => {}), REFRESH_MS).unref()
     opened.defer(() => clearInterval(refreshing))
   }
   const closing = opened.move()
   const { chainTimeoutMs, upstream } = overrides
-  return buildLiveFacilitator({ ...parts, log, chainTimeoutMs, upstream, close: () => closing.disposeAsync() })
+  return buildLiveFacilitator({ ...watched, log, chainTimeoutMs, upstream, close: () => closing.disposeAsync() })
 }
 
 /** All checks with their findings, for `doctor`. */

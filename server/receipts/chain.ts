@@ -20,6 +20,7 @@ import { z } from 'zod'
 import { openLockQueue } from '../db/lock-queue.ts'
 import { type Database, isConnectionLoss, sql, type Tx, transact } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
+import { inSpan } from '../tracing/spans.ts'
 import { originOf, signCheckpoint } from './checkpoint.ts'
 import { linkEntry } from './format.ts'
 import { advanceHead, type Extension, type Head, lockHead } from './head.ts'
@@ -97,7 +98,9 @@ export function openChain(db: Database, signer: Signer, options: Options): Chain
     origin,
     append: <Item, Refusal>(entry: Append<Item, Refusal>) =>
       // The queue mixes entries of all kinds; a refusal comes from the participant of the entry itself.
-      queue.add(entry) as Promise<Appended | Refused<Refusal>>,
+      inSpan('receipt.append', { attributes: { 'countersign.receipt.requested_by': entry.requestedBy } }, () =>
+        queue.add(entry),
+      ) as Promise<Appended | Refused<Refusal>>,
     async [Symbol.asyncDispose]() {
       await queue[Symbol.asyncDispose]()
       await signing[Symbol.asyncDispose]()

@@ -5,7 +5,7 @@ import { type Database, sql } from '../db/pool.ts'
 import { singleFlight } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'
-import type { Logger } from '../telemetry.ts'
+import { type Logger, openOutage } from '../telemetry.ts'
 
 export interface Assessors {
   /**
@@ -32,7 +32,14 @@ export interface AssessorsOptions {
 }
 
 export function buildAssessors({ db, log, offered, keepMs = 1000, now }: AssessorsOptions): Assessors {
-  const read = singleFlight(async () => readBeats(db()), keepMs, now)
+  const outage = openOutage(log, 'workers', now)
+  const look = async () => {
+    const beats = await readBeats(db())
+    if (beats.length > 0) outage.worked()
+    else outage.failed('none is alive: what is paid waits for one')
+    return beats
+  }
+  const read = singleFlight(look, keepMs, now)
   let reported = ''
   return {
     async requireOne() {

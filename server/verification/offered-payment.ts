@@ -2,6 +2,7 @@
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import type { Call } from '../operation.ts'
+import { askTraced } from '../payments/facilitator-span.ts'
 import { isBoundToAnother } from '../payments/known-payments.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { findByIdentifier } from './lookup.ts'
@@ -27,7 +28,9 @@ export async function takePayment(
     offer = readOfferedPayment(requestId, credentials.payment, api)
     // The stored signature of a bound payment proves as much as a new check, and costs no call to another service.
     if (await isBoundToAnother(api.db, offer.bound, requestId)) throw paymentTaken()
-    await api.facilitator.verify(offer, credentials.address)
+    const { facilitator } = api
+    const read = offer
+    await askTraced(facilitator, 'verify', read, () => facilitator.verify(read, credentials.address))
     return { offer, refusal: null }
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error

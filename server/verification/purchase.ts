@@ -12,6 +12,7 @@ import { sealPayload } from '../payments/seal.ts'
 import type { OfferedPayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { aboutRequest } from '../telemetry.ts'
+import { inSpan, presentTraceparent, sending } from '../tracing/spans.ts'
 import type { Admission, Admitted } from './admission.ts'
 import { answerRequest, askForPayment, awaitOutcome } from './answer.ts'
 import type { VerificationAnswer } from './answer-body.ts'
@@ -57,7 +58,10 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
     addressKey: addressKeyOf(call.credentials.address, api.secrets.address),
     domain: sourceDomain(url, api.config.fixtures),
   }
-  const admitted = await admit(admission, offer, call)
+  // The work on the request is a part of this span.
+  const admitted = await inSpan(...sending('verify_request'), () =>
+    admit({ ...admission, traceparent: presentTraceparent() }, offer, call),
+  )
   if (admitted.kind === 'payment_taken') throw paymentTaken()
   if (admitted.kind === 'limited') throw limitError(admitted)
   const { row: current, accepted } = admitted

@@ -1,7 +1,9 @@
 // The stage of a verification in which money may move: from the assessed request to the entry in the ledger.
 import { transact } from '../db/pool.ts'
+import { askTraced } from '../payments/facilitator-span.ts'
 import { openPayload } from '../payments/seal.ts'
 import type { OfferedPayment, SettlementIntent } from '../payments/x402.ts'
+import { annotate } from '../tracing/spans.ts'
 import { assertServable } from './completion.ts'
 import { releasePayment, type WorkingRequest } from './request.ts'
 import { inSeconds, snooze } from './snooze.ts'
@@ -25,10 +27,18 @@ export async function prepareSettlement(request: WorkingRequest, tools: StageToo
  * Answers null while the outcome is open; the request then waits in the queue.
  */
 export async function settle(request: WorkingRequest, tools: StageTools, { begun }: { begun: boolean }) {
-  if (!request.intent) throw new Error(`request ${request.id} is settling without intent`)
+  const { intent } = request
+  if (!intent) throw new Error(`request ${request.id} is settling without intent`)
+  const { facilitator } = tools
   const offer = openOffer(request, tools)
-  const found = begun ? await tools.facilitator.resolve(offer, request.intent) : { kind: 'open' as const }
-  const outcome = found.kind === 'open' ? await tools.facilitator.settle(offer, request.intent) : found
+  const found = begun
+    ? await askTraced(facilitator, 'resolve', offer, () => facilitator.resolve(offer, intent))
+    : { kind: 'open' as const }
+  const outcome =
+    found.kind === 'open'
+      ? await askTraced(facilitator, 'settle', offer, () => facilitator.settle(offer, intent))
+      : found
+  annotate({ 'countersign.settlement.outcome': outcome.kind })
   tools.metrics.settlements.inc({ outcome: outcome.kind })
   if (outcome.kind === 'paid') {
     const { payment, response, proof, logIndex } = outcome
@@ -36,7 +46,9 @@ export async function settle(request: WorkingRequest, tools: StageTools, { begun
   }
   if (outcome.kind === 'unknown') await checkLater(request, tools, outcome.retryAfterSeconds, outcome.intent)
   else await release(request, tools, outcome.reason)
-  tools.log.warn({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
+  // That an outcome is open is logged once for each request, however often it is looked for.
+  const level = begun && outcome.kind === 'unknown' ? 'debug' : 'warn'
+  tools.log[level]({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
   return null
 }
 

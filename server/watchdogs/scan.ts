@@ -7,11 +7,12 @@ import type { Core } from '../context.ts'
 import { BatchOverflowError } from '../db/batch.ts'
 import { every } from '../db/interval.ts'
 import { type Database, nothing, sql, type Tx, transact } from '../db/pool.ts'
+import { inTrace } from '../tracing/spans.ts'
 import { dueAlert, raiseOrWait, type WatchdogDraft } from './alerts.ts'
 import { snapshotColumns, snapshotRow } from './snapshot.ts'
 import { alertAt, alertableAt, nextOutageAt, resumed } from './watchdog.ts'
 
-type Tools = Pick<Core, 'db' | 'chain' | 'log' | 'metrics'>
+type Tools = Pick<Core, 'db' | 'chain' | 'log' | 'metrics' | 'tracing'>
 
 const PERIOD_MS = 1000
 /**
@@ -209,7 +210,7 @@ async function raiseOneByOne(tools: Tools, drafts: WatchdogDraft[]): Promise<num
 
 /** False when the alert was refused: the watchdog has changed, or its account has no alert left today. */
 async function raiseOne(tools: Tools, draft: WatchdogDraft): Promise<boolean> {
-  if (!(await raiseOrWait(tools, draft))) return false
+  if (!(await inTrace(tools.tracing, 'watchdog.judge', {}, () => raiseOrWait(tools, draft)))) return false
   const { seen, alert } = draft
   tools.metrics.watchdogAlerts.inc({ type: alert.type })
   if (alert.type === 'watchdog.missed')

@@ -11,6 +11,7 @@ const alert = (attempts: number, more: object = {}) => ({
   pending: true,
   attempts,
   age_seconds: 0,
+  traceparent: null,
   ...more,
 })
 const answer = (status: number, more: object = {}) => ({ status, retryAfterSeconds: null, disable: false, ...more })

@@ -290,3 +290,26 @@ t.test('the semaphore lets so many through, in order, and forgets who gave up', 
   )
   await semaphore.pass(async () => {}, never)
 })
+
+t.test('a model that is away is logged once, without what it says, and at its return', async (t) => {
+  let now = 1_000_000
+  await using lab = await openLab(threads, () => refuse(529, 'overloaded_error', {}, 'the harbour is closed'), {
+    now: () => now,
+  })
+  const told = () =>
+    lab.logged
+      .filter(({ dependency }) => dependency === 'model scripted-1')
+      .map(({ event, reason }) => [event, reason].filter(Boolean))
+  await t.rejects(lab.assess(CLAIM, TEXT))
+  t.same(told(), [], 'three failures are no outage')
+  await t.rejects(lab.assess(CLAIM, TEXT))
+  await t.rejects(lab.assess(CLAIM, TEXT))
+  t.same(told(), [['dependency_away', 'overloaded (http_529)']])
+  now += 60_000
+  await t.rejects(lab.assess(CLAIM, TEXT))
+  t.equal(told().length, 1, 'a probe that fails says nothing new')
+  now += 600_000
+  lab.server.script = good
+  await lab.assess(CLAIM, TEXT)
+  t.same(told().at(-1), ['dependency_back'])
+})

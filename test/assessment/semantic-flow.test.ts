@@ -148,7 +148,7 @@ t.test(
   'while no model answers, new callers hear so before they are asked to pay, and paid requests wait',
   async (t) => {
     const putOff = Promise.withResolvers<void>()
-    const log = openLog('info', { write: (line) => line.includes('"put_off"') && putOff.resolve() })
+    const log = openLog('debug', { write: (line) => line.includes('"put_off"') && putOff.resolve() })
     await using pair = await openPair(() => refuse(401, 'authentication_error'), {}, {}, log)
     const { system, till } = pair
     const { api } = system.service

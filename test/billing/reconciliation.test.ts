@@ -34,7 +34,11 @@ async function command(harness: StripeHarness, group: string, name: string, ...a
   console.log = (line: string) => void stdout.push(line)
   console.error = (line: string) => void stderr.push(line)
   try {
-    const code = await billingCommands[`${group} ${name}`]?.run(db, config, args)
+    const code = await billingCommands[`${group} ${name}`]?.run(db, config, {
+      args,
+      json: false,
+      confirm: async () => true,
+    })
     return { code, stdout: `${stdout.join('\n')}\n`, stderr: stderr.length > 0 ? `${stderr.join('\n')}\n` : '' }
   } finally {
     Object.assign(console, { log, error })
@@ -200,6 +204,11 @@ t.test('list, show, and tiers that the operator grants', async (t) => {
   const given = await harness.accountHarness.register()
   await harness.accountHarness.register()
   t.match(await cli(harness, 'account', 'tier', given.handle, 'pro'), {
+    code: 2,
+    stderr: /^Grant \S+ the tier pro free of charge\?\nNobody can be asked here/,
+  })
+  t.equal(await harness.tierOf(given), 'free', 'nothing was changed')
+  t.match(await cli(harness, 'account', 'tier', given.handle, 'pro', '--yes'), {
     code: 0,
     stdout: `${given.handle}: pro; granted pro; no subscription\n`,
   })

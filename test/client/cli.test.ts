@@ -223,6 +223,9 @@ t.test('verify of an answer without a receipt says so', async (t) => {
   t.equal(pending.code, 1)
   const failure = 'a request that is not completed; there is no receipt yet'
   t.match(JSON.parse(pending.stdout), { ok: false, failure, says: { Error: /^source_timeout: / }, checks: [] })
+  const unpaid = await run(['verify', '-', PIN], failed.replace('failed', 'payment_required'))
+  t.equal(unpaid.code, 1)
+  t.match(unpaid.stdout, /\nterms of payment; there is no receipt\n$/)
 })
 
 t.test('--json: results on standard output, errors on standard error', async (t) => {

@@ -1,14 +1,19 @@
-// No secret of a caller is in a log line or in clear in the database, for any outcome of the call.
+// No secret of a caller is in a log line, a metric, a trace or in clear in the database, for any outcome of the call.
 import { randomUUID } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { holdPage } from '../site.ts'
 import { harbourClaim, openScriptedFacilitator, PAGE, signPayment, startSystem, termsOf, VERIFY } from '../system.ts'
+import { openTraceReceiver } from '../tracing/trace-receiver.ts'
 
 const WAIT = { prefer: 'wait=20' }
 const till = openScriptedFacilitator()
-const system = await startSystem({ overrides: { facilitator: till } })
-t.teardown(() => system[Symbol.asyncDispose]())
+const traces = await openTraceReceiver()
+const system = await startSystem({ overrides: { facilitator: till }, env: traces.env })
+t.teardown(async () => {
+  await system[Symbol.asyncDispose]()
+  await traces[Symbol.asyncDispose]()
+})
 
 /** The secrets, by name. */
 const secrets = new Map<string, string>()
@@ -218,4 +223,15 @@ t.test('no metric holds one, shown or published for other processes', async (t) 
   const published = await system.sql('select figures from processes')
   t.ok(published.length > 0)
   for (const { figures } of published) t.same(find(gunzipSync(figures as Buffer).toString()), [])
+})
+
+t.test('no trace holds one, nor what callers ask about', async (t) => {
+  // The end of the service exports what waits.
+  await system.service[Symbol.asyncDispose]()
+  const names = new Set(traces.spans.map(({ name }) => name))
+  for (const name of ['facilitator.settle', 'GET', 'receipt.append', 'POST /mcp', 'POST /v1/heartbeat/:name'])
+    t.ok(names.has(name), name)
+  const exported = traces.bodies.join('\n')
+  t.same(find(exported), [])
+  t.notMatch(exported, /opened in 1874|not-there|socket hang up|canary/)
 })

@@ -1,6 +1,7 @@
 // The routes for operators: liveness, readiness, metrics.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { openApiHarness } from '../api-harness.ts'
 import { openScriptedFacilitator, payingFetch, startSystem } from '../system.ts'
 
 const TOKEN = 'operator-token-of-this-test'
@@ -17,6 +18,19 @@ t.test('/healthz and /readyz answer 200 on a ready service', async (t) => {
     t.equal(response.status, 200, path)
     t.match(response.headers.get('content-type'), /json/, path)
   }
+})
+
+t.test('/readyz says if no worker is alive, and stays ready', async (t) => {
+  const warnings = async (address: string) => {
+    const answer = await get('/readyz', address)
+    return [answer.status, ((await answer.json()) as { warnings: string[] }).warnings]
+  }
+  t.same(await warnings(system.service.address), [200, []])
+  await using front = await openApiHarness()
+  let answer = await warnings(front.url('/'))
+  // An answer does not wait long for what is only a warning.
+  while (String(answer[1]) === '') answer = await warnings(front.url('/'))
+  t.match(answer, [200, [/^No worker is alive/]])
 })
 
 t.test('/readyz: 503 while a migration is pending', async (t) => {

@@ -315,6 +315,42 @@ t.test('config --running: what the processes have, where they differ, and no sec
   t.notMatch(JSON.stringify(rows), new RegExp(front.databaseUrl.split(':')[2]?.split('@')[0] ?? 'none'))
 })
 
+t.test('--json of every command is JSON and nothing else', async (t) => {
+  await using office = await openOffice()
+  const { front, cli } = office
+  await fetch(front.url('/v1/register'), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"handle":"kelby"}',
+  })
+  const id = await order(front)
+  const challenge = await front.ask({ key: randomUUID() })
+  const given: Record<string, readonly string[]> = {
+    'keys rotate': ['lease'],
+    'chain verify': ['links'],
+    'requests show': [id],
+    'requests retry': [id],
+    'requests cancel': [id],
+    'jobs redrive': ['all'],
+    'accounts show': ['kelby'],
+    'accounts disable': ['kelby'],
+    'accounts enable': ['kelby'],
+    'account tier': ['kelby', 'pro'],
+    'payments show': [id],
+    'billing show': ['kelby'],
+    'sign-offline': [challenge.headers.get('payment-required') ?? ''],
+  }
+  const { stdout: help } = await cli('--help')
+  const names = [...help.matchAll(/^ {2}([a-z][a-z -]*?)(?: <.*>)? {2,}\S/gm)].map(([, name = '']) => name)
+  t.ok(names.length >= 28, `${names.length} commands`)
+  for (const name of names) {
+    const { code, stdout, stderr } = await cli(...name.split(' '), ...(given[name] ?? []), '--json', '--yes')
+    t.ok(code < 2, `${name}: ${code} ${stderr}`)
+    t.doesNotThrow(() => JSON.parse(stdout), `${name}: ${stdout.slice(0, 200)}${stderr}`)
+  }
+  t.match(await cli('config', '--markdown', '--json'), { code: 2, stderr: /Leave out --json or --markdown/ })
+})
+
 t.test('calls: help of a group, options, pipes', async (t) => {
   const bare = { DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }
   const [group, unknown, option, help, offline, own] = await Promise.all([

@@ -12,7 +12,10 @@ async function runReconcile(harness: EvmHarness) {
   console.log = (line: string) => printed.push(line)
   try {
     const config = readConfig({ ...harness.env, EVM_RPC_URL: harness.rpc.url, FIXTURE_HOSTS: undefined })
-    const code = await paymentCommands['payments reconcile']?.run(harness.system.service.work.db, config, [])
+    const code = await paymentCommands['payments reconcile']?.run(harness.system.service.work.db, config, {
+      args: [],
+      json: false,
+    })
     return { code, text: printed.join('\n') }
   } finally {
     console.log = log

@@ -1,32 +1,27 @@
 // The operator's commands for keys and chain, beside a service that continues to sign.
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { BARE_ENV } from '../children.ts'
+import { askCli, runCli as cli } from '../cli-process.ts'
 import { openTestLog } from './log.ts'
-
-async function cli(env: Record<string, string>, ...args: string[]) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../server/cli.ts'), ...args], {
-    env: { ...BARE_ENV, ...env },
-  })
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { code: code as number, stdout, stderr }
-}
 
 t.test('keys rotate, chain verify', async (t) => {
   await using log = await openTestLog()
   const env = { DATABASE_URL: log.url, SIGNING_SEED: log.seed.toString('hex') }
   const [before] = await log.append(1)
-  const rotated = await cli(env, 'keys', 'rotate', 'receipt')
+  const [silent, declined] = await Promise.all([
+    cli(env, 'keys', 'rotate', 'receipt'),
+    askCli(env, 'no\n', 'keys', 'rotate', 'receipt'),
+  ])
+  t.match(silent, { code: 2, stdout: '', stderr: /^Replace the receipt key\?.*\nNobody can be asked here.*--yes\./ })
+  t.match(declined, { code: 2, stdout: '', stderr: /Nothing was changed\.\n$/ })
+  t.equal((await log.head()).serial, 1, 'no key was introduced')
+  const rotated = await cli(env, 'keys', 'rotate', 'receipt', '--yes')
   t.match(rotated, { code: 0, stderr: '' })
   const [after] = await log.append(1)
   t.not(after!.key_id, before!.key_id)
   t.ok(rotated.stdout.includes(`${after!.key_id}:${after!.pubkey_hex}\n`))
   t.match(rotated.stdout, /introduced by receipt 2\n/)
-  t.match(await cli(env, 'keys', 'rotate', 'checkpoint'), { code: 0, stdout: /introduced by receipt 4\n/ })
+  t.match(await askCli(env, 'yes\n', 'keys', 'rotate', 'checkpoint'), { code: 0, stdout: /introduced by receipt 4\n/ })
 
   const [links, signatures, keys] = await Promise.all([
     cli(env, 'chain', 'verify', 'links'),
@@ -49,7 +44,7 @@ t.test('wrong calls and a wrong seed', async (t) => {
     cli(env, 'keys', 'rotate', 'recovery'),
     cli(env, 'chain', 'verify', 'everything'),
     cli(env, 'chain', 'verify'),
-    cli({ ...env, SIGNING_SEED: randomBytes(32).toString('hex') }, 'keys', 'rotate', 'receipt'),
+    cli({ ...env, SIGNING_SEED: randomBytes(32).toString('hex') }, 'keys', 'rotate', 'receipt', '--yes'),
   ])
   t.match(use, { code: 2, stderr: '"recovery" is not one of receipt, lease, webhook, checkpoint.\n' })
   t.match(mode, { code: 2, stderr: '"everything" is not one of links, signatures.\n' })

@@ -44,6 +44,9 @@ t.test('callers are refused only while every live worker is paused', async (t) =
   await using beats = await openBeats()
   const { beat, next, assessors } = beats
   await t.resolves(next(), 'no worker: nothing is refused')
+  await next()
+  t.match(beats.logged, [{ event: 'dependency_away', dependency: 'workers', reason: /none is alive/ }])
+  t.equal(beats.logged.length, 1, 'which is logged once')
   await beat('a', '90 s')
   await t.rejects(next(), { code: 'provider_unavailable', headers: { 'retry-after': '90' } })
   await beat('b', '-1 s')

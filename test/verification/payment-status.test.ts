@@ -48,7 +48,10 @@ async function runCommand(name: string, ...args: string[]) {
   console.log = (line: string) => printed.push(line)
   try {
     const config = readConfig({ ...harness.env, FIXTURE_HOSTS: undefined })
-    const code = await paymentCommands[name]?.run(harness.system.service.work.db, config, args)
+    const code = await paymentCommands[name]?.run(harness.system.service.work.db, config, {
+      args,
+      json: false,
+    })
     return { code, text: printed.join('\n') }
   } finally {
     console.log = log
@@ -160,7 +163,8 @@ t.test('export: one line of CSV per entry', async (t) => {
     return true
   }) as typeof write
   try {
-    await paymentCommands['payments export']?.run(harness.system.service.work.db, readConfig({}), [])
+    const call = { args: [], json: false }
+    await paymentCommands['payments export']?.run(harness.system.service.work.db, readConfig({}), call)
   } finally {
     process.stdout.write = write
   }

@@ -4,8 +4,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
-import { AppError } from '../../server/errors.ts'
-import type { Logger, Metrics } from '../../server/telemetry.ts'
+import { AppError, causeCode } from '../../server/errors.ts'
+import { type Logger, type Metrics, type Outage, openOutage } from '../../server/telemetry.ts'
+import { annotate, inSpan, type SpanOptions } from '../../server/tracing/spans.ts'
 import { answerSchema, UnusableAnswerError } from './answer.ts'
 import { boundedFetch } from './bounded-fetch.ts'
 import { AssessorBusyError, type Circuit, type Failure, type Leave, PATIENCE_MS } from './circuit.ts'
@@ -60,6 +61,7 @@ export interface ModelOptions {
 export function anthropicModel(options: ModelOptions): Model {
   const client = buildClient(options)
   const semaphore = buildSemaphore(options.concurrency)
+  const outage = openOutage(options.log, `model ${options.model}`)
   const pause = options.pause ?? ((ms, signal) => sleep(ms, undefined, { signal }))
 
   return {
@@ -68,11 +70,19 @@ export function anthropicModel(options: ModelOptions): Model {
       for (let attempt = 1; ; attempt++) {
         const leave = options.circuit.enter()
         try {
-          const reply = await semaphore.pass(() => askOnce(client, options, question, signal, until), signal)
+          const reply = await semaphore.pass(
+            () =>
+              inSpan(`chat ${options.model}`, describeCall(options), () =>
+                askOnce(client, options, question, signal, until),
+              ),
+            signal,
+          )
           leave.succeeded()
+          outage.worked()
           return reply
         } catch (error) {
           const failure = settle(error, leave)
+          report(failure, options.circuit, outage)
           if (!failure) throw error
           const waitMs = failure.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random() / 2)
           const isOver = attempt === ATTEMPTS || failure.lasting || waitMs > PATIENCE_MS
@@ -100,6 +110,11 @@ function settle(error: unknown, leave: Leave): ProviderError | null {
   if (error instanceof AppError || error instanceof UnusableAnswerError) leave.succeeded()
   else leave.abandoned()
   return null
+}
+
+/** A single failure is no outage: those follow when the circuit opens. A message may quote the question, so only codes are logged. */
+function report(failure: ProviderError | null, { opensAt }: Circuit, outage: Outage) {
+  if (failure && opensAt !== null) outage.failed(`${failure.outcome} (${causeCode(failure.cause)})`)
 }
 
 function buildClient({ apiKey, baseUrl, timeoutMs }: ModelOptions): Anthropic {
@@ -139,6 +154,7 @@ async function askOnce(
     })
     const usage = usageOf(message, options.prices)
     countUsage(metrics, usage)
+    annotate({ 'gen_ai.usage.input_tokens': usage.input, 'gen_ai.usage.output_tokens': usage.output })
     return { written: writtenIn(message, options), usage }
   } catch (error) {
     signal.throwIfAborted()
@@ -149,7 +165,23 @@ async function askOnce(
     throw classified
   } finally {
     end()
+    annotate({ 'countersign.model.outcome': outcome })
     metrics.modelCalls.inc({ outcome })
+  }
+}
+
+/** By the conventions for generative models. Neither question nor answer is in a span. */
+function describeCall({ model, maxTokens, baseUrl }: ModelOptions): SpanOptions {
+  const server = baseUrl && { 'server.address': new URL(baseUrl).hostname }
+  return {
+    kind: 'client',
+    attributes: {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'anthropic',
+      'gen_ai.request.model': model,
+      'gen_ai.request.max_tokens': maxTokens,
+      ...server,
+    },
   }
 }
 

@@ -4,6 +4,7 @@ import { type Observation, observation } from '../../server/interface/observatio
 import { LIMITS } from '../../server/interface/result.ts'
 import type { Outbound } from '../../server/outbound/connection.ts'
 import type { Threads } from '../../server/threads/pool.ts'
+import { inSpan } from '../../server/tracing/spans.ts'
 import { extractText } from '../text/extraction.ts'
 import { fetchSource } from './fetch.ts'
 import type { BodyMemory, HeldMemory } from './memory.ts'
@@ -33,9 +34,14 @@ export async function observeSource(
 ): Promise<Observation> {
   // Held until the text is read: the body lies in memory while it waits for a thread.
   using memory = tools.bodies?.open(signal)
-  const fetched = await fetchInTurn(url, tools, { signal, memory, jobKey })
+  const host = { 'http.request.method': 'GET', 'server.address': new URL(url).hostname }
+  const fetched = await inSpan('GET', { kind: 'client', attributes: host }, () =>
+    fetchInTurn(url, tools, { signal, memory, jobKey }),
+  )
   const { body, contentEncoding, contentType } = fetched
-  const read = await extractText(tools.threads, { body, contentEncoding, contentType }, { signal })
+  const read = await inSpan('text.extract', {}, () =>
+    extractText(tools.threads, { body, contentEncoding, contentType }, { signal }),
+  )
   return observation.parse({
     source: {
       final_url: fetched.finalUrl,

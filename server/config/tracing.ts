@@ -1,0 +1,66 @@
+// Variables of traces, by the names that OpenTelemetry gives them.
+import { z } from 'zod'
+
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const
+
+const pairs = z.string().regex(/^\s*[^=,\s]+\s*=[^,]*(,\s*[^=,\s]+\s*=[^,]*)*$/, 'must be name=value,name=value')
+
+export const traceVariables = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    schema: z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, '')),
+    about: 'Receiver of traces that speaks OTLP over HTTP with JSON; /v1/traces is appended. Unset: nothing is traced',
+  },
+  OTEL_EXPORTER_OTLP_HEADERS: {
+    schema: pairs,
+    about: 'Headers for the receiver of traces: name=value,name=value',
+    secret: true as const,
+  },
+  OTEL_SERVICE_NAME: { schema: z.string().min(1), default: 'countersign', about: 'The name of the service in traces' },
+  OTEL_RESOURCE_ATTRIBUTES: {
+    schema: pairs,
+    about: 'What traces say about this process: name=value,name=value',
+  },
+  OTEL_TRACES_SAMPLER: {
+    schema: z.enum(SAMPLERS),
+    default: 'parentbased_always_on',
+    about: 'Which traces are exported. parentbased: as the caller decided, if the call has a traceparent',
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    schema: z.coerce.number().min(0).max(1),
+    default: '1',
+    about: 'The share of traces that traceidratio exports',
+  },
+}
+
+interface Values {
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined
+  OTEL_EXPORTER_OTLP_HEADERS?: string | undefined
+  OTEL_SERVICE_NAME: string
+  OTEL_RESOURCE_ATTRIBUTES?: string | undefined
+  OTEL_TRACES_SAMPLER: (typeof SAMPLERS)[number]
+  OTEL_TRACES_SAMPLER_ARG: number
+}
+
+/** Undefined where nothing is traced. */
+export function readTracing(values: Values) {
+  if (!values.OTEL_EXPORTER_OTLP_ENDPOINT) return undefined
+  return {
+    /** Base URL of the receiver; `/v1/traces` is appended. */
+    endpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT,
+    /** `name=value,name=value`. */
+    headers: values.OTEL_EXPORTER_OTLP_HEADERS,
+    serviceName: values.OTEL_SERVICE_NAME,
+    /** Written like `headers`. */
+    resourceAttributes: values.OTEL_RESOURCE_ATTRIBUTES,
+    sampler: values.OTEL_TRACES_SAMPLER,
+    /** From 0 to 1. */
+    samplerRatio: values.OTEL_TRACES_SAMPLER_ARG,
+  }
+}
