@@ -12,7 +12,7 @@ import pg from 'pg'
 import { Pool } from 'undici'
 import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
 import type { BenchAccount } from './accounts.ts'
-import { type Child, openChild } from './child.ts'
+import { type Child, findPort, openChild } from './child.ts'
 import type { Lab } from './lab.ts'
 import { figure, printHeading, printNote } from './table.ts'
 import { openPack } from './watchdogs.ts'
@@ -341,14 +341,6 @@ async function openReceiver(lab: Lab) {
 }
 
 /** The API comes back where it was. */
-async function findPort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((closed) => server.close(closed))
-  return port
-}
 
 export async function chaosWatchdogs(lab: Lab): Promise<void> {
   const options: WatchdogChaosOptions = {

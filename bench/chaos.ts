@@ -1,26 +1,40 @@
 // `npm run chaos`: what must hold when processes die and when callers are hostile, tried under load.
 //
-//   node bench/chaos.ts [part ...] [--quick]
+//   node bench/chaos.ts [part ...] [--quick] [--seed N] [--minutes N]
 //
 // Needs nothing but Postgres: an embedded one in a temporary folder, or the server that DATABASE_URL names (as a user who may
 // terminate backends).
 import { parseArgs } from 'node:util'
 import { chaosCrowd } from './chaos-crowd.ts'
+import { chaosKills } from './chaos-kills.ts'
 import { chaosReceipts } from './chaos-receipts.ts'
 import { chaosWatchdogs } from './chaos-watchdogs.ts'
 import { type Lab, openLab } from './lab.ts'
 
-const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
+/** `minutes` and `seed` are for the parts that last as long as they are let, and choose at random. */
+const PARTS: Record<string, (lab: Lab, settings: { seed: number; minutes?: number }) => Promise<void>> = {
   receipts: chaosReceipts,
   watchdogs: chaosWatchdogs,
   crowd: chaosCrowd,
+  kills: chaosKills,
 }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { quick: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    seed: { type: 'string', default: '1' },
+    minutes: { type: 'string' },
+  },
 })
 const unknown = positionals.find((name) => !(name in PARTS))
 if (unknown) throw new Error(`No part is called ${unknown}. There are: ${Object.keys(PARTS).join(', ')}`)
+const settings = { seed: readNumber(values.seed), ...(values.minutes && { minutes: readNumber(values.minutes) }) }
 await using lab = await openLab({ quick: values.quick, profile: undefined })
-for (const name of positionals.length > 0 ? positionals : Object.keys(PARTS)) await PARTS[name]!(lab)
+for (const name of positionals.length > 0 ? positionals : Object.keys(PARTS)) await PARTS[name]!(lab, settings)
+
+function readNumber(text: string): number {
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`${text} is no number above 0.`)
+  return value
+}

@@ -1,6 +1,7 @@
 // Processes of the bench: each says on stdout, in a line of JSON, when it is ready.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Lab } from './lab.ts'
@@ -13,15 +14,20 @@ export interface Child extends AsyncDisposable {
   ready: Record<string, unknown>
 }
 
+export interface ChildOptions {
+  event: string
+  env?: Record<string, string>
+  args?: string[]
+  ipc?: boolean
+  /** Its warnings are not shown: what goes wrong in it is what is tried. */
+  quiet?: boolean
+}
+
 /**
  * Starts `file` (from the root of the repository) and waits for its line with this `event`. It sees the lab's environment
  * and `env`, and nothing of ours. Disposing asks it to end and waits.
  */
-export async function openChild(
-  lab: Lab,
-  file: string,
-  options: { event: string; env?: Record<string, string>; args?: string[]; ipc?: boolean },
-): Promise<Child> {
+export async function openChild(lab: Lab, file: string, options: ChildOptions): Promise<Child> {
   const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []
   const child = spawn(process.execPath, [...flagsOf(file), ...profiling, join(ROOT, file), ...(options.args ?? [])], {
     cwd: ROOT,
@@ -30,7 +36,7 @@ export async function openChild(
   })
   lab.children.add(child)
   child.once('exit', () => lab.children.delete(child))
-  const ready = await waitForLine(child, file, options.event)
+  const ready = await waitForLine(child, file, options)
   return {
     pid: child.pid!,
     process: child,
@@ -44,14 +50,14 @@ export async function openChild(
   }
 }
 
-async function waitForLine(child: ChildProcess, file: string, event: string) {
+async function waitForLine(child: ChildProcess, file: string, { event, quiet }: ChildOptions) {
   const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>()
   child.once('exit', (code) => reject(new Error(`${file} ended with ${code} before it was ready`)))
   createInterface({ input: child.stdout! }).on('line', (text) => {
     if (!text.startsWith('{')) return
     const line = JSON.parse(text) as Record<string, unknown>
     if (line.event === event) resolve(line)
-    else if (typeof line.level === 'number' && line.level >= WARNING) console.error(text)
+    else if (!quiet && typeof line.level === 'number' && line.level >= WARNING) console.error(text)
   })
   return promise
 }
@@ -59,3 +65,13 @@ async function waitForLine(child: ChildProcess, file: string, event: string) {
 const ROOT = join(import.meta.dirname, '..')
 /** pino's number. */
 const WARNING = 40
+
+/** A port that is free, for a process that is started again where its callers look for it. */
+export async function findPort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((closed) => server.close(closed))
+  return port
+}
