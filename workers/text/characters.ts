@@ -7,16 +7,32 @@ export interface Unseen {
 }
 
 /**
- * Makes every kind of blank a space (or leaves the ASCII ones, for the lines to decide), and removes what has no width
- * of its own. Joiners (U+200C, U+200D) stay: Persian, Indic scripts and emoji need them.
+ * Removes what has no width of its own, and makes every kind of blank a space. Joiners (U+200C, U+200D) stay: Persian,
+ * Indic scripts and emoji need them.
  */
 export function cleanCharacters(text: string, unseen: Unseen): string {
+  return withoutMarks(markCharacters(text, unseen))
+}
+
+/**
+ * The same, for text that is yet to be laid out. Every blank that does not collapse with those beside it is U+00A0, and
+ * U+200B stays: a line break beside it is no blank. `withoutMarks` does the rest.
+ */
+export function markCharacters(text: string, unseen: Unseen): string {
   if (!special.test(text)) return text
-  const legible = text.replace(blanks, ' ').replace(weightless, '')
+  const legible = text.replace(blanks, '\u00a0').replace(weightless, '')
   const seen = legible.replace(unseeable, '$1')
   unseen.length += legible.length - seen.length
   return seen
 }
+
+/** Spaces for U+00A0, nothing for U+200B. */
+export function withoutMarks(text: string): string {
+  if (!mark.test(text)) return text
+  return text.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')
+}
+
+const mark = /[\u00a0\u200b]/
 
 /** Anything that the replacements look for; most texts of most pages have none. U+DB40 leads all of plane 14. */
 const special =
@@ -24,14 +40,14 @@ const special =
   /[\0-\x08\x0b\x0e-\x1f\x7f-\xa0\xad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufeff\uffa0\ufff9-\ufffb\udb40]|[\ufe00-\ufe0f]/
 
 /**
- * All separators but U+0020, and the vertical tab and next line controls: HTML itself knows none of these as blanks.
+ * All separators but U+0020 and U+00A0, and the vertical tab and next line controls: HTML knows none of these as blanks.
  */
-const blanks = /[\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
+const blanks = /[\v\x85\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
 
 /**
- * Common and harmless: soft hyphen, zero-width space, marks and isolates of direction, word joiner, byte order mark.
+ * Common and harmless: soft hyphen, marks and isolates of direction, word joiner, byte order mark.
  */
-const weightless = /[\xad\u061c\u200b\u200e\u200f\u2060-\u2064\u2066-\u2069\ufeff]/g
+const weightless = /[\xad\u061c\u200e\u200f\u2060-\u2064\u2066-\u2069\ufeff]/g
 
 /**
  * Controls, overrides of direction, fillers, annotations, tags, and every variation selector but the first in a row.

@@ -22,8 +22,22 @@ export const maxNesting = 30_000_000
  * made to exhaust memory is refused before it does.
  */
 export function parseMarkup(html: string): Document {
+  return parsePage(html).document
+}
+
+/** The same, with the style elements of the document, in its order. */
+export function parsePage(html: string): { document: Document; styles: Element[] } {
   refuseEndlessName(html)
-  return parse(withLineFeeds(html), { treeAdapter: limitedAdapter(), scriptingEnabled: true })
+  const made: Element[] = []
+  const document = parse(withLineFeeds(html), { treeAdapter: limitedAdapter(made), scriptingEnabled: true })
+  return { document, styles: made.filter((element) => isIn(document, element)) }
+}
+
+/** The content of a template is no part of the document. */
+function isIn(document: Document, element: Element) {
+  let place: ParentNode | null = element
+  while (place?.parent) place = place.parent
+  return place === document
 }
 
 /** The parser would do this too, but it records every place, and takes several times the memory for it. */
@@ -44,7 +58,7 @@ function refuseEndlessName(html: string) {
 /** Finds every run that is at least twice as long. */
 const longestName = 1_048_576
 
-function limitedAdapter(): typeof adapter {
+function limitedAdapter(styles: Element[]): typeof adapter {
   let nodes = 0
   let depth = 0
   let nesting = 0
@@ -63,6 +77,7 @@ function limitedAdapter(): typeof adapter {
       countNode()
       const element = new Element(name, readAttributes(attributes), [])
       element.namespace = namespace
+      if (name === 'style') styles.push(element)
       return element
     },
     adoptAttributes(element, attributes) {
