@@ -30,6 +30,9 @@ const sheets: Record<string, Sheets> = {
     ['.three{visibility:hidden}span{visibility:inherit}', 'a'],
     ['.three{visibility:hidden;display:inline}span{visibility:initial}', 'ac'],
     ['.three{content-visibility:hidden;content-visibility:unset}', 'a\nbc'],
+    ['.three{content-visibility:hidden}', 'a'],
+    ['span{content-visibility:hidden}', 'a\nbc'],
+    ['#a{visibility:hidden}.three:not(.x){visibility:visible}', 'bc'],
     ['#a{display:none}.three{display:inherit}', ''],
     ['span{display:none!important;display:initial}', 'a\nb'],
   ],
@@ -106,6 +109,9 @@ const sheets: Record<string, Sheets> = {
     ['#a{&{display:none}}', ''],
     ['.three{display:none;a:hover{color:red}}', 'a'],
     ['.three{a:hover{color:red};display:none}', 'a'],
+    ['span{display:none}& .four{display:inline}', 'a\nbc'],
+    ['@media screen{.x{{;}}-->.four{display:none}', 'a\nbc'],
+    ['@layer x{-->.four{display:none}}', 'a\nbc'],
   ],
   'lists with an invalid selector': [
     ['.four,p:foo{display:none}', 'a\nbc'],
@@ -213,6 +219,12 @@ const pages: Record<string, Pages> = {
     ['<object type=application/x-shockwave-flash data=x.swf><param name=x>o<embed src=x></object>', 'o'],
     ['<object><object>o</object></object>', 'o'],
     ['<object style="display:none">o</object>b', 'b'],
+  ],
+  'elements without a box': [
+    ['a<b style="display:contents;float:left">b</b>c', 'abc'],
+    ['a<b style="display:contents;content-visibility:hidden;float:left">b</b>c', 'abc'],
+    ['<div style="display:flex"><b style="display:contents"><i>a</i><i>b</i></b></div>', 'a\nb'],
+    ['<div style="display:contents"><i>a</i><i>b</i></div>', 'ab'],
   ],
   'blanks that do not collapse': [
     ['a&nbsp;&nbsp;b', 'a  b'],

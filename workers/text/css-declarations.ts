@@ -11,8 +11,8 @@ export type WhiteSpace = 'collapse' | 'keep' | 'keep-lines'
  * browser makes of the element, or what it inherits, when nothing is said.
  */
 export interface Style {
-  /** `default` is what the browser's own sheet says. */
-  display?: Display | 'inherit' | 'default'
+  /** `default` is what the browser's own sheet says; of `contents` there is no box. */
+  display?: Display | 'contents' | 'inherit' | 'default'
   /** All children are laid out as blocks. */
   blocksInside?: boolean
   visible?: boolean
@@ -162,7 +162,8 @@ const meanings = {
   display: {
     words: new Map([
       ...each('none', { display: 'none' }),
-      ...each('inline contents ruby ruby-text math flow', { display: 'inline', blocksInside: false }),
+      ...each('contents', { display: 'contents' }),
+      ...each('inline ruby ruby-text math flow', { display: 'inline', blocksInside: false }),
       ...each('block list-item flow-root table-caption', { display: 'block', blocksInside: false }),
       ...each('inline-block', { display: 'box', blocksInside: false }),
       ...each('flex grid -webkit-box -webkit-flex', { display: 'block', blocksInside: true }),

@@ -7,12 +7,16 @@ export interface CssItem {
   body: string | null
 }
 
+/** Where items stand: in a style sheet, in an at-rule that holds rules, in a rule, or in a style attribute. */
+export type CssPlace = 'sheet' | 'group' | 'block' | 'attribute'
+
 /**
- * The items on the outermost level of a style sheet, of the block of a rule, or of a style attribute, which has
- * declarations only. A bracket of any kind encloses everything up to its own end.
+ * The items on the outermost level. A group holds rules only, and a style attribute declarations only. A bracket of any
+ * kind encloses everything up to its own end.
  */
-export function* cssItems(css: string, place: 'sheet' | 'block' | 'attribute'): Generator<CssItem> {
+export function* cssItems(css: string, place: CssPlace): Generator<CssItem> {
   const closers: number[] = []
+  const holdsDeclarations = place === 'block' || place === 'attribute'
   let kind: 'none' | 'at-rule' | 'property' | 'other' = 'none'
   let start = 0
   let open = -1
@@ -21,7 +25,7 @@ export function* cssItems(css: string, place: 'sheet' | 'block' | 'attribute'): 
     if (kind === 'none') {
       if (unit <= space || unit === semicolon) {
         // A semicolon between the rules of a sheet is a mistake in the selector that follows.
-        if (unit <= space || place !== 'sheet') continue
+        if (unit <= space || holdsDeclarations) continue
       }
       const after =
         place === 'sheet' ? afterComment(css, i, unit) || afterMark(css, i, unit) : afterComment(css, i, unit)
@@ -58,7 +62,7 @@ export function* cssItems(css: string, place: 'sheet' | 'block' | 'attribute'): 
         open = -1
         break
       case semicolon:
-        if (closers.length > 0 || (place === 'sheet' && kind !== 'at-rule')) break
+        if (closers.length > 0 || (!holdsDeclarations && kind !== 'at-rule')) break
         yield { prelude: css.slice(start, i), body: null }
         kind = 'none'
         break
@@ -76,10 +80,10 @@ export function* cssItems(css: string, place: 'sheet' | 'block' | 'attribute'): 
   }
   if (kind === 'none') return
   if (open >= 0) yield { prelude: css.slice(start, open), body: css.slice(open + 1) }
-  else if (place !== 'sheet' || kind === 'at-rule') yield { prelude: css.slice(start), body: null }
+  else if (holdsDeclarations || kind === 'at-rule') yield { prelude: css.slice(start), body: null }
 }
 
-function kindOf(css: string, i: number, place: string) {
+function kindOf(css: string, i: number, place: CssPlace) {
   if (place === 'attribute') return 'property'
   if (css.charCodeAt(i) === at) return 'at-rule'
   return place === 'block' && css.startsWith('--', i) ? 'property' : 'other'

@@ -16,7 +16,7 @@ function replaceOpaque(found: string) {
 }
 
 /** A class, an id or a value without quotation marks that begins as no name may, and marks that occur nowhere. */
-const malformed = /[.#](?!--|-?[a-z_\u0080-\uffff])|=(?!\s*(?:"|--|-?[a-z_\u0080-\uffff]))|[!@;{}]|\|\|/i
+const malformed = /[.#](?!--|-?[a-z_\u0080-\uffff])|=(?!\s*(?:"|--|-?[a-z_\u0080-\uffff]))|[!@;{}<]|-->|\|\|/i
 
 /** Whether one selector of a list is valid. Only nested rules may begin with a combinator. */
 export function isValid(tokens: readonly Token[], isNested: boolean): boolean {

@@ -27,12 +27,12 @@ export interface Compound {
 export function readSelectors(list: string, parents: readonly Selector[] | null = null): Selector[] {
   if (list.length > longestList || !isWellFormed(list)) return []
   const isNested = parents !== null
-  const parsed = parseList(withNests(list))
+  const parsed = parseList(withNests(list, isNested ? `[${nestName}]` : ':scope'))
   if (!parsed?.every((tokens) => isValid(tokens, isNested))) return []
   const selectors = parsed.map((tokens) => readSelector(isNested ? anchor(tokens) : tokens))
   const atRest = selectors.filter((selector) => selector !== null)
-  if (parents) return atRest.flatMap((selector) => withParents(selector, parents)).slice(0, mostOfNested)
-  return atRest.map((selector) => (countNests(selector) > 0 ? { ...selector, complete: false } : selector))
+  if (!parents) return atRest
+  return atRest.flatMap((selector) => withParents(selector, parents)).slice(0, mostOfNested)
 }
 
 function parseList(list: string) {
@@ -80,11 +80,12 @@ const notAtRest = new Set(
 /** Real lists stay far below; the parser of selectors recurses into brackets. */
 const longestList = 4000
 
-// `&` stands for the selectors of the rule around. The parser of selectors does not know it and gets an attribute.
+// `&` stands for the selectors of the rule around, and outside of rules for the root. The parser of selectors does not know
+// it and gets an attribute.
 
 const nestName = '-nest-'
-const withNests = (list: string) =>
-  list.includes('&') ? list.replace(opaqueOrNest, (found) => (found === '&' ? `[${nestName}]` : found)) : list
+const withNests = (list: string, nest: string) =>
+  list.includes('&') ? list.replace(opaqueOrNest, (found) => (found === '&' ? nest : found)) : list
 const opaqueOrNest = /"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'|\/\*[\s\S]*?\*\/|\\[\s\S]|&/g
 
 const isNest = (token: { type: string; name?: string }) => token.type === 'attribute' && token.name === nestName

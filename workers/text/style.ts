@@ -65,5 +65,7 @@ const inlineLayer = Number.POSITIVE_INFINITY
 
 const reveals = (change: Style, style: Style) =>
   (style.display === 'none' && 'display' in change && change.display !== 'none') ||
-  (style.visible === false && 'visible' in change && change.visible !== false) ||
+  // What is around may be hidden.
+  change.visible === true ||
+  (style.visible === false && 'visible' in change && change.visible === undefined) ||
   (style.contentHidden === true && change.contentHidden === false)

@@ -98,7 +98,7 @@ function readAtRule(name: string, prelude: string, body: string | null, context:
 function readInside(body: string, context: Context, reading: Reading) {
   if (context.depth >= deepestNesting || !(mayDeclare(body) || body.includes('@'))) return
   const inner = { ...context, depth: context.depth + 1 }
-  readItems(cssItems(body, context.selectors ? 'block' : 'sheet'), inner, reading)
+  readItems(cssItems(body, context.selectors ? 'block' : 'group'), inner, reading)
 }
 
 /** The paths of a list such as `base, theme.dark`; none for a layer without a name, null if it is invalid. */

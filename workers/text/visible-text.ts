@@ -80,13 +80,14 @@ const tableParts: ReadonlySet<Display> = new Set(['table', 'group', 'row'])
 
 function enter(element: Element, style: Style, outer: Frame, lines: Lines): Frame {
   const { name } = element
+  const display = displayIn(outer, element, style)
   const frame: Frame = {
     name,
     next: first(element),
-    display: displayIn(outer, element, style),
-    hidden: outer.hidden || style.display === 'none' || style.contentHidden === true,
+    display,
+    hidden: outer.hidden || display === 'none' || (style.contentHidden === true && boxes.has(display)),
     visible: style.visible ?? outer.visible,
-    blocksInside: style.display === 'inherit' ? outer.blocksInside : (style.blocksInside ?? false),
+    blocksInside: takesAfter.has(style.display) ? outer.blocksInside : (style.blocksInside ?? false),
     whiteSpace: whiteSpaceIn(outer, name, style),
     drawsText: drawsText(element, outer),
     box: null,
@@ -96,12 +97,19 @@ function enter(element: Element, style: Style, outer: Frame, lines: Lines): Fram
 }
 
 function displayIn(outer: Frame, { name, namespace }: Element, style: Style): Display {
+  if (style.display === 'contents') return 'inline'
   const said = style.display === 'inherit' ? outer.display : style.display
   const display = said && said !== 'default' ? said : displayOf(name)
   if (display === 'break' || display === 'none') return display
   const isBlock = outer.blocksInside || style.floats || style.positioned || (name === 'text' && namespace === svg)
   return isBlock && display !== 'table' ? 'block' : display
 }
+
+/** What is inside is laid out as it would be directly inside of the element around. */
+const takesAfter: ReadonlySet<Style['display']> = new Set(['inherit', 'contents'])
+
+/** Only these can have their content hidden by `content-visibility`. */
+const boxes: ReadonlySet<Display> = new Set(['block', 'box', 'cell', 'table'])
 
 function whiteSpaceIn(outer: Frame, name: string, { whiteSpace }: Style): WhiteSpace {
   if (whiteSpace === 'inherit') return outer.whiteSpace
