@@ -28,7 +28,7 @@ t.test('Chromium shows the same', { skip: noBrowser }, async (t) => {
   for (const name of names) {
     await t.test(name, async (t) => {
       for (const { html, text } of ofName(name)) {
-        await page.setContent(html, { waitUntil: 'domcontentloaded' })
+        await page.setContent(html, { waitUntil: 'load' })
         t.equal(plain(await page.evaluate('document.body.innerText')), text, html)
       }
     })
