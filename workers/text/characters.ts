@@ -61,8 +61,11 @@ const unseeable =
  * format): putting a run into order takes quadratic time, and no language has such runs.
  */
 export function composeCharacters(text: string): string {
+  if (!composable.test(text)) return text
   return (pileOfMarks.test(text) ? text.replaceAll(pilesOfMarks, '$1') : text).normalize('NFC')
 }
 
+/** Below there is no mark, and nothing that is written otherwise in this form. */
+const composable = /[\u0300-\uffff]/
 const pileOfMarks = /\p{M}{31}/u
 const pilesOfMarks = /(\p{M}{30})\p{M}+/gu

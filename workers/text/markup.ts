@@ -1,9 +1,10 @@
 // Parses HTML within limits that keep a hostile page from exhausting the thread.
 import { type ChildNode, type Document, Element, type ParentNode } from 'domhandler'
-import { parse, type Token } from 'parse5'
+import type { Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { isDropped } from './elements.ts'
 import { TextRefusalError } from './refusal.ts'
+import { parseFast } from './tokenizer.ts'
 
 /** Elements nested in each other. Browsers flatten what is nested deeper; real pages stay below 50. */
 export const maxDepth = 512
@@ -29,7 +30,7 @@ export function parseMarkup(html: string): Document {
 export function parsePage(html: string): { document: Document; styles: Element[] } {
   refuseEndlessName(html)
   const made: Element[] = []
-  const document = parse(withLineFeeds(html), { treeAdapter: limitedAdapter(made), scriptingEnabled: true })
+  const document = parseFast(withLineFeeds(html), { treeAdapter: limitedAdapter(made), scriptingEnabled: true })
   return { document, styles: made.filter((element) => isIn(document, element)) }
 }
 
