@@ -28,16 +28,14 @@ export function markCharacters(text: string, unseen: Unseen): string {
 
 /** Spaces for U+00A0, nothing for U+200B. */
 export function withoutMarks(text: string): string {
-  if (!mark.test(text)) return text
-  return text.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')
+  const spaced = text.includes('\u00a0') ? text.replaceAll('\u00a0', ' ') : text
+  return spaced.includes('\u200b') ? spaced.replaceAll('\u200b', '') : spaced
 }
-
-const mark = /[\u00a0\u200b]/
 
 /** Anything that the replacements look for; most texts of most pages have none. U+DB40 leads all of plane 14. */
 const special =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  /[\0-\x08\x0b\x0e-\x1f\x7f-\xa0\xad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufeff\uffa0\ufff9-\ufffb\udb40]|[\ufe00-\ufe0f]/
+  /[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\xad\u061c\u1680\u2000-\u200a\u200e\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufeff\uffa0\ufff9-\ufffb\udb40]|[\ufe00-\ufe0f]/
 
 /**
  * All separators but U+0020 and U+00A0, and the vertical tab and next line controls: HTML knows none of these as blanks.
@@ -62,10 +60,14 @@ const unseeable =
  */
 export function composeCharacters(text: string): string {
   if (!composable.test(text)) return text
-  return (pileOfMarks.test(text) ? text.replaceAll(pilesOfMarks, '$1') : text).normalize('NFC')
+  return (mayHoldMarks.test(text) && pileOfMarks.test(text) ? text.replaceAll(pilesOfMarks, '$1') : text).normalize(
+    'NFC',
+  )
 }
 
 /** Below there is no mark, and nothing that is written otherwise in this form. */
 const composable = /[\u0300-\uffff]/
+/** Scripts with marks of their own, marks for symbols, and all that takes two units. Searched faster than a class. */
+const mayHoldMarks = /[\u0300-\u1fff\u20d0-\u20ff\u2c00-\uffff]/
 const pileOfMarks = /\p{M}{31}/u
 const pilesOfMarks = /(\p{M}{30})\p{M}+/gu

@@ -164,7 +164,7 @@ export class Lines {
   toString() {
     const text = this.#parts.join('')
     const plain = withoutMarks(text)
-    if (plain === text) return text
+    if (plain === text || !untidy.test(plain)) return plain
     const lines = plain.split('\n').map((line) => line.trimEnd())
     return lines.join('\n').replace(emptyLines, '\n\n').replace(outerBreaks, '')
   }
@@ -191,6 +191,8 @@ function isBreak(text: string, step: 1 | -1) {
 
 const zeroWidth = 0x200b
 const blankUnits = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x20])
+/** What marks can leave when they are replaced. */
+const untidy = /[ \t](?:\n|$)|\n{3}|^\n|\n$/
 const emptyLines = /\n{3,}/g
 const outerBreaks = /^\n+|\n+$/g
 
