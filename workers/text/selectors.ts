@@ -32,7 +32,11 @@ export function readSelectors(list: string, parents: readonly Selector[] | null 
   const selectors = parsed.map((tokens) => readSelector(isNested ? anchor(tokens) : tokens))
   const atRest = selectors.filter((selector) => selector !== null)
   if (!parents) return atRest
-  return atRest.flatMap((selector) => withParents(selector, parents)).slice(0, mostOfNested)
+  const nested: Selector[] = []
+  for (const selector of atRest) {
+    if (nested.length < mostOfNested) nested.push(...withParents(selector, parents))
+  }
+  return nested.slice(0, mostOfNested)
 }
 
 function parseList(list: string) {

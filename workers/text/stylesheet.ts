@@ -68,7 +68,7 @@ function readItems(items: Iterable<CssItem>, context: Context, reading: Reading)
 const atRuleParts = /^@([\w-]+)([\s\S]*)/
 
 function readRule(prelude: string, body: string, context: Context, reading: Reading) {
-  if (context.depth >= deepestNesting || !mayDeclare(body)) return
+  if (context.depth >= deepestNesting || reading.rules.length >= mostRules || !mayDeclare(body)) return
   const selectors = readSelectors(prelude, context.selectors)
   if (selectors.length > 0) readBlock(body, { ...context, selectors, depth: context.depth + 1 }, reading)
 }
@@ -87,7 +87,7 @@ function readAtRule(name: string, prelude: string, body: string | null, context:
     else if (names.length <= 1)
       readInside(body, { ...context, layer: layers.open(context.layer, names[0] ?? null) }, reading)
   } else if (name === 'import') {
-    const named = prelude.match(/\blayer\(\s*([\w.-]+)\s*\)/)?.[1]
+    const named = prelude.slice(0, longestLayerNames).match(/\blayer\(\s*([\w.-]+)\s*\)/)?.[1]
     if (named) layers.open(context.layer, named.split('.'))
   } else if (body !== null) {
     const applies = conditions.get(name)?.(withoutComments(prelude)) ?? 'never'
@@ -103,6 +103,7 @@ function readInside(body: string, context: Context, reading: Reading) {
 
 /** The paths of a list such as `base, theme.dark`; none for a layer without a name, null if it is invalid. */
 function layerNames(list: string): string[][] | null {
+  if (list.length > longestLayerNames) return null
   const names = withoutComments(list).trim()
   if (names === '') return []
   return /^[\w\s,.-]+$/.test(names) ? names.split(',').map((path) => path.trim().split('.')) : null
@@ -125,10 +126,11 @@ function addRules(declarations: Declaration[], { selectors, certain, layer }: Co
 }
 
 /**
- * Characters of style, of one block, rules, and blocks within blocks: each several times what the richest real pages
+ * Characters of style, of one block and of the names of layers, rules, and blocks within blocks: each several times what the richest real pages
  * have.
  */
 const longestSheets = 1_048_576
 const longestBlock = 65_536
+const longestLayerNames = 1000
 const mostRules = 10_000
 const deepestNesting = 6
