@@ -1,13 +1,20 @@
-// Bytes to text, beside the usual recipe with cheerio, on generated pages:  node bench/text.ts [--quick] [--hostile]
+// Bytes to text, beside parsers and the usual recipe with cheerio, on generated pages and on pages of files:
+//   node bench/text.ts [--quick] [--data FILE...] [--hostile]
+//
+// FILE is a .jsonl.gz file with rows {html}. parse5 alone decodes and builds a tree, and makes no text of it.
 //
 // --hostile takes the pages of test/text/hostile-pages.ts at 8 MiB instead, each in a process of its own, and prints how
 // it ended, after how long, and the most memory that the process held.
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
+import { gunzipSync } from 'node:zlib'
 import { Readability } from '@mozilla/readability'
 import { load } from 'cheerio'
 import { convert } from 'html-to-text'
 import { JSDOM } from 'jsdom'
+import { parse } from 'parse5'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { hostilePages } from '../test/text/hostile-pages.ts'
 import { maxDecodedBytes } from '../workers/text/decompression.ts'
@@ -16,23 +23,30 @@ import { extract } from '../workers/text/text-thread.ts'
 import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printStandings } from './table.ts'
 
-/** Pages per second: ours alone, through a pool, and cheerio's. cheerio gets no work but parsing and its own `text()`. */
-export async function benchText({ quick = false } = {}): Promise<void> {
+/**
+ * Pages per second: ours alone, through a pool, and the peers'. cheerio gets no work but parsing and its own `text()`.
+ * Each file of `data` is a set of pages that run one after the other.
+ */
+export async function benchText({ quick = false, data = [] as string[] } = {}): Promise<void> {
   await using threads = openThreads({ maxThreads: 1 })
-  for (const [name, body] of Object.entries(buildPages())) {
+  const sets = Object.entries(buildPages()).map(([name, body]) => ({ name, bodies: [body] }))
+  for (const file of data) sets.push({ name: basename(file), bodies: readPages(file) })
+  for (const { name, bodies } of sets) {
+    const bytes = bodies.reduce((sum, body) => sum + body.length, 0)
     const repeat = (run: (body: Uint8Array<ArrayBuffer>) => unknown) => () =>
-      ratePerSecond(quick ? 300 : 1500, run, body)
+      ratePerSecond(quick ? 300 : 1500, run, bodies)
     const standings = await compete(quick ? 1 : 3, [
       { what: 'extraction: decoded, hashed, normalized, measured', run: repeat((body) => extract(page(body))) },
       { what: 'the same, in a thread', run: repeat((body) => extractText(threads, page(Uint8Array.from(body)))) },
-      { what: 'cheerio: load, remove scripts and styles, text()', run: repeat(cheerioText) },
+      { what: 'parse5 alone', run: repeat((body) => parse(new TextDecoder().decode(body))), aim: 0.8 },
+      { what: 'cheerio: load, remove scripts and styles, text()', run: repeat(cheerioText), aim: 1.1 },
       { what: 'cheerio: load, body text()', run: repeat(cheerioRawText) },
       { what: 'html-to-text', run: repeat(htmlToText) },
-      { what: 'jsdom and Readability, main content only', run: repeat(readable) },
+      ...(bodies.length > 1 ? [] : [{ what: 'jsdom and Readability, main content only', run: repeat(readable) }]),
     ])
-    printHeading(`text, ${name}`, `${figure(body.length / 1000)} kB`)
+    printHeading(`text, ${name}`, `${figure(bytes / bodies.length / 1000)} kB a page`)
     printStandings(standings)
-    printNote(`${figure((standings[0]!.rate * body.length) / 1e6)} MB/s`)
+    printNote(`${figure((standings[0]!.rate * bytes) / bodies.length / 1e6)} MB/s`)
   }
 }
 
@@ -59,14 +73,19 @@ function readable(body: Uint8Array) {
   return article?.textContent
 }
 
-/** The first runs are for the compiler. */
-async function ratePerSecond<T>(milliseconds: number, run: (body: T) => unknown, body: T) {
-  const warm = performance.now() + milliseconds / 3
-  for (let i = 0; i < 15 && performance.now() < warm; i++) await run(body)
+/** Of pages, one after the other, over and over. The first runs are for the compiler. */
+async function ratePerSecond<T>(milliseconds: number, run: (body: T) => unknown, bodies: readonly T[]) {
+  const warm = performance.now() + Math.max(milliseconds / 3, 1000)
+  while (performance.now() < warm) for (const body of bodies) await run(body)
   const started = performance.now()
   let done = 0
-  for (; performance.now() < started + milliseconds; done++) await run(body)
+  for (; performance.now() < started + milliseconds; done += bodies.length) for (const body of bodies) await run(body)
   return (done * 1000) / (performance.now() - started)
+}
+
+function readPages(file: string) {
+  const rows = gunzipSync(readFileSync(file)).toString().trim().split('\n')
+  return rows.map((row) => Uint8Array.from(Buffer.from(JSON.parse(row).html)))
 }
 
 /** Pages of the make of an article, of a long reference work and of an application with much script and style. */
@@ -113,6 +132,7 @@ if (import.meta.main) {
   const { values } = parseArgs({
     options: {
       quick: { type: 'boolean', default: false },
+      data: { type: 'string', multiple: true, default: [] },
       hostile: { type: 'boolean', default: false },
       page: { type: 'string' },
     },

@@ -164,7 +164,7 @@ function reachedFrom(entry: string): string[] {
 }
 
 t.test('from the web entry nothing reaches a parser of pages or the SDK of a model', async (t) => {
-  const heavy = /^(cheerio|parse5|domhandler|css-tree|@anthropic-ai|@exodus\/bytes)(\/|$)/
+  const heavy = /^(cheerio|parse5|domhandler|css-what|@csstools|@anthropic-ai|@exodus\/bytes)(\/|$)/
   const reached = reachedFrom('server/main.ts')
   t.same(
     reached.filter((module) => heavy.test(module)),

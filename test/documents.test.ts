@@ -10,6 +10,7 @@ import { moves } from '../server/verification/request.ts'
 import { explainedFlags } from '../server/verification/risk-flags.ts'
 import { MOVES } from '../server/watchdogs/watchdog.ts'
 import { gatedProcedure, LITERAL_PROCEDURE, semanticProcedure } from '../workers/assessment/procedure.ts'
+import { TEXT_PROCEDURE } from '../workers/text/procedure.ts'
 
 const root = join(import.meta.dirname, '..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -38,8 +39,8 @@ t.test('docs/methodology.md explains every risk flag and the versions in force',
     rows.map(([, name, stage, meaning]) => [name, stage, meaning]),
     explainedFlags.map(({ name, raised_by, meaning }) => [name, raised_by.replace('_assessment', ''), meaning]),
   )
-  const inForce = `${gatedProcedure(LITERAL_PROCEDURE)}+${semanticProcedure('m', 1000)}`.match(
-    /(?:literal|semantic|gate)-\d+/g,
+  const inForce = `${TEXT_PROCEDURE}+${gatedProcedure(LITERAL_PROCEDURE)}+${semanticProcedure('m', 1000)}`.match(
+    /\b(?:text|literal|semantic|gate)-\d+/g,
   )!
   for (const part of inForce) t.match(documents.get('docs/methodology.md'), `\`${part}\``)
 })

@@ -47,7 +47,7 @@ export const getMethodology = defineExchange({
   name: 'get_methodology',
   summary: 'What one methodology_version names, part by part',
   description:
-    'The version as a result has it, percent-encoded: `GET /methodology/retrieval-1%2Btext-1...`. Versions of earlier ' +
+    'The version as a result has it, percent-encoded: `GET /methodology/retrieval-1%2Btext-2...`. Versions of earlier ' +
     'results are explained too, as long as the code knows their parts.',
   method: 'GET',
   path: '/methodology/{version}',
@@ -115,6 +115,13 @@ const OBSERVATION: readonly (readonly Place[])[] = [
         'How bytes become normalized_text: decoded by the rules of WHATWG; of HTML, what a browser without scripts and ' +
         'external style sheets would show, in the order of the markup; NFC, lines parted by U+000A, at most 100,000 code ' +
         'points. The title element is not shown on the page and is not part of it.',
+    },
+    {
+      form: /^text-2$/,
+      meaning:
+        'As text-1, with the style sheets inside the page read more closely (layers, nested rules, media queries for a window of ' +
+        '1280 by 720 pixels); text is left out only where they hide it for certain. Letters keep the case of the markup, and ' +
+        'blanks that browsers do not collapse become spaces one by one.',
     },
   ],
   [{ form: /^parse5-\d+(\.\d+){2}$/, meaning: 'Version of the HTML parser.' }],

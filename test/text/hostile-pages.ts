@@ -86,6 +86,27 @@ export const hostilePages: Record<string, (size: number) => string> = {
   'rules of long selectors': (size) => fill(size, 'a b>c+d~e.f#g[h=i],', '<style>', 'p{float:left}</style><p>x'),
   'nested brackets in selectors': (size) => fill(size, ':not( ', '<style>p', '{float:left}</style><p>x'),
   'nested at-rules': (size) => fill(size, '@media all{', '<style>', 'p{float:left}</style><p>x'),
+  'nested rules': (size) => fill(size, '.a{ ', '<style>', 'float:left}</style><p class=a>x'),
+  'nested rules of long lists': (size) =>
+    fill(
+      size,
+      `${'.a,'.repeat(1300)}b{${'&.a,'.repeat(900)}b{${'& .a,'.repeat(700)}b{float:left}}}`,
+      '<style>',
+      '</style><p class=a>x',
+    ),
+  'names of layers': (size) => fill(size, `@layer ${'a.'.repeat(100_000)}a; `, '<style>', 'p{float:left}</style><p>x'),
+  'layers in layers': (size) => fill(size, '@layer a{ ', '<style>', 'p{float:left}</style><p>x'),
+  'many layers': (size) => each(size, (i) => `@layer a${i}{p{float:left}}`, '<style>', '</style><p>x'),
+  'media queries, each another': (size) =>
+    each(size, (i) => `@media (min-width:${i}px){p{float:left}}`, '<style>', '</style><p>x'),
+  'media queries of brackets': (size) =>
+    each(size, (i) => `@media ${'('.repeat(400)}a${i}{p{float:left}}`, '<style>', '</style><p>x'),
+  'media attributes': (size) => each(size, (i) => `<style media="(width>${i}px)">p{float:left}</style>`, '', '<p>x'),
+  'open brackets in style': (size) => fill(size, '([ ', '<style>', '</style><p>x'),
+  'importance in style': (size) => fill(size, '! ', '<p style="display:none', '">x'),
+  'zero-width spaces': (size) => fill(size / 3, '\n\u200b', 'a', 'b'),
+  'no-break spaces in lines': (size) => fill(size / 2, '\u00a0 <br>', 'a', 'b'),
+  'objects in objects': (size) => fill(size, '<object> </object>', '', 'x'),
   'semicolons in style': (size) => fill(size / 2, ' ', '<style>') + fill(size / 2, ';', '', '</style><p>x'),
   'braces in style': (size) => fill(size, '{} ', '<style>', '</style><p>x'),
   'open strings in style': (size) => fill(size, '"\n', '<style>', '</style><p>x'),

@@ -26,7 +26,9 @@ check('blanks collapse', [
   ['a<b> </b>b', 'a b'],
   ['a <b></b> b', 'a b'],
   ['<i>a</i><b>b</b>', 'ab'],
-  ['a&nbsp; &nbsp;b&nbsp;', 'a b'],
+  ['a&nbsp; &nbsp;b&nbsp;', 'a   b'],
+  ['<div>a</div><div>&nbsp;</div><div>&#8203;</div><div>&nbsp;b</div>', 'a\n\n b'],
+  ['&nbsp;<p>a', 'a'],
   ['<div> a </div> <div> b </div>', 'a\nb'],
   ['a&#13;b&#12;c&#9;d', 'a b c d'],
   ['co&shy;op&#8203;eration&#xfeff;', 'cooperation'],
@@ -110,13 +112,23 @@ check('what is no text of the page', [
   ['<script>s</script><style>s</style><noscript>n</noscript><template>t</template>a', 'a'],
   ['<!-- c -->a<!-- c -->b', 'ab'],
   ['<textarea>t</textarea><input value=v placeholder=p><img alt=x title=y>a', 'a'],
-  ['<iframe>f</iframe><object>o</object><video>v</video><audio>u</audio><canvas>c</canvas>a', 'a'],
+  ['<iframe>f</iframe><object data=x.png>o</object><video>v</video><audio>u</audio><canvas>c</canvas>a', 'a'],
   ['<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp></ruby>', '漢かん'],
   ['<svg><title>t</title><desc>d</desc><text>a</text><text>b</text><g>x</g><defs><text>d</text></defs></svg>', 'a\nb'],
   ['<svg><foreignObject><p>a</p></foreignObject></svg>', 'a'],
   ['<math><semantics><mi>a</mi><annotation>x</annotation></semantics></math>', 'a'],
   ['<datalist><option>o</datalist><meter>m</meter><progress>p</progress>a', 'a'],
   ['<template><style>p{display:none}</style></template><p>a', 'a'],
+])
+
+check('objects show what they refer to, or their content', [
+  ['<object data=x.swf>o</object>', 'o'],
+  ['<object data="x.pdf?y">o</object>a', 'a'],
+  ['<object data="data:image/png,x">o</object>a', 'a'],
+  ['<object data=x type=image/svg+xml>o</object>a', 'a'],
+  ['<object data=x.html type=application/x-foo>o</object>', 'o'],
+  ['<object data=x>o</object>', 'o'],
+  ['<object data="">o</object>', 'o'],
 ])
 
 check('the parser is that of browsers', [

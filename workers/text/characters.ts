@@ -7,31 +7,45 @@ export interface Unseen {
 }
 
 /**
- * Makes every kind of blank a space (or leaves the ASCII ones, for the lines to decide), and removes what has no width
- * of its own. Joiners (U+200C, U+200D) stay: Persian, Indic scripts and emoji need them.
+ * Removes what has no width of its own, and makes every kind of blank a space. Joiners (U+200C, U+200D) stay: Persian,
+ * Indic scripts and emoji need them.
  */
 export function cleanCharacters(text: string, unseen: Unseen): string {
+  return withoutMarks(markCharacters(text, unseen))
+}
+
+/**
+ * The same, for text that is yet to be laid out. Every blank that does not collapse with those beside it is U+00A0, and
+ * U+200B stays: a line break beside it is no blank. `withoutMarks` does the rest.
+ */
+export function markCharacters(text: string, unseen: Unseen): string {
   if (!special.test(text)) return text
-  const legible = text.replace(blanks, ' ').replace(weightless, '')
+  const legible = text.replace(blanks, '\u00a0').replace(weightless, '')
   const seen = legible.replace(unseeable, '$1')
   unseen.length += legible.length - seen.length
   return seen
 }
 
+/** Spaces for U+00A0, nothing for U+200B. */
+export function withoutMarks(text: string): string {
+  const spaced = text.includes('\u00a0') ? text.replaceAll('\u00a0', ' ') : text
+  return spaced.includes('\u200b') ? spaced.replaceAll('\u200b', '') : spaced
+}
+
 /** Anything that the replacements look for; most texts of most pages have none. U+DB40 leads all of plane 14. */
 const special =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  /[\0-\x08\x0b\x0e-\x1f\x7f-\xa0\xad\u061c\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufeff\uffa0\ufff9-\ufffb\udb40]|[\ufe00-\ufe0f]/
+  /[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\xad\u061c\u1680\u2000-\u200a\u200e\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufeff\uffa0\ufff9-\ufffb\udb40]|[\ufe00-\ufe0f]/
 
 /**
- * All separators but U+0020, and the vertical tab and next line controls: HTML itself knows none of these as blanks.
+ * All separators but U+0020 and U+00A0, and the vertical tab and next line controls: HTML knows none of these as blanks.
  */
-const blanks = /[\v\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
+const blanks = /[\v\x85\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
 
 /**
- * Common and harmless: soft hyphen, zero-width space, marks and isolates of direction, word joiner, byte order mark.
+ * Common and harmless: soft hyphen, marks and isolates of direction, word joiner, byte order mark.
  */
-const weightless = /[\xad\u061c\u200b\u200e\u200f\u2060-\u2064\u2066-\u2069\ufeff]/g
+const weightless = /[\xad\u061c\u200e\u200f\u2060-\u2064\u2066-\u2069\ufeff]/g
 
 /**
  * Controls, overrides of direction, fillers, annotations, tags, and every variation selector but the first in a row.
@@ -45,8 +59,15 @@ const unseeable =
  * format): putting a run into order takes quadratic time, and no language has such runs.
  */
 export function composeCharacters(text: string): string {
-  return (pileOfMarks.test(text) ? text.replaceAll(pilesOfMarks, '$1') : text).normalize('NFC')
+  if (!composable.test(text)) return text
+  return (mayHoldMarks.test(text) && pileOfMarks.test(text) ? text.replaceAll(pilesOfMarks, '$1') : text).normalize(
+    'NFC',
+  )
 }
 
+/** Below there is no mark, and nothing that is written otherwise in this form. */
+const composable = /[\u0300-\uffff]/
+/** Scripts with marks of their own, marks for symbols, and all that takes two units. Searched faster than a class. */
+const mayHoldMarks = /[\u0300-\u1fff\u20d0-\u20ff\u2c00-\uffff]/
 const pileOfMarks = /\p{M}{31}/u
 const pilesOfMarks = /(\p{M}{30})\p{M}+/gu

@@ -1,4 +1,5 @@
 // What browsers show of each element when no style says otherwise, from the rendering section of the HTML standard.
+import type { Element } from 'domhandler'
 import type { Display } from './css-declarations.ts'
 
 /**
@@ -7,7 +8,7 @@ import type { Display } from './css-declarations.ts'
  */
 const dropped = words(`
   script style noscript template head title meta link base param source track area
-  iframe object embed audio video canvas frameset frame noframes noembed meter progress
+  iframe embed audio video canvas frameset frame noframes noembed meter progress
   textarea datalist rp annotation annotation-xml
   defs desc metadata symbol clipPath mask pattern marker filter linearGradient radialGradient
 `)
@@ -26,6 +27,20 @@ const displays = new Map<string, Display>([
   ['br', 'break'],
   ...dropped.map((name) => [name, 'none'] as const),
 ])
+
+/**
+ * Whether an object shows what it refers to. Otherwise it shows its content: without a reference, and where the
+ * reference is to nothing that browsers display, such as Flash.
+ */
+export function isReplaced({ name, attribs }: Element): boolean {
+  if (name !== 'object' || !attribs.data) return false
+  if (attribs.type) return displayedTypes.test(attribs.type)
+  return displayedFiles.test(attribs.data) || displayedTypes.test(attribs.data.replace(/^data:/i, ''))
+}
+
+const displayedTypes = /^\s*(?:image|text|audio|video|application\/(?:pdf|xml|xhtml))\b/i
+const displayedFiles =
+  /\.(?:png|jpe?g|gif|svg|webp|avif|bmp|ico|pdf|html?|xhtml|txt|mp[34]|webm|og[agv]|wav)(?:[?#]|$)/i
 
 export const isDropped = (name: string) => droppedSet.has(name)
 const droppedSet = new Set(dropped)

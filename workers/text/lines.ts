@@ -1,4 +1,5 @@
 // Lays out pieces of text in lines, as a browser does.
+import { withoutMarks } from './characters.ts'
 
 /**
  * Collects pieces of text in lines. Breaks, tabs and blanks are pending until text follows, so no line and no text ends
@@ -12,6 +13,10 @@ export class Lines {
   #tabs = 0
   /** Pending blanks before the next text on the same line. */
   #gap = ''
+  /** The text that the pending blank comes from. */
+  #gapSource = ''
+  /** Whether U+200B comes right before. */
+  #afterZeroWidth = false
   /** Whether blanks collapse into nothing here, because a line or a box has just begun. */
   #atStart = true
   #row = { cells: 0, empty: true }
@@ -44,6 +49,7 @@ export class Lines {
   #startLine() {
     this.#tabs = 0
     this.#gap = ''
+    this.#afterZeroWidth = false
     this.#atStart = true
   }
 
@@ -84,15 +90,28 @@ export class Lines {
     this.#atStart = isEmpty && begun.atStart
   }
 
-  /** Text whose blanks collapse. */
+  /** An opportunity to break the line, as U+200B is. */
+  zeroWidth() {
+    this.#afterZeroWidth = this.#gap === ''
+  }
+
+  /** Text whose blanks collapse. Those with a line feed in them go where U+200B is beside them. */
   text(text: string) {
-    const collapsed = runOfBlanks.test(text) ? text.replace(runsOfBlanks, ' ') : text
+    const collapsed = collapse(text)
     const begin = collapsed.startsWith(' ') ? 1 : 0
-    if (begin && !this.#atStart) this.#gap = ' '
+    if (begin && !this.#atStart && !(this.#afterZeroWidth && isBreak(text, 1))) this.#setGap(text)
     if (collapsed.length === begin) return
+    if (this.#gap !== '' && collapsed.charCodeAt(begin) === zeroWidth) {
+      if (isBreak(this.#gapSource, -1) || isBreak(text, 1)) this.#gap = ''
+    }
     const end = collapsed.endsWith(' ') ? collapsed.length - 1 : collapsed.length
     this.#add(collapsed.slice(begin, end))
-    if (end < collapsed.length) this.#gap = ' '
+    if (end < collapsed.length) this.#setGap(text)
+  }
+
+  #setGap(source: string) {
+    if (this.#gap === '') this.#gapSource = source
+    this.#gap = ' '
   }
 
   /** Text whose line ends break lines, and whose other blanks stay or collapse. */
@@ -136,14 +155,46 @@ export class Lines {
     this.#breaks = 0
     this.#tabs = 0
     this.#gap = ''
+    this.#afterZeroWidth = text.charCodeAt(text.length - 1) === zeroWidth
     this.#atStart = false
     this.#row.empty = false
   }
 
+  /** No line ends with a blank, and no text begins or ends with a break. */
   toString() {
-    return this.#parts.join('')
+    const text = this.#parts.join('')
+    const plain = withoutMarks(text)
+    if (plain === text || !untidy.test(plain)) return plain
+    const lines = plain.split('\n').map((line) => line.trimEnd())
+    return lines.join('\n').replace(emptyLines, '\n\n').replace(outerBreaks, '')
   }
 }
+
+function collapse(text: string) {
+  if (!runOfBlanks.test(text)) return text
+  if (text.includes('\u200b')) return text.replace(runsOfBlanks, blankBetween)
+  return text.replace(runsOfBlanks, ' ')
+}
+
+function blankBetween(run: string, at: number, text: string) {
+  const isBeside = text.charCodeAt(at - 1) === zeroWidth || text.charCodeAt(at + run.length) === zeroWidth
+  return isBeside && run.includes('\n') ? '' : ' '
+}
+
+/** Whether a text begins (step 1) or ends (step -1) with blanks that have a line feed among them. */
+function isBreak(text: string, step: 1 | -1) {
+  for (let i = step === 1 ? 0 : text.length - 1; blankUnits.has(text.charCodeAt(i)); i += step) {
+    if (text.charCodeAt(i) === lineFeed) return true
+  }
+  return false
+}
+
+const zeroWidth = 0x200b
+const blankUnits = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x20])
+/** What marks can leave when they are replaced. */
+const untidy = /[ \t](?:\n|$)|\n{3}|^\n|\n$/
+const emptyLines = /\n{3,}/g
+const outerBreaks = /^\n+|\n+$/g
 
 const runOfBlanks = /[\t\n\f\r]| {2}/
 const runsOfBlanks = /[ \t\n\f\r]+/g

@@ -1,9 +1,10 @@
 // Parses HTML within limits that keep a hostile page from exhausting the thread.
 import { type ChildNode, type Document, Element, type ParentNode } from 'domhandler'
-import { parse, type Token } from 'parse5'
+import type { Token } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { isDropped } from './elements.ts'
 import { TextRefusalError } from './refusal.ts'
+import { parseFast } from './tokenizer.ts'
 
 /** Elements nested in each other. Browsers flatten what is nested deeper; real pages stay below 50. */
 export const maxDepth = 512
@@ -22,8 +23,22 @@ export const maxNesting = 30_000_000
  * made to exhaust memory is refused before it does.
  */
 export function parseMarkup(html: string): Document {
+  return parsePage(html).document
+}
+
+/** The same, with the style elements of the document, in its order. */
+export function parsePage(html: string): { document: Document; styles: Element[] } {
   refuseEndlessName(html)
-  return parse(withLineFeeds(html), { treeAdapter: limitedAdapter(), scriptingEnabled: true })
+  const made: Element[] = []
+  const document = parseFast(withLineFeeds(html), { treeAdapter: limitedAdapter(made), scriptingEnabled: true })
+  return { document, styles: made.filter((element) => isIn(document, element)) }
+}
+
+/** The content of a template is no part of the document. */
+function isIn(document: Document, element: Element) {
+  let place: ParentNode | null = element
+  while (place?.parent) place = place.parent
+  return place === document
 }
 
 /** The parser would do this too, but it records every place, and takes several times the memory for it. */
@@ -44,7 +59,7 @@ function refuseEndlessName(html: string) {
 /** Finds every run that is at least twice as long. */
 const longestName = 1_048_576
 
-function limitedAdapter(): typeof adapter {
+function limitedAdapter(styles: Element[]): typeof adapter {
   let nodes = 0
   let depth = 0
   let nesting = 0
@@ -63,6 +78,7 @@ function limitedAdapter(): typeof adapter {
       countNode()
       const element = new Element(name, readAttributes(attributes), [])
       element.namespace = namespace
+      if (name === 'style') styles.push(element)
       return element
     },
     adoptAttributes(element, attributes) {

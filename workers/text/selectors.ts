@@ -1,6 +1,7 @@
 // Reads CSS selectors and matches them against elements.
 import { type AttributeSelector, parse, type Selector as Token } from 'css-what'
 import type { Element } from 'domhandler'
+import { isValid, isWellFormed } from './selector-validity.ts'
 
 /** A selector as far as tag names, ids, classes, attributes and descent go. */
 export interface Selector {
@@ -19,16 +20,30 @@ export interface Compound {
   attributes: AttributeSelector[]
 }
 
-/** The selectors of a list, without those that match nothing on a page at rest: pseudo-elements, `:hover` and such. */
-export function readSelectors(list: string): Selector[] {
-  if (list.length > longestList) return []
+/**
+ * The selectors of a rule, without those that match nothing on a page at rest: pseudo-elements, `:hover` and such. As in
+ * browsers there are none if one of them is invalid. `parents` are those of the rule around it, for a nested rule.
+ */
+export function readSelectors(list: string, parents: readonly Selector[] | null = null): Selector[] {
+  if (list.length > longestList || !isWellFormed(list)) return []
+  const isNested = parents !== null
+  const parsed = parseList(withNests(list, isNested ? `[${nestName}]` : ':scope'))
+  if (!parsed?.every((tokens) => isValid(tokens, isNested))) return []
+  const selectors = parsed.map((tokens) => readSelector(isNested ? anchor(tokens) : tokens))
+  const atRest = selectors.filter((selector) => selector !== null)
+  if (!parents) return atRest
+  const nested: Selector[] = []
+  for (const selector of atRest) {
+    if (nested.length < mostOfNested) nested.push(...withParents(selector, parents))
+  }
+  return nested.slice(0, mostOfNested)
+}
+
+function parseList(list: string) {
   try {
     return parse(list)
-      .map(readSelector)
-      .filter((selector) => selector !== null)
   } catch {
-    // Browsers drop a whole rule, too, when one of its selectors is invalid.
-    return []
+    return null
   }
 }
 
@@ -52,10 +67,14 @@ function readSelector(tokens: Token[]): Selector | null {
 
 const emptyCompound = (): Compound => ({ tag: null, attributes: [] })
 
-function weigh(token: Token) {
-  if (token.type === 'tag') return 1
+/** As browsers count it, each kind up to 99: ids, then classes and attributes, then names. */
+function weigh(token: Token): number {
+  if (token.type === 'tag' || token.type === 'pseudo-element') return 1
   if (token.type === 'attribute') return token.name === 'id' && token.action === 'equals' ? 10_000 : 100
-  return token.type === 'pseudo' ? 100 : 0
+  if (token.type !== 'pseudo') return 0
+  if (token.name === 'where') return 0
+  if (!Array.isArray(token.data)) return 100
+  return Math.max(0, ...token.data.map((inner) => inner.reduce((sum, part) => sum + weigh(part), 0)))
 }
 
 const notAtRest = new Set(
@@ -64,6 +83,62 @@ const notAtRest = new Set(
 
 /** Real lists stay far below; the parser of selectors recurses into brackets. */
 const longestList = 4000
+
+// `&` stands for the selectors of the rule around, and outside of rules for the root. The parser of selectors does not know
+// it and gets an attribute.
+
+const nestName = '-nest-'
+const withNests = (list: string, nest: string) =>
+  list.includes('&') ? list.replace(opaqueOrNest, (found) => (found === '&' ? nest : found)) : list
+const opaqueOrNest = /"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'|\/\*[\s\S]*?\*\/|\\[\s\S]|&/g
+
+const isNest = (token: { type: string; name?: string }) => token.type === 'attribute' && token.name === nestName
+
+/** A nested selector without `&` means something inside of the parent, or beside it. */
+function anchor(tokens: Token[]): Token[] {
+  if (tokens.some(isNest) || tokens.some(holdsNest)) return tokens
+  const [nest = []] = parse(`[${nestName}]`)
+  const isRelative = ['child', 'sibling', 'adjacent'].includes(tokens[0]!.type)
+  return isRelative ? [...nest, ...tokens] : [...nest, { type: 'descendant' } as Token, ...tokens]
+}
+
+const holdsNest = (token: Token): boolean =>
+  token.type === 'pseudo' && JSON.stringify(token.data ?? '').includes(nestName)
+
+const countNests = ({ units }: Selector) => units.flat().filter(({ attributes }) => attributes.some(isNest)).length
+
+/** One selector for each parent: the parent takes the place of `&`. */
+function withParents(selector: Selector, parents: readonly Selector[]): Selector[] {
+  const nests = countNests(selector)
+  if (nests === 0) return [{ ...selector, complete: false }]
+  const heaviest = Math.max(...parents.map(({ specificity }) => specificity))
+  const specificity = selector.specificity + nests * (heaviest - nestWeight)
+  const isTopmost = nests === 1 && selector.units.at(-1)!.at(-1)!.attributes.some(isNest)
+  return parents.map((parent) => {
+    const units = selector.units.map((unit) => unit.map((compound) => replaceNest(compound, parent)))
+    const complete = selector.complete && parent.complete
+    const isOne = parent.units.length === 1 && parent.units[0]!.length === 1
+    // What is above the parent's own element can only be asked for where nothing else is above `&`.
+    if (!isTopmost) return { units, complete: complete && isOne, specificity }
+    const [first = [], ...above] = parent.units
+    units.push([...units.pop()!, ...first.slice(1)], ...above)
+    return { units, complete, specificity }
+  })
+}
+
+const nestWeight = 100
+
+function replaceNest(compound: Compound, { units }: Selector): Compound {
+  if (!compound.attributes.some(isNest)) return compound
+  const parent = units[0]![0]!
+  const attributes = [...compound.attributes.filter((wanted) => !isNest(wanted)), ...parent.attributes]
+  // No element has two names, and none has an empty one.
+  const isImpossible = compound.tag !== null && parent.tag !== null && compound.tag !== parent.tag
+  return { tag: isImpossible ? '' : (compound.tag ?? parent.tag), attributes }
+}
+
+/** Of one nested rule, after it was put together with each of its parents. */
+const mostOfNested = 1000
 
 /** Work that may still be spent on matching; one is about a comparison. */
 export interface Budget {
@@ -97,7 +172,7 @@ function matchesCompound({ name, attribs }: Element, { tag, attributes }: Compou
   if (tag !== null && tag !== name) return false
   return attributes.every((wanted) => {
     const actual = attribs[wanted.name]
-    if (actual === undefined) return wanted.action === 'not'
+    if (actual === undefined) return false
     budget.steps -= actual.length >> 6
     const fold = wanted.ignoreCase === true
     return comparisons[wanted.action](
@@ -110,7 +185,7 @@ function matchesCompound({ name, attribs }: Element, { tag, attributes }: Compou
 const comparisons: Record<AttributeSelector['action'], (actual: string, value: string) => boolean> = {
   exists: () => true,
   equals: (actual, value) => actual === value,
-  not: (actual, value) => actual !== value,
+  not: () => false,
   start: (actual, value) => value !== '' && actual.startsWith(value),
   end: (actual, value) => value !== '' && actual.endsWith(value),
   any: (actual, value) => value !== '' && actual.includes(value),

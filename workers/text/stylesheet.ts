@@ -1,221 +1,136 @@
-// Reads the style sheets of a page and finds the rules for an element.
-import { load } from 'cheerio/slim'
-import type { Document, Element } from 'domhandler'
-import { commentsOutsideStrings, type Declaration, readDeclarations } from './css-declarations.ts'
-import { type Compound, matches, readSelectors, type Selector } from './selectors.ts'
+// Reads the style sheets of a page: which rules it has, and which of them is stronger.
+import type { Element } from 'domhandler'
+import { buildLayers, type Layers } from './cascade-layers.ts'
+import { type Declaration, mayDeclare, readDeclaration } from './css-declarations.ts'
+import { type CssItem, cssItems } from './css-items.ts'
+import { type Applies, mediaApplies } from './media-queries.ts'
+import { indexRules, type Rule, type RuleIndex } from './rule-index.ts'
+import { readSelectors, type Selector } from './selectors.ts'
 
 /**
  * The rules of a page's own style elements that matter to its text. Where it cannot be told whether a rule applies
- * (some selectors, most media queries), it may bring text to light but hides none, and beyond the limits below rules
- * are passed over: text is left out only when readers certainly do not see it.
+ * (some selectors, `@supports`), it may bring text to light but hides none, and beyond the limits below rules are passed
+ * over: text is left out only when readers certainly do not see it.
  */
-export interface Stylesheet {
-  /** What the rules say of this element, in no order. */
-  match(element: Element): RankedDeclaration[]
-}
-
-export interface RankedDeclaration extends Declaration {
-  /** The higher one wins. */
-  rank: number
-  /** Whether the rule applies for certain. */
-  certain: boolean
-}
-
-export function readStylesheet(document: Document): Stylesheet {
-  const rules: Rule[] = []
+export function readStylesheet(styles: readonly Element[]): RuleIndex {
+  const reading: Reading = { rules: [], layers: buildLayers() }
   let room = longestSheets
-  const $ = load(document)
-  for (const element of $('style').get()) {
+  for (const element of styles) {
     if (room === 0) break
+    if (!isCss(element.attribs.type)) continue
     const media = mediaApplies(element.attribs.media ?? '')
     if (media === 'never') continue
     const css = element.children.map((child) => (child.type === 'text' ? child.data : '')).join('')
-    readRules(css.slice(0, room), media === 'always', rules)
+    const context = { ...outermost, certain: media === 'always' }
+    if (mayDeclare(css)) readItems(cssItems(css.slice(0, room), 'sheet'), context, reading)
     room -= Math.min(room, css.length)
   }
-  return buildIndex(rules)
+  return indexRules(reading.rules, reading.layers)
 }
 
-interface Rule {
-  selector: Selector
-  declarations: Declaration[]
+const isCss = (type: string | undefined) => type === undefined || type === '' || type.toLowerCase() === 'text/css'
+
+interface Reading {
+  rules: Rule[]
+  layers: Layers
+}
+
+/** What the rules and at-rules around an item come to. */
+interface Context {
+  /** Of the style rule around; null outside of one. */
+  selectors: Selector[] | null
   certain: boolean
+  layer: number
+  depth: number
 }
 
-function readRules(css: string, certain: boolean, rules: Rule[], depth = 0) {
-  for (const { prelude, body } of blocks(depth === 0 ? withoutComments(css) : css)) {
-    const atRule = prelude.match(/^\s*@([\w-]+)([\s\S]*)/)
-    if (atRule) {
-      const [, name = '', condition = ''] = atRule
-      const applies = conditions.get(name.toLowerCase())?.(condition) ?? 'never'
-      if (applies !== 'never' && depth < deepestNesting)
-        readRules(body, certain && applies === 'always', rules, depth + 1)
+const outermost: Context = { selectors: null, certain: true, layer: 0, depth: 0 }
+
+function readItems(items: Iterable<CssItem>, context: Context, reading: Reading) {
+  let declarations: Declaration[] = []
+  const endDeclarations = () => {
+    addRules(declarations, context, reading)
+    declarations = []
+  }
+  for (const { prelude, body } of items) {
+    const atRule = prelude.startsWith('@') ? prelude.match(atRuleParts) : null
+    if (!atRule && body === null) {
+      if (context.selectors) declarations.push(...readDeclaration(prelude))
       continue
     }
-    const declarations = readDeclarations(ownDeclarations(body))
-    if (declarations.length === 0) continue
-    for (const selector of readSelectors(prelude)) {
-      if (rules.length < mostRules) rules.push({ selector, declarations, certain: certain && selector.complete })
-    }
+    endDeclarations()
+    if (atRule) readAtRule(atRule[1]!.toLowerCase(), atRule[2]!, body, context, reading)
+    else readRule(prelude, body!, context, reading)
+  }
+  endDeclarations()
+}
+
+const atRuleParts = /^@([\w-]+)([\s\S]*)/
+
+function readRule(prelude: string, body: string, context: Context, reading: Reading) {
+  if (context.depth >= deepestNesting || reading.rules.length >= mostRules || !mayDeclare(body)) return
+  const selectors = readSelectors(prelude, context.selectors)
+  if (selectors.length > 0) readBlock(body, { ...context, selectors, depth: context.depth + 1 }, reading)
+}
+
+/** Rules of a few short declarations are most of all. Longer blocks than any of them are images in data URLs. */
+function readBlock(body: string, context: Context, reading: Reading) {
+  if (body.length <= longestBlock || body.includes('{')) readItems(cssItems(body, 'block'), context, reading)
+}
+
+function readAtRule(name: string, prelude: string, body: string | null, context: Context, reading: Reading) {
+  const { layers } = reading
+  if (name === 'layer') {
+    const names = layerNames(prelude)
+    if (!names) return
+    if (body === null) for (const path of names) layers.open(context.layer, path)
+    else if (names.length <= 1)
+      readInside(body, { ...context, layer: layers.open(context.layer, names[0] ?? null) }, reading)
+  } else if (name === 'import') {
+    const named = prelude.slice(0, longestLayerNames).match(/\blayer\(\s*([\w.-]+)\s*\)/)?.[1]
+    if (named) layers.open(context.layer, named.split('.'))
+  } else if (body !== null) {
+    const applies = conditions.get(name)?.(withoutComments(prelude)) ?? 'never'
+    if (applies !== 'never') readInside(body, { ...context, certain: context.certain && applies === 'always' }, reading)
   }
 }
 
-const withoutComments = (css: string) =>
-  css.replace(commentsOutsideStrings, (found) => (found.startsWith('/*') ? ' ' : found))
-
-/**
- * The blocks on the outermost level, each with the text before it. A bracket of any kind encloses everything up to its
- * own end.
- */
-function* blocks(css: string) {
-  const closers: string[] = []
-  let start = 0
-  let open = 0
-  let prelude: 'unknown' | 'at-rule' | 'selector' = 'unknown'
-  for (const { 0: token, index } of css.matchAll(structure)) {
-    const closer = closerOf[token]
-    if (closer) {
-      if (closers.push(closer) === 1) open = token === '{' ? index : -1
-    } else if (closers.length > 0) {
-      if (token !== closers.at(-1)) continue
-      closers.pop()
-      if (closers.length > 0 || open < 0) continue
-      yield { prelude: css.slice(start, open), body: css.slice(open + 1, index) }
-      start = index + 1
-      prelude = 'unknown'
-    } else if (separators.has(token)) {
-      // A semicolon ends an at-rule without a block but is only a mistake in a selector; `<!--` may occur between
-      // rules.
-      if (prelude === 'unknown') prelude = kindOf(css.slice(start, index).trimStart(), token)
-      if (prelude === 'selector' || (prelude === 'at-rule' && token !== ';')) continue
-      start = index + token.length
-      prelude = 'unknown'
-    }
-  }
-  if (closers.length > 0 && open >= 0) yield { prelude: css.slice(start, open), body: css.slice(open + 1) }
+function readInside(body: string, context: Context, reading: Reading) {
+  if (context.depth >= deepestNesting || !(mayDeclare(body) || body.includes('@'))) return
+  const inner = { ...context, depth: context.depth + 1 }
+  readItems(cssItems(body, context.selectors ? 'block' : 'group'), inner, reading)
 }
 
-const structure =
-  /[{}()[\];]|<!--|-->|\\[\s\S]|url\(\s*[^"'\s)][^)]*\)?|"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?/gi
-const closerOf: Record<string, string | undefined> = { '{': '}', '(': ')', '[': ']' }
-const separators = new Set([';', '<!--', '-->'])
-
-function kindOf(begun: string, separator: string) {
-  if (begun.startsWith('@')) return 'at-rule'
-  return begun === '' && separator !== ';' ? 'unknown' : 'selector'
+/** The paths of a list such as `base, theme.dark`; none for a layer without a name, null if it is invalid. */
+function layerNames(list: string): string[][] | null {
+  if (list.length > longestLayerNames) return null
+  const names = withoutComments(list).trim()
+  if (names === '') return []
+  return /^[\w\s,.-]+$/.test(names) ? names.split(',').map((path) => path.trim().split('.')) : null
 }
 
-/** Nested rules belong to other elements. */
-const ownDeclarations = (body: string) => {
-  const nested = body.indexOf('{')
-  return nested < 0 ? body : body.slice(0, body.lastIndexOf(';', nested) + 1)
-}
-
-type Applies = 'always' | 'perhaps' | 'never'
+const withoutComments = (css: string) => (css.includes('/*') ? css.replace(/\/\*[\s\S]*?\*\//g, ' ') : css)
 
 const conditions = new Map<string, (condition: string) => Applies>([
   ['media', mediaApplies],
-  ['layer', () => 'always'],
   ['supports', () => 'perhaps'],
   ['container', () => 'perhaps'],
+  ['scope', () => 'perhaps'],
 ])
 
-function mediaApplies(query: string): Applies {
-  const media = query.trim().toLowerCase()
-  if (['', 'all', 'screen', 'only screen'].includes(media)) return 'always'
-  return /^(?:only )?(?:print|speech|aural|braille|embossed|handheld|projection|tty|tv)\b[^,]*$/.test(media)
-    ? 'never'
-    : 'perhaps'
-}
-
-/**
- * Finds the rules for an element by its id, its classes and its tag name, and ranks what they say as the cascade does.
- */
-function buildIndex(rules: Rule[]): Stylesheet {
-  const byKey = new Map<string, RankedRule[]>()
-  for (const [order, rule] of rules.entries()) {
-    const key = keyOf(rule.selector.units[0]![0]!)
-    const ranked = { selector: rule.selector, declarations: rankDeclarations(rule, order) }
-    if (!byKey.get(key)?.push(ranked)) byKey.set(key, [ranked])
-  }
-  const budget = { steps: mostSteps }
-  const classKeys = new Map<string, string[]>()
-
-  return {
-    match(element) {
-      if (rules.length === 0) return []
-      const found: RankedDeclaration[] = []
-      for (const key of keysOf(element, classKeys)) {
-        budget.steps--
-        for (const rule of byKey.get(key) ?? []) {
-          if (budget.steps <= 0) return []
-          if (!matches(element, rule.selector, budget)) continue
-          budget.steps -= costOfMatch
-          found.push(...rule.declarations)
-        }
-      }
-      return found
-    },
+function addRules(declarations: Declaration[], { selectors, certain, layer }: Context, { rules }: Reading) {
+  if (declarations.length === 0) return
+  for (const selector of selectors ?? []) {
+    if (rules.length < mostRules) rules.push({ selector, declarations, certain: certain && selector.complete, layer })
   }
 }
 
-interface RankedRule {
-  selector: Selector
-  declarations: RankedDeclaration[]
-}
-
-function rankDeclarations({ selector, declarations, certain }: Rule, order: number): RankedDeclaration[] {
-  const rank = selector.specificity * 100_000 + order
-  return declarations.map((declaration) => ({
-    ...declaration,
-    certain,
-    rank: declaration.important ? rank + importantRank : rank,
-  }))
-}
-
-/** The one name that every element of this description has. */
-function keyOf({ tag, attributes }: Compound) {
-  const value = (name: string, action: string) =>
-    attributes.find((wanted) => wanted.name === name && wanted.action === action)?.value
-  const id = value('id', 'equals')
-  const word = value('class', 'element')
-  if (id !== undefined) return `#${id}`
-  return word === undefined ? (tag ?? '*') : `.${word}`
-}
-
 /**
- * A class attribute is taken apart once, however many elements the parser has copied it to, and names longer than any
- * in use are passed over: otherwise a few bytes of markup could cost megabytes of comparisons each.
- */
-function keysOf({ name, attribs }: Element, classKeys: Map<string, string[]>) {
-  const keys = [name, '*']
-  if (attribs.id !== undefined && attribs.id.length <= longestName) keys.push(`#${attribs.id}`)
-  const list = attribs.class
-  if (list === undefined) return keys
-  let words = classKeys.get(list)
-  if (!words) {
-    words = [...new Set(list.split(blanks, mostClasses))].filter((word) => word !== '' && word.length <= longestName)
-    words = words.map((word) => `.${word}`)
-    classKeys.set(list, words)
-  }
-  return [...keys, ...words]
-}
-
-const blanks = /[ \t\n\f\r]+/
-const longestName = 256
-const mostClasses = 256
-
-/** Above every selector, and above every style attribute. */
-export const inlineRank = 1e13
-export const importantRank = 1e14
-
-/**
- * Characters of style, rules, nested conditions and comparisons: each several times what the richest real pages have.
+ * Characters of style, of one block and of the names of layers, rules, and blocks within blocks: each several times what the richest real pages
+ * have.
  */
 const longestSheets = 1_048_576
+const longestBlock = 65_536
+const longestLayerNames = 1000
 const mostRules = 10_000
-const deepestNesting = 4
-const mostSteps = 2_000_000
-
-/** In comparisons, for putting what was found in order. */
-const costOfMatch = 10
+const deepestNesting = 6

@@ -1,10 +1,10 @@
 // Collects the visible text of an HTML page.
 import type { ChildNode, Document, Element } from 'domhandler'
-import { cleanCharacters, type Unseen } from './characters.ts'
+import { markCharacters, type Unseen } from './characters.ts'
 import type { Display, Style, WhiteSpace } from './css-declarations.ts'
-import { displayOf, isDropped, isPreformatted } from './elements.ts'
+import { displayOf, isDropped, isPreformatted, isReplaced } from './elements.ts'
 import type { Lines } from './lines.ts'
-import { parseMarkup } from './markup.ts'
+import { parsePage } from './markup.ts'
 import { styleOf } from './style.ts'
 import { readStylesheet } from './stylesheet.ts'
 
@@ -13,8 +13,8 @@ import { readStylesheet } from './stylesheet.ts'
  * style sheets. Iterative: nesting costs no stack. Counts text that markup or style hides, in UTF-16 units.
  */
 export function addVisibleText(html: string, lines: Lines, unseen: Unseen, hidden: { length: number }) {
-  const document = parseMarkup(html)
-  const stylesheet = readStylesheet(document)
+  const { document, styles } = parsePage(html)
+  const rules = readStylesheet(styles)
   const open: Frame[] = []
   let frame = outermost(document)
   for (;;) {
@@ -27,10 +27,10 @@ export function addVisibleText(html: string, lines: Lines, unseen: Unseen, hidde
       continue
     }
     frame.next = node.next
-    if (node.type === 'text') hidden.length += addText(cleanCharacters(node.data, unseen), frame, lines)
-    else if ('attribs' in node && !isDropped(node.name)) {
+    if (node.type === 'text') hidden.length += addText(markCharacters(node.data, unseen), frame, lines)
+    else if ('attribs' in node && !isDropped(node.name) && !isReplaced(node)) {
       open.push(frame)
-      frame = enter(node, frame.hidden ? {} : styleOf(node, stylesheet), frame, lines)
+      frame = enter(node, frame.hidden ? {} : styleOf(node, rules), frame, lines)
     }
   }
 }
@@ -80,14 +80,15 @@ const tableParts: ReadonlySet<Display> = new Set(['table', 'group', 'row'])
 
 function enter(element: Element, style: Style, outer: Frame, lines: Lines): Frame {
   const { name } = element
+  const display = displayIn(outer, element, style)
   const frame: Frame = {
     name,
     next: first(element),
-    display: displayIn(outer, element, style),
-    hidden: outer.hidden || style.display === 'none' || style.contentHidden === true,
+    display,
+    hidden: outer.hidden || display === 'none' || (style.contentHidden === true && boxes.has(display)),
     visible: style.visible ?? outer.visible,
-    blocksInside: style.blocksInside ?? false,
-    whiteSpace: style.whiteSpace ?? (isPreformatted(name) ? 'keep' : outer.whiteSpace),
+    blocksInside: takesAfter.has(style.display) ? outer.blocksInside : (style.blocksInside ?? false),
+    whiteSpace: whiteSpaceIn(outer, name, style),
     drawsText: drawsText(element, outer),
     box: null,
   }
@@ -96,10 +97,23 @@ function enter(element: Element, style: Style, outer: Frame, lines: Lines): Fram
 }
 
 function displayIn(outer: Frame, { name, namespace }: Element, style: Style): Display {
-  const display = style.display ?? displayOf(name)
+  if (style.display === 'contents') return 'inline'
+  const said = style.display === 'inherit' ? outer.display : style.display
+  const display = said && said !== 'default' ? said : displayOf(name)
   if (display === 'break' || display === 'none') return display
   const isBlock = outer.blocksInside || style.floats || style.positioned || (name === 'text' && namespace === svg)
   return isBlock && display !== 'table' ? 'block' : display
+}
+
+/** What is inside is laid out as it would be directly inside of the element around. */
+const takesAfter: ReadonlySet<Style['display']> = new Set(['inherit', 'contents'])
+
+/** Only these can have their content hidden by `content-visibility`. */
+const boxes: ReadonlySet<Display> = new Set(['block', 'box', 'cell', 'table'])
+
+function whiteSpaceIn(outer: Frame, name: string, { whiteSpace }: Style): WhiteSpace {
+  if (whiteSpace === 'inherit') return outer.whiteSpace
+  return whiteSpace ?? (isPreformatted(name) ? 'keep' : outer.whiteSpace)
 }
 
 function drawsText({ name, namespace }: Element, outer: Frame) {
@@ -118,6 +132,7 @@ function begin(frame: Frame, lines: Lines) {
   else if (display === 'row') lines.beginRow()
   else if (display === 'cell') lines.beginCell()
   else if (display === 'box') frame.box = lines.beginBox()
+  else if (name === 'wbr') lines.zeroWidth()
   else if (display === 'table') {
     lines.edge(1)
     lines.beginTable()

@@ -1,0 +1,43 @@
+import t from 'tap'
+import { Lines } from '../../workers/text/lines.ts'
+import { addVisibleText } from '../../workers/text/visible-text.ts'
+import { noBrowser, openBrowser, visit } from '../browser.ts'
+import { shownPages } from './shown-pages.ts'
+
+function visible(html: string) {
+  const lines = new Lines()
+  addVisibleText(html, lines, { length: 0 }, { length: 0 })
+  return lines.toString()
+}
+
+const names = [...new Set(shownPages.map(({ name }) => name))]
+const ofName = (name: string) => shownPages.filter((page) => page.name === name)
+
+for (const name of names) {
+  t.test(`the text of pages: ${name}`, async (t) => {
+    for (const { html, text } of ofName(name)) t.equal(visible(html), text, html)
+  })
+}
+
+t.test('Chromium shows the same', { skip: noBrowser }, async (t) => {
+  const browser = await openBrowser()
+  t.teardown(() => browser.close())
+  await using view = await visit(browser, 'about:blank', { viewport: { width: 1280, height: 720 } })
+  const { page } = view
+  await page.route('**/*', (route) => route.abort())
+  for (const name of names) {
+    await t.test(name, async (t) => {
+      for (const { html, text } of ofName(name)) {
+        await page.setContent(html, { waitUntil: 'load' })
+        t.equal(plain(await page.evaluate('document.body.innerText')), text, html)
+      }
+    })
+  }
+})
+
+/** The text has spaces for all blanks, nothing for U+200B, and no blank at its end. */
+const plain = (shown: string) =>
+  shown
+    .replace(/[\u00a0\u2003\u3000]/g, ' ')
+    .replaceAll('\u200b', '')
+    .trimEnd()

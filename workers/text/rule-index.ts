@@ -1,0 +1,143 @@
+// Finds the rules of a page's style sheets for an element.
+import type { Element } from 'domhandler'
+import type { Layers } from './cascade-layers.ts'
+import type { Declaration } from './css-declarations.ts'
+import { type Budget, type Compound, matches, type Selector } from './selectors.ts'
+
+export interface Rule {
+  selector: Selector
+  declarations: Declaration[]
+  certain: boolean
+  /** Of the layers. */
+  layer: number
+}
+
+export interface RuleIndex {
+  /** Whether there is any rule. */
+  isEmpty: boolean
+  /** What the rules say of this element, in no order. */
+  match(element: Element): readonly RankedDeclaration[]
+}
+
+export interface RankedDeclaration extends Declaration {
+  /** The higher one wins. */
+  rank: number
+  /** Whether the rule applies for certain. */
+  certain: boolean
+  /** The place of its layer. */
+  layer: number
+}
+
+/**
+ * Finds the rules for an element by its id, its classes and its tag name, and ranks what they say as the cascade does.
+ */
+export function indexRules(rules: readonly Rule[], layers: Layers): RuleIndex {
+  if (rules.length === 0) return { isEmpty: true, match: () => nothing }
+  const byKey = new Map<string, RankedRule[]>()
+  for (const ranked of rankRules(rules, layers.order())) {
+    const key = keyOf(ranked.selector.units[0]![0]!)
+    if (!byKey.get(key)?.push(ranked)) byKey.set(key, [ranked])
+  }
+  const budget: Budget = { steps: mostSteps }
+  const candidates = openCandidates(byKey)
+
+  return {
+    isEmpty: false,
+    match(element) {
+      budget.steps -= 2
+      const rules = candidates(element)
+      if (rules.length === 0) return nothing
+      const found: RankedDeclaration[] = []
+      for (const rule of rules) {
+        if (budget.steps <= 0) return nothing
+        if (!matches(element, rule.selector, budget)) continue
+        budget.steps -= costOfMatch
+        found.push(...rule.declarations)
+      }
+      return found
+    },
+  }
+}
+
+const nothing: readonly RankedDeclaration[] = []
+
+interface RankedRule {
+  selector: Selector
+  declarations: RankedDeclaration[]
+}
+
+/** Ranks go by layer, specificity and order. Important declarations stand above all others, their layers reversed. */
+function rankRules(rules: readonly Rule[], places: readonly number[]): RankedRule[] {
+  const layerOf = ({ layer }: Rule) => places[layer]!
+  const orders = [1, -1].map((direction) => {
+    const order = rules.map((rule, i) => ({ rule, i }))
+    order.sort(
+      (a, b) =>
+        direction * (layerOf(a.rule) - layerOf(b.rule)) ||
+        a.rule.selector.specificity - b.rule.selector.specificity ||
+        a.i - b.i,
+    )
+    const ranks = new Uint32Array(rules.length)
+    for (const [rank, { i }] of order.entries()) ranks[i] = rank
+    return ranks
+  })
+  return rules.map((rule, i) => ({
+    selector: rule.selector,
+    declarations: rule.declarations.map((declaration) => ({
+      ...declaration,
+      certain: rule.certain,
+      layer: layerOf(rule),
+      rank: declaration.important ? importantRank + orders[1]![i]! : orders[0]![i]!,
+    })),
+  }))
+}
+
+/** The one name that every element of this description has. */
+function keyOf({ tag, attributes }: Compound) {
+  const value = (name: string, action: string) =>
+    attributes.find((wanted) => wanted.name === name && wanted.action === action)?.value
+  const id = value('id', 'equals')
+  const word = value('class', 'element')
+  if (id !== undefined) return `#${id}`
+  return word === undefined ? (tag ?? '*') : `.${word}`
+}
+
+/** The rules that an element's tag name, id and classes admit. Most elements share these with others before them. */
+function openCandidates(byKey: ReadonlyMap<string, RankedRule[]>) {
+  const known = new Map<string, Map<string, RankedRule[]>>()
+  const everywhere = byKey.get('*') ?? []
+  return ({ name, attribs }: Element): readonly RankedRule[] => {
+    const classes = attribs.class ?? ''
+    const ofName = known.get(name) ?? new Map<string, RankedRule[]>()
+    if (ofName.size === 0) known.set(name, ofName)
+    let found = ofName.get(classes)
+    if (!found) {
+      found = [...(byKey.get(name) ?? []), ...everywhere]
+      for (const word of wordsOf(classes)) found = found.concat(byKey.get(`.${word}`) ?? [])
+      ofName.set(classes, found)
+    }
+    const { id } = attribs
+    const ofId = id === undefined || id.length > longestName ? undefined : byKey.get(`#${id}`)
+    return ofId ? [...found, ...ofId] : found
+  }
+}
+
+/**
+ * Names longer than any in use are passed over: otherwise a few bytes of markup could cost megabytes of comparisons
+ * each.
+ */
+const wordsOf = (classes: string) =>
+  new Set(classes.split(blanks, mostClasses).filter((word) => word !== '' && word.length <= longestName))
+
+const blanks = /[ \t\n\f\r]+/
+const longestName = 256
+const mostClasses = 256
+
+/** Above every selector, and above every style attribute. */
+export const inlineRank = 1e6
+export const importantRank = 1e7
+
+const mostSteps = 2_000_000
+
+/** In comparisons, for putting what was found in order. */
+const costOfMatch = 10
