@@ -25,6 +25,8 @@ export interface Proposed {
 export interface Checked {
   evidence: Proposal[]
   flags: SemanticFlag[]
+  /** Those of the flags that took a stance away. */
+  grave: SemanticFlag[]
   /** Statements of the claim that the lines read for it say nothing of, as the claim words them. */
   partsWithout: string[]
 }
@@ -37,17 +39,18 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   const supporting = spans('supports')
   const doubts = supporting.length === 0 ? [] : supportDoubts(claim, query, page, supporting, proposed.verdict)
   for (const { flag } of doubts) flags.add(flag)
-  const supportFails = doubts.some(({ isGrave }) => isGrave)
+  const grave = new Set(doubts.flatMap(({ flag, isGrave }) => (isGrave ? flag : [])))
+  const supportFails = grave.size > 0
 
   const lacking = proposed.verdict === 'supports' && supporting.length > 0 ? partsLacking(claim, page, supporting) : []
   if (lacking.length > 0) flags.add('part_without_evidence')
 
   const isAstray = !isRelated(query, page, proposed)
-  if (isAstray) flags.add('unrelated_evidence')
+  if (isAstray) grave.add('unrelated_evidence')
 
   const against = spans('contradicts').map(({ start, end }) => text.slice(start, end))
   const agreement = agreementOf(claim, query, against)
-  if (agreement) flags.add(agreement)
+  if (agreement) grave.add(agreement)
 
   const stanceOf = ({ stance }: Proposal): Proposal['stance'] => {
     if (isAstray || (stance === 'supports' && supportFails) || (stance === 'contradicts' && agreement))
@@ -55,11 +58,12 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
     return stance
   }
   const evidence = proposed.evidence.map((item) => ({ ...item, stance: stanceOf(item) }))
-  if (!isWeak(proposed)) return { evidence, flags: [...flags].sort(), partsWithout: lacking }
-  flags.add('weak_basis')
+  const weak = isWeak(proposed)
+  if (weak) grave.add('weak_basis')
   return {
-    evidence: evidence.map((item) => ({ ...item, stance: 'mentions' })),
-    flags: [...flags].sort(),
+    evidence: weak ? evidence.map((item) => ({ ...item, stance: 'mentions' })) : evidence,
+    flags: [...new Set([...flags, ...grave])].sort(),
+    grave: [...grave].sort(),
     partsWithout: lacking,
   }
 }
