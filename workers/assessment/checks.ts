@@ -45,7 +45,7 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   const lacking = proposed.verdict === 'supports' && supporting.length > 0 ? partsLacking(claim, page, supporting) : []
   if (lacking.length > 0) flags.add('part_without_evidence')
 
-  const isAstray = !isRelated(query, page, proposed)
+  const isAstray = !isRelated(claim, query, page, proposed)
   if (isAstray) grave.add('unrelated_evidence')
 
   const against = spans('contradicts').map(({ start, end }) => text.slice(start, end))
