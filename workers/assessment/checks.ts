@@ -91,7 +91,7 @@ function supportDoubts(
       verdict === 'mixed' && doubt.flag === 'opposite_wording' ? { ...doubt, isGrave: false } : doubt,
     ),
     ...phraseDoubts(page.text, quotedPhrases(claim)),
-    ...(lacksNames(query, page) ? [{ flag: 'names_absent', isGrave: true } as const] : []),
+    ...(lacksNames(query, page) ? [{ flag: 'names_absent', isGrave: false } as const] : []),
     ...(hasOtherName(query, page, quotes) ? [{ flag: 'name_mismatch', isGrave: verdict !== 'mixed' } as const] : []),
   ]
 }

@@ -5,8 +5,8 @@ import { type Granularity, granularityFor, scanTokens, tokensOf } from './tokens
 interface Phrase {
   granularity: Granularity
   tokens: string
-  /** Each word that tells has a capital: the name of a work, which a page may leave out. */
-  isTitle: boolean
+  /** A sentence or a piece of one. A name of a work, or two words set off, may stand for what a page words otherwise. */
+  isSpeech: boolean
 }
 
 /** What the claim puts between quotation marks, where that is more than one token. */
@@ -18,9 +18,9 @@ export function quotedPhrases(claim: string): Phrase[] {
       if (phrase.length < SHORTEST_PHRASE || phrase.length > LONGEST_PHRASE) return []
       const granularity = granularityFor(phrase)
       const isTitle = /^\p{Lu}/u.test(phrase) && !SMALL_WORD.test(phrase)
-      return tokensOf(phrase, granularity).length > 1
-        ? { granularity, tokens: foldedTokens(phrase, granularity), isTitle }
-        : []
+      const { length } = tokensOf(phrase, granularity)
+      const isSpeech = !isTitle && length >= LEAST_OF_SPEECH
+      return length > 1 ? { granularity, tokens: foldedTokens(phrase, granularity), isSpeech } : []
     })
 }
 
@@ -44,23 +44,19 @@ function quotations(claim: string): string[] {
 
 /**
  * Each phrase's tokens must stand in the text in a row. Where most neighbours of a phrase are neighbours in the text, it
- * is quoted with a change, and that is only mentioned; so is a title of which the text has a word. The text is read once, however many phrases there are.
+ * is quoted with a change, and that is only mentioned; so is what is no speech. The text is read once, however many
+ * phrases there are.
  */
 export function phraseDoubts(text: string, phrases: readonly Phrase[]): Doubt[] {
   const read = new Map<Granularity, string>()
-  const absent = phrases.flatMap(({ granularity, tokens, isTitle }) => {
+  const absent = phrases.flatMap(({ granularity, tokens, isSpeech }) => {
     const all = read.get(granularity) ?? foldedTokens(text, granularity)
     read.set(granularity, all)
-    return all.includes(tokens) ? [] : [isTitle && hasAny(all, tokens) ? 1 : pairsHeld(all, tokens)]
+    return all.includes(tokens) ? [] : [isSpeech ? pairsHeld(all, tokens) : 1]
   })
   return absent.length === 0
     ? []
     : [{ flag: 'quoted_phrase_absent', isGrave: absent.some((share) => share < MOST_PAIRS) }]
-}
-
-/** Whether the text has any of the longer words of a phrase. */
-function hasAny(all: string, phrase: string): boolean {
-  return phrase.split('\n').some((token) => token.length >= TELLING && all.includes(`\n${token}\n`))
 }
 
 /** The share of a phrase's neighbouring tokens that are neighbours in the text. */
@@ -84,7 +80,8 @@ const LEFT_OUT_OF_QUOTE = /\s*(?:\[?(?:\.{3}|…)\]?|\[[^\]]*\])\s*/
 const MOST_PAIRS = 0.75
 /** A word of four letters or more that begins small. */
 const SMALL_WORD = /(?<!\p{L})\p{Ll}{4,}/u
-const TELLING = 4
+/** Tokens. */
+const LEAST_OF_SPEECH = 4
 const MARKS = /["“”„«»「」『』]/g
 /** “ also closes, after „. */
 const OPENING = /[„«「『]/
