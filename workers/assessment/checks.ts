@@ -6,6 +6,7 @@ import { agreementOf } from './contradiction-checks.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
 import { oppositesBetween } from './opposites.ts'
+import { hasOtherRank } from './ordinals.ts'
 import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
 import { type Query, readClaim } from './query.ts'
 import { readQuote } from './quote-reading.ts'
@@ -86,6 +87,9 @@ function supportDoubts(
   const quotes = spans.map(({ start, end }) => page.text.slice(start, end))
   return [
     ...quantityDoubts(claim, page, spans, verdict === 'mixed'),
+    ...(hasOtherRank(claim, quotes.join('\n'))
+      ? [{ flag: 'number_mismatch', isGrave: verdict !== 'mixed' } as const]
+      : []),
     ...wordingDoubts(claim, query, quotes).map((doubt) =>
       // One side of a mixed verdict may say the opposite of a part.
       verdict === 'mixed' && doubt.flag === 'opposite_wording' ? { ...doubt, isGrave: false } : doubt,
