@@ -5,7 +5,7 @@ import { partsWithout } from './claim-parts.ts'
 import { agreementOf } from './contradiction-checks.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
-import { oppositesBetween } from './opposites.ts'
+import { deniesByVerb, oppositesBetween } from './opposites.ts'
 import { hasOtherRank } from './ordinals.ts'
 import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
 import { type Query, readClaim } from './query.ts'
@@ -121,6 +121,11 @@ function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): 
     const isGrave = readings.some(({ share }) => share >= needed) && !isTurned && !deniesInOtherWords(claim, quotes)
     doubts.push({ flag: 'negation_mismatch', isGrave })
   }
+  // What a claim denies by a verb, lines with its other words say: refused to, unable to.
+  else if (deniesByVerb(claim) && !quotes.some((quote) => deniesByVerb(quote) || isNegation(quote))) {
+    const isGrave = readings.some(({ weight }) => weight >= MOST_BUT_VERB)
+    if (isGrave) doubts.push({ flag: 'negation_mismatch', isGrave })
+  }
   if (isTurned) doubts.push({ flag: 'opposite_wording', isGrave: !isNegatedOtherwise })
   if (readings.every(({ isAttributed }) => isAttributed)) doubts.push({ flag: 'attributed_statement', isGrave: false })
   return doubts
@@ -139,4 +144,5 @@ const DENIES =
   /(?<!\p{L})(?:only|little|few|hardly|barely|scarcely|seldom|rarely|unable|incapable|absen(?:t|ce)|yet to|instead|refus(?:es?|ed|al)|fail(?:s|ed|ure)?|lack(?:s|ed)?|avoid(?:s|ed)?|den(?:y|ies|ied)|reject(?:s|ed)?|prevent(?:s|ed)?|stop(?:s|ped)?|ceas(?:es?|ed)|exclud(?:es?|ed)|\p{L}{2,20}less|un\p{L}{4,20})(?!\p{L})/iu
 const MOST_WORDS = 0.75
 const ALL_WORDS = 0.95
+const MOST_BUT_VERB = 0.7
 const HALF = 0.5

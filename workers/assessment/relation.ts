@@ -45,7 +45,7 @@ export function isRelated(claim: string, query: Query, page: PageText, { verdict
   )
   const inLines = weightOf(words, quoted) + found(quotes.flatMap(quantitiesOf))
   const nearby = weightOf(words, near) + found(page.quantitiesNear(evidence))
-  const names = words.filter(([, { raw }]) => IS_NAME.test(raw))
+  const names = words.filter(([, { raw }]) => IS_NAME.test(raw) && !IS_NATIONALITY.test(raw))
   const isNamed = names.length === 0 || names.some(([i]) => near.has(i)) || pointsBack(page, evidence)
   const least = page.text.length <= SHORT_PAGE ? LEAST_SHARED.onShortPage : LEAST_SHARED.onPage
   if ((inLines + nearby) / 2 < (isNamed ? least.withName : least.withoutName) * all) return false
@@ -129,7 +129,8 @@ function sharesLanguage({ tokens }: Query, { text }: PageText): boolean {
     const written = [...words].filter((word) => /\p{L}/u.test(word))
     return 2 * written.filter((word) => /^\p{sc=Latn}/u.test(word)).length >= written.length
   }
-  const said = tokens.map(({ folded }) => folded)
+  // A name has words of other languages: Van Buren.
+  const said = tokens.filter(({ raw }, i) => i === 0 || !IS_NAME.test(raw)).map(({ folded }) => folded)
   return isLatin(said) === isLatin(begun) && mayShareLanguage(said, begun)
 }
 
@@ -146,6 +147,9 @@ const LEAST_AGAINST = 0.1
 /** Of the same: what the lines with those nearby, and the page, have on average, where so much is granted. */
 const [LEAST_OF_PAGE, GRANTED] = [0.56, 1]
 const IS_NAME = /^\p{Lu}/u
+/** Shared by many a page of another subject. */
+const IS_NATIONALITY =
+  /^(?:Americans?|Australians?|Austrian|Belgian|Brazilian|British|Canadians?|Chinese|Danish|Dutch|English|European|Finnish|French|Germans?|Greek|Indian|Irish|Italian|Japanese|Korean|Mexican|Norwegian|Polish|Portuguese|Russian|Scottish|Spanish|Swedish|Swiss|Turkish|Ukrainian|Welsh)$/u
 const SPEAKS_BACK = new RegExp(`${POINTS_BACK.source}|^The \\p{Ll}`, 'u')
 /** UTF-16 units; hardly more than one quotation, so that the page says nothing besides. */
 const SHORT_PAGE = 450
