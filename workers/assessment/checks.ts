@@ -50,7 +50,7 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   if (isAstray) grave.add('unrelated_evidence')
 
   const against = spans('contradicts').map(({ start, end }) => text.slice(start, end))
-  const agreement = agreementOf(claim, query, against)
+  const agreement = agreementOf(claim, query, against, proposed.verdict === 'mixed')
   if (agreement) grave.add(agreement)
 
   const stanceOf = ({ stance }: Proposal): Proposal['stance'] => {

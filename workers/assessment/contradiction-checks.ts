@@ -12,9 +12,14 @@ import { substitutedNames } from './substitutions.ts'
  * How the quotes read against the claim agree with it, if they do. The claim word for word, neither negated nor
  * attributed to a speaker, is hardly a contradiction. Nor are lines that have all its numbers and its words, and deny
  * or reverse nothing: a contradiction has another word somewhere. Of a short claim that word is easily the only one
- * missing, so only a long claim may miss some.
+ * missing, so only a long claim may miss some; and where other lines support the claim, it may miss none.
  */
-export function agreementOf(claim: string, query: Query, quotes: readonly string[]): SemanticFlag | null {
+export function agreementOf(
+  claim: string,
+  query: Query,
+  quotes: readonly string[],
+  isMixed: boolean,
+): SemanticFlag | null {
   const readings = quotes.map((quote) => readQuote(claim, query, quote))
   const plain = readings.filter(({ isNegatedOtherwise, isAttributed }) => !isNegatedOtherwise && !isAttributed)
   if (plain.some(({ isVerbatim }) => isVerbatim) && query.tokens.length >= FEW_TOKENS) return 'claim_wording_present'
@@ -26,7 +31,7 @@ export function agreementOf(claim: string, query: Query, quotes: readonly string
   if (claimed.some(({ bound }) => bound !== null) || COMPARES.test(claim)) return null
   const all = quotes.join('\n')
   const { weight, claimWeight } = readQuote(claim, query, all)
-  const isSaid = weight >= ALL || (weight * claimWeight >= ENOUGH_WORDS && weight >= HALF)
+  const isSaid = weight >= ALL || (!isMixed && weight * claimWeight >= ENOUGH_WORDS && weight >= HALF)
   if (!isSaid || saysOtherwise(claim, query, quotes, all)) return null
   const given = quotes.flatMap(quantitiesOf)
   const agrees = claimed.every((one) => given.some((other) => agreeAcrossUnits(one, other)))
