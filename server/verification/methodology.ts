@@ -219,8 +219,8 @@ const SEMANTIC: readonly (readonly Place[])[] = [
       form: /^semantic-5$/,
       meaning:
         'As semantic-4; lines support a claim only if they, what is nearby and the page have enough of its words and ' +
-        'numbers. Absent names and short quotations are mentioned and lower nothing. Months, ranks and what a claim denies ' +
-        'by a verb are compared. A verdict against a claim is doubted where its lines have six words and half of the claim, ' +
+        'numbers. Absent names and quotations are mentioned and lower nothing. Months, ranks and what a claim denies ' +
+        'by a verb are compared. A verdict against a claim is doubted where its lines have most of a long claim, ' +
         'unless they say otherwise. The whole paragraph of an order to programs is left out.',
     },
   ],

@@ -85,7 +85,7 @@ t.test('a nationality is no subject, and a name does not make a language', (t) =
   t.end()
 })
 
-t.test('absent names and short quotations are mentioned, and quoted speech that the page lacks is grave', (t) => {
+t.test('absent names and quotations are mentioned, no more', (t) => {
   const said = (phrase: string) => `The council of Kelby met on 4 May 2016 and voted to widen the "${phrase}" pier.`
   for (const phrase of [
     'old salt',
@@ -99,12 +99,9 @@ t.test('absent names and short quotations are mentioned, and quoted speech that 
     'grand old',
     'Harbour Dreams',
     'storm proof',
+    'we need it before the next winter',
   ])
     t.match(check(said(phrase), PAGE), /^supports.*quoted_phrase_absent/, phrase)
-  t.match(
-    check('The council of Kelby met in 2016 and said "we shall never build anything here".', PAGE),
-    /^mentions.*quoted_phrase_absent/,
-  )
   t.match(
     check('In Kelby the council voted on 4 May 2016 to widen the northern pier for Orsund and Vinter.', PAGE),
     /^supports/,
@@ -159,6 +156,7 @@ t.test('a rank is compared with that of the same thing', (t) => {
     ['It is the third album.', 'After the second album came the third album.'],
     ['At first sight it is small.', 'It is the second largest.'],
     ['The first bridge was of wood.', 'The second tower was of stone.'],
+    ['He won the second title.', 'He won the first title in May and the third title in June.'],
   ] as const)
     t.notOk(hasOtherRank(claim, lines), claim)
   t.match(check('She is the third mayor of Kelby.', 'She is the first mayor of Kelby.'), /^mentions.*number_mismatch/)

@@ -31,7 +31,7 @@ export function agreementOf(
   if (claimed.some(({ bound }) => bound !== null) || COMPARES.test(claim)) return null
   const all = quotes.join('\n')
   const { weight, claimWeight } = readQuote(claim, query, all)
-  const isSaid = weight >= ALL || (!isMixed && weight * claimWeight >= ENOUGH_WORDS && weight >= HALF)
+  const isSaid = weight >= ALL || (!isMixed && weight * claimWeight >= ENOUGH_WORDS && weight >= MORE_THAN_HALF)
   if (!isSaid || saysOtherwise(claim, query, quotes, all)) return null
   const given = quotes.flatMap(quantitiesOf)
   const agrees = claimed.every((one) => given.some((other) => agreeAcrossUnits(one, other)))
@@ -48,6 +48,6 @@ const FEW_TOKENS = 4
 const COMPARES =
   /\b(?:(?:more|less|fewer|greater|higher|lower|larger|smaller|older|younger|earlier|later|rather) than|half|only|exactly)\b/i
 /** Shares of the claim's telling words and of the numbers among them that were found, by weight. */
-const [ALL, HALF] = [0.999, 0.5]
+const [ALL, MORE_THAN_HALF] = [0.999, 0.55]
 /** By weight, in which a usual word counts 1: a contradiction hardly shares so many. */
-const ENOUGH_WORDS = 6
+const ENOUGH_WORDS = 6.5

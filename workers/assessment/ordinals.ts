@@ -1,12 +1,15 @@
 // Ranks of a claim in whose place the quoted lines have another: "the third lady" where they say "the first lady".
 // English.
 
-/** Whether the lines give another rank of a thing to which the claim gives one, and nowhere the same. */
+/**
+ * Whether the lines give one rank of a thing, and the claim another. Lines that give several ranks speak of several
+ * things, of which the claim may mean one.
+ */
 export function hasOtherRank(claim: string, lines: string): boolean {
   const given = ranksOf(lines)
   for (const [thing, ranks] of ranksOf(claim)) {
     const others = given.get(thing)
-    if (others && [...ranks].every((rank) => !others.has(rank))) return true
+    if (others?.size === 1 && [...ranks].every((rank) => !others.has(rank))) return true
   }
   return false
 }

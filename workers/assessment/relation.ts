@@ -145,7 +145,7 @@ const LEAST_SHARED = {
 /** A contradiction has the subject, and may have no more. */
 const LEAST_AGAINST = 0.1
 /** Of the same: what the lines with those nearby, and the page, have on average, where so much is granted. */
-const [LEAST_OF_PAGE, GRANTED] = [0.56, 1]
+const [LEAST_OF_PAGE, GRANTED] = [0.58, 1]
 const IS_NAME = /^\p{Lu}/u
 /** Shared by many a page of another subject. */
 const IS_NATIONALITY =
