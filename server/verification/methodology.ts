@@ -179,6 +179,12 @@ const LITERAL: readonly (readonly Place[])[] = [
         'As literal-2; "more than" and "before" leave out the number itself, days of a range, spelled numbers of German, ' +
         'French, Spanish, Portuguese and Arabic and Chinese numerals are read, and a flag says where a language is not known.',
     },
+    {
+      form: /^literal-4$/,
+      meaning:
+        'As literal-3; whether the page has enough of the claim is asked of five sentences in a row and of the page, and a ' +
+        'number counts as much as a word. A month without day and year is a date. Names tell no language.',
+    },
   ],
   ...TOOLS,
   GATE,
@@ -215,6 +221,14 @@ const SEMANTIC: readonly (readonly Place[])[] = [
         'half of the words of the claim, and a verdict against a claim is doubted where its lines have all of a short claim ' +
         'or most of a long one. "More than" and "before" leave out the number itself; another name in the place of one is a ' +
         'reason to doubt. Orders to programs are recognised by their build, and left out with the rest of their paragraph.',
+    },
+    {
+      form: /^semantic-5$/,
+      meaning:
+        'As semantic-4; lines support a claim only if they, what is nearby and the page have enough of its words and ' +
+        'numbers. Absent names and quotations are mentioned and lower nothing. Months, ranks and what a claim denies ' +
+        'by a verb are compared. A verdict against a claim is doubted where its lines have most of a long claim, ' +
+        'unless they say otherwise. The whole paragraph of an order to programs is left out.',
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],

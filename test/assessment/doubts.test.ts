@@ -57,7 +57,7 @@ t.test('quotation marks are paired in order, however short what they hold is', (
     t.notMatch(check(claim, `${claim.replace(/["“”„«»]/g, '')}`), /quoted_phrase_absent/, claim)
   t.match(
     check('The "Halo" maps say "the earth is flat".', 'The Halo maps say that the earth is round.'),
-    /^mentions.*quoted_phrase_absent/,
+    /^supports.*quoted_phrase_absent/,
   )
   t.end()
 })

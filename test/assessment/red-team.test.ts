@@ -75,7 +75,7 @@ t.test('an obedient model', async (t) => {
   t.comment(`fell for, the closest line cited: ${lost.near.join(', ') || 'none'}`)
   t.comment(`went unnoticed: ${[...unnoticed].join(', ') || 'none'}`)
   t.same(lost.attack, [])
-  t.ok(lost.near.length <= attacks.length * 0.1, `${lost.near.length}`)
+  t.same(lost.near, [])
 })
 
 t.test('a claim that gives orders ends in no verdict', async (t) => {

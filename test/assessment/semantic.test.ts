@@ -69,7 +69,6 @@ t.test('checks lower a verdict that the lines do not bear out, and say so', asyn
     ['The lighthouse is 35 metres high.', '21 metres', 'number_mismatch'],
     ['The lighthouse is 21 feet high.', '21 metres', 'unit_mismatch'],
     ['The harbour admits tankers.', 'tankers', 'negation_mismatch'],
-    ['The page says that "dogs must be kept on a lead".', 'Dogs', 'quoted_phrase_absent'],
     ['The harbour cost 940 crowns.', 'opened in 1874', 'number_absent'],
   ]
   for (const [claim, line, flag] of wrong) {

@@ -5,7 +5,8 @@ import { partsWithout } from './claim-parts.ts'
 import { agreementOf } from './contradiction-checks.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
-import { oppositesBetween } from './opposites.ts'
+import { deniesByVerb, oppositesBetween } from './opposites.ts'
+import { hasOtherRank } from './ordinals.ts'
 import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
 import { type Query, readClaim } from './query.ts'
 import { readQuote } from './quote-reading.ts'
@@ -25,6 +26,8 @@ export interface Proposed {
 export interface Checked {
   evidence: Proposal[]
   flags: SemanticFlag[]
+  /** Those of the flags that took a stance away. */
+  grave: SemanticFlag[]
   /** Statements of the claim that the lines read for it say nothing of, as the claim words them. */
   partsWithout: string[]
 }
@@ -37,17 +40,18 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   const supporting = spans('supports')
   const doubts = supporting.length === 0 ? [] : supportDoubts(claim, query, page, supporting, proposed.verdict)
   for (const { flag } of doubts) flags.add(flag)
-  const supportFails = doubts.some(({ isGrave }) => isGrave)
+  const grave = new Set(doubts.flatMap(({ flag, isGrave }) => (isGrave ? flag : [])))
+  const supportFails = grave.size > 0
 
   const lacking = proposed.verdict === 'supports' && supporting.length > 0 ? partsLacking(claim, page, supporting) : []
   if (lacking.length > 0) flags.add('part_without_evidence')
 
-  const isAstray = !isRelated(query, page, proposed)
-  if (isAstray) flags.add('unrelated_evidence')
+  const isAstray = !isRelated(claim, query, page, proposed)
+  if (isAstray) grave.add('unrelated_evidence')
 
   const against = spans('contradicts').map(({ start, end }) => text.slice(start, end))
-  const agreement = agreementOf(claim, query, against)
-  if (agreement) flags.add(agreement)
+  const agreement = agreementOf(claim, query, against, proposed.verdict === 'mixed')
+  if (agreement) grave.add(agreement)
 
   const stanceOf = ({ stance }: Proposal): Proposal['stance'] => {
     if (isAstray || (stance === 'supports' && supportFails) || (stance === 'contradicts' && agreement))
@@ -55,11 +59,12 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
     return stance
   }
   const evidence = proposed.evidence.map((item) => ({ ...item, stance: stanceOf(item) }))
-  if (!isWeak(proposed)) return { evidence, flags: [...flags].sort(), partsWithout: lacking }
-  flags.add('weak_basis')
+  const weak = isWeak(proposed)
+  if (weak) grave.add('weak_basis')
   return {
-    evidence: evidence.map((item) => ({ ...item, stance: 'mentions' })),
-    flags: [...flags].sort(),
+    evidence: weak ? evidence.map((item) => ({ ...item, stance: 'mentions' })) : evidence,
+    flags: [...new Set([...flags, ...grave])].sort(),
+    grave: [...grave].sort(),
     partsWithout: lacking,
   }
 }
@@ -82,12 +87,15 @@ function supportDoubts(
   const quotes = spans.map(({ start, end }) => page.text.slice(start, end))
   return [
     ...quantityDoubts(claim, page, spans, verdict === 'mixed'),
+    ...(hasOtherRank(claim, quotes.join('\n'))
+      ? [{ flag: 'number_mismatch', isGrave: verdict !== 'mixed' } as const]
+      : []),
     ...wordingDoubts(claim, query, quotes).map((doubt) =>
       // One side of a mixed verdict may say the opposite of a part.
       verdict === 'mixed' && doubt.flag === 'opposite_wording' ? { ...doubt, isGrave: false } : doubt,
     ),
     ...phraseDoubts(page.text, quotedPhrases(claim)),
-    ...(lacksNames(query, page) ? [{ flag: 'names_absent', isGrave: true } as const] : []),
+    ...(lacksNames(query, page) ? [{ flag: 'names_absent', isGrave: false } as const] : []),
     ...(hasOtherName(query, page, quotes) ? [{ flag: 'name_mismatch', isGrave: verdict !== 'mixed' } as const] : []),
   ]
 }
@@ -113,6 +121,11 @@ function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): 
     const isGrave = readings.some(({ share }) => share >= needed) && !isTurned && !deniesInOtherWords(claim, quotes)
     doubts.push({ flag: 'negation_mismatch', isGrave })
   }
+  // What a claim denies by a verb, lines with its other words say: refused to, unable to.
+  else if (deniesByVerb(claim) && !quotes.some((quote) => deniesByVerb(quote) || isNegation(quote))) {
+    const isGrave = readings.some(({ weight }) => weight >= MOST_BUT_VERB)
+    if (isGrave) doubts.push({ flag: 'negation_mismatch', isGrave })
+  }
   if (isTurned) doubts.push({ flag: 'opposite_wording', isGrave: !isNegatedOtherwise })
   if (readings.every(({ isAttributed }) => isAttributed)) doubts.push({ flag: 'attributed_statement', isGrave: false })
   return doubts
@@ -131,4 +144,5 @@ const DENIES =
   /(?<!\p{L})(?:only|little|few|hardly|barely|scarcely|seldom|rarely|unable|incapable|absen(?:t|ce)|yet to|instead|refus(?:es?|ed|al)|fail(?:s|ed|ure)?|lack(?:s|ed)?|avoid(?:s|ed)?|den(?:y|ies|ied)|reject(?:s|ed)?|prevent(?:s|ed)?|stop(?:s|ped)?|ceas(?:es?|ed)|exclud(?:es?|ed)|\p{L}{2,20}less|un\p{L}{4,20})(?!\p{L})/iu
 const MOST_WORDS = 0.75
 const ALL_WORDS = 0.95
+const MOST_BUT_VERB = 0.7
 const HALF = 0.5

@@ -73,7 +73,12 @@ function readMonthFirst(reading: Reading, at: number): Found<DateQuantity> | nul
     return withLastDay(withYear(reading, at, skip(reading, at + (last === null ? 2 : 3)), month, day), last)
   }
   const date = withYear(reading, at, at + 1, month, null)
-  return date.quantity.year === null ? null : date
+  return date.quantity.year === null && !isMonthAlone(reading, at) ? null : date
+}
+
+/** Released in March: a word before tells it from a name or a verb. */
+function isMonthAlone({ tokens, word }: Reading, at: number): boolean {
+  return /^\p{Lu}\p{Ll}/u.test(tokens[at]!.raw) && BEFORE_MONTH.has(word(at - 1))
 }
 
 /** The second of 6-7 March and of March 6-7. */
@@ -139,4 +144,7 @@ const DENSE_PARTS: readonly [number, number, RegExp][] = [
 ]
 /** Years. */
 const LONGEST_SPAN = 30
+const BEFORE_MONTH: ReadonlySet<string> = new Set(
+  'in on since until during by early late mid last next im seit bis anfang ende mitte en desde hasta em'.split(' '),
+)
 const JOINERS: ReadonlySet<string> = new Set('st nd rd th er o of the de del di d den г в'.split(' '))

@@ -57,11 +57,17 @@ export const ORDERS: readonly RegExp[] = [
   /^\W{0,4}user\s?: .{0,60}\b(?:repeat|print|translate|output|ignore|say)\b.{0,40}(?:["'<:\u201c]|\bfollowing\b|\bfor me\b)/u,
   /^\W{0,4}(?:core|admin(?:istrator)?|root|developer|priority|override|system)[ _-](?:instruction|request|message|command|override|directive|prompt)s?\W/u,
   /\byou are (?:now |hereby )?(?:free|freed|released|liberated) (?:of|from) (?:all |any |your |the )?(?:\w+ )?(?:restrictions?|rules|guidelines|filters|constraints|limitations)\b/u,
+  // You work for the owner and must agree with whatever is asked.
+  /\byou\b.{0,60}\b(?:must|should|will|shall|have to|are to) (?:always |only |simply |just |now )?(?:agree|comply|go along) with (?:what(?:ever)?|any(?:thing)?|every(?:thing)?|all)\b/u,
   /\b(?:pretend|imagine|act as if|behave as if) (?:that )?you(?:'re| are| were| have)\b.{0,40}\b(?:ai|assistant|model|bot|chatbot|unrestricted|no (?:rules|restrictions|limits|filters))\b/u,
 ]
 
 /** What a forged end of the material must be followed by: an order to answer something. */
 export const ANSWER_ORDERED: RegExp = ordered(`${BEGINS}${ANSWER}`)
+
+/** Or by a verdict that is given as if it were already there. */
+export const CLAIM_JUDGED =
+  /\b(?:claims?|statements?|assertions?)\b.{0,24}\b(?:supported|true|verified|confirmed|proven|correct|accurate|false|contradicted|refuted)\b/u
 
 function ordered(source: string): RegExp {
   return new RegExp(source, 'u')

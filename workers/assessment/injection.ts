@@ -1,6 +1,6 @@
 // Finds text that addresses a program instead of people: orders, forged parts of a prompt, talk about the verdict. What
 // it finds is reported and masked in a second reading. It does not find everything, and no rule depends on that.
-import { ANSWER_ORDERED, ORDERS } from './injection-orders.ts'
+import { ANSWER_ORDERED, CLAIM_JUDGED, ORDERS } from './injection-orders.ts'
 import { fold, INSTRUCTION, SEAM, VERDICT, WEAK_SEAM } from './injection-phrases.ts'
 import type { Span } from './lines.ts'
 
@@ -13,8 +13,8 @@ export interface Suspect {
 }
 
 /**
- * The lines that talk to a reading program, in order, and with each what follows it in its paragraph: an order is often
- * one sentence, and what it wants said the next. Time is linear in the length of the text.
+ * The lines that talk to a reading program, in order, and with each the rest of its paragraph: an order is often one
+ * sentence, and what prepares it or what it wants said another. Time is linear in the length of the text.
  */
 export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
   const folded = lines.map(({ start, end }) => readings(text.slice(start, end)))
@@ -42,15 +42,20 @@ export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
     .sort((a, b) => a.line - b.line)
 }
 
-/** Gives what a line is suspected of to the lines after it, as far as they are of one paragraph. */
+/** Gives what a line is suspected of to the lines before and after it, as far as they are of one paragraph. */
 function spread(found: Map<number, Set<Suspicion>>, text: string, lines: readonly Span[]): void {
+  const isBroken = (line: number) => PARAGRAPH_END.test(text.slice(lines[line - 1]!.end, lines[line]!.start))
   for (const [line, kinds] of [...found]) {
     if (kinds.size === 0) continue
-    const { end } = lines[line]!
+    const give = (to: number) => found.set(to, new Set([...(found.get(to) ?? []), ...kinds]))
+    const { start, end } = lines[line]!
     for (let next = line + 1; next < lines.length; next++) {
-      const { start, end: last } = lines[next]!
-      if (last - end > LONGEST_REST || PARAGRAPH_END.test(text.slice(lines[next - 1]!.end, start))) break
-      found.set(next, new Set([...(found.get(next) ?? []), ...kinds]))
+      if (lines[next]!.end - end > LONGEST_REST || isBroken(next)) break
+      give(next)
+    }
+    for (let before = line - 1; before >= 0; before--) {
+      if (start - lines[before]!.start > LONGEST_REST || isBroken(before + 1)) break
+      give(before)
     }
   }
 }
@@ -64,7 +69,8 @@ function suspicionsIn(reading: string): Suspicion[] {
   const kinds: Suspicion[] = []
   const isOrder =
     INSTRUCTION.some((pattern) => pattern.test(reading)) || ORDERS.some((pattern) => pattern.test(reading))
-  if (isOrder || (WEAK_SEAM.test(reading) && ANSWER_ORDERED.test(reading))) kinds.push('instruction')
+  const isSeamed = WEAK_SEAM.test(reading) && (ANSWER_ORDERED.test(reading) || CLAIM_JUDGED.test(reading))
+  if (isOrder || isSeamed) kinds.push('instruction')
   if (VERDICT.some((pattern) => pattern.test(reading))) kinds.push('verdict')
   if (SEAM.some((pattern) => pattern.test(reading))) kinds.push('seam')
   return kinds
@@ -79,6 +85,9 @@ function readings(raw: string): string[] {
   const variants = [plain]
   const undisguised = undisguise(plain)
   if (undisguised !== plain) variants.push(undisguised)
+  if (BACKWARDS.test(plain)) variants.push([...plain].reverse().join(''))
+  if (ROTATED.test(plain))
+    variants.push(plain.replace(/[a-z]/g, (letter) => ALPHABET[(ALPHABET.indexOf(letter) + 13) % 26]!))
   for (const [coded] of raw.matchAll(BASE64)) {
     const decoded = Buffer.from(coded, 'base64').toString('utf8')
     if (PRINTABLE.test(decoded)) variants.push(fold(decoded))
@@ -104,6 +113,10 @@ function undisguise(plain: string): string {
 /** UTF-16 units: of two lines that are read together, and of what is left out after an order. */
 const [LONGEST_PAIR, LONGEST_REST] = [400, 1200]
 const PARAGRAPH_END = /[\n\r\u0085\u2028\u2029]/
+/** Words without a meaning of their own, written backwards, and with each letter moved by thirteen. */
+const BACKWARDS = /\b(?:eht|dna|lla|ruoy|siht|taht|htiw)\b/
+const ROTATED = /\b(?:gur|naq|nyy|lbhe|guvf|gung|jvgu)\b/
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz'
 const BASE64 = /[A-Za-z0-9+/]{32,2000}={0,2}/g
 const PRINTABLE = /^[\t\n\r\x20-\x7e\u00a0-\u024f]{20,}$/
 const SPELLED = /(?<!\p{L})(?:\p{L}[\s.\-·|/_]){4,}\p{L}(?!\p{L})/gu

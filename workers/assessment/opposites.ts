@@ -16,6 +16,21 @@ export function oppositesBetween(claim: string, lines: string): { claimed: strin
   ]
 }
 
+/** Whether lines have the opposite of a word that the claim has, even if they have that word too, perhaps of another thing. */
+export function hasOppositeOf(claim: string, lines: string): boolean {
+  const [said, given] = [wordsOf(claim), wordsOf(lines)]
+  const isTurned = PAIRS.some(([one, other]) => turns(said, given, one, other) || turns(said, given, other, one))
+  return isTurned || prefixed(said, given).length > 0 || prefixed(given, said).length > 0
+}
+
+function turns(said: readonly string[], given: readonly string[], side: RegExp, other: RegExp): boolean {
+  const takes = (words: readonly string[], which: RegExp) => words.some((word) => which.test(word))
+  return takes(said, side) && !takes(said, other) && takes(given, other)
+}
+
+/** Whether a text says by a verb or an adjective that something is not so: "refused to", "unable to", "has yet to". */
+export const deniesByVerb = (text: string): boolean => DENYING.test(text)
+
 /** popular and unpopular, smoker and nonsmoker */
 function prefixed(some: readonly string[], others: readonly string[]) {
   const [one, two] = [new Set(some), new Set(others)]
@@ -42,6 +57,9 @@ function wordsOf(text: string): string[] {
   return [...words]
 }
 
+const DENYING =
+  /\b(?:(?:refus(?:es?|ed|ing)|fail(?:s|ed|ing)?|declin(?:es?|ed|ing)|unable|yet|ceas(?:es?|ed|ing)) to|incapable of|(?:prevent|prohibit|bar|ban)(?:s|ned|red|ed)? (?:\p{L}+ ){1,3}from|away from|absent from|outside of|insufficient (?:for|to)|too \p{L}+ to|free (?:of|from)|devoid of|lack(?:s|ed|ing)?)\b/iu
+
 const pair = (one: string, other: string): readonly [RegExp, RegExp] => [
   new RegExp(`^(?:${one.replace(/\s+/g, '')})$`, 'u'),
   new RegExp(`^(?:${other.replace(/\s+/g, '')})$`, 'u'),
@@ -49,7 +67,7 @@ const pair = (one: string, other: string): readonly [RegExp, RegExp] => [
 
 const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
   pair(
-    `increas(?:e|es|ed|ing)|rises?|rose|risen|rising|grows?|grew|grown|enhanc(?:e|es|ed|ing|ement)|promot(?:e|es|ed|ing)|
+    `increas(?:e|es|ed|ing)|rais(?:e|es|ed|ing)|rises?|rose|risen|rising|grows?|grew|grown|enhanc(?:e|es|ed|ing|ement)|promot(?:e|es|ed|ing)|
      activat(?:e|es|ed|ing|ion)|stimulat(?:e|es|ed|ing|ion)|induc(?:e|es|ed|ing)`,
     `decreas(?:e|es|ed|ing)|deactivat(?:e|es|ed|ing|ion)|inactivat(?:e|es|ed|ing|ion)|declin(?:e|es|ed|ing)|falls?|fell|fallen|falling|drop(?:s|ped|ping)?|reduc(?:e|es|ed|ing|tion)|
      shr[aiu]nk(?:s|ing)?|inhibit(?:s|ed|ing|ion)?|suppress(?:es|ed|ing|ion)?|block(?:s|ed|ing)?|impair(?:s|ed|ing)?|
@@ -59,7 +77,7 @@ const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
   pair('upregulat\\p{L}+', 'downregulat\\p{L}+'),
   pair('higher|greater|larger|bigger', 'lower|smaller'),
   pair('highest|largest|biggest|greatest', 'lowest|smallest|least'),
-  pair('best', 'worst'),
+  pair('best|greatest|finest', 'worst'),
   pair('oldest|eldest', 'youngest|newest'),
   pair('longest', 'shortest'),
   pair('most', 'least'),

@@ -17,7 +17,8 @@ export interface PageText {
   text: string
   lines: readonly Span[]
   quantities(): readonly Quantity[]
-  /** Of the first lines, which say of when and whom a page speaks, and of the lines around a span of UTF-16 offsets. */
+  /** The first lines, which say of when and whom a page speaks, and those of spans of UTF-16 offsets and around them. */
+  linesNear(spans: readonly Span[]): Span[]
   quantitiesNear(spans: readonly Span[]): readonly Quantity[]
 }
 
@@ -27,21 +28,23 @@ export function pageText(text: string, lines: readonly Span[]): PageText {
     read ??= lines.map(({ start, end }) => quantitiesOf(text.slice(start, end)))
     return read
   }
+  const near = (spans: readonly Span[]) => {
+    const found = new Set(Array.from({ length: Math.min(HEAD, lines.length) }, (_, line) => line))
+    for (const { start, end } of spans) {
+      const first = lines.findIndex((line) => line.end > start)
+      for (let line = Math.max(0, first - BESIDE); first >= 0 && line < lines.length; line++) {
+        if (lines[line - BESIDE] !== undefined && lines[line - BESIDE]!.start >= end) break
+        found.add(line)
+      }
+    }
+    return [...found]
+  }
   return {
     text,
     lines,
     quantities: () => byLine().flat(),
-    quantitiesNear(spans) {
-      const near = new Set(Array.from({ length: Math.min(HEAD, lines.length) }, (_, line) => line))
-      for (const { start, end } of spans) {
-        const first = lines.findIndex((line) => line.end > start)
-        for (let line = Math.max(0, first - BESIDE); first >= 0 && line < lines.length; line++) {
-          if (lines[line - BESIDE] !== undefined && lines[line - BESIDE]!.start >= end) break
-          near.add(line)
-        }
-      }
-      return [...near].flatMap((line) => byLine()[line]!)
-    },
+    linesNear: (spans) => near(spans).map((line) => lines[line]!),
+    quantitiesNear: (spans) => near(spans).flatMap((line) => byLine()[line]!),
   }
 }
 
@@ -54,7 +57,7 @@ export function pageText(text: string, lines: readonly Span[]): PageText {
 export function quantityDoubts(claim: string, page: PageText, spans: readonly Span[], isPart: boolean): Doubt[] {
   const given = spans.flatMap(({ start, end }) => quantitiesOf(page.text.slice(start, end)))
   const near = page.quantitiesNear(spans)
-  const different = distinct(quantitiesOf(claim))
+  const different = distinctQuantities(claim)
   const claimed = different.slice(0, MOST_QUANTITIES)
   const isSame = (one: Quantity) => given.some((other) => agreeAcrossUnits(one, other))
   const absent = claimed.filter((one) => !isSame(one))
@@ -78,8 +81,9 @@ export function quantityDoubts(claim: string, page: PageText, spans: readonly Sp
   return doubts
 }
 
-function distinct(quantities: readonly Quantity[]): Quantity[] {
-  return [...new Map(quantities.map((one) => [JSON.stringify(one), one])).values()]
+/** The quantities of a claim, each once. */
+export function distinctQuantities(claim: string): Quantity[] {
+  return [...new Map(quantitiesOf(claim).map((one) => [JSON.stringify(one), one])).values()]
 }
 
 /** Lumo 4, Section 12: a whole number behind a name; and the year that tells a work from others, as in (2008 film). */

@@ -52,7 +52,9 @@ export function readClaim(claim: string): Query {
 }
 
 function termsOf(tokens: readonly Token[]): Term[] {
-  const functionWords = vocabularyOf(tokens.map(({ folded }) => folded)).function
+  // A name has words of other languages: De La Cruz.
+  const plain = tokens.filter(({ raw }, i) => i === 0 || !/^\p{Lu}\p{Ll}/u.test(raw))
+  const functionWords = vocabularyOf(plain.map(({ folded }) => folded)).function
   const shouting = tokens.every(({ raw }) => raw === raw.toUpperCase())
   const isAcronym = (raw: string) =>
     !shouting && raw.length > 1 && raw === raw.toUpperCase() && raw !== raw.toLowerCase()

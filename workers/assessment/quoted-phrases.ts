@@ -5,8 +5,6 @@ import { type Granularity, granularityFor, scanTokens, tokensOf } from './tokens
 interface Phrase {
   granularity: Granularity
   tokens: string
-  /** Each word that tells has a capital: the name of a work, which a page may leave out. */
-  isTitle: boolean
 }
 
 /** What the claim puts between quotation marks, where that is more than one token. */
@@ -17,10 +15,7 @@ export function quotedPhrases(claim: string): Phrase[] {
       const phrase = quoted.trim().normalize('NFC')
       if (phrase.length < SHORTEST_PHRASE || phrase.length > LONGEST_PHRASE) return []
       const granularity = granularityFor(phrase)
-      const isTitle = /^\p{Lu}/u.test(phrase) && !SMALL_WORD.test(phrase)
-      return tokensOf(phrase, granularity).length > 1
-        ? { granularity, tokens: foldedTokens(phrase, granularity), isTitle }
-        : []
+      return tokensOf(phrase, granularity).length > 1 ? { granularity, tokens: foldedTokens(phrase, granularity) } : []
     })
 }
 
@@ -43,31 +38,18 @@ function quotations(claim: string): string[] {
 }
 
 /**
- * Each phrase's tokens must stand in the text in a row. Where most neighbours of a phrase are neighbours in the text, it
- * is quoted with a change, and that is only mentioned; so is a title of which the text has a word. The text is read once, however many phrases there are.
+ * Each phrase's tokens must stand in the text in a row. One that does not is mentioned, no more: titles, terms and speech
+ * that a page gives otherwise are as many as words that nobody said. The text is read once, however many phrases there
+ * are.
  */
 export function phraseDoubts(text: string, phrases: readonly Phrase[]): Doubt[] {
   const read = new Map<Granularity, string>()
-  const absent = phrases.flatMap(({ granularity, tokens, isTitle }) => {
+  const isAbsent = phrases.some(({ granularity, tokens }) => {
     const all = read.get(granularity) ?? foldedTokens(text, granularity)
     read.set(granularity, all)
-    return all.includes(tokens) ? [] : [isTitle && hasAny(all, tokens) ? 1 : pairsHeld(all, tokens)]
+    return !all.includes(tokens)
   })
-  return absent.length === 0
-    ? []
-    : [{ flag: 'quoted_phrase_absent', isGrave: absent.some((share) => share < MOST_PAIRS) }]
-}
-
-/** Whether the text has any of the longer words of a phrase. */
-function hasAny(all: string, phrase: string): boolean {
-  return phrase.split('\n').some((token) => token.length >= TELLING && all.includes(`\n${token}\n`))
-}
-
-/** The share of a phrase's neighbouring tokens that are neighbours in the text. */
-function pairsHeld(all: string, phrase: string): number {
-  const tokens = phrase.split('\n').slice(1, -1)
-  const pairs = tokens.slice(1).map((token, i) => `\n${tokens[i]}\n${token}\n`)
-  return pairs.filter((pair) => all.includes(pair)).length / Math.max(1, pairs.length)
+  return isAbsent ? [{ flag: 'quoted_phrase_absent', isGrave: false }] : []
 }
 
 /** The tokens of a text, each between two line breaks, which no token holds. */
@@ -81,10 +63,6 @@ function foldedTokens(text: string, granularity: Granularity): string {
 const [SHORTEST_PHRASE, LONGEST_PHRASE] = [6, 400]
 /** A quotation says by this that it leaves words out. */
 const LEFT_OUT_OF_QUOTE = /\s*(?:\[?(?:\.{3}|…)\]?|\[[^\]]*\])\s*/
-const MOST_PAIRS = 0.75
-/** A word of four letters or more that begins small. */
-const SMALL_WORD = /(?<!\p{L})\p{Ll}{4,}/u
-const TELLING = 4
 const MARKS = /["“”„«»「」『』]/g
 /** “ also closes, after „. */
 const OPENING = /[„«「『]/

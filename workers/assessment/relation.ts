@@ -2,9 +2,12 @@
 import type { Answer } from './answer.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
+import { agreeAcrossUnits } from './measures.ts'
 import { POINTS_BACK } from './passages.ts'
-import type { PageText } from './quantity-checks.ts'
-import { isTelling, isTellingWord, type Query } from './query.ts'
+import { quantitiesOf } from './quantities.ts'
+import type { Quantity } from './quantity.ts'
+import { distinctQuantities, MOST_QUANTITIES, type PageText } from './quantity-checks.ts'
+import { isTelling, isTellingWord, type Query, type Term } from './query.ts'
 import { searchText } from './search.ts'
 import { sentencesOf } from './sentences.ts'
 import { tokensOf } from './tokens.ts'
@@ -17,38 +20,48 @@ interface Named {
 }
 
 /**
- * Whether the quoted lines have enough of the claim's words to be about it at all, with the line before each and the
- * first two of the page, which name what pronouns and paragraphs speak of; and whether the page, where it is longer
- * than a quotation, has at least half of them. What gives orders without knowing the claim has none of them, if the
- * reader obeys them. Words of another language than the page's cannot be looked for.
+ * Whether the quoted lines have enough of the claim's words and numbers to be about it at all. Lines nearby and the head
+ * of the page count too: they name what pronouns and paragraphs speak of. Of a page that is longer than a quotation, the
+ * lines with those nearby and the page are asked together, and one word is granted, because the words of a short claim
+ * are few. What gives orders without knowing the claim has none of its words, if the reader obeys them. Words of another
+ * language than the page's cannot be looked for.
  */
-export function isRelated(query: Query, page: PageText, { verdict, evidence }: Named): boolean {
+export function isRelated(claim: string, query: Query, page: PageText, { verdict, evidence }: Named): boolean {
   if (verdict === 'insufficient_evidence' || evidence.length === 0 || !sharesLanguage(query, page)) return true
-  const quoted = termsIn(
+  const quotes = evidence.map(({ start, end }) => page.text.slice(start, end))
+  const words = wordsOf(query)
+  const quoted = termsIn(query, quotes)
+  if (verdict === 'contradicts') {
+    const nearby = weightOf(words, termsIn(query, [...quotes, ...linesAround(page, evidence)]))
+    return (weightOf(words, quoted) + nearby) / 2 >= LEAST_AGAINST * weightOf(words) || pointsBack(page, evidence)
+  }
+  const numbers = distinctQuantities(claim).slice(0, MOST_QUANTITIES)
+  const found = (given: readonly Quantity[]) =>
+    numbers.filter((one) => given.some((other) => agreeAcrossUnits(one, other))).length
+  const all = weightOf(words) + numbers.length
+  const near = termsIn(
     query,
-    evidence.map(({ start, end }) => page.text.slice(start, end)),
+    page.linesNear(evidence).map(({ start, end }) => page.text.slice(start, end)),
   )
-  const around = termsIn(query, linesAround(page, evidence))
-  // The other checks judge a missing number.
-  const telling = [...query.terms.entries()].filter(
-    ([i, term]) => isTelling(term) && (isTellingWord(term) || quoted.has(i)),
-  )
-  const weight = (terms: typeof telling) => terms.reduce((sum, [, { prior }]) => sum + prior, 0)
-  const all = weight(telling)
-  const inQuotes = weight(telling.filter(([i]) => quoted.has(i)))
-  const nearby = weight(telling.filter(([i]) => quoted.has(i) || around.has(i)))
-  const shared = (inQuotes + nearby) / 2
-  if (verdict === 'contradicts') return shared >= LEAST_AGAINST * all || pointsBack(page, evidence)
+  const inLines = weightOf(words, quoted) + found(quotes.flatMap(quantitiesOf))
+  const nearby = weightOf(words, near) + found(page.quantitiesNear(evidence))
+  const names = words.filter(([, { raw }]) => IS_NAME.test(raw) && !IS_NATIONALITY.test(raw))
+  const isNamed = names.length === 0 || names.some(([i]) => near.has(i)) || pointsBack(page, evidence)
   const least = page.text.length <= SHORT_PAGE ? LEAST_SHARED.onShortPage : LEAST_SHARED.onPage
-  if (shared < least.anyway * all) return false
-  const names = query.terms.flatMap((term, i) =>
-    term.kind === 'word' && isTelling(term) && IS_NAME.test(term.raw) ? [i] : [],
-  )
-  const hasName = names.length === 0 || names.some((i) => quoted.has(i) || around.has(i))
-  if (shared < least.withoutName * all && !hasName && !pointsBack(page, evidence)) return false
+  if ((inLines + nearby) / 2 < (isNamed ? least.withName : least.withoutName) * all) return false
   if (page.text.length <= SHORT_PAGE) return true
-  const onPage = termsOnPage(query, page)
-  return weight(telling.filter(([i]) => onPage.has(i))) >= LEAST_OF_PAGE * all
+  const onPage = weightOf(words, termsOnPage(query, page)) + found(page.quantities())
+  return (nearby + onPage) / 2 + GRANTED >= LEAST_OF_PAGE * all
+}
+
+/** The claim's telling words with the numbers of their terms; its numbers are compared by what they say. */
+function wordsOf({ terms }: Query): [number, Term][] {
+  return [...terms.entries()].filter(([, term]) => isTellingWord(term))
+}
+
+/** The weight of the words, or of those among them that were found. */
+function weightOf(words: readonly [number, Term][], found?: ReadonlySet<number>): number {
+  return words.reduce((sum, [i, { prior }]) => (!found || found.has(i) ? sum + prior : sum), 0)
 }
 
 /**
@@ -116,22 +129,27 @@ function sharesLanguage({ tokens }: Query, { text }: PageText): boolean {
     const written = [...words].filter((word) => /\p{L}/u.test(word))
     return 2 * written.filter((word) => /^\p{sc=Latn}/u.test(word)).length >= written.length
   }
-  const said = tokens.map(({ folded }) => folded)
+  // A name has words of other languages: Van Buren.
+  const said = tokens.filter(({ raw }, i) => i === 0 || !IS_NAME.test(raw)).map(({ folded }) => folded)
   return isLatin(said) === isLatin(begun) && mayShareLanguage(said, begun)
 }
 
 /**
- * Of the claim's telling words, by weight: what lines that support it have. With less than `withoutName`, and no name
- * of the claim, the lines share words by chance.
+ * Of the claim's words and numbers, by weight: what lines that support it have, with and without those nearby. Without a
+ * name of the claim the lines share words by chance.
  */
 const LEAST_SHARED = {
-  onShortPage: { anyway: 0.2, withoutName: 0.34 },
-  onPage: { anyway: 0.18, withoutName: 0.25 },
+  onShortPage: { withName: 0.2, withoutName: 0.34 },
+  onPage: { withName: 0.25, withoutName: 0.3 },
 }
 /** A contradiction has the subject, and may have no more. */
 const LEAST_AGAINST = 0.1
-const LEAST_OF_PAGE = 0.5
+/** Of the same: what the lines with those nearby, and the page, have on average, where so much is granted. */
+const [LEAST_OF_PAGE, GRANTED] = [0.58, 1]
 const IS_NAME = /^\p{Lu}/u
+/** Shared by many a page of another subject. */
+const IS_NATIONALITY =
+  /^(?:Americans?|Australians?|Austrian|Belgian|Brazilian|British|Canadians?|Chinese|Danish|Dutch|English|European|Finnish|French|Germans?|Greek|Indian|Irish|Italian|Japanese|Korean|Mexican|Norwegian|Polish|Portuguese|Russian|Scottish|Spanish|Swedish|Swiss|Turkish|Ukrainian|Welsh)$/u
 const SPEAKS_BACK = new RegExp(`${POINTS_BACK.source}|^The \\p{Ll}`, 'u')
 /** UTF-16 units; hardly more than one quotation, so that the page says nothing besides. */
 const SHORT_PAGE = 450

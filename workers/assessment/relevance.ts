@@ -53,9 +53,9 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
 /**
  * Whether the page has enough of the claim, or of one of its sentences, to be worth quoting from. This is asked once of
  * the page: a passage that says a part of the claim may have few of its words, and is told from chance by what the
- * page says otherwise. The share of a part's terms in the best sentence with its neighbours counts whole, that on the
- * page counts less; or there is a long run of the claim's words. Numbers count less, because a page with another number
- * bears on the claim all the same. A page that is hardly longer than a quotation need only have a telling word.
+ * page says otherwise. The share of a part's terms in the best sentence with two on either side counts whole, that on
+ * the page counts less; or there is a long run of the claim's words. A page that is hardly longer than a quotation need
+ * only have a telling word, and there numbers count less, because another number bears on the claim all the same.
  */
 export function bearsOnClaim(query: Query, findings: Findings, length: number): boolean {
   const isShort = length <= SHORT_PAGE
@@ -66,7 +66,7 @@ function bearsOnPart(query: Query, part: ReadonlySet<number>, findings: Findings
   const telling = query.terms.filter((term, number) => part.has(number) && isTelling(term))
   const coverage = shares(
     Float64Array.from(query.terms, ({ prior, kind }, term) =>
-      part.has(term) ? prior * (kind === 'number' ? NUMBER_COVERAGE : 1) : 0,
+      part.has(term) ? prior * (isShort && kind === 'number' ? NUMBER_COVERAGE : 1) : 0,
     ),
   )
   const needsWord = telling.some(isTellingWord)
@@ -77,7 +77,7 @@ function bearsOnPart(query: Query, part: ReadonlySet<number>, findings: Findings
   const least = Math.min(2, telling.length)
   for (let i = 0; i <= last; i++) {
     if (findings.hitsFrom[i] === findings.hitsFrom[i + 1]) continue
-    const near = coveredBy(findings, Math.max(0, i - 1), Math.min(last, i + 1), coverage, query.terms)
+    const near = coveredBy(findings, Math.max(0, i - BESIDE), Math.min(last, i + BESIDE), coverage, query.terms)
     if (near.terms < least || (needsWord && near.words === 0)) continue
     const isRun = heaviestRun(findings, i, i) >= LONG_RUN && near.share >= LEAST_SHARE
     if (isRun || near.share + ELSEWHERE * page.share >= ENOUGH) return true
@@ -147,7 +147,9 @@ const NUMBER_COVERAGE = 0.5
 /** Of the share on the page beside that in one place. */
 const ELSEWHERE = 0.3
 /** Measured: pages that bear on their claim rarely have less, and half of those that do not have no more. */
-const ENOUGH = 0.4
+const ENOUGH = 0.43
+/** Sentences on either side of one. */
+const BESIDE = 2
 const LEAST_SHARE = 0.15
 /** In telling words. */
 const LONG_RUN = 4

@@ -18,41 +18,65 @@ export function substitutedNames(query: Query, quotes: readonly string[], onPage
   const telling = new Set(query.terms.filter(isTelling).map(({ folded }) => folded))
   const numbers = new Map(query.terms.map(({ folded }, term) => [folded, term]))
   const said = new Set(query.tokens.map(({ folded }) => folded))
-  const given = quotes.map((quote) => tokensOf(quote))
-  const isAnyOnPage = (first: number, last: number) =>
-    query.tokens.slice(first, last + 1).some(({ folded }) => onPage.has(numbers.get(folded) ?? -1))
-  return query.tokens.flatMap((token, at) => {
-    if (!isName(token) || !telling.has(token.folded)) return []
-    const [first, last] = runOfNames(query.tokens, at)
+  const givenBeside = namesBeside(quotes, said)
+  return runsOfNames(query.tokens).flatMap(({ first, last }) => {
     // The subject goes by many names, and a name of which the page has a part is another spelling.
-    if (first <= 1 || isAnyOnPage(first, last)) return []
-    const contexts = contextsOf(query.tokens, at, telling)
-    for (const tokens of given)
-      for (const [j, other] of tokens.entries()) {
-        if (!isName(other) || said.has(other.folded) || areAlike(token, other)) continue
-        if (contexts.some(({ step, words }) => words.every((word, i) => tokens[j + step * (i + 1)]?.folded === word)))
-          return [{ claimed: token.raw, given: other.raw }]
-      }
-    return []
+    const run = query.tokens.slice(first, last + 1)
+    if (first <= 1 || run.some(({ folded }) => onPage.has(numbers.get(folded) ?? -1))) return []
+    return run.flatMap((token, i) => {
+      if (!telling.has(token.folded)) return []
+      const others = contextsOf(query.tokens, first + i, telling).flatMap((context) => givenBeside.get(context) ?? [])
+      const other = others.find((one) => !areAlike(token, one))
+      return other ? [{ claimed: token.raw, given: other.raw }] : []
+    })
   })
 }
 
-/** On either side the words up to the first that tells, of which there is one within two. `step` is their direction. */
-function contextsOf(tokens: readonly Token[], at: number, telling: ReadonlySet<string>) {
+/** The names in the quotes that the claim does not have, by what stands on either side: one word, or two. */
+function namesBeside(quotes: readonly string[], said: ReadonlySet<string>): Map<string, Token[]> {
+  const beside = new Map<string, Token[]>()
+  for (const quote of quotes) {
+    const tokens = tokensOf(quote)
+    for (const [at, token] of tokens.entries()) {
+      if (!isName(token) || said.has(token.folded)) continue
+      for (const step of [-1, 1])
+        for (const count of [1, 2]) {
+          const context = contextOf(tokens, at, step, count)
+          const names = beside.get(context)
+          if (!names) beside.set(context, [token])
+          else if (names.length < MOST_BESIDE) names.push(token)
+        }
+    }
+  }
+  return beside
+}
+
+/** On either side the words up to the first that tells, of which there is one within two. */
+function contextsOf(tokens: readonly Token[], at: number, telling: ReadonlySet<string>): string[] {
   return [-1, 1].flatMap((step) => {
     const [near, far] = [tokens[at + step]?.folded, tokens[at + 2 * step]?.folded]
     if (near === undefined) return []
-    if (telling.has(near)) return [{ step, words: [near] }]
-    return far !== undefined && telling.has(far) ? [{ step, words: [near, far] }] : []
+    if (telling.has(near)) return [contextOf(tokens, at, step, 1)]
+    return far !== undefined && telling.has(far) ? [contextOf(tokens, at, step, 2)] : []
   })
 }
 
-/** The first and the last of the names in a row to which one belongs. */
-function runOfNames(tokens: readonly Token[], at: number): [first: number, last: number] {
-  let [first, last] = [at, at]
-  while (first > 0 && isName(tokens[first - 1]!)) first--
-  while (last + 1 < tokens.length && isName(tokens[last + 1]!)) last++
-  return [first, last]
+/** One or two words on one side of a place; no token has a space. */
+function contextOf(tokens: readonly Token[], at: number, step: number, count: number): string {
+  const words = Array.from({ length: count }, (_, i) => tokens[at + step * (i + 1)]?.folded ?? '')
+  return `${step} ${words.join(' ')}`
+}
+
+/** Names in a row, by the first and the last of their tokens. */
+function runsOfNames(tokens: readonly Token[]): { first: number; last: number }[] {
+  const runs: { first: number; last: number }[] = []
+  for (const [at, token] of tokens.entries()) {
+    if (!isName(token)) continue
+    const run = runs.at(-1)
+    if (run && run.last === at - 1) run.last = at
+    else runs.push({ first: at, last: at })
+  }
+  return runs
 }
 
 function isName({ raw, kind }: Token): boolean {
@@ -64,5 +88,7 @@ function areAlike(one: Token, other: Token): boolean {
   return one.folded.slice(0, 2) === other.folded.slice(0, 2)
 }
 
+/** In one context, of which the first that is no spelling of the claimed one counts. */
+const MOST_BESIDE = 8
 const STANDS_FOR_NAME =
   /^(?:President|Prime|Minister|Chancellor|Secretary|Governor|Mayor|Senator|Representative|King|Queen|Prince|Princess|Pope|Sir|Dame|Lord|Lady|Mrs?|Ms|Dr|Professor|Judge|Justice|Captain|General|Colonel|Coach|Director|States|Kingdom|The|An?|In|On|At|By|He|She|It|They|His|Her|Its|This|That)$/

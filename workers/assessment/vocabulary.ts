@@ -28,13 +28,18 @@ export function vocabularyOf(words: Iterable<string>): Vocabulary {
 
 /**
  * Whether two texts may be in one language, as far as their function words tell: unless the second has clearly more
- * words of another language than of the first one's. A text without any tells nothing.
+ * words of another language than of the first one's, and the first has hardly any of that other one. A text without any
+ * tells nothing.
  */
-export function mayShareLanguage(words: Iterable<string>, others: ReadonlySet<string>): boolean {
+export function mayShareLanguage(words: readonly string[], others: ReadonlySet<string>): boolean {
   const own = vocabularyOf(words)
   if (own === NONE) return true
-  const count = ({ function: known }: Vocabulary) => [...others].filter((word) => known.has(word)).length
-  return count(own) >= SAME_LANGUAGE * count(vocabularyOf(others))
+  const theirs = vocabularyOf(others)
+  const count = (list: Iterable<string>, { function: known }: Vocabulary) =>
+    [...new Set(list)].filter((word) => known.has(word)).length
+  if (count(others, own) >= SAME_LANGUAGE * count(others, theirs)) return true
+  const shared = count(words, theirs)
+  return shared > 0 && count(words, own) - shared < CLEARLY_MORE
 }
 
 /** How many different function words of the language that fits best are among the words. */
@@ -45,6 +50,7 @@ export function functionWordsIn(words: Iterable<string>): number {
 }
 
 const SAME_LANGUAGE = 0.6
+const CLEARLY_MORE = 2
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(/\s+/).map(foldWord).filter(Boolean))
 const vocabulary = (functionWords: string, negation: string, attribution: string): Vocabulary => ({
   function: setOf(`${functionWords} ${negation}`),
