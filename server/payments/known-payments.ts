@@ -35,14 +35,17 @@ function isKnown(db: Database, { identity, signature_sha256 }: PaymentClaim): Pr
       and payment ->> 'signature_sha256' = ${signature_sha256}`)
 }
 
-/** Whether this payment, shown by its own signature, is bound to another request, paid or under way. */
-export function isBoundToAnother(db: Database, { identity, signature_sha256 }: PaymentClaim, requestId: string) {
+/**
+ * Whether this payment, shown by its own signature, is bound to a request of another key, paid or under way. Keys and not ids are
+ * compared: two first calls with one key that come at once have made two ids, and only one of them is stored.
+ */
+export function isBoundToAnother(db: Database, { identity, signature_sha256 }: PaymentClaim, keyHash: Buffer) {
   const { network, asset, payer, nonce } = identity
   if (!signature_sha256) return Promise.resolve(false)
   return db.exists(known`
     select 1 known from payment_claims c join verification_requests r on r.id = c.request_id
     where c.network = ${network} and c.asset = ${asset} and c.payer = ${payer} and c.nonce = ${nonce}
-      and c.request_id <> ${requestId} and r.payment ->> 'signature_sha256' = ${signature_sha256}`)
+      and r.key_hash <> ${sql.binary(keyHash)} and r.payment ->> 'signature_sha256' = ${signature_sha256}`)
 }
 
 const requestPayment = z.object({ state: z.string(), changed_at: z.date(), payment: boundPayment.nullable() })

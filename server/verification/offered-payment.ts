@@ -5,7 +5,7 @@ import type { Call } from '../operation.ts'
 import { askTraced } from '../payments/facilitator-span.ts'
 import { isBoundToAnother } from '../payments/known-payments.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
-import { findByIdentifier } from './lookup.ts'
+import { findByIdentifier, hashKey } from './lookup.ts'
 import { describeResource } from './offer.ts'
 import type { RequestView } from './request.ts'
 
@@ -19,15 +19,16 @@ function readOfferedPayment(requestId: string, given: unknown, api: Api): Offere
  * Throws AppError `payment_conflict`, and what `Facilitator.verify` throws besides `payment_invalid`.
  */
 export async function takePayment(
-  { api, credentials }: Call,
+  { api, credentials, options }: Call,
   requestId: string,
 ): Promise<{ offer: OfferedPayment | null; refusal: AppError | null }> {
   if (credentials.payment === undefined) return { offer: null, refusal: null }
+  const keyHash = hashKey(options.idempotencyKey)
   let offer: OfferedPayment | undefined
   try {
     offer = readOfferedPayment(requestId, credentials.payment, api)
     // The stored signature of a bound payment proves as much as a new check, and costs no call to another service.
-    if (await isBoundToAnother(api.db, offer.bound, requestId)) throw paymentTaken()
+    if (await isBoundToAnother(api.db, offer.bound, keyHash)) throw paymentTaken()
     const { facilitator } = api
     const read = offer
     await askTraced(facilitator, 'verify', read, () => facilitator.verify(read, credentials.address))
@@ -35,7 +36,7 @@ export async function takePayment(
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error
     // Another call may have bound the payment meanwhile. A chain refuses a payment that it has seen, without saying why.
-    if (offer && (await isBoundToAnother(api.db, offer.bound, requestId))) throw paymentTaken()
+    if (offer && (await isBoundToAnother(api.db, offer.bound, keyHash))) throw paymentTaken()
     return { offer: null, refusal: error }
   }
 }

@@ -129,3 +129,29 @@ t.test('one key with many bodies at once: one body gets it', async (t) => {
   t.same(statuses, [402, ...Array(11).fill(409)])
   for (const response of responses) await expectNonCompleted(t, response, response.status)
 })
+
+t.test(
+  'two first calls with one key and one payment: the later one is answered with what the other bought',
+  async (t) => {
+    const key = randomUUID()
+    const [payment] = await signAll(1)
+    const body = harbourClaim(system.site)
+    const looked = Promise.withResolvers<void>()
+    const bought = Promise.withResolvers<void>()
+    // It is asked after the key was looked up, and before the payment is compared with those that are bound.
+    t.intercept(twin.api.assessors, 'requireOne', {
+      value: async () => {
+        looked.resolve()
+        await bought.promise
+      },
+    })
+    const late = ask(1, key, body, { ...payment?.headers, ...WAIT })
+    await looked.promise
+    const first = await ask(0, key, body, { ...payment?.headers, ...WAIT })
+    t.equal(first.status, 200)
+    bought.resolve()
+    const second = await late
+    t.equal(second.status, 200)
+    t.equal(await second.text(), await first.text())
+  },
+)
