@@ -76,7 +76,7 @@ async function bundle(files: readonly string[], { build, stop }: Bundler, more: 
 }
 
 /** The package is there but its program is not when optional packages were left out: then already its first use fails. */
-async function loadBundler(): Promise<Bundler> {
+export async function loadBundler(): Promise<Bundler> {
   try {
     const bundler = await import('esbuild')
     await bundler.transform('')

@@ -2,9 +2,9 @@
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { RESOURCE_MIME_TYPE } from '@modelcontextprotocol/ext-apps'
-import { build } from 'esbuild-wasm'
 import type { Frame, Page } from 'playwright-core'
 import t from 'tap'
+import { loadBundler } from '../../client/page/build.ts'
 import { wordsOf } from '../../client/page/check-words.ts'
 import { HEADLINES } from '../../client/page/report-view.ts'
 import { noBrowser, openBrowser, overflow, picture, seriousFindings, shown, type Visit, visit } from '../browser.ts'
@@ -68,6 +68,7 @@ t.test('the page is one file, and an answer is what it is without it', async (t)
 t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
   const browser = await openBrowser()
   t.teardown(() => browser.close())
+  const { build, stop } = await loadBundler()
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'chat-host.ts')],
     bundle: true,
@@ -75,6 +76,7 @@ t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
     format: 'iife',
     logLevel: 'silent',
   })
+  await stop()
   const script = outputFiles[0]?.text ?? ''
 
   async function openHost(options: Partial<HostOptions> = {}, text = html): Promise<Visit & { frame: Frame }> {
@@ -206,7 +208,7 @@ t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
 
 /** A picture of the frame in a window that is as high as it: Chromium does not draw what lies below the window in time. */
 async function portray(page: Page, frame: Frame, name: string, width: number) {
-  await page.setViewportSize({ width, height: 900 })
+  await page.setViewportSize({ width, height: 2500 })
   await fits(frame)
   await page.setViewportSize({ width, height: await frame.evaluate(() => innerHeight) })
   await fits(frame)
