@@ -9,7 +9,7 @@ import { EXPORT_MARK, verifyExport } from './export.ts'
 import { parseJson } from './json.ts'
 import { type ReceiptOptions, verifyReceipt } from './receipt.ts'
 import { anything, closed, integer } from './shape.ts'
-import { verifyResult } from './verification.ts'
+import { verifyPurchaseReceipt, verifyResult } from './verification.ts'
 
 export type DocumentOptions = Omit<ChainOptions, 'checkpoint'> & Pick<ReceiptOptions, 'tree'>
 
@@ -24,6 +24,7 @@ const CHAIN_PINS = ['from', 'through', 'head', 'signatures'] as const
 
 const RESULT: Kind = { name: 'a completed result', pins: [], verify: verifyResult }
 const RECEIPT: Kind = { name: 'a receipt', pins: ['vkey', 'tree'], verify: verifyReceipt }
+const SOLD: Kind = { name: 'the receipt of a purchase', pins: [], verify: verifyPurchaseReceipt }
 const ATTESTATION: Kind = { name: 'an attestation', pins: [], verify: verifyAttestation }
 const WRAPPED: Kind = { ...ATTESTATION, verify: (value, options) => verifyAttestation(attestationIn(value), options) }
 const CHAIN: Kind = { name: 'consecutive attestations', pins: CHAIN_PINS, verify: verifyChain }
@@ -31,7 +32,7 @@ const PAGE: Kind = { name: 'a page of the chain', pins: CHAIN_PINS, verify: veri
 const EXPORT: Omit<Kind, 'verify'> = { name: 'an export', pins: ['through', 'head', 'vkey', 'signatures'] }
 
 /**
- * Verifies a completed result, a receipt, an attestation, attestations in a row, or an export, which may be longer than
+ * Verifies a completed result, its receipt alone, a receipt, an attestation, attestations in a row, or an export, which may be longer than
  * memory. Throws a TypeError for a malformed pin, a UsageError for one that does not apply, never for a bad file.
  */
 export async function verifyDocument(
@@ -81,6 +82,7 @@ function kindOf(value: unknown): Kind {
   if (Object.hasOwn(value, 'receipt')) return RESULT
   if (Object.hasOwn(value, 'attestations')) return PAGE
   if (!Object.hasOwn(value, 'attestation')) return ATTESTATION
+  if (Object.hasOwn(value, 'envelope')) return SOLD
   return Object.keys(value).length === 1 ? WRAPPED : RECEIPT
 }
 

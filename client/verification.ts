@@ -42,6 +42,21 @@ export function verifyResult(result: unknown, { keys, signatureCheck }: Verifica
   return examine(result, resultShape, [...attested, ...receiptRules, ...sourceRules, ...consistencyRules])
 }
 
+/**
+ * Verifies the receipt of a purchase without its result: that the service signed the envelope, and that the envelope is the one
+ * that can be read. It says nothing about the result, of which the envelope holds the digest. Throws a TypeError for a malformed
+ * pin, never for a bad receipt.
+ */
+export function verifyPurchaseReceipt(receipt: unknown, { keys, signatureCheck }: VerificationOptions): Verification {
+  const attested = attestationRules(buildKeyRing(keys), signatureCheck).map(
+    ([name, judge]): Rule<Sealed['receipt']> => [name, ({ attestation }) => judge(attestation)],
+  )
+  const sealed = sealRules.map(([name, judge]): Rule<Sealed['receipt']> => [name, (receipt) => judge({ receipt })])
+  return examine(receipt, receiptShape, [...attested, ...sealed])
+}
+
+type Sealed = Pick<VerificationResult, 'receipt'>
+
 const nonEmpty = text(/./s)
 const stance = literal('supports', 'contradicts', 'mentions')
 
@@ -92,10 +107,15 @@ const resultShape = object({
   receipt: receiptShape,
 })
 
-const receiptRules: Rule<VerificationResult>[] = [
+/** What can be checked of a receipt without its result. */
+const sealRules: Rule<Sealed>[] = [
   ['purchase_attestation', ({ receipt }) => purchaseFault(receipt.attestation)],
   ['subject_sha256', subjectFault],
   ['canonical_envelope', canonicalEnvelopeFault],
+]
+
+const receiptRules: Rule<VerificationResult>[] = [
+  ...sealRules,
   ['result_sha256', resultDigestFault],
   ['envelope_agrees', envelopeFault],
 ]
@@ -130,7 +150,7 @@ function purchaseFault({ requested_by, label }: Attestation): string | null {
     : `the receipt was made for ${JSON.stringify(requested_by)}, not by a source verification`
 }
 
-function subjectFault({ receipt }: VerificationResult): string | null {
+function subjectFault({ receipt }: Sealed): string | null {
   const bytes = decodeBase64(receipt.canonical_envelope_base64)
   if (!bytes) return 'not checked: canonical_envelope_base64 is not standard base64'
   return sha256Hex(bytes) === receipt.attestation.subject_sha256
@@ -138,7 +158,7 @@ function subjectFault({ receipt }: VerificationResult): string | null {
     : 'the attestation is for other bytes than canonical_envelope_base64'
 }
 
-function canonicalEnvelopeFault({ receipt }: VerificationResult): string | null {
+function canonicalEnvelopeFault({ receipt }: Sealed): string | null {
   const bytes = decodeBase64(receipt.canonical_envelope_base64)
   if (!bytes) return 'canonical_envelope_base64 is not standard base64'
   const expected = new TextEncoder().encode(canonicalJson(receipt.envelope))

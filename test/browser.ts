@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import axe from 'axe-core'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Frame, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 
 export type { Browser }
@@ -54,7 +54,7 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
 }
 
 /** Serious and critical findings of axe, one line each. */
-export async function seriousFindings(page: Page): Promise<string[]> {
+export async function seriousFindings(page: Page | Frame): Promise<string[]> {
   await page.evaluate(axe.source)
   const { violations } = await page.evaluate(async () => {
     const found = await (globalThis as unknown as { axe: typeof axe }).axe.run()
@@ -73,12 +73,12 @@ export async function picture(page: Page, name: string, fullPage = true): Promis
 }
 
 /** By how many pixels the page is wider than its window. */
-export function overflow(page: Page): Promise<number> {
+export function overflow(page: Page | Frame): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
 }
 
 /** The text of a part of the page as it is seen: what is hidden is not in it. */
-export function shown(page: Page, selector: string): Promise<string> {
+export function shown(page: Page | Frame, selector: string): Promise<string> {
   // biome-ignore lint/performance/useDomNodeTextContent: the text as it is seen is what is meant
   return page.innerText(selector)
 }

@@ -1,10 +1,12 @@
-// Makes what a browser loads: the scripts and the style sheet of the pages, and verify.html, one file that works from disk.
+// Makes what a browser loads: the scripts and the style sheet of the pages, verify.html, one file that works from disk, and the page
+// that chat hosts draw results with.
 // Run as a program it writes verify.html: node page/build.ts FILE. Needs Node and esbuild; nothing else in the client does.
 // esbuild has two forms. The native one takes some tenths of a second; it is an optional package. Where it was left out, as in a
 // production image, the one in WebAssembly does the same in some seconds.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { BuildOptions, Plugin } from 'esbuild-wasm'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from './page-words.ts'
 import { COMMON_POLICY } from './policy.ts'
 
@@ -22,11 +24,41 @@ export interface Assets {
 
 /** Takes some tenths of a second, or some seconds without the native form of esbuild. Ends its process afterwards. */
 export async function buildAssets(bundler: Promise<Bundler> = loadBundler()): Promise<Assets> {
-  const { build, stop } = await bundler
+  // One call for all: each source that several scripts share is read once.
+  const textOf = await bundle(['style.css', ...SCRIPTS.map((name) => `${name}.ts`)], await bundler)
+  return {
+    style: textOf('style.css'),
+    scripts: Object.fromEntries(SCRIPTS.map((name) => [name, textOf(`${name}.js`)])) as Assets['scripts'],
+  }
+}
+
+/** The style sheet and the script of the page for chat hosts, minified. */
+export interface ChatAssets {
+  style: string
+  script: string
+}
+
+/** Like `buildAssets`, and not at the same time: each ends the process of the bundler. */
+export async function buildChatAssets(bundler: Promise<Bundler> = loadBundler()): Promise<ChatAssets> {
+  const textOf = await bundle(['chat.css', 'chat.ts'], await bundler, { plugins: [ENGLISH_ALONE] })
+  return { style: textOf('chat.css'), script: textOf('chat.js') }
+}
+
+/** The package for chat hosts brings zod with its messages in fifty languages, 260 KB. The page shows none of them. */
+const ENGLISH_ALONE: Plugin = {
+  name: 'english-alone',
+  setup({ onResolve }) {
+    onResolve({ filter: /^\.\.\/locales\/index\.js$/ }, ({ resolveDir }) => ({
+      path: join(resolveDir, '../locales/en.js'),
+    }))
+  },
+}
+
+/** The text of each output by its name, from sources in this folder. */
+async function bundle(files: readonly string[], { build, stop }: Bundler, more: Pick<BuildOptions, 'plugins'> = {}) {
   try {
-    // One call for all: each source that several scripts share is read once.
     const { outputFiles } = await build({
-      entryPoints: ['style.css', ...SCRIPTS.map((name) => `${name}.ts`)].map((file) => join(import.meta.dirname, file)),
+      entryPoints: files.map((file) => join(import.meta.dirname, file)),
       outdir: OUT,
       bundle: true,
       minify: true,
@@ -35,19 +67,16 @@ export async function buildAssets(bundler: Promise<Bundler> = loadBundler()): Pr
       target: ['es2022'],
       legalComments: 'none',
       logLevel: 'silent',
+      ...more,
     })
-    const textOf = (file: string) => outputFiles.find(({ path }) => path === join(OUT, file))?.text ?? ''
-    return {
-      style: textOf('style.css'),
-      scripts: Object.fromEntries(SCRIPTS.map((name) => [name, textOf(`${name}.js`)])) as Assets['scripts'],
-    }
+    return (file: string) => outputFiles.find(({ path }) => path === join(OUT, file))?.text ?? ''
   } finally {
     await stop()
   }
 }
 
 /** The package is there but its program is not when optional packages were left out: then already its first use fails. */
-async function loadBundler(): Promise<Bundler> {
+export async function loadBundler(): Promise<Bundler> {
   try {
     const bundler = await import('esbuild')
     await bundler.transform('')
@@ -87,8 +116,46 @@ export function renderSingleFile(assets: Assets): string {
 }
 
 export function singleFilePolicy({ style, scripts }: Assets): string {
+  return policyOf({ style, script: scripts.verify })
+}
+
+/** Nothing but this script and this style sheet, and no request. */
+function policyOf({ style, script }: { style: string; script: string }): string {
   const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-  return `default-src 'none'; script-src ${hash(scripts.verify)}; style-src ${hash(style)}; ${COMMON_POLICY}`
+  return `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; ${COMMON_POLICY}`
+}
+
+export interface ChatPlace {
+  /** Host name of the service, as the report names it. */
+  service: string
+  /** The body of `GET /v1/keys`, or its list. */
+  keys: unknown
+}
+
+/** The page that a chat host shows in a frame. Like the single file it states its own policy, whatever the host's is. */
+export function renderChatPage(assets: ChatAssets, { service, keys }: ChatPlace): string {
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policyOf(assets)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>Countersign</title>
+<style>${assets.style}</style>
+<body>
+<main>
+<h1 class="unseen">Countersign</h1>
+<div id="chat" data-service="${escaped(service)}" data-keys="${escaped(JSON.stringify(keys))}"></div>
+</main>
+<script>${assets.script}</script>
+</body>
+</html>
+`
+}
+
+/** For the value of an attribute between double quotes. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
 }
 
 if (import.meta.main) {

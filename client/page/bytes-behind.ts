@@ -33,14 +33,14 @@ const READERS: Record<string, (value: Json) => Bytes[]> = {
     { label: 'ts_ms', text: String(attestationIn(value).ts_ms) },
   ],
   subject_sha256: (value) => {
-    const encoded = String((value.receipt as Json).canonical_envelope_base64)
+    const encoded = String(receiptIn(value).canonical_envelope_base64)
     const envelope = new TextDecoder().decode(decodeBase64(encoded) ?? new Uint8Array())
     return digests(String(attestationIn(value).subject_sha256), envelope)
   },
   result_sha256: ({ receipt, ...result }) =>
     digests(String(((receipt as Json).envelope as Json).result_sha256), canonicalJson(result)),
   canonical_envelope: (value) => [
-    { label: 'Envelope as written (canonical JSON)', text: canonicalJson((value.receipt as Json).envelope) },
+    { label: 'Envelope as written (canonical JSON)', text: canonicalJson(receiptIn(value).envelope) },
   ],
   text_sha256: ({ source }) => {
     const { text_sha256, normalized_text } = source as { text_sha256: string; normalized_text: string }
@@ -80,6 +80,11 @@ function digests(stated: string, text: string): Bytes[] {
 export function attestationIn(value: unknown): Json {
   const { receipt, attestation } = value as { receipt?: { attestation?: Json }; attestation?: Json }
   return receipt?.attestation ?? attestation ?? (value as Json)
+}
+
+/** Of a result, or the receipt of a purchase itself. */
+function receiptIn(value: Json): Json {
+  return (value.receipt ?? value) as Json
 }
 
 function signedText(value: Json): string {

@@ -96,7 +96,9 @@ async function checkDocument(
   value: unknown,
   { keys, vkey }: Omit<Ring, 'voucher'>,
 ) {
-  const hasLog = text.startsWith(EXPORT_MARK) || (typeof value === 'object' && value !== null && 'inclusion' in value)
+  const hasLog =
+    text.startsWith(EXPORT_MARK) ||
+    (typeof value === 'object' && value !== null && 'inclusion' in value && !('envelope' in value))
   const { ok, checks } = await verifyDocument(chunks, { keys, ...(hasLog && vkey !== undefined && { vkey }) })
   const kind = checks.find(({ name, ok }) => name === 'json' && ok)?.detail
   return { ok, checks, kind: text.startsWith(EXPORT_MARK) ? 'an export of the whole chain' : kind }

@@ -15,10 +15,10 @@ export interface ReportProps {
 }
 
 export function ReportView({ report, host }: ReportProps): Html {
-  const { standing, kind, facts, value } = report
+  const { standing, kind, failure, facts, value } = report
   return html`<article class="report" aria-labelledby="verdict">
     <header class=${`verdict ${toneClass(TONES[standing])}`}>
-      <p class="kind">This is ${kind === 'a file' ? 'nothing that this page knows' : kindOf(report)}.</p>
+      <p class="kind">This is ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
       <h2 id="verdict" tabindex="-1">${HEADLINES[standing]}</h2>
       <${Summary} report=${report} host=${host} />
     </header>
@@ -29,8 +29,6 @@ export function ReportView({ report, host }: ReportProps): Html {
     ${report.checks.length > 0 && html`<p class="aside">${LIMITS}</p>`}
   </article>`
 }
-
-const kindOf = ({ kind, failure }: Report) => failure ?? kind
 
 const LIMITS =
   'A check shows who signed what, when, and that it is unchanged. It does not show that the claim is true, nor that the page ' +

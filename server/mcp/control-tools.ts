@@ -5,6 +5,7 @@ import { MAX_SLOT_BYTES } from '../journal/slots.ts'
 import type { Operation } from '../operation.ts'
 import { readJournalSlot } from './journal.ts'
 import { type OperationTool, operationTool } from './operation-tool.ts'
+import { REPORT_VIEW } from './report-view.ts'
 import type { Tool } from './tool.ts'
 
 /** With the operation's name in the catalogue. */
@@ -117,6 +118,7 @@ const TABLE: readonly Entry[] = [
       'check without trusting this service, pin its keys and check offline.',
     operation: 'verify_receipt',
     effect: 'reads',
+    meta: REPORT_VIEW,
     notes: {
       attestation: 'The receipt itself, with all of its 12 members.',
       inclusion: 'Proof that it is in the tree, as service_receipt_get returns it.',

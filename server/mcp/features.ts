@@ -4,6 +4,7 @@ import type { Operation } from '../operation.ts'
 import { describeOffer } from '../verification/offer.ts'
 import { controlTools } from './control-tools.ts'
 import { offeredPrompts, promptsFeature } from './prompts.ts'
+import { reportView } from './report-view.ts'
 import { resources, resourcesFeature } from './resources.ts'
 import type { Feature } from './server.ts'
 import { tasksFeature } from './tasks.ts'
@@ -14,7 +15,7 @@ export function offeredFeatures(api: Api, catalog: readonly Operation[]): Featur
   const { mcpVerificationEnabled: paid } = api.config
   return [
     toolsFeature([...controlTools(catalog), ...(paid ? [verifySourceTool(api)] : [])]),
-    resourcesFeature(resources),
+    resourcesFeature([...resources, reportView]),
     promptsFeature(offeredPrompts(describeOffer(api.config))),
     ...(paid ? [tasksFeature()] : []),
   ]

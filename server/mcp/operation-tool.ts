@@ -23,6 +23,8 @@ export interface OperationTool {
   notes?: Readonly<Record<string, string>>
   /** Bytes are sent as base64: the argument `data_base64` replaces the operation's raw body. */
   bytes?: { member: string; limit: number }
+  /** Of the descriptor: for hosts that know an extension. */
+  meta?: Record<string, unknown>
 }
 
 const HEADER_ARGUMENTS = {
@@ -124,7 +126,7 @@ function deletedBody({ path }: PlainOperation, input: Record<string, unknown>) {
 }
 
 function describe(tool: OperationTool, { schema, names }: Side): Tool['descriptor'] {
-  const { name, title, about, operation, effect, open, notes = {}, bytes } = tool
+  const { name, title, about, operation, effect, open, notes = {}, bytes, meta } = tool
   const own = inputSchemaOf(ownInput(tool))
   const side = Object.entries(inputSchemaOf(schema).properties ?? {}).filter(([member]) => names.has(member))
   const noted = Object.fromEntries(Object.entries(notes).map(([member, description]) => [member, { description }]))
@@ -150,6 +152,7 @@ function describe(tool: OperationTool, { schema, names }: Side): Tool['descripto
       idempotentHint: effect !== 'adds',
       openWorldHint: open ?? false,
     },
+    ...(meta && { _meta: meta }),
   }
 }
 

@@ -16,6 +16,8 @@ export interface Resource {
   title: string
   description: string
   mimeType: string
+  /** For hosts that know an extension. */
+  _meta?: Record<string, unknown>
   read(request: McpRequest): Promise<string>
 }
 
@@ -99,7 +101,8 @@ export function resourcesFeature(offered: readonly Resource[]): Feature {
       server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
         const resource = byUri.get(uri)
         if (!resource) throw new ResourceNotFoundError(uri)
-        return { contents: [{ uri, mimeType: resource.mimeType, text: await resource.read(request) }] }
+        const { mimeType, _meta } = resource
+        return { contents: [{ uri, mimeType, text: await resource.read(request), ...(_meta && { _meta }) }] }
       })
     },
   }

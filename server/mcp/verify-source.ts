@@ -14,6 +14,7 @@ import { requestNamedBy } from '../verification/recovery-token.ts'
 import { IGNORED_KEY } from './operation-tool.ts'
 import { reportStages } from './progress.ts'
 import { findPurchaseKey, type PurchaseKey } from './purchase-key.ts'
+import { REPORT_VIEW } from './report-view.ts'
 import { createTask, declaresTasks } from './tasks.ts'
 import { type CallToolResult, inputSchemaOf, type Tool, type ToolCall } from './tool.ts'
 import { META, renderAnswer, renderVerificationError } from './verification.ts'
@@ -61,6 +62,7 @@ export function verifySourceTool(api: Api): Tool {
         'service/networks': configuredNetworks(api.config),
         'service/payment-mode': api.config.paymentMode,
         'service/payment-protocol': 'x402-v2',
+        ...REPORT_VIEW,
       },
     },
     call,

@@ -1,9 +1,9 @@
-// The scripts, the style sheet, the icon and the single file of the pages: made from their sources when the first page is asked for, and
-// kept. Without a build step the pages are always those of the sources.
+// The scripts, the style sheet, the icon and the single file of the pages, and the page for chat hosts: made from their sources when
+// the first is asked for, and kept. Without a build step the pages are always those of the sources.
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
-import type { ScriptName } from '../../client/page/build.ts'
+import type { ChatPlace, ScriptName } from '../../client/page/build.ts'
 
 /** What one address serves. */
 export interface Asset {
@@ -33,6 +33,26 @@ export function openAssets(): Promise<Assets> {
     throw error
   })
   return made
+}
+
+let madeChat: Promise<RenderChat> | undefined
+type RenderChat = (place: ChatPlace) => string
+
+/** Writes the page that chat hosts draw results with. A failure is thrown, and the next call tries again. */
+export function openChatPage(): Promise<RenderChat> {
+  madeChat ??= makeChat().catch((error) => {
+    madeChat = undefined
+    throw error
+  })
+  return madeChat
+}
+
+async function makeChat(): Promise<RenderChat> {
+  // The bundler makes one thing at a time.
+  await openAssets()
+  const { buildChatAssets, renderChatPage } = await import('../../client/page/build.ts')
+  const built = await buildChatAssets()
+  return (place) => renderChatPage(built, place)
 }
 
 async function make(): Promise<Assets> {

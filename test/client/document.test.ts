@@ -38,6 +38,7 @@ async function failed(content: unknown, options: Partial<DocumentOptions> = {}) 
 t.test('what a file is taken for is said', async (t) => {
   const kinds: [unknown, string | undefined][] = [
     [issueResult(), 'a completed result'],
+    [issueResult().receipt, 'the receipt of a purchase'],
     [receipt, 'a receipt'],
     [chain[0], 'an attestation'],
     [{ attestation: chain[0] }, 'an attestation'],
@@ -50,6 +51,19 @@ t.test('what a file is taken for is said', async (t) => {
     t.equal(ok, true, String(kind))
     t.same(checks[0], kind ? { name: 'json', ok: true, detail: kind } : { name: 'format', ok: true })
   }
+})
+
+t.test('the receipt of a purchase is checked without its result', async (t) => {
+  const sold = issueResult().receipt
+  const { envelope, canonical_envelope_base64, attestation } = sold
+  const other = { ...envelope, request_id: 'another' }
+  t.same(await failed({ ...sold, envelope: other }), ['canonical_envelope'])
+  const encoded = Buffer.from(JSON.stringify(other)).toString('base64')
+  t.same(await failed({ ...sold, canonical_envelope_base64: encoded }), ['subject_sha256', 'canonical_envelope'])
+  t.match(await failed({ ...sold, attestation: { ...attestation, serial: 3 } }), ['signature', 'receipt_hash'])
+  t.match(await failed({ envelope, canonical_envelope_base64, attestation }), ['shape'])
+  t.match(await failed({ ...sold, ...receipt }), ['shape'])
+  t.match(await failed({ ...sold, attestation: chain[2] }), ['purchase_attestation', 'subject_sha256'])
 })
 
 t.test('a file that comes a byte at a time is the same file', async (t) => {

@@ -9,7 +9,13 @@ const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
 const { ask } = openRawClient(new URL('/mcp', office.api.baseUrl).href)
 
-const URIS = ['service://pricing', 'service://keys', 'service://docs/quickstart', 'service://schemas/receipt']
+const URIS = [
+  'service://pricing',
+  'service://keys',
+  'service://docs/quickstart',
+  'service://schemas/receipt',
+  'ui://countersign/report',
+]
 
 for (const era of ERAS) {
   t.test(`${era}: resources`, async (t) => {

@@ -1,0 +1,150 @@
+// The report in a chat host (MCP Apps): takes the result of a tool from the host, examines it here as /verify does, and draws it.
+// It asks no address for anything: what it needs, it asks the host for.
+import './without-eval.ts'
+import { App } from '@modelcontextprotocol/ext-apps'
+import { type ComponentChildren, render } from 'preact'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { type Answer, type Arguments, readAnswer } from './chat-answer.ts'
+import { Pins, useReport } from './checking.ts'
+import { followTheme } from './host-theme.ts'
+import { type Html, html } from './html.ts'
+import { Badge, Facts, Notice } from './parts.ts'
+import { ReportView } from './report-view.ts'
+import { type PublishedKey, readKeyList } from './trust.ts'
+
+type Standing =
+  | { state: 'waiting' }
+  | { state: 'answered'; answer: Answer }
+  | { state: 'cancelled'; reason: string }
+  | { state: 'alone' }
+
+interface ChatProps {
+  app: App
+  /** Host name of the service. */
+  service: string
+  /** The keys that the service published when it made this page. */
+  known: readonly PublishedKey[]
+}
+
+function Chat({ app, service, known }: ChatProps): Html {
+  const [args, setArgs] = useState<Arguments>({})
+  const [standing, setStanding] = useState<Standing>({ state: 'waiting' })
+  const [published, setPublished] = useState<readonly PublishedKey[]>()
+  useEffect(() => {
+    let given: Arguments = {}
+    app.addEventListener('toolinput', ({ arguments: all = {} }) => {
+      given = all
+      setArgs(all)
+      setStanding({ state: 'waiting' })
+    })
+    app.addEventListener('toolresult', (result) =>
+      setStanding({ state: 'answered', answer: readAnswer(result, given) }),
+    )
+    app.addEventListener('toolcancelled', ({ reason = '' }) => setStanding({ state: 'cancelled', reason }))
+    app.addEventListener('hostcontextchanged', ({ theme }) => theme && followTheme(theme))
+    const start = async () => {
+      await app.connect()
+      const theme = app.getHostContext()?.theme
+      if (theme) followTheme(theme)
+      setPublished(await askKeys(app).catch(() => known))
+    }
+    start().catch(() => setStanding({ state: 'alone' }))
+  }, [])
+  switch (standing.state) {
+    case 'waiting':
+      return html`<${Waiting} args=${args} />`
+    case 'answered':
+      return html`<${Answered} answer=${standing.answer} published=${published} service=${service} />`
+    case 'cancelled':
+      return html`<${Notice} tone="open" title="The call was cancelled.">${standing.reason}<//>`
+    case 'alone':
+      return html`<${Notice} tone="open" title="There is no chat host.">This page draws results that a chat host hands to it. A
+        saved result can be checked on the page Verify of the service.<//>`
+  }
+}
+
+/** The keys of this moment, through the host. Throws where the host passes nothing on: those of the page must do then. */
+async function askKeys(app: App): Promise<readonly PublishedKey[]> {
+  if (!app.getHostCapabilities()?.serverResources) throw new Error('the host reads no resources for its pages')
+  const { contents } = await app.readServerResource({ uri: 'service://keys' }, { timeout: PATIENCE_MS })
+  const [first] = contents
+  return readKeyList(first && 'text' in first ? first.text : '')
+}
+
+const PATIENCE_MS = 5000
+
+function Waiting({ args: { claim, source_url } }: { args: Arguments }): Html {
+  const asked = [
+    ['Claim', claim],
+    ['Page', source_url],
+  ].filter(([, value]) => typeof value === 'string')
+  return html`<div role="status"><${Notice} title="No result yet.">This page waits for the chat host to hand it the result of the
+    call.<//></div>
+    ${asked.length > 0 && html`<${Facts} facts=${asked} />`}`
+}
+
+interface AnsweredProps {
+  answer: Answer
+  published: readonly PublishedKey[] | undefined
+  service: string
+}
+
+function Answered({ answer: { document, judged, words }, published, service }: AnsweredProps): Html {
+  if (words !== null)
+    return html`<${Notice} tone="open" title="There is no result to draw.">The host handed on: ${words || 'nothing'}<//>`
+  return html`
+    ${judged && html`<${Judged} ...${judged} service=${service} />`}
+    ${document !== null && html`<${Examined} key=${document} text=${document} published=${published} service=${service} />`}`
+}
+
+function Judged({ valid, checks, service }: NonNullable<Answer['judged']> & { service: string }): Html {
+  const good = checks.filter(({ ok }) => ok).length
+  return html`<${Notice} tone=${valid ? 'good' : 'bad'} title=${`${service} says: ${valid ? 'valid' : 'not valid'}.`}>${
+    valid
+      ? 'It made this receipt, and the receipt is unchanged.'
+      : 'It did not make this receipt, or the receipt was changed since.'
+  }<//>
+    <details class="checks">
+      <summary>${good} of ${checks.length} checks of the service passed</summary>
+      <ol>${checks.map(
+        ({ name, ok, detail }) => html`<li key=${name} class=${ok ? 'passed' : 'failed'}>
+          <p><${Badge} tone=${ok ? 'good' : 'bad'}>${ok ? 'Passed' : 'Failed'}<//> <code>${name}</code></p>
+          ${detail && html`<p class="detail">${detail}</p>`}
+        </li>`,
+      )}</ol>
+    </details>`
+}
+
+function Examined({ text, published, service }: { text: string } & Omit<AnsweredProps, 'answer'>): Html {
+  const [pinned, setPinned] = useState<readonly PublishedKey[]>([])
+  const source = useMemo(() => ({ name: 'it', blob: new Blob([text]) }), [text])
+  const { report, isBusy, progress } = useReport(
+    { source, pinned, published: published ?? null },
+    published === undefined,
+  )
+  return html`<p role="status" class="progress">${progress}</p>
+    <div class="outcome" aria-busy=${isBusy}>${report && html`<${ReportView} report=${report} host=${service} />`}</div>
+    ${report?.key && html`<${Pins} onPin=${setPinned} count=${pinned.length} /><p class="aside">${HOST_LIMITS}</p>`}`
+}
+
+const HOST_LIMITS =
+  'The checks were made in this frame. The chat host brought the result and the published keys: pin a key to trust neither.'
+
+/** A frame may open no windows. Where the host opens links for its pages, it is asked to. */
+function openLinksBy(app: App) {
+  document.addEventListener('click', (event) => {
+    const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href]') : null
+    if (!link || !app.getHostCapabilities()?.openLinks) return
+    event.preventDefault()
+    // A host that refuses says so itself.
+    app.openLink({ url: link.href }).catch(() => undefined)
+  })
+}
+
+const place = document.getElementById('chat')
+if (place) {
+  const { service = '', keys = '[]' } = place.dataset
+  const app = new App({ name: 'countersign', version: '1.0.0' })
+  openLinksBy(app)
+  render(html`<${Chat} app=${app} service=${service} known=${readKeyList(keys)} />` as ComponentChildren, place)
+}
