@@ -4,10 +4,10 @@
 import { readFile } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Agent, request } from 'undici'
+import { LIMITS } from '../server/interface/limits.ts'
 import { openOutbound } from '../server/outbound/connection.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { observeSource } from '../workers/retrieval/observation.ts'
-import { maxDecodedBytes } from '../workers/text/decompression.ts'
 import { extractText } from '../workers/text/extraction.ts'
 import { openChild } from './child.ts'
 import type { Lab } from './lab.ts'
@@ -61,7 +61,7 @@ async function bareGet(host: string, port: number, ca: string) {
 async function measureEventLoop(threads: Threads, pages: number) {
   const text = 'The north quay was widened in 1874 for steamers, two years later than planned. '.repeat(5)
   const paragraph = `<p>${text}<a href="/quay">More</a>.</p>\n`
-  const page = Buffer.from(paragraph.repeat(Math.floor(maxDecodedBytes / paragraph.length)))
+  const page = Buffer.from(paragraph.repeat(Math.floor(LIMITS.decodedBytes / paragraph.length)))
   const delay = monitorEventLoopDelay({ resolution: 1 })
   const read = () =>
     extractText(threads, { body: Uint8Array.from(page), contentEncoding: 'identity', contentType: 'text/html' })

@@ -15,9 +15,9 @@ import { load } from 'cheerio'
 import { convert } from 'html-to-text'
 import { JSDOM } from 'jsdom'
 import { parse } from 'parse5'
+import { LIMITS } from '../server/interface/limits.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 import { hostilePages } from '../test/text/hostile-pages.ts'
-import { maxDecodedBytes } from '../workers/text/decompression.ts'
 import { extractText, type PageBytes } from '../workers/text/extraction.ts'
 import { extract } from '../workers/text/text-thread.ts'
 import { compete } from './rounds.ts'
@@ -118,7 +118,7 @@ function buildPages() {
 /** In a child of its own, so that memory is that of one page. */
 async function runHostile(name: string, threads: Threads) {
   await extractText(threads, page(Uint8Array.from(Buffer.from('<p>to get warm'))))
-  const body = new TextEncoder().encode(hostilePages[name]!(maxDecodedBytes))
+  const body = new TextEncoder().encode(hostilePages[name]!(LIMITS.decodedBytes))
   const started = performance.now()
   const outcome = await extractText(threads, page(body)).then(
     ({ codePoints }) => `${codePoints} code points`,

@@ -23,7 +23,7 @@ import { createReceipt, getReceipt, listReceipts } from './receipts/operations.t
 import { getMethodologies, getMethodology } from './verification/methodology.ts'
 import { getCapabilities, getRequest, verifySource } from './verification/operations.ts'
 import { findPayment, getPayment } from './verification/payment-status.ts'
-import { getRiskFlags } from './verification/risk-flags.ts'
+import { getRiskFlags } from './verification/risk-flag-advice.ts'
 import {
   deleteWatchdog,
   getWatchdog,

@@ -1,7 +1,7 @@
 // The text of /llms.txt and of the MCP resource `quickstart`: what this service does, how to buy a verification, and how to
 // use the control toolkit.
 import type { Api } from './context.ts'
-import { PRICE } from './interface/payment.ts'
+import { PRICE } from './interface/price.ts'
 import { describeOffer } from './verification/offer.ts'
 
 /** In Markdown. */

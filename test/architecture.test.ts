@@ -68,6 +68,7 @@ const RULES: Rule[] = [
     to: /^(?!zod$|server\/interface\/)/,
     types: 'too',
   },
+  { why: 'limits load in every thread', from: /^server\/interface\/limits\.ts$/, to: /./, types: 'too' },
   { why: 'nothing imports an entry', from: /./, to: ENTRIES, types: 'too' },
   { why: 'a caller installs the client alone', from: /^client\//, to: /^(server|workers)\//, types: 'too' },
   {

@@ -1,7 +1,7 @@
 // Renders answers of the verification operations in HTTP, with the statuses, headers and bodies of the interface and no others.
 import type { Api } from '../context.ts'
 import { publicError } from '../errors.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer-body.ts'
 import { describeResource } from '../verification/offer.ts'

@@ -1,6 +1,7 @@
 // The verdict on one claim. The assess stage stores it, and the result repeats it.
 import { z } from 'zod'
-import { assessmentScope, claimSupport, evidence, LIMITS, riskFlags, unsignedResult } from './result.ts'
+import { LIMITS } from './limits.ts'
+import { assessmentScope, claimSupport, evidence, riskFlags, unsignedResult } from './result.ts'
 
 /** `semantic`: a model gives a verdict. `literal`: passages are quoted, and no verdict is given. */
 export type AssessmentKind = 'literal' | 'semantic'

@@ -1,8 +1,6 @@
-// The price of a verification, the Solana networks, and the payment that a result states.
+// The Solana networks, and the payment that a result states.
 import { z } from 'zod'
 import { decimalUsd } from './scalars.ts'
-
-export const PRICE = { atomic: '30000', usd: '0.03', currency: 'USDC', decimals: 6 } as const
 
 /** CAIP-2 names of the Solana networks: the first 32 characters of their genesis hashes. */
 export const SOLANA_MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'

@@ -2,26 +2,11 @@
 // answer. Names, enumerations and limits are those of the specification, neither looser nor stricter.
 import { z } from 'zod'
 import { receipt } from './attestation.ts'
+import { LIMITS } from './limits.ts'
 import { payment } from './payment.ts'
 import { decimalUsd, sha256Hex, text, timestamp } from './scalars.ts'
 
 export const SCHEMA_VERSION = '1.0.0'
-/** The upper limits of the interface. A result's `limits` names those that its retrieval used. */
-export const LIMITS = {
-  urlChars: 2048,
-  claimChars: 2000,
-  evidenceItems: 6,
-  quoteChars: 1000,
-  explanationChars: 800,
-  riskFlags: 32,
-  textChars: 100_000,
-  redirects: 5,
-  wireBytes: 4_194_304,
-  decodedBytes: 8_388_608,
-  headerBytes: 65_536,
-  socketTimeoutSeconds: 15,
-  timeoutSeconds: 60,
-} as const
 
 const httpsUrl = (max: number) =>
   z
@@ -76,8 +61,11 @@ export const riskFlags = z.array(riskFlag).max(LIMITS.riskFlags).meta({ uniqueIt
 export const evidence = z.strictObject({
   evidence_id: z.string().regex(/^e[1-6]$/),
   quote: text(1, LIMITS.quoteChars),
-  start: z.int().min(0).max(99_999),
-  end: z.int().min(1).max(100_000),
+  start: z
+    .int()
+    .min(0)
+    .max(LIMITS.textChars - 1),
+  end: z.int().min(1).max(LIMITS.textChars),
   stance,
   source_sha256: sha256Hex,
   text_sha256: sha256Hex,
@@ -92,7 +80,7 @@ export const redirect = z.strictObject({
 export const source = z.strictObject({
   requested_url: z
     .string()
-    .max(2048)
+    .max(LIMITS.urlChars)
     .regex(/^https:\/\/[^\s]+$/)
     .meta({ format: 'uri' }),
   final_url: httpsUrl(49_152),
@@ -109,7 +97,7 @@ export const source = z.strictObject({
   offset_unit: z.literal('unicode_codepoint'),
   redirects: z.array(redirect).max(LIMITS.redirects),
   wire_bytes: z.int().min(0).max(26_000_000),
-  decoded_bytes: z.int().min(0).max(8_388_608),
+  decoded_bytes: z.int().min(0).max(LIMITS.decodedBytes),
 })
 
 export const sourceIdentity = z.strictObject({
@@ -121,13 +109,13 @@ export const sourceIdentity = z.strictObject({
 const seconds = (max: number) => z.union([z.int().min(1).max(max), z.string().regex(/^(0|[1-9][0-9]*)\.[0-9]+$/)])
 export const limits = z.strictObject({
   fixture: z.literal(true).optional(),
-  max_decoded_bytes: z.int().min(1).max(8_388_608).optional(),
-  max_header_bytes: z.int().min(1).max(65_536).optional(),
-  max_redirects: z.int().min(0).max(5).optional(),
-  max_text_chars: z.int().min(1).max(100_000),
-  max_wire_bytes: z.int().min(1).max(4_194_304).optional(),
-  socket_timeout_seconds: seconds(15).optional(),
-  timeout_seconds: seconds(60).optional(),
+  max_decoded_bytes: z.int().min(1).max(LIMITS.decodedBytes).optional(),
+  max_header_bytes: z.int().min(1).max(LIMITS.headerBytes).optional(),
+  max_redirects: z.int().min(0).max(LIMITS.redirects).optional(),
+  max_text_chars: z.int().min(1).max(LIMITS.textChars),
+  max_wire_bytes: z.int().min(1).max(LIMITS.wireBytes).optional(),
+  socket_timeout_seconds: seconds(LIMITS.socketTimeoutSeconds).optional(),
+  timeout_seconds: seconds(LIMITS.timeoutSeconds).optional(),
 })
 
 export const cache = z.strictObject({

@@ -1,6 +1,6 @@
 // Prompts for two procedures: verify a source before citing it, and act only under a lease.
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { Offer } from '../verification/offer.ts'
 import { type Feature, refuseCursor } from './server.ts'
 

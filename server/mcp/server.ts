@@ -16,7 +16,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import type { Api } from '../context.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { Call } from '../operation.ts'
 import { describeOffer, type Offer } from '../verification/offer.ts'
 import { isRecord } from './rpc.ts'

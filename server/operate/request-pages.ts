@@ -1,4 +1,4 @@
-// The list of all requests as an operator reads it: in pages, newest first, with a search. A page costs as much on the last of a
+// The list of all requests on the dashboard: in pages, newest first, with a search. A page costs as much on the last of a
 // million requests as on the first.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'

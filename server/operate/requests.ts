@@ -1,5 +1,5 @@
-// Requests as an operator sees them: lists, one request with its job and payments, a new job, and a cancellation. The secrets of
-// a request (its key, its token, its payment authorization) are never read.
+// Requests as an operator sees them: the list of the command line; and for the dashboard too, one request with its job and payments,
+// a new job, and a cancellation. The secrets of a request (its key, its token, its payment authorization) are never read.
 import { z } from 'zod'
 import { enqueue, removeJob } from '../db/jobs.ts'
 import { type Database, sql, type Tx, transact } from '../db/pool.ts'

@@ -6,7 +6,7 @@ import { Badge, Code, Facts, Notice, VERDICT_TONES } from '../../client/page/par
 import { passagesOf, quotedIn } from '../../client/page/passages.ts'
 import { PassageView } from '../../client/page/quotes-view.ts'
 import type { VerificationResult } from '../../client/verification.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { Capabilities } from '../verification/capabilities.ts'
 import type { Offer } from '../verification/offer.ts'
 import { renderPage, type Site } from './layout.ts'

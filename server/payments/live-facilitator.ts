@@ -1,7 +1,7 @@
 // The facilitator for payments that move money: each payment is checked here, then by an HTTP facilitator. Settlement is in
 // live-settlement.ts.
 import { AppError } from '../errors.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { Logger } from '../telemetry.ts'
 import { buildCovers } from './cover.ts'
 import { askToVerify, type FacilitatorCalls, samePayer } from './facilitator-answers.ts'

@@ -2,7 +2,7 @@
 // settlement counts when the chain shows that the transaction used this very authorization. A failure is checked against the
 // chain too: a facilitator may report "failed" for a transaction it has just sent, and a buyer who is told so pays twice.
 import { setTimeout as pause } from 'node:timers/promises'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { Logger } from '../telemetry.ts'
 import { inSpan } from '../tracing/spans.ts'
 import { askToSettle, type FacilitatorCalls } from './facilitator-answers.ts'

@@ -1,7 +1,7 @@
 // The facilitator of offline mode: every check of an EIP-3009 payment is real (terms, recipient, amount, validity, EIP-712
 // signature, nonce used once), but no money moves. Any private key can pay.
 import { AppError } from '../errors.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { Threads } from '../threads/pool.ts'
 import { checkAuthorization } from './evm-authorization.ts'
 import { evmAuthorization, readEvmPayment, readPayload, readPayment } from './payload.ts'

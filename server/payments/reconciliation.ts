@@ -1,7 +1,7 @@
 // Reconciliation of the ledger with the chains: checks every entry that a chain has not confirmed, finds income without an
 // entry, and writes the verdicts into the ledger.
 import type { Database } from '../db/pool.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import { type LedgerEntry, readLedger, recordVerdict } from './ledger.ts'
 import type { Income, PaymentNetwork } from './payment-network.ts'
 

@@ -12,7 +12,8 @@ import {
   signature as signatureOf,
 } from '@solana/kit'
 import { AppError } from '../errors.ts'
-import { PRICE, SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
+import { SOLANA_DEVNET, SOLANA_MAINNET } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { LedgerEntry } from './ledger.ts'
 import { digestOf } from './payload.ts'
 import type { Audit, Finding, PaymentNetwork } from './payment-network.ts'

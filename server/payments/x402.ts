@@ -4,7 +4,8 @@
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http'
 import type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse } from '@x402/core/types'
 import { z } from 'zod'
-import { type Payment, PRICE, payment as paymentShape } from '../interface/payment.ts'
+import { type Payment, payment as paymentShape } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import { describeListing, extensions, type Resource, type Through } from './discovery.ts'
 
 export type { PaymentPayload, PaymentRequired, PaymentRequirements, SettleResponse }

@@ -1,6 +1,6 @@
 // The answer to a call, made from the stored request: a result, a failure, the terms of payment, or how long to wait.
 import { AppError, sayUncharged } from '../errors.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { Call } from '../operation.ts'
 import type { VerificationAnswer } from './answer-body.ts'
 import { findById, findResult } from './lookup.ts'

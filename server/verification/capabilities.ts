@@ -2,8 +2,9 @@
 // interface describes (no real money, one chain only, no paid tool), the members of the document say so.
 import { z } from 'zod'
 import type { Api } from '../context.ts'
-import { PRICE } from '../interface/payment.ts'
-import { completedResult, LIMITS, SCHEMA_VERSION, verificationInput } from '../interface/result.ts'
+import { LIMITS } from '../interface/limits.ts'
+import { PRICE } from '../interface/price.ts'
+import { completedResult, SCHEMA_VERSION, verificationInput } from '../interface/result.ts'
 import { configuredNetworks } from '../payments/networks.ts'
 import { configuredMethodologies } from './methodology.ts'
 import { describeOffer } from './offer.ts'

@@ -9,14 +9,9 @@ import {
   type Envelope,
   RECEIPT_TYPE,
 } from '../interface/attestation.ts'
+import { LIMITS } from '../interface/limits.ts'
 import { type Payment, SOLANA_MAINNET } from '../interface/payment.ts'
-import {
-  type CompletedResult,
-  completedResult,
-  LIMITS,
-  SCHEMA_VERSION,
-  type UnsignedResult,
-} from '../interface/result.ts'
+import { type CompletedResult, completedResult, SCHEMA_VERSION, type UnsignedResult } from '../interface/result.ts'
 import { encodeSettlement } from '../payments/x402.ts'
 import { type Append, type Chain, type Participant, Refused } from '../receipts/chain.ts'
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'

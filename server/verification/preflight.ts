@@ -1,6 +1,6 @@
 // Preflight checks: a call that cannot succeed is refused before its caller is asked to pay.
 import { AppError, sayUncharged } from '../errors.ts'
-import { PRICE } from '../interface/payment.ts'
+import { PRICE } from '../interface/price.ts'
 import type { VerificationInput } from '../interface/result.ts'
 import { type Fixtures, parsePublicUrl } from '../outbound/url-policy.ts'
 

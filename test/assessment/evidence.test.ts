@@ -1,14 +1,11 @@
 import t from 'tap'
-import { inconsistency, LIMITS } from '../../server/interface/result.ts'
+import { inconsistency } from '../../server/interface/result.ts'
 import { codePoints } from '../../server/interface/scalars.ts'
 import { shortenedTo } from '../../workers/assessment/cuts.ts'
 import {
   deriveVerdict,
   isProven,
   LONGEST_EXPLANATION,
-  LONGEST_QUOTE,
-  MOST_ITEMS,
-  MOST_TEXT,
   type Proposal,
   proveEvidence,
 } from '../../workers/assessment/evidence.ts'
@@ -23,13 +20,6 @@ const prove = (text: string, ...spans: [start: number, end: number, stance?: Pro
     spans.map(([start, end, stance = 'mentions']) => ({ start, end, stance })),
   )
 const quotes = (...args: Parameters<typeof prove>) => prove(...args).evidence.map(({ quote }) => quote)
-
-t.test('the limits are those of the interface', (t) => {
-  const { evidenceItems, quoteChars, textChars, explanationChars } = LIMITS
-  const ours = [MOST_ITEMS, LONGEST_QUOTE, MOST_TEXT, LONGEST_EXPLANATION]
-  t.same(ours, [evidenceItems, quoteChars, textChars, explanationChars])
-  t.end()
-})
 
 t.test('a text that is too long for an explanation is cut between code points', (t) => {
   t.equal(shortenedTo('𝕏'.repeat(799), 799), '𝕏'.repeat(799))

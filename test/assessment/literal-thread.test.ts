@@ -1,8 +1,8 @@
 import t from 'tap'
 import { assessment } from '../../server/interface/assessment.ts'
 import { inconsistency } from '../../server/interface/result.ts'
+import { riskFlagMeanings } from '../../workers/assessment/literal-risk-flags.ts'
 import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
-import { riskFlagMeanings } from '../../workers/assessment/risk-flags.ts'
 import { labelledClaims, pageText } from './fixtures/labelled.ts'
 import { flawOf, textDigest } from './fixtures/proof.ts'
 

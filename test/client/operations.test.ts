@@ -18,7 +18,7 @@ import type * as receipts from '../../server/receipts/operations.ts'
 import type * as methodology from '../../server/verification/methodology.ts'
 import type * as purchases from '../../server/verification/operations.ts'
 import type * as payments from '../../server/verification/payment-status.ts'
-import type * as riskFlags from '../../server/verification/risk-flags.ts'
+import type * as riskFlags from '../../server/verification/risk-flag-advice.ts'
 import type * as watchdogs from '../../server/watchdogs/operations.ts'
 import { answerWith, buildClock, hangUp, play } from './counterpart.ts'
 

@@ -1,6 +1,7 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
-import { decompress, maxDecodedBytes } from '../../workers/text/decompression.ts'
+import { LIMITS } from '../../server/interface/limits.ts'
+import { decompress } from '../../workers/text/decompression.ts'
 
 const text = Buffer.from('Same bytes, same text. '.repeat(40))
 const gzip = gzipSync(text)
@@ -19,14 +20,14 @@ t.test('undoes one coding', async (t) => {
 })
 
 t.test('the limit is exact', async (t) => {
-  const full = Buffer.alloc(maxDecodedBytes, 'x')
-  const over = Buffer.alloc(maxDecodedBytes + 1, 'x')
+  const full = Buffer.alloc(LIMITS.decodedBytes, 'x')
+  const over = Buffer.alloc(LIMITS.decodedBytes + 1, 'x')
   for (const [coding, encode] of [
     ['gzip', gzipSync],
     ['br', (bytes: Buffer) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })],
     ['identity', (bytes: Buffer) => bytes],
   ] as const) {
-    t.equal(decompress(encode(full), coding).length, maxDecodedBytes, coding)
+    t.equal(decompress(encode(full), coding).length, LIMITS.decodedBytes, coding)
     t.throws(() => decompress(encode(over), coding), tooLarge, coding)
   }
 })

@@ -1,6 +1,7 @@
 // Cuts the proposed quotations from the text, and derives the verdict from those that were cut. Pure, so that it runs
-// in threads; it imports types alone from the server.
+// in threads; from the server it imports types, and the limits, which import nothing.
 import type { Assessment } from '../../server/interface/assessment.ts'
+import { LIMITS } from '../../server/interface/limits.ts'
 import type { Evidence } from '../../server/interface/result.ts'
 import { type CodePointIndex, codePointIndex } from '../text/offsets.ts'
 import { insidePair, sensibleCut, trimmed } from './cuts.ts'
@@ -56,7 +57,7 @@ export function isProven(text: string, index: CodePointIndex, digests: Digests, 
     Number.isInteger(end) &&
     0 <= start &&
     start < end &&
-    end <= Math.min(index.length, MOST_TEXT) &&
+    end <= Math.min(index.length, LIMITS.textChars) &&
     end - start <= LONGEST_QUOTE &&
     text.slice(index.toUtf16(start), index.toUtf16(end)) === quote &&
     item.source_sha256 === digests.sourceSha256 &&
@@ -123,8 +124,6 @@ function evidenceItem(
   }
 }
 
-/** The interface's limits (`LIMITS` in server/interface/result.ts, to which a test holds these). */
-export const MOST_ITEMS = 6
-export const LONGEST_QUOTE = 1000
-export const MOST_TEXT = 100_000
-export const LONGEST_EXPLANATION = 800
+export const MOST_ITEMS = LIMITS.evidenceItems
+export const LONGEST_QUOTE = LIMITS.quoteChars
+export const LONGEST_EXPLANATION = LIMITS.explanationChars

@@ -1,9 +1,9 @@
 // Writes the explanation of a literal assessment: what was searched, what was found, and what that does not mean.
 import { shortenedTo } from './cuts.ts'
 import { LONGEST_EXPLANATION } from './evidence.ts'
+import type { RiskFlag } from './literal-risk-flags.ts'
 import type { Passage } from './passages.ts'
 import type { Query } from './query.ts'
-import type { RiskFlag } from './risk-flags.ts'
 import type { Findings } from './search.ts'
 import { absentTerms } from './warnings.ts'
 

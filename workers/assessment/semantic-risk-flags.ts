@@ -1,5 +1,5 @@
 // The risk flags of the semantic assessment and what each means.
-import { riskFlagMeanings as literal } from './risk-flags.ts'
+import { riskFlagMeanings as literal } from './literal-risk-flags.ts'
 
 /** What a reader of a semantic assessment should beware of. Flag → meaning; flags are never renamed. */
 export const semanticFlagMeanings = {

@@ -1,11 +1,11 @@
 // Reasons to distrust a passage that shares a claim's words: other numbers, a negation, a statement attributed to a
 // speaker.
 import { agree, disagreement } from './agreement.ts'
+import type { RiskFlag } from './literal-risk-flags.ts'
 import type { Passage } from './passages.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
 import { isTelling, type Query, readClaim } from './query.ts'
-import type { RiskFlag } from './risk-flags.ts'
 import type { Findings } from './search.ts'
 import { sentencesOf } from './sentences.ts'
 import { type TermReader, termIndex } from './term-reader.ts'

@@ -1,7 +1,7 @@
 // Makes one observation of a source: fetches the page, extracts its text and states both in the interface's terms.
 import { randomUUID } from 'node:crypto'
+import { LIMITS } from '../../server/interface/limits.ts'
 import { type Observation, observation } from '../../server/interface/observation.ts'
-import { LIMITS } from '../../server/interface/result.ts'
 import type { Outbound } from '../../server/outbound/connection.ts'
 import type { Threads } from '../../server/threads/pool.ts'
 import { inSpan } from '../../server/tracing/spans.ts'

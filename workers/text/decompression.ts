@@ -1,20 +1,18 @@
 // Undoes the content coding of a response body, to a limit.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { LIMITS } from '../../server/interface/limits.ts'
 import { TextRefusalError } from './refusal.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'br'
 
-/** Bytes after decoding, at most. */
-export const maxDecodedBytes = 8_388_608
-
 /**
- * Decodes one content coding. The stream must be complete, and no bytes may follow it.
+ * Decodes one content coding, to at most `LIMITS.decodedBytes`. The stream must be complete, and no bytes may follow it.
  * Synchronous on purpose: in a thread it is several times faster than streaming, and `maxOutputLength` stops a bomb
  * before its output is held.
  */
 export function decompress(body: Uint8Array, coding: ContentCoding): Uint8Array {
   const decoded = coding === 'identity' || body.length === 0 ? body : decode(body, coding)
-  if (decoded.length > maxDecodedBytes) throw tooLarge()
+  if (decoded.length > LIMITS.decodedBytes) throw tooLarge()
   return decoded
 }
 
@@ -34,7 +32,7 @@ function decode(body: Uint8Array, coding: 'gzip' | 'br') {
 }
 
 // With `info` zlib answers with its engine too, which the types do not know.
-const options = { maxOutputLength: maxDecodedBytes, info: true }
+const options = { maxOutputLength: LIMITS.decodedBytes, info: true }
 const decoders = {
   gzip: (body: Uint8Array) => gunzipSync(body, options) as unknown as Decoded,
   br: (body: Uint8Array) => brotliDecompressSync(body, options) as unknown as Decoded,
@@ -51,6 +49,6 @@ const isTooLarge = (error: unknown) =>
 const tooLarge = (cause?: unknown) =>
   new TextRefusalError(
     'source_too_large',
-    `The decoded body exceeds ${maxDecodedBytes.toLocaleString('en')} bytes.`,
+    `The decoded body exceeds ${LIMITS.decodedBytes.toLocaleString('en')} bytes.`,
     cause,
   )

@@ -1,12 +1,14 @@
 // Cuts a text to the length that a result may hold.
+import { LIMITS } from '../../server/interface/limits.ts'
+
 /** Code points of extracted text, at most. */
-export const maxCodePoints = 100_000
+export const maxCodePoints = LIMITS.textChars
 
 /**
  * The beginning of the text, of at most so many code points. It ends where a block ends, or else a word, unless that
  * would cost more than half of it.
  */
-export function cutText(text: string, limit = maxCodePoints): string {
+export function cutText(text: string, limit: number = maxCodePoints): string {
   const end = endOf(text, limit)
   if (end === text.length) return text
   for (const boundary of ['\n', ' ']) {

@@ -1,8 +1,8 @@
 // Explains the risk flags of results. Flags and meanings come from the tables that raise them; this file adds the advice, and a
 // flag without advice does not compile.
 import { z } from 'zod'
+import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessment/literal-risk-flags.ts'
 import { pageFlagMeanings } from '../../workers/assessment/page-risk-flags.ts'
-import { riskFlagMeanings as literalFlagMeanings } from '../../workers/assessment/risk-flags.ts'
 import { semanticFlagMeanings } from '../../workers/assessment/semantic-risk-flags.ts'
 import { retrievalRiskFlags } from '../../workers/retrieval/risk-flags.ts'
 import { riskFlagMeanings as textFlagMeanings } from '../../workers/text/risk-flags.ts'
