@@ -187,7 +187,8 @@ async function recordQuotes(system: System, call: Call) {
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ ...body, quotes: quotes.slice(0, 1) }),
   })
-  const check_id = pending.headers.get('location')?.split('/').at(-1) ?? ''
+  // It may have an outcome at once: the page was read before.
+  const { check_id } = (await pending.json()) as { check_id: string }
   await call('get_quote_check', { check_id }, { headers: { Prefer: 'wait=20' } })
 }
 
