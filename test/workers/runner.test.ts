@@ -64,32 +64,51 @@ t.test('a queue that stops by itself, here for a breaking migration: it exits 1'
   t.match(await worker.logs('died'), { level: 60, err: { message: 'the queue stopped by itself' } })
 })
 
-t.test(
-  'a connection lost while a finished job is deleted: it exits 1, and a rescue frees the job',
-  { buffered: true },
-  async (t) => {
+for (const [end, event] of [
+  ['a finished job is deleted', 'before delete'],
+  ['a failed job is put back', 'before update of last_error'],
+] as const)
+  t.test(`a connection lost while ${end}: it stays, and does it once more`, { buffered: true }, async (t) => {
     await using office = await openAccountHarness()
     const { front, worker } = office
+    // A sequence keeps what it gave out when the transaction is lost.
     await front.tables.query(`
+    create sequence losses;
     create function lose_connection() returns trigger language plpgsql as $$
     begin
       -- Each full minute a job of the crontab is finished and deleted, too.
       if 'verify_request' = (select identifier from graphile_worker._private_tasks where id = old.task_id) then
-        perform pg_terminate_backend(pg_backend_pid());
-        perform pg_sleep(1); -- where the termination takes effect
+        if nextval('losses') = 1 then
+          perform pg_terminate_backend(pg_backend_pid());
+          perform pg_sleep(1); -- where the termination takes effect
+        end if;
       end if;
-      return old;
+      return case when tg_op = 'DELETE' then old else new end;
     end $$;
-    create trigger lose_connection before delete on graphile_worker._private_jobs
-      for each row when (old.attempts = 1) execute function lose_connection()`)
+    create trigger lose_connection ${event} on graphile_worker._private_jobs
+      for each row execute function lose_connection()`)
+    if (event !== 'before delete') await failOnce(front)
     const purchase = buy(front)
     t.equal((await purchase.result).status, 'completed', 'the finished work is kept')
-    t.same(await worker.ended, { code: 1, signal: null })
-    const { rows } = await front.tables.query(`
-      select attempts, locked_by is null free from graphile_worker.jobs where task_identifier = 'verify_request'`)
-    t.same(rows, [{ attempts: 1, free: false }], 'the dead pool still holds the job')
-  },
-)
+    const jobs = `select key from graphile_worker.jobs where task_identifier = 'verify_request'`
+    while ((await front.tables.query(jobs)).rowCount !== 0);
+    const { rows } = await front.tables.query('select last_value::int losses from losses')
+    t.ok(rows[0].losses >= 2, 'it was done once more')
+    worker.kill('SIGTERM')
+    t.same(await worker.ended, { code: 0, signal: null })
+  })
+
+/** Lets the first attempt of the next verification fail. */
+async function failOnce(front: ApiHarness) {
+  await front.tables.query(`
+    create sequence attempts;
+    create function fail_once() returns trigger language plpgsql as $$
+    begin
+      if new.attempt is not null and nextval('attempts') = 1 then raise exception 'the first attempt fails'; end if;
+      return new;
+    end $$;
+    create trigger fail_once before update on verification_requests for each row execute function fail_once()`)
+}
 
 /** Checks that the worker works and ends normally. */
 async function expectWork(t: Test, front: ApiHarness, worker: Child) {
