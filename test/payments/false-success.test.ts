@@ -9,7 +9,7 @@ import { readAuthorization, type Signed, transferArguments } from './authorizati
 import { claims, type Deed, deeds } from './evm-facilitator.ts'
 import { type EvmHarness, openEvmHarness, PRICE, type Purchase } from './evm-harness.ts'
 
-const harness = await openEvmHarness({ overrides: { chainTimeoutMs: 300 } })
+const harness = await openEvmHarness()
 t.teardown(() => harness[Symbol.asyncDispose]())
 
 const RESOURCE = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
@@ -172,21 +172,27 @@ t.test('a contradicted success does not count later, while the node does not ans
   t.equal((await order.buyAndWait()).status, 200)
 })
 
-for (const how of ['shut', 'silent'] as const)
-  t.test(`a success whose chain does not answer (${how}) counts, and is booked as unconfirmed`, async (t) => {
-    const order = await harness.order()
-    harness.facilitator.script.push(async (call) => {
-      harness.rpc[how] = true
+t.test('a success whose chain does not answer counts, and is booked as unconfirmed', async (t) => {
+  // Here alone is the service impatient: elsewhere a busy machine would make a node that answers late a silent one.
+  await using impatient = await openEvmHarness({ overrides: { chainTimeoutMs: 300 } })
+  for (const how of ['shut', 'silent'] as const) {
+    const order = await impatient.order()
+    impatient.facilitator.script.push(async (call) => {
+      impatient.rpc[how] = true
       await deeds.settles(call)
     })
     const paid = await order.buyAndWait()
-    harness.rpc[how] = false
-    t.equal(paid.status, 200)
-    t.same(await bookOf(harness, order), [
-      { outcome: 'settled', transaction: await transactionOf(paid), proof: 'unconfirmed', log_index: null },
-    ])
-    t.equal(await order.spent(), PRICE)
-  })
+    impatient.rpc[how] = false
+    t.equal(paid.status, 200, how)
+    const transaction = await transactionOf(paid)
+    t.same(
+      await bookOf(impatient, order),
+      [{ outcome: 'settled', transaction, proof: 'unconfirmed', log_index: null }],
+      how,
+    )
+    t.equal(await order.spent(), PRICE, how)
+  }
+})
 
 t.test('two authorizations in one transaction pay two requests, each by its own log', async (t) => {
   const orders = [await harness.order(), await harness.order()]
