@@ -15,8 +15,8 @@ export type Outcome =
   | { kind: 'completed'; purchase: Purchase }
   /** The service refused, and did not charge unless the money is still counted. */
   | { kind: 'failed'; error: CountersignError; charged: boolean }
-  /** No answer about this row: it may be under way, or was never sent. */
-  | { kind: 'unfinished'; error: CountersignError }
+  /** No answer about this row: it may be under way, or was never sent. `isLater`: trying again at once is of no use. */
+  | { kind: 'unfinished'; error: CountersignError; isLater?: true }
 
 /** The service asks for other terms than those that were agreed on. Nothing was signed for them. */
 export class TermsError extends Error {
@@ -37,6 +37,8 @@ export interface BuyerOptions {
   clock: Clock
   /** Milliseconds for one row, waiting for its result included. */
   timeoutMs: number
+  /** Only fetches what earlier payments bought, and signs nothing: the service may ask for other terms by now. */
+  isFetchOnly?: boolean
   fetch?: Fetch
 }
 
@@ -79,7 +81,7 @@ export class Buyer {
       // What was sent under this key did not count. It may be sent no more once its time is over.
       const old = payment ?? earlier
       if (old && !(await this.#lapse(old, signal))) return { kind: 'failed', error, charged: true }
-      if (++signatures > MAX_SIGNATURES) return { kind: 'failed', error, charged: false }
+      if (this.#options.isFetchOnly || ++signatures > MAX_SIGNATURES) return { kind: 'failed', error, charged: false }
       checkTerms(terms, required)
       payment = await this.#pay(row, required)
       earlier = undefined
@@ -99,6 +101,7 @@ export class Buyer {
       if (!(error instanceof CountersignError)) throw error
       const required = error.status === 402 ? error.paymentRequired : null
       if (required && (!payment || !this.#isFresh(payment))) return { kind: 'asked', error, required } as const
+      if (required && payment && this.#options.isFetchOnly) return stillOpen(payment)
       if (required && payment) checkTerms(this.#options.terms, required)
       // A proxy in between may answer with any status. Only the service knows what became of the row.
       return error.status !== null && REFUSED.has(error.status) && error.code !== 'unexpected_response'
@@ -218,6 +221,17 @@ function checkTerms(pinned: Terms, required: PaymentRequired): void {
 /** What decides about the money. `extra` differs between challenges, for example by a memo. */
 function isSame(offer: Terms, pinned: Terms): boolean {
   return (['scheme', 'network', 'asset', 'amount', 'payTo'] as const).every((name) => offer[name] === pinned[name])
+}
+
+/** The service does not know the payment, and could take it until its end: another one would pay for the row twice. */
+function stillOpen({ valid_before }: SignedLine): Outcome {
+  const end = new Date((valid_before + SKEW_SECONDS) * 1000).toISOString()
+  const message = `A payment on earlier terms can be taken until ${end}.`
+  return {
+    kind: 'unfinished',
+    error: new CountersignError({ code: 'payment_open', message, retryable: true }),
+    isLater: true,
+  }
 }
 
 function termsOnly(terms: Terms): PaymentRequired {

@@ -7,7 +7,7 @@
 //   retry      a row that had failed is tried anew, under another key: the service repeats a failure to the same key
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import type { Terms } from '../wallet.ts'
-import { LogFile } from './log-file.ts'
+import { LogFile, readLines } from './log-file.ts'
 
 export interface Header {
   type: 'batch'
@@ -131,6 +131,16 @@ export class Journal implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.#file[Symbol.asyncDispose]()
   }
+}
+
+/**
+ * The terms of the journal at the path, and the rows that have a payment which counts. Null where there is no journal. Throws a
+ * DamagedFileError or a JournalError.
+ */
+export async function readPayments(path: string): Promise<{ terms: Terms; paid: Set<string> } | null> {
+  const read = readInto()
+  for await (const line of readLines<Line>(path)) read.line(line)
+  return read.header && { terms: read.header.terms, paid: new Set(read.live.keys()) }
 }
 
 function buildHeader(expected: Pick<Header, 'service' | 'input_sha256'>, terms: Terms): Header {

@@ -50,6 +50,10 @@ export async function runRows({ rows, buyer, files, pace, finish, abort, onProgr
 
   const take = async (item: Item) => {
     const outcome = await buyer.buy(item.row, abort)
+    if (outcome.kind === 'unfinished' && outcome.isLater) {
+      unfinished.push({ row: item.row, error: outcome.error })
+      return
+    }
     if (outcome.kind === 'unfinished') {
       silences++
       item.error = outcome.error

@@ -109,13 +109,16 @@ export interface Purchase {
   files: OutputFiles
   /** Rows under way at the same time, unless the service asks for fewer. */
   concurrency: number
+  /** Signs nothing: fetches what the payments of the journal bought. */
+  isFetchOnly?: boolean
 }
 
 /** Buys the rows on the terms of the journal, shows the progress, and stops at a signal. */
-export async function buyRows({ service, wallet, rows, journal, budget, files, concurrency }: Purchase): Promise<Run> {
+export async function buyRows(purchase: Purchase): Promise<Run> {
+  const { rows, journal, budget, files, concurrency } = purchase
   const pace = new Pace(concurrency, systemClock)
   const { terms } = journal.header
-  const buyer = new Buyer({ service, wallet, terms, journal, budget, pace, clock: systemClock, timeoutMs: ROW_MS })
+  const buyer = new Buyer({ ...purchase, terms, pace, clock: systemClock, timeoutMs: ROW_MS })
   using stopping = listenForSignals(() => pace.running)
   using progress = openProgress({ rows, files, budget })
   return await runRows({ rows, buyer, files, pace, ...stopping, onProgress: progress.show })

@@ -5,7 +5,7 @@ import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError, visible } from '../arguments.ts'
 import { type Budget, openBudgetFile, openRunBudget } from '../batch/budget.ts'
-import { Journal } from '../batch/journal.ts'
+import { Journal, readPayments } from '../batch/journal.ts'
 import { lock } from '../batch/lock.ts'
 import { readLines } from '../batch/log-file.ts'
 import { formatUsd } from '../batch/money.ts'
@@ -76,6 +76,7 @@ async function verify(judged: readonly Judged[], options: VerdictOptions): Promi
 
 interface Bought {
   verdicts: Map<string, Verdict | NoVerdict>
+  /** Atomic units. */
   spent: bigint
   isInterrupted: boolean
 }
@@ -97,18 +98,60 @@ async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise
       'This service has no model: it finds quotations and gives no verdicts. Check without --verify.',
     )
   const price = BigInt(capabilities.price.amount_atomic)
-  tell(rows.length, { kept, price, cap, capabilities })
   const terms = await askTerms(service, rows, wallet, capabilities)
+  const folder = join(home, digest(termsText(terms)))
+  const earlier = await fetchEarlier(rows, { home, folder, options })
+  const left = rows.filter((row) => !earlier.verdicts.has(nameOf(row)))
+  if (left.length === 0 || earlier.isInterrupted) return earlier
+  tell(left.length, { kept: kept + rows.length - left.length, price, cap, capabilities })
   note(`Paid to ${visible(terms.payTo)} on ${visible(terms.network)}, from ${ownAddress(wallet, terms)}.\n`)
-  if (!(await confirm(questionOf(rows.length, price, capabilities, 'verdict'), yes))) return NONE
-  return buy(rows, terms, { folder: join(home, digest(termsText(terms))), options })
+  if (!(await confirm(questionOf(left.length, price, capabilities, 'verdict'), yes))) return earlier
+  const { verdicts, spent, isInterrupted } = await buy(left, terms, { folder, options: less(options, earlier.spent) })
+  return { verdicts: new Map([...earlier.verdicts, ...verdicts]), spent: earlier.spent + spent, isInterrupted }
 }
 
-async function buy(
-  rows: Row[],
-  terms: Terms,
-  { folder, options }: { folder: string; options: VerdictOptions },
+/**
+ * Fetches what a run that was cut off has paid for on other terms: a claim whose payment can still be taken is not paid for again
+ * because the price or the recipient has changed meanwhile. Signs nothing. A claim whose payment has lapsed has no verdict here.
+ */
+async function fetchEarlier(
+  rows: readonly Row[],
+  { home, folder, options }: { home: string; folder: string; options: VerdictOptions },
 ): Promise<Bought> {
+  let all = NONE
+  for (const other of (await listFolders(home)).map((name) => join(home, name))) {
+    if (other === folder || all.isInterrupted) continue
+    const journal = await readPayments(join(other, 'journal.jsonl'))
+    const paid = rows.filter(({ id }) => journal?.paid.has(id))
+    if (!journal || paid.length === 0) continue
+    note(`Fetching ${counted(paid.length, 'verdict')} that an earlier run paid for on other terms.\n`)
+    const bought = await buy(paid, journal.terms, {
+      folder: other,
+      options: less(options, all.spent),
+      isFetchOnly: true,
+    })
+    all = {
+      verdicts: new Map([...all.verdicts, ...bought.verdicts]),
+      spent: all.spent + bought.spent,
+      isInterrupted: bought.isInterrupted,
+    }
+  }
+  return all
+}
+
+/** The budget of one run covers what it fetches on earlier terms, too. A budget file counts by itself. */
+function less(options: VerdictOptions, spent: bigint): VerdictOptions {
+  return options.budgetFile === undefined ? { ...options, cap: options.cap - spent } : options
+}
+
+interface Buying {
+  folder: string
+  options: VerdictOptions
+  /** Signs nothing; a claim whose payment turns out uncharged is left out of the verdicts. */
+  isFetchOnly?: boolean
+}
+
+async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = false }: Buying): Promise<Bought> {
   const { service, wallet } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await using opened = new AsyncDisposableStack()
@@ -129,14 +172,16 @@ async function buy(
   const left = rows
     .filter(({ id }) => !files.isDone(id))
     .sort((a, b) => Number(!journal.paymentOf(a.id)) - Number(!journal.paymentOf(b.id)))
-  const run = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency: AT_ONCE })
+  const run = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency: AT_ONCE, isFetchOnly })
   const verdicts = new Map(left.map((row) => [nameOf(row), missing(run)] as const))
   for (const { row, error } of run.unfinished)
     verdicts.set(nameOf(row), { code: error.code, message: LATER + error.message })
   const names = new Map(rows.map((row) => [row.id, nameOf(row)]))
   const failures = [...files.failures].filter(({ id }) => names.has(id))
   const all = new Map<string, Verdict | NoVerdict>(verdicts)
-  for (const { id, code, message } of failures) all.set(names.get(id)!, { code, message })
+  for (const { id, code, message, charged } of failures)
+    if (isFetchOnly && !charged) all.delete(names.get(id)!)
+    else all.set(names.get(id)!, { code, message })
   for await (const line of readLines<ResultLine>(join(folder, 'results.jsonl')))
     if (names.has(line.id)) all.set(names.get(line.id)!, verdictOf(line, true))
   return { verdicts: all, spent: budget.spent - before, isInterrupted: run.stop?.kind === 'interrupted' }
@@ -181,13 +226,9 @@ interface Known {
 
 /** What earlier runs have bought of this service, on whatever terms. */
 async function readKnown(home: string): Promise<Map<string, Known>> {
-  const folders = await readdir(home).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw new UsageError(`Cannot read ${home}: ${error.message}`, { cause: error })
-  })
   const oldest = Date.now() - KEEP_DAYS * 86_400_000
   const known = new Map<string, Known>()
-  for (const folder of folders)
+  for (const folder of await listFolders(home))
     for await (const line of readLines<ResultLine>(join(home, folder, 'results.jsonl'))) {
       const verdict = verdictOf(line, false)
       const { times, verdict: other } = known.get(nameOf(line)) ?? { times: 0, verdict: null }
@@ -196,6 +237,14 @@ async function readKnown(home: string): Promise<Map<string, Known>> {
       known.set(nameOf(line), { times: times + 1, verdict: isYoung && isYounger ? verdict : other })
     }
   return known
+}
+
+/** One folder for each terms that were ever paid on. */
+function listFolders(home: string): Promise<string[]> {
+  return readdir(home).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw new UsageError(`Cannot read ${home}: ${error.message}`, { cause: error })
+  })
 }
 
 function verdictOf(line: ResultLine, isNew: boolean): Verdict {
