@@ -185,7 +185,7 @@ async function nodes(): Promise<Map<string, string>> {
 
 const answer = (body: object, status = 200) => answerWith(status, JSON.stringify(body))
 
-/** Their types are a framework's, which fail this check by themselves; a snippet of README and the wrappers' test hold them. */
+/** Their types are a framework's, which needs the types of Node and fails with exactOptionalPropertyTypes by itself. */
 const OF_FRAMEWORKS: ReadonlySet<string> = new Set(['./ai-sdk', './langchain'])
 
 t.test('the tarball in an empty project', async (t) => {
@@ -208,6 +208,17 @@ export const all = [${paths.map((_, i) => `m${i}`).join(', ')}]`
     ])
     t.equal(code, 0, stdout)
     t.ok(paths.length >= 8)
+  })
+
+  await t.test('so do those of the frameworks, beside the types of Node', async (t) => {
+    const lines = [...OF_FRAMEWORKS].map((path, i) => `export * as m${i} from '${join('@countersign/client', path)}'`)
+    const misuse = `import { verifySourceTool } from '@countersign/client/ai-sdk'
+// @ts-expect-error: a service is a client or the options of one
+void verifySourceTool({ service: 'https://service.example' })`
+    writeFileSync(join(project, 'frameworks.ts'), `${misuse}\n${lines.join('\n')}\n`)
+    const options = { skipLibCheck: false, noEmit: true, types: ['node'], lib: ['es2022', 'dom', 'dom.iterable'] }
+    const { code, stdout } = await compile(project, options, ['frameworks.ts'])
+    t.equal(code, 0, stdout.slice(0, 2000))
   })
 
   await t.test('the snippets of README run', async (t) => {
