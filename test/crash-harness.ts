@@ -14,19 +14,23 @@ export interface CrashHarness extends AsyncDisposable {
   next(): Promise<Child>
 }
 
-/** Each worker is started while the one before it is in use, so that tests do not wait for a process to load. */
-export function openCrashHarness(harness: ApiHarness): CrashHarness {
+/**
+ * Each worker is started while the one before it is in use, so that tests do not wait for a process to load.
+ * @param count the workers that the test needs: no more are started
+ */
+export function openCrashHarness(harness: ApiHarness, count: number): CrashHarness {
   const workers: Child[] = []
   const hire = () => {
     const child = startChild('test/crash-worker.ts', harness.env, { ipc: true })
     workers.push(child)
     return child
   }
-  let waiting = hire()
+  let waiting: Child | undefined = hire()
   return {
     async next() {
       const child = waiting
-      waiting = hire()
+      if (!child) throw new Error(`The test asked for ${count} workers.`)
+      waiting = workers.length < count ? hire() : undefined
       await child.tells('ready')
       return child
     },

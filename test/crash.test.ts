@@ -43,7 +43,7 @@ const kills: [Place, Spent][] = [
 t.test('killed at any place, a verification is completed by the next worker', async (t) => {
   await using harness = await openApiHarness()
   await using ledger = await openLedger(harness.databaseUrl)
-  await using workers = openCrashHarness(harness)
+  await using workers = openCrashHarness(harness, kills.length + 1)
   const results: CompletedResult[] = []
   let worker = await workers.next()
   for (const [at, expected] of kills) {
@@ -68,7 +68,7 @@ t.test('killed at any place, a verification is completed by the next worker', as
 t.test('a worker that finds a settlement under way commits it by itself, and may be killed there, too', async (t) => {
   await using harness = await openApiHarness()
   await using ledger = await openLedger(harness.databaseUrl)
-  await using workers = openCrashHarness(harness)
+  await using workers = openCrashHarness(harness, 5)
   const results: CompletedResult[] = []
   let worker = await workers.next()
   for (const at of ['before settled', 'after settled'] as const)
@@ -93,7 +93,7 @@ t.test('a worker that finds a settlement under way commits it by itself, and may
 t.test('the next worker does everything that a killed one had begun or fetched ahead', async (t) => {
   await using harness = await openApiHarness({ WORKER_CONCURRENCY: '2' })
   await using ledger = await openLedger(harness.databaseUrl)
-  await using workers = openCrashHarness(harness)
+  await using workers = openCrashHarness(harness, 2)
   const purchases = Array.from({ length: 8 }, () => buy(harness))
   const victim = await workers.next()
   await run(victim, { at: 'receipt written', how: 'kill' })
@@ -111,7 +111,7 @@ t.test('the next worker does everything that a killed one had begun or fetched a
 t.test('a payment that an API process accepted before it was killed stays accepted', async (t) => {
   await using harness = await openApiHarness()
   await using ledger = await openLedger(harness.databaseUrl)
-  await using workers = openCrashHarness(harness)
+  await using workers = openCrashHarness(harness, 1)
   await using api = startChild('server/main.ts', harness.env)
   const { address } = await api.logs('listening')
   await using taken = await listen(harness.databaseUrl, 'jobs:insert')

@@ -78,7 +78,7 @@ t.test(
   { buffered: true },
   async (t) => {
     await using harness = await openApiHarness()
-    await using workers = openCrashHarness(harness)
+    await using workers = openCrashHarness(harness, 2)
     const worker = await workers.next()
     await run(worker, { at: 'in assessment', how: 'hold' })
     const purchase = buy(harness)
@@ -101,7 +101,7 @@ t.test(
   { buffered: true },
   async (t) => {
     await using harness = await openApiHarness()
-    await using workers = openCrashHarness(harness)
+    await using workers = openCrashHarness(harness, 2)
     const worker = await workers.next()
     await run(worker, { at: 'before charge', how: 'hold' })
     const purchase = buy(harness)

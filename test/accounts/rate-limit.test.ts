@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { addressKey } from '../../server/accounts/address-key.ts'
 import { makeApiKey } from '../../server/accounts/api-keys.ts'
 import { CALLER_LIMITS, LIMITS } from '../../server/accounts/tiers.ts'
+import { LONG } from '../long.ts'
 import { ERAS, openRawClient } from '../mcp/raw-client.ts'
 import { redisUrl } from '../redis.ts'
 import { openWatchdogHarness } from '../watchdogs/harness.ts'
@@ -53,17 +54,17 @@ t.test('all addresses of an IPv6 /64 have one key', async (t) => {
     t.equal(addressKey(written), key, written)
 })
 
-t.test('a thousand addresses of an IPv6 /64 have one limit', async (t) => {
+t.test('all addresses of an IPv6 /64 have one limit', async (t) => {
   await using harness = await openAccountHarness({ ...PROXIED, RATE_LIMIT_PER_MINUTE: '3' })
   const network = anyAddress().replace('::1', '')
   const statuses = new Map<number, number>()
-  for (let n = 0; n < 1000; n += 50) {
+  for (let n = 0; n < 200; n += 50) {
     const answers = Array.from({ length: 50 }, (_, k) =>
       harness.call('GET', '/v1/chain-head', { headers: from(`${network}::${(n + k).toString(16)}`) }),
     )
     for (const { status } of await Promise.all(answers)) statuses.set(status, (statuses.get(status) ?? 0) + 1)
   }
-  t.same(Object.fromEntries(statuses), { 200: 3, 429: 997 })
+  t.same(Object.fromEntries(statuses), { 200: 3, 429: 197 })
 })
 
 t.test('a thousand watchdogs of a pro account send heartbeats from one address, without a false alarm', async (t) => {
@@ -77,8 +78,8 @@ t.test('a thousand watchdogs of a pro account send heartbeats from one address, 
     return [...statuses]
   }
   t.same(await each((name) => harness.putWatchdog(owner, name)), [201])
-  // The test ends each interval itself: three rounds are three times the heartbeats of a minute at 60 s.
-  for (let round = 0; round < 3; round++) {
+  // The test ends each interval itself, so a round has the heartbeats of a minute at 60 s.
+  for (let round = 0; round < (LONG ? 3 : 1); round++) {
     await harness.pass(owner, 60_000)
     t.same(await each((name) => harness.beat(owner, name)), [200])
     t.equal(await harness.scan(), 0)
@@ -224,7 +225,7 @@ t.test('MCP: a heartbeat counts as a heartbeat, and every message counts as a ca
   const spent = 1 + LIMITS.free.heartbeats_per_minute + 1
   const rest = LIMITS.free.calls_per_minute - spent
   for (let n = 0; n < rest; n += 20)
-    await Promise.all(Array.from({ length: Math.min(20, rest - n) }, () => ask('tools/list', {}, { headers })))
+    await Promise.all(Array.from({ length: Math.min(20, rest - n) }, () => ask('ping', {}, { headers })))
   t.equal((await ask('tools/list', {}, { headers })).status, 429)
 })
 

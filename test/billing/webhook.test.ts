@@ -1,6 +1,8 @@
 // Stripe's events over HTTP: in any order and any number of copies, the tier ends where Stripe's records put it. Events that
 // Stripe did not sign change nothing.
+
 import t from 'tap'
+import { LONG } from '../long.ts'
 import { openStripeHarness } from './harness.ts'
 import { PRICES, WEBHOOK_SECRET } from './stripe-server.ts'
 
@@ -122,28 +124,32 @@ t.test('a failed payment: the tier lasts for the grace period', async (t) => {
   t.equal(await harness.tierOf(account), 'pro', 'a failure after a payment has a new grace period')
 })
 
-t.test('all events of a short history, delivered at its end in every order', async (t) => {
-  const account = await accountHarness.register()
-  const subscription = acts.payCheckout(await harness.checkout(account, 'dev'))
-  acts.renew(subscription, false)
-  acts.setStatus(subscription, 'canceled')
-  const told = events.splice(0).filter(({ type }) => type !== 'customer.subscription.updated')
-  t.same(told.map(({ type }) => type).sort(), [
-    'checkout.session.completed',
-    'customer.subscription.created',
-    'customer.subscription.deleted',
-    'invoice.paid',
-    'invoice.payment_failed',
-  ])
-  const wrong: string[] = []
-  for (const order of permutations(told)) {
-    await accountHarness.tables.query('delete from billing_events')
-    await accountHarness.tables.query(`update accounts set tier = 'dev' where handle = $1`, [account.handle])
-    for (const event of order) await harness.deliver(event)
-    if ((await harness.tierOf(account)) !== 'free') wrong.push(order.map(({ type }) => type).join(' '))
-  }
-  t.same(wrong, [])
-})
+t.test(
+  `all events of a short history, delivered at its end in ${LONG ? 'every order' : 'every fifth order'}`,
+  async (t) => {
+    const account = await accountHarness.register()
+    const subscription = acts.payCheckout(await harness.checkout(account, 'dev'))
+    acts.renew(subscription, false)
+    acts.setStatus(subscription, 'canceled')
+    const told = events.splice(0).filter(({ type }) => type !== 'customer.subscription.updated')
+    t.same(told.map(({ type }) => type).sort(), [
+      'checkout.session.completed',
+      'customer.subscription.created',
+      'customer.subscription.deleted',
+      'invoice.paid',
+      'invoice.payment_failed',
+    ])
+    const wrong: string[] = []
+    for (const [index, order] of [...permutations(told)].entries()) {
+      if (!LONG && index % 5 > 0) continue
+      await accountHarness.tables.query('delete from billing_events')
+      await accountHarness.tables.query(`update accounts set tier = 'dev' where handle = $1`, [account.handle])
+      for (const event of order) await harness.deliver(event)
+      if ((await harness.tierOf(account)) !== 'free') wrong.push(order.map(({ type }) => type).join(' '))
+    }
+    t.same(wrong, [])
+  },
+)
 
 function* permutations<T>(items: T[]): Generator<T[]> {
   if (items.length === 0) yield []

@@ -4,7 +4,7 @@ import { sweepQuoteChecks } from '../../server/quotes/sweep.ts'
 import { beat } from '../../workers/beat.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
-import { openSlowPage } from '../api-harness.ts'
+import { listen, openSlowPage } from '../api-harness.ts'
 import { startChild } from '../children.ts'
 import { declareDead } from '../crash-harness.ts'
 import { FALSE_NAME } from '../site.ts'
@@ -112,6 +112,16 @@ t.test('a page whose host was never asked does not count', async (t) => {
   t.same(harness.front.site.requests, ['/page'])
 })
 
+/** Notifies when a job has ended and no other is under way. */
+const TELL_IDLE = `
+  create function tell_idle() returns trigger language plpgsql as $$ begin
+    if not exists (select from graphile_worker._private_jobs where locked_at is not null) then
+      perform pg_notify('idle', '');
+    end if;
+    return null;
+  end $$;
+  create trigger tell_idle after delete on graphile_worker._private_jobs execute function tell_idle()`
+
 /** The check is answered by the next worker, once. */
 async function finish(
   t: Tap,
@@ -138,11 +148,11 @@ for (const [fetches, what] of [
     const page = openSlowPage(PAGE)
     harness.front.site.pages.set('/slow', page.page)
     const { check_id: id } = (await reader.check('/slow', ['three piers'])).body
+    await harness.front.tables.query(TELL_IDLE)
+    await using idle = await listen(harness.front.databaseUrl, 'idle')
     await using child = startChild('workers/main.ts', harness.front.env)
     await page.asked
-    const isRunning = async () =>
-      (await harness.front.tables.query('select from graphile_worker.jobs where locked_at is not null')).rowCount
-    if (fetches !== '0') while (await isRunning()) await new Promise((resolve) => setImmediate(resolve))
+    if (fetches !== '0') await idle.heard
     child.kill('SIGKILL')
     await child.ended
     page.serve()

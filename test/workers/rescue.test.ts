@@ -9,7 +9,7 @@ t.jobs = 2
 
 t.test('killed while it settles: completed by another worker within 30 seconds', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
-  await using workers = openCrashHarness(front)
+  await using workers = openCrashHarness(front, 2)
   const [victim, other] = [await workers.next(), await workers.next()]
   await run(victim, { at: 'after charge', how: 'hold' })
   const purchase = buy(front)
@@ -26,7 +26,7 @@ t.test('killed while it settles: completed by another worker within 30 seconds',
 
 t.test('killed while it holds all turns of one site: the same', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
-  await using workers = openCrashHarness(front)
+  await using workers = openCrashHarness(front, 2)
   const [victim, other] = [await workers.next(), await workers.next()]
   await run(victim)
   const pages = Array.from({ length: 4 }, () => openSlowPage(PAGE))
@@ -66,7 +66,7 @@ t.test(
   async (t) => {
     await using front = await openApiHarness()
     await recordStarts(front)
-    await using workers = openCrashHarness(front)
+    await using workers = openCrashHarness(front, 5)
     let worker = await workers.next()
     await run(worker, { at: 'before settling', how: 'hold' })
     const purchase = buy(front)
@@ -93,7 +93,7 @@ t.test(
 t.test('frozen while it settles: its request starts again when its beat is old', { buffered: true }, async (t) => {
   await using front = await openApiHarness()
   await recordStarts(front)
-  await using workers = openCrashHarness(front)
+  await using workers = openCrashHarness(front, 2)
   const [frozen, other] = [await workers.next(), await workers.next()]
   await run(frozen, { at: 'before charge', how: 'hold' })
   const purchase = buy(front)

@@ -32,7 +32,7 @@ const pauses: [Place, string, Spent][] = [
 t.test('a worker that was taken for dead and comes back commits nothing', async (t) => {
   await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
-  await using workers = openCrashHarness(front)
+  await using workers = openCrashHarness(front, pauses.length + 1)
   const results: CompletedResult[] = []
   let worker = await workers.next()
   for (const [at, commit, expected] of pauses) {
@@ -79,7 +79,7 @@ const rivals: [Place, string][] = [
 t.test('it commits nothing while its successor has not committed yet', async (t) => {
   await using front = await openApiHarness()
   await using ledger = await openLedger(front.databaseUrl)
-  await using workers = openCrashHarness(front)
+  await using workers = openCrashHarness(front, rivals.length + 1)
   const results: CompletedResult[] = []
   let worker = await workers.next()
   for (const [at, commit] of rivals) {
