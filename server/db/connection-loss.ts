@@ -18,7 +18,18 @@ export function isConnectionLoss(error: unknown): boolean {
     error instanceof IdleTransactionTimeoutError
   )
     return true
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && CONNECTION_CODES.has(error.code)
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
+  return CONNECTION_CODES.has(error.code) || (error.code === POOLER_CODE && isFatal(error))
+}
+
+/**
+ * What PgBouncer answers when it lost its connection to Postgres or cannot make one. From Postgres the code is about a message that is
+ * wrong, and is not fatal.
+ */
+const POOLER_CODE = '08P01'
+
+function isFatal(error: Error): boolean {
+  return 'severity' in error && error.severity === 'FATAL'
 }
 
 /** Broken and refused sockets, and a server that has crashed or is starting. */
