@@ -110,9 +110,9 @@ async function openHouse(lab: Lab, opened: AsyncDisposableStack): Promise<House>
 }
 
 /** Which worker takes which request, and when. */
-const RECORD_STARTS = `
+export const RECORD_STARTS = `
   create table starts (at timestamptz, worker text, key text);
-  create table kills (id serial, at timestamptz, worker text, key text);
+  create table kills (id serial, at timestamptz, worker text, key text, kind text not null default 'killed');
   create function record_start() returns trigger language plpgsql as $$ begin
     if new.locked_by is not null and new.locked_by is distinct from old.locked_by and new.key like 'verify:%' then
       insert into starts values (clock_timestamp(), new.locked_by, new.key);
@@ -250,7 +250,8 @@ export async function chaosKills(lab: Lab, { seed, minutes }: { seed: number; mi
   if (violations.length > 0) throw new Error('what must hold did not')
 }
 
-function describe(values: number[]): string {
+/** Three figures of a list of times, in words. */
+export function describe(values: number[]): string {
   if (values.length === 0) return 'none'
   return `p50 ${figure(quantile(values, 0.5))}, p99 ${figure(quantile(values, 0.99))}, longest ${figure(Math.max(...values))}`
 }

@@ -6,6 +6,7 @@
 // terminate backends).
 import { parseArgs } from 'node:util'
 import { chaosCrowd } from './chaos-crowd.ts'
+import { chaosHouse } from './chaos-house.ts'
 import { chaosKills } from './chaos-kills.ts'
 import { chaosReceipts } from './chaos-receipts.ts'
 import { chaosWatchdogs } from './chaos-watchdogs.ts'
@@ -17,6 +18,7 @@ const PARTS: Record<string, (lab: Lab, settings: { seed: number; minutes?: numbe
   watchdogs: chaosWatchdogs,
   crowd: chaosCrowd,
   kills: chaosKills,
+  house: chaosHouse,
 }
 
 const { values, positionals } = parseArgs({

@@ -21,6 +21,8 @@ export interface ChildOptions {
   ipc?: boolean
   /** Its warnings are not shown: what goes wrong in it is what is tried. */
   quiet?: boolean
+  /** Gets every line of its log. */
+  heard?: (line: Record<string, unknown>) => void
 }
 
 /**
@@ -50,12 +52,13 @@ export async function openChild(lab: Lab, file: string, options: ChildOptions): 
   }
 }
 
-async function waitForLine(child: ChildProcess, file: string, { event, quiet }: ChildOptions) {
+async function waitForLine(child: ChildProcess, file: string, { event, quiet, heard }: ChildOptions) {
   const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>()
   child.once('exit', (code) => reject(new Error(`${file} ended with ${code} before it was ready`)))
   createInterface({ input: child.stdout! }).on('line', (text) => {
     if (!text.startsWith('{')) return
     const line = JSON.parse(text) as Record<string, unknown>
+    heard?.(line)
     if (line.event === event) resolve(line)
     else if (!quiet && typeof line.level === 'number' && line.level >= WARNING) console.error(text)
   })

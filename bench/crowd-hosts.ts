@@ -41,7 +41,8 @@ function answer(request: IncomingMessage, response: ServerResponse) {
 }
 
 function takeAlert(request: IncomingMessage, response: ServerResponse) {
-  process.send?.({ kind: 'alert', path: request.url ?? '', at: Date.now() } satisfies AlertArrived)
+  const id = String(request.headers['webhook-id'])
+  process.send?.({ kind: 'alert', path: request.url ?? '', id, at: Date.now() } satisfies AlertArrived)
   request.resume().on('end', () => response.writeHead(204).end())
 }
 

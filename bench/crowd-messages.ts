@@ -16,6 +16,8 @@ export interface HostsReady {
 export interface AlertArrived {
   kind: 'alert'
   path: string
+  /** Of the alert. */
+  id: string
   /** Milliseconds since the epoch. */
   at: number
 }

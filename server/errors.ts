@@ -241,8 +241,8 @@ export function sayUncharged(message: string): string {
 }
 
 /**
- * The public form of any thrown value: an AppError as it is, a database that does not answer as 503 with Retry-After, everything
- * else as `internal_error` without details.
+ * The public form of any thrown value: an AppError as it is, a database that does not answer or has no room as 503 with Retry-After,
+ * everything else as `internal_error` without details.
  */
 export function publicError(error: unknown) {
   const known = asAppError(error)
@@ -252,8 +252,17 @@ export function publicError(error: unknown) {
   return { status: errorTable[code].status, headers, retryAfterSeconds, error: { code, message, retryable } }
 }
 
+/** Whether Postgres lacks what it needs, as a full disk: SQLSTATE class 53. It passes once the operator has made room. */
+function isOutOfRoom(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && typeof error.code === 'string' && /^53[0-9A-Z]{3}$/.test(error.code)
+  )
+}
+
 function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (error instanceof UnavailableError) return answerUnavailable(error)
+  if (isOutOfRoom(error))
+    return answerUnavailable(new UnavailableError('provider_unavailable', 'The database of the service has no room.'))
   return new AppError('internal_error', 'Something went wrong here. Try again.')
 }

@@ -1,90 +1,22 @@
 // The database away, in both ways: it refuses connections, or it is frozen and its sockets stay open. Every call under way and
 // every new one is answered 503 within five seconds, and everything is well within ten seconds of its return.
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfig } from '../server/config.ts'
-import { type EmbeddedPostgres, openEmbeddedPostgres } from '../server/db/embedded.ts'
 import { migrate } from '../server/db/migrate.ts'
 import { openService } from '../server/service.ts'
 import { openLog } from '../server/telemetry.ts'
+import { openPrivatePostgres } from './private-postgres.ts'
 import { openSite } from './site.ts'
 import { harbourClaim, PAGE, payingFetch, query, signPayment, termsOf, VERIFY } from './system.ts'
 
 const MAX_ANSWER_MS = 5000
 const MAX_RETURN_MS = 10_000
 
-/** A PostgreSQL of this test alone, behind a port that stays when the server is started again. */
-async function openServer() {
-  await using opened = new AsyncDisposableStack()
-  const folder = await mkdtemp(join(tmpdir(), 'countersign-outage-'))
-  opened.defer(async () => {
-    const cluster = await realpath(join(folder, 'postgres'))
-    for (const path of [cluster, folder]) await rm(path, { recursive: true, force: true })
-  })
-  await chmod(folder, 0o711)
-  const start = () => openEmbeddedPostgres({ dataDir: folder, durable: true, log: () => {} })
-  let server: EmbeddedPostgres | undefined = await start()
-  opened.defer(async () => void (await server?.[Symbol.asyncDispose]()))
-  const sockets = new Set<Socket>()
-  const door = createServer((near) => {
-    const far = connect(Number(new URL(server!.url).port), '127.0.0.1')
-    for (const socket of [near, far]) {
-      sockets.add(socket)
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        sockets.delete(socket)
-        near.destroy()
-        far.destroy()
-      })
-    }
-    near.pipe(far).pipe(near)
-  })
-  const shut = async () => {
-    const closed = once(door, 'close')
-    door.close()
-    for (const socket of sockets) socket.destroy()
-    await closed
-  }
-  door.listen(0, '127.0.0.1')
-  await once(door, 'listening')
-  const { port } = door.address() as AddressInfo
-  opened.defer(async () => void (door.listening && (await shut())))
-  const url = new URL(server.url)
-  url.port = String(port)
-
-  /** The server and its backends, with a backend that was started meanwhile. */
-  async function signal(name: 'SIGSTOP' | 'SIGCONT') {
-    const home = await realpath(join(folder, 'postgres'))
-    const [pid] = (await readFile(join(home, 'data', 'postmaster.pid'), 'utf8')).split('\n')
-    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-    for (const one of [pid, ...children.split(' ').filter(Boolean)]) process.kill(Number(one), name)
-  }
-  const closing = opened.move()
-  return {
-    url: url.href,
-    /** Each ends an outage that the one before it began. */
-    freeze: () => signal('SIGSTOP'),
-    thaw: () => signal('SIGCONT'),
-    async stop() {
-      await shut()
-      await server?.[Symbol.asyncDispose]()
-      server = undefined
-    },
-    async start() {
-      server = await start()
-      door.listen(port, '127.0.0.1')
-      await once(door, 'listening')
-    },
-    [Symbol.asyncDispose]: () => closing.disposeAsync(),
-  }
-}
-
-const server = await openServer()
+const server = await openPrivatePostgres()
 t.teardown(() => server[Symbol.asyncDispose]())
 await migrate(server.url)
 const site = await openSite({ '/harbour': PAGE })

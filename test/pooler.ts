@@ -30,6 +30,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 ignore_startup_parameters = extra_float_digits,options
+server_login_retry = 1
 `,
   )
   // It does not run as root.

@@ -264,8 +264,12 @@ async function probe(url: string, ms: number): Promise<void> {
   }
 }
 
-/** An error with an SQLSTATE comes from the server; class 57P says that it stops, starts or has crashed. */
+/**
+ * An error with an SQLSTATE comes from the server; class 57P says that it stops, starts or has crashed. What PgBouncer says of a server
+ * that it cannot reach is no answer of that server.
+ */
 function isAnswer(error: unknown): boolean {
+  if (isConnectionLoss(error)) return false
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('57P') && code !== 'EPIPE'
 }

@@ -1,5 +1,10 @@
 // Which errors mean that the connection to Postgres is gone.
-import { BackendTerminatedError, BackendTerminatedUnexpectedlyError, ConnectionError } from 'slonik'
+import {
+  BackendTerminatedError,
+  BackendTerminatedUnexpectedlyError,
+  ConnectionError,
+  IdleTransactionTimeoutError,
+} from 'slonik'
 import { UnavailableError } from '../errors.ts'
 
 /** Whether the connection was lost or could not be made. The outcome of a COMMIT under way is then unknown. */
@@ -8,10 +13,23 @@ export function isConnectionLoss(error: unknown): boolean {
     error instanceof UnavailableError ||
     error instanceof BackendTerminatedError ||
     error instanceof BackendTerminatedUnexpectedlyError ||
-    error instanceof ConnectionError
+    error instanceof ConnectionError ||
+    // Postgres ended the session of a process that was frozen in a transaction.
+    error instanceof IdleTransactionTimeoutError
   )
     return true
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && CONNECTION_CODES.has(error.code)
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
+  return CONNECTION_CODES.has(error.code) || (error.code === POOLER_CODE && isFatal(error))
+}
+
+/**
+ * What PgBouncer answers when it lost its connection to Postgres or cannot make one. From Postgres the code is about a message that is
+ * wrong, and is not fatal.
+ */
+const POOLER_CODE = '08P01'
+
+function isFatal(error: Error): boolean {
+  return 'severity' in error && error.severity === 'FATAL'
 }
 
 /** Broken and refused sockets, and a server that has crashed or is starting. */

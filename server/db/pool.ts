@@ -53,8 +53,12 @@ const checkRows: Interceptor = {
   },
 }
 
-/** For a statement, and for a transaction that waits for its next one. */
-const SESSION_TIMEOUT_MS = 30_000
+const STATEMENT_MS = 30_000
+/**
+ * For a transaction that waits for its next statement. A frozen process keeps the locks of its transactions until then, that of the
+ * chain's head included, and every other process waits for it.
+ */
+const IDLE_TRANSACTION_MS = 10_000
 
 export interface PoolOptions {
   /** Of this process. */
@@ -94,8 +98,8 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
       driverFactory: availability.driverFactory(),
       connectionTimeout: 10_000,
       idleTimeout: 60_000,
-      statementTimeout: options.pooled ? 'DISABLE_TIMEOUT' : SESSION_TIMEOUT_MS,
-      idleInTransactionSessionTimeout: options.pooled ? 'DISABLE_TIMEOUT' : SESSION_TIMEOUT_MS,
+      statementTimeout: options.pooled ? 'DISABLE_TIMEOUT' : STATEMENT_MS,
+      idleInTransactionSessionTimeout: options.pooled ? 'DISABLE_TIMEOUT' : IDLE_TRANSACTION_MS,
       // A lost connection is not waited for; one that answers has nothing under way when it is closed.
       gracefulTerminationTimeout: 100,
       // Sessions carry no state, and DISCARD ALL would cost a round trip per query and drop every prepared statement.

@@ -1,6 +1,9 @@
-// How the pool reads DATABASE_URL where it asks for an encrypted connection.
+// How the pool reads DATABASE_URL where it asks for an encrypted connection, and how long a transaction may stand still.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
-import { openDatabase } from '../../server/db/pool.ts'
+import { z } from 'zod'
+import { isConnectionLoss, nothing, openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { openTestDatabase } from '../database.ts'
 
 t.test('every name of an encrypted connection is taken, and none falls back to plain text', async (t) => {
@@ -11,4 +14,37 @@ t.test('every name of an encrypted connection is taken, and none falls back to p
     const opened = openDatabase(url.href, { maxConnections: 1, name: 'pool-test' })
     await t.rejects(opened, { message: /does not support SSL/ }, mode)
   }
+})
+
+t.test(
+  'a frozen process keeps its locks for ten seconds, by the pool and by what operators are told to set',
+  async (t) => {
+    await using database = await openTestDatabase()
+    const db = await openDatabase(database.url, { maxConnections: 2 })
+    t.teardown(() => db.end())
+    const shown = z.object({ idle_in_transaction_session_timeout: z.string() })
+    const limit = await db.oneFirst(sql.type(shown)`show idle_in_transaction_session_timeout`)
+    t.equal(limit, '10s')
+    const operations = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
+    t.match(operations, `set idle_in_transaction_session_timeout = '${limit}'`)
+  },
+)
+
+t.test('a transaction that stood still too long ends like a lost connection, and its locks with it', async (t) => {
+  await using database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 2 })
+  t.teardown(() => db.end())
+  const lock = sql.type(z.object({ taken: z.boolean() }))`select pg_try_advisory_xact_lock(8402999) taken`
+  const frozen = transact(db, async (tx) => {
+    await tx.oneFirst(lock)
+    await tx.query(sql.type(nothing)`set local idle_in_transaction_session_timeout = '1ms'`)
+    while (!(await db.oneFirst(lock)));
+    return tx.oneFirst(lock)
+  })
+  const error = await frozen.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  t.ok(isConnectionLoss(error), String(error))
+  t.equal(await db.oneFirst(lock), true, 'the pool goes on')
 })

@@ -1,8 +1,12 @@
 // The whole service behind a real PgBouncer in transaction mode, and PgBouncer replaced while the service runs.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { z } from 'zod'
+import { isConnectionLoss, openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { openApiHarness, outcomeOf, readResult } from '../api-harness.ts'
 import { startChild } from '../children.ts'
+import { openTestDatabase } from '../database.ts'
+import { openDoor } from '../door.ts'
 import { hasPooler, openPooler } from '../pooler.ts'
 import { PAGE, payingFetch, VERIFY } from '../system.ts'
 
@@ -46,3 +50,37 @@ t.test('web and worker behind PgBouncer sell, listen, and hold their locks past 
   for (const child of [web, worker]) child.kill('SIGTERM')
   t.same(await Promise.all([web.ended, worker.ended]), Array(2).fill({ code: 0, signal: null }))
 })
+
+t.test(
+  'a connection that is lost behind PgBouncer, and one that it cannot make, count as lost',
+  { skip },
+  async (t) => {
+    await using database = await openTestDatabase({ template: false })
+    const url = new URL(database.url)
+    const target = Number(url.port)
+    await using door = await openDoor(() => target)
+    url.port = String(door.port)
+    await using pooler = await openPooler(url.href)
+    const db = await openDatabase(pooler.url, { maxConnections: 2, pooled: true })
+    t.teardown(() => db.end())
+    const one = sql.type(z.object({ one: z.number() }))`select 1 one`
+    const thrownBy = (work: Promise<unknown>) =>
+      work.then(
+        () => null,
+        (error: unknown) => error,
+      )
+    const cut = await thrownBy(
+      transact(db, async (tx) => {
+        await tx.oneFirst(one)
+        door.drop()
+        return tx.oneFirst(one)
+      }),
+    )
+    t.ok(isConnectionLoss(cut), String(cut))
+    t.equal(await db.oneFirst(one), 1)
+    await door.shut()
+    // Until PgBouncer has tried to connect, it has no answer.
+    const refused = await thrownBy(db.oneFirst(one))
+    t.ok(isConnectionLoss(refused), String(refused))
+  },
+)

@@ -1,0 +1,73 @@
+// How the callers of the house call it: by any of its webs, again after every answer that may pass, until there is a last word.
+import { setTimeout as pause } from 'node:timers/promises'
+import { Countersign, CountersignError, type CountersignOptions } from '../../client/client.ts'
+import type { Random } from '../eval/random.ts'
+
+export interface Errand<T> {
+  /** What the house acknowledged; undefined when it refused, or when the time was over. */
+  value: T | undefined
+  /** The code of its refusal, or of the last error. */
+  code: string | undefined
+  /** The last word was a refusal that a repeat will not change. */
+  isRefused: boolean
+  /** Calls whose effect is not known. */
+  unknown: number
+  seconds: number
+}
+
+export interface Clients {
+  any(): Countersign
+}
+
+/** A client for each web, so that a call may go to any of them. */
+export function openClients(
+  origins: string[],
+  random: Random,
+  options: Omit<CountersignOptions, 'baseUrl'> = {},
+): Clients {
+  const clients = origins.map((baseUrl) => new Countersign({ baseUrl, ...options }))
+  return { any: () => clients[random(clients.length)]! }
+}
+
+/** When the callers of the house have to be done; at first there is no such time. */
+export interface Closing {
+  /** They begin nothing new. */
+  over: AbortSignal
+  /** By performance.now(). */
+  lastOrders: number
+}
+
+const PAUSE_MS = 300
+
+/**
+ * @param call gets a client; what it throws decides whether it is called again
+ * @param isEnough by the code of an error: it is a last word for this caller
+ */
+export async function insist<T>(
+  clients: Clients,
+  closing: Closing,
+  call: (client: Countersign) => Promise<T>,
+  isEnough: (code: string) => boolean = () => false,
+): Promise<Errand<T>> {
+  const began = performance.now()
+  const errand: Errand<T> = { value: undefined, code: undefined, isRefused: false, unknown: 0, seconds: 0 }
+  const end = () => Object.assign(errand, { seconds: (performance.now() - began) / 1000 })
+  for (;;) {
+    try {
+      errand.value = await call(clients.any())
+      return end()
+    } catch (error) {
+      if (!(error instanceof CountersignError)) throw error
+      errand.code = error.code
+      errand.isRefused = isEnough(error.code) || (!error.retryable && !UNSURE.has(error.code))
+      if (errand.isRefused) return end()
+      // A refusal with a status below 500 had no effect.
+      if (error.status === null || error.status >= 500) errand.unknown++
+      if (performance.now() > closing.lastOrders) return end()
+      await pause(PAUSE_MS)
+    }
+  }
+}
+
+/** Not retryable by themselves, and yet no last word. */
+const UNSURE: ReadonlySet<string> = new Set(['unexpected_response'])

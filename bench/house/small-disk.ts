@@ -1,0 +1,37 @@
+// A disk in memory, small enough to be filled: mounted on a folder, where this user may mount.
+import { execFile } from 'node:child_process'
+import { rm, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export interface SmallDisk extends AsyncDisposable {
+  /** Takes all that is left. */
+  fill(): Promise<void>
+  /** Gives back what `fill` took. */
+  free(): Promise<void>
+}
+
+/** Enough for a cluster, the log of its writes and some minutes of purchases. */
+const MEGABYTES = 2560
+
+/** Null where nothing can be mounted. */
+export async function openSmallDisk(folder: string): Promise<SmallDisk | null> {
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${MEGABYTES}m,mode=0711`, 'countersign-house', folder])
+  } catch {
+    return null
+  }
+  const ballast = join(folder, 'ballast')
+  return {
+    async fill() {
+      const { bavail, bsize } = await statfs(folder)
+      await run('fallocate', ['--length', String(bavail * bsize), ballast])
+    },
+    free: () => rm(ballast, { force: true }),
+    async [Symbol.asyncDispose]() {
+      await run('umount', ['--lazy', folder])
+    },
+  }
+}

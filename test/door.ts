@@ -1,0 +1,49 @@
+// A port that leads to another one on this machine, and can be shut: every connection through it then ends.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export interface Door extends AsyncDisposable {
+  port: number
+  /** Ends every connection; new ones are taken. */
+  drop(): void
+  /** Ends every connection, and refuses new ones. */
+  shut(): Promise<void>
+  /** Undoes `shut`. */
+  open(): Promise<void>
+}
+
+/** @param target the port that it leads to, asked for each connection */
+export async function openDoor(target: () => number): Promise<Door> {
+  const sockets = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = connect(target(), '127.0.0.1')
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        near.destroy()
+        far.destroy()
+      })
+    }
+    near.pipe(far).pipe(near)
+  })
+  let port = 0
+  const open = async () => {
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+  }
+  const drop = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  const shut = async () => {
+    if (!server.listening) return
+    const closed = once(server, 'close')
+    server.close()
+    drop()
+    await closed
+  }
+  await open()
+  port = (server.address() as AddressInfo).port
+  return { port, drop, shut, open, [Symbol.asyncDispose]: shut }
+}

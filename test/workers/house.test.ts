@@ -1,0 +1,23 @@
+// A small run of the house under faults, with few processes: servers are restarted and processes killed while buyers and an account
+// keep journals. No time is measured.
+import t from 'tap'
+import { runHouse } from '../../bench/chaos-house.ts'
+import { openLab } from '../../bench/lab.ts'
+
+t.test('the house under faults: journals, tables, audit and chain agree', async (t) => {
+  await using lab = await openLab({ quick: true, profile: undefined, databaseUrl: process.env.TEST_DATABASE_URL ?? '' })
+  const report = await runHouse(lab, {
+    seed: 1,
+    seconds: 8,
+    everySeconds: 1.5,
+    webs: 1,
+    workers: 2,
+    buyers: 3,
+    accounts: 1,
+    kinds: ['worker killed', 'web killed', 'Postgres restarted', 'connections cut', 'Redis lost'],
+    leaks: false,
+  })
+  t.same(report.violations, [])
+  t.equal(report.incidents.length, 5)
+  t.ok(report.purchases.length > 0 && report.calls > 0)
+})
