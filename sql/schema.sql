@@ -379,6 +379,8 @@ create table processes (
   started_at timestamp with time zone not null default now(),
   beat_at timestamp with time zone not null default now(),
   figures bytea,
+  drain_asked_at timestamp with time zone,
+  drained_at timestamp with time zone,
   constraint processes_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text, 'all'::text]))),
   constraint processes_pkey PRIMARY KEY (id)
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=200);

@@ -10,6 +10,7 @@ import { disconnected } from '../http-request.ts'
 import { setDisabled } from '../operate/accounts.ts'
 import { listActions, recorded } from '../operate/actions.ts'
 import { listUndelivered, redeliverAsOperator } from '../operate/alerts.ts'
+import { askDrain } from '../operate/drain.ts'
 import { listDeadJobs, redrive } from '../operate/jobs.ts'
 import { pageRequests } from '../operate/request-pages.ts'
 import { cancelAsOperator, retryRequest, showRequest } from '../operate/requests.ts'
@@ -226,6 +227,9 @@ async function act({ db, config }: Api, { action, subject }: Question): Promise<
       return redeliverAsOperator(db, subject)
     case 'redrive_job':
       return /^\d{1,18}$/.test(subject) && (await redrive(db, subject)) > 0 ? 'runs_again' : 'not_found'
+    case 'drain_process':
+    case 'resume_process':
+      return askDrain(db, subject, action === 'drain_process')
     case 'disable_account':
     case 'enable_account': {
       const disables = action === 'disable_account'

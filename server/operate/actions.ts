@@ -10,6 +10,8 @@ export const ACTIONS = [
   'cancel_request',
   'redeliver_alert',
   'redrive_job',
+  'drain_process',
+  'resume_process',
   'disable_account',
   'enable_account',
 ] as const
@@ -17,7 +19,7 @@ export type Action = (typeof ACTIONS)[number]
 
 interface Act {
   action: Action
-  /** The id of a request, alert or job, or the handle of an account; empty for the service. */
+  /** The id of a request, alert, job or process (`all` for each of these), or the handle of an account; empty for the service. */
   subject: string
   /** Of the dashboard. It opens nothing. */
   session: string

@@ -1,5 +1,6 @@
 // Prints the status on one screen: npm run cli -- status.
 import { duration, type OperatorCommand, printJson, table, utc } from './command.ts'
+import { processState } from './presence.ts'
 import { readStatus, type Status } from './status.ts'
 
 export const statusCommands: Record<string, OperatorCommand> = {
@@ -50,12 +51,13 @@ function render(status: Status): string {
     ],
     ['accounts', `${accounts.total}${accounts.disabled > 0 ? `, ${accounts.disabled} disabled` : ''}`],
   ]
-  const processes = status.processes.map(({ kind, host, pid, started_at, silent_seconds, alive }) => [
-    kind,
-    host,
-    pid,
-    utc(started_at),
-    alive ? 'alive' : `silent for ${silent_seconds} s`,
+  const processes = status.processes.map((one) => [
+    one.kind,
+    one.id.slice(0, 8),
+    one.host,
+    one.pid,
+    utc(one.started_at),
+    processState(one),
   ])
   const warnings = status.warnings.map(({ what, cure }) => `WARNING ${what}\n        cure: ${cure}`)
   return [
@@ -63,7 +65,7 @@ function render(status: Status): string {
     '',
     processes.length === 0
       ? 'no process has reported'
-      : table(['process', 'host', 'pid', 'started', 'state'], processes),
+      : table(['process', 'id', 'host', 'pid', 'started', 'state'], processes),
     '',
     ...lines.map(([name, text]) => `${name.padEnd(10)} ${text}`),
     '',

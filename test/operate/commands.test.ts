@@ -332,6 +332,8 @@ t.test('--json of every command is JSON and nothing else', async (t) => {
     'requests retry': [id],
     'requests cancel': [id],
     'jobs redrive': ['all'],
+    'processes drain': ['all'],
+    'processes resume': ['all'],
     'accounts show': ['kelby'],
     'accounts disable': ['kelby'],
     'accounts enable': ['kelby'],
