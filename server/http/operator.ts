@@ -14,6 +14,7 @@ import { askDrain } from '../operate/drain.ts'
 import { listDeadJobs, redrive } from '../operate/jobs.ts'
 import { pageRequests } from '../operate/request-pages.ts'
 import { cancelAsOperator, retryRequest, showRequest } from '../operate/requests.ts'
+import { readSpending } from '../operate/spending.ts'
 import { readStatus } from '../operate/status.ts'
 import { timelineOf } from '../operate/timeline.ts'
 import { countRefused, listFailingHosts, readWeek } from '../operate/week.ts'
@@ -187,13 +188,17 @@ async function readNow({ db }: Api): Promise<Pick<Dashboard, 'status' | 'unresol
   return { status, unresolved, undelivered, deadJobs }
 }
 
-async function readWeekly({ db, now }: Api): Promise<Pick<Dashboard, 'week' | 'failingHosts' | 'refused'>> {
-  const [week, failingHosts, refused] = await Promise.all([
+async function readWeekly({
+  db,
+  now,
+}: Api): Promise<Pick<Dashboard, 'week' | 'spending' | 'failingHosts' | 'refused'>> {
+  const [week, spending, failingHosts, refused] = await Promise.all([
     readWeek(db, now()),
+    readSpending(db, now()),
     listFailingHosts(db, LISTED),
     countRefused(db),
   ])
-  return { week, failingHosts, refused }
+  return { week, spending, failingHosts, refused }
 }
 
 function readPosition(text: string) {

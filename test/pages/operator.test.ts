@@ -152,6 +152,7 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
           result: times(count),
           alerts: { delivered: count },
           probes: { ready: count },
+          model: { calls: { ok: count }, tokens: { input: count * 1000, output: count * 20 }, usd: count / 1000 },
         }),
         JSON.stringify([
           { outcome: 'settled', mode: 'offline', network: 'eip155:84532', count: 10, amount_atomic: '300000' },
@@ -199,6 +200,10 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
       'Failed verifications',
       'Revenue in USDC',
       'Time to the result',
+      'Tokens of the model',
+      'Cost of the model in USD',
+      'Last day',
+      '0.0700 USD',
     ])
       t.ok(week.includes(words), words)
     t.same(await seriousFindings(page), [])
