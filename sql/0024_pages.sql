@@ -1,7 +1,10 @@
---! safe: columns that may be null
+--! safe: columns that may be null, and an index on a small table
 
 -- What operators and accounts do on their pages.
 
 -- Draining: when an operator asked the process to take no new jobs, and when it had none any more. Both null: it takes jobs.
 -- A process writes only `drained_at`. What it was asked ends with its row, so a process that starts takes jobs.
 alter table processes add column drain_asked_at timestamptz, add column drained_at timestamptz;
+
+-- A session of the dashboard that is signed out stays out: its sign-out in the log of actions is what every request looks for.
+create index operator_actions_signed_out on operator_actions (session) where action = 'sign_out';

@@ -712,6 +712,7 @@ CREATE INDEX citation_watches_check ON public.citation_watches USING btree (chec
 CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms, id);
 CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
+CREATE INDEX operator_actions_signed_out ON public.operator_actions USING btree (session) WHERE (action = 'sign_out'::text);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
 CREATE INDEX payers_prunable ON public.payers USING btree (changed_at) WHERE (settled = 0);

@@ -46,6 +46,12 @@ export async function recorded<Outcome extends string>(
   }
 }
 
+/** Whether the session was signed out: the log says so for ever, so its cookie opens nothing again. */
+export function isSignedOut(db: Database, session: string): Promise<boolean> {
+  return db.exists(sql.type(z.object({ action_id: z.number() }))`
+    select action_id from operator_actions where action = 'sign_out' and session = ${session}`)
+}
+
 const actionRow = z.object({
   action_id: z.number(),
   at: z.date(),
