@@ -1,4 +1,4 @@
---! safe: columns that may be null, and an index on a small table
+--! safe: columns that may be null or have a constant default, and an index on a small table
 
 -- What operators and accounts do on their pages.
 
@@ -8,3 +8,9 @@ alter table processes add column drain_asked_at timestamptz, add column drained_
 
 -- A session of the dashboard that is signed out stays out: its sign-out in the log of actions is what every request looks for.
 create index operator_actions_signed_out on operator_actions (session) where action = 'sign_out';
+
+-- How the last 20 heartbeats came, three bits each, the latest in the lowest: 1 in time, 2 late, 3 after the time at which an
+-- outage is alerted, 4 with `fail`, 0 none. A number and no array of times, because every heartbeat writes it. Heartbeats that are
+-- written together, and are the same, count once.
+alter table watchdogs add column recent_beats bigint not null default 0
+  check (recent_beats >= 0 and recent_beats < 1152921504606846976);

@@ -93,7 +93,10 @@ t.test('the door of the dashboard', async (t) => {
   await using second = await system.openTwin({}, { OPERATOR_TOKEN: TOKEN })
   const atTwin = (given: string) => fetch(new URL('/operator', second.address), { headers: { cookie: given } })
   t.match(await (await atTwin(other)).text(), /<h1>Now/)
-  const stream = await get('/operator/events', other)
+  const stream = await fetch(system.url('/operator/events'), {
+    headers: { cookie: other },
+    signal: AbortSignal.timeout(30_000),
+  })
   t.equal(stream.status, 200)
   const otherForm = /name="form_token" value="([\w-]+)"/.exec(await (await get('/operator', other)).text())?.[1] ?? ''
   t.equal((await post('/operator/sign-out', { form_token: formToken }, { cookie: other })).status, 403)
