@@ -4,6 +4,9 @@ import type { AlertHistory, AlertRecord, NewSecret, TestAlert, WebhookState } fr
 
 export type WatchdogState = 'new' | 'up' | 'late' | 'down' | 'paused'
 
+/** `late`: before an outage was due. `missed`: after that. */
+export type HeartbeatArrival = 'in_time' | 'late' | 'missed' | 'failed'
+
 export interface Watchdog {
   name: string
   interval_s: number
@@ -14,6 +17,8 @@ export interface Watchdog {
   due_at: string | null
   last_heartbeat_at: string | null
   beats: number
+  /** How the last heartbeats came, at most 20, the oldest first. */
+  recent_beats: HeartbeatArrival[]
   note: string | null
   down_since: string | null
   paused_until: string | null

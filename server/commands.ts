@@ -15,6 +15,7 @@ import { accountCommands } from './operate/accounts-command.ts'
 import { auditCommands } from './operate/audit-command.ts'
 import { type CommandCall, type CommandOption, printJson, UsageError } from './operate/command.ts'
 import { jobCommands } from './operate/jobs-command.ts'
+import { processCommands } from './operate/processes-command.ts'
 import { requestCommands } from './operate/requests-command.ts'
 import { printRunningSettings } from './operate/running-command.ts'
 import { statusCommands } from './operate/status-command.ts'
@@ -115,6 +116,7 @@ const commands: Record<string, Command> = {
   ...onDatabase(auditCommands),
   ...onDatabase(requestCommands),
   ...onDatabase(jobCommands),
+  ...onDatabase(processCommands),
   ...onDatabase(accountCommands),
   ...onDatabase(paymentCommands),
   ...onDatabase(billingCommands),

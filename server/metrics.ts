@@ -169,6 +169,11 @@ function sharedGauges(registers: Registry[]) {
       labelNames: ['kind'] as const,
       registers,
     }),
+    processesDrained: new Gauge({
+      name: 'countersign_processes_drained',
+      help: 'Living processes that an operator asked to take no new jobs',
+      registers,
+    }),
     queueJobs: new Gauge({
       name: 'countersign_queue_jobs',
       help: 'Jobs of the queue by state: due, running, later, dead',

@@ -2,7 +2,8 @@
 // Procfile open the same parts separately.
 
 import { openWork, type Work, type WorkOverrides } from '../workers/context.ts'
-import { openRunner, type Runner } from '../workers/runner.ts'
+import { openDrainableRunner } from '../workers/drainable-runner.ts'
+import type { Runner } from '../workers/runner.ts'
 import { openServer } from './app.ts'
 import { type Config, publicSettings } from './config.ts'
 import { type Api, type Overrides, openApi, openCore } from './context.ts'
@@ -26,7 +27,7 @@ export async function openService(
   const core = opened.use(await openCore(config, databaseUrl, overrides))
   const presence = opened.use(await openPresence(core, 'all', publicSettings(config), { probe: () => isReady(core) }))
   const work = opened.use(await openWork(core, overrides))
-  const runner = opened.use(await openRunner(work))
+  const runner = opened.use(await openDrainableRunner(work, presence))
   const api = opened.use(await openApi(core, presence))
   const server = opened.use(await openServer(api))
   opened.defer(() => api.drain())

@@ -379,6 +379,8 @@ create table processes (
   started_at timestamp with time zone not null default now(),
   beat_at timestamp with time zone not null default now(),
   figures bytea,
+  drain_asked_at timestamp with time zone,
+  drained_at timestamp with time zone,
   constraint processes_kind_check CHECK ((kind = ANY (ARRAY['web'::text, 'worker'::text, 'all'::text]))),
   constraint processes_pkey PRIMARY KEY (id)
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=200);
@@ -633,6 +635,7 @@ create table watchdogs (
   fails_wait_until timestamp with time zone,
   silent boolean not null default false,
   coalesced integer not null default 0,
+  recent_beats bigint not null default 0,
   constraint watchdogs_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint watchdogs_account_id_name_key UNIQUE (account_id, name),
   constraint watchdogs_alert_after_check CHECK (((alert_after >= 1) AND (alert_after <= 100))),
@@ -646,6 +649,7 @@ create table watchdogs (
   constraint watchdogs_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,128}$'::text)),
   constraint watchdogs_note_check CHECK ((char_length(note) <= 200)),
   constraint watchdogs_pkey PRIMARY KEY (id),
+  constraint watchdogs_recent_beats_check CHECK (((recent_beats >= 0) AND (recent_beats < '1152921504606846976'::bigint))),
   constraint watchdogs_remind_every_s_check CHECK (((remind_every_s >= 60) AND (remind_every_s <= 2592000))),
   constraint watchdogs_state_check CHECK ((state = ANY (ARRAY['watching'::text, 'down'::text, 'paused'::text]))),
   constraint watchdogs_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id),
@@ -710,6 +714,7 @@ CREATE INDEX citation_watches_check ON public.citation_watches USING btree (chec
 CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms, id);
 CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
+CREATE INDEX operator_actions_signed_out ON public.operator_actions USING btree (session) WHERE (action = 'sign_out'::text);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
 CREATE INDEX origin_waits_line ON public.origin_waits USING btree (origin, tried, since, job_key);
 CREATE INDEX payers_prunable ON public.payers USING btree (changed_at) WHERE (settled = 0);

@@ -238,7 +238,7 @@ function circlesIn(imports: Map<string, Import[]>): string[] {
 
 t.test('the rules see value imports and type imports', async (t) => {
   t.ok(files.length > 40, `${files.length} files`)
-  t.ok(graph.get('server/service.ts')?.some((i) => i.to === 'workers/runner.ts' && !i.typeOnly))
+  t.ok(graph.get('server/service.ts')?.some((i) => i.to === 'workers/drainable-runner.ts' && !i.typeOnly))
   t.ok(graph.get('workers/verify.ts')?.some((i) => i.to === 'workers/context.ts' && i.typeOnly))
   t.notOk(isAllowed('server/receipts/chain.ts', { to: 'server/verification/request.ts', typeOnly: true }))
   t.notOk(isAllowed('server/mcp/tool.ts', { to: 'server/http/routes.ts', typeOnly: false }))

@@ -5,15 +5,15 @@ import { openPresence } from '../server/operate/presence.ts'
 import { runProcess } from '../server/process.ts'
 import { describeAssessment } from '../server/verification/offer.ts'
 import { openWork } from './context.ts'
-import { openRunner } from './runner.ts'
+import { openDrainableRunner } from './drainable-runner.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()
   if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` has its own database')
   const core = opened.use(await openCore(config, config.databaseUrl))
-  opened.use(await openPresence(core, 'worker', publicSettings(config)))
+  const presence = opened.use(await openPresence(core, 'worker', publicSettings(config)))
   const work = opened.use(await openWork(core))
-  const runner = opened.use(await openRunner(work))
+  const runner = opened.use(await openDrainableRunner(work, presence))
   core.log.info({
     event: 'worker_started',
     concurrency: config.workerConcurrency,

@@ -1,10 +1,11 @@
 // The watchdogs of the account as a board.
 import { useState } from 'preact/hooks'
-import type { Watchdog, WatchdogState } from '../watchdog.ts'
+import type { HeartbeatArrival, Watchdog, WatchdogState } from '../watchdog.ts'
 import { Alerts } from './account-alerts.ts'
 import { Act, Entry, msOf, OnceShown, type Secret, type SectionProps, Show, span, useLoaded } from './account-parts.ts'
 import { type Html, html } from './html.ts'
 import { Badge, Field, Figures, inFigures, type Tone } from './parts.ts'
+import { Strip, type StripState } from './strip.ts'
 
 const EVERY_SECONDS = 10
 
@@ -44,6 +45,30 @@ const boardOf = (state: WatchdogState) => (state === 'new' ? 'up' : state)
 const RANK: Record<WatchdogState, number> = { down: 0, late: 1, new: 2, up: 3, paused: 4 }
 const TONES: Record<WatchdogState, Tone> = { down: 'bad', late: 'open', new: 'plain', up: 'good', paused: 'plain' }
 
+const BEATS = 20
+const ARRIVED: Record<HeartbeatArrival, readonly [state: string, tone: Tone]> = {
+  in_time: ['in time', 'good'],
+  late: ['late', 'open'],
+  missed: ['after the time of the alert', 'bad'],
+  failed: ['said that the job failed', 'bad'],
+}
+
+/** The last heartbeats side by side, the latest at the right. */
+function Beats({ watchdog: { name, recent_beats } }: { watchdog: Watchdog }): Html {
+  if (recent_beats.length === 0) return null
+  const states = recent_beats.map((arrival, n): StripState => {
+    const [state, tone] = ARRIVED[arrival]
+    const before = recent_beats.length - 1 - n
+    return { name: before === 0 ? 'the last' : `${inFigures(before)} before it`, tone, state }
+  })
+  const counts = Object.entries(ARRIVED).flatMap(([arrival, [state]]) => {
+    const count = recent_beats.filter((one) => one === arrival).length
+    return count > 0 ? [`${inFigures(count)} ${state}`] : []
+  })
+  return html`<${Strip} id=${`beats-${name}`} title="Last heartbeats" description=${`Of the last ${recent_beats.length}: ${counts.join(', ')}.`}
+    states=${states} places=${BEATS} from="older" to="latest" />`
+}
+
 interface CardProps extends SectionProps {
   watchdog: Watchdog
   onDone(): void
@@ -79,6 +104,7 @@ function WatchdogCard({ watchdog, client, onDone, tell }: CardProps): Html {
     <h3><bdi>${name}</bdi> <${Badge} tone=${TONES[state]}>${state}<//>
       ${webhook_state !== 'active' && html` <${Badge} tone="bad">webhook ${webhook_state}<//>`}</h3>
     <p>${facts.filter(Boolean).join(' ')}</p>
+    <${Beats} watchdog=${watchdog} />
     <p class="detail"><bdi>${webhook_url}</bdi></p>
     <p class="actions">
       ${

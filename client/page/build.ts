@@ -89,40 +89,25 @@ export async function loadBundler(): Promise<Bundler> {
 /** Only names the results: nothing is written. */
 const OUT = join(import.meta.dirname, 'out')
 
-/** The page in one file. Its policy names its own script and style by their hashes and forbids every request. */
-export function renderSingleFile(assets: Assets): string {
-  const { style, scripts } = assets
-  const policy = singleFilePolicy(assets)
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>${TITLE} · Countersign</title>
-<style>${style}</style>
-<body>
-<header><nav aria-label="Main"><a class="brand" href="#main">Countersign</a></nav></header>
+/** The page in one file. It works from disk. */
+export function renderSingleFile({ style, scripts }: Assets): string {
+  return renderFrame({
+    title: `${TITLE} · Countersign`,
+    style,
+    script: scripts.verify,
+    body: `<header><nav aria-label="Main"><a class="brand" href="#main">Countersign</a></nav></header>
 <main id="main">
 <h1>${TITLE}</h1>
 <p class="lead">${INTRODUCTION}</p>
 <noscript><p>${NO_SCRIPT}</p></noscript>
 <div id="verifier"></div>
-</main>
-<script>${scripts.verify}</script>
-</body>
-</html>
-`
+</main>`,
+  })
 }
 
+/** For a server that sends the single file: the same policy as a header. */
 export function singleFilePolicy({ style, scripts }: Assets): string {
   return policyOf({ style, script: scripts.verify })
-}
-
-/** Nothing but this script and this style sheet, and no request. */
-function policyOf({ style, script }: { style: string; script: string }): string {
-  const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-  return `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; ${COMMON_POLICY}`
 }
 
 export interface ChatPlace {
@@ -132,25 +117,48 @@ export interface ChatPlace {
   keys: unknown
 }
 
-/** The page that a chat host shows in a frame. Like the single file it states its own policy, whatever the host's is. */
+/** The page that a chat host shows in a frame. Its own policy holds there too, whatever the host's is. */
 export function renderChatPage(assets: ChatAssets, { service, keys }: ChatPlace): string {
+  return renderFrame({
+    ...assets,
+    title: 'Countersign',
+    body: `<main>
+<h1 class="unseen">Countersign</h1>
+<div id="chat" data-service="${escaped(service)}" data-keys="${escaped(JSON.stringify(keys))}"></div>
+</main>`,
+  })
+}
+
+interface Frame {
+  title: string
+  style: string
+  script: string
+  /** HTML. */
+  body: string
+}
+
+/** A page that needs no other file. Its policy names its own script and style by their hashes and forbids every request. */
+function renderFrame({ title, style, script, body }: Frame): string {
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policyOf(assets)}">
+<meta http-equiv="Content-Security-Policy" content="${policyOf({ style, script })}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>Countersign</title>
-<style>${assets.style}</style>
+<title>${title}</title>
+<style>${style}</style>
 <body>
-<main>
-<h1 class="unseen">Countersign</h1>
-<div id="chat" data-service="${escaped(service)}" data-keys="${escaped(JSON.stringify(keys))}"></div>
-</main>
-<script>${assets.script}</script>
+${body}
+<script>${script}</script>
 </body>
 </html>
 `
+}
+
+/** Nothing but this script and this style sheet, and no request. */
+function policyOf({ style, script }: Pick<Frame, 'style' | 'script'>): string {
+  const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+  return `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; ${COMMON_POLICY}`
 }
 
 /** For the value of an attribute between double quotes. */

@@ -97,6 +97,7 @@ async function measureDatabase({ db, metrics, config }: Api) {
   metrics.databaseUp.set(1)
   const living = (await listProcesses(db)).filter(({ alive }) => alive)
   for (const kind of processKinds) metrics.processes.set({ kind }, living.filter((one) => one.kind === kind).length)
+  metrics.processesDrained.set(living.filter(({ drain }) => drain !== null).length)
   const { oldest_seconds, ...jobs } = await countJobs(db)
   for (const [state, count] of Object.entries(jobs)) metrics.queueJobs.set({ state }, count)
   metrics.queueOldestSeconds.set(oldest_seconds)

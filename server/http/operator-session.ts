@@ -1,10 +1,11 @@
 // The door of the operator's dashboard: OPERATOR_TOKEN is asked for once and exchanged for a session in a cookie. The cookie is not the
-// token and is not stored: it is an expiry and a random number, with a MAC whose key follows from the seed and the token. A new token, a
-// new seed and the expiry each end every session.
+// token and is not stored: it is an expiry and a random number, with a MAC whose key follows from the seed and the token. Signing out
+// ends a session in every process. A new token, a new seed and the expiry each end every session.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
+import { isSignedOut } from '../operate/actions.ts'
 
 /** How long a session lasts, whatever is done in it. */
 export const SESSION_SECONDS = 8 * 3600
@@ -42,18 +43,20 @@ export function openSession(api: Secrets & Pick<Api, 'now'>): { cookie: string; 
 /** The value of Set-Cookie that makes the browser forget the session. */
 export const CLOSING_COOKIE = `${COOKIE}=; Max-Age=0; ${ATTRIBUTES}`
 
-/** The session of a request; null without one, after its end, and where no token is set. */
-export function findSession(
-  api: Secrets & Pick<Api, 'now'>,
+/** The session of a request; null without one, after its end or its sign-out, and where no token is set. */
+export async function findSession(
+  api: Secrets & Pick<Api, 'now' | 'db'>,
   { headers }: Pick<FastifyRequest, 'headers'>,
-): Session | null {
+): Promise<Session | null> {
   if (!api.config.operatorToken) return null
   const cookies = (headers.cookie ?? '').split(';').map((part) => part.trim())
   for (const cookie of cookies.filter((part) => part.startsWith(`${COOKIE}=`))) {
     const [, body = '', expires = '', mac = ''] =
       /^((\d{13,15})\.[\w-]{22})\.([\w-]{43})$/.exec(cookie.slice(COOKIE.length + 1)) ?? []
-    if (body !== '' && isSame(mac, macOf(keyOf(api), 'session', body)) && Number(expires) > api.now())
-      return sessionOf(api, body, Number(expires))
+    if (body !== '' && isSame(mac, macOf(keyOf(api), 'session', body)) && Number(expires) > api.now()) {
+      const session = sessionOf(api, body, Number(expires))
+      if (!(await isSignedOut(api.db, session.id))) return session
+    }
   }
   return null
 }

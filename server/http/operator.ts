@@ -8,11 +8,13 @@ import { singleFlight } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
 import { disconnected } from '../http-request.ts'
 import { setDisabled } from '../operate/accounts.ts'
-import { listActions, recorded } from '../operate/actions.ts'
+import { isSignedOut, listActions, recorded } from '../operate/actions.ts'
 import { listUndelivered, redeliverAsOperator } from '../operate/alerts.ts'
+import { askDrain } from '../operate/drain.ts'
 import { listDeadJobs, redrive } from '../operate/jobs.ts'
 import { pageRequests } from '../operate/request-pages.ts'
 import { cancelAsOperator, retryRequest, showRequest } from '../operate/requests.ts'
+import { readSpending } from '../operate/spending.ts'
 import { readStatus } from '../operate/status.ts'
 import { timelineOf } from '../operate/timeline.ts'
 import { countRefused, listFailingHosts, readWeek } from '../operate/week.ts'
@@ -92,7 +94,7 @@ function mountSignIn(app: FastifyInstance, api: Api) {
       .send()
   })
   app.post('/operator/sign-out', route('operator_sign_out'), async (request, reply) => {
-    const session = findSession(api, request)
+    const session = await findSession(api, request)
     if (session) {
       requireForm(session, fieldsOf(request), request)
       await recorded(api.db, { action: 'sign_out', subject: '', session: session.id }, async () => 'signed_out')
@@ -117,7 +119,7 @@ function mountDashboard(app: FastifyInstance, api: Api) {
     show: (session: Session, site: Site, request: Query) => Promise<string | null>,
   ) =>
     app.get<{ Querystring: Record<string, unknown> }>(path, route(name), async (request, reply) => {
-      const session = findSession(api, request)
+      const session = await findSession(api, request)
       if (!session) return reply.code(303).headers({ location: '/operator', 'cache-control': 'no-store' }).send()
       const text = await show(session, await openSite(api), request)
       if (text === null) throw new AppError('not_found', 'There is no such request.')
@@ -127,7 +129,7 @@ function mountDashboard(app: FastifyInstance, api: Api) {
   app.get<{ Querystring: Record<string, unknown> }>('/operator', route('operator_page'), async (request, reply) => {
     const site = await openSite(api)
     if (!api.config.operatorToken) return sendPage(reply, closedPage(site), { ...PRIVATE, status: 404 })
-    const session = findSession(api, request)
+    const session = await findSession(api, request)
     if (!session) return sendPage(reply, signInPage(site, { unkept: 'signed-in' in request.query }), PRIVATE)
     return sendPage(reply, operatorPage(site, session.formToken, { ...(await now()), ...(await week()) }), PRIVATE)
   })
@@ -160,7 +162,7 @@ function mountDashboard(app: FastifyInstance, api: Api) {
   )
 
   app.post('/operator/act', route('operator_act'), async (request, reply) => {
-    const session = findSession(api, request)
+    const session = await findSession(api, request)
     if (!session) return reply.code(303).headers({ location: '/operator', 'cache-control': 'no-store' }).send()
     const fields = fieldsOf(request)
     requireForm(session, fields, request)
@@ -186,13 +188,17 @@ async function readNow({ db }: Api): Promise<Pick<Dashboard, 'status' | 'unresol
   return { status, unresolved, undelivered, deadJobs }
 }
 
-async function readWeekly({ db, now }: Api): Promise<Pick<Dashboard, 'week' | 'failingHosts' | 'refused'>> {
-  const [week, failingHosts, refused] = await Promise.all([
+async function readWeekly({
+  db,
+  now,
+}: Api): Promise<Pick<Dashboard, 'week' | 'spending' | 'failingHosts' | 'refused'>> {
+  const [week, spending, failingHosts, refused] = await Promise.all([
     readWeek(db, now()),
+    readSpending(db, now()),
     listFailingHosts(db, LISTED),
     countRefused(db),
   ])
-  return { week, failingHosts, refused }
+  return { week, spending, failingHosts, refused }
 }
 
 function readPosition(text: string) {
@@ -226,6 +232,9 @@ async function act({ db, config }: Api, { action, subject }: Question): Promise<
       return redeliverAsOperator(db, subject)
     case 'redrive_job':
       return /^\d{1,18}$/.test(subject) && (await redrive(db, subject)) > 0 ? 'runs_again' : 'not_found'
+    case 'drain_process':
+    case 'resume_process':
+      return askDrain(db, subject, action === 'drain_process')
     case 'disable_account':
     case 'enable_account': {
       const disables = action === 'disable_account'
@@ -234,9 +243,9 @@ async function act({ db, config }: Api, { action, subject }: Question): Promise<
   }
 }
 
-/** Ends when the browser leaves, the session ends, or the process drains. */
-function sendEvents(request: FastifyRequest, reply: FastifyReply, api: Api, feed: ReturnType<typeof openFeed>) {
-  const session = findSession(api, request)
+/** Ends when the browser leaves, the session ends or is signed out, or the process drains. */
+async function sendEvents(request: FastifyRequest, reply: FastifyReply, api: Api, feed: ReturnType<typeof openFeed>) {
+  const session = await findSession(api, request)
   if (!session) throw new AppError('forbidden', 'The session has ended. Sign in again.')
   const ends = AbortSignal.timeout(Math.max(0, session.expiresMs - api.now()))
   const signal = AbortSignal.any([disconnected(reply.raw), api.draining, ends])
@@ -249,5 +258,13 @@ function sendEvents(request: FastifyRequest, reply: FastifyReply, api: Api, feed
       'x-content-type-options': 'nosniff',
       'x-accel-buffering': 'no',
     })
-    .send(Readable.from(events))
+    .send(Readable.from(whileSignedIn(api, session, events)))
+}
+
+/** Looks before each event, the signs of life included. */
+async function* whileSignedIn({ db }: Api, { id }: Session, events: AsyncGenerator<string>) {
+  for await (const event of events) {
+    if (await isSignedOut(db, id).catch(() => false)) return
+    yield event
+  }
 }

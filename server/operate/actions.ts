@@ -10,6 +10,8 @@ export const ACTIONS = [
   'cancel_request',
   'redeliver_alert',
   'redrive_job',
+  'drain_process',
+  'resume_process',
   'disable_account',
   'enable_account',
 ] as const
@@ -17,7 +19,7 @@ export type Action = (typeof ACTIONS)[number]
 
 interface Act {
   action: Action
-  /** The id of a request, alert or job, or the handle of an account; empty for the service. */
+  /** The id of a request, alert, job or process (`all` for each of these), or the handle of an account; empty for the service. */
   subject: string
   /** Of the dashboard. It opens nothing. */
   session: string
@@ -42,6 +44,12 @@ export async function recorded<Outcome extends string>(
     await end('failed').catch(() => {})
     throw error
   }
+}
+
+/** Whether the session was signed out: the log says so for ever, so its cookie opens nothing again. */
+export function isSignedOut(db: Database, session: string): Promise<boolean> {
+  return db.exists(sql.type(z.object({ action_id: z.number() }))`
+    select action_id from operator_actions where action = 'sign_out' and session = ${session}`)
 }
 
 const actionRow = z.object({

@@ -24,6 +24,8 @@ export const counters = z.object({
   result: histogram,
   alerts: byLabel,
   probes: byLabel,
+  /** Calls to the assessing model by outcome, tokens by kind, and USD. A row of an earlier release has none. */
+  model: z.object({ calls: byLabel, tokens: byLabel, usd: z.number() }).optional(),
 })
 export type Counters = z.output<typeof counters>
 
@@ -120,6 +122,11 @@ function countersOf(figures: Figures): Counters {
     result: histogramOf(values('result_seconds')),
     alerts: sums('alert_attempts_total', 'outcome'),
     probes: sums('readiness_probes_total', 'outcome'),
+    model: {
+      calls: sums('model_calls_total', 'outcome'),
+      tokens: sums('model_tokens_total', 'kind'),
+      usd: values('model_usd_total')[0]?.value ?? 0,
+    },
   }
 }
 

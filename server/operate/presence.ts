@@ -30,6 +30,11 @@ export interface Presence extends AsyncDisposable {
   label: string
   /** Publishes what this process has counted until now. Rejects when the database cannot be written. */
   publish(): Promise<void>
+  /**
+   * Calls `obey` when an operator asks this process to drain (true) or to take jobs again (false), within a beat; once at a time.
+   * If it rejects, it is called again at the next beat. Disposing waits for the call that is under way.
+   */
+  follow(obey: (drains: boolean) => Promise<void>): AsyncDisposable
 }
 
 export interface PresenceOptions {
@@ -59,11 +64,32 @@ export async function openPresence(
   const sign = openSign(tools, kind, settings)
   const onError = (error: unknown) => log.warn({ event: 'presence_failed', err: error })
   let minute = await sign.write().catch(onError)
+  let obey: ((drains: boolean) => Promise<void>) | undefined
+  let obeying: Promise<void> | undefined
+  const follow = () => {
+    const wish = sign.drainAsked
+    if (!obey || obeying || wish === sign.drained) return
+    obeying = obey(wish)
+      .then(() => {
+        sign.drained = wish
+      })
+      .finally(() => {
+        obeying = undefined
+      })
+      // Seen at once, and not only with the next beat.
+      .then(() => sign.write())
+      .then(() => {}, onError)
+  }
+  const write = async () => {
+    const now = await sign.write()
+    follow()
+    return now
+  }
   const beating = every(
     BEAT_MS,
     async () => {
       if (probe) metrics.readinessProbes.inc({ outcome: (await probe()) ? 'ready' : 'not_ready' })
-      const now = await sign.write()
+      const now = await write()
       // The minute in which a process began is left to those that saw it begin.
       if (minute !== undefined && now !== minute) await transact(db, (tx) => closeMinute(tx, { dead: SWEPT }))
       minute = now
@@ -74,7 +100,16 @@ export async function openPresence(
     get label() {
       return processLabel(kind, sign.id)
     },
-    publish: async () => void (await sign.write()),
+    publish: async () => void (await write()),
+    follow(given) {
+      obey = given
+      return {
+        async [Symbol.asyncDispose]() {
+          obey = undefined
+          await obeying
+        },
+      }
+    },
     async [Symbol.asyncDispose]() {
       await beating[Symbol.asyncDispose]()
       await sign.write().catch(onError)
@@ -94,6 +129,9 @@ function openSign({ db, metrics }: Tools, kind: ProcessKind, settings: Readonly<
   let before: Figures = []
   let written: Figures = []
   let last: Promise<unknown> = Promise.resolve()
+  /** What an operator wishes, as the last write read it, and what this process does. */
+  let drainAsked = false
+  let drained = false
 
   /** Answers the minute of the database's clock. */
   async function writeNext(): Promise<number> {
@@ -114,21 +152,35 @@ function openSign({ db, metrics }: Tools, kind: ProcessKind, settings: Readonly<
     const packed = sql.binary(await packFigures(figures))
     const statement = isNew
       ? sql.fragment`
-          insert into processes (id, kind, host, pid, settings, figures)
-          values (${id}, ${kind}, ${hostname()}, ${process.pid}, ${JSON.stringify(settings)}::json, ${packed})
+          insert into processes (id, kind, host, pid, settings, figures, drain_asked_at, drained_at)
+          values (${id}, ${kind}, ${hostname()}, ${process.pid}, ${JSON.stringify(settings)}::json, ${packed},
+            case when ${drainAsked} then now() end, case when ${drained} then now() end)
           on conflict (id) do update set beat_at = now(), figures = excluded.figures`
-      : sql.fragment`update processes set beat_at = now(), figures = ${packed} where id = ${id}`
-    const minute = await db.maybeOneFirst(sql.type(z.object({ minute: z.number() }))`
-      ${statement} returning floor(extract(epoch from now()) / 60)::float8 as minute`)
-    if (minute === null) return undefined
+      : sql.fragment`
+          update processes set beat_at = now(), figures = ${packed},
+            drained_at = case when ${drained} then coalesce(drained_at, now()) end
+          where id = ${id}`
+    const row = await db.maybeOne(sql.type(z.object({ minute: z.number(), drain_asked: z.boolean() }))`
+      ${statement} returning floor(extract(epoch from now()) / 60)::float8 as minute, drain_asked_at is not null as drain_asked`)
+    if (row === null) return undefined
     isNew = false
     written = taken
-    return minute
+    drainAsked = row.drain_asked
+    return row.minute
   }
 
   return {
     get id() {
       return id
+    },
+    get drainAsked() {
+      return drainAsked
+    },
+    get drained() {
+      return drained
+    },
+    set drained(now: boolean) {
+      drained = now
     },
     write(): Promise<number> {
       const next = last.then(writeNext)
@@ -147,6 +199,8 @@ const processRow = z.object({
   /** Seconds since its last sign. */
   silent_seconds: z.number(),
   alive: z.boolean(),
+  /** Of a process that takes jobs: null while it does; else how far its operator's wish is done. */
+  drain: z.enum(['draining', 'drained', 'resuming']).nullable(),
   settings: z.record(z.string(), z.string()),
 })
 export type RunningProcess = z.output<typeof processRow>
@@ -156,8 +210,16 @@ export function listProcesses(db: Database): Promise<readonly RunningProcess[]> 
   return db.any(sql.type(processRow)`
     select id, kind, host, pid, started_at, settings,
            round(extract(epoch from now() - beat_at))::float8 silent_seconds,
-           beat_at > now() - ${ALIVE_SECONDS} * interval '1 second' alive
+           beat_at > now() - ${ALIVE_SECONDS} * interval '1 second' alive,
+           case when kind = 'web' then null
+                when drain_asked_at is not null then case when drained_at is null then 'draining' else 'drained' end
+                when drained_at is not null then 'resuming' end as drain
     from processes order by started_at, id`)
+}
+
+/** In one word or two, for lists. */
+export function processState({ alive, drain, silent_seconds }: Omit<RunningProcess, 'settings'>): string {
+  return alive ? (drain ?? 'alive') : `silent for ${silent_seconds} s`
 }
 
 /** The settings that are not the same in all living processes, with the value of each process. */

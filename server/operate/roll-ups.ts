@@ -31,6 +31,18 @@ export interface Revenue {
   usd: number
 }
 
+/** What the assessing model was asked and gave. */
+export interface ModelUse {
+  /** Calls by outcome: `ok`, or why there was no answer. */
+  calls: Record<string, number>
+  /** By kind: input, output, cache_write, cache_read. */
+  tokens: Record<string, number>
+  /** What they cost, as far as ANTHROPIC_PRICES was known to the process that asked. */
+  usd: number
+}
+
+export const NO_MODEL_USE: ModelUse = { calls: {}, tokens: {}, usd: 0 }
+
 /** One period. Counts are 0 where nothing was recorded. */
 export interface Period {
   at: Date
@@ -58,6 +70,7 @@ export interface Period {
   revenue: Revenue[]
   /** Attempts to deliver an alert: delivered, retry, given_up, unwanted. */
   alerts: Record<string, number>
+  model: ModelUse
 }
 
 const entries = z.array(
@@ -108,19 +121,29 @@ export async function readPeriods(db: Database, { from, to, minutes = 1 }: Range
   const periods: Period[] = []
   for (let at = start.getTime(); at < to.getTime(); at += minutes * 60_000) {
     const row = byTime.get(at)
-    periods.push(row ? periodOf(row, differenceOf(row.counters, earlier)) : { ...NOTHING, at: new Date(at) })
+    periods.push(
+      row
+        ? periodOf(row, differenceOf(row.counters, comparable(earlier, row.counters)))
+        : { ...NOTHING, at: new Date(at) },
+    )
     earlier = row?.counters ?? earlier
   }
   return periods
 }
 
+/** The counters before, for a difference. Where they lack the model's, nothing is known of its calls, so the difference is none. */
+function comparable(earlier: Counters | undefined, now: Counters): Counters | undefined {
+  return earlier && !earlier.model && now.model ? { ...earlier, model: now.model } : earlier
+}
+
 function periodOf({ counters: _, payments, ...row }: PeriodRow, counted: Counters): Period {
-  const { probes: __, stages, admission, result, ...counts } = counted
+  const { probes: __, stages, admission, result, model = NO_MODEL_USE, ...counts } = counted
   const settled = payments.flat().filter(({ outcome }) => outcome === 'settled')
   const places = new Set(settled.map(({ mode, network }) => `${mode} ${network}`))
   return {
     ...row,
     ...counts,
+    model,
     stages: Object.fromEntries(Object.entries(stages).map(([stage, times]) => [stage, latencyOf(times)])),
     admission: latencyOf(admission),
     result: latencyOf(result),
@@ -166,6 +189,7 @@ const NOTHING: Omit<Period, 'at'> = {
   payments: {},
   revenue: [],
   alerts: {},
+  model: NO_MODEL_USE,
 }
 
 function latencyOf(times: Histogram): Latency {

@@ -1,5 +1,7 @@
 // Prints the status on one screen: npm run cli -- status.
 import { duration, type OperatorCommand, printJson, table, utc } from './command.ts'
+import { processState } from './presence.ts'
+import { costOf, countOf, readSpending, type Spending } from './spending.ts'
 import { readStatus, type Status } from './status.ts'
 
 export const statusCommands: Record<string, OperatorCommand> = {
@@ -7,14 +9,15 @@ export const statusCommands: Record<string, OperatorCommand> = {
     about: 'Show the service on one screen: processes, queue, rates, failures, money, chain, and warnings with cures.',
     async run(db, _config, { json }) {
       const status = await readStatus(db)
-      if (json) printJson(status)
-      else console.log(render(status))
+      const model = await readSpending(db, status.at.getTime())
+      if (json) printJson({ ...status, model })
+      else console.log(render(status, model))
       return status.warnings.length === 0 ? 0 : 1
     },
   },
 }
 
-function render(status: Status): string {
+function render(status: Status, model: Spending): string {
   const { requests, queue, assessor, chain, watchdogs, alerts, accounts, unresolved_payments: unresolved } = status
   const lines: [string, string][] = [
     ['queue', `${queue.due} due, ${queue.running} running, ${queue.later} later, ${queue.dead} dead`],
@@ -28,6 +31,7 @@ function render(status: Status): string {
       'assessor',
       `${assessor.methods.join(' and ') || 'none'}${assessor.paused_seconds > 0 ? `, paused for ${assessor.paused_seconds} s` : ''}`,
     ],
+    ['model', `${modelUse('hour', model.hour)}; ${modelUse('day', model.day)}`],
     ['today', status.money_today.map(money).join('; ') || 'nothing was charged'],
     [
       'payments',
@@ -50,12 +54,13 @@ function render(status: Status): string {
     ],
     ['accounts', `${accounts.total}${accounts.disabled > 0 ? `, ${accounts.disabled} disabled` : ''}`],
   ]
-  const processes = status.processes.map(({ kind, host, pid, started_at, silent_seconds, alive }) => [
-    kind,
-    host,
-    pid,
-    utc(started_at),
-    alive ? 'alive' : `silent for ${silent_seconds} s`,
+  const processes = status.processes.map((one) => [
+    one.kind,
+    one.id.slice(0, 8),
+    one.host,
+    one.pid,
+    utc(one.started_at),
+    processState(one),
   ])
   const warnings = status.warnings.map(({ what, cure }) => `WARNING ${what}\n        cure: ${cure}`)
   return [
@@ -63,7 +68,7 @@ function render(status: Status): string {
     '',
     processes.length === 0
       ? 'no process has reported'
-      : table(['process', 'host', 'pid', 'started', 'state'], processes),
+      : table(['process', 'id', 'host', 'pid', 'started', 'state'], processes),
     '',
     ...lines.map(([name, text]) => `${name.padEnd(10)} ${text}`),
     '',
@@ -80,6 +85,11 @@ function outcomes({ settled, failed, unpaid, failures }: Status['last_hour']): s
   const ended = settled + failed
   const share = ended === 0 ? '' : `, ${((100 * failed) / ended).toFixed(1)} % of ${ended}`
   return `${settled} charged, ${failed} failed${counted(failures)}${share}, ${unpaid} not paid`
+}
+
+function modelUse(span: string, use: Spending['hour']): string {
+  const [calls, tokens] = [countOf(use.calls), countOf(use.tokens)]
+  return `last ${span} ${calls === 0 ? 'not asked' : `${calls} calls, ${tokens} tokens, ${costOf(use) ?? 'price not set'}`}`
 }
 
 function money({ mode, network, payments, amount_usd }: Status['money_today'][number]): string {

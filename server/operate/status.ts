@@ -142,7 +142,9 @@ function warningsOf(facts: Facts): Warning[] {
     [
       facts.workers.alive === 0,
       `no worker is alive${requests.working > 0 ? `, and ${requests.working} paid requests wait` : ''}`,
-      'start one: `npm run worker`',
+      alive.some(({ drain }) => drain !== null)
+        ? 'the processes are drained: `npm run cli -- processes resume all`'
+        : 'start one: `npm run worker`',
     ],
     ...facts.processes
       .filter((one) => !one.alive)

@@ -2,6 +2,7 @@
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Facts, Figures, inFigures, Notice, ShortTime, Table } from '../../client/page/parts.ts'
 import type { UndeliveredAlert } from '../operate/alerts.ts'
+import { ALL } from '../operate/drain.ts'
 import type { DeadJob } from '../operate/jobs.ts'
 import type { Status } from '../operate/status.ts'
 import type { Unresolved } from '../payments/ledger.ts'
@@ -156,13 +157,32 @@ function Parts({ status }: Dashboard): Html {
         ['Accounts', `${inFigures(accounts.total)}, of them ${inFigures(accounts.disabled)} disabled`],
       ]} />
     </div>
-    <${Table} caption="Processes of the last ten minutes" columns=${[{ name: 'Process' }, { name: 'Host' }, { name: 'PID', number: true }, { name: 'Started (UTC)' }, { name: 'Last beat' }, { name: '' }]}
-      rows=${processes.map(({ kind, host, pid, started_at, silent_seconds, alive }) => [
-        kind === 'all' ? 'web and worker' : kind,
-        host,
-        String(pid),
-        html`<${ShortTime} ms=${started_at.getTime()} />`,
-        `${span(silent_seconds)} ago`,
-        html`<${Badge} tone=${alive ? 'good' : 'bad'}>${alive ? 'alive' : 'silent'}<//>`,
-      ])} />`
+    <${Processes} processes=${processes} />`
 }
+
+function Processes({ processes }: Pick<Status, 'processes'>): Html {
+  const takers = processes.filter(({ alive, kind }) => alive && kind !== 'web')
+  const taking = takers.filter(({ drain }) => drain === null)
+  return html`<${Table} caption="Processes of the last ten minutes" columns=${[{ name: 'Process' }, { name: 'Host' }, { name: 'PID', number: true }, { name: 'Started (UTC)' }, { name: 'Last beat' }, { name: 'State' }, { name: '' }]}
+      rows=${processes.map((one) => [
+        html`${one.kind === 'all' ? 'web and worker' : one.kind} <code>${one.id.slice(0, 8)}</code>`,
+        one.host,
+        String(one.pid),
+        html`<${ShortTime} ms=${one.started_at.getTime()} />`,
+        `${span(one.silent_seconds)} ago`,
+        html`<${Badge} tone=${one.alive ? (one.drain === null ? 'good' : 'open') : 'bad'}>${one.alive ? (one.drain ?? 'alive') : 'silent'}<//>`,
+        one.alive &&
+          one.kind !== 'web' &&
+          (isDrained(one)
+            ? html`<a href=${act('resume_process', one.id)}>Take jobs again…</a>`
+            : html`<a href=${act('drain_process', one.id)}>Drain…</a>`),
+      ])} />
+    ${
+      takers.length > 1 &&
+      html`<p class="actions">${taking.length > 0 && html`<a class="button quiet" href=${act('drain_process', ALL)}>Drain all…</a>`}
+        ${taking.length < takers.length && html`<a class="button quiet" href=${act('resume_process', ALL)}>Let all take jobs again…</a>`}</p>`
+    }`
+}
+
+/** Whether the wish in force is that it takes no jobs. */
+const isDrained = ({ drain }: Status['processes'][number]) => drain === 'draining' || drain === 'drained'

@@ -149,6 +149,16 @@ export const QUESTIONS: Readonly<
     button: 'Send it',
   },
   redrive_job: { title: 'Let this job run again?', does: 'It gets all its attempts anew.', button: 'Run it' },
+  drain_process: {
+    title: 'Drain this process?',
+    does: 'It takes no new jobs. It finishes those it has, or hands them back within half a minute, and lives on. “Take jobs again” undoes this, and so does a restart. While no process takes jobs, nothing is sold, no alert is delivered, and no deadline of a watchdog is judged.',
+    button: 'Drain it',
+  },
+  resume_process: {
+    title: 'Let this process take jobs again?',
+    does: 'It begins within some seconds.',
+    button: 'Take jobs again',
+  },
   disable_account: {
     title: 'Disable this account?',
     does: 'Its API keys are refused within two seconds. It cannot renew its leases, and its watchdogs alert when their heartbeats stay away. Nothing is deleted.',

@@ -3,19 +3,22 @@
 import { type Html, html } from '../../client/page/html.ts'
 import { inFigures, Table } from '../../client/page/parts.ts'
 import type { Period } from '../operate/roll-ups.ts'
+import { costOf, type Spending, countOf as total } from '../operate/spending.ts'
 import type { FailingHost, RefusedCalls } from '../operate/week.ts'
 import { Plot, type PlotProps, type Series } from './plot.ts'
 
 export interface WeekProps {
+  spending: Spending
   week: readonly Period[]
   failingHosts: readonly FailingHost[]
   refused: readonly RefusedCalls[]
 }
 
-export function Week({ week, failingHosts, refused }: WeekProps): Html {
+export function Week({ week, spending, failingHosts, refused }: WeekProps): Html {
   const seconds = (value: number) => `${value < 10 ? value.toFixed(2) : Math.round(value)} s`
   const usd = (value: number) => `${value.toFixed(2)}`
-  return html`<h2>The last week</h2>
+  return html`<${ModelUsed} spending=${spending} />
+    <h2>The last week</h2>
     <p class="detail">In periods of three hours. A period in which no process recorded anything is a gap.</p>
     <div class="columns">
       <${Counts} id="verdicts" title="Completed verifications" shape="bars" description="Completed verifications of each period, by verdict."
@@ -32,6 +35,16 @@ export function Week({ week, failingHosts, refused }: WeekProps): Html {
         series=${[lineOf('Oldest', week, ({ recorded, oldest_seconds }) => (recorded > 0 ? oldest_seconds : null))]} />
       <${Counts} id="revenue" title="Revenue in USDC" shape="bars" format=${usd} description="USDC settled in each period, by network. Offline mode only simulates it."
         series=${countsOf(week, ({ revenue }) => Object.fromEntries(revenue.map(({ mode, network, usd }) => [`${network} (${mode})`, usd])))} />
+      ${
+        total(spending.week.tokens) > 0 &&
+        html`<${Counts} id="tokens" title="Tokens of the model" shape="bars" description="Tokens of the assessing model in each period, by kind."
+          series=${countsOf(week, ({ model }) => model.tokens)} />`
+      }
+      ${
+        spending.week.usd > 0 &&
+        html`<${Counts} id="cost" title="Cost of the model in USD" shape="bars" format=${(value: number) => value.toFixed(4)} description="What the assessing model cost in each period, by the prices in ANTHROPIC_PRICES."
+          series=${[lineOf('USD', week, ({ recorded, model }) => (recorded > 0 ? model.usd : null))]} />`
+      }
       <${Counts} id="alerts" title="Attempts to deliver alerts" shape="bars" description="Attempts to deliver alerts in each period, by outcome."
         series=${countsOf(week, ({ alerts }) => alerts)} />
     </div>
@@ -47,6 +60,28 @@ export function Week({ week, failingHosts, refused }: WeekProps): Html {
         columns=${[{ name: 'Operation' }, { name: 'Calls', number: true }]}
         rows=${refused.map(({ operation, count }) => [operation, inFigures(count)])} />
     </div>`
+}
+
+/** What the assessor cost, beside what was asked. */
+function ModelUsed({ spending }: Pick<WeekProps, 'spending'>): Html {
+  if (total(spending.week.calls) === 0)
+    return html`<h2>The assessor's model</h2><p class="empty">No model was asked in the last week.</p>`
+  const uses = [
+    ['Last hour', spending.hour],
+    ['Last day', spending.day],
+    ['Last week', spending.week],
+  ] as const
+  return html`<h2>The assessor's model</h2>
+    <${Table} caption="Calls to the assessing model, their tokens and their cost" unseen
+      columns=${[{ name: 'Until the last minute' }, ...['Calls', 'Not answered', 'Input tokens', 'Output tokens', 'Written to cache', 'Read from cache', 'Cost'].map((name) => ({ name, number: true }))]}
+      rows=${uses.map(([name, use]) => [
+        name,
+        inFigures(total(use.calls)),
+        inFigures(total(use.calls) - (use.calls.ok ?? 0)),
+        ...['input', 'output', 'cache_write', 'cache_read'].map((kind) => inFigures(use.tokens[kind] ?? 0)),
+        costOf(use) ?? 'no price is set',
+      ])} />
+    ${uses.some(([, use]) => costOf(use) === null) && html`<p class="detail">The cost is counted where <code>ANTHROPIC_PRICES</code> is set.</p>`}`
 }
 
 /** A plot without a legend says in its title what its one series is. */

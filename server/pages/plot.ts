@@ -1,9 +1,9 @@
-// Plots in SVG, drawn on the server: values over time as lines, areas or bars, and a strip of states. Each has a title, a
+// Plots in SVG, drawn on the server: values over time as lines, areas or bars. Each has a title, a
 // description and a table of its numbers, for those who do not see it. They take the width of the page; colours come from plot.css.
 import { scaleLinear, scaleUtc } from 'd3-scale'
 import { area, line } from 'd3-shape'
 import { type Html, html } from '../../client/page/html.ts'
-import { inFigures, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
+import { inFigures, ShortTime, Table } from '../../client/page/parts.ts'
 
 export interface Point {
   /** Milliseconds since the epoch. */
@@ -178,47 +178,4 @@ function Numbers({ title, series, format }: NumbersProps): Html {
   return html`<details class="numbers"><summary>The numbers</summary><${Table} caption=${title} unseen
     columns=${[{ name: 'Time (UTC)' }, ...series.map(({ name }) => ({ name, number: true }))]}
     rows=${times.map((at) => [html`<${ShortTime} ms=${at} />`, ...values.map((one) => written(one.get(at)))])} /></details>`
-}
-
-export interface StripState {
-  /** What the part stands for: a day, an hour, a beat. */
-  name: string
-  tone: Tone
-  /** The state in words. */
-  state: string
-}
-
-export interface StripProps {
-  id: string
-  title: string
-  description: string
-  /** In order of time. */
-  states: readonly StripState[]
-  /** Below the ends of the strip. */
-  from?: string
-  to?: string
-}
-
-/** States side by side, as of the days of a service or the beats of a watchdog. `plain` is drawn as unknown. */
-export function Strip({ id, title, description, states, from, to }: StripProps): Html {
-  const width = 100 / Math.max(states.length, 1)
-  return html`<figure class="plot strip">
-    <figcaption>${title}</figcaption>
-    <svg class="plot-area" height="32" role="img" aria-labelledby=${`${id}-title ${id}-description`}>
-      <title id=${`${id}-title`}>${title}</title>
-      <desc id=${`${id}-description`}>${description}</desc>
-      ${states.map(
-        (
-          { name, tone, state },
-          n,
-        ) => html`<rect key=${n} class=${`state-${tone}`} x=${`${(n * width).toFixed(3)}%`} width=${`${(width * 0.8).toFixed(3)}%`} height="32">
-          <title>${name}: ${state}</title>
-        </rect>`,
-      )}
-    </svg>
-    ${(from || to) && html`<p class="strip-ends"><span>${from}</span><span>${to}</span></p>`}
-    <details class="numbers"><summary>The states</summary><${Table} caption=${title} unseen
-      columns=${[{ name: 'When' }, { name: 'State' }]}
-      rows=${[...states].reverse().map(({ name, state }) => [name, state])} /></details>
-  </figure>`
 }

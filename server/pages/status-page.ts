@@ -1,10 +1,10 @@
 // The page /status: what works now, from the same probes as /readyz, and the last 90 days from the roll-ups.
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Figures, inFigures, Notice, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
+import { Strip, type StripState } from '../../client/page/strip.ts'
 import type { Check } from '../operate/readiness.ts'
 import type { Day } from '../operate/roll-ups.ts'
 import { renderPage, type Site } from './layout.ts'
-import { Strip, type StripState } from './plot.ts'
 
 export interface Status {
   /** When it was read, in milliseconds since the epoch. */

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Batcher, openBatcher } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
 import { utcMicroseconds } from '../db/time.ts'
-import { alertAt, alertableAt, dueAt, nextOutageAt, shownState, WATCHDOG_STATES } from './watchdog.ts'
+import { alertAt, alertableAt, dueAt, nextOutageAt, RECENT_BEATS, shownState, WATCHDOG_STATES } from './watchdog.ts'
 
 interface Heartbeat {
   accountId: string
@@ -101,6 +101,7 @@ async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, Heartbe
       started_at = now(), last_beat_at = now(), beats = w.beats + t.beats, note = t.note,
       failed_at = case when ${begins} then now() else w.failed_at end,
       revived_at = case when ${ends} then coalesce(w.revived_at, now()) end,
+      recent_beats = ((w.recent_beats << 3) & ${RECENT_BITS}) | ${arrival},
       coalesced = w.coalesced + (${recurs})::int,
       check_at = case when ${begins} then greatest(${soon}, ${nextOutageAt}, ${failsFrom})
                       when w.state <> 'paused' and ${ends} and w.revived_at is null
@@ -122,6 +123,11 @@ const recurs = sql.fragment`
   (t.failed and w.state = 'watching' and w.failed_at is not null and w.revived_at is not null)`
 /** It ends an outage. */
 const ends = sql.fragment`(not t.failed and (w.down_since is not null or w.failed_at is not null))`
+/** All bits of `recent_beats`: three for each beat that is kept. */
+const RECENT_BITS = sql.fragment`${String((1n << BigInt(3 * RECENT_BEATS)) - 1n)}::bigint`
+/** How it came, as a number of `recent_beats`: the place in ARRIVALS, from 1. The states before this heartbeat say so. */
+const arrival = sql.fragment`
+  case when t.failed then 4 when w.state = 'paused' or now() <= ${dueAt} then 1 when now() <= ${alertAt} then 2 else 3 end`
 const soon = sql.fragment`(now() + ${RAISE_SECONDS} * interval '1 second')`
 /** The deadline after this heartbeat. */
 const nextAlertAt = sql.fragment`(now() + (${alertAt} - w.started_at))`

@@ -67,6 +67,11 @@ export interface Terms {
   remind_every_s: number | null
 }
 
+/** How a heartbeat came. Their places, from 1, are in the column `recent_beats`; heartbeats.ts writes it. */
+export const ARRIVALS = ['in_time', 'late', 'missed', 'failed'] as const
+/** Heartbeats of which that is kept. */
+export const RECENT_BEATS = 20
+
 export const watchdogRow = z.object({
   name: z.string(),
   interval_s: z.int(),
@@ -77,6 +82,12 @@ export const watchdogRow = z.object({
   due_at: z.string().nullable(),
   last_heartbeat_at: z.string().nullable(),
   beats: z.int(),
+  recent_beats: z
+    .array(z.enum(ARRIVALS))
+    .describe(
+      `How the last heartbeats came, at most ${RECENT_BEATS}, the oldest first: in_time; late, and before an outage was due; ` +
+        'missed, which is after that; failed. Equal ones at the same moment count once.',
+    ),
   note: z.string().nullable(),
   down_since: z.string().nullable(),
   paused_until: z.string().nullable(),
@@ -113,9 +124,14 @@ export const shownState = sql.fragment`
        when w.last_beat_at is null then 'new'
        else 'up' end`
 
+/** Of a row `w`: how the last heartbeats came, the oldest first. */
+const recentBeats = sql.fragment`array(
+  select (${sql.array([...ARRIVALS], 'text')})[(w.recent_beats >> (3 * n)) & 7]
+  from generate_series(${RECENT_BEATS - 1}::int, 0, -1) n where (w.recent_beats >> (3 * n)) & 7 > 0)`
+
 const watchdogColumns = sql.fragment`w.name, w.interval_s, w.grace_s, w.alert_after, w.remind_every_s, ${shownState} state,
   case when w.state <> 'paused' then ${utcMicroseconds(dueAt)} end due_at, ${utcMicroseconds(sql.fragment`w.last_beat_at`)} last_heartbeat_at,
-  w.beats, w.note, case when w.revived_at is null then ${utcMicroseconds(sql.fragment`w.down_since`)} end down_since,
+  w.beats, ${recentBeats} recent_beats, w.note, case when w.revived_at is null then ${utcMicroseconds(sql.fragment`w.down_since`)} end down_since,
   ${utcMicroseconds(sql.fragment`w.paused_until`)} paused_until, w.event_seq, ${utcMicroseconds(sql.fragment`w.created_at`)} created_at,
   w.webhook_id, h.url webhook_url, h.state webhook_state, h.secret_version, ${utcMicroseconds(sql.fragment`now()`)} server_now`
 

@@ -87,6 +87,8 @@ t.test('status: one screen, warnings with cures, JSON', async (t) => {
   t.match(warnings, /a request has been in its state for 3[67]\d\d s/)
   t.notMatch(warnings, /no web process|no worker/)
   const screen = await cli('status')
+  t.match(status.model, { hour: { calls: {}, tokens: {}, usd: 0 } })
+  t.match(screen.stdout, /model +last hour not asked; last day not asked\n/)
   t.match(screen.stdout, /last hour +1 charged, 1 failed \(1 source_http_status\), 50.0 % of 2/)
   t.ok(screen.stdout.split('\n').length < 50, 'one screen')
 
@@ -332,6 +334,8 @@ t.test('--json of every command is JSON and nothing else', async (t) => {
     'requests retry': [id],
     'requests cancel': [id],
     'jobs redrive': ['all'],
+    'processes drain': ['all'],
+    'processes resume': ['all'],
     'accounts show': ['kelby'],
     'accounts disable': ['kelby'],
     'accounts enable': ['kelby'],

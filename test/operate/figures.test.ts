@@ -7,7 +7,8 @@ import { type Database, openDatabase, sql, transact } from '../../server/db/pool
 import { readFigures, renderFigures, renderOwnFigures } from '../../server/operate/figures.ts'
 import { closeMinute } from '../../server/operate/minutes.ts'
 import { openPresence, type Presence, type ProcessKind } from '../../server/operate/presence.ts'
-import { readDays, readPeriods } from '../../server/operate/roll-ups.ts'
+import { NO_MODEL_USE, readDays, readPeriods } from '../../server/operate/roll-ups.ts'
+import { costOf, readSpending } from '../../server/operate/spending.ts'
 import { openLog, openMetrics } from '../../server/telemetry.ts'
 import { openTestDatabase } from '../database.ts'
 
@@ -218,6 +219,8 @@ t.test('minutes, periods and days', async (t) => {
     metrics.moves.inc({ state: 'accepted' }, 4)
     metrics.readinessProbes.inc({ outcome: 'ready' }, 12)
     metrics.completed.inc({ verdict: 'supports' }, 2)
+    metrics.modelCalls.inc({ outcome: 'ok' }, 2)
+    metrics.modelTokens.inc({ kind: 'input' }, 3000)
     for (const seconds of [0.2, 0.2, 0.2, 4]) metrics.stageSeconds.observe({ stage: 'observe' }, seconds)
     return Promise.all([
       enter(ward, at(0), 'settled'),
@@ -232,6 +235,10 @@ t.test('minutes, periods and days', async (t) => {
     metrics.readinessProbes.inc({ outcome: 'ready' }, 11)
     metrics.readinessProbes.inc({ outcome: 'not_ready' }, 1)
     metrics.failures.inc({ code: 'source_dns' })
+    metrics.modelCalls.inc({ outcome: 'overloaded' })
+    metrics.modelTokens.inc({ kind: 'input' }, 1000)
+    metrics.modelTokens.inc({ kind: 'output' }, 50)
+    metrics.modelUsd.inc(0.25)
     metrics.alertAttempts.inc({ outcome: 'delivered' })
     metrics.stageSeconds.observe({ stage: 'observe' }, 0.2)
   })
@@ -277,6 +284,18 @@ t.test('minutes, periods and days', async (t) => {
   const [late] = await readPeriods(ward.db, { from: at(1), to: at(6), minutes: 5 })
   t.equal(late?.admitted, 11, 'what was counted before is not in it')
 
+  t.same(periods[0]?.model, { calls: { ok: 2 }, tokens: { input: 3000 }, usd: 0 })
+  const spent = { calls: { ok: 0, overloaded: 1 }, tokens: { input: 1000, output: 50 }, usd: 0.25 }
+  t.same(periods[1]?.model, spent)
+  t.same(periods[2]?.model, { calls: {}, tokens: {}, usd: 0 })
+  const { hour } = await readSpending(ward.db, at(6).getTime())
+  t.same(hour, { calls: { ok: 2, overloaded: 1 }, tokens: { input: 4000, output: 50 }, usd: 0.25 })
+  t.same([costOf(hour), costOf({ ...hour, usd: 0 }), costOf(NO_MODEL_USE)], ['0.2500 USD', null, '0.00 USD'])
+  await ward.tables.query(`update minute_figures set counters = counters - 'model' where minute = $1`, [at(0)])
+  const [, second] = await readPeriods(ward.db, { from: at(0), to: at(6) })
+  t.match(second?.model, { calls: {}, usd: 0 }, 'after a release that kept no figures of the model nothing is guessed')
+  t.equal(second?.model.tokens.input, 0)
+
   t.same(
     await readDays(ward.db, 90, at(6, 2)),
     [
@@ -285,8 +304,8 @@ t.test('minutes, periods and days', async (t) => {
     ],
     'minutes without a row count as not well',
   )
-  const [first, second, ...rest] = await readDays(ward.db, 90, at(6 + 2880))
-  t.match([first, second], [{ minutes: 3 }, { minutes: 1440, well: 1 }], 'the whole day counts when it is over')
+  const [first, next, ...rest] = await readDays(ward.db, 90, at(6 + 2880))
+  t.match([first, next], [{ minutes: 3 }, { minutes: 1440, well: 1 }], 'the whole day counts when it is over')
   t.match(rest, [
     { day: '2026-03-03', minutes: 1440, well: 0, share: 0 },
     { day: '2026-03-04', minutes: 3 },

@@ -70,6 +70,8 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await system.sql(
       `update watchdogs set state = 'down', down_since = now() - interval '1 hour', check_at = null where name = 'hourly'`,
     )
+    // In time, late, in time, after an outage was due, failed, in time.
+    await system.sql(`update watchdogs set recent_beats = $1 where name = 'nightly'`, [0o121341])
     for (let n = 0; n < 60; n++)
       await call('POST', '/v1/receipt', { subject_sha256: String(n).padStart(64, '0'), label: `file ${n}` })
 
@@ -85,6 +87,13 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await go(opened, 'Watchdogs')
     t.match(await shown(page, '.figures'), /up\s+1\s+late\s+0\s+down\s+1\s+paused\s+1/)
     t.match(await page.locator('.card h3').allInnerTexts(), [/hourly down/, /nightly up/, /paused-one paused/])
+    const strip = page.locator('.card:has-text("nightly") .strip')
+    t.equal(
+      await strip.locator('desc').textContent(),
+      'Of the last 6: 3 in time, 1 late, 1 after the time of the alert, 1 said that the job failed.',
+    )
+    t.equal(await strip.locator('rect').count(), 6)
+    t.equal(await page.locator('.card:has-text("hourly") .strip').count(), 0, 'no beat, no strip')
     await page.getByRole('button', { name: 'Resume: paused-one' }).click()
     await page.waitForSelector('.card:has-text("paused-one") >> text=new')
     await page.getByRole('button', { name: 'Send a test alert: nightly' }).click()
@@ -217,6 +226,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await picture(page, 'account-citations-360-dark')
     await go(opened, 'Watchdogs')
     t.equal(await overflow(page), 0)
+    t.same(await seriousFindings(page), [])
     await picture(page, 'account-watchdogs-360-dark')
   })
 })

@@ -89,6 +89,30 @@ t.test('the door of the dashboard', async (t) => {
   ])
   t.equal((await get('/operator/requests?after=nonsense', cookie)).status, 400)
 
+  const other = (await post('/operator/sign-in', { token: TOKEN })).headers.get('set-cookie')?.split(';')[0] ?? ''
+  await using second = await system.openTwin({}, { OPERATOR_TOKEN: TOKEN })
+  const atTwin = (given: string) => fetch(new URL('/operator', second.address), { headers: { cookie: given } })
+  t.match(await (await atTwin(other)).text(), /<h1>Now/)
+  const stream = await fetch(system.url('/operator/events'), {
+    headers: { cookie: other },
+    signal: AbortSignal.timeout(30_000),
+  })
+  t.equal(stream.status, 200)
+  const otherForm = /name="form_token" value="([\w-]+)"/.exec(await (await get('/operator', other)).text())?.[1] ?? ''
+  t.equal((await post('/operator/sign-out', { form_token: formToken }, { cookie: other })).status, 403)
+  t.match(await post('/operator/sign-out', { form_token: otherForm }, { cookie: other }), { status: 303 })
+  t.match(await (await get('/operator', other)).text(), /Sign in/, 'a cookie that was kept is worth nothing')
+  t.match(await (await atTwin(other)).text(), /Sign in/, 'in no process')
+  t.equal((await get('/operator/events', other)).status, 403)
+  t.equal(
+    (await post('/operator/act', { ...act, form_token: otherForm }, { cookie: other })).headers.get('location'),
+    '/operator',
+  )
+  t.match(await (await get('/operator', cookie)).text(), /<h1>Now/, 'another session goes on')
+  // Something changes, so that there is an event.
+  await system.sql('update processes set pid = pid + 1')
+  t.notMatch(await stream.text(), 'event: changed', 'an open stream ends')
+
   const statuses = []
   for (let n = 0; n < 10; n++) statuses.push((await post('/operator/sign-in', { token: 'guess' })).status)
   t.equal(statuses.at(-1), 429, 'attempts are limited, also where no other limit is in force')
@@ -152,6 +176,7 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
           result: times(count),
           alerts: { delivered: count },
           probes: { ready: count },
+          model: { calls: { ok: count }, tokens: { input: count * 1000, output: count * 20 }, usd: count / 1000 },
         }),
         JSON.stringify([
           { outcome: 'settled', mode: 'offline', network: 'eip155:84532', count: 10, amount_atomic: '300000' },
@@ -199,6 +224,10 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
       'Failed verifications',
       'Revenue in USDC',
       'Time to the result',
+      'Tokens of the model',
+      'Cost of the model in USD',
+      'Last day',
+      '0.0700 USD',
     ])
       t.ok(week.includes(words), words)
     t.same(await seriousFindings(page), [])

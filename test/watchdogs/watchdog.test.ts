@@ -32,6 +32,7 @@ t.test('the clock starts with the first PUT and goes on through later ones', asy
     due_at: watchdog.due_at,
     last_heartbeat_at: null,
     beats: 0,
+    recent_beats: [],
     note: null,
     down_since: null,
     paused_until: null,
@@ -185,6 +186,27 @@ t.test('a heartbeat moves the deadline by an interval', async (t) => {
   for (const body of [{ note: 'x'.repeat(201) }, { note: 'a\nb' }, { note: '\ud800' }, { note: 7 }, { status: 'good' }])
     t.equal((await beat(account, 'w', body)).status, 400)
   t.equal((await beat(account, 'w', { note: '\u{1F40C}'.repeat(200) })).status, 200)
+})
+
+t.test('how the last 20 heartbeats came is kept', async (t) => {
+  const account = await harness.register({ handle: 'strip' })
+  await putWatchdog(account, 'job', { interval_s: 1000, grace_s: 100 })
+  for (const seconds of [0, 999, 1050, 1200]) {
+    await pass(account, seconds)
+    await beat(account, 'job')
+  }
+  await beat(account, 'job', { status: 'fail' })
+  const known = ['in_time', 'in_time', 'late', 'missed', 'failed']
+  t.same((await show(account, 'job')).recent_beats, known, 'the oldest first')
+  await account.call('POST', '/v1/watchdog/job/pause', { body: { paused: true } })
+  await pass(account, 5000)
+  await beat(account, 'job')
+  t.same((await show(account, 'job')).recent_beats, [...known, 'in_time'], 'nothing is due while it is paused')
+  for (let n = 0; n < 16; n++) await beat(account, 'job', { note: `${n}` })
+  const [, , ...left] = known
+  const { recent_beats, beats } = await show(account, 'job')
+  t.same(recent_beats, [...left, ...Array(17).fill('in_time')])
+  t.equal(beats, 22)
 })
 
 t.test('a key for heartbeats can do nothing else', async (t) => {
