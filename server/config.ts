@@ -180,6 +180,13 @@ export const variables = {
       'Verifications a new payer may have in flight; one more with each settlement, one less with each that ends ' +
       'uncharged. 0: no limit per payer',
   },
+  MAX_QUEUE_SECONDS: {
+    schema: count.max(3600),
+    default: '30',
+    about:
+      'No new verification is sold while one of a caller with nothing else in flight waits for longer than this for a ' +
+      'worker. 0: no limit',
+  },
   TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxies in front whose X-Forwarded-For is believed' },
   FIXTURE_HOSTS: {
     schema: z.string().regex(/^[^=,\s]+=[^=,\s]+:\d+(,[^=,\s]+=[^=,\s]+:\d+)*$/, 'must be name=address:port,...'),
@@ -248,6 +255,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     resultRetentionSeconds: values.RESULT_RETENTION_SECONDS,
     rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (values.PAYMENT_MODE === 'offline' ? 0 : 600),
     maxInFlightPerPayer: values.MAX_IN_FLIGHT_PER_PAYER,
+    maxQueueSeconds: values.MAX_QUEUE_SECONDS,
     trustProxy: values.TRUST_PROXY,
     fixtures,
   })

@@ -29,6 +29,7 @@ import type { Threads } from './threads/pool.ts'
 import { NO_TRACING, type Tracing } from './tracing/spans.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
+import { buildQueueWait, type QueueWait } from './verification/queue-wait.ts'
 import { openSeats, type Seats } from './verification/waiting-seats.ts'
 import { type Heartbeats, openHeartbeats } from './watchdogs/heartbeats.ts'
 import { openIntakeClock } from './watchdogs/intake-clock.ts'
@@ -190,6 +191,7 @@ export interface Api extends Core {
   changeEvents: ChangeListener
   /** Whether a live worker can assess by the method that is offered. */
   assessors: Assessors
+  queueWait: QueueWait
   /** Results never change, so a cached one is valid until it expires. */
   results: LRUCache<string, ServedResult>
   /** Public address; set when the server listens, where BASE_URL is not set. */
@@ -226,6 +228,11 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
     verifier,
     slots,
     changeEvents,
+    queueWait: buildQueueWait({
+      db: () => api.db,
+      maxSeconds: core.config.maxQueueSeconds,
+      hasWorker: () => api.assessors.hasWorker(),
+    }),
     assessors: buildAssessors({ db: () => api.db, log: core.log, offered: core.config.assessment.kind }),
     results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),
     baseUrl: core.config.baseUrl ?? `http://${core.config.host}:${core.config.port}`,

@@ -37,7 +37,10 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
   // Until the facilitator has answered once, some networks have no terms.
   if (api.facilitator.accepts.length === 0)
     throw new AppError('provider_unavailable', 'Payments cannot be taken right now. Nothing was charged.')
-  if (isAttempt) await api.assessors.requireOne()
+  if (isAttempt) {
+    await api.assessors.requireOne()
+    await api.queueWait.requireShort()
+  }
 
   const id = row?.id ?? call.options.requestId ?? randomUUID()
   aboutRequest(id)
