@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { chaosCrowd } from './chaos-crowd.ts'
 import { chaosHouse } from './chaos-house.ts'
 import { chaosKills } from './chaos-kills.ts'
+import { chaosOverload } from './chaos-overload.ts'
 import { chaosReceipts } from './chaos-receipts.ts'
 import { chaosWatchdogs } from './chaos-watchdogs.ts'
 import { type Lab, openLab } from './lab.ts'
@@ -18,6 +19,7 @@ const PARTS: Record<string, (lab: Lab, settings: { seed: number; minutes?: numbe
   watchdogs: chaosWatchdogs,
   crowd: chaosCrowd,
   kills: chaosKills,
+  overload: chaosOverload,
   house: chaosHouse,
 }
 

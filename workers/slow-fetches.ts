@@ -4,6 +4,7 @@
 //
 // Meanwhile the row that the fetch is made for has a job that is due in a few seconds, and this process keeps postponing it. If
 // the process is killed, the job becomes due and another worker takes the row.
+import { performance } from 'node:perf_hooks'
 import { setInterval as every, setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { enqueue } from '../server/db/jobs.ts'
@@ -25,7 +26,11 @@ export type Postpone = (tx: Tx, fetches: readonly LeftFetch[], runAt: Date) => P
 
 export interface SlowFetches extends AsyncDisposable {
   readonly size: number
-  /** Whether the fetch ends within `slowMs`; true without waiting if there is no room for it here. */
+  /**
+   * Whether the fetch ends within `slowMs`; true without waiting if there is no room for it here. Where this process is busy itself,
+   * the fetch waits for the process and not for its origin, and is not slow: another job would make all of them slower, and would
+   * leave the queue without being done sooner.
+   */
   isQuick(fetch: Promise<unknown>): Promise<boolean>
   /**
    * Whether a fetch that is free of charge may begin. Those that this process postpones with `postpone` have FREE_SHARE of the
@@ -55,16 +60,31 @@ export interface SlowFetchesOptions {
   room: number
   /** Milliseconds after which a fetch is slow. */
   slowMs?: number
+  /** Begins to measure how busy this process is; the function it answers tells the share of time since, from 0 to 1. */
+  measureLoad?: () => () => number
 }
 
 const SLOW_MS = 500
+/** Share of time at which a process counts as busy. */
+const BUSY = 0.9
 /** Share of the room. */
 const FREE_SHARE = 0.25
 /** Seconds after its last postponement at which the job of a killed process's fetch becomes due. */
 const RESCUE_SECONDS = 15
 const POSTPONE_MS = 5000
 
-export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetchesOptions): SlowFetches {
+function measureLoop(): () => number {
+  const before = performance.eventLoopUtilization()
+  return () => performance.eventLoopUtilization(before).utilization
+}
+
+export function openSlowFetches({
+  db,
+  log,
+  room,
+  slowMs = SLOW_MS,
+  measureLoad = measureLoop,
+}: SlowFetchesOptions): SlowFetches {
   const kept = new Map<LeftFetch, { ended: Promise<void>; postpone: Postpone }>()
   /** The fetches whose job this process still postpones. */
   const postponed = new Map<LeftFetch, Postpone>()
@@ -111,7 +131,11 @@ export function openSlowFetches({ db, log, room, slowMs = SLOW_MS }: SlowFetches
         () => true,
       )
       try {
-        return await Promise.race([settled, pause(slowMs, false, { signal: done.signal })])
+        for (;;) {
+          const load = measureLoad()
+          const isEnded = await Promise.race([settled, pause(slowMs, false, { signal: done.signal })])
+          if (isEnded || load() < BUSY) return isEnded
+        }
       } finally {
         done.abort()
       }

@@ -5,6 +5,7 @@ import t from 'tap'
 import { openQueuePool } from '../../server/db/queue.ts'
 import { openWork } from '../../workers/context.ts'
 import { openRunner } from '../../workers/runner.ts'
+import { openSlowFetches } from '../../workers/slow-fetches.ts'
 import { type ApiHarness, openApiHarness, openSlowPage, outcomeOf, readResult } from '../api-harness.ts'
 import { startChild } from '../children.ts'
 import { LONG } from '../long.ts'
@@ -46,6 +47,17 @@ t.test(`a worker holds ${SLOW} slow fetches in 512 MB and serves others meanwhil
   t.pass('another page is read, assessed and settled meanwhile')
   site.release()
   for (const answer of crowd.slice(0, 8)) await readResult(await outcomeOf(answer))
+})
+
+t.test('a fetch that waits for its own busy process is not slow', async (t) => {
+  await using front = await openApiHarness()
+  const loads = [0.95, 0.99, 0.5]
+  const { db, log } = front.core
+  const options = { db, log, room: 4, slowMs: 1, measureLoad: () => () => loads.shift() ?? 0 }
+  await using slowFetches = openSlowFetches(options)
+  const never = new Promise(() => {})
+  t.equal(await slowFetches.isQuick(never), false)
+  t.same(loads, [], 'it is slow once the process has time')
 })
 
 t.test('a slow fetch leaves its job, and the request continues when it has ended', async (t) => {

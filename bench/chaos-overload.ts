@@ -1,0 +1,188 @@
+// Twice as many buyers as the house can serve, each a newcomer with a wallet and an address of its own. What is accepted must be
+// completed in bounded time, the others must hear at once that there is no room and when to come again, and memory must stay flat.
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+import { ExactEvmScheme } from '@x402/evm/exact/client'
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { describe } from './chaos-kills.ts'
+import { type Child, openChild } from './child.ts'
+import { type Lab, openClient } from './lab.ts'
+import { openSource, type Source } from './mill.ts'
+import { figure, printHeading, printNote } from './table.ts'
+
+const VERIFY = '/api/agent/v1/verify-source'
+/** Buyers at a time while the capacity is measured. */
+const AT_ONCE = 32
+/**
+ * How often MAX_QUEUE_SECONDS an accepted request may take: at twice the capacity the queue takes twice as long to be done as the wait
+ * of its oldest request says when the sale closes. The rest is the verification itself and what was offered before.
+ */
+const MOST_QUEUES = 3
+/** A refusal is made from memory, beside whatever the machine does. */
+const MAX_REFUSAL_SECONDS = 5
+const PATIENCE_MS = 120_000
+
+type Ending =
+  | { kind: 'completed'; seconds: number }
+  | { kind: 'refused'; seconds: number; what: string; retryAfter: number | null }
+  | { kind: 'lost'; seconds: number; what: string }
+
+interface House {
+  origin: string
+  source: Source
+  web: Child
+  worker: Child
+}
+
+/** @param minutes how long; default 5, or a third of a minute with --quick */
+export async function chaosOverload(lab: Lab, { minutes }: { minutes?: number }): Promise<void> {
+  await using opened = new AsyncDisposableStack()
+  const source = opened.use(await openSource(lab))
+  const databaseUrl = await lab.makeDatabase()
+  const queueSeconds = lab.quick ? 3 : 10
+  const settings = { RATE_LIMIT_PER_MINUTE: '0', TRUST_PROXY: '1', MAX_QUEUE_SECONDS: String(queueSeconds) }
+  const env = { DATABASE_URL: databaseUrl, ...source.env, ...settings, PORT: '0' }
+  const web = opened.use(await openChild(lab, 'server/main.ts', { event: 'listening', env, quiet: true }))
+  const worker = opened.use(await openChild(lab, 'workers/main.ts', { event: 'worker_started', env, quiet: true }))
+  const house = { origin: String(web.ready.address), source, web, worker }
+  const seconds = 60 * (minutes ?? (lab.quick ? 1 / 3 : 5))
+
+  await measureCapacity(house, 5)
+  const capacity = await measureCapacity(house, lab.quick ? 10 : 20)
+  const rate = 2 * capacity
+  printHeading(
+    'overload',
+    `${figure(rate)} newcomers a second for ${seconds} s: twice what ${AT_ONCE} buyers at a time get`,
+  )
+  const memory: number[][] = []
+  const endings = await sell(house, { rate, seconds, sample: async () => void memory.push(await memoryOf(house)) })
+
+  const completed = endings.filter(({ kind }) => kind === 'completed').map((one) => one.seconds)
+  const refused = endings.flatMap((one) => (one.kind === 'refused' ? [one] : []))
+  const lost = endings.flatMap((one) => (one.kind === 'lost' ? [one.what] : []))
+  printNote(`${endings.length} came, ${completed.length} completed, ${refused.length} refused, ${lost.length} lost`)
+  printNote(`completed in seconds: ${describe(completed)}; at most ${MOST_QUEUES * queueSeconds}`)
+  printNote(`refused in seconds: ${describe(refused.map((one) => one.seconds))}; at most ${MAX_REFUSAL_SECONDS}`)
+  printNote(
+    `refused with: ${counted(refused.map(({ what }) => what))}; Retry-After: ${describe(refused.map(({ retryAfter }) => retryAfter ?? Number.NaN))}`,
+  )
+  const [half = [], end = []] = [memory[Math.floor(memory.length / 2)], memory.at(-1)]
+  printNote(
+    `memory in MB, web and worker: ${memory
+      .filter((_, n) => n % Math.ceil(memory.length / 6) === 0)
+      .map((one) => one.join(' and '))
+      .join('; ')}`,
+  )
+  const admin = await openClient(databaseUrl, opened)
+  const { rows } = await admin.query(
+    `select count(*)::int open from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling')`,
+  )
+  const violations = [
+    ...(lost.length > 0 ? [`lost: ${counted(lost)}`] : []),
+    ...(rows[0].open > 0 ? [`${rows[0].open} accepted requests are not completed`] : []),
+    ...(refused.length === 0 ? ['none was refused, so the house was not overloaded'] : []),
+    ...(refused.some(({ retryAfter }) => !retryAfter || retryAfter > 60)
+      ? ['a refusal without an honest Retry-After']
+      : []),
+    ...(Math.max(...completed) > MOST_QUEUES * queueSeconds ? ['an accepted request took too long'] : []),
+    ...(Math.max(...refused.map((one) => one.seconds)) > MAX_REFUSAL_SECONDS ? ['a refusal took too long'] : []),
+    ...(end.some((megabytes, n) => megabytes > GROWTH * (half[n] ?? 0)) ? ['memory grew in the second half'] : []),
+  ]
+  printNote(`violations: ${violations.join('; ') || 'none'}`)
+  if (violations.length > 0) throw new Error('what must hold did not')
+}
+
+const GROWTH = 1.25
+
+/** Verifications per second that so many buyers get who buy one after the other. */
+async function measureCapacity(house: House, seconds: number): Promise<number> {
+  const end = performance.now() + seconds * 1000
+  let count = 0
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      while (performance.now() < end) {
+        const ending = await buy(house)
+        if (ending.kind !== 'completed') throw new Error(`while the capacity was measured: ${JSON.stringify(ending)}`)
+        if (performance.now() < end) count++
+      }
+    }),
+  )
+  return count / seconds
+}
+
+/** Newcomers at an even rate, whatever becomes of those before. Each is waited for. */
+async function sell(
+  house: House,
+  { rate, seconds, sample }: { rate: number; seconds: number; sample: () => Promise<void> },
+) {
+  const started = performance.now()
+  const buying: Promise<Ending>[] = []
+  let sampled = 0
+  for (let n = 0; n < rate * seconds; n++) {
+    const due = started + (n * 1000) / rate
+    if (due > performance.now()) await pause(due - performance.now())
+    buying.push(buy(house))
+    if ((performance.now() - started) / 1000 < (sampled * seconds) / 30) continue
+    sampled++
+    await sample()
+  }
+  const endings = await Promise.all(buying)
+  await sample()
+  return endings
+}
+
+let callers = 0
+
+/** A newcomer buys one page at an address that no one asked for before. A refusal is not followed by another try. */
+async function buy({ origin, source }: House): Promise<Ending> {
+  const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
+  const n = callers++
+  const headers = { 'x-forwarded-for': `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`, prefer: 'wait=25' }
+  const signal = AbortSignal.timeout(PATIENCE_MS)
+  const began = performance.now()
+  const ended = () => (performance.now() - began) / 1000
+  try {
+    let answer = await wrapFetchWithPayment(fetch, wallet)(new URL(VERIFY, origin), {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+      body: JSON.stringify({ source_url: source.nextUrl('/'), claim: 'The harbour was opened in 1874.' }),
+      signal,
+    })
+    while (answer.status === 202) {
+      await answer.body?.cancel()
+      const authorization = `Bearer ${answer.headers.get('x-service-recovery-token')}`
+      answer = await fetch(answer.headers.get('location') ?? '', { headers: { ...headers, authorization }, signal })
+    }
+    const text = await answer.text()
+    const seconds = ended()
+    if (answer.status === 200) return { kind: 'completed', seconds }
+    const what = `${answer.status} ${text.match(/"code":"(\w+)"/)?.[1] ?? ''}`
+    const retryAfter = Number(answer.headers.get('retry-after')) || null
+    const isRefused = answer.status === 429 || answer.status === 503
+    return isRefused ? { kind: 'refused', seconds, what, retryAfter } : { kind: 'lost', seconds, what }
+  } catch (error) {
+    return {
+      kind: 'lost',
+      seconds: ended(),
+      what: signal.aborted ? 'no result' : `broken off: ${(error as Error).message}`,
+    }
+  }
+}
+
+/** Megabytes in memory of web and worker. */
+function memoryOf({ web, worker }: House): Promise<number[]> {
+  return Promise.all(
+    [web, worker].map(async ({ pid }) => {
+      const status = await readFile(`/proc/${pid}/status`, 'utf8')
+      return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)
+    }),
+  )
+}
+
+function counted(names: string[]): string {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts].map(([name, n]) => `${name} ${n}`).join(', ') || 'nothing'
+}
