@@ -1,5 +1,5 @@
 // A disk in memory, small enough to be filled: mounted on a folder, where this user may mount.
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -26,6 +26,8 @@ export async function openSmallDisk(folder: string): Promise<SmallDisk | null> {
   } catch {
     return null
   }
+  const unmount = () => void spawnSync('umount', ['--lazy', folder])
+  process.once('exit', unmount)
   const ballast = join(folder, 'ballast')
   return {
     async fill() {
@@ -41,6 +43,7 @@ export async function openSmallDisk(folder: string): Promise<SmallDisk | null> {
     },
     free: () => rm(ballast, { force: true }),
     async [Symbol.asyncDispose]() {
+      process.off('exit', unmount)
       await run('umount', ['--lazy', folder])
     },
   }
