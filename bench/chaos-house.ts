@@ -26,6 +26,8 @@ export interface HouseOptions {
   accounts: number
   /** Default: all. */
   kinds?: readonly FaultName[]
+  /** Facilitator and model do their work all the time. */
+  isCalm?: boolean
   /** Memory, files and connections are compared, which takes half a minute of quiet. */
   leaks: boolean
 }
@@ -67,6 +69,7 @@ export async function runHouse(lab: Lab, options: HouseOptions): Promise<HouseRe
     const ids = arrivals.get(message.path) ?? []
     if (!ids.includes(message.id)) arrivals.set(message.path, [...ids, message.id])
   })
+  if (options.isCalm) world.calm()
   const processes = opened.use(await openProcesses(lab, world, { web: options.webs, worker: options.workers }))
   const buyers = await openBuyers(world, options.buyers)
   const over = new AbortController()

@@ -34,6 +34,8 @@ const { values, positionals } = parseArgs({
 const unknown = positionals.find((name) => !(name in PARTS))
 if (unknown) throw new Error(`No part is called ${unknown}. There are: ${Object.keys(PARTS).join(', ')}`)
 const settings = { seed: readNumber(values.seed), ...(values.minutes && { minutes: readNumber(values.minutes) }) }
+// So that what was started and mounted ends with a run that is broken off.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 await using lab = await openLab({ quick: values.quick, profile: undefined })
 for (const name of positionals.length > 0 ? positionals : Object.keys(PARTS)) await PARTS[name]!(lab, settings)
 

@@ -92,9 +92,39 @@ export interface Server extends AsyncDisposable {
 /** Starts to listen. Disposing stops accepting connections and waits for the answers in progress. */
 export async function openServer(api: Api): Promise<Server> {
   const app = await buildApp(api)
+  const unused = findUnused(app)
   const address = await app.listen({ host: api.config.host, port: api.config.port })
   if (!api.config.baseUrl) api.baseUrl = address
-  return { address, [Symbol.asyncDispose]: () => app.close() }
+  return {
+    address,
+    async [Symbol.asyncDispose]() {
+      const cutting = [
+        setTimeout(() => {
+          for (const socket of unused) socket.destroy()
+        }, CLOSING_MS.unused),
+        setTimeout(() => app.server.closeAllConnections(), CLOSING_MS.all),
+      ]
+      await app.close()
+      for (const timer of cutting) clearTimeout(timer)
+    },
+  }
+}
+
+/**
+ * From the begin of the close. Connections on which no request came, as browsers open ahead of time, are no calls, and `close` would
+ * wait for them until their time is over. A request that is still being sent then is given up before the process is.
+ */
+const CLOSING_MS = { unused: 1000, all: 20_000 }
+
+/** Connections on which no request has begun yet. */
+function findUnused(app: FastifyInstance): ReadonlySet<Socket> {
+  const unused = new Set<Socket>()
+  app.server.on('connection', (socket) => {
+    unused.add(socket)
+    socket.once('close', () => unused.delete(socket))
+  })
+  app.server.on('request', ({ socket }) => unused.delete(socket))
+  return unused
 }
 
 /** An idle connection that is kept alive would delay the end of the process. */

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
@@ -44,6 +44,23 @@ t.test('web: without calls it ends at once', { buffered: true }, async (t) => {
   const { address, assessment } = await web.logs('listening')
   t.match(assessment, /^literal: no model is asked/, 'the start logs the assessment')
   t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'the connection stays open')
+  const told = performance.now()
+  web.kill('SIGTERM')
+  t.same(await web.ended, { code: 0, signal: null })
+  t.ok(performance.now() - told < 6000)
+})
+
+t.test('web: a connection on which no request came does not hold up its end', { buffered: true }, async (t) => {
+  await using harness = await openApiHarness()
+  await using web = startChild('server/main.ts', harness.env)
+  const { address } = await web.logs('listening')
+  const { port, hostname } = new URL(String(address))
+  const ahead = connect(Number(port), hostname)
+  t.teardown(() => ahead.destroy())
+  ahead.on('error', () => {})
+  await once(ahead, 'connect')
+  // Connections are accepted in order, so the process has the one before.
+  t.equal((await fetch(new URL('/healthz', String(address)))).status, 200)
   const told = performance.now()
   web.kill('SIGTERM')
   t.same(await web.ended, { code: 0, signal: null })

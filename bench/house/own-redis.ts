@@ -39,6 +39,11 @@ export async function openOwnRedis(opened: AsyncDisposableStack): Promise<OwnRed
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
     throw error
   }
-  opened.defer(kill)
+  const killNow = () => void server?.kill('SIGKILL')
+  process.once('exit', killNow)
+  opened.defer(async () => {
+    process.off('exit', killNow)
+    await kill()
+  })
   return { url: `redis://127.0.0.1:${port}`, kill, start }
 }

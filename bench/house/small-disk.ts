@@ -1,6 +1,6 @@
 // A disk in memory, small enough to be filled: mounted on a folder, where this user may mount.
-import { execFile } from 'node:child_process'
-import { rm, statfs } from 'node:fs/promises'
+import { execFile, spawnSync } from 'node:child_process'
+import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -15,6 +15,9 @@ export interface SmallDisk extends AsyncDisposable {
 
 /** Enough for a cluster, the log of its writes and some minutes of purchases. */
 const MEGABYTES = 2560
+/** The share that is taken at once. */
+const MOST = 0.98
+const PIECE = Buffer.alloc(4096)
 
 /** Null where nothing can be mounted. */
 export async function openSmallDisk(folder: string): Promise<SmallDisk | null> {
@@ -23,15 +26,32 @@ export async function openSmallDisk(folder: string): Promise<SmallDisk | null> {
   } catch {
     return null
   }
+  const unmount = () => void spawnSync('umount', ['--lazy', folder])
+  process.once('exit', unmount)
   const ballast = join(folder, 'ballast')
   return {
     async fill() {
       const { bavail, bsize } = await statfs(folder)
-      await run('fallocate', ['--length', String(bavail * bsize), ballast])
+      await run('fallocate', ['--length', String(Math.floor(bavail * MOST) * bsize), ballast])
+      // Others write meanwhile: the rest is taken piece by piece.
+      const file = await open(ballast, 'a')
+      try {
+        while (await file.appendFile(PIECE).then(always, isNotFull));
+      } finally {
+        await file.close()
+      }
     },
     free: () => rm(ballast, { force: true }),
     async [Symbol.asyncDispose]() {
+      process.off('exit', unmount)
       await run('umount', ['--lazy', folder])
     },
   }
+}
+
+const always = () => true
+
+function isNotFull(error: unknown): boolean {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOSPC') return false
+  throw error
 }
