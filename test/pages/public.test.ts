@@ -177,7 +177,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   t.match(await inspect(t, browser, system.url('/pricing'), 'pricing'), /active leases/)
   t.match(await inspect(t, browser, system.url('/guide'), 'guide'), /Buying/)
   t.match(
-    await inspect(t, browser, system.url('/docs'), 'docs', { weight: 150_000, isLong: true }),
+    await inspect(t, browser, system.url('/docs'), 'docs', { isLong: true }),
     /Verify one claim against one public HTTPS page/,
   )
   t.match(await inspect(t, browser, system.url('/guide/buying'), 'guide-buying'), /How much at once/)
