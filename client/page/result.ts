@@ -181,10 +181,10 @@ function Downloads({ result, bytes, service }: ShownProps): Html {
   )
   useEffect(() => () => files.forEach(({ url }) => void URL.revokeObjectURL(url)), [files])
   const { serial } = result.receipt.attestation
-  return html`<section aria-labelledby="files">
+  return html`<section class="downloads" aria-labelledby="files">
     <h2 id="files">Keep it</h2>
     <p>The service deletes results after a while. Save the exact bytes: only with them can the result be checked later.</p>
-    <ul class="downloads">${files.map(
+    <ul>${files.map(
       ({ name, about, url }) => html`<li key=${name}><a href=${url} download=${name}>${name}</a>: ${about}</li>`,
     )}</ul>
     <p>Its receipt is <a href=${new URL(`receipts/${serial}`, service).href}>number ${serial} of the public chain</a>, which stays.</p>

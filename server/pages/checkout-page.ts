@@ -47,7 +47,7 @@ export const successPage = (site: Site) =>
   show(
     site,
     'Thank you',
-    html`<p>The tier changes as soon as the payment is confirmed. <code>GET /v1/usage</code> shows it.</p>`,
+    html`<p>The tier changes as soon as the payment is confirmed. <a href="/account">Your account</a> shows it, and so does <code>GET /v1/usage</code>.</p>`,
   )
 
 export const cancelPage = (site: Site) =>
@@ -73,7 +73,7 @@ function Form({ buttons }: { buttons: readonly (readonly [action: SimulatedActio
 }
 
 function simulation(site: Site, title: string, body: Html): string {
-  const notice = html`<${Notice} tone="bad" title="Simulation.">This service runs in offline mode without Stripe. It asks for no card, nothing is charged, and the tier applies to this service only.<//>`
+  const notice = html`<${Notice} tone="open" title="Simulation.">This service runs in offline mode without Stripe. It asks for no card, nothing is charged, and the tier applies to this service only.<//>`
   return show(site, title, html`${notice}${body}`)
 }
 

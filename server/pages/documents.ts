@@ -6,6 +6,7 @@ import { dirname, join, normalize } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { Marked, type RendererObject, type Tokens } from 'marked'
 import { getHeadingList, gfmHeadingId } from 'marked-gfm-heading-id'
+import { readTransitions, renderTransitions } from './diagram.ts'
 
 export interface Document {
   /** `/guide/...` */
@@ -87,6 +88,8 @@ function rendererFor(file: string, pages: ReadonlyMap<string, string>): Renderer
       return target === null ? words : `<a href="${escapeText(target)}">${words}</a>`
     },
     code: ({ text, lang = '' }) => {
+      const transitions = lang === 'mermaid' ? readTransitions(text) : null
+      if (transitions) return renderTransitions(transitions, escapeText)
       const label = LANGUAGES[lang] ?? 'Text'
       return `<figure class="code"><figcaption>${label}</figcaption><pre tabindex="0" aria-label="${label}" data-copy><code>${escapeText(text)}</code></pre></figure>\n`
     },

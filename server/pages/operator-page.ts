@@ -143,7 +143,7 @@ function Parts({ status }: Dashboard): Html {
           money_today
             .map(
               ({ mode, network, payments, amount_usd }) =>
-                `${amount_usd} USDC in ${inFigures(payments)} payments (${mode}, ${network})`,
+                `${amount_usd} USDC in ${payments === 1 ? 'one payment' : `${inFigures(payments)} payments`} (${mode}, ${network})`,
             )
             .join('; ') || 'none',
         ],

@@ -13,7 +13,7 @@ export function verifyPage(site: Site): string {
       <p class="lead">${INTRODUCTION}</p>
       <noscript><p>${NO_SCRIPT}</p></noscript>
       <div id="verifier" data-service="./"></div>
-      <p class="aside">The same page as <a href="/verify.html" download="verify.html">one file</a> that works from disk without a
+      <p class="aside verify-aside">The same page as <a href="/verify.html" download="verify.html">one file</a> that works from disk without a
         network. From this service the page asks for its signing keys, and for a receipt whose serial you type.</p>`,
   })
 }

@@ -1,6 +1,6 @@
 // The pages that anybody reads: front page, prices, guide. What they say is the configuration's, and what they tell to copy works.
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -8,6 +8,7 @@ import { generatePrivateKey } from 'viem/accounts'
 import { LIMITS, TIERS, type TierLimits } from '../../server/accounts/tiers.ts'
 import { catalog } from '../../server/catalog.ts'
 import { errorTable } from '../../server/errors.ts'
+import { readTransitions } from '../../server/pages/diagram.ts'
 import { findDocuments } from '../../server/pages/documents.ts'
 import { roomsOf } from '../../server/pages/reference-page.ts'
 import { inspect, noBrowser, openBrowser, visit } from '../browser.ts'
@@ -58,6 +59,23 @@ t.test('the guide escapes raw HTML, and leads links between documents to their p
   t.match(page, 'href="/guide/buying#how-much-at-once"')
   t.equal((await fetch(system.url('/guide/../../etc/passwd'))).status, 404)
   t.equal((await fetch(system.url('/guide/nothing'))).status, 404)
+})
+
+t.test('diagrams of states are tables of their transitions', async (t) => {
+  const source = await readFile(join(import.meta.dirname, '../../docs/architecture.md'), 'utf8')
+  const arrows = [...source.matchAll(/^ {2}(\S+) --> (\S+?)(?:: (.*))?$/gm)]
+  t.ok(arrows.length > 50, `${arrows.length} transitions`)
+  const page = await read('/guide/architecture')
+  t.equal(page.match(/<table><thead><tr><th scope="col">From</g)?.length, source.match(/^```mermaid/gm)?.length)
+  const tables = page.slice(page.indexOf('From'))
+  const rows = tables.match(
+    /<tr>(<th scope="rowgroup".*?<\/th>)?<td>(ends|(stays )?<code>\w+<\/code>)<\/td><td>.*?<\/td><\/tr>/g,
+  )
+  t.equal(rows?.length, arrows.length)
+  t.match(page, /<code>settling<\/code><\/th><td><code>settled<\/code><\/td><td>proved paid<\/td>/)
+  t.match(page, />begins<\/th><td><code>quoted<\/code><\/td><td>asked without payment</)
+  for (const other of ['flowchart TD\n  a --> b', 'stateDiagram-v2\n  a --> b\n  note right of a', 'stateDiagram-v2'])
+    t.equal(readTransitions(other), null, 'anything else stays text')
 })
 
 t.test('prices and limits are those of the tables', async (t) => {
@@ -159,7 +177,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   t.match(await inspect(t, browser, system.url('/pricing'), 'pricing'), /active leases/)
   t.match(await inspect(t, browser, system.url('/guide'), 'guide'), /Buying/)
   t.match(
-    await inspect(t, browser, system.url('/docs'), 'docs', { weight: 150_000, isLong: true }),
+    await inspect(t, browser, system.url('/docs'), 'docs', { isLong: true }),
     /Verify one claim against one public HTTPS page/,
   )
   t.match(await inspect(t, browser, system.url('/guide/buying'), 'guide-buying'), /How much at once/)
