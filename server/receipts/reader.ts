@@ -4,46 +4,20 @@ import { LRUCache } from 'lru-cache'
 import { openBatcher } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
-import {
-  exportRange,
-  findAttestations,
-  findHash,
-  findTile,
-  type NodeLoader,
-  storedNodes,
-  TILE_WIDTH,
-} from './archive.ts'
+import { findAttestations, findTile, type NodeLoader, storedNodes, TILE_WIDTH } from './archive.ts'
 import { findHead, type Head } from './head.ts'
+import { openPages, type Pages } from './pages.ts'
 import { frontierOf, nodeHash, nodeKey, type Subtree, TILE_HEIGHT } from './tree.ts'
 
 export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
-  /** Receipts up to this head, and the head's serial, as they are sent. */
-  page(range: Range, head: Head): Promise<Page>
+  pages: Pages
   /** A loader of nodes of the tree of this head, or of an older one. */
   nodes(head: Head): NodeLoader
 }
 
-export interface Range {
-  from: number
-  to: number
-}
-
-export interface Page {
-  /** JSON, as GET /v1/chain answers it. */
-  body: Buffer
-  /** Of the last receipt of the page: it covers all before it. */
-  receiptHash: string
-}
-
-interface KeptPage extends Page {
-  /** The text before the attestations. It holds the head's serial, so it changes; the rest of a page never does. */
-  preface: string
-}
-
-const MAX_PAGE_BYTES = 64 * 1024 * 1024
 /** Most serials of one query. */
 const MAX_GROUP = 256
 
@@ -59,41 +33,16 @@ export function openReader(db: Database): Reader {
     batch: MAX_GROUP,
     queue: Number.POSITIVE_INFINITY,
   })
-  const pages = new LRUCache<string, KeptPage, Range>({
-    maxSize: MAX_PAGE_BYTES,
-    sizeCalculation: (page) => page.body.length + 300,
-    fetchMethod: (_name, _stale, { context }) => loadPage(db, context),
-  })
   return {
     head: () => heads.add(null),
     attestation: (serial) => attestations.add(serial),
-    async page(range, head) {
-      const page = await pages.forceFetch(`${range.from}-${range.to}`, { context: range })
-      // The bytes are made again only when the head has moved: a copy of a large page costs more than sending it.
-      const preface = prefaceOf(range, head)
-      if (page.preface !== preface) {
-        page.body = Buffer.concat([Buffer.from(preface), page.body.subarray(page.preface.length)])
-        page.preface = preface
-      }
-      return page
-    },
+    pages: openPages(db),
     nodes: openNodes(db),
     async [Symbol.asyncDispose]() {
       await heads[Symbol.asyncDispose]()
       await attestations[Symbol.asyncDispose]()
     },
   }
-}
-
-function prefaceOf({ from, to }: Range, { serial }: Head): string {
-  return `{"from":${from},"to":${to},"head_serial":${serial},"attestations":`
-}
-
-async function loadPage(db: Database, range: Range): Promise<KeptPage> {
-  const { from, to } = range
-  if (from > to) return { preface: '', body: Buffer.from('[]}'), receiptHash: '' }
-  const [text, receiptHash] = await Promise.all([exportRange(db, from, to), findHash(db, to)])
-  return { preface: '', body: Buffer.from(`${text}}`), receiptHash }
 }
 
 interface Tile {
