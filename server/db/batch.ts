@@ -1,10 +1,14 @@
-// Group commit: items that arrive while one batch is being written become the next batch. There is no timer, so a lone item
-// is written at once, and under load the batches grow until one round trip serves hundreds.
+// Group commit: items that arrive while one batch is being written become the next batch. A lone item is written at once, and
+// under load the batches grow until one round trip serves hundreds.
+import { setTimeout as pause } from 'node:timers/promises'
 
 /** The queue is full; the caller should try again later. */
 export class BatchOverflowError extends Error {
   override name = 'BatchOverflowError'
 }
+
+/** `gatherMs` of reads: about the time of their query. */
+export const READ_GATHER_MS = 1
 
 export interface Batcher<Item, Outcome> extends AsyncDisposable {
   /** Resolves when the batch that holds the item is done; rejects with what `write` threw for that batch. */
@@ -21,11 +25,13 @@ interface Waiting<Item, Outcome> {
 
 /**
  * @param write writes all items of one batch and answers one outcome per item, in order. Calls do not overlap.
- * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflowError.
+ * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflowError;
+ *   `gatherMs`: the pause after a batch of several items, in which the next one gathers. For reads, which are short: without it
+ *   their batches stay small, and the round trips cost more than the work. An item after a lone one never waits.
  */
 export function openBatcher<Item, Outcome>(
   write: (items: Item[]) => Promise<Outcome[]>,
-  limits: { batch: number; queue: number },
+  limits: { batch: number; queue: number; gatherMs?: number },
 ): Batcher<Item, Outcome> {
   const waiting: Waiting<Item, Outcome>[] = []
   let writing = 0
@@ -37,6 +43,7 @@ export function openBatcher<Item, Outcome>(
       writing = batch.length
       await writeOne(batch)
       writing = 0
+      if (limits.gatherMs && batch.length > 1 && waiting.length < limits.batch) await pause(limits.gatherMs)
     }
     running = null
   }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { BatchOverflowError, openBatcher } from '../../server/db/batch.ts'
 
 /** A batcher whose writer waits for the test at each batch. The outcomes are the items, doubled. */
-function openManualBatcher(limits: { batch: number; queue: number }) {
+function openManualBatcher(limits: { batch: number; queue: number; gatherMs?: number }) {
   const batches: { items: number[]; finish(): void; fail(error: Error): void }[] = []
   let begin = () => {}
   const batcher = openBatcher<number, number>(
@@ -112,4 +112,25 @@ t.test('disposing waits for all items', async (t) => {
   t.same(await Promise.all(taken), [2, 4])
   t.equal(await closing, 'closed')
   t.equal(batcher.size, 0)
+})
+
+t.test('after a batch of several items the next one gathers; after a lone item it does not', async (t) => {
+  const { batcher, batches, begun } = openManualBatcher({ batch: 10, queue: 100, gatherMs: 100 })
+  const nextTick = () => new Promise((resolve) => setImmediate(resolve))
+  const lone = batcher.add(1)
+  ;(await begun(1)).finish()
+  await lone
+  const several = [batcher.add(2), batcher.add(3)]
+  ;(await begun(2)).finish()
+  await Promise.all(several)
+  const gathered: Promise<number>[] = []
+  for (const item of [4, 5, 6]) {
+    gathered.push(batcher.add(item))
+    await nextTick()
+  }
+  const third = await begun(3)
+  t.same(third.items, [4, 5, 6], 'though they came in different ticks')
+  third.finish()
+  await Promise.all(gathered)
+  t.equal(batches.length, 3)
 })
