@@ -114,23 +114,38 @@ t.test('disposing waits for all items', async (t) => {
   t.equal(batcher.size, 0)
 })
 
-t.test('after a batch of several items the next one gathers; after a lone item it does not', async (t) => {
-  const { batcher, batches, begun } = openManualBatcher({ batch: 10, queue: 100, gatherMs: 100 })
+t.test('after a batch of several items as many gather again; after a lone item none waits', async (t) => {
+  // Longer than the test may take: only the number of items ends the pause.
+  const { batcher, begun } = openManualBatcher({ batch: 10, queue: 100, gatherMs: 600_000 })
   const nextTick = () => new Promise((resolve) => setImmediate(resolve))
-  const lone = batcher.add(1)
-  ;(await begun(1)).finish()
-  await lone
-  const several = [batcher.add(2), batcher.add(3)]
-  ;(await begun(2)).finish()
-  await Promise.all(several)
-  const gathered: Promise<number>[] = []
-  for (const item of [4, 5, 6]) {
-    gathered.push(batcher.add(item))
+  for (const [number, items] of [
+    [1, [1]],
+    [2, [2, 3, 4]],
+  ] as const) {
+    const added = items.map((item) => batcher.add(item))
+    ;(await begun(number)).finish()
+    await Promise.all(added)
+  }
+  const added: Promise<number>[] = []
+  for (const item of [5, 6, 7]) {
+    added.push(batcher.add(item))
     await nextTick()
   }
   const third = await begun(3)
-  t.same(third.items, [4, 5, 6], 'though they came in different ticks')
+  t.same(third.items, [5, 6, 7], 'though they came in different ticks')
   third.finish()
-  await Promise.all(gathered)
-  t.equal(batches.length, 3)
+  t.same(await Promise.all(added), [10, 12, 14])
+  await batcher[Symbol.asyncDispose]()
+})
+
+t.test('an item that others do not join is written after the pause', async (t) => {
+  const { batcher, begun } = openManualBatcher({ batch: 10, queue: 100, gatherMs: 1 })
+  const several = [batcher.add(1), batcher.add(2)]
+  ;(await begun(1)).finish()
+  await Promise.all(several)
+  const last = batcher.add(3)
+  const second = await begun(2)
+  t.same(second.items, [3])
+  second.finish()
+  t.equal(await last, 6)
 })
