@@ -1,26 +1,27 @@
-// Receipts per second over HTTP, beside a transaction for each on the same Postgres and beside the signature alone; and what
-// auditors read, beside a static route with the same bytes.
+// Receipts per second over HTTP, beside a transaction for each on the same Postgres and beside the signature alone, both over HTTP
+// too and in process; and what auditors read, beside a static route with the same bytes.
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import pg from 'pg'
+import { request } from 'undici'
 import { attest, GENESIS, type SigningKey, sha256 } from '../server/receipts/format.ts'
 import { deriveKey } from '../server/receipts/keys.ts'
 import { type BenchAccount, openAccounts } from './accounts.ts'
-import { openChild } from './child.ts'
+import { type Child, openChild } from './child.ts'
 import { type Generator, openGenerator } from './generator.ts'
 import { type Lab, openClient } from './lab.ts'
+import { CONNECTIONS, openOneByOne } from './receipt-one-by-one.ts'
 import { closedLoop, compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
-import { openWatch } from './watch.ts'
+import { openWatch, type Watch } from './watch.ts'
 
 const CALLERS = 64
 const READERS = 32
-const CONNECTIONS = 10
 const AIM_ONE_BY_ONE = 7
 const AIM_SIGNATURES = 1 / 3
-/** Of pages that are kept in memory; what is read from the database each time is held against no aim. */
+/** Of pages, which are kept in memory, and of what is asked of the database at each call. */
 const AIM_KEPT = 0.5
+const AIM_READ = 0.4
 
 export async function benchReceipts(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
@@ -30,13 +31,21 @@ export async function benchReceipts(lab: Lab): Promise<void> {
   const accounts = await openAccounts(await openClient(url, opened), 'bench')
   const generator = opened.use(await openGenerator(lab))
   const watch = opened.use(await openWatch(url, { API: api.pid, load: generator.pid }))
+  const openPeer = async (env: Record<string, string>) =>
+    opened.use(await openChild(lab, 'bench/receipt-peer.ts', { event: 'peer_ready', env }))
+  const singleOverHttp = await openPeer({ DATABASE_URL: await lab.makeDatabase() })
+  const signingOverHttp = await openPeer({})
   const single = opened.use(await openOneByOne(await lab.makeDatabase()))
   const key = { ...deriveKey(randomBytes(32), 'receipt', 1), keyId: 1 }
   const milliseconds = lab.quick ? 1500 : 3000
   const post = () => append(generator, origin, accounts, milliseconds)
+  const postTo = (peer: Child) => append(generator, String(peer.ready.address), accounts, milliseconds)
+  const entry = { subjectSha256: sha256('bench'), label: 'bench', requestedBy: 'bench' }
 
   printHeading('receipts', `durable, proved and answered over HTTP, ${CALLERS} callers`)
   await post()
+  await postTo(singleOverHttp)
+  await postTo(signingOverHttp)
   let answered = 0
   const timed = async () => {
     const rate = await watch.during(post)
@@ -47,15 +56,21 @@ export async function benchReceipts(lab: Lab): Promise<void> {
     await compete(lab.rounds, [
       { what: 'POST /v1/receipt, one API process', run: timed },
       {
-        what: `one transaction each, pg, in process, ${CONNECTIONS} connections`,
-        run: () => closedLoop({ callers: CALLERS, milliseconds }, () => key, single.append),
+        what: `one transaction each, over HTTP, ${CONNECTIONS} connections`,
+        run: () => postTo(singleOverHttp),
         aim: AIM_ONE_BY_ONE,
       },
+      { what: 'signed and answered over HTTP, not stored', run: () => postTo(signingOverHttp), aim: AIM_SIGNATURES },
       {
-        what: 'Ed25519 signatures of one core',
-        run: async () => signatures(key, milliseconds / 3),
-        aim: AIM_SIGNATURES,
+        what: 'one transaction each, in process',
+        run: () =>
+          closedLoop(
+            { callers: CALLERS, milliseconds },
+            () => key,
+            (one) => single.append(one, entry),
+          ),
       },
+      { what: 'Ed25519 signatures of one core', run: async () => signatures(key, milliseconds / 3) },
     ]),
   )
   printRows([['CPU of one receipt, API process', `${figure((1000 * watch.cpuMs('API')) / answered)} us`]])
@@ -71,54 +86,6 @@ async function append(generator: Generator, origin: string, accounts: BenchAccou
   }))
   const target = { origin, path: '/v1/receipt', method: 'POST', status: 201 } as const
   return generator.run({ ...target, requests, connections: CALLERS, milliseconds })
-}
-
-/**
- * The chain as it is usually written: lock the head, sign, insert, move the head, commit; prepared statements, as many
- * connections as the service has. All that it leaves out speaks for it: HTTP, the caller's key, the daily count, the tree.
- */
-async function openOneByOne(databaseUrl: string) {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: CONNECTIONS })
-  pool.on('error', () => {})
-  await pool.query(`create table one_by_one (serial bigint primary key, ts_ms bigint not null, subject bytea not null,
-    label text, requested_by text not null, key_id integer not null, prev_hash bytea not null unique,
-    receipt_hash bytea not null unique, sig bytea not null)`)
-  await pool.query('create table one_head (serial bigint not null, receipt_hash bytea not null)')
-  await pool.query(`insert into one_head values (0, decode('${GENESIS}', 'hex'))`)
-  return {
-    async append(key: SigningKey) {
-      const client = await pool.connect()
-      try {
-        await client.query('begin')
-        await appendOne(client, key)
-        await client.query('commit')
-      } finally {
-        client.release()
-      }
-    },
-    [Symbol.asyncDispose]: () => pool.end(),
-  }
-}
-
-async function appendOne(client: pg.PoolClient, key: SigningKey) {
-  const { rows } = await client.query<{ serial: string; hash: string }>({
-    name: 'head',
-    text: `select serial, encode(receipt_hash, 'hex') hash from one_head for update`,
-  })
-  const entry = { subjectSha256: sha256('bench'), label: 'bench', requestedBy: 'bench' }
-  const a = attest({ ...entry, serial: Number(rows[0]!.serial) + 1, prevHash: rows[0]!.hash, tsMs: Date.now() }, key)
-  const hashes = [a.subject_sha256, a.prev_hash, a.receipt_hash, a.sig_ed25519_hex]
-  await client.query({
-    name: 'insert',
-    text: `insert into one_by_one values
-      ($1, $2, decode($6, 'hex'), $3, $4, $5, decode($7, 'hex'), decode($8, 'hex'), decode($9, 'hex'))`,
-    values: [a.serial, a.ts_ms, a.label, a.requested_by, a.key_id, ...hashes],
-  })
-  await client.query({
-    name: 'move',
-    text: `update one_head set serial = $1, receipt_hash = decode($2, 'hex')`,
-    values: [a.serial, a.receipt_hash],
-  })
 }
 
 function signatures(key: SigningKey, milliseconds: number): number {
@@ -152,12 +119,18 @@ async function benchReads(lab: Lab, service: Service) {
   const serial = await growTo(MIN_RECEIPTS, service)
   const old = (n: number) => 1 + ((n * 7919) % (serial - 1000))
   const many = (path: (from: number) => string) => Array.from({ length: 1000 }, (_, n) => path(old(n)))
+  const full = Array.from(
+    { length: Math.floor(serial / 1000) },
+    (_, n) => `/v1/chain?from=${n * 1000 + 1}&to=${n * 1000 + 1000}`,
+  )
+  await timeFirst(origin, full)
   const reads: Read[] = [
-    { what: 'GET /v1/chain, a page of 1000, the same again', paths: ['/v1/chain?from=1001&to=2000'], aim: AIM_KEPT },
-    { what: 'GET /v1/chain, 1000 receipts, others each time', paths: many((n) => `/v1/chain?from=${n}&to=${n + 999}`) },
-    { what: 'GET /v1/receipt, an old one, with its proof', paths: many((n) => `/v1/receipt/${n}`) },
-    { what: 'GET /v1/consistency, from an old head', paths: many((n) => `/v1/consistency?from=${n}`) },
-    { what: 'GET /v1/journal, 4 kB', paths: ['/v1/journal/bench'] },
+    { what: 'GET /v1/chain, full pages in turn', paths: full, aim: AIM_KEPT },
+    { what: 'GET /v1/chain, the same in gzip', paths: full, aim: AIM_KEPT, accepting: 'gzip' },
+    { what: 'GET /v1/chain, 1000 receipts from anywhere', paths: many((n) => `/v1/chain?from=${n}&to=${n + 999}`) },
+    { what: 'GET /v1/receipt, an old one, with its proof', paths: many((n) => `/v1/receipt/${n}`), aim: AIM_READ },
+    { what: 'GET /v1/consistency, from an old head', paths: many((n) => `/v1/consistency?from=${n}`), aim: AIM_READ },
+    { what: 'GET /v1/journal, 4 kB', paths: ['/v1/journal/bench'], aim: AIM_READ },
   ]
   for (const read of reads) await benchRead(lab, service, read)
 }
@@ -178,17 +151,41 @@ interface Read {
   /** Asked for in turn. */
   paths: string[]
   aim?: number
+  /** Accept-Encoding. */
+  accepting?: string
 }
 
-async function benchRead(lab: Lab, { origin, url, api, generator, accounts }: Service, { what, paths, aim }: Read) {
+/** Each page once, one after the other, before any is kept. */
+async function timeFirst(origin: string, paths: string[]) {
+  const started = performance.now()
+  for (const path of paths) await (await fetch(`${origin}${path}`)).arrayBuffer()
+  const each = (performance.now() - started) / paths.length
+  printHeading('receipts', `GET /v1/chain, each of ${paths.length} full pages for the first time`)
+  printRows([['one page, wall', `${figure(each)} ms`]])
+}
+
+async function benchRead(
+  lab: Lab,
+  { origin, url, api, generator, accounts }: Service,
+  { what, paths, aim, accepting }: Read,
+) {
   await using opened = new AsyncDisposableStack()
-  const bytes = Buffer.from(await (await fetch(`${origin}${paths[0]}`, accounts[0])).arrayBuffer())
+  const encoded: Record<string, string> = accepting ? { 'accept-encoding': accepting } : {}
+  const requests = accounts.map(({ headers }) => ({ headers: { ...headers, ...encoded } }))
+  // Not fetch, which would unpack what is compressed.
+  const bytes = Buffer.from(await (await request(`${origin}${paths[0]}`, requests[0])).body.arrayBuffer())
   const file = join(lab.folder, 'read')
   await writeFile(file, bytes)
   const plain = opened.use(await openChild(lab, 'bench/static.ts', { event: 'static_ready', args: [file] }))
   const watch = opened.use(await openWatch(url, { API: api, load: generator.pid }))
+  const plainWatch = opened.use(await openWatch(url, { static: plain.pid }))
   const milliseconds = lab.quick ? 700 : 1500
-  const requests = accounts.map(({ headers }) => ({ headers }))
+  const answered = { API: 0, static: 0 }
+  const count = (name: keyof typeof answered, run: () => Promise<number>, by: Watch) => async () => {
+    const rate = await by.during(run)
+    answered[name] += (rate * milliseconds) / 1000
+    return rate
+  }
   const load = { method: 'GET', connections: READERS, milliseconds, status: 200 } as const
   const ask = () => generator.run({ ...load, origin, path: '/', paths, requests })
   const askPlain = () => generator.run({ ...load, origin: String(plain.ready.address), path: '/', requests })
@@ -197,9 +194,12 @@ async function benchRead(lab: Lab, { origin, url, api, generator, accounts }: Se
   await askPlain()
   printStandings(
     await compete(lab.rounds, [
-      { what, run: () => watch.during(ask) },
-      { what: 'static Fastify route, the same bytes', run: askPlain, aim },
+      { what, run: count('API', ask, watch) },
+      { what: 'static Fastify route, the same bytes', run: count('static', askPlain, plainWatch), aim },
     ]),
   )
+  const cpu = (name: keyof typeof answered, by: Watch) =>
+    `${name} ${figure((1000 * by.cpuMs(name)) / answered[name])} us`
+  printRows([['CPU of one answer', cpu('API', watch), cpu('static', plainWatch)]])
   printNote(watch.heldBack())
 }

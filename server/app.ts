@@ -129,8 +129,9 @@ function findUnused(app: FastifyInstance): ReadonlySet<Socket> {
 
 /** An idle connection that is kept alive would delay the end of the process. */
 function endConnectionsWhenDraining(app: FastifyInstance, api: Api) {
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (api.draining.aborted) reply.header('connection', 'close')
+    done()
   })
 }
 
@@ -159,7 +160,8 @@ function acceptJsonOnly(app: FastifyInstance) {
 function recordRequests(app: FastifyInstance, api: Api) {
   // Work on a call tells which request it is about, once that is known.
   app.addHook('onRequest', (_request, _reply, done) => withSubject(undefined, done))
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
+    done()
     const operation = request.routeOptions.config?.operation
     if (!operation) return
     api.metrics.requests.inc({ operation, status: String(reply.statusCode) })
@@ -196,6 +198,6 @@ function refuseExpectation(_request: IncomingMessage, response: ServerResponse) 
 }
 
 /** HTTP/1.1 requires it. */
-async function refuseWithoutHost(request: FastifyRequest) {
-  if (request.headers.host === undefined) throw new AppError('invalid_request', 'The Host header is missing.')
+function refuseWithoutHost(request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) {
+  done(request.headers.host === undefined ? new AppError('invalid_request', 'The Host header is missing.') : undefined)
 }

@@ -14,6 +14,7 @@ import { type ChangeListener, openChangeListener } from './db/change-events.ts'
 import { type AvailabilityChange, type Database, openDatabase } from './db/pool.ts'
 import { openSlotReads, type SlotReads } from './journal/slots.ts'
 import type { Presence } from './operate/presence.ts'
+import { type BindingReads, openBindingReads } from './payments/known-payments.ts'
 import { openOfflineFacilitator } from './payments/offline-facilitator.ts'
 import type { Facilitator } from './payments/x402.ts'
 import { checkTail } from './receipts/audit.ts'
@@ -29,6 +30,7 @@ import type { Threads } from './threads/pool.ts'
 import { NO_TRACING, type Tracing } from './tracing/spans.ts'
 import { type Admission, type Admitted, openAdmissions } from './verification/admission.ts'
 import { type Assessors, buildAssessors } from './verification/assessors.ts'
+import { type KeyReads, openKeyReads } from './verification/lookup.ts'
 import { buildQueueWait, type QueueWait } from './verification/queue-wait.ts'
 import { openSeats, type Seats } from './verification/waiting-seats.ts'
 import { type Heartbeats, openHeartbeats } from './watchdogs/heartbeats.ts'
@@ -188,6 +190,8 @@ export interface Api extends Core {
   reader: Reader
   verifier: Verifier
   slots: SlotReads
+  keyReads: KeyReads
+  bindingReads: BindingReads
   changeEvents: ChangeListener
   /** Whether a live worker can assess by the method that is offered. */
   assessors: Assessors
@@ -211,6 +215,8 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   const reader = opened.use(openReader(core.db))
   const verifier = opened.use(openVerifier())
   const slots = opened.use(openSlotReads(core.db))
+  const keyReads = opened.use(openKeyReads(core.db))
+  const bindingReads = opened.use(openBindingReads(core.db))
   const changeEvents = opened.use(openChangeListener(core.directUrl, core.log))
   if (core.config.witnesses.length > 0) opened.use(openWitnessing(core.db, core.config.witnesses, core.log))
   const callers = await openCallerCache(core.db)
@@ -227,6 +233,8 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
     reader,
     verifier,
     slots,
+    keyReads,
+    bindingReads,
     changeEvents,
     queueWait: buildQueueWait({
       db: () => api.db,

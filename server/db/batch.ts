@@ -1,10 +1,13 @@
-// Group commit: items that arrive while one batch is being written become the next batch. There is no timer, so a lone item
-// is written at once, and under load the batches grow until one round trip serves hundreds.
+// Group commit: items that arrive while one batch is being written become the next batch. A lone item is written at once, and
+// under load the batches grow until one round trip serves hundreds.
 
 /** The queue is full; the caller should try again later. */
 export class BatchOverflowError extends Error {
   override name = 'BatchOverflowError'
 }
+
+/** `gatherMs` of reads: about the time of their query. */
+export const READ_GATHER_MS = 1
 
 export interface Batcher<Item, Outcome> extends AsyncDisposable {
   /** Resolves when the batch that holds the item is done; rejects with what `write` threw for that batch. */
@@ -21,15 +24,21 @@ interface Waiting<Item, Outcome> {
 
 /**
  * @param write writes all items of one batch and answers one outcome per item, in order. Calls do not overlap.
- * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflowError.
+ * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflowError;
+ *   `gatherMs`: the longest pause after a batch of several items, in which as many gather again. Where a write is short, or items
+ *   trickle in, batches stay small without it, and their round trips cost more than the work. An item after a lone one never
+ *   waits.
  */
 export function openBatcher<Item, Outcome>(
   write: (items: Item[]) => Promise<Outcome[]>,
-  limits: { batch: number; queue: number },
+  limits: { batch: number; queue: number; gatherMs?: number },
 ): Batcher<Item, Outcome> {
   const waiting: Waiting<Item, Outcome>[] = []
   let writing = 0
   let running: Promise<void> | null = null
+  /** Called after each item while a batch gathers. */
+  let gathered = () => {}
+  let isClosing = false
 
   async function writeAll() {
     while (waiting.length > 0) {
@@ -37,8 +46,23 @@ export function openBatcher<Item, Outcome>(
       writing = batch.length
       await writeOne(batch)
       writing = 0
+      if (limits.gatherMs && batch.length > 1) await gather(batch.length, limits.gatherMs)
     }
     running = null
+  }
+
+  /** Until so many items wait, but no longer than this. */
+  async function gather(size: number, longestMs: number) {
+    if (waiting.length >= size || isClosing) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, longestMs)
+      gathered = () => {
+        if (waiting.length < size && !isClosing) return
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    gathered = () => {}
   }
 
   async function writeOne(batch: Waiting<Item, Outcome>[]) {
@@ -57,6 +81,7 @@ export function openBatcher<Item, Outcome>(
         return Promise.reject(new BatchOverflowError('too many items are waiting'))
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject })
+        gathered()
         // Started in a later tick, so that all items of this tick go into one batch.
         running ??= new Promise((done) => setImmediate(() => done(writeAll())))
       })
@@ -65,6 +90,8 @@ export function openBatcher<Item, Outcome>(
       return waiting.length + writing
     },
     async [Symbol.asyncDispose]() {
+      isClosing = true
+      gathered()
       while (running) await running
     },
   }

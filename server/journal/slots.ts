@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
 import { ownName } from '../accounts/own-names.ts'
-import { type Batcher, openBatcher } from '../db/batch.ts'
+import { type Batcher, openBatcher, READ_GATHER_MS } from '../db/batch.ts'
 import { column, type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { utcMilliseconds } from '../db/time.ts'
 import { AppError } from '../errors.ts'
@@ -42,7 +42,11 @@ export interface SlotName {
 const MAX_READS = 32
 
 export function openSlotReads(db: Database): SlotReads {
-  return openBatcher((names: SlotName[]) => findSlots(db, names), { batch: MAX_READS, queue: Number.POSITIVE_INFINITY })
+  return openBatcher((names: SlotName[]) => findSlots(db, names), {
+    batch: MAX_READS,
+    queue: Number.POSITIVE_INFINITY,
+    gatherMs: READ_GATHER_MS,
+  })
 }
 
 const foundRow = slotRow.extend({ n: z.int(), content: z.instanceof(Buffer) })

@@ -8,7 +8,7 @@ import { provePayer } from '../payments/known-payments.ts'
 import { readPayload } from '../payments/payload.ts'
 import { type PaymentIdentity, samePayment } from '../payments/x402.ts'
 import { canonicalJson } from '../receipts/format.ts'
-import { findByKey, hashKey } from '../verification/lookup.ts'
+import { hashKey } from '../verification/lookup.ts'
 import { isPayable } from '../verification/request.ts'
 
 export interface PurchaseKey {
@@ -38,7 +38,7 @@ export async function findPurchaseKey(payment: unknown, api: Api, address: strin
 /** Null if the payment cannot be for that request. */
 async function findKeyOf(requestId: string, identity: PaymentIdentity, api: Api): Promise<PurchaseKey | null> {
   const idempotencyKey = keyOf(requestId, api)
-  const row = await findByKey(api.db, hashKey(idempotencyKey))
+  const row = await api.keyReads.add(hashKey(idempotencyKey))
   if (!row) return null
   // A request that did not settle, or failed with an error that is retryable, accepts another payment.
   const isOpen = row.state === 'quoted' || row.state === 'unpaid' || isPayable(row, Date.now())

@@ -1,7 +1,8 @@
 // Payments that are stored already. A caller who shows the signature of a stored payment shows what was proved when the
 // payment was bound, so the payer is known without a call to a chain or a facilitator.
 import { z } from 'zod'
-import { type Database, sql } from '../db/pool.ts'
+import { type Batcher, openBatcher, READ_GATHER_MS } from '../db/batch.ts'
+import { column, type Database, sql } from '../db/pool.ts'
 import { boundPayment, type Facilitator, type PaymentClaim, type PaymentIdentity } from './x402.ts'
 
 /**
@@ -35,17 +36,44 @@ function isKnown(db: Database, { identity, signature_sha256 }: PaymentClaim): Pr
       and payment ->> 'signature_sha256' = ${signature_sha256}`)
 }
 
+/** A payment that comes with a call, and the hash of the call's key. */
+export interface Shown {
+  claim: PaymentClaim
+  keyHash: Buffer
+}
+
 /**
- * Whether this payment, shown by its own signature, is bound to a request of another key, paid or under way. Keys and not ids are
- * compared: two first calls with one key that come at once have made two ids, and only one of them is stored.
+ * Whether a payment, shown by its own signature, is bound to a request of another key, paid or under way. Keys and not ids are
+ * compared: two first calls with one key that come at once have made two ids, and only one of them is stored. Questions that
+ * arrive while a query runs share the next one.
  */
-export function isBoundToAnother(db: Database, { identity, signature_sha256 }: PaymentClaim, keyHash: Buffer) {
-  const { network, asset, payer, nonce } = identity
-  if (!signature_sha256) return Promise.resolve(false)
-  return db.exists(known`
-    select 1 known from payment_claims c join verification_requests r on r.id = c.request_id
-    where c.network = ${network} and c.asset = ${asset} and c.payer = ${payer} and c.nonce = ${nonce}
-      and r.key_hash <> ${sql.binary(keyHash)} and r.payment ->> 'signature_sha256' = ${signature_sha256}`)
+export type BindingReads = Batcher<Shown, boolean>
+
+/** Most payments of one query. */
+const MAX_READS = 64
+
+export function openBindingReads(db: Database): BindingReads {
+  return openBatcher((shown: Shown[]) => findBound(db, shown), {
+    batch: MAX_READS,
+    queue: Number.POSITIVE_INFINITY,
+    gatherMs: READ_GATHER_MS,
+  })
+}
+
+async function findBound(db: Database, shown: Shown[]): Promise<boolean[]> {
+  const text = (pick: (identity: PaymentIdentity) => string) =>
+    column(shown, 'text', ({ claim }) => pick(claim.identity))
+  const bound = await db.anyFirst(sql.prepared('find_bound', z.object({ n: z.number() }))`
+    select t.n
+    from unnest(${text((i) => i.network)}, ${text((i) => i.asset)}, ${text((i) => i.payer)}, ${text((i) => i.nonce)},
+                ${column(shown, 'bytea', ({ keyHash }) => keyHash)},
+                ${column(shown, 'text', ({ claim }) => claim.signature_sha256 ?? null)})
+         with ordinality as t (network, asset, payer, nonce, key_hash, signature_sha256, n)
+    join payment_claims c using (network, asset, payer, nonce)
+    join verification_requests r on r.id = c.request_id
+    where r.key_hash <> t.key_hash and r.payment ->> 'signature_sha256' = t.signature_sha256`)
+  const found = new Set(bound)
+  return shown.map((_, index) => found.has(index + 1))
 }
 
 const requestPayment = z.object({ state: z.string(), changed_at: z.date(), payment: boundPayment.nullable() })

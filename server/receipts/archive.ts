@@ -41,6 +41,22 @@ export async function exportRange(tx: Tx | Database, from: number, to: number): 
     from receipts r join signing_keys k using (key_id) where r.serial between ${from} and ${to}`)
 }
 
+const renderedRow = z.object({ text: z.string(), lengths: z.string() })
+
+/** The attestations from `from` to `to` as text, with commas between them, and the length of each in bytes. */
+export async function renderRange(
+  db: Database,
+  from: number,
+  to: number,
+): Promise<{ text: string; lengths: number[] }> {
+  const { text, lengths } = await db.one(sql.prepared('render_range', renderedRow)`
+    select coalesce(string_agg(text, ',' order by serial), '') text,
+           coalesce(string_agg(octet_length(text)::text, ',' order by serial), '') lengths
+    from (select r.serial, ${attestationJson} text
+          from receipts r join signing_keys k using (key_id) where r.serial between ${from} and ${to}) made`)
+  return { text, lengths: lengths === '' ? [] : lengths.split(',').map(Number) }
+}
+
 export async function findAttestation(tx: Tx | Database, serial: number): Promise<Attestation | null> {
   const [found] = await findAttestations(tx, [serial])
   return found ?? null
@@ -66,12 +82,6 @@ export function listAttestations(
     from receipts r join signing_keys k using (key_id)
     where r.requested_by = ${requestedBy} and r.serial < ${before ?? Number.MAX_SAFE_INTEGER}
     order by r.serial desc limit ${limit}`)
-}
-
-/** `receipt_hash` of a receipt that exists. */
-export function findHash(db: Tx | Database, serial: number): Promise<string> {
-  return db.oneFirst(sql.prepared('find_receipt_hash', z.object({ hash: z.string() }))`
-    select encode(receipt_hash, 'hex') hash from receipts where serial = ${serial}`)
 }
 
 /** Loads complete subtrees of a stored tree. */

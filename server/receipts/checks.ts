@@ -17,7 +17,8 @@ import {
 } from './entry-verification.ts'
 import { attestationPreimage, canonicalJson, GENESIS, sha256 } from './format.ts'
 import type { Head } from './head.ts'
-import type { Range, Reader } from './reader.ts'
+import type { Range } from './pages.ts'
+import type { Reader } from './reader.ts'
 import type { Verifier } from './signatures.ts'
 
 /** An attestation alone, or with what the service returns beside one. */

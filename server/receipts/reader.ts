@@ -1,49 +1,23 @@
 // Reads the chain for many callers at once. Receipts and tree nodes never change and are cached. The head does: callers that
 // ask at the same time share one query, and it starts after the last of them asked, so none gets a head older than its call.
 import { LRUCache } from 'lru-cache'
-import { openBatcher } from '../db/batch.ts'
+import { openBatcher, READ_GATHER_MS } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
-import {
-  exportRange,
-  findAttestations,
-  findHash,
-  findTile,
-  type NodeLoader,
-  storedNodes,
-  TILE_WIDTH,
-} from './archive.ts'
+import { findAttestations, findTile, type NodeLoader, storedNodes, TILE_WIDTH } from './archive.ts'
 import { findHead, type Head } from './head.ts'
+import { openPages, type Pages } from './pages.ts'
 import { frontierOf, nodeHash, nodeKey, type Subtree, TILE_HEIGHT } from './tree.ts'
 
 export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
-  /** Receipts up to this head, and the head's serial, as they are sent. */
-  page(range: Range, head: Head): Promise<Page>
+  pages: Pages
   /** A loader of nodes of the tree of this head, or of an older one. */
   nodes(head: Head): NodeLoader
 }
 
-export interface Range {
-  from: number
-  to: number
-}
-
-export interface Page {
-  /** JSON, as GET /v1/chain answers it. */
-  body: Buffer
-  /** Of the last receipt of the page: it covers all before it. */
-  receiptHash: string
-}
-
-interface KeptPage extends Page {
-  /** The text before the attestations. It holds the head's serial, so it changes; the rest of a page never does. */
-  preface: string
-}
-
-const MAX_PAGE_BYTES = 64 * 1024 * 1024
 /** Most serials of one query. */
 const MAX_GROUP = 256
 
@@ -53,47 +27,31 @@ export function openReader(db: Database): Reader {
       const head = await findHead(db)
       return asking.map(() => head)
     },
-    { batch: Number.POSITIVE_INFINITY, queue: Number.POSITIVE_INFINITY },
+    { batch: Number.POSITIVE_INFINITY, queue: Number.POSITIVE_INFINITY, gatherMs: READ_GATHER_MS },
   )
   const attestations = openBatcher<number, Attestation | null>((serials) => findAttestations(db, serials), {
     batch: MAX_GROUP,
     queue: Number.POSITIVE_INFINITY,
+    gatherMs: READ_GATHER_MS,
   })
-  const pages = new LRUCache<string, KeptPage, Range>({
-    maxSize: MAX_PAGE_BYTES,
-    sizeCalculation: (page) => page.body.length + 300,
-    fetchMethod: (_name, _stale, { context }) => loadPage(db, context),
-  })
+  const known = new LRUCache<number, Attestation>({ max: MAX_ATTESTATIONS })
   return {
     head: () => heads.add(null),
-    attestation: (serial) => attestations.add(serial),
-    async page(range, head) {
-      const page = await pages.forceFetch(`${range.from}-${range.to}`, { context: range })
-      // The bytes are made again only when the head has moved: a copy of a large page costs more than sending it.
-      const preface = prefaceOf(range, head)
-      if (page.preface !== preface) {
-        page.body = Buffer.concat([Buffer.from(preface), page.body.subarray(page.preface.length)])
-        page.preface = preface
-      }
-      return page
+    async attestation(serial) {
+      const kept = known.get(serial)
+      if (kept) return kept
+      const found = await attestations.add(serial)
+      // That there is none yet is not kept.
+      if (found) known.set(serial, found)
+      return found
     },
+    pages: openPages(db),
     nodes: openNodes(db),
     async [Symbol.asyncDispose]() {
       await heads[Symbol.asyncDispose]()
       await attestations[Symbol.asyncDispose]()
     },
   }
-}
-
-function prefaceOf({ from, to }: Range, { serial }: Head): string {
-  return `{"from":${from},"to":${to},"head_serial":${serial},"attestations":`
-}
-
-async function loadPage(db: Database, range: Range): Promise<KeptPage> {
-  const { from, to } = range
-  if (from > to) return { preface: '', body: Buffer.from('[]}'), receiptHash: '' }
-  const [text, receiptHash] = await Promise.all([exportRange(db, from, to), findHash(db, to)])
-  return { preface: '', body: Buffer.from(`${text}}`), receiptHash }
 }
 
 interface Tile {
@@ -108,6 +66,8 @@ const NODES = 2 * TILE_WIDTH - 1
 /** 16 kB each. */
 const MAX_TILES = 2048
 const MAX_NODES = 4096
+/** A kilobyte each. */
+const MAX_ATTESTATIONS = 16_384
 
 /**
  * The tree in memory: full tiles, from which all proofs over the older part of the log come, and single nodes to the right of
@@ -119,7 +79,7 @@ function openNodes(db: Database): (head: Head) => NodeLoader {
     fetchMethod: async (_name, _stale, { context: tile }) => growNodes(await loadTile(db, tile)),
   })
   const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
-  const nodesOf = (tile: Tile) => kept.forceFetch(`${tile.level}/${tile.index}`, { context: tile })
+  const nodesOf = (tile: Tile) => kept.forceFetch(nodeKey(tile), { context: tile })
 
   return (head) => {
     const edge = new Map(
@@ -131,15 +91,26 @@ function openNodes(db: Database): (head: Head) => NodeLoader {
     return async (subtrees) => {
       const found = new Map<string, Buffer>()
       const missing: Subtree[] = []
-      const load = async (subtree: Subtree) => {
+      const unread: Subtree[] = []
+      const take = (subtree: Subtree, { nodes, offset }: { nodes: Buffer; offset: number }) =>
+        found.set(nodeKey(subtree), nodes.subarray(offset, offset + BYTES))
+      for (const subtree of subtrees) {
         const name = nodeKey(subtree)
         const { tile, offset } = placeOf(subtree)
-        const known = edge.get(name) ?? single.get(name)
-        if (known) found.set(name, known)
-        else if (isFull(tile, head)) found.set(name, (await nodesOf(tile)).subarray(offset, offset + BYTES))
+        const hash = edge.get(name) ?? single.get(name)
+        // Most tiles are kept, and a promise for each of their nodes would cost more than the rest.
+        const nodes = hash ? undefined : kept.get(nodeKey(tile))
+        if (hash) found.set(name, hash)
+        else if (nodes) take(subtree, { nodes, offset })
+        else if (isFull(tile, head)) unread.push(subtree)
         else missing.push(subtree)
       }
-      await Promise.all(subtrees.map(load))
+      await Promise.all(
+        unread.map(async (subtree) => {
+          const { tile, offset } = placeOf(subtree)
+          take(subtree, { nodes: await nodesOf(tile), offset })
+        }),
+      )
       if (missing.length > 0) {
         const stored = await storedNodes(db)(missing)
         for (const subtree of missing) {

@@ -1,7 +1,8 @@
 // Lookups of stored requests by key, id or payment identifier, and of the result that is served.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { type Database, sql, type Tx } from '../db/pool.ts'
+import { type Batcher, openBatcher, READ_GATHER_MS } from '../db/batch.ts'
+import { column, type Database, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { type RequestView, requestView, viewColumns } from './request.ts'
 
@@ -15,10 +16,29 @@ export function hashKey(key: string | undefined): Buffer {
   return createHash('sha256').update(key).digest()
 }
 
-/** @param keyHash see `hashKey` */
-export function findByKey(db: Database, keyHash: Buffer): Promise<RequestView | null> {
-  return db.maybeOne(sql.prepared('find_request_by_key', requestView)`
-    select ${viewColumns} from verification_requests where key_hash = ${sql.binary(keyHash)}`)
+/** Reads of requests by the hash of their key (see `hashKey`); null where there is none. */
+export type KeyReads = Batcher<Buffer, RequestView | null>
+
+/** Most keys of one query. */
+const MAX_READS = 64
+
+/** Reads that arrive while a query runs share the next one. */
+export function openKeyReads(db: Database): KeyReads {
+  return openBatcher((keys: Buffer[]) => findByKeys(db, keys), {
+    batch: MAX_READS,
+    queue: Number.POSITIVE_INFINITY,
+    gatherMs: READ_GATHER_MS,
+  })
+}
+
+const foundView = requestView.extend({ key_hash: z.string() })
+
+async function findByKeys(db: Database, keys: Buffer[]): Promise<(RequestView | null)[]> {
+  const rows = await db.any(sql.prepared('find_requests_by_key', foundView)`
+    select ${viewColumns}, encode(key_hash, 'hex') key_hash
+    from verification_requests where key_hash = any(${column(keys, 'bytea', (key) => key)})`)
+  const found = new Map(rows.map(({ key_hash, ...row }) => [key_hash, row]))
+  return keys.map((key) => found.get(key.toString('hex')) ?? null)
 }
 
 export function findById(db: Database | Tx, id: string): Promise<RequestView | null> {

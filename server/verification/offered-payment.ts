@@ -3,7 +3,6 @@ import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import type { Call } from '../operation.ts'
 import { askTraced } from '../payments/facilitator-span.ts'
-import { isBoundToAnother } from '../payments/known-payments.ts'
 import { type OfferedPayment, samePayment } from '../payments/x402.ts'
 import { findByIdentifier, hashKey } from './lookup.ts'
 import { describeResource } from './offer.ts'
@@ -28,7 +27,7 @@ export async function takePayment(
   try {
     offer = readOfferedPayment(requestId, credentials.payment, api)
     // The stored signature of a bound payment proves as much as a new check, and costs no call to another service.
-    if (await isBoundToAnother(api.db, offer.bound, keyHash)) throw paymentTaken()
+    if (await api.bindingReads.add({ claim: offer.bound, keyHash })) throw paymentTaken()
     const { facilitator } = api
     const read = offer
     await askTraced(facilitator, 'verify', read, () => facilitator.verify(read, credentials.address))
@@ -36,7 +35,7 @@ export async function takePayment(
   } catch (error) {
     if (!(error instanceof AppError && error.code === 'payment_invalid')) throw error
     // Another call may have bound the payment meanwhile. A chain refuses a payment that it has seen, without saying why.
-    if (offer && (await isBoundToAnother(api.db, offer.bound, keyHash))) throw paymentTaken()
+    if (offer && (await api.bindingReads.add({ claim: offer.bound, keyHash }))) throw paymentTaken()
     return { offer: null, refusal: error }
   }
 }

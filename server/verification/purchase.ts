@@ -17,7 +17,7 @@ import type { Admission, Admitted } from './admission.ts'
 import { answerRequest, askForPayment, awaitOutcome } from './answer.ts'
 import type { VerificationAnswer } from './answer-body.ts'
 import { addressKeyOf, limitError } from './in-flight-limits.ts'
-import { findByKey, hashKey } from './lookup.ts'
+import { hashKey } from './lookup.ts'
 import { findTwin, paymentTaken, takePayment, withoutPayment } from './offered-payment.ts'
 import { checkPurchasable } from './preflight.ts'
 import { isPayable } from './request.ts'
@@ -28,7 +28,7 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
   const keyHash = hashKey(call.options.idempotencyKey)
   const body = withoutEmptyOptions(input)
   const bodyHash = sha256(canonicalJson(body))
-  const row = await findByKey(api.db, keyHash)
+  const row = await api.keyReads.add(keyHash)
   if (row && row.body_hash !== bodyHash) throw keyReused()
   if (row && !isPayable(row, Date.now())) return answerRequest(row, call, { replay: true })
   if (!api.config.verificationEnabled) throw new AppError('verification_disabled', 'Verification is switched off here.')

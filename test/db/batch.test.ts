@@ -3,7 +3,7 @@ import t from 'tap'
 import { BatchOverflowError, openBatcher } from '../../server/db/batch.ts'
 
 /** A batcher whose writer waits for the test at each batch. The outcomes are the items, doubled. */
-function openManualBatcher(limits: { batch: number; queue: number }) {
+function openManualBatcher(limits: { batch: number; queue: number; gatherMs?: number }) {
   const batches: { items: number[]; finish(): void; fail(error: Error): void }[] = []
   let begin = () => {}
   const batcher = openBatcher<number, number>(
@@ -112,4 +112,40 @@ t.test('disposing waits for all items', async (t) => {
   t.same(await Promise.all(taken), [2, 4])
   t.equal(await closing, 'closed')
   t.equal(batcher.size, 0)
+})
+
+t.test('after a batch of several items as many gather again; after a lone item none waits', async (t) => {
+  // Longer than the test may take: only the number of items ends the pause.
+  const { batcher, begun } = openManualBatcher({ batch: 10, queue: 100, gatherMs: 600_000 })
+  const nextTick = () => new Promise((resolve) => setImmediate(resolve))
+  for (const [number, items] of [
+    [1, [1]],
+    [2, [2, 3, 4]],
+  ] as const) {
+    const added = items.map((item) => batcher.add(item))
+    ;(await begun(number)).finish()
+    await Promise.all(added)
+  }
+  const added: Promise<number>[] = []
+  for (const item of [5, 6, 7]) {
+    added.push(batcher.add(item))
+    await nextTick()
+  }
+  const third = await begun(3)
+  t.same(third.items, [5, 6, 7], 'though they came in different ticks')
+  third.finish()
+  t.same(await Promise.all(added), [10, 12, 14])
+  await batcher[Symbol.asyncDispose]()
+})
+
+t.test('an item that others do not join is written after the pause', async (t) => {
+  const { batcher, begun } = openManualBatcher({ batch: 10, queue: 100, gatherMs: 1 })
+  const several = [batcher.add(1), batcher.add(2)]
+  ;(await begun(1)).finish()
+  await Promise.all(several)
+  const last = batcher.add(3)
+  const second = await begun(2)
+  t.same(second.items, [3])
+  second.finish()
+  t.equal(await last, 6)
 })

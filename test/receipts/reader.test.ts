@@ -121,3 +121,13 @@ t.test('one query serves callers at the same time, and none gets a head older th
     serials.map((serial) => stored[serial - 1] ?? null),
   )
 })
+
+t.test('a receipt that was read is kept, and that there is none is not', async (t) => {
+  await using log = await openTestLog()
+  await using reader = openReader(log.db)
+  t.equal(await reader.attestation(1), null)
+  const [made] = await log.append(1)
+  t.same(await reader.attestation(1), made)
+  await log.damage('delete from receipts')
+  t.same(await reader.attestation(1), made)
+})
