@@ -1,6 +1,6 @@
 // Fits the weights of workers/assessment/bearing.ts, and prints how they hold on pages that they were not fitted on:
 //
-//   node bench/eval/weights.ts [--share 0.03] set.jsonl.gz ...
+//   node bench/eval/weights.ts [--share 0.015] set.jsonl.gz ...
 //
 // Only the part `tune` of the pages is read. Lines that support: the marked ones of each claim that is supported. Lines that
 // do not: the most similar sentence of a page that is silent, or of which the marked lines were taken out. --share is the
@@ -28,7 +28,7 @@ interface Example {
 
 async function run(): Promise<void> {
   const { values, positionals } = parseArgs({ allowPositionals: true, options: { share: { type: 'string' } } })
-  const share = Number(values.share ?? 0.03)
+  const share = Number(values.share ?? 0.015)
   await using threads = openThreads()
   const items = (await readLabels(positionals, threads)).filter((item) => partOfPage(item) === 'tune')
   const examples = items.flatMap(examplesOf)
