@@ -185,6 +185,12 @@ const LITERAL: readonly (readonly Place[])[] = [
         'As literal-3; whether the page has enough of the claim is asked of five sentences in a row and of the page, and a ' +
         'number counts as much as a word. A month without day and year is a date. Names tell no language.',
     },
+    {
+      form: /^literal-5$/,
+      meaning:
+        "As literal-4; words of one English stem (Porter's rules) count nearly as the same word, and words that only begin " +
+        'alike count less.',
+    },
   ],
   ...TOOLS,
   GATE,
@@ -229,6 +235,13 @@ const SEMANTIC: readonly (readonly Place[])[] = [
         'numbers. Absent names and quotations are mentioned and lower nothing. Months, ranks and what a claim denies ' +
         'by a verb are compared. A verdict against a claim is doubted where its lines have most of a long claim, ' +
         'unless they say otherwise. The whole paragraph of an order to programs is left out.',
+    },
+    {
+      form: /^semantic-6$/,
+      meaning:
+        'As semantic-5; on pages longer than a quotation the words and numbers that lines for a claim lack are weighed, by ' +
+        'weights fitted on marked evidence. Lines that call their subject another kind of thing than the claim do not ' +
+        'support it. For a verdict against a claim the lines nearby count too. Words are akin as in literal-5.',
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],

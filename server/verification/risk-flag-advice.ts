@@ -55,6 +55,7 @@ const ADVICE: Readonly<Record<RaisedFlag, string>> = {
   claim_wording_present: 'Read the quotes: the very words of the claim are there, and may still be meant otherwise.',
   claim_words_present: 'Read the quotes: they may say the claim itself rather than its contrary.',
   opposite_wording: 'Read claim and quotes for the word that is turned round; the page may say the contrary.',
+  kind_mismatch: 'Compare what claim and quotes call their subject: the page may call it something else.',
   names_absent: 'Do not cite the page for the claim before you have found whom it names under another name.',
   name_mismatch: 'Compare the names in claim and quotes: the page may say it of somebody or something else.',
   part_without_evidence:

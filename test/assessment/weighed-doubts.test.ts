@@ -245,3 +245,44 @@ t.test('the whole paragraph of an order is left out, before it too, and in disgu
   }
   t.end()
 })
+
+t.test('lines that call their subject another kind of thing do not support what a claim calls it', (t) => {
+  for (const [claim, text] of [
+    ['Ida Holm is a poker player.', 'Ida Holm (born 3 May 1961) is a Danish engineer and teacher.'],
+    ['Kelby is a programming language.', 'Kelby is a harbour town on the northern coast.'],
+    ['The Quiet Pier is a film.', 'The Quiet Pier is a 2005 exhibition of model ships in Kelby.'],
+    ['Orsay was a tap dancer.', 'Orsay was an admiral of the northern fleet.'],
+    ['Marten was a senator.', 'Marten was the first keeper of the lighthouse.'],
+  ] as const)
+    t.match(check(claim, text), /^mentions.*kind_mismatch/, claim)
+  for (const [claim, text] of [
+    ['Ida Holm is an engineer.', 'Ida Holm (born 3 May 1961) is a Danish engineer and teacher.'],
+    ['Ida Holm is a footballer.', 'Ida Holm is a football quarterback from Kelby.'],
+    ['The Quiet Pier is a movie.', 'The Quiet Pier is a 2005 drama film by Ida Holm.'],
+    ['Kelby is a place.', 'Kelby is the capital of the northern province.'],
+    ['Ida Holm is a writer of books.', 'Ida Holm is a Danish author.'],
+    ['Ida Holm is a singer.', 'Ida Holm released three albums.'],
+  ] as const)
+    t.notMatch(check(claim, text), /kind_mismatch/, claim)
+  t.match(check('Ida Holm is a poker player.', 'Ida Holm is a Danish engineer.', 'mixed'), /^supports.*kind_mismatch/)
+  t.end()
+})
+
+t.test('a claim that lines and their neighbours say is not contradicted by them', (t) => {
+  const said = 'The council of Kelby voted to widen the northern pier, which fishermen asked for since the storm.'
+  t.match(check(said, PAGE, 'contradicts', 'voted to widen'), /^mentions.*claim_words_present/)
+  for (const [claim, cited] of [
+    ['The council of Kelby refused to widen the northern pier, which fishermen asked for.', 'voted to widen'],
+    ['The council of Kelby is more likely to widen the northern pier than fishermen asked for.', 'voted to widen'],
+    ['The engineer Tom Reyk presented drawings of the northern pier and put the cost at 3 million.', 'engineer Ida'],
+  ] as const)
+    t.notMatch(check(claim, PAGE, 'contradicts', cited), /claim_words_present/, claim)
+  t.end()
+})
+
+t.test('what a claim denies of one, a line that begins with a pronoun may say in other words', (t) => {
+  t.match(check('Ida Holm is not a singer.', 'She builds harbours and teaches.'), /^supports/)
+  t.match(check('Ida Holm is a singer.', 'She builds harbours and teaches.'), /^mentions.*unrelated_evidence/)
+  t.match(check('Ida Holm is not a singer.', 'This builds harbours and teaches.'), /^mentions.*unrelated_evidence/)
+  t.end()
+})

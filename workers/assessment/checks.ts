@@ -3,6 +3,8 @@
 import type { Answer } from './answer.ts'
 import { partsWithout } from './claim-parts.ts'
 import { agreementOf } from './contradiction-checks.ts'
+import { strengthsIn } from './coverage.ts'
+import { isOtherKind } from './definitions.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
 import { deniesByVerb, oppositesBetween } from './opposites.ts'
@@ -11,7 +13,7 @@ import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-
 import { type Query, readClaim } from './query.ts'
 import { readQuote } from './quote-reading.ts'
 import { phraseDoubts, quotedPhrases } from './quoted-phrases.ts'
-import { isRelated, lacksNames, linesAround, termsOnPage } from './relation.ts'
+import { isRelated, lacksNames, linesAround } from './relation.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 import { substitutedNames } from './substitutions.ts'
 import { isNegation } from './warnings.ts'
@@ -50,7 +52,8 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   if (isAstray) grave.add('unrelated_evidence')
 
   const against = spans('contradicts').map(({ start, end }) => text.slice(start, end))
-  const agreement = agreementOf(claim, query, against, proposed.verdict === 'mixed')
+  const near = page.linesNear(spans('contradicts')).map(({ start, end }) => text.slice(start, end))
+  const agreement = agreementOf(claim, query, { quotes: against, near }, proposed.verdict === 'mixed')
   if (agreement) grave.add(agreement)
 
   const stanceOf = ({ stance }: Proposal): Proposal['stance'] => {
@@ -96,6 +99,7 @@ function supportDoubts(
     ),
     ...phraseDoubts(page.text, quotedPhrases(claim)),
     ...(lacksNames(query, page) ? [{ flag: 'names_absent', isGrave: false } as const] : []),
+    ...(isOtherKind(claim, quotes) ? [{ flag: 'kind_mismatch', isGrave: verdict !== 'mixed' } as const] : []),
     ...(hasOtherName(query, page, quotes) ? [{ flag: 'name_mismatch', isGrave: verdict !== 'mixed' } as const] : []),
   ]
 }
@@ -137,7 +141,7 @@ function deniesInOtherWords(claim: string, quotes: readonly string[]): boolean {
 }
 
 function hasOtherName(query: Query, page: PageText, quotes: readonly string[]): boolean {
-  return substitutedNames(query, quotes, termsOnPage(query, page)).length > 0
+  return substitutedNames(query, quotes, new Set(strengthsIn(query, [page.text]).keys())).length > 0
 }
 
 const DENIES =

@@ -1,4 +1,5 @@
 // The doubt about a verdict against a claim: lines that say the claim itself hardly contradict it.
+import { nearnessOf, strengthsIn, weightOf, wordsOf } from './coverage.ts'
 import { agreeAcrossUnits } from './measures.ts'
 import { deniesByVerb, hasOppositeOf } from './opposites.ts'
 import { quantitiesOf } from './quantities.ts'
@@ -7,6 +8,13 @@ import type { Query } from './query.ts'
 import { readQuote } from './quote-reading.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 import { substitutedNames } from './substitutions.ts'
+import { tokensOf } from './tokens.ts'
+
+/** The quotes that are read against a claim, and the lines around them with the head of the page. */
+export interface Against {
+  quotes: readonly string[]
+  near: readonly string[]
+}
 
 /**
  * How the quotes read against the claim agree with it, if they do. The claim word for word, neither negated nor
@@ -17,13 +25,13 @@ import { substitutedNames } from './substitutions.ts'
 export function agreementOf(
   claim: string,
   query: Query,
-  quotes: readonly string[],
+  { quotes, near }: Against,
   isMixed: boolean,
 ): SemanticFlag | null {
   const readings = quotes.map((quote) => readQuote(claim, query, quote))
   const plain = readings.filter(({ isNegatedOtherwise, isAttributed }) => !isNegatedOtherwise && !isAttributed)
   if (plain.some(({ isVerbatim }) => isVerbatim) && query.tokens.length >= FEW_TOKENS) return 'claim_wording_present'
-  if (quotes.length === 0 || plain.length < quotes.length) return null
+  if (readings.some(({ isNegatedOtherwise }) => isNegatedOtherwise) || plain.length === 0) return null
   const claimed = quantitiesOf(claim)
   // Each is held against every number of the lines, so a list of numbers is left to the model.
   if (claimed.length > MOST_QUANTITIES) return null
@@ -31,11 +39,38 @@ export function agreementOf(
   if (claimed.some(({ bound }) => bound !== null) || COMPARES.test(claim)) return null
   const all = quotes.join('\n')
   const { weight, claimWeight } = readQuote(claim, query, all)
-  const isSaid = weight >= ALL || (!isMixed && weight * claimWeight >= ENOUGH_WORDS && weight >= MORE_THAN_HALF)
+  const isSaid =
+    weight >= ALL ||
+    (!isMixed && weight * claimWeight >= ENOUGH_WORDS && weight >= MORE_THAN_HALF) ||
+    (!isMixed && isSaidNearby(query, quotes, near))
   if (!isSaid || saysOtherwise(claim, query, quotes, all)) return null
   const given = quotes.flatMap(quantitiesOf)
   const agrees = claimed.every((one) => given.some((other) => agreeAcrossUnits(one, other)))
   return agrees ? 'claim_words_present' : null
+}
+
+/**
+ * Whether the lines have many of a claim's words, and with those around them nearly all: what a contradiction puts in the
+ * place of a word is missing from both.
+ */
+function isSaidNearby(query: Query, quotes: readonly string[], near: readonly string[]): boolean {
+  const words = wordsOf(query)
+  const all = weightOf(words)
+  const quoted = strengthsIn(query, quotes)
+  if (nearnessOf(words, quoted) < ENOUGH_QUOTED * all) return false
+  // A name that is only nearby may be the one that another stands in the place of.
+  if (words.some(([i, { raw }]) => IS_NAME.test(raw) && !quoted.has(i)) && hasFurtherName(query, quotes)) return false
+  const found = nearnessOf(words, strengthsIn(query, near))
+  return found >= ENOUGH_NEARBY + FOR_EACH_ABSENT * (all - found)
+}
+
+/** Whether the lines have a name, not at the beginning of a sentence, that the claim does not have. */
+function hasFurtherName({ symbolOf }: Query, quotes: readonly string[]): boolean {
+  return quotes.some((quote) =>
+    tokensOf(quote).some(
+      ({ raw, folded, kind }, i) => i > 0 && kind === 'word' && IS_NAME.test(raw) && symbolOf(folded) < 0,
+    ),
+  )
 }
 
 /** Whether lines with the claim's words may contradict it all the same. */
@@ -45,9 +80,14 @@ function saysOtherwise(claim: string, query: Query, quotes: readonly string[], a
 }
 
 const FEW_TOKENS = 4
+const IS_NAME = /^\p{Lu}\p{M}*\p{Ll}/u
 const COMPARES =
-  /\b(?:(?:more|less|fewer|greater|higher|lower|larger|smaller|older|younger|earlier|later|rather) than|half|only|exactly)\b/i
+  /\b(?:(?:more|less|fewer|rather|(?:great|high|low|larg|small|old|young|earli|lat|bett|worse|fast|slow)(?:er)?)(?: \p{L}+){0,3} than|(?:more|less) likely|half|only|exactly)\b/iu
 /** Shares of the claim's telling words and of the numbers among them that were found, by weight. */
 const [ALL, MORE_THAN_HALF] = [0.999, 0.55]
 /** By weight, in which a usual word counts 1: a contradiction hardly shares so many. */
 const ENOUGH_WORDS = 6.5
+/** Share of the words in the lines themselves. */
+const ENOUGH_QUOTED = 0.4
+/** By weight: what is found if nothing is absent, and how much more for each word that is. */
+const [ENOUGH_NEARBY, FOR_EACH_ABSENT] = [5, 1.5]

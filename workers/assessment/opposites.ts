@@ -19,7 +19,9 @@ export function oppositesBetween(claim: string, lines: string): { claimed: strin
 /** Whether lines have the opposite of a word that the claim has, even if they have that word too, perhaps of another thing. */
 export function hasOppositeOf(claim: string, lines: string): boolean {
   const [said, given] = [wordsOf(claim), wordsOf(lines)]
-  const isTurned = PAIRS.some(([one, other]) => turns(said, given, one, other) || turns(said, given, other, one))
+  const isTurned = [...PAIRS, ...LOOSE_PAIRS].some(
+    ([one, other]) => turns(said, given, one, other) || turns(said, given, other, one),
+  )
   return isTurned || prefixed(said, given).length > 0 || prefixed(given, said).length > 0
 }
 
@@ -116,4 +118,14 @@ const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
   pair('safe', 'unsafe|dangerous|harmful'),
   pair('always', 'never|rarely|seldom'),
   pair('all|every', 'none|few'),
+]
+
+/** Too often of different things to take a support away, but a contradiction may rest on them. */
+const LOOSE_PAIRS: readonly (readonly [RegExp, RegExp])[] = [
+  pair('increas(?:e|es|ed|ing)|encourag(?:e|es|ed|ing)|accelerat(?:e|es|ed|ing|ion)', 'lower|smaller|slower'),
+  pair('decreas(?:e|es|ed|ing)|reduc(?:e|es|ed|ing|tion)', 'higher|greater|larger'),
+  pair(
+    'encourag(?:e|es|ed|ing)|accelerat(?:e|es|ed|ing|ion)|promot(?:e|es|ed|ing)|increas(?:e|es|ed|ing)',
+    'delay(?:s|ed|ing)?|slow(?:s|ed|ing)?|hinder(?:s|ed|ing)?|block(?:s|ed|ing)?|discourag(?:e|es|ed|ing)',
+  ),
 ]

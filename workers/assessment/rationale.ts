@@ -103,6 +103,7 @@ const LOWERING: ReadonlySet<SemanticFlag> = new Set([
   'claim_wording_present',
   'claim_words_present',
   'opposite_wording',
+  'kind_mismatch',
   'name_mismatch',
   'unrelated_evidence',
   'weak_basis',

@@ -1,17 +1,15 @@
 // Whether the lines that a model names, and their page, are about the claim at all.
 import type { Answer } from './answer.ts'
+import { absencesOf, bearing, LEAST_BEARING } from './bearing.ts'
+import { coverageOf, strengthsIn, weightOf } from './coverage.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
-import { agreeAcrossUnits } from './measures.ts'
 import { POINTS_BACK } from './passages.ts'
-import { quantitiesOf } from './quantities.ts'
-import type { Quantity } from './quantity.ts'
-import { distinctQuantities, MOST_QUANTITIES, type PageText } from './quantity-checks.ts'
-import { isTelling, isTellingWord, type Query, type Term } from './query.ts'
-import { searchText } from './search.ts'
-import { sentencesOf } from './sentences.ts'
+import type { PageText } from './quantity-checks.ts'
+import { isTelling, type Query } from './query.ts'
 import { tokensOf } from './tokens.ts'
 import { mayShareLanguage } from './vocabulary.ts'
+import { isNegation } from './warnings.ts'
 
 /** What a model proposes, as far as relation is asked. */
 interface Named {
@@ -28,40 +26,25 @@ interface Named {
  */
 export function isRelated(claim: string, query: Query, page: PageText, { verdict, evidence }: Named): boolean {
   if (verdict === 'insufficient_evidence' || evidence.length === 0 || !sharesLanguage(query, page)) return true
+  const coverage = coverageOf(claim, query, page, evidence)
+  const { words, inLines, nearby, onPage } = coverage
+  const isShort = page.text.length <= SHORT_PAGE
   const quotes = evidence.map(({ start, end }) => page.text.slice(start, end))
-  const words = wordsOf(query)
-  const quoted = termsIn(query, quotes)
   if (verdict === 'contradicts') {
-    const nearby = weightOf(words, termsIn(query, [...quotes, ...linesAround(page, evidence)]))
-    return (weightOf(words, quoted) + nearby) / 2 >= LEAST_AGAINST * weightOf(words) || pointsBack(page, evidence)
+    const around = strengthsIn(query, [...quotes, ...linesAround(page, evidence)])
+    const shared = (weightOf(words, inLines.terms) + weightOf(words, around)) / 2
+    return shared >= LEAST_AGAINST * weightOf(words) || pointsBack(page, evidence)
   }
-  const numbers = distinctQuantities(claim).slice(0, MOST_QUANTITIES)
-  const found = (given: readonly Quantity[]) =>
-    numbers.filter((one) => given.some((other) => agreeAcrossUnits(one, other))).length
-  const all = weightOf(words) + numbers.length
-  const near = termsIn(
-    query,
-    page.linesNear(evidence).map(({ start, end }) => page.text.slice(start, end)),
-  )
-  const inLines = weightOf(words, quoted) + found(quotes.flatMap(quantitiesOf))
-  const nearby = weightOf(words, near) + found(page.quantitiesNear(evidence))
+  if (verdict === 'supports' && !isShort && bearing(absencesOf(coverage)) < LEAST_BEARING) return false
+  const weighed = ({ terms, numbers }: (typeof coverage)['inLines']) => weightOf(words, terms) + numbers
+  const all = weightOf(words) + coverage.numbers
   const names = words.filter(([, { raw }]) => IS_NAME.test(raw) && !IS_NATIONALITY.test(raw))
-  const isNamed = names.length === 0 || names.some(([i]) => near.has(i)) || pointsBack(page, evidence)
-  const least = page.text.length <= SHORT_PAGE ? LEAST_SHARED.onShortPage : LEAST_SHARED.onPage
-  if ((inLines + nearby) / 2 < (isNamed ? least.withName : least.withoutName) * all) return false
-  if (page.text.length <= SHORT_PAGE) return true
-  const onPage = weightOf(words, termsOnPage(query, page)) + found(page.quantities())
-  return (nearby + onPage) / 2 + GRANTED >= LEAST_OF_PAGE * all
-}
-
-/** The claim's telling words with the numbers of their terms; its numbers are compared by what they say. */
-function wordsOf({ terms }: Query): [number, Term][] {
-  return [...terms.entries()].filter(([, term]) => isTellingWord(term))
-}
-
-/** The weight of the words, or of those among them that were found. */
-function weightOf(words: readonly [number, Term][], found?: ReadonlySet<number>): number {
-  return words.reduce((sum, [i, { prior }]) => (!found || found.has(i) ? sum + prior : sum), 0)
+  const isNamed = names.length === 0 || names.some(([i]) => nearby.terms.has(i)) || pointsBack(page, evidence)
+  const { withName, withoutName } = isShort ? LEAST_SHARED.onShortPage : LEAST_SHARED.onPage
+  const least = isNamed ? withName : withoutName
+  if (isShort && isNegation(claim) && quotes.some((quote) => SPEAKS_OF_ONE.test(quote))) return true
+  if ((weighed(inLines) + weighed(nearby)) / 2 < least * all) return false
+  return isShort || (weighed(nearby) + weighed(onPage)) / 2 + GRANTED >= LEAST_OF_PAGE * all
 }
 
 /**
@@ -73,7 +56,7 @@ export function lacksNames(query: Query, page: PageText): boolean {
   if (page.text.length <= SHORT_PAGE || !sharesLanguage(query, page)) return false
   const names = namesOf(query)
   if (names.length < LEAST_NAMES) return false
-  const onPage = termsOnPage(query, page)
+  const onPage = strengthsIn(query, [page.text])
   const found = names.filter((words) => words.some((word) => onPage.has(word)))
   return found.length * 2 < names.length
 }
@@ -91,20 +74,6 @@ function namesOf({ tokens, terms }: Query): number[][] {
     isOpen = isName
   }
   return names
-}
-
-function termsIn(query: Query, texts: readonly string[]): Set<number> {
-  const found = new Set<number>()
-  for (const text of texts)
-    for (const [term, frequency] of searchText(query, text, sentencesOf(text)).frequencies.entries())
-      if (frequency > 0) found.add(term)
-  return found
-}
-
-/** The numbers of the claim's terms that stand anywhere on the page. */
-export function termsOnPage(query: Query, { text }: PageText): Set<number> {
-  const { frequencies } = searchText(query, text, [{ start: 0, end: text.length, line: 0 }])
-  return new Set([...frequencies.entries()].flatMap(([term, frequency]) => (frequency > 0 ? [term] : [])))
 }
 
 /** The page's first two lines, and the line before each span. */
@@ -151,6 +120,8 @@ const IS_NAME = /^\p{Lu}/u
 const IS_NATIONALITY =
   /^(?:Americans?|Australians?|Austrian|Belgian|Brazilian|British|Canadians?|Chinese|Danish|Dutch|English|European|Finnish|French|Germans?|Greek|Indian|Irish|Italian|Japanese|Korean|Mexican|Norwegian|Polish|Portuguese|Russian|Scottish|Spanish|Swedish|Swiss|Turkish|Ukrainian|Welsh)$/u
 const SPEAKS_BACK = new RegExp(`${POINTS_BACK.source}|^The \\p{Ll}`, 'u')
+/** What a claim denies of one, a line says by other words: is not a singer, he is a writer. */
+const SPEAKS_OF_ONE = new RegExp(`^(?!This|These|Those)${POINTS_BACK.source.slice(1)}`, 'u')
 /** UTF-16 units; hardly more than one quotation, so that the page says nothing besides. */
 const SHORT_PAGE = 450
 /** UTF-16 units. */

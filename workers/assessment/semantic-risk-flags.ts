@@ -15,9 +15,11 @@ export const semanticFlagMeanings = {
   claim_words_present:
     'The lines that were read against the claim have its numbers and nearly all of its words, and neither deny nor reverse them.',
   opposite_wording: 'The lines that were read for the claim have the opposite of one of its words in its place.',
+  kind_mismatch: 'The quoted lines say what kind of thing something is, and it is another kind than the claim says.',
   names_absent: 'Most of the names in the claim stand nowhere in the text of the page.',
   name_mismatch: 'The quoted lines have another name in the place of one in the claim, which is nowhere on the page.',
-  unrelated_evidence: 'The lines that the model named, or their page, have too few words of the claim to be about it.',
+  unrelated_evidence:
+    'The lines that the model named, or their page, have too few words and numbers of the claim to bear it.',
   part_without_evidence: 'A part of the claim has nothing in the lines that were read for it; explanation says which.',
   language_not_supported: literal.language_not_supported,
   weak_basis: 'By its own account the model found only a part of the claim, a report of it, or something unsure.',

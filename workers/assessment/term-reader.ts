@@ -1,4 +1,5 @@
 // Which tokens of a text are a claim's terms, or akin to them.
+import { kinship, SHORTEST_AKIN, type Stemmed, stemmed } from './kinship.ts'
 import { isTelling, LONGEST_GRAM, type Term } from './query.ts'
 import type { TokenKind } from './tokens.ts'
 
@@ -15,15 +16,15 @@ export type HitVisitor = (term: number, strength: number) => void
 export function termIndex(terms: readonly Term[]): () => TermReader {
   const exact = new Map(terms.map(({ folded }, term) => [folded, term]))
   const findAkin = akinFinder(terms)
-  const akin = new Map<string, readonly number[]>()
+  const akin = new Map<string, readonly Akin[]>()
   return () => openReader(terms, exact, akin, findAkin)
 }
 
 function openReader(
   terms: readonly Term[],
   exact: ReadonlyMap<string, number>,
-  akin: Map<string, readonly number[]>,
-  findAkin: (word: string) => number[],
+  akin: Map<string, readonly Akin[]>,
+  findAkin: (word: string) => Akin[],
 ): TermReader {
   const readDense = denseReader(exact)
   const readJoined = joinedReader(terms, exact)
@@ -38,7 +39,7 @@ function openReader(
       related = findAkin(folded)
       akin.set(folded, related)
     }
-    for (const other of related) hit(other, AKIN)
+    for (const { term: other, strength } of related) hit(other, strength)
   }
 }
 
@@ -74,28 +75,44 @@ function denseReader(exact: ReadonlyMap<string, number>): TermReader {
   }
 }
 
-/**
- * Finds the terms of the same stem, as far as the beginning of a word shows it: increase and increasing, not
- * international.
- */
-function akinFinder(terms: readonly Term[]): (word: string) => number[] {
-  const byBeginning = new Map<string, { term: number; form: string }[]>()
+/** A term that a word is akin to, and how nearly. */
+interface Akin {
+  term: number
+  strength: number
+}
+
+/** Finds the terms that a word is akin to, among those that begin like it. */
+function akinFinder(terms: readonly Term[]): (word: string) => Akin[] {
+  const byBeginning = new Map<string, { term: number; form: Stemmed }[]>()
   for (const [term, { folded }] of terms.entries()) {
     if (!isTelling(terms[term]!)) continue
     for (const form of formsOf(folded)) {
-      const alike = byBeginning.get(form.slice(0, SHORTEST_STEM)) ?? []
+      const alike = byBeginning.get(form.slice(0, SHORTEST_AKIN)) ?? []
       // A claim of words that all begin alike must not make every word of the text expensive.
-      if (alike.length < MOST_ALIKE) byBeginning.set(form.slice(0, SHORTEST_STEM), [...alike, { term, form }])
+      if (alike.length < MOST_ALIKE)
+        byBeginning.set(form.slice(0, SHORTEST_AKIN), [...alike, { term, form: stemmed(form) }])
     }
   }
   return (word) => {
-    const found = new Set<number>()
+    const found: Akin[] = []
     for (const form of formsOf(word)) {
-      for (const other of byBeginning.get(form.slice(0, SHORTEST_STEM)) ?? [])
-        if (areAkin(form, other.form)) found.add(other.term)
+      const alike = byBeginning.get(form.slice(0, SHORTEST_AKIN))
+      if (!alike) continue
+      const own = stemmed(form)
+      for (const other of alike) keepNearest(found, other.term, kinship(own, other.form))
     }
-    return [...found]
+    return found
   }
+}
+
+function keepNearest(found: Akin[], term: number, strength: number): void {
+  if (strength === 0) return
+  for (const one of found)
+    if (one.term === term) {
+      one.strength = Math.max(one.strength, strength)
+      return
+    }
+  found.push({ term, strength })
 }
 
 /** The word, and in Hebrew also what is left without the particles written onto its beginning. */
@@ -104,16 +121,5 @@ function formsOf(word: string): string[] {
   return bare === word ? [word] : [word, bare]
 }
 
-function areAkin(a: string, b: string): boolean {
-  if (a === b) return true
-  const [short, long] = a.length < b.length ? [a, b] : [b, a]
-  let common = 0
-  while (common < short.length && short[common] === long[common]) common++
-  return common >= Math.max(SHORTEST_STEM, short.length - 2) && long.length - common <= LONGEST_ENDING
-}
-
-const AKIN = 0.9
-const SHORTEST_STEM = 4
-const LONGEST_ENDING = 5
 const MOST_ALIKE = 16
 const HEBREW_PARTICLES = /^[והבלכמש]{1,2}(?=[א-ת]{3})/

@@ -1,0 +1,130 @@
+// Fits the weights of workers/assessment/bearing.ts, and prints how they hold on pages that they were not fitted on:
+//
+//   node bench/eval/weights.ts [--share 0.015] set.jsonl.gz ...
+//
+// Only the part `tune` of the pages is read. Lines that support: the marked ones of each claim that is supported. Lines that
+// do not: the most similar sentence of a page that is silent, or of which the marked lines were taken out. --share is the
+// share of supporting lines of other pages that may fall below the bound.
+import { parseArgs } from 'node:util'
+import { openThreads } from '../../server/threads/pool.ts'
+import { ABSENCES, absencesOf } from '../../workers/assessment/bearing.ts'
+import { coverageOf } from '../../workers/assessment/coverage.ts'
+import { linesOf } from '../../workers/assessment/lines.ts'
+import { pageText } from '../../workers/assessment/quantity-checks.ts'
+import { readClaim } from '../../workers/assessment/query.ts'
+import { printRows } from '../table.ts'
+import { type Item, readLabels, type Span } from './labels.ts'
+import { partOfPage } from './marked.ts'
+import { bm25 } from './peers.ts'
+import { type Random, SEED, seeded } from './random.ts'
+
+interface Example {
+  set: string
+  page: string
+  doesSupport: boolean
+  weight: number
+  absences: number[]
+}
+
+async function run(): Promise<void> {
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { share: { type: 'string' } } })
+  const share = Number(values.share ?? 0.015)
+  await using threads = openThreads()
+  const items = (await readLabels(positionals, threads)).filter((item) => partOfPage(item) === 'tune')
+  const examples = items.flatMap(examplesOf)
+  const scores = scoresOfOthers(examples, seeded(SEED))
+  const bound = quantile(
+    scores.filter((_, i) => examples[i]!.doesSupport),
+    share,
+  )
+  const rows: [string, ...string[]][] = [['below the bound, fitted on other pages', 'supporting', 'not supporting']]
+  for (const set of new Set(examples.map((one) => one.set))) {
+    const below = (doesSupport: boolean) => {
+      const own = scores.filter((_, i) => examples[i]!.set === set && examples[i]!.doesSupport === doesSupport)
+      return `${((100 * own.filter((score) => score < bound).length) / Math.max(1, own.length)).toFixed(1)} % of ${own.length}`
+    }
+    rows.push([set, below(true), below(false)])
+  }
+  printRows(rows)
+  const weights = fit(examples)
+  for (const [i, name] of ABSENCES.entries()) console.log(`${name}: ${(-weights[i]!).toFixed(2)}`)
+  console.log(`intercept: ${weights.at(-1)!.toFixed(2)}, bound: ${bound.toFixed(2)}`)
+}
+
+const textOf = ({ observation }: Item) => observation.source.normalized_text
+
+function examplesOf(item: Item): Example[] {
+  const text = textOf(item)
+  const [first, ...others] = item.gold
+  const isPartly = item.kind === 'partially_supported'
+  const similar = (page: string) => bm25(item.claim, page).sentences(1)
+  if (!first) return item.label === 'insufficient_evidence' ? example(item, text, similar(text), false, 1) : []
+  if (item.label !== 'supports' && !isPartly) return []
+  const rest = without(text, item.gold.flat())
+  return [
+    ...(isPartly ? [] : example(item, text, first, true, 1)),
+    ...(isPartly ? [] : others.slice(0, 2).flatMap((gold) => example(item, text, gold, true, 0.3))),
+    ...(rest.length > SHORT ? example(item, rest, similar(rest), false, isPartly ? 0.4 : 1) : []),
+  ]
+}
+
+/** A page without the lines that hold something of the spans. */
+function without(text: string, spans: readonly Span[]): string {
+  const kept = linesOf(text).filter(({ start, end }) => !spans.some((span) => span.start < end && start < span.end))
+  return kept.map(({ start, end }) => text.slice(start, end)).join('\n')
+}
+
+function example(item: Item, text: string, cited: readonly Span[], doesSupport: boolean, weight: number): Example[] {
+  const lines = linesOf(text)
+  const spans = lines.filter(({ start, end }) => cited.some((span) => span.start < end && start < span.end))
+  if (text.length <= SHORT || spans.length === 0) return []
+  const absences = absencesOf(coverageOf(item.claim, readClaim(item.claim), pageText(text, lines), spans))
+  const page = item.observation.source.text_sha256
+  return [{ set: item.set, page, doesSupport, weight, absences: ABSENCES.map((name) => absences[name]) }]
+}
+
+/** Each example by weights that were fitted without its page, the mean of several cuts into five. */
+function scoresOfOthers(examples: readonly Example[], random: Random): number[] {
+  const sums = examples.map(() => 0)
+  const pages = [...new Set(examples.map(({ page }) => page))]
+  for (let cut = 0; cut < CUTS; cut++) {
+    const foldOf = new Map(pages.map((page) => [page, random(FOLDS)]))
+    for (let fold = 0; fold < FOLDS; fold++) {
+      const weights = fit(examples.filter(({ page }) => foldOf.get(page) !== fold))
+      for (const [i, { page, absences }] of examples.entries())
+        if (foldOf.get(page) === fold) sums[i]! += score(weights, absences) / CUTS
+    }
+  }
+  return sums
+}
+
+const score = (weights: readonly number[], absences: readonly number[]) =>
+  absences.reduce((sum, value, i) => sum + weights[i]! * value, weights.at(-1)!)
+
+/** Logistic regression by gradient descent, with a penalty on the weights but not on the intercept, which is last. */
+function fit(examples: readonly Example[]): number[] {
+  const weights = [...ABSENCES, 'intercept'].map(() => 0)
+  const total = examples.reduce((sum, { weight }) => sum + weight, 0)
+  for (let step = 0; step < STEPS; step++) {
+    const slopes = weights.map((weight, i) => (i === ABSENCES.length ? 0 : (PENALTY * weight) / total))
+    for (const { absences, doesSupport, weight } of examples) {
+      const error = (1 / (1 + Math.exp(-score(weights, absences))) - Number(doesSupport)) * (weight / total)
+      for (const [i, value] of absences.entries()) slopes[i]! += error * value
+      slopes[ABSENCES.length]! += error
+    }
+    for (const [i, slope] of slopes.entries()) weights[i]! -= RATE * slope
+  }
+  return weights
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.floor(share * sorted.length)] ?? 0
+}
+
+/** UTF-16 units; on a page that is hardly longer than a quotation nothing is weighed. */
+const SHORT = 450
+const [CUTS, FOLDS] = [4, 5]
+const [STEPS, RATE, PENALTY] = [1500, 1.5, 0.5]
+
+await run()

@@ -1,0 +1,33 @@
+// Which words count as forms of one word, and how nearly.
+import t from 'tap'
+import { kinship as between, stemmed } from '../../workers/assessment/kinship.ts'
+
+const kinship = (one: string, other: string) => between(stemmed(one), stemmed(other))
+
+t.test('forms of one word are nearer than words that only begin alike, and other words are not akin', (t) => {
+  const [sameStem, sameBeginning, beginsAlike] = [0.95, 0.8, 0.6]
+  for (const [one, other, strength] of [
+    ['harbour', 'harbour', 1],
+    ['increase', 'increasing', sameStem],
+    ['win', 'wins', sameStem],
+    ['relational', 'relate', sameStem],
+    ['painter', 'paintings', sameBeginning],
+    ['bibliothek', 'bibliotheken', sameBeginning],
+    ['гавани', 'гавань', sameBeginning],
+    ['nation', 'nationalist', beginsAlike],
+    ['nation', 'native', beginsAlike],
+    ['increase', 'international', 0],
+    ['win', 'wind', 0],
+    ['sin', 'sing', 0],
+    ['', 'a', 0],
+  ] as const) {
+    t.equal(kinship(one, other), strength, `${one}, ${other}`)
+    t.equal(kinship(other, one), strength, `${other}, ${one}`)
+  }
+  t.end()
+})
+
+t.test('a long run of letters is no English word', (t) => {
+  t.equal(kinship('y'.repeat(50_000), `${'y'.repeat(50_000)}s`), 0.8)
+  t.end()
+})

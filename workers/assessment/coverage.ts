@@ -1,0 +1,72 @@
+// How much of a claim some lines have: of its words by how nearly they have them, and of its numbers by what they say.
+import { agreeAcrossUnits } from './measures.ts'
+import { quantitiesOf } from './quantities.ts'
+import type { Quantity } from './quantity.ts'
+import { distinctQuantities, MOST_QUANTITIES, type PageText } from './quantity-checks.ts'
+import { isTellingWord, type Query, type Term } from './query.ts'
+import { searchText } from './search.ts'
+
+/** The terms of a claim that were found, by number, each with how nearly: 1 for the word itself. */
+export type Strengths = ReadonlyMap<number, number>
+
+export function strengthsIn(query: Query, texts: readonly string[]): Strengths {
+  const text = texts.join('\n')
+  const found = new Map<number, number>()
+  // In one piece: what a search prepares of a long claim costs more than to read a line.
+  for (const { term, strength } of searchText(query, text, [{ start: 0, end: text.length, line: 0 }]).hits)
+    if (strength > (found.get(term) ?? 0)) found.set(term, strength)
+  return found
+}
+
+/** The claim's telling words with the numbers of their terms; its numbers are compared by what they say. */
+export function wordsOf({ terms }: Query): [number, Term][] {
+  return [...terms.entries()].filter(([, term]) => isTellingWord(term))
+}
+
+/** The weight of the words, or of those among them that were found. */
+export function weightOf(words: readonly [number, Term][], found?: Strengths): number {
+  return words.reduce((sum, [i, { prior }]) => (!found || found.has(i) ? sum + prior : sum), 0)
+}
+
+/** The weight of the words that were found, by how nearly. */
+export function nearnessOf(words: readonly [number, Term][], found: Strengths): number {
+  return words.reduce((sum, [i, { prior }]) => sum + prior * (found.get(i) ?? 0), 0)
+}
+
+/** The claim's numbers and dates, and how many of them some given ones say. */
+export function numbersOf(claim: string) {
+  const numbers = distinctQuantities(claim).slice(0, MOST_QUANTITIES)
+  return {
+    count: numbers.length,
+    foundIn: (given: readonly Quantity[]) =>
+      numbers.filter((one) => given.some((other) => agreeAcrossUnits(one, other))).length,
+  }
+}
+
+/** What lines have of a claim, with the lines nearby and on the whole page. */
+export interface Coverage {
+  words: readonly [number, Term][]
+  numbers: number
+  /** The terms found, and how many of the numbers. */
+  inLines: { terms: Strengths; numbers: number }
+  nearby: { terms: Strengths; numbers: number }
+  onPage: { terms: Strengths; numbers: number }
+}
+
+export function coverageOf(
+  claim: string,
+  query: Query,
+  page: PageText,
+  spans: readonly { start: number; end: number }[],
+) {
+  const numbers = numbersOf(claim)
+  const quotes = spans.map(({ start, end }) => page.text.slice(start, end))
+  const near = page.linesNear(spans).map(({ start, end }) => page.text.slice(start, end))
+  return {
+    words: wordsOf(query),
+    numbers: numbers.count,
+    inLines: { terms: strengthsIn(query, quotes), numbers: numbers.foundIn(quotes.flatMap(quantitiesOf)) },
+    nearby: { terms: strengthsIn(query, near), numbers: numbers.foundIn(page.quantitiesNear(spans)) },
+    onPage: { terms: strengthsIn(query, [page.text]), numbers: numbers.foundIn(page.quantities()) },
+  } satisfies Coverage
+}
