@@ -253,7 +253,7 @@ export function publicError(error: unknown) {
 }
 
 /** Whether Postgres lacks what it needs, as a full disk: SQLSTATE class 53. It passes once the operator has made room. */
-function isOutOfRoom(error: unknown): boolean {
+export function isOutOfRoom(error: unknown): boolean {
   return (
     error instanceof Error && 'code' in error && typeof error.code === 'string' && /^53[0-9A-Z]{3}$/.test(error.code)
   )

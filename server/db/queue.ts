@@ -1,5 +1,6 @@
 // The connection pool of graphile-worker. It is apart from slonik's, because one of its clients listens all the time.
 import pg from 'pg'
+import { isOutOfRoom } from '../errors.ts'
 import { isConnectionLoss } from './connection-loss.ts'
 
 /**
@@ -9,7 +10,7 @@ import { isConnectionLoss } from './connection-loss.ts'
 const REPEATED = '40001'
 
 /**
- * A lost connection is an error with the code REPEATED and the original as its cause. To end a job twice changes nothing: its row
+ * A lost connection, or a database without room, is an error with the code REPEATED and the original as its cause. To end a job twice changes nothing: its row
  * names the pool that holds it.
  * @param onError gets the error of a connection that broke; pg replaces the connection
  */
@@ -34,7 +35,7 @@ function repeatable<Call>(call: Call & ((...given: never[]) => unknown)): Call {
 }
 
 function rethrow(error: unknown): never {
-  if (!(error instanceof Error) || !isLost(error)) throw error
+  if (!(error instanceof Error) || !(isLost(error) || isOutOfRoom(error))) throw error
   throw Object.assign(new Error(error.message, { cause: error }), { code: REPEATED })
 }
 

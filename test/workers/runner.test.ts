@@ -64,11 +64,16 @@ t.test('a queue that stops by itself, here for a breaking migration: it exits 1'
   t.match(await worker.logs('died'), { level: 60, err: { message: 'the queue stopped by itself' } })
 })
 
-for (const [end, event] of [
-  ['a finished job is deleted', 'before delete'],
-  ['a failed job is put back', 'before update of last_error'],
+/** What happens to the statement; a termination takes effect while it sleeps. */
+const LOSS = 'perform pg_terminate_backend(pg_backend_pid()); perform pg_sleep(1);'
+const FULL = `raise exception 'could not extend file "base/1/2": No space left on device' using errcode = 'disk_full';`
+
+for (const [end, event, fault] of [
+  ['a connection lost while a finished job is deleted', 'before delete', LOSS],
+  ['a connection lost while a failed job is put back', 'before update of last_error', LOSS],
+  ['a disk that is full when a failed job is put back', 'before update of last_error', FULL],
 ] as const)
-  t.test(`a connection lost while ${end}: it stays, and does it once more`, { buffered: true }, async (t) => {
+  t.test(`${end}: it stays, and does it once more`, { buffered: true }, async (t) => {
     await using office = await openAccountHarness()
     const { front, worker } = office
     // A sequence keeps what it gave out when the transaction is lost.
@@ -79,8 +84,7 @@ for (const [end, event] of [
       -- Each full minute a job of the crontab is finished and deleted, too.
       if 'verify_request' = (select identifier from graphile_worker._private_tasks where id = old.task_id) then
         if nextval('losses') = 1 then
-          perform pg_terminate_backend(pg_backend_pid());
-          perform pg_sleep(1); -- where the termination takes effect
+          ${fault}
         end if;
       end if;
       return case when tg_op = 'DELETE' then old else new end;
