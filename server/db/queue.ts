@@ -10,8 +10,8 @@ import { isConnectionLoss } from './connection-loss.ts'
 const REPEATED = '40001'
 
 /**
- * A lost connection, or a database without room, is an error with the code REPEATED and the original as its cause. To end a job twice changes nothing: its row
- * names the pool that holds it.
+ * A lost connection, or a database without room, is an error with the code REPEATED and the original as its cause. To end a job
+ * twice changes nothing: its row names the pool that holds it.
  * @param onError gets the error of a connection that broke; pg replaces the connection
  */
 export function openQueuePool(url: string, maxConnections: number, onError: (error: Error) => void): pg.Pool {
