@@ -14,7 +14,7 @@ import { openTestDatabase } from '../database.ts'
 
 interface Ward extends AsyncDisposable {
   db: Database
-  tables: pg.Client
+  tables: pg.Pool
   /** A process as far as it is present and counts. */
   start(kind: ProcessKind): Promise<{ presence: Presence; metrics: ReturnType<typeof openMetrics> }>
   /** The value of one sample of the text for Prometheus; undefined if it is not there. */
@@ -29,8 +29,7 @@ const OLD = sql.fragment`beat_at < now() - interval '600 seconds'`
 async function openWard(): Promise<Ward> {
   await using opened = new AsyncDisposableStack()
   const { url } = opened.use(await openTestDatabase())
-  const tables = new pg.Client({ connectionString: url })
-  await tables.connect()
+  const tables = new pg.Pool({ connectionString: url, max: 2 })
   opened.defer(() => tables.end())
   const db = await openDatabase(url, { maxConnections: 4 })
   opened.defer(() => db.end())
