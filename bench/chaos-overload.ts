@@ -119,8 +119,8 @@ async function sell(
   const buying: Promise<Ending>[] = []
   let sampled = 0
   for (let n = 0; n < rate * seconds; n++) {
-    const due = started + (n * 1000) / rate
-    if (due > performance.now()) await pause(due - performance.now())
+    const left = started + (n * 1000) / rate - performance.now()
+    if (left > 0) await pause(left)
     buying.push(buy(house))
     if ((performance.now() - started) / 1000 < (sampled * seconds) / 30) continue
     sampled++

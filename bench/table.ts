@@ -10,7 +10,7 @@ export function printStandings([ours, ...others]: Standing[]) {
   if (ours) console.log(`  ${columns(ours.what, `${figure(ours.rate)}/s`)}`)
   for (const { what, rate, ratio, aim } of others) {
     const compared = `ours is ${figure(ratio)} of it`.padStart(22)
-    const judged = aim === undefined ? '' : `   aim ${aim}: ${ratio >= aim ? 'met' : 'MISSED'}`
+    const judged = aim === undefined ? '' : `   aim ${figure(aim)}: ${ratio >= aim ? 'met' : 'MISSED'}`
     console.log(`    ${columns(what, `${figure(rate)}/s`, WIDTH - 2)}${compared}${judged}`)
   }
 }

@@ -33,13 +33,11 @@ export type Admitted =
 
 const MAX_BATCH = 64
 const MAX_QUEUE = 2048
-/** Signatures are checked one by one, so admissions trickle in. A transaction of a few costs as much as one of many. */
-const GATHER_MS = 3
 
 /** @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER */
 export function openAdmissions(db: Database, maxInFlightPerPayer: number): Batcher<Admission, Admitted> {
   const write = (items: Admission[]) => transact(db, (tx) => admitBatch(tx, items, maxInFlightPerPayer))
-  return openBatcher(write, { batch: MAX_BATCH, queue: MAX_QUEUE, gatherMs: GATHER_MS })
+  return openBatcher(write, { batch: MAX_BATCH, queue: MAX_QUEUE })
 }
 
 const keyOf = (item: Admission) => item.keyHash.toString('hex')
