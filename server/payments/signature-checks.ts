@@ -1,4 +1,6 @@
 // Checks whether the payer's key signed an EIP-3009 authorization, on threads (see signature-thread.ts).
+import { hash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { openThreads, type Threads } from '../threads/pool.ts'
 import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signature-thread.ts'
@@ -21,22 +23,43 @@ const SIGNATURE = /^0x[0-9a-f]{64}([0-9a-f]{64})(1b|1c)$/i
 /** Half the order of secp256k1. USDC refuses a greater s, because anyone can derive a second signature with it. */
 const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** On threads of its own, which end with it, or on those that are lent. */
+/** Signers that are kept, 200 bytes each. */
+const MAX_SIGNERS = 16_384
+
+/**
+ * Who signed does not change, so it is kept: a payment that was refused for the moment, by a limit for example, comes again as it was,
+ * and a caller who sends one over and over does not keep the threads busy.
+ *
+ * On threads of its own, which end with it, or on those that are lent. */
 export function openSignatureChecks(lent?: Threads): SignatureChecks {
   const threads = lent ?? openThreads({ minThreads: 0, maxThreads: 2, maxWaiting: Number.POSITIVE_INFINITY })
+  /** Empty: no one's signature. */
+  const signers = new LRUCache<string, string>({ max: MAX_SIGNERS })
   return {
     async isSignedByPayer(network, { signature, authorization }) {
       const s = SIGNATURE.exec(signature)?.[1]
       if (s === undefined || BigInt(`0x${s}`) > MAX_S) return false
       const chainId = chainIdOf(network)
       const transfer: SignedTransfer = { chainId, ...EVM_USDC[network], signature, authorization }
-      const signer = await threads.run<string | null>(THREAD, 'recoverSigner', transfer)
+      const name = nameOf(transfer)
+      let signer = signers.get(name)
+      if (signer === undefined) {
+        signer = (await threads.run<string | null>(THREAD, 'recoverSigner', transfer)) ?? ''
+        signers.set(name, signer)
+      }
       return signer === authorization.from.toLowerCase()
     },
     async [Symbol.asyncDispose]() {
       if (!lent) await threads[Symbol.asyncDispose]()
     },
   }
+}
+
+/** The same only for the same signature under the same data. */
+function nameOf({ chainId, asset, name, version, signature, authorization }: SignedTransfer): string {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization
+  const signed = [chainId, asset, name, version, signature, from, to, value, validAfter, validBefore, nonce]
+  return hash('sha256', JSON.stringify(signed), 'base64url')
 }
 
 /** `eip155:8453` is chain 8453. */

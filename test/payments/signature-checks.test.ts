@@ -1,0 +1,59 @@
+// Who signed a payment is found out once, and only for the very same payment.
+import t from 'tap'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { chainIdOf, openSignatureChecks } from '../../server/payments/signature-checks.ts'
+import { TRANSFER_TYPES } from '../../server/payments/signature-thread.ts'
+import { EVM_USDC } from '../../server/payments/x402.ts'
+import type { Threads } from '../../server/threads/pool.ts'
+import { sharedThreads } from '../shared-threads.ts'
+
+const NETWORK = 'eip155:84532'
+
+t.test('a payment that comes again is not checked again, and another one is', async (t) => {
+  const payer = privateKeyToAccount(generatePrivateKey())
+  const authorization = {
+    from: payer.address,
+    to: '0x209693Bc6afc0C5328bA36FaF03C514EF312287C',
+    value: '30000',
+    validAfter: '0',
+    validBefore: '1900000000',
+    nonce: `0x${'ab'.repeat(32)}`,
+  } as const
+  const { asset, name, version } = EVM_USDC[NETWORK]
+  const signature = await payer.signTypedData({
+    domain: { name, version, chainId: chainIdOf(NETWORK), verifyingContract: asset },
+    types: TRANSFER_TYPES,
+    primaryType: 'TransferWithAuthorization',
+    message: { ...authorization, value: 30_000n, validAfter: 0n, validBefore: 1_900_000_000n },
+  })
+  const threads = sharedThreads()
+  let runs = 0
+  const counted: Threads = {
+    ...threads,
+    run: (...given: Parameters<Threads['run']>) => {
+      runs++
+      return threads.run(...given) as Promise<never>
+    },
+  }
+  await using checks = openSignatureChecks(counted)
+  const check = (changes: object = {}, other: `0x${string}` = signature) =>
+    checks.isSignedByPayer(NETWORK, { signature: other, authorization: { ...authorization, ...changes } })
+  for (let time = 0; time < 3; time++) t.equal(await check(), true)
+  t.equal(runs, 1)
+  const stranger = privateKeyToAccount(generatePrivateKey()).address
+  const changes = [
+    { from: stranger },
+    { to: stranger },
+    { value: '30001' },
+    { validAfter: '1' },
+    { validBefore: '1900000001' },
+    { nonce: `0x${'cd'.repeat(32)}` },
+  ]
+  for (const change of changes) t.equal(await check(change), false, JSON.stringify(change))
+  t.equal(runs, 1 + changes.length)
+  for (const change of changes) t.equal(await check(change), false, JSON.stringify(change))
+  t.equal(runs, 1 + changes.length, 'that a signature is wrong is kept, too')
+  const last = signature.endsWith('1b') ? '1c' : '1b'
+  t.equal(await check({}, `${signature.slice(0, -2)}${last}` as `0x${string}`), false, 'another recovery id')
+  t.equal(runs, 2 + changes.length)
+})
