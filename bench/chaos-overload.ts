@@ -8,6 +8,7 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe } from './chaos-kills.ts'
 import { type Child, openChild } from './child.ts'
+import { followToEnd } from './crowd-buyers.ts'
 import { type Lab, openClient } from './lab.ts'
 import { openSource, type Source } from './mill.ts'
 import { figure, printHeading, printNote } from './table.ts'
@@ -142,17 +143,13 @@ async function buy({ origin, source }: House): Promise<Ending> {
   const began = performance.now()
   const ended = () => (performance.now() - began) / 1000
   try {
-    let answer = await wrapFetchWithPayment(fetch, wallet)(new URL(VERIFY, origin), {
+    const first = await wrapFetchWithPayment(fetch, wallet)(new URL(VERIFY, origin), {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
       body: JSON.stringify({ source_url: source.nextUrl('/'), claim: 'The harbour was opened in 1874.' }),
       signal,
     })
-    while (answer.status === 202) {
-      await answer.body?.cancel()
-      const authorization = `Bearer ${answer.headers.get('x-service-recovery-token')}`
-      answer = await fetch(answer.headers.get('location') ?? '', { headers: { ...headers, authorization }, signal })
-    }
+    const answer = await followToEnd(first, headers, signal)
     const text = await answer.text()
     const seconds = ended()
     if (answer.status === 200) return { kind: 'completed', seconds }

@@ -60,22 +60,29 @@ export async function buyAll(origin: string, buyers: Buyer[], hosts: string[], s
 async function buy(origin: string, buyer: Buyer, host: string, signal: AbortSignal): Promise<string | undefined> {
   const headers = { 'x-forwarded-for': buyer.address, prefer: 'wait=25' }
   try {
-    let answer = await buyer.fetch(new URL(VERIFY, origin), {
+    const first = await buyer.fetch(new URL(VERIFY, origin), {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
       body: JSON.stringify({ source_url: `https://${host}/${randomUUID()}`, claim: 'The harbour was opened in 1874.' }),
       signal,
     })
-    while (answer.status === 202) {
-      await answer.body?.cancel()
-      const authorization = `Bearer ${answer.headers.get('x-service-recovery-token')}`
-      answer = await fetch(answer.headers.get('location') ?? '', { headers: { ...headers, authorization }, signal })
-    }
+    const answer = await followToEnd(first, headers, signal)
     const text = await answer.text()
     return answer.status === 200 ? undefined : `${answer.status} ${text.match(/"code":"(\w+)"/)?.[1] ?? ''}`
   } catch (error) {
     return signal.aborted ? 'no result' : `broken off: ${(error as Error).message}`
   }
+}
+
+/** Asks for a purchase that is under way until it has ended. */
+export async function followToEnd(answer: Response, headers: Record<string, string>, signal: AbortSignal) {
+  let last = answer
+  while (last.status === 202) {
+    await last.body?.cancel()
+    const authorization = `Bearer ${last.headers.get('x-service-recovery-token')}`
+    last = await fetch(last.headers.get('location') ?? '', { headers: { ...headers, authorization }, signal })
+  }
+  return last
 }
 
 export interface Account {
