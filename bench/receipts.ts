@@ -126,7 +126,6 @@ async function benchReads(lab: Lab, service: Service) {
   await timeFirst(origin, full)
   const reads: Read[] = [
     { what: 'GET /v1/chain, full pages in turn', paths: full, aim: AIM_KEPT },
-    { what: 'GET /v1/chain, the same in gzip', paths: full, aim: AIM_KEPT, accepting: 'gzip' },
     { what: 'GET /v1/chain, 1000 receipts from anywhere', paths: many((n) => `/v1/chain?from=${n}&to=${n + 999}`) },
     { what: 'GET /v1/receipt, an old one, with its proof', paths: many((n) => `/v1/receipt/${n}`), aim: AIM_READ },
     { what: 'GET /v1/consistency, from an old head', paths: many((n) => `/v1/consistency?from=${n}`), aim: AIM_READ },
@@ -151,8 +150,6 @@ interface Read {
   /** Asked for in turn. */
   paths: string[]
   aim?: number
-  /** Accept-Encoding. */
-  accepting?: string
 }
 
 /** Each page once, one after the other, before any is kept. */
@@ -164,15 +161,9 @@ async function timeFirst(origin: string, paths: string[]) {
   printRows([['one page, wall', `${figure(each)} ms`]])
 }
 
-async function benchRead(
-  lab: Lab,
-  { origin, url, api, generator, accounts }: Service,
-  { what, paths, aim, accepting }: Read,
-) {
+async function benchRead(lab: Lab, { origin, url, api, generator, accounts }: Service, { what, paths, aim }: Read) {
   await using opened = new AsyncDisposableStack()
-  const encoded: Record<string, string> = accepting ? { 'accept-encoding': accepting } : {}
-  const requests = accounts.map(({ headers }) => ({ headers: { ...headers, ...encoded } }))
-  // Not fetch, which would unpack what is compressed.
+  const requests = accounts.map(({ headers }) => ({ headers }))
   const bytes = Buffer.from(await (await request(`${origin}${paths[0]}`, requests[0])).body.arrayBuffer())
   const file = join(lab.folder, 'read')
   await writeFile(file, bytes)

@@ -12,12 +12,6 @@ export function joinHeader(header: string | string[] | undefined): string | unde
   return Array.isArray(header) ? header.join(', ') : header
 }
 
-/** The codings of an Accept-Encoding that are named without a weight: a caller who weighs them gets what it takes for sure. */
-export function acceptedEncodings(header: string | string[] | undefined): string[] {
-  const names = joinHeader(header)?.split(',') ?? []
-  return names.map((part) => part.trim().toLowerCase())
-}
-
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Throws SyntaxError or TypeError for anything but JSON in UTF-8. */

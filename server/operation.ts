@@ -40,8 +40,6 @@ export interface CallOptions {
   /** Entity tags of If-Match and If-None-Match as they came. */
   ifMatch?: string
   ifNoneMatch?: string
-  /** The caller takes an answer in gzip. */
-  takesGzip?: boolean
   /** How long to wait for completion: 0 to MAX_WAIT_SECONDS. */
   waitSeconds: number
   /** Aborts when the caller disconnects. */

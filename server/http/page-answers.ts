@@ -3,7 +3,6 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
-import { acceptedEncodings } from '../http-request.ts'
 import { type Asset, encode } from '../pages/assets.ts'
 import { errorPage } from '../pages/error-page.ts'
 import { openSite, pageHeaders } from '../pages/layout.ts'
@@ -43,7 +42,7 @@ export async function sendPage(reply: FastifyReply, text: string, answer: PageAn
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
 async function compress(body: Buffer, accepted: string | undefined) {
-  const names = acceptedEncodings(accepted)
+  const names = (accepted ?? '').split(',').map((part) => part.trim().toLowerCase())
   if (names.includes('br')) return { encoding: 'br', bytes: await promisify(brotliCompress)(body, BROTLI) }
   if (names.includes('gzip')) return { encoding: 'gzip', bytes: await promisify(gzip)(body) }
   return { encoding: null, bytes: body }

@@ -6,7 +6,7 @@ import { authorize, type CountedCall, countCall } from '../access.ts'
 import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
 import { AppError, publicError, UnavailableError } from '../errors.ts'
-import { acceptedEncodings, bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
+import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
 import { type Call, execute, MAX_WAIT_SECONDS, type Operation } from '../operation.ts'
 import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
 
@@ -76,7 +76,6 @@ async function handle(
       idempotencyKey: joinHeader(headers['idempotency-key']),
       ifMatch: joinHeader(headers['if-match']),
       ifNoneMatch: joinHeader(headers['if-none-match']),
-      takesGzip: acceptedEncodings(headers['accept-encoding']).includes('gzip'),
       waitSeconds: wait ?? 0,
       signal,
     },

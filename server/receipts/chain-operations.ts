@@ -4,13 +4,13 @@ import { AppError } from '../errors.ts'
 import { attestation } from '../interface/attestation.ts'
 import { sha256Hex } from '../interface/scalars.ts'
 import { defineExchange, defineOperation, Reply } from '../operation.ts'
-import { isNotModified, type Preconditions } from '../preconditions.ts'
+import { isNotModified } from '../preconditions.ts'
 import { findAttestation, findAttestations, proveConsistency } from './archive.ts'
 import { NOTE_ED25519, noteKeyId, originOf, readNote, verifierKey } from './checkpoint.ts'
 import { findHead, type Head } from './head.ts'
 import { listKeys, publicKey } from './keys.ts'
 import { serial } from './operations.ts'
-import { isFullPage, PAGE_SIZE, type Page, type Range } from './pages.ts'
+import { PAGE_SIZE, type Range } from './pages.ts'
 import { rootOfFrontier } from './tree.ts'
 
 export const getChainHead = defineOperation({
@@ -80,17 +80,11 @@ export const rangeInput = z.strictObject({ from: serial.optional(), to: serial.o
  * Throws AppError `invalid_request`.
  */
 export function resolveRange(input: z.output<typeof rangeInput>, head: Head): Range {
-  const { from, to } = askedRange(input)
-  return { from, to: Math.max(from - 1, Math.min(to, head.serial)) }
-}
-
-/** The range that is asked for, wherever the head is. Throws AppError `invalid_request`. */
-function askedRange(input: z.output<typeof rangeInput>): Range {
   const from = input.from ?? 1
-  const to = input.to ?? from + PAGE_SIZE - 1
-  if (from > to) throw new AppError('invalid_request', 'from must not be above to.')
-  if (to - from >= PAGE_SIZE) throw new AppError('invalid_request', `At most ${PAGE_SIZE} receipts at a time.`)
-  return { from, to }
+  const asked = input.to ?? from + PAGE_SIZE - 1
+  if (from > asked) throw new AppError('invalid_request', 'from must not be above to.')
+  if (asked - from >= PAGE_SIZE) throw new AppError('invalid_request', `At most ${PAGE_SIZE} receipts at a time.`)
+  return { from, to: Math.max(from - 1, Math.min(asked, head.serial)) }
 }
 
 export const getChain = defineExchange({
@@ -99,9 +93,7 @@ export const getChain = defineExchange({
   description:
     'The range ends at the head: `to` is then the head or, where `from` is beyond it, `from` - 1 with no attestations. ' +
     'With both `from` and `to` given, and `to` not beyond the head, the receipts never change: caches may keep the ' +
-    'answer without limit, and `head_serial` is the head at the time it was made. The pages from 1 to 1000, 1001 to 2000 and ' +
-    'so on have the same bytes at any time, a strong entity tag, and are sent in gzip to callers that take it: their ' +
-    '`head_serial` is the head that completed them.',
+    'answer without limit, and `head_serial` is the head at the time it was made.',
   method: 'GET',
   path: '/v1/chain',
   family: 'control',
@@ -117,34 +109,16 @@ export const getChain = defineExchange({
     head_serial: z.int(),
     attestations: z.array(attestation).max(PAGE_SIZE),
   }),
-  async run(input, { api: { reader }, options }) {
-    const asked = askedRange(input)
-    const isClosed = input.from !== undefined && input.to !== undefined
-    const full = isFullPage(asked)
-      ? await reader.pages.full(asked, reader.head, { takesGzip: options.takesGzip === true })
-      : null
-    if (full) return answerPage(full, options, { isFixed: isClosed, isFull: true })
-    const head = await reader.head()
-    const page = await reader.pages.part(resolveRange(input, head), head)
-    return answerPage(page, options, { isFixed: isClosed && asked.to <= head.serial, isFull: false })
+  async run(input, { api, options }) {
+    const head = await api.reader.head()
+    const { body, etag } = await api.reader.pages.read(resolveRange(input, head), head)
+    const fixed = input.from !== undefined && input.to !== undefined && input.to <= head.serial
+    const headers = { 'cache-control': fixed ? IMMUTABLE : 'public, no-cache', ...(etag !== '' && { etag }) }
+    if (etag !== '' && isNotModified(options, etag.slice('W/'.length)))
+      return Reply.bytes(Buffer.alloc(0), { status: 304, headers })
+    return Reply.bytes(body, { headers: { 'content-type': 'application/json; charset=utf-8', ...headers } })
   },
 })
-
-function answerPage(
-  { body, encoding, etag }: Page,
-  options: Preconditions,
-  { isFixed, isFull }: { isFixed: boolean; isFull: boolean },
-) {
-  const headers = {
-    'cache-control': isFixed ? IMMUTABLE : 'public, no-cache',
-    ...(isFull && { vary: 'accept-encoding' }),
-    ...(etag !== '' && { etag }),
-  }
-  if (etag !== '' && isNotModified(options, etag.replace(/^W\//, '')))
-    return Reply.bytes(Buffer.alloc(0), { status: 304, headers })
-  const type = { 'content-type': 'application/json; charset=utf-8', ...(encoding && { 'content-encoding': encoding }) }
-  return Reply.bytes(body, { headers: { ...type, ...headers } })
-}
 
 export const getConsistency = defineExchange({
   name: 'get_consistency',

@@ -1,7 +1,5 @@
-// Pages of the chain, as GET /v1/chain sends them. Receipts never change, so a full page is rendered once: its bytes serve
-// every later call, whole or cut to a part of it, and callers who take gzip share one compressed form.
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
+// Pages of the chain, as GET /v1/chain sends them. Receipts never change, so a full page is rendered once: its text serves every
+// later call, whole or cut to a part of it.
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../db/pool.ts'
 import { renderRange } from './archive.ts'
@@ -23,42 +21,31 @@ export function isFullPage({ from, to }: Range): boolean {
 export interface Page {
   /** JSON, as GET /v1/chain answers it. */
   body: Buffer
-  /** Value of Content-Encoding. */
-  encoding: 'gzip' | null
-  /**
-   * Names what the page holds, in quotes. A full page has the same bytes from every process and at any time. Others differ in
-   * `head_serial`, so their tag is weak.
-   */
+  /** Names the receipts of the page, in quotes; weak, because `head_serial` may differ. Empty for a page without receipts. */
   etag: string
 }
 
 export interface Pages {
-  /**
-   * A full page, whose `head_serial` is its own last serial: the head that completed it. Null while the chain is shorter.
-   * @param findHead asked only where the page is not kept: one that is kept is below every head
-   */
-  full(range: Range, findHead: () => Promise<Head>, options: { takesGzip: boolean }): Promise<Page | null>
   /** Any range up to this head, with the head's serial. */
-  part(range: Range, head: Head): Promise<Page>
+  read(range: Range, head: Head): Promise<Page>
 }
 
 interface Kept {
-  body: Buffer
-  /** Where the text of the first receipt begins. */
-  start: number
-  /** Where the text of each receipt ends; a comma lies between two. */
+  /** The receipts, with a comma between two. */
+  text: Buffer
+  /** Where the text of each receipt ends. */
   ends: Uint32Array
 }
 
-interface Zipped {
-  body: Buffer
-  lastHash: string
+/** A full page as it was sent last. */
+interface Sent {
+  headSerial: number
+  page: Page
 }
 
 /** 640 kB a page. */
 const MAX_PAGE_BYTES = 64 * 1024 * 1024
-/** A quarter of that a page. */
-const MAX_GZIP_BYTES = 32 * 1024 * 1024
+const MAX_SENT_BYTES = 32 * 1024 * 1024
 const MAX_PART_BYTES = 16 * 1024 * 1024
 /** What an entry needs beside its bytes. */
 const ENTRY_BYTES = 500
@@ -66,23 +53,21 @@ const ENTRY_BYTES = 500
 const PAGE_PAYS = PAGE_SIZE / 4
 
 export function openPages(db: Database): Pages {
+  const sizeCalculation = ({ text, ends }: Kept) => text.length + ends.byteLength + ENTRY_BYTES
   const pages = new LRUCache<number, Kept>({
     maxSize: MAX_PAGE_BYTES,
-    sizeCalculation: ({ body, ends }) => body.length + ends.byteLength + ENTRY_BYTES,
-    fetchMethod: (from) => renderFull(db, from),
-  })
-  const zipped = new LRUCache<number, Zipped, Kept>({
-    maxSize: MAX_GZIP_BYTES,
-    sizeCalculation: ({ body }) => body.length + ENTRY_BYTES,
-    fetchMethod: async (_from, _stale, { context: page }) => ({
-      body: await promisify(gzip)(page.body),
-      lastHash: lastHash(page),
-    }),
+    sizeCalculation,
+    fetchMethod: (from) => render(db, { from, to: from + PAGE_SIZE - 1 }),
   })
   const parts = new LRUCache<string, Kept, Range>({
     maxSize: MAX_PART_BYTES,
-    sizeCalculation: ({ body, ends }) => body.length + ends.byteLength + ENTRY_BYTES,
+    sizeCalculation,
     fetchMethod: (_name, _stale, { context }) => render(db, context),
+  })
+  // A copy of a full page costs more than sending it, so it is made again only when the head has moved.
+  const sent = new LRUCache<number, Sent>({
+    maxSize: MAX_SENT_BYTES,
+    sizeCalculation: ({ page }) => page.body.length + ENTRY_BYTES,
   })
 
   /** Pieces of the pages that hold the range, in order. */
@@ -99,36 +84,29 @@ export function openPages(db: Database): Pages {
     )
   }
 
+  async function make({ from, to }: Range, head: Head): Promise<Page> {
+    const preface = Buffer.from(`{"from":${from},"to":${to},"head_serial":${head.serial},"attestations":[`)
+    if (from > to) return { body: Buffer.concat([preface, END]), etag: '' }
+    const pieces = await piecesOf({ from, to }, head)
+    const texts = pieces.flatMap(({ text }, n) => (n === 0 ? [text] : [COMMA, text]))
+    const etag = `W/"${from}-${to}-${pieces.at(-1)?.lastHash}"`
+    return { body: Buffer.concat([preface, ...texts, END]), etag }
+  }
+
   return {
-    async full(range, findHead, { takesGzip }) {
-      const { from, to } = range
-      const known = takesGzip && zipped.get(from)
-      if (!known && !pages.has(from) && (await findHead()).serial < to) return null
-      if (!takesGzip) {
-        const page = await pages.forceFetch(from)
-        return { body: page.body, encoding: null, etag: `"${from}-${to}-${lastHash(page)}"` }
-      }
-      const { body, lastHash: hash } =
-        known || (await zipped.forceFetch(from, { context: await pages.forceFetch(from) }))
-      return { body, encoding: 'gzip', etag: `"${from}-${to}-${hash}-gzip"` }
-    },
-    async part(range, head) {
-      const preface = Buffer.from(prefaceOf(range, head.serial))
-      if (range.from > range.to) return { body: Buffer.concat([preface, END]), encoding: null, etag: '' }
-      const pieces = await piecesOf(range, head)
-      const texts = pieces.flatMap(({ text }, n) => (n === 0 ? [text] : [COMMA, text]))
-      const etag = `W/"${range.from}-${range.to}-${pieces.at(-1)?.lastHash}"`
-      return { body: Buffer.concat([preface, ...texts, END]), encoding: null, etag }
+    async read(range, head) {
+      if (!isFullPage(range)) return make(range, head)
+      const last = sent.get(range.from)
+      if (last?.headSerial === head.serial) return last.page
+      const page = await make(range, head)
+      sent.set(range.from, { headSerial: head.serial, page })
+      return page
     },
   }
 }
 
 const COMMA = Buffer.from(',')
 const END = Buffer.from(']}')
-
-function prefaceOf({ from, to }: Range, headSerial: number): string {
-  return `{"from":${from},"to":${to},"head_serial":${headSerial},"attestations":[`
-}
 
 /** The parts of a range by the pages that hold them. @returns `page`: the first serial of the page */
 function splitByPage({ from, to }: Range) {
@@ -142,17 +120,6 @@ function splitByPage({ from, to }: Range) {
   return found
 }
 
-async function renderFull(db: Database, from: number): Promise<Kept> {
-  const range = { from, to: from + PAGE_SIZE - 1 }
-  const { body, ends } = await render(db, range)
-  const preface = Buffer.from(prefaceOf(range, range.to))
-  return {
-    body: Buffer.concat([preface, body, END]),
-    start: preface.length,
-    ends: ends.map((end) => end + preface.length),
-  }
-}
-
 /** The receipts of a range that exists. Throws if one is missing: a page with a hole must not be kept. */
 async function render(db: Database, { from, to }: Range): Promise<Kept> {
   const { text, lengths } = await renderRange(db, from, to)
@@ -163,7 +130,7 @@ async function render(db: Database, { from, to }: Range): Promise<Kept> {
     ends[n] = at + length
     at += length + COMMA.length
   }
-  return { body: Buffer.from(text), start: 0, ends }
+  return { text: Buffer.from(text), ends }
 }
 
 interface Piece {
@@ -172,17 +139,12 @@ interface Piece {
 }
 
 /** The receipts from the nth to the mth of what is kept, both included, counted from 0. */
-function cut(kept: Kept, n: number, m: number): Piece {
-  const { body, start, ends } = kept
+function cut({ text, ends }: Kept, n: number, m: number): Piece {
   const end = endOf(ends, m)
   return {
-    text: body.subarray(n === 0 ? start : endOf(ends, n - 1) + COMMA.length, end),
-    lastHash: hashBefore(body, end),
+    text: text.subarray(n === 0 ? 0 : endOf(ends, n - 1) + COMMA.length, end),
+    lastHash: hashBefore(text, end),
   }
-}
-
-function lastHash({ body, ends }: Kept): string {
-  return hashBefore(body, endOf(ends, ends.length - 1))
 }
 
 function endOf(ends: Uint32Array, n: number): number {
@@ -196,6 +158,6 @@ const AFTER_HASH = '","sig_ed25519_hex":""}'.length + 128
 const HASH_LENGTH = 64
 
 /** `receipt_hash` of the receipt whose text ends here; it covers all receipts before. */
-function hashBefore(body: Buffer, end: number): string {
-  return body.toString('latin1', end - AFTER_HASH - HASH_LENGTH, end - AFTER_HASH)
+function hashBefore(text: Buffer, end: number): string {
+  return text.toString('latin1', end - AFTER_HASH - HASH_LENGTH, end - AFTER_HASH)
 }

@@ -1,5 +1,4 @@
 // Pages of the chain that are kept: the bytes are those of the database, and only a page that cannot change is kept as full.
-import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { exportRange } from '../../server/receipts/archive.ts'
 import { findHead, type Head } from '../../server/receipts/head.ts'
@@ -17,8 +16,7 @@ async function plant(log: TestLog, from: number, to: number): Promise<Head> {
   return { ...(await findHead(log.db)), serial: to }
 }
 
-const json = (page: Page | null) => JSON.parse((page?.encoding ? gunzipSync(page.body) : (page?.body ?? '')).toString())
-const identity = { takesGzip: false }
+const json = (page: Page) => JSON.parse(page.body.toString())
 const first: Range = { from: 1, to: 1000 }
 const second: Range = { from: 1001, to: 2000 }
 
@@ -27,48 +25,33 @@ async function rendered(log: TestLog, { from, to }: Range, headSerial: number) {
   return `{"from":${from},"to":${to},"head_serial":${headSerial},"attestations":${text}}`
 }
 
-t.test('a full page is the one that the database renders, and is rendered once', async (t) => {
+t.test('a full page is the one that the database renders, is rendered once, and names the head of now', async (t) => {
   await using log = await openTestLog()
   const head = await plant(log, 1, 1200)
   const pages = openPages(log.db)
-  const page = await pages.full(first, async () => head, identity)
-  t.equal(page?.body.toString(), await rendered(log, first, 1000), 'its head is the one that completed it')
-  t.match(page, { encoding: null, etag: /^"1-1000-[0-9a-f]{64}"$/ })
-  t.equal(page?.etag, `"1-1000-${json(page).attestations.at(-1).receipt_hash}"`)
+  const page = await pages.read(first, head)
+  t.equal(page.body.toString(), await rendered(log, first, 1200))
+  t.equal(page.etag, `W/"1-1000-${json(page).attestations.at(-1).receipt_hash}"`)
+  t.equal((await pages.read(first, head)).body, page.body, 'the same bytes while the head has not moved')
+  const grown = await plant(log, 1201, 1201)
+  const later = await rendered(log, first, 1201)
 
   await log.damage('delete from receipts')
-  const findNoHead = () => Promise.reject(new Error('a page that is kept is below every head'))
-  t.equal((await pages.full(first, findNoHead, identity))?.body, page?.body)
-  const part = await pages.part({ from: 2, to: 999 }, head)
+  t.equal((await pages.read(first, grown)).body.toString(), later)
+  const part = await pages.read({ from: 2, to: 999 }, grown)
   t.same(json(part).attestations, json(page).attestations.slice(1, -1), 'parts are cut from it')
-})
-
-t.test('callers who take gzip share one form, with a tag of its own', async (t) => {
-  await using log = await openTestLog()
-  const head = await plant(log, 1, 1000)
-  const pages = openPages(log.db)
-  const plain = await pages.full(first, async () => head, identity)
-  const zip = () => pages.full(first, async () => head, { takesGzip: true })
-  const zipped = await zip()
-  t.equal(zipped?.encoding, 'gzip')
-  t.equal(gunzipSync(zipped!.body).compare(plain!.body), 0)
-  t.equal(zipped?.etag, plain?.etag.replace(/"$/, '-gzip"'))
-  t.equal((await zip())?.body, zipped?.body)
 })
 
 t.test('a page that is not full is not kept as full', async (t) => {
   await using log = await openTestLog()
   let head = await plant(log, 1, 1500)
   const pages = openPages(log.db)
-  const find = async () => head
-  t.equal(await pages.full(second, find, identity), null)
-  const short = await pages.part({ from: 1001, to: 1500 }, head)
+  const short = await pages.read({ from: 1001, to: 1500 }, head)
   t.equal(short.body.toString(), await rendered(log, { from: 1001, to: 1500 }, 1500))
   head = await plant(log, 1501, 1999)
-  t.equal(await pages.full(second, find, identity), null)
-  t.equal(json(await pages.part({ from: 1001, to: 1999 }, head)).attestations.length, 999)
+  t.equal(json(await pages.read({ from: 1001, to: 1999 }, head)).attestations.length, 999)
   head = await plant(log, 2000, 2000)
-  t.equal((await pages.full(second, find, identity))?.body.toString(), await rendered(log, second, 2000))
+  t.equal((await pages.read(second, head)).body.toString(), await rendered(log, second, 2000))
   t.notOk(isFullPage({ from: 1001, to: 1999 }))
   t.notOk(isFullPage({ from: 1000, to: 1999 }))
 })
@@ -78,14 +61,11 @@ t.test('any range is the one that the database renders, whichever pages are kept
   const head = await plant(log, 1, 2100)
   const cold = openPages(log.db)
   const warm = openPages(log.db)
-  for (const range of [first, second]) await warm.full(range, async () => head, identity)
+  for (const range of [first, second]) await warm.read(range, head)
   const compare = async (pages: Pages, range: Range, name: string) => {
-    const { body, etag } = await pages.part(range, head)
-    t.equal(body.toString(), await rendered(log, range, 2100), `${name}: ${range.from} to ${range.to}`)
-    t.equal(
-      etag,
-      `W/"${range.from}-${range.to}-${json({ body, etag, encoding: null }).attestations.at(-1).receipt_hash}"`,
-    )
+    const page = await pages.read(range, head)
+    t.equal(page.body.toString(), await rendered(log, range, 2100), `${name}: ${range.from} to ${range.to}`)
+    t.equal(page.etag, `W/"${range.from}-${range.to}-${json(page).attestations.at(-1).receipt_hash}"`)
   }
   for (const [from, to] of [
     [1, 1],
@@ -102,7 +82,7 @@ t.test('any range is the one that the database renders, whichever pages are kept
     await compare(cold, { from, to }, 'cold')
     await compare(warm, { from, to }, 'warm')
   }
-  t.same(json(await warm.part({ from: 2101, to: 2100 }, head)), {
+  t.same(json(await warm.read({ from: 2101, to: 2100 }, head)), {
     from: 2101,
     to: 2100,
     head_serial: 2100,
@@ -114,12 +94,12 @@ t.test('a page with a hole is an error, which is not kept', async (t) => {
   await using log = await openTestLog()
   const head = await plant(log, 1, 1000)
   const pages = openPages(log.db)
-  const ask = () => pages.full(first, async () => head, identity)
+  const ask = () => pages.read(first, head)
   await log.damage(
     'create table kept as select * from receipts where serial = 9',
     'delete from receipts where serial = 9',
   )
   await t.rejects(ask(), /has a hole/)
   await log.damage('insert into receipts select * from kept')
-  t.equal((await ask())?.body.toString(), await rendered(log, first, 1000))
+  t.equal((await ask()).body.toString(), await rendered(log, first, 1000))
 })
