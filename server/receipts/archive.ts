@@ -34,13 +34,6 @@ const attestationJson = sql.fragment`
   || '","receipt_hash":"' || encode(r.receipt_hash, 'hex')
   || '","sig_ed25519_hex":"' || encode(r.sig_ed25519, 'hex') || '"}'`
 
-/** JSON array of the attestations with serials from `from` to `to`. */
-export async function exportRange(tx: Tx | Database, from: number, to: number): Promise<string> {
-  return tx.oneFirst(sql.prepared('export_range', z.object({ text: z.string() }))`
-    select '[' || coalesce(string_agg(${attestationJson}, ',' order by r.serial), '') || ']' text
-    from receipts r join signing_keys k using (key_id) where r.serial between ${from} and ${to}`)
-}
-
 const renderedRow = z.object({ text: z.string(), lengths: z.string() })
 
 /** The attestations from `from` to `to` as text, with commas between them, and the length of each in bytes. */
