@@ -30,6 +30,8 @@ async function openWard(): Promise<Ward> {
   await using opened = new AsyncDisposableStack()
   const { url } = opened.use(await openTestDatabase())
   const tables = new pg.Pool({ connectionString: url, max: 2 })
+  // Its connections may still be closing when the database is dropped.
+  tables.on('error', () => {})
   opened.defer(() => tables.end())
   const db = await openDatabase(url, { maxConnections: 4 })
   opened.defer(() => db.end())
