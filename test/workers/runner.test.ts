@@ -44,10 +44,7 @@ t.test('a database that refuses connections for a while: it recovers', { buffere
 
 t.test(
   'missing tables of the queue: it stays, logs the errors, and continues when they are back',
-  {
-    buffered: true,
-    skip: LONG ? false : 'it hangs now and then, and the cause is not found: npm run test:long does it',
-  },
+  { buffered: true },
   async (t) => {
     await using office = await openAccountHarness()
     const { front, worker } = office
