@@ -30,8 +30,11 @@ const WATCH = { ms: 250, beatsEvery: 4 }
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
   await using opened = new AsyncDisposableStack()
   const concurrency = options.concurrency ?? work.config.workerConcurrency
-  const pool = openQueuePool(work.directUrl, QUEUE_CONNECTIONS, (error) =>
-    work.log.warn({ event: 'queue_connection_lost', err: error }),
+  const pool = openQueuePool(
+    work.directUrl,
+    QUEUE_CONNECTIONS,
+    (error) => work.log.warn({ event: 'queue_connection_lost', err: error }),
+    (error) => work.log.error({ event: 'queue', err: error }, 'The tasks of the queue cannot be looked up yet.'),
   )
   opened.defer(() => pool.end())
   const events: WorkerEvents = new EventEmitter()

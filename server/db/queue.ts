@@ -10,33 +10,62 @@ import { isConnectionLoss } from './connection-loss.ts'
 const REPEATED = '40001'
 
 /**
- * A lost connection, or a database without room, is an error with the code REPEATED and the original as its cause. To end a job
- * twice changes nothing: its row names the pool that holds it.
- * @param onError gets the error of a connection that broke; pg replaces the connection
+ * The statements that look up the numbers of the tasks, once in a process. graphile-worker keeps their outcome, also an error: a worker
+ * whose look-up failed would live on and never take a job.
  */
-export function openQueuePool(url: string, maxConnections: number, onError: (error: Error) => void): pg.Pool {
+const LOOK_UP = /\._private_tasks as tasks/
+
+/**
+ * A lost connection, or a database without room, is an error with the code REPEATED and the original as its cause. To end a job
+ * twice changes nothing: its row names the pool that holds it. So is any error of a look-up of the tasks.
+ * @param onError gets the error of a connection that broke; pg replaces the connection
+ * @param onLookUpFailed gets the error of a look-up, which is repeated
+ */
+export function openQueuePool(
+  url: string,
+  maxConnections: number,
+  onError: (error: unknown) => void,
+  onLookUpFailed: (error: unknown) => void = onError,
+): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: maxConnections, application_name: 'countersign worker' })
   pool.on('error', onError)
-  pool.connect = repeatable(pool.connect.bind(pool))
+  pool.connect = repeatable(pool.connect.bind(pool), rethrow)
   pool.on('connect', (client) => {
     client.on('error', onError)
-    client.query = repeatable(client.query.bind(client))
+    client.query = repeatable(client.query.bind(client), (error, [query]) => {
+      if (!LOOK_UP.test(textOf(query))) return rethrow(error)
+      onLookUpFailed(error)
+      throw repeated(error)
+    })
   })
   return pool
 }
 
 /** Keeps the overloads of pg; those with a callback answer no promise and stay as they are. */
-function repeatable<Call>(call: Call & ((...given: never[]) => unknown)): Call {
+function repeatable<Call>(
+  call: Call & ((...given: never[]) => unknown),
+  fail: (error: unknown, given: unknown[]) => never,
+): Call {
   const wrapped = (...given: never[]) => {
     const answer = call(...given)
-    return answer instanceof Promise ? answer.catch(rethrow) : answer
+    return answer instanceof Promise ? answer.catch((error) => fail(error, given)) : answer
   }
   return wrapped as Call
 }
 
 function rethrow(error: unknown): never {
-  if (!(error instanceof Error) || !(isLost(error) || isOutOfRoom(error))) throw error
-  throw Object.assign(new Error(error.message, { cause: error }), { code: REPEATED })
+  throw error instanceof Error && (isLost(error) || isOutOfRoom(error)) ? repeated(error) : error
+}
+
+function repeated(error: unknown): Error {
+  const message = error instanceof Error ? error.message : String(error)
+  return Object.assign(new Error(message, { cause: error }), { code: REPEATED })
+}
+
+/** Of a query as pg takes it. */
+function textOf(query: unknown): string {
+  if (typeof query === 'string') return query
+  return typeof query === 'object' && query !== null && 'text' in query ? String(query.text) : ''
 }
 
 /** pg's own errors of a closed connection have no code. */

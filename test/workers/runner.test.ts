@@ -56,6 +56,21 @@ t.test(
   },
 )
 
+t.test(
+  'a first look at the tasks that fails: it is repeated, and the worker takes jobs',
+  { buffered: true },
+  async (t) => {
+    await using front = await openApiHarness()
+    await front.tables.query(`
+    create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+    create trigger refuse before insert on graphile_worker._private_tasks for each statement execute function refuse()`)
+    await using worker = startChild('workers/main.ts', front.env)
+    await worker.hears((heard) => heard.event === 'queue' && heard.level === 50)
+    await front.tables.query('drop trigger refuse on graphile_worker._private_tasks')
+    await expectWork(t, front, worker)
+  },
+)
+
 t.test('a queue that stops by itself, here for a breaking migration: it exits 1', { buffered: true }, async (t) => {
   await using office = await openAccountHarness()
   const { front, worker } = office
