@@ -9,6 +9,8 @@ import type { Child } from './child.ts'
 import { type AlertArrived, WATCHDOG } from './crowd-messages.ts'
 
 export interface Purchase {
+  /** Seconds from the start of all purchases to its first request. */
+  at: number
   /** From the first request to the result, or to the end of patience. */
   ms: number
   /** Undefined when it was bought; otherwise what came instead. */
@@ -38,7 +40,8 @@ export function makeBuyers(count: number): Buyer[] {
 
 /** All buyers buy for so many seconds, each going round the hosts; what they began is waited for. */
 export async function buyAll(origin: string, buyers: Buyer[], hosts: string[], seconds: number): Promise<Purchase[]> {
-  const end = performance.now() + seconds * 1000
+  const start = performance.now()
+  const end = start + seconds * 1000
   const patience = AbortSignal.timeout(seconds * 1000 + GRACE_MS)
   const purchases = await Promise.all(
     buyers.map(async (buyer, place) => {
@@ -47,7 +50,7 @@ export async function buyAll(origin: string, buyers: Buyer[], hosts: string[], s
       for (let n = place; performance.now() < end; n++) {
         const began = performance.now()
         const problem = await buy(origin, buyer, hosts[n % hosts.length]!, patience)
-        own.push({ ms: performance.now() - began, problem })
+        own.push({ at: (began - start) / 1000, ms: performance.now() - began, problem })
         await pause(Math.max(0, began + PACE_MS - performance.now()))
       }
       return own

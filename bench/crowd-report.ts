@@ -58,12 +58,18 @@ function printBuyers({ empty, crowd, alerts }: CrowdReport): string[] {
     ['refused, failed or without a result', count(empty), count(crowd), ''],
     ['alert of a watchdog whose receiver answers, longest', ...longest(alerts), ''],
   ])
+  printNote(`the slowest hundredth in the crowd began ${describeStarts(crowd)} s after it`)
   for (const [problem, times] of Object.entries(tallyOf(problems))) printNote(`honest, ${times} times: ${problem}`)
   const ratio = quantile(times.crowd, 0.99) / quantile(times.empty, 0.99)
   return [
     ...(ratio <= MAX_RATIO ? [] : [`the p99 of honest buyers is ${figure(ratio)} times that of the empty house`]),
     ...(problems.length === 0 ? [] : [`${problems.length} honest purchases came to nothing`]),
   ]
+}
+
+function describeStarts(purchases: Purchase[]): string {
+  const slowest = purchases.toSorted((a, b) => b.ms - a.ms).slice(0, Math.ceil(purchases.length / 100))
+  return slowest.map(({ at }) => at.toFixed(1)).join(', ')
 }
 
 function longest({ empty, crowd }: CrowdReport['alerts']): [string, string] {
