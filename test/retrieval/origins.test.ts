@@ -221,9 +221,13 @@ t.test('Retry-After within the payment is waited out, and the 202 says so', asyn
   })
   const key = randomUUID()
   const body = { source_url: system.site.url('/soon'), claim: 'The harbour was opened in 1874.' }
-  const first = await system.ask({ key, body, headers: { prefer: 'wait=1' }, fetch: payingFetch() })
+  const ask = () => system.ask({ key, body, headers: { prefer: 'wait=1' }, fetch: payingFetch() })
+  let first = await ask()
+  let told = await first.text()
+  // A loaded machine comes to the page after the first wait.
+  for (; first.status === 202 && /under way/.test(told); told = await first.text()) first = await ask()
   t.equal(first.status, 202)
-  t.match(await first.json(), { error: { message: /"site\.test" asked not to be asked again for 3 s/ } })
+  t.match(JSON.parse(told), { error: { message: /"site\.test" asked not to be asked again for 3 s/ } })
   t.match(first.headers.get('retry-after'), /^[1-3]$/)
   t.equal((await system.ask({ key, body, headers: { prefer: 'wait=25' } })).status, 200)
   t.equal(answers, 2)
