@@ -16,6 +16,7 @@ import { harbourClaim, payingFetch, startSystem } from '../system.ts'
 
 const never = new AbortController().signal
 const log = openLog('silent')
+const TURN = { seconds: 15, freshSeconds: 0 }
 
 function observed(text: string, checkedAt = new Date()): Observation {
   const digest = 'a'.repeat(64)
@@ -86,12 +87,30 @@ for (const [name, open] of Object.entries(stores))
     await using opened = await open()
     const [dead, living] = [makeWorkerId(), makeWorkerId()]
     const [one, other] = ['1'.repeat(64), '2'.repeat(64)]
-    t.ok(await opened.store.begin(one, dead.make(), 15))
-    t.ok(await opened.store.begin(other, living.make(), 15))
-    t.notOk(await opened.store.begin(one, living.make(), 15), 'taken')
+    t.ok((await opened.store.begin(one, dead.make(), TURN)).isTurn)
+    t.ok((await opened.store.begin(other, living.make(), TURN)).isTurn)
+    t.notOk((await opened.store.begin(one, living.make(), TURN)).isTurn, 'taken')
     await opened.store.release(idsOf(dead.prefix))
-    t.ok(await opened.store.begin(one, living.make(), 15), 'free')
-    t.notOk(await opened.store.begin(other, dead.make(), 15), 'of a living worker')
+    t.ok((await opened.store.begin(one, living.make(), TURN)).isTurn, 'free')
+    t.notOk((await opened.store.begin(other, dead.make(), TURN)).isTurn, 'of a living worker')
+  })
+
+for (const [name, open] of Object.entries(stores))
+  t.test(`${name}: of many that begin at once, one a page has the turn`, async (t) => {
+    await using opened = await open()
+    const keys = ['3', '4', '5'].map((digit) => digit.repeat(64))
+    const asked = keys.flatMap((key) => Array.from({ length: 20 }, () => ({ key, fetcher: randomUUID() })))
+    const begun = await Promise.all(asked.map(({ key, fetcher }) => opened.store.begin(key, fetcher, TURN)))
+    const turns = asked.filter((_, n) => begun[n]?.isTurn)
+    t.same(turns.map(({ key }) => key).sort(), keys)
+    t.ok(begun.every(({ value }) => value === null))
+    const [{ key = '', fetcher = '' } = {}] = turns
+    await opened.store.put(key, Buffer.from('entry'), fetcher, 300)
+    const fresh = { seconds: 15, freshSeconds: 60 }
+    const found = await Promise.all(keys.map((one) => opened.store.begin(one, randomUUID(), fresh)))
+    const text = Buffer.from('entry')
+    t.same(found, [{ isTurn: false, value: text }, ...Array(2).fill({ isTurn: false, value: null })])
+    t.same(await opened.store.begin(key, randomUUID(), TURN), { isTurn: true, value: text }, 'the turn was ended')
   })
 
 for (const [name, open] of Object.entries(stores)) {
@@ -162,7 +181,7 @@ for (const [name, open] of Object.entries(stores)) {
 t.test('a store that fails costs the sharing and nothing else', async (t) => {
   const broken = () => Promise.reject(new Error('away'))
   const cache = buildObservationCache(
-    { find: broken, put: broken, begin: broken, end: broken, release: broken },
+    { put: broken, begin: broken, end: broken, release: broken },
     { secret: randomBytes(32), log },
   )
   t.match(await cache.observe('https://kelby.test/', 60, async () => observed('a'), never), { hit: false })

@@ -9,19 +9,30 @@ import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
 /** Where entries live: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
 export interface ObservationStore {
-  /** The entry as stored. The caller checks its MAC. */
-  find(key: string): Promise<Buffer | null>
   /** Stores for at least `seconds` and ends the fetcher's turn. */
   put(key: string, value: Buffer, fetcher: string, seconds: number): Promise<void>
-  /**
-   * Takes the turn to fetch for at most `seconds`; null while another has it. `value` is the entry as it is then: another
-   * fetcher may have stored one, and ended its turn, since the last look.
-   */
-  begin(key: string, fetcher: string, seconds: number): Promise<{ value: Buffer | null } | null>
+  /** Finds an entry that is fresh, or else takes the turn to fetch. */
+  begin(key: string, fetcher: string, terms: TurnTerms): Promise<Begun>
   /** Gives the turn up without an entry. */
   end(key: string, fetcher: string): Promise<void>
   /** Ends the turns of a worker that died. */
   release(fetchers: IdRange): Promise<void>
+}
+
+export interface TurnTerms {
+  /** The turn lasts so long at most. */
+  seconds: number
+  /** The oldest entry that is answered in place of a turn; 0: the turn is wanted whatever is stored. */
+  freshSeconds: number
+}
+
+/**
+ * With `isTurn`, `value` is the entry as it is then: another fetcher may have stored one, and ended its turn, just before. Without
+ * `isTurn` it is a fresh entry, or null while another has the turn. The caller checks age and MAC of every value.
+ */
+export interface Begun {
+  isTurn: boolean
+  value: Buffer | null
 }
 
 /** Ids of one worker: all from `from` to `to`. */
@@ -90,18 +101,20 @@ export function buildObservationCache(
       const key = keyOf(url)
       const fetcher = makeId()
       const patience = now() + MAX_WAIT_MS
+      let freshSeconds = maxAgeSeconds
       while (true) {
-        const cached = openIfYoung(key, await tolerant(store.find(key), null), maxAgeSeconds)
-        if (cached) return { observation: cached, hit: true }
         // A store that fails must not keep a claim from fetching.
-        const turn = await tolerant(store.begin(key, fetcher, TURN_SECONDS), { value: null })
-        const stored = turn && openIfYoung(key, turn.value, maxAgeSeconds)
-        if (stored) {
-          await tolerant(store.end(key, fetcher), undefined)
-          return { observation: stored, hit: true }
+        const begun = store.begin(key, fetcher, { seconds: TURN_SECONDS, freshSeconds })
+        const { isTurn, value } = await tolerant(begun, { isTurn: true, value: null })
+        const cached = openIfYoung(key, value, maxAgeSeconds)
+        if (cached) {
+          if (isTurn) await tolerant(store.end(key, fetcher), undefined)
+          return { observation: cached, hit: true }
         }
-        if (turn || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
-        await pause(POLL_MS, undefined, { signal })
+        if (isTurn || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
+        // What the store calls fresh is too old by this clock, or is not ours.
+        if (value && freshSeconds > 0) freshSeconds = 0
+        else await pause(POLL_MS, undefined, { signal })
       }
     },
   }

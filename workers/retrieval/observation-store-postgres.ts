@@ -1,19 +1,17 @@
 // The observation cache in PostgreSQL, for a service without Redis.
 import { z } from 'zod'
-import { type Database, nothing, relaxed, sql } from '../../server/db/pool.ts'
-import type { ObservationStore } from './cache.ts'
+import { openBatcher } from '../../server/db/batch.ts'
+import { column, type Database, nothing, relaxed, sql } from '../../server/db/pool.ts'
+import type { Begun, ObservationStore, TurnTerms } from './cache.ts'
 
 /**
  * Observations in the service's own database: what is used when there is no Redis. An entry or a turn that a crash of the
- * database loses costs one fetch, so no statement waits for the disk.
+ * database loses costs one fetch, so no statement waits for the disk. What begins at the same time begins in one statement.
  */
 export function postgresObservations(db: Database): ObservationStore {
   const hex = (key: string) => sql.fragment`decode(${key}, 'hex')`
+  const beginnings = openBatcher((asked: Beginning[]) => beginAll(db, asked), { batch: 64, queue: 4096 })
   return {
-    async find(key) {
-      return db.maybeOneFirst(sql.prepared('find_observation', z.object({ value: z.instanceof(Buffer) }))`
-        select value from observations where key = ${hex(key)} and value is not null`)
-    },
     async put(key, value, fetcher) {
       await db.query(sql.prepared('put_observation', nothing)`
         with ${relaxed}
@@ -22,16 +20,7 @@ export function postgresObservations(db: Database): ObservationStore {
           fetcher = null, fetching_until = null
         where observations.fetcher is null or observations.fetcher = ${fetcher}`)
     },
-    async begin(key, fetcher, seconds) {
-      // The value is that of the latest version of the row, committed after this statement began.
-      return db.maybeOne(sql.prepared('begin_observation', turnRow)`
-        with ${relaxed}
-        insert into observations (key, fetcher, fetching_until, checked_at)
-        select ${hex(key)}, ${fetcher}, now() + ${seconds} * interval '1 second', now() from relaxed
-        on conflict (key) do update set fetcher = excluded.fetcher, fetching_until = excluded.fetching_until
-        where observations.fetching_until is null or observations.fetching_until < now()
-        returning value`)
-    },
+    begin: (key, fetcher, terms) => beginnings.add({ key, fetcher, ...terms }),
     async end(key, fetcher) {
       await db.query(sql.prepared('end_observation', nothing)`
         with ${relaxed}
@@ -45,7 +34,48 @@ export function postgresObservations(db: Database): ObservationStore {
   }
 }
 
-const turnRow = z.object({ value: z.instanceof(Buffer).nullable() })
+interface Beginning extends TurnTerms {
+  key: string
+  fetcher: string
+}
+
+const begunRow = z.object({ key: z.string(), is_turn: z.boolean(), value: z.instanceof(Buffer).nullable() })
+
+/** Of several that ask for one key in the same batch, the first may get the turn; the others see what it saw. */
+async function beginAll(db: Database, asked: Beginning[]): Promise<Begun[]> {
+  const firsts = new Map<string, Beginning>()
+  for (const one of asked) if (!firsts.has(one.key)) firsts.set(one.key, one)
+  const rows = [...firsts.values()]
+  // A value of a turn is that of the latest version of the row, committed after this statement began. All batches take their
+  // rows in the same order, so that none waits for another in a circle.
+  const begun = await db.any(sql.prepared('begin_observations', begunRow)`
+    with ${relaxed}, asked as (
+      select decode(key, 'hex') key, fetcher, seconds, fresh_seconds
+      from unnest(${column(rows, 'text', (row) => row.key)}, ${column(rows, 'uuid', (row) => row.fetcher)},
+                  ${column(rows, 'float8', (row) => row.seconds)}, ${column(rows, 'float8', (row) => row.freshSeconds)})
+        as t (key, fetcher, seconds, fresh_seconds)
+    ), fresh as (
+      select key, value from asked join observations using (key)
+      where value is not null and observations.checked_at > now() - fresh_seconds * interval '1 second'
+    ), taken as (
+      insert into observations (key, fetcher, fetching_until, checked_at)
+      select key, asked.fetcher, now() + seconds * interval '1 second', now() from asked, relaxed
+      where not exists (select from fresh where fresh.key = asked.key)
+      order by key
+      on conflict (key) do update set fetcher = excluded.fetcher, fetching_until = excluded.fetching_until
+      where observations.fetching_until is null or observations.fetching_until < now()
+      returning key, value
+    )
+    select encode(key, 'hex') key, false is_turn, value from fresh
+    union all
+    select encode(key, 'hex') key, true is_turn, value from taken`)
+  const found = new Map(begun.map((row) => [row.key, row]))
+  return asked.map((one) => {
+    const row = found.get(one.key)
+    const isTurn = row?.is_turn === true && firsts.get(one.key) === one
+    return { isTurn, value: row && (isTurn || !row.is_turn) ? row.value : null }
+  })
+}
 
 /** Deletes observations that are too old to be served. */
 export async function forgetObservations(db: Database, keepSeconds: number): Promise<void> {

@@ -10,14 +10,16 @@ export function redisObservations(redis: Redis): ObservationStore {
   const entry = (key: string) => `countersign:observation:${key}`
   const turn = (key: string) => `countersign:observing:${key}`
   return {
-    find: (key) => redis.getBuffer(entry(key)),
     async put(key, value, fetcher, seconds) {
       await redis.set(entry(key), value, 'EX', seconds)
       await redis.eval(END_TURN, 1, turn(key), fetcher)
     },
-    async begin(key, fetcher, seconds) {
-      if ((await redis.set(turn(key), fetcher, 'EX', seconds, 'NX')) !== 'OK') return null
-      return { value: await redis.getBuffer(entry(key)) }
+    async begin(key, fetcher, { seconds, freshSeconds }) {
+      // Redis keeps no age; an entry that the caller finds too old costs a second call.
+      const value = freshSeconds > 0 ? await redis.getBuffer(entry(key)) : null
+      if (value) return { isTurn: false, value }
+      const isTurn = (await redis.set(turn(key), fetcher, 'EX', seconds, 'NX')) === 'OK'
+      return { isTurn, value: isTurn ? await redis.getBuffer(entry(key)) : null }
     },
     async end(key, fetcher) {
       await redis.eval(END_TURN, 1, turn(key), fetcher)
