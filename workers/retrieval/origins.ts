@@ -103,7 +103,7 @@ export function buildOrigins(
 
   async function enter(url: URL, jobKey: string, signal: AbortSignal): Promise<string> {
     const visit = makeId()
-    const waitMs = await reserve(db, { url, visit, jobKey, politeness })
+    const waitMs = readTurn(url, await turns.add({ origin: url.origin, urlLine: urlLine(url), visit, jobKey }))
     visits.add(visit)
     try {
       if (waitMs > 0) await pause(waitMs, undefined, { signal })
@@ -114,7 +114,8 @@ export function buildOrigins(
     return visit
   }
 
-  // The visits that end at the same time end in one statement.
+  // The turns that are asked for at the same time are taken in one statement, and the visits that end so end in one.
+  const turns = openBatcher((asked: AskedTurn[]) => takeTurns(db, asked, politeness), { batch: 64, queue: 4096 })
   const endings = openBatcher((ended: Ended[]) => endVisits(db, ended), { batch: 256, queue: 4096 })
 
   async function leave(visit: string, origin: string) {
@@ -158,6 +159,7 @@ export function buildOrigins(
     wake,
     async [Symbol.asyncDispose]() {
       clearInterval(signs)
+      await turns[Symbol.asyncDispose]()
       await endings[Symbol.asyncDispose]()
     },
   }
@@ -231,6 +233,8 @@ async function block(db: Database, url: URL, { status, retryAfterSeconds, about 
 }
 
 const turnRow = z.object({
+  /** In the batch. */
+  place: z.number(),
   line: z.string(),
   taken: z.boolean(),
   wait_ms: z.number(),
@@ -239,20 +243,32 @@ const turnRow = z.object({
   asked_seconds: z.number().nullable(),
 })
 
-interface Reservation {
-  url: URL
+type Turn = z.output<typeof turnRow>
+
+interface AskedTurn {
+  origin: string
+  urlLine: string
   visit: string
   jobKey: string
-  politeness: Politeness
 }
 
-/** Takes a turn and returns the milliseconds until it begins. Throws OriginBusyError. */
-async function reserve(db: Database, { url, visit, jobKey, politeness }: Reservation): Promise<number> {
-  const { concurrency, spacingMs } = politeness
-  const turn = await db.one(sql.prepared('take_origin_turn', turnRow)`
-    select line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
-    from take_origin_turn(${url.origin}, ${urlLine(url)}, ${visit}, ${jobKey}, ${concurrency}, ${spacingMs}, ${MAX_WAIT_MS},
-                          ${VISIT_SECONDS})`)
+/** All batches take their origins in the same order, so that none waits for another in a circle. */
+async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacingMs }: Politeness): Promise<Turn[]> {
+  const rows = await db.any(sql.prepared('take_origin_turns', turnRow)`
+    select place, line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
+    from (
+      select * from unnest(
+        ${column(asked, 'text', (one) => one.origin)}, ${column(asked, 'text', (one) => one.urlLine)},
+        ${column(asked, 'uuid', (one) => one.visit)}, ${column(asked, 'text', (one) => one.jobKey)})
+        with ordinality as t (origin, url_line, visit, job_key, place)
+      order by origin, place
+    ) asked, lateral take_origin_turn(
+      asked.origin, url_line, visit, job_key, ${concurrency}, ${spacingMs}, ${MAX_WAIT_MS}, ${VISIT_SECONDS})`)
+  return rows.toSorted((one, other) => one.place - other.place)
+}
+
+/** The milliseconds until a turn begins. Throws OriginBusyError when there is none. */
+function readTurn(url: URL, turn: Turn): number {
   if (turn.taken) return turn.wait_ms
   const { line, wait_ms, blocked_seconds, asked_status, asked_seconds } = turn
   if (blocked_seconds !== null && blocked_seconds > 0)
@@ -268,9 +284,11 @@ async function reserve(db: Database, { url, visit, jobKey, politeness }: Reserva
 export async function forgetOrigins(db: Database): Promise<void> {
   await db.query(sql.type(nothing)`delete from origin_visits where until < now() - interval '1 minute'`)
   await db.query(sql.type(nothing)`
-    delete from origins o
-    where next_at < now() - interval '1 hour' and coalesce(blocked_until < now() - interval '1 hour', true)
-      and not exists (select from origin_waits w where w.origin = o.origin)`)
+    delete from origins where origin in (
+      select origin from origins o
+      where next_at < now() - interval '1 hour' and coalesce(blocked_until < now() - interval '1 hour', true)
+        and not exists (select from origin_waits w where w.origin = o.origin)
+      for update skip locked)`)
 }
 
 /** Wakes every line that has jobs, so that the turns of killed workers are used. */
