@@ -5,7 +5,7 @@
 // Meanwhile the row that the fetch is made for has a job that is due in a few seconds, and this process keeps postponing it. If
 // the process is killed, the job becomes due and another worker takes the row.
 import { performance } from 'node:perf_hooks'
-import { setInterval as every, setTimeout as pause } from 'node:timers/promises'
+import { setInterval as every } from 'node:timers/promises'
 import { z } from 'zod'
 import { enqueue } from '../server/db/jobs.ts'
 import { column, type Database, sql, type Tx, transact } from '../server/db/pool.ts'
@@ -125,19 +125,15 @@ export function openSlowFetches({
     },
     async isQuick(fetch) {
       if (kept.size >= room || closing.signal.aborted) return true
-      const done = new AbortController()
       const settled = fetch.then(
         () => true,
         () => true,
       )
-      try {
-        for (;;) {
-          const load = measureLoad()
-          const isEnded = await Promise.race([settled, pause(slowMs, false, { signal: done.signal })])
-          if (isEnded || load() < BUSY) return isEnded
-        }
-      } finally {
-        done.abort()
+      for (;;) {
+        const load = measureLoad()
+        using pause = openPause(slowMs)
+        const isEnded = await Promise.race([settled, pause.over])
+        if (isEnded || load() < BUSY) return isEnded
       }
     },
     admitsFree(postpone) {
@@ -181,6 +177,13 @@ export function openSlowFetches({
       await loop
     },
   }
+}
+
+/** Disposing takes the timer back; an abort would make an error for every fetch that is quick. */
+function openPause(milliseconds: number): Disposable & { over: Promise<false> } {
+  const { promise, resolve } = Promise.withResolvers<false>()
+  const timer = setTimeout(resolve, milliseconds, false)
+  return { over: promise, [Symbol.dispose]: () => clearTimeout(timer) }
 }
 
 const heldRow = z.object({ id: z.string(), attempts: z.int() })

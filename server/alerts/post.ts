@@ -1,6 +1,8 @@
 // One POST of an alert, over a connection of its own. The receiver's address is judged at each attempt; no redirect is
 // followed, and only the head of the answer counts.
+
 import type { TLSSocket } from 'node:tls'
+import { openDeadline } from '../deadline.ts'
 import { AppError } from '../errors.ts'
 import type { Outbound } from '../outbound/connection.ts'
 import { outboundFailure } from '../outbound/failures.ts'
@@ -34,7 +36,8 @@ const MAX_BODY_BYTES = 16_384
 
 /** Throws AppError. Its message never contains an address that a name resolves to. */
 export async function postAlert(message: Message, outbound: Outbound, timeoutMs = TIMEOUT_MS): Promise<Answer> {
-  const signal = AbortSignal.timeout(timeoutMs)
+  using deadline = openDeadline(timeoutMs)
+  const { signal } = deadline
   const { hostname } = new URL(message.url)
   let socket: TLSSocket | undefined
   try {

@@ -5,8 +5,17 @@ import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import { isIP, type LookupFunction } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { type ConnectionOptions, checkServerIdentity, connect, type PeerCertificate, type TLSSocket } from 'node:tls'
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  connect,
+  createSecureContext,
+  type PeerCertificate,
+  type SecureContext,
+  type TLSSocket,
+} from 'node:tls'
 import { type buildConnector, Client } from 'undici'
+import { openDeadline } from '../deadline.ts'
 import { AppError } from '../errors.ts'
 import { canonicalAddress, specialBlockOf } from './addresses.ts'
 import { outboundFailure } from './failures.ts'
@@ -75,6 +84,7 @@ export function openOutbound(options: OutboundOptions): Outbound {
   const vetted = new WeakSet<Destination>()
   const sockets = new Set<TLSSocket>()
   const names = buildNames(options.seams?.nameServers)
+  const contexts = buildContexts()
   return {
     fixtures: options.fixtures,
     userAgent: options.userAgent ?? 'Countersign-Source-Verification/1.0',
@@ -85,7 +95,8 @@ export function openOutbound(options: OutboundOptions): Outbound {
     },
     async connect(destination, { signal, timeoutMs }) {
       if (!vetted.has(destination)) throw new Error('the destination was not resolved here')
-      const socket = await connectTls(destination, options, AbortSignal.any([signal, closing.signal]), timeoutMs)
+      const patience = { signal: AbortSignal.any([signal, closing.signal]), timeoutMs }
+      const socket = await connectTls(destination, options, contexts(destination.ca), patience)
       sockets.add(socket.once('close', () => sockets.delete(socket)))
       // `closing` may have been aborted after the handshake and before this line.
       if (closing.signal.aborted) socket.destroy()
@@ -139,32 +150,48 @@ function interfaceAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
 }
 
+/** One context for each CA: to make one for every connection would cost as much as a third of a handshake. */
+function buildContexts(): (ca: string | undefined) => SecureContext {
+  const contexts = new Map<string | undefined, SecureContext>()
+  return (ca) => {
+    const context = contexts.get(ca) ?? createSecureContext({ ca, ...TLS_RULES })
+    contexts.set(ca, context)
+    return context
+  }
+}
+
+const TLS_RULES = {
+  minVersion: 'TLSv1.2',
+  // In TLS 1.2 the peer could ask for a second handshake with another certificate, which would not be checked.
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+} as const
+
 async function connectTls(
   destination: Destination,
   options: OutboundOptions,
-  signal: AbortSignal,
-  timeoutMs: number,
+  secureContext: SecureContext,
+  { signal, timeoutMs }: { signal: AbortSignal; timeoutMs: number },
 ): Promise<TLSSocket> {
   signal.throwIfAborted()
   const targets = destination.addresses.map((address) => options.seams?.dial?.get(address) ?? address)
-  const socket = connect(tlsOptions(destination, targets))
+  const socket = connect({ ...tlsOptions(destination, targets), secureContext })
   // Stays for the life of the socket: an error without a listener would end the process.
   socket.on('error', () => {})
-  const patience = AbortSignal.timeout(timeoutMs)
+  using patience = openDeadline(timeoutMs)
   try {
-    await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, patience]) })
+    await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, patience.signal]) })
     checkPeer(socket, destination, targets)
     return socket
   } catch (error) {
     socket.destroy()
     signal.throwIfAborted()
-    if (patience.aborted) throw new AppError('source_timeout', `"${destination.hostname}" does not answer.`)
+    if (patience.signal.aborted) throw new AppError('source_timeout', `"${destination.hostname}" does not answer.`)
     throw outboundFailure(error, destination.hostname, socket)
   }
 }
 
 /** No session is kept or offered: a resumed one would skip the checks of the certificate. */
-function tlsOptions({ hostname, port, ca }: Destination, targets: readonly string[]) {
+function tlsOptions({ hostname, port }: Destination, targets: readonly string[]) {
   const literal = isIP(hostname) !== 0
   return {
     // Node dials an address without calling `lookup`; this one was judged.
@@ -175,10 +202,6 @@ function tlsOptions({ hostname, port, ca }: Destination, targets: readonly strin
     // Node's default of 250 ms would give up on every distant address but the last.
     autoSelectFamilyAttemptTimeout: 2500,
     servername: literal ? undefined : hostname,
-    ca,
-    minVersion: 'TLSv1.2',
-    // In TLS 1.2 the peer could ask for a second handshake with another certificate, which would not be checked.
-    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ALPNProtocols: ['http/1.1'],
     // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment changes the default.
     rejectUnauthorized: true,
@@ -234,10 +257,13 @@ function buildConnection({ url, hostname }: Destination, socket: TLSSocket): Con
     },
     async [Symbol.asyncDispose]() {
       socket.destroy()
-      await Promise.all(clients.map((client) => client.destroy()))
+      await Promise.all(clients.map((client) => client.destroy(OVER)))
     },
   }
 }
+
+/** Made once: an error of each connection's own would cost its stack, which says nothing. */
+const OVER = new Error('The connection has served its request.')
 
 // HTTP/1.1 by undici's own parser; the request has "connection: close".
 const ONE_REQUEST: Client.Options = { allowH2: false, useMilo: false, pipelining: 0 }

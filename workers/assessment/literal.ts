@@ -1,4 +1,5 @@
 // The literal assessment: quotes passages and gives no verdict. The search runs on a thread.
+import { openDeadline } from '../../server/deadline.ts'
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { Assessor } from './assessor.ts'
@@ -20,7 +21,8 @@ export function literalAssessor(threads: Threads): Assessor {
 }
 
 async function runThread(threads: Threads, task: LiteralTask, signal?: AbortSignal): Promise<Verdict> {
-  const limit = AbortSignal.timeout(timeLimit)
+  using deadline = openDeadline(timeLimit)
+  const limit = deadline.signal
   const ended = signal ? AbortSignal.any([signal, limit]) : limit
   try {
     return await threads.run<Verdict>(literalThread, 'assessLiterally', task, { signal: ended })

@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { errors } from 'undici'
 import type { z } from 'zod'
+import { openDeadline } from '../../server/deadline.ts'
 import { AppError } from '../../server/errors.ts'
 import { LIMITS } from '../../server/interface/limits.ts'
 import type { limits as limitsSchema } from '../../server/interface/result.ts'
@@ -87,8 +88,8 @@ export interface FetchOptions {
  */
 export async function fetchSource(url: string, outbound: Outbound, options: FetchOptions = {}): Promise<FetchedSource> {
   const limits = { ...FETCH_LIMITS, ...options.limits }
-  const deadline = AbortSignal.timeout(limits.timeoutMs)
-  const ends = [deadline, options.signal, options.memory?.signal].filter((signal) => signal !== undefined)
+  using deadline = openDeadline(limits.timeoutMs)
+  const ends = [deadline.signal, options.signal, options.memory?.signal].filter((signal) => signal !== undefined)
   const signal = AbortSignal.any(ends)
   try {
     const start = parsePublicUrl(url, outbound.fixtures)
@@ -97,7 +98,7 @@ export async function fetchSource(url: string, outbound: Outbound, options: Fetc
     const route = await followRedirects(start, { outbound, limits, signal, hops, memory })
     return describe(route, limits, options.now?.() ?? new Date())
   } catch (error) {
-    if (!deadline.aborted || error instanceof AppError) throw error
+    if (!deadline.signal.aborted || error instanceof AppError) throw error
     const message = `The source was not complete within ${limits.timeoutMs / 1000} seconds.`
     throw new AppError('source_timeout', message, { cause: error })
   }

@@ -1,4 +1,5 @@
 // Extracts the text of a page on a thread, within limits of time and memory.
+import { openDeadline } from '../../server/deadline.ts'
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { Extraction, Outcome, PageBytes } from './text-thread.ts'
@@ -15,7 +16,8 @@ export async function extractText(
   { body, contentEncoding, contentType }: PageBytes,
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<Extraction> {
-  const limit = AbortSignal.timeout(timeLimit)
+  using deadline = openDeadline(timeLimit)
+  const limit = deadline.signal
   // A view moves with its whole buffer, which may hold other data that is still in use.
   const whole = body.byteLength === body.buffer.byteLength ? body : body.slice()
   try {

@@ -1,4 +1,5 @@
 // Finds quotes in the text of a page on a thread, within a limit of time. Quote checks and citation watches use it.
+import { openDeadline } from '../../server/deadline.ts'
 import { AppError } from '../../server/errors.ts'
 import { ThreadError, type Threads } from '../../server/threads/pool.ts'
 import type { FoundQuote, QuoteTask } from './quote-thread.ts'
@@ -10,7 +11,8 @@ export type { FoundQuote, QuoteMatch, WantedQuote } from './quote-thread.ts'
  * memory does not suffice, and a ThreadError when the signal aborts.
  */
 export async function findQuotes(threads: Threads, task: QuoteTask, signal?: AbortSignal): Promise<FoundQuote[]> {
-  const limit = AbortSignal.timeout(timeLimit)
+  using deadline = openDeadline(timeLimit)
+  const limit = deadline.signal
   const ended = signal ? AbortSignal.any([signal, limit]) : limit
   try {
     return await threads.run<FoundQuote[]>(quoteThread, 'findQuotes', task, { signal: ended })
