@@ -1,8 +1,10 @@
-// Paid POSTs per second over HTTP: signature checked, request stored durably, 202 answered. The ceiling beside it is the
-// signature check alone, on the same threads.
+// Paid POSTs per second over HTTP: signature checked, request stored durably, 202 answered. Beside it the stock check of the signature
+// alone, by viem on two threads, and as a ceiling the service's own check.
 import { randomUUID } from 'node:crypto'
 import { openOfflineFacilitator } from '../server/payments/offline-facilitator.ts'
 import { recoverSigner } from '../server/payments/signature-thread.ts'
+import type { SignedTransfer } from '../server/payments/signed-transfer.ts'
+import { openThreads } from '../server/threads/pool.ts'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
 import type { Lab } from './lab.ts'
@@ -12,7 +14,8 @@ import { figure, printHeading, printNote, printRows, printStandings } from './ta
 import { openWatch } from './watch.ts'
 
 const CALLERS = 64
-/** The ceiling leaves nothing for HTTP, the database and the callers, which share its cores. */
+const VIEM_CHECK = new URL('./viem-check.ts', import.meta.url)
+/** The peers leave nothing for HTTP, the database and the callers, which share their cores. */
 const AIM = 0.8
 /** No worker runs here. Pages and addresses are many, so that no limit in flight is reached. */
 const HOSTS = 256
@@ -21,7 +24,7 @@ const RESOURCE = { url: 'http://127.0.0.1/', description: 'bench', assessment: '
 export async function benchSubmission(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
   const count = lab.quick ? 200 : 500
-  const payments = await signPayments(count * (lab.rounds + 1))
+  const payments = await signPayments(count * (2 * lab.rounds + 1))
   const url = await lab.makeDatabase()
   const hosts = Array.from({ length: HOSTS }, (_, index) => `h${index}.page.test`)
   const env = {
@@ -67,18 +70,32 @@ export async function benchSubmission(lab: Lab): Promise<void> {
     )
   }
 
+  const threads = opened.use(openThreads({ minThreads: 2, maxThreads: 2 }))
+  const checkByViem = (signed: string[]) => {
+    const rest = signed.map(transferOf)
+    return closedLoop(
+      { callers: CALLERS },
+      () => rest.pop(),
+      (transfer) => threads.run(VIEM_CHECK, 'recoverByViem', transfer),
+    )
+  }
+
   printHeading('submission', `paid POSTs answered 202 over HTTP, fresh keys, offline mode, ${CALLERS} callers`)
   const warmUp = payments.splice(0, count)
   await send(warmUp)
   await check(warmUp)
+  await checkByViem(warmUp)
   posts = 0
-  const checked = payments.slice(0, count)
+  const checked = payments.splice(0, count * lab.rounds)
+  const stock = [...checked]
+  const transfers = checked.slice(0, 100).map(transferOf)
   const standings = await compete(lab.rounds, [
     { what: 'POST, one API process', run: () => watch.during(() => send(payments.splice(-count))) },
-    { what: 'ceiling: the signature check alone, 2 threads', run: () => check(checked), aim: AIM },
+    { what: "viem's signature check alone, 2 threads", run: () => checkByViem(stock.splice(-count)), aim: AIM },
+    { what: 'ceiling: our signature check alone, 2 threads', run: () => check(checked.splice(-count)) },
   ])
   printStandings(standings)
-  const { wall, cpu } = await timeSignatureCheck(checked.slice(0, 100))
+  const { wall, cpu } = timeSignatureCheck(transfers)
   printRows([
     ['CPU of one POST, API process', `${figure(watch.cpuMs('API') / posts)} ms`],
     ['CPU of one signature check, on one thread alone', `${figure(cpu)} ms`, `${figure(wall)} ms wall`],
@@ -87,13 +104,12 @@ export async function benchSubmission(lab: Lab): Promise<void> {
 }
 
 /** In this thread, one after the other. */
-async function timeSignatureCheck(payments: string[]) {
-  const transfers = payments.map(transferOf)
-  for (const transfer of transfers) await recoverSigner(transfer)
+function timeSignatureCheck(transfers: SignedTransfer[]) {
+  for (const transfer of transfers) recoverSigner(transfer)
   const started = performance.now()
   const before = process.threadCpuUsage()
   for (const transfer of transfers)
-    if ((await recoverSigner(transfer)) !== transfer.authorization.from.toLowerCase()) throw new Error('not its signer')
+    if (recoverSigner(transfer) !== transfer.authorization.from.toLowerCase()) throw new Error('not its signer')
   const { user, system } = process.threadCpuUsage(before)
   return { cpu: (user + system) / 1000 / transfers.length, wall: (performance.now() - started) / transfers.length }
 }

@@ -19,7 +19,7 @@ import {
 import { type EvmAuthorization, hexText } from './payload.ts'
 import type { Finding, Income } from './payment-network.ts'
 import { chainIdOf } from './signature-checks.ts'
-import { TRANSFER_TYPES } from './signature-thread.ts'
+import { TRANSFER_TYPES } from './signed-transfer.ts'
 import { EVM_USDC, type EvmNetwork, type SettlementIntent } from './x402.ts'
 
 const TOKEN = parseAbi([

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { openThreads, type Threads } from '../threads/pool.ts'
 import type { EvmAuthorization } from './payload.ts'
-import type { SignedTransfer } from './signature-thread.ts'
+import type { SignedTransfer } from './signed-transfer.ts'
 import { EVM_USDC, type EvmNetwork } from './x402.ts'
 
 const THREAD = new URL('./signature-thread.ts', import.meta.url)

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Address, Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { TRANSFER_TYPES } from '../../server/payments/signature-thread.ts'
+import { TRANSFER_TYPES } from '../../server/payments/signed-transfer.ts'
 import { EVM_USDC } from '../../server/payments/x402.ts'
 import type { EvmChain } from './evm-chain.ts'
 

@@ -1,8 +1,12 @@
 // Who signed a payment is found out once, and only for the very same payment.
+import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import type { Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { recoverTypedDataAddress, toHex } from 'viem/utils'
 import { chainIdOf, openSignatureChecks } from '../../server/payments/signature-checks.ts'
-import { TRANSFER_TYPES } from '../../server/payments/signature-thread.ts'
+import { recoverSigner } from '../../server/payments/signature-thread.ts'
+import { type SignedTransfer, TRANSFER_TYPES, typedDataOf } from '../../server/payments/signed-transfer.ts'
 import { EVM_USDC } from '../../server/payments/x402.ts'
 import type { Threads } from '../../server/threads/pool.ts'
 import { sharedThreads } from '../shared-threads.ts'
@@ -56,4 +60,40 @@ t.test('a payment that comes again is not checked again, and another one is', as
   const last = signature.endsWith('1b') ? '1c' : '1b'
   t.equal(await check({}, `${signature.slice(0, -2)}${last}` as `0x${string}`), false, 'another recovery id')
   t.equal(runs, 2 + changes.length)
+})
+
+t.test('the signer is the one that viem finds, and none where it finds none', async (t) => {
+  const byViem = (transfer: SignedTransfer) =>
+    recoverTypedDataAddress({ ...typedDataOf(transfer), signature: transfer.signature }).then(
+      (address) => address.toLowerCase(),
+      () => null,
+    )
+  const payer = privateKeyToAccount(generatePrivateKey())
+  const transfer: SignedTransfer = {
+    chainId: chainIdOf(NETWORK),
+    ...EVM_USDC[NETWORK],
+    signature: '0x',
+    authorization: {
+      from: payer.address,
+      to: '0x209693Bc6afc0C5328bA36FaF03C514EF312287C',
+      value: '30000',
+      validAfter: '0',
+      validBefore: '1900000000',
+      nonce: `0x${'ab'.repeat(32)}`,
+    },
+  }
+  const own = await payer.signTypedData(typedDataOf(transfer))
+  t.equal(recoverSigner({ ...transfer, signature: own }), payer.address.toLowerCase())
+  const [order, zero] = ['fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141', '0'.repeat(64)]
+  const [r, s] = [own.slice(2, 66), own.slice(66, 130)]
+  const made = [
+    ...Array.from({ length: 60 }, (_, n) => toHex(randomBytes(64)) + (n % 2 ? '1b' : '1c')),
+    ...[zero, order, 'f'.repeat(64)].flatMap((odd) => [`0x${odd}${s}1b`, `0x${r}${odd}1c`]),
+    own.slice(0, -2),
+    `${own}00`,
+    '0x',
+  ] as Hex[]
+  const ours = made.map((signature) => recoverSigner({ ...transfer, signature }))
+  t.same(ours, await Promise.all(made.map((signature) => byViem({ ...transfer, signature }))))
+  t.ok(ours.slice(0, 60).some((signer) => signer === null) && ours.slice(0, 60).some((signer) => signer !== null))
 })
