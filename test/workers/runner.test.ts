@@ -1,5 +1,6 @@
 // Failures of the queue in a worker process: each test's name says whether the process recovers or exits. A process that exits
 // with an error is restarted by its platform; one that lived on without a queue would not be.
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { type ApiHarness, openApiHarness } from '../api-harness.ts'
@@ -129,8 +130,9 @@ async function failOnce(front: ApiHarness) {
     create trigger fail_once before update on verification_requests for each row execute function fail_once()`)
 }
 
-/** Checks that the worker works and ends normally. */
+/** Checks that the worker works and ends normally. What the outage refuses is asked again, as callers do. */
 async function expectWork(t: Test, front: ApiHarness, worker: Child) {
+  while ((await front.ask({ key: randomUUID() })).status === 503);
   t.equal((await buy(front).result).status, 'completed')
   worker.kill('SIGTERM')
   t.same(await worker.ended, { code: 0, signal: null })
