@@ -49,10 +49,10 @@ export interface Mill extends AsyncDisposable {
   grind(path: string, count: number, around?: Around): Promise<number>
 }
 
-/** The service's worker process, on a database of its own. */
-export async function openMill(lab: Lab, source: Source): Promise<Mill> {
+/** The service's worker process. @param database in place of a database of its own */
+export async function openMill(lab: Lab, source: Source, database?: string): Promise<Mill> {
   await using opened = new AsyncDisposableStack()
-  const url = await lab.makeDatabase()
+  const url = database ?? (await lab.makeDatabase())
   const env = { DATABASE_URL: url, ...source.env }
   const worker = opened.use(await openChild(lab, 'workers/main.ts', { event: 'worker_started', env }))
   const db = await openDatabase(url, { maxConnections: 2 })
@@ -83,7 +83,9 @@ const ADMITTED_AT_ONCE = 50
 const NO_LIMIT = 0
 const WORKING = `select from verification_requests
   where state in ('accepted', 'observed', 'assessed', 'settling', 'settled') limit 1`
-const FAILED = "select count(*)::int failed from verification_requests where state = 'failed'"
+/** By the index of what is to be pruned. */
+const FAILED = `select count(*)::int failed from verification_requests
+  where state in ('completed', 'failed') and state = 'failed' and body is not null`
 
 /** The bare worker (see bare-worker.ts); a path makes its jobs fetch. */
 export async function openBareMill(lab: Lab, source: Source) {
