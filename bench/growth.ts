@@ -22,6 +22,12 @@ import { figure, printHeading, printNote, printRows } from './table.ts'
 const AIM = 0.8
 const FULL: Sizes = { receipts: 10_000_000, requests: 1_000_000, accounts: 100_000 }
 const QUICK: Sizes = { receipts: 500_000, requests: 100_000, accounts: 10_000 }
+/** Results are kept apart from their rows, so those of a tenth weigh in the requests too. */
+const SIZES = `select pg_size_pretty(pg_database_size(current_database())) size,
+    (pg_total_relation_size('receipts') + pg_total_relation_size('tree_nodes'))::float8 receipts,
+    (select sum(pg_total_relation_size(t::regclass)) from unnest(array['verification_requests', 'payment_claims', 'payment_ledger', 'payers']) t)::float8 requests,
+    (select octet_length(result) from verification_requests where result is not null limit 1)::float8 result`
+
 const ROUNDS = 3
 /** What it shows grows with the day's traffic and the accounts. */
 const WITHOUT_AIM: readonly Operation[] = ['status']
@@ -101,12 +107,6 @@ async function build(sizes: Sizes, name: string): Promise<House> {
   )
   return openHouse(tools, url, sizes.receipts, opened)
 }
-
-/** Results are kept apart from their rows, so those of a tenth weigh in the requests too. */
-const SIZES = `select pg_size_pretty(pg_database_size(current_database())) size,
-    (pg_total_relation_size('receipts') + pg_total_relation_size('tree_nodes'))::float8 receipts,
-    (select sum(pg_total_relation_size(t::regclass)) from unnest(array['verification_requests', 'payment_claims', 'payment_ledger', 'payers']) t)::float8 requests,
-    (select octet_length(result) from verification_requests where result is not null limit 1)::float8 result`
 
 async function completeOne(lab: Lab, source: Source, url: string) {
   await using mill = await openMill(lab, source, url)
