@@ -15,6 +15,7 @@ export interface Source extends AsyncDisposable {
   /** What a worker needs in its environment to reach it. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   bytes: { short: number; long: number }
+  hosts: readonly string[]
   /** A new host and a new path below `path`, so that neither politeness nor a shared observation affects the measurement. */
   nextUrl(path: string): string
 }
@@ -32,6 +33,7 @@ export async function openSource(lab: Lab): Promise<Source> {
     page,
     env: { FIXTURE_HOSTS: fixtures, FIXTURE_CA_FILE: caFile },
     bytes,
+    hosts,
     nextUrl: (path) => `https://${hosts[taken++ % hosts.length]}${path}${randomUUID()}`,
     [Symbol.asyncDispose]: () => page[Symbol.asyncDispose](),
   }
