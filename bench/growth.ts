@@ -18,6 +18,7 @@ import { type Lab, openClient, openLab } from './lab.ts'
 import { openMill, openSource, type Source } from './mill.ts'
 import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
+import { openWatch } from './watch.ts'
 
 const AIM = 0.8
 const FULL: Sizes = { receipts: 10_000_000, requests: 1_000_000, accounts: 100_000 }
@@ -70,14 +71,28 @@ printRows([['', 'full /s', 'small /s', 'ratio']])
 const missed: Operation[] = []
 for (const name of names) {
   const before = await scannedRows(houses.full)
+  const written = { full: 0, small: 0 }
+  await using watch = await openWatch(houses.full.url, {})
+  const counted = (house: keyof typeof written, run: () => Promise<number>) => async () => {
+    const from = await logPosition(houses.full)
+    const rate = await run()
+    written[house] += (await logPosition(houses.full)) - from
+    return rate
+  }
   const [, standing] = await compete(ROUNDS, [
-    { what: 'full', run: houses.full.operations[name] },
-    { what: 'small', run: houses.small.operations[name] },
+    { what: 'full', run: counted('full', () => watch.during(houses.full.operations[name])) },
+    { what: 'small', run: counted('small', houses.small.operations[name]) },
   ])
   const { rate, ratio } = standing!
   const judged = WITHOUT_AIM.includes(name) ? 'no aim' : ratio < AIM ? 'MISSED' : 'met'
   if (judged === 'MISSED') missed.push(name)
   printRows([[OPERATIONS[name], figure(rate * ratio), figure(rate), `${figure(ratio)} ${judged}`]])
+  if (judged === 'MISSED') {
+    printNote(`  full: ${watch.heldBack()}`)
+    printNote(
+      `  written to the log of Postgres: full ${figure(written.full / 1e6)} MB, small ${figure(written.small / 1e6)} MB`,
+    )
+  }
   for (const [table, rows] of await scannedRows(houses.full)) {
     const read = rows - (before.get(table) ?? 0)
     if (read >= LARGE_SCAN) printNote(`  read by sequential scans meanwhile: ${figure(read)} rows of ${table}`)
@@ -132,6 +147,14 @@ async function auditAll({ url }: House) {
   const found = [...faults].map(([name, text]) => `${name}: ${text}`).join('; ') || 'no fault'
   printNote(`audit of the whole chain: ${to.toLocaleString('en')} receipts in ${seconds.toFixed(0)} s, ${found}`)
   if (faults.size > 0) process.exitCode = 1
+}
+
+/** Bytes that the server has written to its log so far, for all databases. */
+async function logPosition({ url }: House): Promise<number> {
+  await using closing = new AsyncDisposableStack()
+  const client = await openClient(url, closing)
+  const { rows } = await client.query<{ bytes: number }>("select (pg_current_wal_lsn() - '0/0')::float8 bytes")
+  return rows[0]!.bytes
 }
 
 /** Rows that sequential scans have read so far, by table. */
