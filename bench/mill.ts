@@ -15,6 +15,7 @@ export interface Source extends AsyncDisposable {
   /** What a worker needs in its environment to reach it. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   bytes: { short: number; long: number }
+  hosts: readonly string[]
   /** A new host and a new path below `path`, so that neither politeness nor a shared observation affects the measurement. */
   nextUrl(path: string): string
 }
@@ -32,6 +33,7 @@ export async function openSource(lab: Lab): Promise<Source> {
     page,
     env: { FIXTURE_HOSTS: fixtures, FIXTURE_CA_FILE: caFile },
     bytes,
+    hosts,
     nextUrl: (path) => `https://${hosts[taken++ % hosts.length]}${path}${randomUUID()}`,
     [Symbol.asyncDispose]: () => page[Symbol.asyncDispose](),
   }
@@ -49,10 +51,10 @@ export interface Mill extends AsyncDisposable {
   grind(path: string, count: number, around?: Around): Promise<number>
 }
 
-/** The service's worker process, on a database of its own. */
-export async function openMill(lab: Lab, source: Source): Promise<Mill> {
+/** The service's worker process. @param database in place of a database of its own */
+export async function openMill(lab: Lab, source: Source, database?: string): Promise<Mill> {
   await using opened = new AsyncDisposableStack()
-  const url = await lab.makeDatabase()
+  const url = database ?? (await lab.makeDatabase())
   const env = { DATABASE_URL: url, ...source.env }
   const worker = opened.use(await openChild(lab, 'workers/main.ts', { event: 'worker_started', env }))
   const db = await openDatabase(url, { maxConnections: 2 })
@@ -83,7 +85,9 @@ const ADMITTED_AT_ONCE = 50
 const NO_LIMIT = 0
 const WORKING = `select from verification_requests
   where state in ('accepted', 'observed', 'assessed', 'settling', 'settled') limit 1`
-const FAILED = "select count(*)::int failed from verification_requests where state = 'failed'"
+/** By the index of what is to be pruned. */
+const FAILED = `select count(*)::int failed from verification_requests
+  where state in ('completed', 'failed') and state = 'failed' and body is not null`
 
 /** The bare worker (see bare-worker.ts); a path makes its jobs fetch. */
 export async function openBareMill(lab: Lab, source: Source) {

@@ -13,6 +13,8 @@ export interface Watch extends AsyncDisposable {
   cpuMs(name: string): number
   /** One sentence. */
   heldBack(): string
+  /** CPU of all windows in milliseconds: by process ("name loop", "name threads", "Postgres"), of the machine, and their length. */
+  sums(): { used: ReadonlyMap<string, number>; busyMs: number; elapsedMs: number }
 }
 
 /** @param processes by the name they are reported under; Postgres is found by itself */
@@ -43,6 +45,7 @@ export async function openWatch(databaseUrl: string, processes: Record<string, n
     },
     cpuMs: (name) => (used.get(`${name} loop`) ?? Number.NaN) + (used.get(`${name} threads`) ?? 0),
     heldBack: () => verdict(used, waits, elapsedMs, busyMs),
+    sums: () => ({ used: new Map(used), busyMs, elapsedMs }),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
@@ -118,6 +121,15 @@ function readThread(path: string): number {
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS
   } catch {
     return 0
+  }
+}
+
+/** The largest memory that a process has held so far (VmHWM), in MB; NaN where the system does not say it. */
+export function peakMb(pid: number): number {
+  try {
+    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1024
+  } catch {
+    return Number.NaN
   }
 }
 

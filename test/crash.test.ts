@@ -1,5 +1,7 @@
 // kill -9 at every place of a verification. Each time the caller gets its result, is charged once, and gets one receipt; the chain
 // has no gap; and no committed work is done twice.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import type { CompletedResult } from '../server/interface/result.ts'
 import { audit, listen, openApiHarness, outcomeOf, readResult } from './api-harness.ts'
@@ -39,6 +41,52 @@ const kills: [Place, Spent][] = [
   ['after receipt', ONCE],
   ['after notification', ONCE],
 ]
+
+/** What the table at the top of workers/verify.ts says that a crash before a commit repeats, by its words. */
+const REPEATED: Record<string, Spent> = {
+  'the fetch': { ...ONCE, fetches: 2 },
+  'the question to the model': { ...ONCE, assessments: 2 },
+  'fetch and literal assessment': { ...ONCE, fetches: 2, assessments: 2 },
+  nothing: ONCE,
+}
+
+/** The rows of that table: the commit, named after the last state it stores, and what a crash before it repeats. */
+function repeatedByCommit(): [string, string][] {
+  const source = readFileSync(join(import.meta.dirname, '../workers/verify.ts'), 'utf8')
+  const [, table = ''] = source.match(/^\/\/ {3}commit .*\n((?:\/\/ {3}.*\n)+)/m) ?? []
+  return [...table.matchAll(/^\/\/ {3}(\S.*?\S) {2,}(\S[^:\n]*)/gm)].map(([, commit = '', repeats = '']) => [
+    commit
+      .replace(/ \([^)]*\)/g, '')
+      .split(', ')
+      .at(-1) ?? '',
+    repeats,
+  ])
+}
+
+t.test(
+  'the kills below are one before and one after each commit, and repeat what workers/verify.ts says',
+  async (t) => {
+    const rows = repeatedByCommit()
+    const expected = rows.flatMap(([commit, repeats]): [string, Spent | undefined][] => [
+      [`before ${commit}`, REPEATED[repeats]],
+      [`after ${commit}`, ONCE],
+    ])
+    const flushes = new Set(expected.map(([place]) => place))
+    t.same(
+      rows.map(([commit]) => commit),
+      ['observed', 'assessed', 'settling', 'receipt'],
+    )
+    t.same(
+      kills.filter(([place]) => flushes.has(place)),
+      expected,
+    )
+    // Whatever is killed between two commits, or inside one, repeats nothing that cost money.
+    t.same(
+      kills.filter(([place, { settles }]) => !flushes.has(place) && settles !== 1),
+      [],
+    )
+  },
+)
 
 t.test('killed at any place, a verification is completed by the next worker', async (t) => {
   await using harness = await openApiHarness()

@@ -21,7 +21,7 @@ const GROUPS = [
       'client',
     ],
   ],
-  ['Running it', ['operations', 'configuration', 'trust', 'security', 'changelog']],
+  ['Running it', ['operations', 'configuration', 'capacity', 'trust', 'security', 'changelog']],
   ['Inside', ['architecture']],
 ] as const
 

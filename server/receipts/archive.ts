@@ -169,6 +169,25 @@ export async function findTile(
   return Buffer.concat((await loadStretches(db, stretches)).flat())
 }
 
+/** Where a tile is in the tree. */
+export interface TilePlace {
+  level: number
+  index: number
+}
+
+/** Hashes of tiles that a head says are full, in one query. Throws when one is not. */
+export async function findFullTiles(db: Tx | Database, tiles: readonly TilePlace[]): Promise<Buffer[]> {
+  const found = await loadStretches(
+    db,
+    tiles.map(({ level, index }) => ({
+      level: level * TILE_HEIGHT,
+      from: index * TILE_WIDTH,
+      to: (index + 1) * TILE_WIDTH,
+    })),
+  )
+  return found.map((hashes) => Buffer.concat(hashes))
+}
+
 /** Entry bundle of a tile: each receipt_hash after its length in two bytes. Null when the tree ends before it. */
 export async function findEntries(
   tx: Tx,

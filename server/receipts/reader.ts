@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { openBatcher, READ_GATHER_MS } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
-import { findAttestations, findTile, type NodeLoader, storedNodes, TILE_WIDTH } from './archive.ts'
+import { findAttestations, findFullTiles, type NodeLoader, storedNodes, TILE_WIDTH, type TilePlace } from './archive.ts'
 import { findHead, type Head } from './head.ts'
 import { openPages, type Pages } from './pages.ts'
 import { frontierOf, nodeHash, nodeKey, type Subtree, TILE_HEIGHT } from './tree.ts'
@@ -20,6 +20,8 @@ export interface Reader extends AsyncDisposable {
 
 /** Most serials of one query. */
 const MAX_GROUP = 256
+/** Most tiles of one query: 256 hashes each. */
+const MAX_TILE_GROUP = 32
 
 export function openReader(db: Database): Reader {
   const heads = openBatcher<null, Head>(
@@ -35,6 +37,11 @@ export function openReader(db: Database): Reader {
     gatherMs: READ_GATHER_MS,
   })
   const known = new LRUCache<number, Attestation>({ max: MAX_ATTESTATIONS })
+  const tiles = openBatcher<TilePlace, Buffer>((places) => findFullTiles(db, places), {
+    batch: MAX_TILE_GROUP,
+    queue: Number.POSITIVE_INFINITY,
+    gatherMs: READ_GATHER_MS,
+  })
   return {
     head: () => heads.add(null),
     async attestation(serial) {
@@ -46,17 +53,13 @@ export function openReader(db: Database): Reader {
       return found
     },
     pages: openPages(db),
-    nodes: openNodes(db),
+    nodes: openNodes(db, (place) => tiles.add(place)),
     async [Symbol.asyncDispose]() {
       await heads[Symbol.asyncDispose]()
       await attestations[Symbol.asyncDispose]()
+      await tiles[Symbol.asyncDispose]()
     },
   }
-}
-
-interface Tile {
-  level: number
-  index: number
 }
 
 /** Of a SHA-256 hash. */
@@ -73,13 +76,13 @@ const MAX_ATTESTATIONS = 16_384
  * The tree in memory: full tiles, from which all proofs over the older part of the log come, and single nodes to the right of
  * them. A complete subtree never changes, so nodes that were read are kept. Gives a loader for the tree of a head, or an older one.
  */
-function openNodes(db: Database): (head: Head) => NodeLoader {
-  const kept = new LRUCache<string, Buffer, Tile>({
+function openNodes(db: Database, findTile: (place: TilePlace) => Promise<Buffer>): (head: Head) => NodeLoader {
+  const kept = new LRUCache<string, Buffer, TilePlace>({
     max: MAX_TILES,
-    fetchMethod: async (_name, _stale, { context: tile }) => growNodes(await loadTile(db, tile)),
+    fetchMethod: async (_name, _stale, { context: tile }) => growNodes(await findTile(tile)),
   })
   const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
-  const nodesOf = (tile: Tile) => kept.forceFetch(nodeKey(tile), { context: tile })
+  const nodesOf = (tile: TilePlace) => kept.forceFetch(nodeKey(tile), { context: tile })
 
   return (head) => {
     const edge = new Map(
@@ -127,24 +130,17 @@ function openNodes(db: Database): (head: Head) => NodeLoader {
   }
 }
 
-function isFull({ level, index }: Tile, { serial }: Head): boolean {
+function isFull({ level, index }: TilePlace, { serial }: Head): boolean {
   return (index + 1) * TILE_WIDTH <= Math.floor(serial / 2 ** (level * TILE_HEIGHT))
 }
 
 /** The tile that holds a subtree's root, and the root's offset among the tile's nodes, in bytes. */
-function placeOf({ level, index }: Subtree): { tile: Tile; offset: number } {
+function placeOf({ level, index }: Subtree): { tile: TilePlace; offset: number } {
   const height = level % TILE_HEIGHT
   const width = TILE_WIDTH / 2 ** height
   const before = 2 * TILE_WIDTH - 2 * width
   const tile = { level: Math.floor(level / TILE_HEIGHT), index: Math.floor(index / width) }
   return { tile, offset: (before + (index % width)) * BYTES }
-}
-
-/** Hashes of a full tile. Whether it is full is known from a head, so no bound is given here. */
-async function loadTile(db: Database, tile: Tile): Promise<Buffer> {
-  const hashes = await findTile(db, { serial: Number.MAX_SAFE_INTEGER }, { ...tile, width: TILE_WIDTH })
-  if (!hashes) throw new Error(`tile ${tile.level}/${tile.index} is beyond every head`)
-  return hashes
 }
 
 function growNodes(hashes: Buffer): Buffer {

@@ -1,6 +1,7 @@
 // The reader of the chain: proofs from cached tiles, cached pages, and a head that is never older than the call.
 import { createHash } from 'node:crypto'
 import t from 'tap'
+import type { Database } from '../../server/db/pool.ts'
 import { proveConsistency, proveReceipt, storedNodes } from '../../server/receipts/archive.ts'
 import { findHead } from '../../server/receipts/head.ts'
 import { openReader } from '../../server/receipts/reader.ts'
@@ -120,6 +121,32 @@ t.test('one query serves callers at the same time, and none gets a head older th
     found,
     serials.map((serial) => stored[serial - 1] ?? null),
   )
+})
+
+t.test('tiles that callers need at the same time come by few queries', async (t) => {
+  const TILES = 20
+  // So many fill a tile of the second level too, and no node is left beside full tiles.
+  const SIZE = 65_536
+  await using log = await openTestLog()
+  await plant(log, SIZE)
+  let queries = 0
+  const db: Database = {
+    ...log.db,
+    any: (query) => {
+      if (query.sql.includes('tree_nodes')) queries++
+      return log.db.any(query)
+    },
+  }
+  await using reader = openReader(db)
+  const head = await reader.head()
+  const reference = referenceTree(Array.from({ length: SIZE }, (_, n) => leafOf(n + 1)))
+  const serials = Array.from({ length: TILES }, (_, tile) => tile * 256 + 7)
+  const proofs = await Promise.all(serials.map((serial) => proveReceipt(reader.nodes(head), serial, head.serial)))
+  t.same(
+    proofs.map(({ hashes }) => hashes),
+    serials.map((serial) => hex(reference.path(serial - 1, head.serial))),
+  )
+  t.ok(queries > 0 && queries < TILES / 2, `${queries} queries for ${TILES} tiles`)
 })
 
 t.test('a receipt that was read is kept, and that there is none is not', async (t) => {

@@ -1,0 +1,168 @@
+// `node bench/growth.ts`: what a full house costs. Each operation runs on a database with millions of rows and on a small one, in
+// turns, by the product's own code.
+//
+//   node bench/growth.ts [--quick] [--receipts N] [--requests N] [--accounts N] [--only NAME,...] [--audit]
+//
+// `--audit` audits the whole large chain at the end. Exits 1 where an operation keeps less than 0.8 of its rate.
+import { parseArgs } from 'node:util'
+import { openDatabase } from '../server/db/pool.ts'
+import { auditChain } from '../server/receipts/audit.ts'
+import { openChain } from '../server/receipts/chain.ts'
+import { logOrigin } from '../server/receipts/checkpoint.ts'
+import { sha256 } from '../server/receipts/format.ts'
+import { openSigner } from '../server/receipts/signer.ts'
+import { openGenerator } from './generator.ts'
+import { fill, type Sizes, STORED_ONE_IN } from './growth-fill.ts'
+import { type House, OPERATIONS, type Operation, openHouse } from './growth-operations.ts'
+import { type Lab, openClient, openLab } from './lab.ts'
+import { openMill, openSource, type Source } from './mill.ts'
+import { compete } from './rounds.ts'
+import { figure, printHeading, printNote, printRows } from './table.ts'
+import { openWatch } from './watch.ts'
+
+const AIM = 0.8
+const FULL: Sizes = { receipts: 10_000_000, requests: 1_000_000, accounts: 100_000 }
+const QUICK: Sizes = { receipts: 500_000, requests: 100_000, accounts: 10_000 }
+/** Results are kept apart from their rows, so those of a tenth weigh in the requests too. */
+const SIZES = `select pg_size_pretty(pg_database_size(current_database())) size,
+    (pg_total_relation_size('receipts') + pg_total_relation_size('tree_nodes'))::float8 receipts,
+    (select sum(pg_total_relation_size(t::regclass)) from unnest(array['verification_requests', 'payment_claims', 'payment_ledger', 'payers']) t)::float8 requests,
+    (select octet_length(result) from verification_requests where result is not null limit 1)::float8 result`
+
+const ROUNDS = 3
+/** What it shows grows with the day's traffic and the accounts. */
+const WITHOUT_AIM: readonly Operation[] = ['status']
+/** So many rows are no small table. */
+const LARGE_SCAN = 50_000
+/** Not empty, because an empty house has nothing to read. */
+const SMALL: Sizes = { receipts: 60_000, requests: 20_000, accounts: 100 }
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    receipts: { type: 'string' },
+    requests: { type: 'string' },
+    accounts: { type: 'string' },
+    only: { type: 'string' },
+    audit: { type: 'boolean', default: false },
+  },
+})
+const large: Sizes = { ...(values.quick ? QUICK : FULL) }
+for (const name of ['receipts', 'requests', 'accounts'] as const)
+  if (values[name] !== undefined) large[name] = Number(values[name])
+for (const [name, least] of Object.entries(SMALL))
+  if (!(large[name as keyof Sizes] >= least)) throw new Error(`--${name} is a number of at least ${least}`)
+const names = (values.only?.split(',') ?? Object.keys(OPERATIONS)) as Operation[]
+const unknown = names.find((name) => !(name in OPERATIONS))
+if (unknown) throw new Error(`No operation is called ${unknown}. There are: ${Object.keys(OPERATIONS).join(', ')}`)
+
+const started = performance.now()
+await using opened = new AsyncDisposableStack()
+const lab = opened.use(await openLab({ quick: values.quick, profile: undefined }))
+const source = opened.use(await openSource(lab))
+const generator = opened.use(await openGenerator(lab))
+const tools = { lab, source, generator }
+printHeading(
+  'growth',
+  `a full house beside a small one; rows made in bulk inside Postgres, one result in ${STORED_ONE_IN} stored`,
+)
+const houses = { full: await build(large, 'full'), small: await build(SMALL, 'small') }
+printRows([['', 'full /s', 'small /s', 'ratio']])
+const missed: Operation[] = []
+for (const name of names) {
+  const before = await scannedRows(houses.full)
+  const written = { full: 0, small: 0 }
+  await using watch = await openWatch(houses.full.url, {})
+  const counted = (house: keyof typeof written, run: () => Promise<number>) => async () => {
+    const from = await logPosition(houses.full)
+    const rate = await run()
+    written[house] += (await logPosition(houses.full)) - from
+    return rate
+  }
+  const [, standing] = await compete(ROUNDS, [
+    { what: 'full', run: counted('full', () => watch.during(houses.full.operations[name])) },
+    { what: 'small', run: counted('small', houses.small.operations[name]) },
+  ])
+  const { rate, ratio } = standing!
+  const judged = WITHOUT_AIM.includes(name) ? 'no aim' : ratio < AIM ? 'MISSED' : 'met'
+  if (judged === 'MISSED') missed.push(name)
+  printRows([[OPERATIONS[name], figure(rate * ratio), figure(rate), `${figure(ratio)} ${judged}`]])
+  if (judged === 'MISSED') {
+    printNote(`  full: ${watch.heldBack()}`)
+    printNote(
+      `  written to the log of Postgres: full ${figure(written.full / 1e6)} MB, small ${figure(written.small / 1e6)} MB`,
+    )
+  }
+  for (const [table, rows] of await scannedRows(houses.full)) {
+    const read = rows - (before.get(table) ?? 0)
+    if (read >= LARGE_SCAN) printNote(`  read by sequential scans meanwhile: ${figure(read)} rows of ${table}`)
+  }
+}
+if (values.audit) await auditAll(houses.full)
+console.log(`\n${((performance.now() - started) / 1000).toFixed(0)} s`)
+if (missed.length > 0) {
+  console.log(`below ${AIM} of the rate on the small one: ${missed.join(', ')}`)
+  process.exitCode = 1
+}
+
+async function build(sizes: Sizes, name: string): Promise<House> {
+  const from = performance.now()
+  const url = await lab.makeDatabase()
+  await completeOne(lab, source, url)
+  await fill(url, sizes)
+  await signHead(url)
+  const client = await openClient(url, opened)
+  const { rows } = await client.query(SIZES)
+  const counts = Object.entries(sizes).map(([what, count]) => `${count.toLocaleString('en')} ${what}`)
+  printNote(
+    `${name}: ${counts.join(', ')}; ${rows[0].size}, made in ${((performance.now() - from) / 1000).toFixed(0)} s`,
+  )
+  printNote(
+    `  bytes with indexes: a receipt ${figure(rows[0].receipts / sizes.receipts)}, a finished request ${figure(rows[0].requests / sizes.requests)}; a result alone ${figure(rows[0].result)}`,
+  )
+  return openHouse(tools, url, sizes.receipts, opened)
+}
+
+async function completeOne(lab: Lab, source: Source, url: string) {
+  await using mill = await openMill(lab, source, url)
+  await mill.grind('/', 1)
+}
+
+/** One receipt by the service itself, which signs the head over all before it. */
+async function signHead(url: string) {
+  await using closing = new AsyncDisposableStack()
+  const db = await openDatabase(url, { maxConnections: 2 })
+  closing.defer(() => db.end())
+  const signer = await openSigner(db, Buffer.from(lab.env.SIGNING_SEED!, 'hex'))
+  const chain = closing.use(openChain(db, signer, { origin: logOrigin(undefined) }))
+  await chain.append({ subjectSha256: sha256('bench'), label: null, requestedBy: 'bench' })
+}
+
+async function auditAll({ url }: House) {
+  const db = await openDatabase(url, { maxConnections: 2 })
+  const from = performance.now()
+  const { to, faults } = await auditChain(db, { signatures: 'ends' })
+  await db.end()
+  const seconds = (performance.now() - from) / 1000
+  const found = [...faults].map(([name, text]) => `${name}: ${text}`).join('; ') || 'no fault'
+  printNote(`audit of the whole chain: ${to.toLocaleString('en')} receipts in ${seconds.toFixed(0)} s, ${found}`)
+  if (faults.size > 0) process.exitCode = 1
+}
+
+/** Bytes that the server has written to its log so far, for all databases. */
+async function logPosition({ url }: House): Promise<number> {
+  await using closing = new AsyncDisposableStack()
+  const client = await openClient(url, closing)
+  const { rows } = await client.query<{ bytes: number }>("select (pg_current_wal_lsn() - '0/0')::float8 bytes")
+  return rows[0]!.bytes
+}
+
+/** Rows that sequential scans have read so far, by table. */
+async function scannedRows({ url }: House): Promise<Map<string, number>> {
+  await using closing = new AsyncDisposableStack()
+  const client = await openClient(url, closing)
+  const { rows } = await client.query<{ relname: string; read: number }>(
+    'select relname, seq_tup_read::float8 read from pg_stat_user_tables',
+  )
+  return new Map(rows.map(({ relname, read }) => [relname, read]))
+}
