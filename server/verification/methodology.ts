@@ -194,8 +194,8 @@ const LITERAL: readonly (readonly Place[])[] = [
     {
       form: /^literal-6$/,
       meaning:
-        'As literal-5; a page must have more of the claim to be quoted. In the order of the passages, a run of words of the ' +
-        'claim counts more, and numbers that agree count less.',
+        'As literal-5; in the order of the passages, a run of words of the claim counts more, and numbers that agree count ' +
+        'less.',
     },
   ],
   ...TOOLS,
