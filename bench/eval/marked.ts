@@ -104,7 +104,7 @@ function look(items: readonly Item[]) {
 }
 
 /** A quotation holds at least half of a span. */
-const holds = (quote: Span, gold: Span): boolean =>
+export const holds = (quote: Span, gold: Span): boolean =>
   (Math.min(quote.end, gold.end) - Math.max(quote.start, gold.start)) * 2 >= gold.end - gold.start
 
 const hits = (looked: Looked, way: Way, most: number): boolean =>

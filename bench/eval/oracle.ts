@@ -28,16 +28,21 @@ function passagesOf({ gold, observation }: Item, first: string): string[] {
   return marked.length > 0 ? marked : [first]
 }
 
-/** Cites the lines with the passages, for both sides where the label is mixed. */
+/** Cites the lines with the passages, as far as they are shown; for both sides where the label is mixed. */
 function decided(asked: Asked, passages: readonly string[], verdict: string) {
-  const answers = passages.map((passage) => verdictOn(asked, passage.split('\n')[0]!, verdict))
-  if (verdict === 'insufficient_evidence') return SILENT
+  const answers = passages
+    .map((passage) => verdictOn(asked, passage.split('\n')[0]!, verdict))
+    .filter(({ evidence }) => evidence[0]!.from > 0)
+  if (verdict === 'insufficient_evidence' || answers.length === 0) return SILENT
   if (verdict !== 'mixed') return { ...answers[0]!, evidence: answers.flatMap(({ evidence }) => evidence).slice(0, 6) }
-  const { evidence } = verdictOn(asked, passages[0]!.split('\n')[0]!, 'supports')
-  const line = evidence[0]!.from
-  const other = asked.lines.has(line + 1) ? line + 1 : line - 1
+  const line = answers[0]!.evidence[0]!.from
+  const shown = [...asked.lines].flatMap(([number, words]) => (words === '[left out]' ? [] : [number]))
+  const other = shown.find((number) => number > line) ?? shown.findLast((number) => number < line) ?? line
   return {
-    evidence: [...evidence, { from: other, to: other, stance: 'contradicts' }],
+    evidence: [
+      { from: line, to: line, stance: 'supports' },
+      { from: other, to: other, stance: 'contradicts' },
+    ],
     suspicious: [],
     basis: 'partly',
     verdict,

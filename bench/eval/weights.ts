@@ -13,7 +13,7 @@ import { linesOf } from '../../workers/assessment/lines.ts'
 import { pageText } from '../../workers/assessment/quantity-checks.ts'
 import { readClaim } from '../../workers/assessment/query.ts'
 import { printRows } from '../table.ts'
-import { type Item, readLabels, type Span } from './labels.ts'
+import { type Item, readLabels, type Span, withoutSpans } from './labels.ts'
 import { partOfPage } from './marked.ts'
 import { bm25 } from './peers.ts'
 import { type Random, SEED, seeded } from './random.ts'
@@ -60,18 +60,12 @@ function examplesOf(item: Item): Example[] {
   const similar = (page: string) => bm25(item.claim, page).sentences(1)
   if (!first) return item.label === 'insufficient_evidence' ? example(item, text, similar(text), false, 1) : []
   if (item.label !== 'supports' && !isPartly) return []
-  const rest = without(text, item.gold.flat())
+  const rest = withoutSpans(text, item.gold.flat())
   return [
     ...(isPartly ? [] : example(item, text, first, true, 1)),
     ...(isPartly ? [] : others.slice(0, 2).flatMap((gold) => example(item, text, gold, true, 0.3))),
     ...(rest.length > SHORT ? example(item, rest, similar(rest), false, isPartly ? 0.4 : 1) : []),
   ]
-}
-
-/** A page without the lines that hold something of the spans. */
-function without(text: string, spans: readonly Span[]): string {
-  const kept = linesOf(text).filter(({ start, end }) => !spans.some((span) => span.start < end && start < span.end))
-  return kept.map(({ start, end }) => text.slice(start, end)).join('\n')
 }
 
 function example(item: Item, text: string, cited: readonly Span[], doesSupport: boolean, weight: number): Example[] {

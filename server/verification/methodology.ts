@@ -191,6 +191,12 @@ const LITERAL: readonly (readonly Place[])[] = [
         "As literal-4; words of one English stem (Porter's rules) count nearly as the same word, and words that only begin " +
         'alike count less.',
     },
+    {
+      form: /^literal-6$/,
+      meaning:
+        'As literal-5; in the order of the passages, a run of words of the claim counts more, and numbers that agree count ' +
+        'less.',
+    },
   ],
   ...TOOLS,
   GATE,
@@ -242,6 +248,13 @@ const SEMANTIC: readonly (readonly Place[])[] = [
         'As semantic-5; on pages longer than a quotation the words and numbers that lines for a claim lack are weighed, by ' +
         'weights fitted on marked evidence. Lines that call their subject another kind of thing than the claim do not ' +
         'support it. For a verdict against a claim the lines nearby count too. Words are akin as in literal-5.',
+    },
+    {
+      form: /^semantic-7$/,
+      meaning:
+        'As semantic-6; the model is shown only paragraphs that have a word, number, date or kind of measure of the claim, ' +
+        'unless the page is one paragraph or in another language. Orders to programs are left out of the first reading; ' +
+        'where no paragraph is left, no model is asked.',
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],

@@ -113,7 +113,7 @@ function namedLines(text: string, stance: 'supports' | 'contradicts'): Heard[] {
 
 const conclusion = (stance: 'supports' | 'contradicts') => (claim: string, text: string) => {
   const task = { claim, text, digests, isTruncated: false, first: namedLines(text, stance), second: null }
-  conclude({ ...task, suspects: [], reported: [], claimIsSuspect: false } satisfies ConcludeTask)
+  conclude({ ...task, suspects: [], reported: [], claimIsSuspect: false, shown: 1 } satisfies ConcludeTask)
 }
 
 const works: Record<string, (claim: string, text: string) => unknown> = {

@@ -137,8 +137,7 @@ t.test('before a model that answers', async (t) => {
     t.equal(status, 200)
     const result = completedResult.parse(body)
     t.equal(result.claim_support, 'insufficient_evidence')
-    for (const flag of ['instruction_like_text', 'readings_differ', 'text_aimed_at_verdict', 'verdict_lowered'])
-      t.ok(result.risk_flags.includes(flag), flag)
+    t.same(result.risk_flags, ['instruction_like_text', 'text_aimed_at_verdict'])
     const [, start, end] = /code points (\d+) to (\d+)/.exec(result.explanation) ?? []
     t.equal(Array.from(result.source.normalized_text).slice(Number(start), Number(end)).join(''), ORDER)
   })

@@ -17,21 +17,39 @@ const CLAIM = 'The harbour was opened in 1874.'
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())
 
-t.test('a right answer: the quote is cut from the text, the question holds all of it', async (t) => {
-  await using lab = await openLab(threads, (asked) => verdictOn(asked, 'opened in 1874', 'supports'))
-  const found = await lab.assess(CLAIM, TEXT)
-  t.match(found, { claim_support: 'supports', assessment_scope: 'source_local_semantic_support', risk_flags: [] })
-  t.equal(found.evidence[0]?.quote, 'The harbour was opened in 1874 by the county engineer.')
-  t.match(found.explanation, /^All 7 lines of the text were read .*supports the claim/)
-  const [asked] = lab.server.asked
-  t.equal([...asked!.lines.values()].join(' '), TEXT.replace(/\s+/g, ' '))
-  t.equal(asked!.claim, CLAIM)
-  t.equal(asked!.path, '/v1/messages')
-  t.equal(asked!.headers['x-api-key'], 'test-key')
-  t.equal(asked!.headers.authorization, 'Bearer test-key')
-  t.notOk('tools' in asked!.body, 'no tool is given')
-  t.match(asked!.body, { model: 'scripted-1', output_config: { format: { type: 'json_schema' } } })
-})
+t.test(
+  'a right answer: the quote is cut from the text, the question holds what has something of the claim',
+  async (t) => {
+    await using lab = await openLab(threads, (asked) => verdictOn(asked, 'opened in 1874', 'supports'))
+    const found = await lab.assess(CLAIM, TEXT)
+    t.match(found, { claim_support: 'supports', assessment_scope: 'source_local_semantic_support', risk_flags: [] })
+    t.equal(found.evidence[0]?.quote, 'The harbour was opened in 1874 by the county engineer.')
+    t.match(found.explanation, /^All 7 lines of the text were read .*supports the claim/)
+    const [asked] = lab.server.asked
+    t.same(
+      [...asked!.lines.values()],
+      [
+        'The harbour of Kelby',
+        'The harbour was opened in 1874 by the county engineer.',
+        'It has three piers and a lighthouse 21 metres high.',
+        'Fishing ended in 1962.',
+        'The ferry to Orsay sails on Mondays and Thursdays.',
+        'The harbour does not admit tankers.',
+        'Dogs are welcome on the piers.',
+      ],
+    )
+    t.equal(asked!.claim, CLAIM)
+    lab.server.script = (question) => verdictOn(question, 'tankers', 'contradicts', 'contradicts', 'opposite')
+    const other = await lab.assess('The harbour admits large tankers.', TEXT)
+    t.match(other.explanation, /^\d of 7 lines of the text, those with something of it, were read /)
+    t.notOk([...lab.server.asked.at(-1)!.lines.values()].some((line) => line.includes('ferry')))
+    t.equal(asked!.path, '/v1/messages')
+    t.equal(asked!.headers['x-api-key'], 'test-key')
+    t.equal(asked!.headers.authorization, 'Bearer test-key')
+    t.notOk('tools' in asked!.body, 'no tool is given')
+    t.match(asked!.body, { model: 'scripted-1', output_config: { format: { type: 'json_schema' } } })
+  },
+)
 
 t.test('contradicting and mixed answers keep their sides', async (t) => {
   await using lab = await openLab(threads, (asked) =>
@@ -215,19 +233,28 @@ t.test('text beyond what was retrieved is owned up to', async (t) => {
   t.match(found.explanation, /longer than the text that was retrieved/)
 })
 
-t.test('claims on one page share the bytes that can be cached; other pages have other marks', async (t) => {
+t.test('a page has one mark for all claims, and other pages have other marks', async (t) => {
   await using lab = await openLab(threads, () => SILENT)
-  await lab.assess('One claim.', TEXT)
-  await lab.assess('Another claim.', TEXT)
-  await lab.assess('One claim.', `${TEXT} `.trim().concat(' More.'))
-  const pages = lab.server.asked.map(
-    ({ body }) => (body.messages as { content: { text: string; cache_control?: object }[] }[])[0]!.content[0]!,
-  )
-  t.equal(pages[0]!.text, pages[1]!.text)
-  t.same(pages[0]!.cache_control, { type: 'ephemeral' })
-  const mark = (text: string) => /\[([0-9a-f]{16}) text begins\]/.exec(text)?.[1]
-  t.ok(mark(pages[0]!.text))
-  t.not(mark(pages[0]!.text), mark(pages[2]!.text))
+  await lab.assess('The harbour is old.', TEXT)
+  await lab.assess('The piers are old.', TEXT)
+  await lab.assess('The harbour is old.', `${TEXT} More.`)
+  const marks = lab.server.asked.map(({ body }) => {
+    const [{ content }] = body.messages as [{ content: { text: string }[] }]
+    return /\[([0-9a-f]{16}) text begins\]/.exec(content[0]!.text)?.[1]
+  })
+  t.ok(marks[0])
+  t.equal(marks[0], marks[1])
+  t.not(marks[0], marks[2])
+})
+
+t.test('a page that has nothing of the claim is shown to no model', async (t) => {
+  await using lab = await openLab(threads, () => {
+    throw new Error('asked')
+  })
+  const found = await lab.assess('Violins are built by hand in Cremona.', TEXT)
+  t.match(found, { claim_support: 'insufficient_evidence', evidence: [] })
+  t.match(found.explanation, /^No line of the text that may count as evidence has a word or number of "Violins/)
+  t.equal(lab.server.asked.length, 0)
 })
 
 t.test('every flag has a name that the interface allows', (t) => {

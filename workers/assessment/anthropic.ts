@@ -195,7 +195,7 @@ function requestOf({ system, page, claim }: Question, { model, maxTokens }: Mode
       {
         role: 'user',
         content: [
-          { type: 'text', text: page, cache_control: { type: 'ephemeral' } },
+          { type: 'text', text: page },
           { type: 'text', text: claim },
         ],
       },

@@ -35,23 +35,29 @@ export interface Window {
 }
 
 /**
- * Parts of the text that each fit into `budget` tokens, in order, covering all of it; each begins with the last lines
- * of the one before, so that what is said across a seam is read whole once. At least one line each, also when the
- * budget is smaller.
+ * Parts of the text that each fit into `budget` tokens, in order, covering all of it but the masked lines; each begins with
+ * the last lines of the one before, so that what is said across a seam is read whole once. At least one line each, also
+ * when the budget is smaller; none where all is masked.
  */
-export function windowsOf(text: string, lines: readonly Span[], budget: number): Window[] {
+export function windowsOf(
+  text: string,
+  lines: readonly Span[],
+  budget: number,
+  masked: ReadonlySet<number> = new Set(),
+): Window[] {
+  const shown = [...lines.keys()].filter((line) => !masked.has(line))
   const windows: Window[] = []
   let first = 0
-  while (first < lines.length) {
+  while (first < shown.length) {
     let last = first
-    let tokens = tokensAbout(text, lines[first]!)
-    while (last + 1 < lines.length) {
-      tokens += tokensAbout(text, lines[last + 1]!)
+    let tokens = tokensAbout(text, lines[shown[first]!]!)
+    while (last + 1 < shown.length) {
+      tokens += tokensAbout(text, lines[shown[last + 1]!]!)
       if (tokens > budget) break
       last++
     }
-    windows.push({ first, last })
-    if (last + 1 === lines.length) break
+    windows.push({ first: shown[first]!, last: shown[last]! })
+    if (last + 1 === shown.length) break
     first = Math.max(first + 1, last + 1 - Math.min(OVERLAP, (last - first) >> 1))
   }
   return windows

@@ -64,10 +64,19 @@ function textOf({ text, sentences }: Page, first: number, last: number): string 
   return text.slice(start, end)
 }
 
-/** At most `most` passages that bear on the claim, best first; they do not overlap and do not repeat each other. */
-export function rankPassages(claim: string, query: Query, page: Page, findings: Findings, most: number): Passage[] {
+/**
+ * At most `most` passages that bear on the claim, best first; they do not overlap and do not repeat each other. Where
+ * `mayBePartial` is false, only places where the whole claim occurs are among them.
+ */
+export function rankPassages(
+  claim: string,
+  query: Query,
+  page: Page,
+  findings: Findings,
+  most: number,
+  mayBePartial = bearsOnClaim(query, findings, page.text.length),
+): Passage[] {
   const measure = relevanceMeasure(query, findings)
-  const mayBePartial = bearsOnClaim(query, findings, page.text.length)
   const candidates: Candidate[] = []
   for (const window of [...wholeWindows(claim, page, findings), ...neighbourWindows(page, findings)]) {
     const relevance = measure(window.first, window.last)
@@ -201,7 +210,7 @@ export const POINTS_BACK =
   /^(?:It|Its|He|His|She|Her|They|Their|This|These|Those|Er|Sie|Es|Ihre?|Seine?|Il|Elle|Ils|Elles|Sa|Son|Él|Ella|Ele|Ela|Он|Она|Оно|Они|Его|Её|Их)\s/u
 /** Of what the sentences around a passage have of the claim besides: the name for its pronoun, a headline. */
 const AROUND = 0.1
-const NUMBERS = 0.1
+const NUMBERS = 0.05
 const LEAST_OF_BEST = 0.2
 const FOREMOST = 0.5
 const MOST_WEIGHED = 48

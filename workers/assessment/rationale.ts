@@ -17,6 +17,8 @@ export interface Grounds {
   /** In code points of the text. */
   suspects: readonly Span[]
   lines: number
+  /** Of the lines, those that have something of the claim. */
+  shown: number
   parts: number
   isTruncated: boolean
 }
@@ -30,11 +32,20 @@ export function rationale(grounds: Grounds): string {
   return shortenedTo(parts.filter(Boolean).join(' '), LONGEST_EXPLANATION - 1)
 }
 
-function search({ claim, lines, parts, isTruncated }: Grounds): string {
-  const all = lines === 1 ? 'The one line' : `All ${lines} lines`
-  const inParts = parts > 1 ? ` in ${parts} overlapping parts` : ''
+function search({ claim, lines, shown, parts, isTruncated }: Grounds): string {
   const end = isTruncated ? '; the page is longer than the text that was retrieved' : ''
-  return `${all} of the text ${lines === 1 ? 'was' : 'were'} read${inParts} for what ${lines === 1 ? 'it says' : 'they say'} of ${quoted(claim)}${end}.`
+  if (shown === 0)
+    return `No line of the text that may count as evidence has a word or number of ${quoted(claim)}${end}.`
+  const inParts = parts > 1 ? ` in ${parts} overlapping parts` : ''
+  const [isOne, of] = [shown === 1, 'of the text']
+  const all =
+    lines === 1
+      ? `The one line ${of}`
+      : shown === lines
+        ? `All ${lines} lines ${of}`
+        : `${shown} of ${lines} lines ${of}`
+  const why = shown === lines ? '' : ', those with something of it,'
+  return `${all}${why} ${isOne ? 'was' : 'were'} read${inParts} for what ${isOne ? 'it says' : 'they say'} of ${quoted(claim)}${end}.`
 }
 
 function finding({ verdict, proposed, basis, flags }: Grounds): string {

@@ -25,7 +25,7 @@ interface Named {
  * language than the page's cannot be looked for.
  */
 export function isRelated(claim: string, query: Query, page: PageText, { verdict, evidence }: Named): boolean {
-  if (verdict === 'insufficient_evidence' || evidence.length === 0 || !sharesLanguage(query, page)) return true
+  if (verdict === 'insufficient_evidence' || evidence.length === 0 || !sharesLanguage(query, page.text)) return true
   const coverage = coverageOf(claim, query, page, evidence)
   const { words, inLines, nearby, onPage } = coverage
   const isShort = page.text.length <= SHORT_PAGE
@@ -53,7 +53,7 @@ export function isRelated(claim: string, query: Query, page: PageText, { verdict
  * otherwise.
  */
 export function lacksNames(query: Query, page: PageText): boolean {
-  if (page.text.length <= SHORT_PAGE || !sharesLanguage(query, page)) return false
+  if (page.text.length <= SHORT_PAGE || !sharesLanguage(query, page.text)) return false
   const names = namesOf(query)
   if (names.length < LEAST_NAMES) return false
   const onPage = strengthsIn(query, [page.text])
@@ -91,7 +91,8 @@ function pointsBack({ text }: PageText, evidence: readonly Proposal[]): boolean 
   return evidence.some(({ start, end, stance }) => stance !== 'mentions' && SPEAKS_BACK.test(text.slice(start, end)))
 }
 
-function sharesLanguage({ tokens }: Query, { text }: PageText): boolean {
+/** Whether the beginning of a text may be in the language of a claim. A claim of names alone is of any. */
+export function sharesLanguage({ tokens }: Query, text: string): boolean {
   const begun = new Set(tokensOf(text.slice(0, LANGUAGE_SAMPLE)).map(({ folded }) => folded))
   if (tokens.some(({ kind }) => kind === 'dense')) return tokens.some(({ folded }) => begun.has(folded))
   const isLatin = (words: Iterable<string>) => {

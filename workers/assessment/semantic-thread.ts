@@ -6,8 +6,10 @@ import { isSuspect, type Suspect, type Suspicion, suspectsOf } from './injection
 import { isKnownLanguage } from './language.ts'
 import { codePointSpans, linesOf, type Span, type Window, windowsOf } from './lines.ts'
 import { claimPart, LEFT_OUT, pagePart, partTitle, type Question, SYSTEM } from './prompt.ts'
+import { readClaim } from './query.ts'
 import { rationale } from './rationale.ts'
 import { type Heard, mergeHeard, type Reading } from './readings.ts'
+import { unrelatedLines } from './related-lines.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 import { sentencesOf } from './sentences.ts'
 
@@ -17,29 +19,47 @@ export interface PlanTask {
   nonce: string
   /** Tokens of text in one question, by a guess that is high. */
   windowTokens: number
-  /** Numbers of lines that are not to be shown; null for the first reading, which looks for suspects. */
+  /** Numbers of lines that are not to be shown; null for the first reading, which finds them. */
   masked: readonly number[] | null
 }
 
 /** What to ask for one reading of a page. */
 export interface Plan {
+  /** None where no line may be shown. */
   questions: { window: Window; question: Question }[]
+  /** Lines that are not shown, in no order: those that give orders to programs, and those that have nothing of the claim. */
+  masked: number[]
+  /** How many lines are shown. */
+  shown: number
   /** Of the first reading only. */
   suspects: Suspect[]
   claimIsSuspect: boolean
 }
 
-/** Cuts a text of up to 100,000 code points into numbered lines and asks about all of it. */
+/**
+ * Cuts a text of up to 100,000 code points into numbered lines and asks about those that may bear on the claim. What a model
+ * is shown depends on rules alone, and never on what the page asks for.
+ */
 export function planReading({ claim, text, nonce, windowTokens, masked }: PlanTask): Plan {
   const lines = linesOf(text)
-  const windows = windowsOf(text, lines, windowTokens)
-  const view = { text, lines, nonce, masked: new Set(masked) }
+  const suspects = masked === null ? suspectsOf(text, lines) : []
+  const hidden = new Set(
+    masked ?? [...suspects.map(({ line }) => line), ...unrelatedLines(claim, readClaim(claim), text, lines)],
+  )
+  const windows = windowsOf(text, lines, windowTokens, hidden)
+  const view = { text, lines, nonce, masked: hidden }
   const said = claimPart(masked === null ? claim : withoutOrders(claim), nonce)
   const questions = windows.map((window, i) => ({
     window,
     question: { system: SYSTEM, page: pagePart(view, window, partTitle(i, windows.length)), claim: said },
   }))
-  return { questions, suspects: masked === null ? suspectsOf(text, lines) : [], claimIsSuspect: isSuspect(claim) }
+  return {
+    questions,
+    masked: [...hidden],
+    shown: lines.length - hidden.size,
+    suspects,
+    claimIsSuspect: isSuspect(claim),
+  }
 }
 
 /** The sentences of a claim that talk to a model are left out; what remains may be nothing. */
@@ -55,12 +75,14 @@ export interface ConcludeTask {
   digests: Digests
   isTruncated: boolean
   first: readonly Heard[]
-  /** The reading with the suspicious lines left out; null where there were none, or nothing to gain by it. */
+  /** The reading with the reported lines left out too; null where there were none, or nothing to gain by it. */
   second: readonly Heard[] | null
   suspects: readonly Suspect[]
   /** Lines that the model found suspicious, besides. */
   reported: readonly number[]
   claimIsSuspect: boolean
+  /** How many lines the first reading showed. */
+  shown: number
 }
 
 /**
@@ -92,6 +114,7 @@ export function conclude(task: ConcludeTask): Verdict {
       flags: [...flags],
       suspects: codePointSpans(task.text, spans),
       lines: lines.length,
+      shown: task.shown,
       parts: task.first.length,
       isTruncated: task.isTruncated,
     }),

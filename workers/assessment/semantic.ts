@@ -28,7 +28,7 @@ export interface SemanticTools {
   log: Logger
 }
 
-/** At most two readings of the page, each of one question per part of it. */
+/** At most two readings of the page, each of one question per part of it; none where it has nothing of the claim. */
 export function semanticAssessor(tools: SemanticTools): Assessor {
   const procedure = semanticProcedure(tools.model.id, tools.windowTokens)
   return {
@@ -85,32 +85,33 @@ async function assessByModel(
   }
 }
 
-/** The same for every claim on a page, so that its part of the prompt can be cached. */
+/** The same for every claim on a page, so that an attempt that is repeated asks the same. */
 function markFor(textSha256: string, { secret }: SemanticTools): string {
   return createHmac('sha256', secret).update(`page ${textSha256}`).digest('hex').slice(0, 16)
 }
 
-/** Once as it is; and once more without what is suspicious, where that could have made the verdict. */
+/** Once; and once more without what the model reported, or without orders in the claim, where these could have made the verdict. */
 async function readPage(page: Pick<PlanTask, 'claim' | 'text' | 'nonce'>, asking: Asking) {
   const task: PlanTask = { ...page, windowTokens: asking.tools.windowTokens, masked: null }
   const plan = await inThread<Plan>(asking.tools, 'planReading', task, asking.signal)
   const { suspects, claimIsSuspect } = plan
-  const first = await readAll(plan, [], asking)
-  const reported = [...new Set(first.flatMap(({ suspicious }) => suspicious))]
-  const masked = [...new Set([...suspects.map(({ line }) => line), ...reported])]
-  const second = needsSecond(first, masked, plan) ? await readAgain({ ...task, masked }, asking) : null
-  return { first, second, suspects, reported, claimIsSuspect }
+  const first = await readAll(plan, asking)
+  const hidden = new Set(plan.masked)
+  const reported = [...new Set(first.flatMap(({ suspicious }) => suspicious))].filter((line) => !hidden.has(line))
+  const masked = [...plan.masked, ...reported]
+  const second = needsSecond(first, reported, plan) ? await readAgain({ ...task, masked }, asking) : null
+  return { first, second, suspects, reported, claimIsSuspect, shown: plan.shown }
 }
 
-/** Where something is suspicious, and the first reading came to a verdict that could be owed to it. */
-function needsSecond(first: readonly Heard[], masked: readonly number[], { claimIsSuspect }: Plan): boolean {
-  if (masked.length === 0 && !claimIsSuspect) return false
+/** Where something is suspicious that the model was shown, and the first reading came to a verdict that could be owed to it. */
+function needsSecond(first: readonly Heard[], reported: readonly number[], { claimIsSuspect }: Plan): boolean {
+  if (reported.length === 0 && !claimIsSuspect) return false
   return first.some(({ verdict }) => verdict !== 'insufficient_evidence')
 }
 
 async function readAgain(task: PlanTask, asking: Asking): Promise<Heard[]> {
   const plan = await inThread<Plan>(asking.tools, 'planReading', task, asking.signal)
-  return readAll(plan, task.masked ?? [], asking)
+  return readAll(plan, asking)
 }
 
 interface Asking {
@@ -121,7 +122,7 @@ interface Asking {
 }
 
 /** All parts at once, as far as the model's semaphore lets them; the first failure ends the others. */
-async function readAll({ questions }: Plan, masked: readonly number[], asking: Asking): Promise<Heard[]> {
+async function readAll({ questions, masked }: Plan, asking: Asking): Promise<Heard[]> {
   const giveUp = new AbortController()
   const hidden = new Set(masked)
   const part = { ...asking, signal: AbortSignal.any([asking.signal, giveUp.signal]) }

@@ -1,0 +1,51 @@
+// Which lines of a page a model is shown for a claim. A paragraph that has nothing of the claim says nothing of it, so it is
+// left out; what it asks of its reader, in whatever words and language, then reaches no model.
+import type { Span } from './lines.ts'
+import { quantitiesOf } from './quantities.ts'
+import type { Quantity } from './quantity.ts'
+import type { Query } from './query.ts'
+import { sharesLanguage } from './relation.ts'
+import { searchText } from './search.ts'
+
+/**
+ * The numbers of the lines in paragraphs that have nothing of the claim: none of its telling words nor one akin to them,
+ * no number of it, no date where it gives a date, and no measure of a kind that it gives. None where the page is one
+ * paragraph, or in another language than the claim, because its words cannot be looked for. Time is linear in the length
+ * of the text.
+ */
+export function unrelatedLines(claim: string, query: Query, text: string, lines: readonly Span[]): number[] {
+  const starts = paragraphsOf(text, lines)
+  if (starts.length <= 2 || !sharesLanguage(query, text)) return []
+  const { hitsFrom } = searchText(
+    query,
+    text,
+    lines.map(({ start, end }) => ({ start, end, line: 0 })),
+  )
+  const sorts = new Set(quantitiesOf(claim).flatMap(sortsOf))
+  const isRelated = ({ start, end }: Span, line: number) => {
+    if ((hitsFrom[line] ?? 0) < (hitsFrom[line + 1] ?? 0)) return true
+    if (sorts.size === 0) return false
+    return quantitiesOf(text.slice(start, end)).some((one) => sortsOf(one).some((sort) => sorts.has(sort)))
+  }
+  const unrelated: number[] = []
+  for (const [i, first] of starts.slice(0, -1).entries()) {
+    const paragraph = lines.slice(first, starts[i + 1])
+    if (!paragraph.some((span, at) => isRelated(span, first + at)))
+      unrelated.push(...paragraph.map((_, at) => first + at))
+  }
+  return unrelated
+}
+
+/** The first line of each paragraph, and the number of lines. */
+function paragraphsOf(text: string, lines: readonly Span[]): number[] {
+  const isFirst = (line: number) => line === 0 || LINE_BREAK.test(text.slice(lines[line - 1]!.end, lines[line]!.start))
+  return [...[...lines.keys()].filter(isFirst), lines.length]
+}
+
+/** What makes two quantities of a kind. A number without a unit may count anything, so it has none. */
+function sortsOf(quantity: Quantity): string[] {
+  if (quantity.kind === 'date') return ['date']
+  return [quantity, quantity.or].flatMap((one) => (one?.unit ? [one.unit.dimension] : []))
+}
+
+const LINE_BREAK = /[\n\r\u0085\u2028\u2029]/
