@@ -39,7 +39,7 @@ const ROOMS = [
 ]
 
 /** Files at the root of server/ that a room may import as values, and those of which it may import types alone. */
-const GROUND = /^server\/(errors|telemetry|operation|preconditions)\.ts$/
+const GROUND = /^server\/(deadline|errors|telemetry|operation|preconditions)\.ts$/
 const GROUND_TYPES = /^server\/(context|config)\.ts$/
 /** The two protocols also count calls before a body is read, and share the reading of requests and texts about the service. */
 const PROTOCOL_GROUND = /^server\/(access|http-request|introduction)\.ts$/
@@ -83,7 +83,11 @@ const RULES: Rule[] = [
     from: /^server\/receipts\/format\.ts$/,
     to: /^(?!node:crypto$|canonicalize$)/,
   },
-  { why: 'a thread shares nothing', from: /-thread\.ts$/, to: /^(server\/(?!errors\.ts)|pg|slonik|pino)/ },
+  {
+    why: 'a thread shares nothing',
+    from: /-thread\.ts$/,
+    to: /^(server\/(?!errors\.ts|payments\/signed-transfer\.ts)|pg|slonik|pino)/,
+  },
   {
     why: 'threads are started without secrets',
     from: /^(?!server\/threads\/)(?!.*-thread\.ts$)/,

@@ -257,7 +257,7 @@ async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacin
   const rows = await db.any(sql.prepared('take_origin_turns', turnRow)`
     select place, line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
     from (
-      select * from unnest(
+      select origin, url_line, visit, job_key, place from unnest(
         ${column(asked, 'text', (one) => one.origin)}, ${column(asked, 'text', (one) => one.urlLine)},
         ${column(asked, 'uuid', (one) => one.visit)}, ${column(asked, 'text', (one) => one.jobKey)})
         with ordinality as t (origin, url_line, visit, job_key, place)
