@@ -6,7 +6,9 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { t } from './tap.ts'
 
-const files = process.argv.slice(2)
+// From the environment: tap names the folders of `t.testdir` after the arguments, of which the first file is enough to tell two
+// processes apart.
+const files = (process.env.TEST_FILES ?? '').split('\n')
 
 async function runAfterEachOther(): Promise<void> {
   const teardowns: (() => unknown)[] = []
