@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Frame, type Page } from 'playwright-core'
 import type { Test } from 'tap'
+import { endings } from './endings.ts'
 
 export type { Browser }
 
@@ -17,9 +18,19 @@ export const noBrowser: string | false = program
   ? false
   : `no Chromium at ${PROGRAMS.join(', ')}; name one in CHROMIUM to run the tests of pages`
 
-export function openBrowser(): Promise<Browser> {
+let browser: Promise<Browser> | undefined
+
+/** The browser of all files of this process, which is closed after the last one: its first page costs more than three later ones. */
+export function sharedBrowser(): Promise<Browser> {
+  browser ??= launch()
+  return browser
+}
+
+async function launch(): Promise<Browser> {
   // The tests run as root in containers, where Chromium has no sandbox.
-  return chromium.launch({ executablePath: program, args: ['--no-sandbox'] })
+  const launched = await chromium.launch({ executablePath: program, args: ['--no-sandbox'] })
+  endings.defer(() => launched.close())
+  return launched
 }
 
 export interface Visit extends AsyncDisposable {

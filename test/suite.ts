@@ -81,9 +81,9 @@ async function runFiles(files: string[]): Promise<Sums> {
 }
 
 /**
- * Files of one folder share a process, a few at a time. Those directly in test/ are long and have processes of their own,
- * and so have those that start processes, and those that change what the next file would see. They come first, because
- * the longest are among them.
+ * Files of one folder share a process: to load the service and to warm it up costs more than most files. Those directly
+ * in test/ are long and have processes of their own, and so have those that start processes of the service, and those that
+ * change what the next file would see. They come first, because the longest are among them.
  */
 function groupFiles(files: string[]): string[][] {
   const isAlone = (file: string) =>
@@ -100,10 +100,10 @@ function splitEvenly(files: string[]): string[][] {
   return Array.from({ length: Math.ceil(files.length / size) }, (_, n) => files.slice(n * size, (n + 1) * size))
 }
 
-/** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and other processes. */
+/** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and processes of the service. */
 const NEEDS_PROCESS =
-  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|node:child_process|\/(children|crash-harness|lab)\.ts'/m
-const GROUP = 5
+  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|\/(children|crash-harness|lab)\.ts'/m
+const GROUP = 16
 
 function nameGroup(files: string[]): string {
   const [first = '', ...others] = files
@@ -113,12 +113,13 @@ function nameGroup(files: string[]): string {
 
 function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   // tap puts its recorder into the child's NODE_OPTIONS. `env` puts this process's own options there instead.
-  const args = [`NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`, process.execPath, TOGETHER, ...files]
+  const args = [`NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`, process.execPath, TOGETHER, files[0] ?? '']
   const timeout = files.length * Number(options.timeout) * 1000
   const env = {
     // Node keeps here what it has compiled, for the next process that imports it.
     NODE_COMPILE_CACHE: join(ROOT, '.tap/compiled'),
     ...process.env,
+    TEST_FILES: files.join('\n'),
     TAP_TIMEOUT: String(timeout / 1000),
     TAP_ONLY: options.only ? '1' : '0',
     ...(options.grep ? { TAP_GREP: options.grep.join('\n') } : {}),

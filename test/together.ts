@@ -4,9 +4,12 @@
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { endings } from './endings.ts'
 import { t } from './tap.ts'
 
-const files = process.argv.slice(2)
+// From the environment: tap names the folders of `t.testdir` after the arguments, of which the first file is enough to tell two
+// processes apart.
+const files = (process.env.TEST_FILES ?? '').split('\n')
 
 async function runAfterEachOther(): Promise<void> {
   const teardowns: (() => unknown)[] = []
@@ -19,11 +22,16 @@ async function runAfterEachOther(): Promise<void> {
     const { total } = t.counts
     t.comment(file)
     await load(file)
-    while (!t.idle) await once(t, 'idle')
+    await untilIdle()
     for (const teardown of teardowns.splice(0)) await teardown()
     if (t.counts.total === total) t.fail(`${file} has no tests`)
   }
+  await endings.disposeAsync()
   t.end()
+}
+
+async function untilIdle(): Promise<void> {
+  while (!t.idle) await once(t, 'idle')
 }
 
 function load(file: string): Promise<unknown> {
@@ -31,5 +39,9 @@ function load(file: string): Promise<unknown> {
 }
 
 // One file is free to set up the test of its process.
-if (files.length === 1) await load(files[0] ?? '')
-else await runAfterEachOther()
+if (files.length > 1) await runAfterEachOther()
+else {
+  await load(files[0] ?? '')
+  await untilIdle()
+  await endings.disposeAsync()
+}

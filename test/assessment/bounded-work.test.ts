@@ -8,6 +8,7 @@ import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
 import { judgePage } from '../../workers/assessment/page-quality.ts'
 import type { Heard } from '../../workers/assessment/readings.ts'
 import { type ConcludeTask, conclude, planReading } from '../../workers/assessment/semantic-thread.ts'
+import { LONG } from '../long.ts'
 
 const many = (unit: (i: number) => string) => (length: number) => {
   let text = ''
@@ -44,8 +45,15 @@ const CLAIM = 2000
 const PAGE = 16_000
 /** Below this, a threshold that only the larger one passes may count for more than the growth. */
 const LITTLE = 2e6
-/** Held against every kind, as claim and as page. */
-const WORST = new Set(['numbers', 'sentences'])
+/**
+ * Of the claims, numbers ask the most of a page, and of the pages, sentences give a claim the most places to be looked for.
+ * Each is held against every kind, and each kind against itself. The long run also turns the two round.
+ */
+const isTried = (ofClaim: string, ofPage: string) =>
+  ofClaim === ofPage ||
+  isOneOf('numbers', 'sentences', ofClaim, ofPage) ||
+  (LONG && isOneOf('sentences', 'numbers', ofClaim, ofPage))
+const isOneOf = (claim: string, page: string, ofClaim: string, ofPage: string) => ofClaim === claim || ofPage === page
 
 /**
  * Counts characters read by expressions, entries walked by array methods, and entries put into maps, from now on and until
@@ -139,7 +147,7 @@ for (const [name, work] of Object.entries(works))
     try {
       for (const [ofClaim, claim] of Object.entries(kinds))
         for (const [ofPage, page] of Object.entries(kinds)) {
-          if (ofClaim !== ofPage && !WORST.has(ofClaim) && !WORST.has(ofPage)) continue
+          if (!isTried(ofClaim, ofPage)) continue
           const whole = countWork(() => work(claim(CLAIM), page(PAGE)))
           if (whole <= LITTLE) continue
           const half = countWork(() => work(claim(CLAIM / 2), page(PAGE / 2)))

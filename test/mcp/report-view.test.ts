@@ -7,7 +7,7 @@ import t from 'tap'
 import { loadBundler } from '../../client/page/build.ts'
 import { wordsOf } from '../../client/page/check-words.ts'
 import { HEADLINES } from '../../client/page/report-view.ts'
-import { noBrowser, openBrowser, overflow, picture, seriousFindings, shown, type Visit, visit } from '../browser.ts'
+import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
 import type { Result } from '../interface.schema.ts'
 import { harbourClaim, startSystem } from '../system.ts'
 import type { HostOptions } from './chat-host.ts'
@@ -66,8 +66,7 @@ t.test('the page is one file, and an answer is what it is without it', async (t)
 })
 
 t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   const { build, stop } = await loadBundler()
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'chat-host.ts')],

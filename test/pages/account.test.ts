@@ -1,14 +1,13 @@
 // The account page in a browser: the key stays in the page, every section shows what the account has, actions ask before what cannot be
 // undone, and each is an operation of the service.
 import t from 'tap'
-import { noBrowser, openBrowser, overflow, picture, seriousFindings, shown, type Visit, visit } from '../browser.ts'
+import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
 
 t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
   const system = await startSystem({ pages: { '/hook': { body: 'ok' } } })
   t.teardown(() => system[Symbol.asyncDispose]())
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   const { host } = new URL(system.service.address)
   const register = async (handle: string): Promise<string> => {
     const answer = await fetch(system.url('/v1/register'), {

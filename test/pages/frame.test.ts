@@ -7,7 +7,7 @@ import { Badge, Code, Facts, Field, Figures, Notice, Table } from '../../client/
 import { Strip } from '../../client/page/strip.ts'
 import { openSite, renderPage } from '../../server/pages/layout.ts'
 import { Plot } from '../../server/pages/plot.ts'
-import { type Browser, noBrowser, openBrowser, overflow, picture, seriousFindings, shown, visit } from '../browser.ts'
+import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { LONG } from '../long.ts'
 import { startSystem } from '../system.ts'
 
@@ -79,8 +79,7 @@ t.test('a plot says its numbers, and what nothing is known of has none', async (
 })
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   await t.test('the parts, light and dark, wide and narrow', (t) => testParts(t, browser))
 
   await t.test('an error', async (t) => {

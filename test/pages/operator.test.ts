@@ -1,7 +1,7 @@
 // The operator's dashboard: its door, what it shows of a house in trouble, its actions with their log, and 10,000 requests.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { noBrowser, openBrowser, overflow, picture, seriousFindings, shown, type Visit, visit } from '../browser.ts'
+import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
 import { payingFetch, startSystem } from '../system.ts'
 
 const TOKEN = 'a-token-for-the-operator'
@@ -134,8 +134,7 @@ t.test('the door of the dashboard', async (t) => {
 t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
   const system = await startSystem({ env: { OPERATOR_TOKEN: TOKEN } })
   t.teardown(() => system[Symbol.asyncDispose]())
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   const { host } = new URL(system.service.address)
   const signIn = async ({ page }: Visit) => {
     await page.fill('#token', TOKEN)

@@ -11,7 +11,7 @@ import { errorTable } from '../../server/errors.ts'
 import { readTransitions } from '../../server/pages/diagram.ts'
 import { findDocuments } from '../../server/pages/documents.ts'
 import { roomsOf } from '../../server/pages/reference-page.ts'
-import { inspect, noBrowser, openBrowser, visit } from '../browser.ts'
+import { inspect, noBrowser, sharedBrowser, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
 
 const system = await startSystem()
@@ -168,8 +168,7 @@ t.test('the front page says what is in force', async (t) => {
 })
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   t.match(
     await inspect(t, browser, system.url('/'), 'front'),
     /Does the page say so\?[\s\S]*A result, as an example[\s\S]*Three ways in/,

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { HEADLINES } from '../../client/page/report-view.ts'
 import { recoveryToken } from '../../server/verification/recovery-token.ts'
-import { noBrowser, openBrowser, overflow, picture, seriousFindings, shown, visit } from '../browser.ts'
+import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import type { Page } from '../site.ts'
 import { PAGE, payingFetch, startSystem } from '../system.ts'
 
@@ -15,8 +15,7 @@ t.test('results and receipts in a browser', { skip: noBrowser }, async (t) => {
   const slow = Promise.withResolvers<Page>()
   const system = await startSystem({ pages: { '/slow': () => slow.promise } })
   t.teardown(() => system[Symbol.asyncDispose]())
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   const { host } = new URL(system.service.address)
 
   await t.test('an empty house', async (t) => {

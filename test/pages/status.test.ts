@@ -9,7 +9,7 @@ import { accuracyPage } from '../../server/pages/accuracy-page.ts'
 import { openSite } from '../../server/pages/layout.ts'
 import { statusPage } from '../../server/pages/status-page.ts'
 import { LITERAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
-import { inspect, noBrowser, openBrowser, picture, visit } from '../browser.ts'
+import { inspect, noBrowser, picture, sharedBrowser, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
 
 const system = await startSystem()
@@ -126,8 +126,7 @@ t.test('a run is recorded with its matrix, its abstentions and every failure', a
 })
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   t.match(await inspect(t, browser, system.url('/status'), 'status'), /The last 90 days/)
   t.match(await inspect(t, browser, system.url('/accuracy'), 'accuracy'), /^Accuracy\n/)
   await using printed = await visit(browser, system.url('/status'))

@@ -9,7 +9,7 @@ import t, { type Test } from 'tap'
 import { buildAssets, renderSingleFile } from '../../client/page/build.ts'
 import { wordsOf } from '../../client/page/check-words.ts'
 import { HEADLINES } from '../../client/page/report-view.ts'
-import { type Browser, noBrowser, openBrowser, overflow, picture, seriousFindings, shown, visit } from '../browser.ts'
+import { type Browser, noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, visit } from '../browser.ts'
 import { payingFetch, startSystem } from '../system.ts'
 
 const vectors = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, `../vectors/${name}.json`), 'utf8'))
@@ -42,8 +42,7 @@ t.test('every check of the test vectors has words of its own', async (t) => {
 t.test('in a browser', { skip: noBrowser }, async (t) => {
   const system = await startSystem()
   t.teardown(() => system[Symbol.asyncDispose]())
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   const bought = await system.ask({
     key: 'a-purchase-for-the-page',
     fetch: payingFetch(),

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Lines } from '../../workers/text/lines.ts'
 import { addVisibleText } from '../../workers/text/visible-text.ts'
-import { noBrowser, openBrowser, visit } from '../browser.ts'
+import { noBrowser, sharedBrowser, visit } from '../browser.ts'
 import { shownPages } from './shown-pages.ts'
 
 function visible(html: string) {
@@ -20,8 +20,7 @@ for (const name of names) {
 }
 
 t.test('Chromium shows the same', { skip: noBrowser }, async (t) => {
-  const browser = await openBrowser()
-  t.teardown(() => browser.close())
+  const browser = await sharedBrowser()
   await using view = await visit(browser, 'about:blank', { viewport: { width: 1280, height: 720 } })
   const { page } = view
   await page.route('**/*', (route) => route.abort())

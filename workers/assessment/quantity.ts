@@ -1,6 +1,6 @@
 // A quantity, a number or a date, and the tokens of a text from which the readers of numbers and dates read it.
 import { type Token, tokensOf } from './tokens.ts'
-import { MONTHS, type Unit } from './units.ts'
+import { monthOf, type Unit } from './units.ts'
 
 export interface NumberQuantity {
   kind: 'number'
@@ -66,6 +66,6 @@ export function openReading(text: string): Reading {
       const value = /^\p{Nd}+$/u.test(tokens[at]?.raw ?? '') ? Number(word(at)) : Number.NaN
       return value >= least && value <= most ? value : null
     },
-    month: (at) => MONTHS.get(word(at)) ?? null,
+    month: (at) => monthOf(word(at)) ?? null,
   }
 }

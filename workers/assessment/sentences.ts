@@ -1,7 +1,7 @@
 // The units a quotation is made of: sentences, or lines where a page has none. A line break always ends a unit.
 import { sensibleCut, trimmed } from './cuts.ts'
 import { foldWord } from './tokens.ts'
-import { MONTHS } from './units.ts'
+import { monthOf } from './units.ts'
 
 /** UTF-16 offsets of one sentence without the white space around it; `line` counts the lines of the text from 0. */
 export interface Sentence {
@@ -37,7 +37,7 @@ export function sentencesOf(text: string): Sentence[] {
 function goesOn(text: string, start: number, end: number): boolean {
   if (LOWER.test(text.slice(end, end + 2)) || (end - start < 8 && ITEM_NUMBER.test(text.slice(start, end)))) return true
   const tail = text.slice(Math.max(start, end - 16), end)
-  return ABBREVIATION.test(tail) || (DAY.test(tail) && MONTHS.has(foldWord(wordAt(text, end))))
+  return ABBREVIATION.test(tail) || (DAY.test(tail) && monthOf(foldWord(wordAt(text, end))) !== undefined)
 }
 
 const wordAt = (text: string, start: number): string => /^\p{L}*/u.exec(text.slice(start, start + 16))![0]

@@ -28,8 +28,16 @@ const MONTH_LOCALES: readonly [string, readonly ('long' | 'short')[]][] = [
   ].map((locale): [string, readonly ['long']] => [locale, ['long']]),
 ]
 
-/** Month, 1 to 12, by name; the names are those of ICU, so they change only with it. */
-export const MONTHS: ReadonlyMap<string, number> = monthNames()
+let months: ReadonlyMap<string, number> | undefined
+
+/**
+ * Month, 1 to 12, by its folded name; the names are those of ICU, so they change only with it. They are asked for at the first
+ * call: that takes some 20 ms of processor time, and a process that assesses nothing reads no months.
+ */
+export function monthOf(folded: string): number | undefined {
+  months ??= monthNames()
+  return months.get(folded)
+}
 
 /** What a word after a number multiplies it by. */
 export const SCALES: ReadonlyMap<string, number> = byWord({
