@@ -18,8 +18,20 @@ export function openMetrics(options: { process?: boolean } = {}) {
 }
 export type Metrics = ReturnType<typeof openMetrics>
 
-/** What a process counts. Buckets of a histogram do not change under one name: sums of ended processes have them too. */
+/**
+ * What a process counts. Buckets of a histogram do not change under one name: sums of ended processes have them too. The samples that
+ * an alarm waits for are there from the start with 0: Prometheus sees no increase in a sample that comes with 1.
+ */
 function countsOf(registers: Registry[]) {
+  const counts = buildCounts(registers)
+  counts.failures.inc({ code: 'execution_failed' }, 0)
+  for (const outcome of ['paid', 'unpaid', 'unknown']) counts.settlements.inc({ outcome }, 0)
+  for (const outcome of ['delivered', 'retry', 'given_up', 'unwanted']) counts.alertAttempts.inc({ outcome }, 0)
+  for (const outcome of ['ready', 'not_ready']) counts.readinessProbes.inc({ outcome }, 0)
+  return counts
+}
+
+function buildCounts(registers: Registry[]) {
   return {
     requests: new Counter({
       name: 'countersign_requests_total',
