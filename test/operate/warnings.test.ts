@@ -6,6 +6,7 @@ import t from 'tap'
 import { openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { closeMinute } from '../../server/operate/minutes.ts'
 import { openPresence } from '../../server/operate/presence.ts'
+import { buildProbe } from '../../server/operate/readiness.ts'
 import { readStatus } from '../../server/operate/status.ts'
 import { openNotes } from '../../server/operate/warning-log.ts'
 import { type Warning, warningsOf } from '../../server/operate/warnings.ts'
@@ -120,4 +121,18 @@ t.test('the samples that alarms wait for are there before anything was counted',
     'countersign_readiness_probes_total{outcome="not_ready"} 0',
   ])
     t.ok(text.includes(`${sample}\n`), sample)
+})
+
+t.test('a process whose release is not migrated logs it itself, once', async (t) => {
+  await using database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 2 })
+  t.teardown(() => db.end())
+  const lines: Record<string, unknown>[] = []
+  const log = openLog('info', { write: (line) => void lines.push(JSON.parse(line)) })
+  const probe = buildProbe({ db, log })
+  await db.query(sql.unsafe`delete from schema_migrations where name like '0001%'`)
+  t.equal(await probe(), false)
+  t.equal(await probe(), false)
+  t.match(lines, [{ event: 'warning', warning: 'not_ready', what: /^migrations: pending: 0001_/, cure: /migrate/ }])
+  t.match(lines[0]?.what, /keys: no active receipt key$/)
 })
