@@ -100,3 +100,10 @@ function readOutput(child: ChildProcess, hear: (item: Heard) => void): string[] 
   })
   return output
 }
+
+/** Kills the child when this process ends before it, for example by a signal. */
+export function endWithProcess(child: ChildProcess): void {
+  const kill = () => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+}
