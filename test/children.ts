@@ -38,12 +38,19 @@ export const BARE_ENV: Record<string, string> = Object.fromEntries(
   }),
 )
 
-/** @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV`. */
-export function startChild(file: string, env: Record<string, string>, options: { ipc?: boolean } = {}): Child {
-  const child = spawn(process.execPath, [...flagsOf(file), join(ROOT, file)], {
-    cwd: ROOT,
+/**
+ * @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV`.
+ * @param options `root`: the folder of other code, in place of this repository
+ */
+export function startChild(
+  file: string,
+  env: Record<string, string>,
+  { ipc = false, root = ROOT }: { ipc?: boolean; root?: string } = {},
+): Child {
+  const child = spawn(process.execPath, [...flagsOf(file), join(root, file)], {
+    cwd: root,
     env: { ...BARE_ENV, ...env },
-    stdio: ['ignore', 'pipe', 'pipe', ...(options.ipc ? ['ipc' as const] : [])],
+    stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc' as const] : [])],
   })
   const heard: Heard[] = []
   const listeners = new Set<(item: Heard) => void>()
