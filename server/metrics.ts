@@ -1,7 +1,10 @@
 // Every metric of the service. Names follow the conventions of Prometheus. Labels come from closed sets (operation, code, stage,
 // job), never from URLs, keys or messages.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { errorTable } from './errors.ts'
 
+/** HTTP status of the codes with which verifications fail. */
+const FINAL_FAILURE = 422
 const SECONDS_TO_ANSWER = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
@@ -24,7 +27,8 @@ export type Metrics = ReturnType<typeof openMetrics>
  */
 function countsOf(registers: Registry[]) {
   const counts = buildCounts(registers)
-  counts.failures.inc({ code: 'execution_failed' }, 0)
+  for (const [code, { status }] of Object.entries(errorTable))
+    if (status === FINAL_FAILURE) counts.failures.inc({ code }, 0)
   for (const outcome of ['paid', 'unpaid', 'unknown']) counts.settlements.inc({ outcome }, 0)
   for (const outcome of ['delivered', 'retry', 'given_up', 'unwanted']) counts.alertAttempts.inc({ outcome }, 0)
   for (const outcome of ['ready', 'not_ready']) counts.readinessProbes.inc({ outcome }, 0)

@@ -117,7 +117,9 @@ export function countersOf(figures: Figures): Counters {
   const values = (name: string): Sample[] =>
     figures.find((metric) => metric.name === `countersign_${name}`)?.values ?? []
   const sums = (name: string, label: string) =>
-    Object.fromEntries(values(name).map(({ labels, value }) => [String(labels[label]), value]))
+    Object.fromEntries(
+      values(name).flatMap(({ labels, value }) => (value === 0 ? [] : [[String(labels[label]), value]])),
+    )
   const stages = values('stage_seconds')
   return {
     admitted: sums('verification_moves_total', 'state').accepted ?? 0,

@@ -116,6 +116,7 @@ t.test('the samples that alarms wait for are there before anything was counted',
   const text = await registry.metrics()
   for (const sample of [
     'countersign_verification_failures_total{code="execution_failed"} 0',
+    'countersign_verification_failures_total{code="source_unreachable"} 0',
     'countersign_alert_attempts_total{outcome="given_up"} 0',
     'countersign_settlements_total{outcome="unknown"} 0',
     'countersign_readiness_probes_total{outcome="not_ready"} 0',
