@@ -266,22 +266,16 @@ export const PROVOCATIONS: readonly Provocation[] = [
   },
   {
     alarms: ['CountersignAdmissionSlow'],
-    means: 'the table of requests is locked while a paid call comes',
+    means: 'the database takes two and a half seconds to store what was paid',
     async provoke({ order, world: { admin } }) {
-      const client = await admin.connect()
-      try {
-        await client.query('begin')
-        await client.query('lock table verification_requests in exclusive mode')
-        const ordered = order()
-        await pause(2500)
-        await client.query('rollback')
-        expect(await ordered, 202)
-      } finally {
-        client.release()
-      }
+      await admin.query(`
+        create function slowed() returns trigger language plpgsql as $$ begin perform pg_sleep(2.5); return new; end $$;
+        create trigger slowed before insert or update on verification_requests
+          for each row when (new.state = 'accepted') execute function slowed()`)
+      expect(await order(), 202)
     },
-    cure: 'look at the database: the lock is gone',
-    heal: async () => {},
+    cure: 'look at the database: the trigger is gone',
+    heal: async ({ world: { admin } }) => void (await admin.query('drop trigger slowed on verification_requests')),
   },
   {
     alarms: ['CountersignDetectionSlow'],
