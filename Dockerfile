@@ -3,9 +3,8 @@
 FROM node:24-alpine AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Types, source maps and texts are half of what the packages bring, and nothing reads them at run time.
-RUN npm ci --omit=dev --omit=optional --no-audit --no-fund \
-  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -iname '*.md' \) -delete
+COPY ops/slim.sh ./ops/
+RUN npm ci --omit=dev --omit=optional --no-audit --no-fund && sh ops/slim.sh
 
 FROM node:24-alpine
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8402

@@ -21,6 +21,8 @@ export interface ChildOptions {
   ipc?: boolean
   /** Its warnings are not shown: what goes wrong in it is what is tried. */
   quiet?: boolean
+  /** The folder whose code it runs; default: this repository. */
+  root?: string
   /** Gets every line of its log. */
   heard?: (line: Record<string, unknown>) => void
 }
@@ -31,8 +33,9 @@ export interface ChildOptions {
  */
 export async function openChild(lab: Lab, file: string, options: ChildOptions): Promise<Child> {
   const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []
-  const child = spawn(process.execPath, [...flagsOf(file), ...profiling, join(ROOT, file), ...(options.args ?? [])], {
-    cwd: ROOT,
+  const root = options.root ?? ROOT
+  const child = spawn(process.execPath, [...flagsOf(file), ...profiling, join(root, file), ...(options.args ?? [])], {
+    cwd: root,
     env: { ...lab.env, ...options.env },
     stdio: ['ignore', 'pipe', 'inherit', ...(options.ipc ? (['ipc'] as const) : [])],
   })

@@ -188,7 +188,7 @@ export async function openHouse(
       closedLoop(
         { callers: 1, milliseconds },
         () => 1,
-        () => readStatus(db),
+        () => readStatus(db, { resultRetentionSeconds: retention }),
       ),
     async exported() {
       const from = PAGE * Math.floor((receipts - PAGES * PAGE) / 2 / PAGE)

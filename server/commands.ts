@@ -5,12 +5,13 @@ import { parseArgs } from 'node:util'
 import { billingCommands } from './billing/commands.ts'
 import { type Config, describeConfig, readConfig } from './config.ts'
 import { renderConfigurationPage } from './configuration-page.ts'
+import { isConnectionLoss } from './db/connection-loss.ts'
 import { findOpenDatabase } from './db/embedded.ts'
 import { listMigrations, migrate } from './db/migrate.ts'
 import { type Database, openDatabase, transact } from './db/pool.ts'
 import { describeSchema } from './db/schema.ts'
 import { type Finding, runDoctor } from './doctor.ts'
-import { AppError } from './errors.ts'
+import { AppError, UnavailableError } from './errors.ts'
 import { accountCommands } from './operate/accounts-command.ts'
 import { auditCommands } from './operate/audit-command.ts'
 import { type CommandCall, type CommandOption, printJson, UsageError } from './operate/command.ts'
@@ -143,10 +144,14 @@ function onDatabase(found: Record<string, DatabaseCommand>): Record<string, Comm
   )
 }
 
+const AWAY = 'The database of the service does not answer.'
+
 async function withDatabase(config: Config, work: (db: Database) => Promise<unknown>): Promise<number> {
   const db = await openDatabase(await databaseUrlOf(config), {
     maxConnections: 1,
     pooled: config.databaseDirectUrl !== undefined,
+  }).catch((cause) => {
+    throw isConnectionLoss(cause) ? new UnavailableError('provider_unavailable', AWAY, { cause }) : cause
   })
   try {
     const status = await work(db)
@@ -250,11 +255,12 @@ function describeProblem(error: unknown): string {
   if (code === '42P01' || code === '42703') return `${error.message}. Run \`npm run cli -- migrate\` first.`
   if (error instanceof AppError) return error.message
   const reason = error.cause instanceof Error ? describeProblem(error.cause) : undefined
-  if (error.name === 'UnavailableError')
-    return `${error.message}${reason ? ` ${reason}` : ''}\ncure: check DATABASE_URL, and that the server accepts connections from here`
+  if (error.name === 'UnavailableError') return `${error.message}${reason ? ` ${reason}` : ''}\n${REACH}`
   if (error.name === 'AggregateError' || error.message === '') return code ?? error.name
   return error.message
 }
+
+const REACH = 'cure: check DATABASE_URL, and that the server accepts connections from here'
 
 function codeOf(error: Error): string | undefined {
   if ('code' in error && typeof error.code === 'string') return error.code

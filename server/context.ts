@@ -102,7 +102,8 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     // The history of a request names it.
     name: `${hostname()}:${process.pid}`,
     ...(overrides.patienceMs !== undefined && { patienceMs: overrides.patienceMs }),
-    onChange: reportDatabase(log),
+    onChange: reportDatabase(log, 'database'),
+    onRoom: reportDatabase(log, 'room of the database'),
   })
   opened.defer(() => db.end())
   db.on('error', (error) => log.error({ event: 'database_error', err: error }))
@@ -148,9 +149,9 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   }
 }
 
-/** Errors that follow from a database that is away are logged as details (see telemetry.ts); this is logged instead. */
-function reportDatabase(log: Logger) {
-  const outage = openOutage(log, 'database')
+/** Errors that follow from a database that is away, or has no room, are logged as details (see telemetry.ts); this is logged instead. */
+function reportDatabase(log: Logger, dependency: string) {
+  const outage = openOutage(log, dependency)
   return (change: AvailabilityChange) => (change.away ? outage.failed(change.reason) : outage.worked())
 }
 

@@ -4,7 +4,8 @@ import { openServer } from './app.ts'
 import { publicSettings, readConfig } from './config.ts'
 import { openApi, openCore } from './context.ts'
 import { openPresence } from './operate/presence.ts'
-import { isReady } from './operate/readiness.ts'
+import { buildProbe } from './operate/readiness.ts'
+import { openWarningLog } from './operate/warning-log.ts'
 import { runProcess } from './process.ts'
 import { describeAssessment } from './verification/offer.ts'
 
@@ -15,7 +16,8 @@ await runProcess(async (opened) => {
   const config = readConfig()
   if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` brings its own database')
   const core = opened.use(await openCore(config, config.databaseUrl, { patienceMs: PATIENCE_MS }))
-  const presence = opened.use(await openPresence(core, 'web', publicSettings(config), { probe: () => isReady(core) }))
+  const presence = opened.use(await openPresence(core, 'web', publicSettings(config), { probe: buildProbe(core) }))
+  opened.use(openWarningLog(core, presence))
   const api = opened.use(await openApi(core, presence))
   const server = opened.use(await openServer(api))
   core.log.info({ event: 'listening', address: server.address, assessment: describeAssessment(config) })

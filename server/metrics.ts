@@ -1,7 +1,10 @@
 // Every metric of the service. Names follow the conventions of Prometheus. Labels come from closed sets (operation, code, stage,
 // job), never from URLs, keys or messages.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { errorTable } from './errors.ts'
 
+/** HTTP status of the codes with which verifications fail. */
+const FINAL_FAILURE = 422
 const SECONDS_TO_ANSWER = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /**
@@ -18,8 +21,21 @@ export function openMetrics(options: { process?: boolean } = {}) {
 }
 export type Metrics = ReturnType<typeof openMetrics>
 
-/** What a process counts. Buckets of a histogram do not change under one name: sums of ended processes have them too. */
+/**
+ * What a process counts. Buckets of a histogram do not change under one name: sums of ended processes have them too. The samples that
+ * an alarm waits for are there from the start with 0: Prometheus sees no increase in a sample that comes with 1.
+ */
 function countsOf(registers: Registry[]) {
+  const counts = buildCounts(registers)
+  for (const [code, { status }] of Object.entries(errorTable))
+    if (status === FINAL_FAILURE) counts.failures.inc({ code }, 0)
+  for (const outcome of ['paid', 'unpaid', 'unknown']) counts.settlements.inc({ outcome }, 0)
+  for (const outcome of ['delivered', 'retry', 'given_up', 'unwanted']) counts.alertAttempts.inc({ outcome }, 0)
+  for (const outcome of ['ready', 'not_ready']) counts.readinessProbes.inc({ outcome }, 0)
+  return counts
+}
+
+function buildCounts(registers: Registry[]) {
   return {
     requests: new Counter({
       name: 'countersign_requests_total',

@@ -8,7 +8,8 @@ import { openServer } from './app.ts'
 import { type Config, publicSettings } from './config.ts'
 import { type Api, type Overrides, openApi, openCore } from './context.ts'
 import { openPresence } from './operate/presence.ts'
-import { isReady } from './operate/readiness.ts'
+import { buildProbe } from './operate/readiness.ts'
+import { openWarningLog } from './operate/warning-log.ts'
 
 export interface Service extends AsyncDisposable {
   address: string
@@ -25,7 +26,8 @@ export async function openService(
 ): Promise<Service> {
   await using opened = new AsyncDisposableStack()
   const core = opened.use(await openCore(config, databaseUrl, overrides))
-  const presence = opened.use(await openPresence(core, 'all', publicSettings(config), { probe: () => isReady(core) }))
+  const presence = opened.use(await openPresence(core, 'all', publicSettings(config), { probe: buildProbe(core) }))
+  opened.use(openWarningLog(core, presence))
   const work = opened.use(await openWork(core, overrides))
   const runner = opened.use(await openDrainableRunner(work, presence))
   const api = opened.use(await openApi(core, presence))

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createRequire } from 'node:module'
 import { type Logger, type LoggerOptions, pino } from 'pino'
-import { UnavailableError } from './errors.ts'
+import { isOutOfRoom, UnavailableError } from './errors.ts'
 import { annotate, presentTraceId } from './tracing/spans.ts'
 
 export { type Metrics, openMetrics } from './metrics.ts'
@@ -100,8 +100,8 @@ function aboutLine() {
 }
 
 /**
- * While the database is away, every loop and every call fails. That is one fact, which its outage logs, so events with such an
- * error have level debug.
+ * While the database is away or has no room, every loop and every call fails. That is one fact, which its outage logs, so events with
+ * such an error have level debug. Only the death of a process says its cause itself.
  */
 const demoteOutages: LoggerOptions['hooks'] & object extends { logMethod?: infer Method } ? Method : never = function (
   args,
@@ -109,13 +109,14 @@ const demoteOutages: LoggerOptions['hooks'] & object extends { logMethod?: infer
   level,
 ) {
   const [fields] = args as unknown[]
-  const isOutage = typeof fields === 'object' && fields !== null && 'err' in fields && isUnavailable(fields.err)
-  if (isOutage && level > this.levels.values.debug!) this.debug(...args)
+  const isOutage = typeof fields === 'object' && fields !== null && 'err' in fields && isOfOutage(fields.err)
+  if (isOutage && level > this.levels.values.debug! && level < this.levels.values.fatal!) this.debug(...args)
   else method.apply(this, args)
 }
 
-function isUnavailable(error: unknown): boolean {
-  return error instanceof UnavailableError && error.code === 'provider_unavailable'
+function isOfOutage(error: unknown): boolean {
+  if (error instanceof UnavailableError) return error.code === 'provider_unavailable'
+  return isOutOfRoom(error) || (error instanceof Error && isOutOfRoom(error.cause))
 }
 
 /** Milliseconds after which an outage that lasts is logged again; each time twice as long, up to the second number. */

@@ -38,12 +38,19 @@ export const BARE_ENV: Record<string, string> = Object.fromEntries(
   }),
 )
 
-/** @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV`. */
-export function startChild(file: string, env: Record<string, string>, options: { ipc?: boolean } = {}): Child {
-  const child = spawn(process.execPath, [...flagsOf(file), join(ROOT, file)], {
-    cwd: ROOT,
+/**
+ * @param file from the root of the repository, e.g. `workers/main.ts`; `env` is all its environment, besides `BARE_ENV`.
+ * @param options `root`: the folder of other code, in place of this repository
+ */
+export function startChild(
+  file: string,
+  env: Record<string, string>,
+  { ipc = false, root = ROOT }: { ipc?: boolean; root?: string } = {},
+): Child {
+  const child = spawn(process.execPath, [...flagsOf(file), join(root, file)], {
+    cwd: root,
     env: { ...BARE_ENV, ...env },
-    stdio: ['ignore', 'pipe', 'pipe', ...(options.ipc ? ['ipc' as const] : [])],
+    stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc' as const] : [])],
   })
   const heard: Heard[] = []
   const listeners = new Set<(item: Heard) => void>()
@@ -99,4 +106,11 @@ function readOutput(child: ChildProcess, hear: (item: Heard) => void): string[] 
     if (line.startsWith('{')) hear(JSON.parse(line))
   })
   return output
+}
+
+/** Kills the child when this process ends before it, for example by a signal. */
+export function endWithProcess(child: ChildProcess): void {
+  const kill = () => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
 }

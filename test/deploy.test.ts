@@ -1,7 +1,9 @@
 // The files by which the service is deployed agree with the house: what they copy, start and set exists.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { readSteps, takeSteps } from '../ops/image-steps.ts'
 import { variables } from '../server/config.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -40,4 +42,20 @@ t.test('every variable that they set is one of the configuration', async (t) => 
     set.filter((name) => !known.has(name)),
     [],
   )
+})
+
+t.test('the steps of the image can be taken without a builder', async (t) => {
+  const place = mkdtempSync(join(tmpdir(), 'countersign-steps-'))
+  t.teardown(() => rmSync(place, { recursive: true, force: true }))
+  const commands: string[] = []
+  const last = takeSteps(readSteps(read('Dockerfile')), place, (command, { folder }) => {
+    commands.push(command)
+    t.ok(existsSync(join(folder, 'package-lock.json')) && existsSync(join(folder, 'ops/slim.sh')))
+    mkdirSync(join(folder, 'node_modules/zod'), { recursive: true })
+  })
+  t.match(commands, [/^npm ci --omit=dev --omit=optional/])
+  t.equal(last.env.NODE_ENV, 'production')
+  for (const file of ['node_modules/zod', 'server/main.ts', 'workers/main.ts', 'sql/schema.sql', 'README.md'])
+    t.ok(existsSync(join(last.folder, file)), file)
+  t.throws(() => takeSteps([{ name: 'ADD', rest: 'a b' }], place, () => {}), /ADD, which is not known/)
 })

@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { endWithProcess } from './children.ts'
 
 const PROGRAM = '/usr/sbin/pgbouncer'
 
@@ -37,6 +38,7 @@ server_login_retry = 1
   await chmod(folder, 0o755)
   const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
   const child = spawn(PROGRAM, [...user, join(folder, 'pooler.ini')], { stdio: ['ignore', 'ignore', 'pipe'] })
+  endWithProcess(child)
   const lines: string[] = []
   await new Promise<void>((resolve, reject) => {
     createInterface({ input: child.stderr }).on('line', (line) => {

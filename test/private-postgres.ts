@@ -27,12 +27,29 @@ export async function openPrivatePostgres(options: { prepare?: (folder: string) 
   const url = new URL(server.url)
   url.port = String(door.port)
 
+  const frozen = new Set<number>()
+  /** What is frozen hears no request to end, also not that of the guard of a server whose process has ended. */
+  const thawNow = () => {
+    for (const pid of frozen)
+      try {
+        process.kill(pid, 'SIGCONT')
+      } catch {
+        // It was killed while it was frozen.
+      }
+  }
+  process.once('exit', thawNow)
+  opened.defer(() => void process.off('exit', thawNow))
+
   /** The server and its backends, with a backend that was started meanwhile. */
   async function signal(name: 'SIGSTOP' | 'SIGCONT') {
     const home = await realpath(join(folder, 'postgres'))
     const [pid] = (await readFile(join(home, 'data', 'postmaster.pid'), 'utf8')).split('\n')
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
-    for (const one of [pid, ...children.split(' ').filter(Boolean)]) process.kill(Number(one), name)
+    for (const one of [pid, ...children.split(' ').filter(Boolean)].map(Number)) {
+      process.kill(one, name)
+      if (name === 'SIGSTOP') frozen.add(one)
+      else frozen.delete(one)
+    }
   }
   const closing = opened.move()
   return {

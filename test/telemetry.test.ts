@@ -37,12 +37,15 @@ t.test('a dependency that fails once a second for an hour', async (t) => {
 t.test('events that follow from a database that is away have level debug; others keep theirs', async (t) => {
   const { lines, log } = openTestLog()
   log.warn({ event: 'scan_failed', err: new UnavailableError('provider_unavailable', 'away') })
+  const full = Object.assign(new Error('No space left on device'), { code: '53100' })
+  log.error({ event: 'request_failed', err: full })
+  log.error({ event: 'queue', err: new Error('once more', { cause: full }) })
   log.warn({ event: 'scan_failed', err: new UnavailableError('capacity_exceeded', 'busy') })
   log.error({ event: 'request_failed', err: new Error('a fault') })
   log.info('text alone')
   t.same(
     lines.map(({ level }) => level),
-    [20, 40, 50, 30],
+    [20, 20, 20, 40, 50, 30],
   )
 })
 

@@ -2,6 +2,7 @@
 import { publicSettings, readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
 import { openPresence } from '../server/operate/presence.ts'
+import { openWarningLog } from '../server/operate/warning-log.ts'
 import { runProcess } from '../server/process.ts'
 import { describeAssessment } from '../server/verification/offer.ts'
 import { openWork } from './context.ts'
@@ -12,6 +13,7 @@ await runProcess(async (opened) => {
   if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` has its own database')
   const core = opened.use(await openCore(config, config.databaseUrl))
   const presence = opened.use(await openPresence(core, 'worker', publicSettings(config)))
+  opened.use(openWarningLog(core, presence))
   const work = opened.use(await openWork(core))
   const runner = opened.use(await openDrainableRunner(work, presence))
   core.log.info({

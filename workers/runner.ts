@@ -30,13 +30,15 @@ const WATCH = { ms: 250, beatsEvery: 4 }
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {
   await using opened = new AsyncDisposableStack()
   const concurrency = options.concurrency ?? work.config.workerConcurrency
+  const halt = new AbortController()
   const pool = openQueuePool(
     work.directUrl,
     QUEUE_CONNECTIONS,
     (error) => work.log.warn({ event: 'queue_connection_lost', err: error }),
-    (error) => work.log.error({ event: 'queue', err: error }, 'The tasks of the queue cannot be looked up yet.'),
+    { ...openOutage(work.log, 'tasks of the queue'), stopping: halt.signal },
   )
   opened.defer(() => pool.end())
+  opened.defer(() => halt.abort())
   const events: WorkerEvents = new EventEmitter()
   const poolId = Promise.withResolvers<string>()
   work.slowFetches.reopen()
@@ -76,6 +78,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   const scanner = openScanner(work)
   opened.defer(async () => {
     stopping = true
+    halt.abort()
     // Side by side: each may take as long as the process has left, and none starts anything new meanwhile.
     await Promise.all([
       drain(runner, work.log),

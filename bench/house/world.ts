@@ -15,7 +15,7 @@ import {
   verdictOn,
 } from '../../test/assessment/messages-server.ts'
 import { type EvmChain, openEvmChain } from '../../test/payments/evm-chain.ts'
-import { type Deed, deeds, openFacilitatorRig } from '../../test/payments/evm-facilitator.ts'
+import { type Deed, deeds, type FacilitatorRig, openFacilitatorRig } from '../../test/payments/evm-facilitator.ts'
 import { openRpcProxy, type RpcProxy } from '../../test/payments/rpc-proxy.ts'
 import { hasPooler, openPooler } from '../../test/pooler.ts'
 import { openPrivatePostgres, type PrivatePostgres } from '../../test/private-postgres.ts'
@@ -46,6 +46,8 @@ export interface World extends AsyncDisposable {
   redis: OwnRedis | null
   chain: EvmChain
   rpc: RpcProxy
+  facilitator: FacilitatorRig
+  model: MessagesServer
   /** The address that is paid. */
   payTo: `0x${string}`
   hosts: HostsReady
@@ -113,6 +115,8 @@ export async function openWorld(lab: Lab, seed: number, { smallDisk }: { smallDi
     redis,
     chain,
     rpc,
+    facilitator,
+    model,
     payTo,
     hosts,
     hostsProcess,

@@ -8,6 +8,7 @@ import pg from 'pg'
 import { BackendTerminatedError, type Driver, type DriverClient, type DriverFactory } from 'slonik'
 import { UnavailableError } from '../errors.ts'
 import { isConnectionLoss } from './connection-loss.ts'
+import type { RoomWatch } from './room.ts'
 
 const TICK_MS = 250
 /** Silence after which the database is asked. */
@@ -29,6 +30,8 @@ export interface AvailabilityOptions {
   patienceMs: number
   /** Called at each probe that finds the database away, with the reason, and when it is back. */
   onChange: (change: AvailabilityChange) => void
+  /** Hears how each piece of work ended. */
+  room?: RoomWatch
 }
 
 export type AvailabilityChange = { away: true; reason: unknown } | { away: false }
@@ -72,8 +75,11 @@ export class Availability implements Disposable {
   async run<T>(work: () => Promise<T>): Promise<T> {
     await this.#enter()
     try {
-      return await work()
+      const result = await work()
+      this.#options.room?.worked()
+      return result
     } catch (error) {
+      this.#options.room?.failed(error)
       throw isConnectionLoss(error) ? away(error) : error
     } finally {
       this.#leave()

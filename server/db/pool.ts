@@ -12,6 +12,7 @@ import {
 } from 'slonik'
 import { z } from 'zod'
 import { Availability, type AvailabilityChange } from './availability.ts'
+import { openRoomWatch } from './room.ts'
 
 export type { AvailabilityChange } from './availability.ts'
 export { isConnectionLoss } from './connection-loss.ts'
@@ -74,6 +75,8 @@ export interface PoolOptions {
   pooled?: boolean
   /** Called when the database stops answering and when it answers again. */
   onChange?: (change: AvailabilityChange) => void
+  /** Called at each error that says that the database has no room, as on a full disk, and when it has room again. */
+  onRoom?: (change: AvailabilityChange) => void
 }
 
 /**
@@ -87,6 +90,7 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
     places: options.maxConnections,
     patienceMs: options.patienceMs ?? Number.POSITIVE_INFINITY,
     onChange: options.onChange ?? (() => {}),
+    ...(options.onRoom && { room: openRoomWatch(options.onRoom) }),
   })
   try {
     const pool = await createPool(withName(url, options.name), {

@@ -1,4 +1,5 @@
 // The connection pool of graphile-worker. It is apart from slonik's, because one of its clients listens all the time.
+import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { isOutOfRoom } from '../errors.ts'
 import { openBatcher } from './batch.ts'
@@ -11,10 +12,25 @@ import { isConnectionLoss } from './connection-loss.ts'
 const REPEATED = '40001'
 
 /**
- * The statements that look up the numbers of the tasks, once in a process. graphile-worker keeps their outcome, also an error: a worker
- * whose look-up failed would live on and never take a job.
+ * The statements that look up the numbers of the tasks, once in a process: one that adds what is missing, and one that reads. graphile-worker
+ * keeps their outcome, also an error: a worker whose look-up failed would live on and never take a job. And it repeats no statement more
+ * than a hundred times. So they are repeated here, until they succeed or the worker is to stop.
  */
 const LOOK_UP = /\._private_tasks as tasks/
+
+/** How the look-up of the tasks goes. */
+export interface LookUp {
+  /** Aborts when the worker is to stop: then nothing is repeated any more. */
+  stopping: AbortSignal
+  /** Called at each failure, and at each success. */
+  failed(error: unknown): void
+  worked(): void
+  /** Between two attempts; tests replace it. Rejects when the signal aborts. */
+  pause?(ms: number, signal: AbortSignal): Promise<unknown>
+}
+
+/** Milliseconds from one attempt of a look-up to the next; each time twice as long, up to the second number. */
+const PAUSES_MS = [100, 5000] as const
 
 /** graphile-worker ends each job that succeeded by a statement of its own with this name. */
 const COMPLETION = /^complete_job\//
@@ -41,19 +57,23 @@ async function completeJobs(jobs: CompletedJob[]) {
 
 /**
  * A lost connection, or a database without room, is an error with the code REPEATED and the original as its cause. To end a job
- * twice changes nothing: its row names the pool that holds it. So is any error of a look-up of the tasks.
+ * twice changes nothing: its row names the pool that holds it.
  * @param onError gets the error of a connection that broke; pg replaces the connection
- * @param onLookUpFailed gets the error of a look-up, which is repeated
+ * @param lookUp of a worker: the look-up of the tasks, and every connection until it has succeeded, are waited for
  */
 export function openQueuePool(
   url: string,
   maxConnections: number,
   onError: (error: unknown) => void,
-  onLookUpFailed: (error: unknown) => void = onError,
+  lookUp?: LookUp,
 ): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: maxConnections, application_name: 'countersign worker' })
   pool.on('error', onError)
-  pool.connect = repeatable(pool.connect.bind(pool), rethrow)
+  let isLookedUp = lookUp === undefined
+  const connect = pool.connect.bind(pool)
+  pool.connect = repeatable(connect, (error) =>
+    isLookedUp || !lookUp ? rethrow(error) : persist(lookUp, error, () => connect()),
+  )
   const completions = openBatcher(completeJobs, { batch: 256, queue: Number.POSITIVE_INFINITY })
   pool.on('connect', (client) => {
     client.on('error', onError)
@@ -62,19 +82,44 @@ export function openQueuePool(
       const id = completedJobOf(given[0])
       return id === undefined ? Reflect.apply(query, undefined, given) : completions.add({ query, id })
     }
-    client.query = repeatable(send as typeof query, (error, [query]) => {
-      if (!LOOK_UP.test(textOf(query))) return rethrow(error)
-      onLookUpFailed(error)
-      throw repeated(error)
+    client.query = repeatable(send as typeof query, async (error, given) => {
+      if (!lookUp || !LOOK_UP.test(textOf(given[0]))) return rethrow(error)
+      // By any connection: this one may be lost.
+      const answer = await persist(lookUp, error, () => pool.query(...(given as [pg.QueryConfig])))
+      isLookedUp = true
+      return answer
     })
   })
   return pool
 }
 
+/** Repeats what failed until it succeeds. Throws when the worker is to stop. */
+async function persist<T>(
+  { stopping, failed, worked, pause = sleep }: LookUp,
+  error: unknown,
+  attempt: () => Promise<T>,
+) {
+  let latest = error
+  for (let ms: number = PAUSES_MS[0]; ; ms = Math.min(2 * ms, PAUSES_MS[1])) {
+    failed(latest)
+    await pause(ms, stopping).catch(() => {})
+    if (stopping.aborted) throw repeated(latest)
+    try {
+      const answer = await attempt()
+      worked()
+      return answer
+    } catch (again) {
+      latest = again
+    }
+  }
+}
+
+const sleep = (ms: number, signal: AbortSignal) => setTimeout(ms, undefined, { signal })
+
 /** Keeps the overloads of pg; those with a callback answer no promise and stay as they are. */
 function repeatable<Call>(
   call: Call & ((...given: never[]) => unknown),
-  fail: (error: unknown, given: unknown[]) => never,
+  fail: (error: unknown, given: unknown[]) => unknown,
 ): Call {
   const wrapped = (...given: never[]) => {
     const answer = call(...given)

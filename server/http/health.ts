@@ -2,19 +2,16 @@
 // called, the database is queried at most once a second.
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { measurePruneLag } from '../accounts/pruning.ts'
-import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Api } from '../context.ts'
 import { singleFlight } from '../db/single-flight.ts'
 import { addFigures, readFigures, renderFigures, renderOwnFigures, takeFigures } from '../operate/figures.ts'
 import { countJobs } from '../operate/jobs.ts'
 import { listProcesses, processKinds } from '../operate/presence.ts'
+import { measurePruneLags } from '../operate/prune-lags.ts'
 import { type Check, checkReadiness } from '../operate/readiness.ts'
-import { measureLedgerLag } from '../payments/ledger.ts'
 import { within } from '../payments/timeout.ts'
 import { findHead } from '../receipts/head.ts'
 import { measureBacklog } from '../verification/lookup.ts'
-import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
 
 /** How long a reading is used again. */
@@ -105,9 +102,6 @@ async function measureDatabase({ db, metrics, config }: Api) {
   metrics.working.set(backlog.count)
   metrics.oldestWorkingSeconds.set(backlog.oldestSeconds)
   metrics.watchdogScanAge.set(await measureScanAge(db))
-  for (const { table, seconds } of await measurePruneLag(db)) metrics.pruneLag.set({ table }, seconds)
-  metrics.pruneLag.set({ table: 'alerts' }, await alertPruneLag(db))
-  metrics.pruneLag.set({ table: 'verification_requests' }, await measureRequestLag(db, config.resultRetentionSeconds))
-  metrics.pruneLag.set({ table: 'payment_ledger' }, await measureLedgerLag(db))
+  for (const { table, seconds } of await measurePruneLags(db, config)) metrics.pruneLag.set({ table }, seconds)
   metrics.chainSerial.set((await findHead(db)).serial)
 }

@@ -50,8 +50,17 @@ export function openFeed(readStatus: () => Promise<Status>): Feed {
   }
 }
 
-/** What of the status counts as a change: not the seconds that go by on their own. */
-function signOf({ at: _, processes, watchdogs, prune_lag_seconds: __, ...rest }: Status): string {
+/** What of the status counts as a change: not the seconds that go by on their own, nor the calls that reading the page makes. */
+function signOf({
+  at: _,
+  processes,
+  watchdogs,
+  prune_lag_seconds: __,
+  recent: ___,
+  warnings,
+  ...rest
+}: Status): string {
   const steady = processes.map(({ silent_seconds: _, ...one }) => one)
-  return JSON.stringify({ ...rest, processes: steady, watchdogs: watchdogs.by_state })
+  const raised = warnings.map(({ name }) => name)
+  return JSON.stringify({ ...rest, processes: steady, watchdogs: watchdogs.by_state, warnings: raised })
 }

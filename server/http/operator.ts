@@ -178,9 +178,12 @@ function mountDashboard(app: FastifyInstance, api: Api) {
 }
 
 /** Now and what is open. */
-async function readNow({ db }: Api): Promise<Pick<Dashboard, 'status' | 'unresolved' | 'undelivered' | 'deadJobs'>> {
+async function readNow({
+  db,
+  config,
+}: Api): Promise<Pick<Dashboard, 'status' | 'unresolved' | 'undelivered' | 'deadJobs'>> {
   const [status, unresolved, undelivered, deadJobs] = await Promise.all([
-    readStatus(db),
+    readStatus(db, config),
     findUnresolved(db),
     listUndelivered(db, LISTED),
     listDeadJobs(db, LISTED),

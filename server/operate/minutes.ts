@@ -26,6 +26,17 @@ export const counters = z.object({
   probes: byLabel,
   /** Calls to the assessing model by outcome, tokens by kind, and USD. A row of an earlier release has none. */
   model: z.object({ calls: byLabel, tokens: byLabel, usd: z.number() }).optional(),
+  /** What besides the warnings of the status ask (see recent.ts). A row of an earlier release has none. */
+  watched: z
+    .object({
+      /** Answers over HTTP by the first digit of their status. */
+      answers: byLabel,
+      settlements: byLabel,
+      rescued: z.number(),
+      /** From the deadline of a watchdog to its detection. */
+      detection: histogram,
+    })
+    .optional(),
 })
 export type Counters = z.output<typeof counters>
 
@@ -102,11 +113,13 @@ function wasWell(now: Counters, previous: Counters | null): boolean {
 }
 
 /** The counters that are kept, from the figures of all processes. */
-function countersOf(figures: Figures): Counters {
+export function countersOf(figures: Figures): Counters {
   const values = (name: string): Sample[] =>
     figures.find((metric) => metric.name === `countersign_${name}`)?.values ?? []
   const sums = (name: string, label: string) =>
-    Object.fromEntries(values(name).map(({ labels, value }) => [String(labels[label]), value]))
+    Object.fromEntries(
+      values(name).flatMap(({ labels, value }) => (value === 0 ? [] : [[String(labels[label]), value]])),
+    )
   const stages = values('stage_seconds')
   return {
     admitted: sums('verification_moves_total', 'state').accepted ?? 0,
@@ -127,7 +140,22 @@ function countersOf(figures: Figures): Counters {
       tokens: sums('model_tokens_total', 'kind'),
       usd: values('model_usd_total')[0]?.value ?? 0,
     },
+    watched: {
+      answers: countByClass(values('requests_total')),
+      settlements: sums('settlements_total', 'outcome'),
+      rescued: values('rescued_workers_total')[0]?.value ?? 0,
+      detection: histogramOf(values('watchdog_delay_seconds')),
+    },
   }
+}
+
+function countByClass(answers: Sample[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { labels, value } of answers) {
+    const digit = String(labels.status).slice(0, 1)
+    counts[digit] = (counts[digit] ?? 0) + value
+  }
+  return counts
 }
 
 type Sample = Figures[number]['values'][number] & { metricName?: string }

@@ -26,6 +26,8 @@ export const processKinds = ['web', 'worker', 'all'] as const
 export type ProcessKind = (typeof processKinds)[number]
 
 export interface Presence extends AsyncDisposable {
+  /** Of its row in `processes`. It changes when the row was swept while this process was silent. */
+  id: string
   /** The value of the label `process` in this process's figures. */
   label: string
   /** Publishes what this process has counted until now. Rejects when the database cannot be written. */
@@ -97,6 +99,9 @@ export async function openPresence(
     onError,
   )
   return {
+    get id() {
+      return sign.id
+    },
     get label() {
       return processLabel(kind, sign.id)
     },

@@ -2,6 +2,7 @@
 import type { Core } from '../context.ts'
 import { findPendingMigrations } from '../db/migrate.ts'
 import { hasActiveReceiptKey } from '../receipts/keys.ts'
+import { openNotes } from './warning-log.ts'
 
 export type Check = { ok: boolean; detail?: string }
 
@@ -21,6 +22,18 @@ export async function checkReadiness({ db, log }: Pick<Core, 'db' | 'log'>): Pro
   }
 }
 
-export async function isReady(core: Pick<Core, 'db' | 'log'>): Promise<boolean> {
-  return Object.values(await checkReadiness(core)).every(({ ok }) => ok)
+/**
+ * A probe of readiness for a process that serves. What the release of this process misses is logged as the warning `not_ready`; a
+ * database that is away is logged by its outage.
+ */
+export function buildProbe(core: Pick<Core, 'db' | 'log'>): () => Promise<boolean> {
+  const note = openNotes(core.log)
+  return async () => {
+    const { database, ...others } = await checkReadiness(core)
+    if (!database?.ok) return false
+    const failed = Object.entries(others).filter(([, { ok }]) => !ok)
+    const what = failed.map(([name, { detail }]) => `${name}: ${detail}`).join('; ')
+    note(failed.length > 0 ? [{ name: 'not_ready', what, cure: 'run `npm run cli -- migrate`' }] : [])
+    return failed.length === 0
+  }
 }

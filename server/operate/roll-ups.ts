@@ -131,13 +131,13 @@ export async function readPeriods(db: Database, { from, to, minutes = 1 }: Range
   return periods
 }
 
-/** The counters before, for a difference. Where they lack the model's, nothing is known of its calls, so the difference is none. */
-function comparable(earlier: Counters | undefined, now: Counters): Counters | undefined {
-  return earlier && !earlier.model && now.model ? { ...earlier, model: now.model } : earlier
+/** The counters before, for a difference. What an earlier release did not keep is not known, so its difference is none. */
+export function comparable(earlier: Counters | undefined, now: Counters): Counters | undefined {
+  return earlier && { ...earlier, model: earlier.model ?? now.model, watched: earlier.watched ?? now.watched }
 }
 
 function periodOf({ counters: _, payments, ...row }: PeriodRow, counted: Counters): Period {
-  const { probes: __, stages, admission, result, model = NO_MODEL_USE, ...counts } = counted
+  const { probes: __, watched: ___, stages, admission, result, model = NO_MODEL_USE, ...counts } = counted
   const settled = payments.flat().filter(({ outcome }) => outcome === 'settled')
   const places = new Set(settled.map(({ mode, network }) => `${mode} ${network}`))
   return {
@@ -200,7 +200,7 @@ function latencyOf(times: Histogram): Latency {
 }
 
 /** As histogram_quantile of Prometheus: linear within a bucket, and the highest bound for what is beyond it. */
-function quantile({ buckets, count }: Histogram, share: number): number {
+export function quantile({ buckets, count }: Histogram, share: number): number {
   const bounds = Object.keys(buckets)
     .filter((bound) => bound !== '+Inf')
     .map(Number)

@@ -7,8 +7,8 @@ import { readStatus, type Status } from './status.ts'
 export const statusCommands: Record<string, OperatorCommand> = {
   status: {
     about: 'Show the service on one screen: processes, queue, rates, failures, money, chain, and warnings with cures.',
-    async run(db, _config, { json }) {
-      const status = await readStatus(db)
+    async run(db, config, { json }) {
+      const status = await readStatus(db, config)
       const model = await readSpending(db, status.at.getTime())
       if (json) printJson({ ...status, model })
       else console.log(render(status, model))

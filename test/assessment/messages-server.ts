@@ -29,6 +29,8 @@ export interface MessagesServer extends AsyncDisposable {
 export async function openMessagesServer(script: Script): Promise<MessagesServer> {
   const asked: Asked[] = []
   const server = createServer(async (request, response) => {
+    // `doctor` looks only whether a server answers.
+    if (request.method !== 'POST') return void response.writeHead(405).end()
     const question = readQuestion(await readBody(request), request)
     asked.push(question)
     const reply = await self.script(question, asked.length)

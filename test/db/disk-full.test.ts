@@ -1,6 +1,7 @@
 // Postgres whose disk is full: it answers, and can store nothing. What stands for the disk is a trigger that fails as a write does then.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { openRoomWatch } from '../../server/db/room.ts'
 import { payingFetch, startSystem } from '../system.ts'
 
 const FULL = `
@@ -38,8 +39,38 @@ t.test('a database without room is a 503 that a repeat gets over, and no fault o
 
   const bought = await system.ask({ key, fetch: payingFetch(), headers: { prefer: 'wait=25' } })
   t.equal(bought.status, 200, 'by the same key')
-  t.ok(
-    system.logged.some(({ event, level }) => event === 'request_failed' && level === 50),
-    'the operator is told',
+  const told = system.logged.filter(({ level }) => Number(level) >= 40)
+  t.match(
+    told.filter(({ dependency }) => dependency === 'room of the database'),
+    [{ event: 'dependency_away', level: 50, reason: /No space left on device/ }],
+    'the operator is told once',
   )
+  t.same(
+    told.filter(({ event }) => event === 'request_failed'),
+    [],
+  )
+})
+
+t.test('room is there again after a quiet time, and not with the next call that happens to succeed', async (t) => {
+  const changes: unknown[] = []
+  let now = 0
+  const full = Object.assign(new Error('No space left on device'), { code: '53100' })
+  const watch = openRoomWatch(
+    (change) => changes.push(change.away),
+    () => now,
+  )
+  watch.worked()
+  watch.failed(new Error('of another kind'))
+  t.same(changes, [])
+  watch.failed(full)
+  now = 14_000
+  watch.worked()
+  watch.failed(full)
+  now = 28_000
+  watch.worked()
+  t.same(changes, [true, true])
+  now = 29_000
+  watch.worked()
+  watch.worked()
+  t.same(changes, [true, true, false])
 })

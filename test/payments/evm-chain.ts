@@ -19,6 +19,7 @@ import {
 } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { EVM_USDC, type EvmNetwork } from '../../server/payments/x402.ts'
+import { endWithProcess } from '../children.ts'
 
 interface Compiled {
   abi: Abi
@@ -110,6 +111,7 @@ async function startAnvil(chainId: number) {
   const folder = dirname(wrapper.resolve(`${platform}/package.json`))
   const args = ['--host', '127.0.0.1', '--port', '0', '--chain-id', String(chainId), '--slots-in-an-epoch', '1']
   const child = spawn(join(folder, 'bin', 'anvil'), args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  endWithProcess(child)
   const lines = createInterface({ input: child.stdout })
   const url = await new Promise<string>((resolve, reject) => {
     lines.on('line', (line) => {

@@ -66,7 +66,7 @@ t.test(
     create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
     create trigger refuse before insert on graphile_worker._private_tasks for each statement execute function refuse()`)
     await using worker = startChild('workers/main.ts', front.env)
-    await worker.hears((heard) => heard.event === 'queue' && heard.level === 50)
+    await worker.hears((heard) => heard.event === 'dependency_away' && heard.dependency === 'tasks of the queue')
     await front.tables.query('drop trigger refuse on graphile_worker._private_tasks')
     await expectWork(t, front, worker)
   },

@@ -1,0 +1,26 @@
+// How long rows that are due for deletion have been due, of every table that is pruned.
+import { measurePruneLag } from '../accounts/pruning.ts'
+import { alertPruneLag } from '../alerts/outbox.ts'
+import type { Config } from '../config.ts'
+import type { Database } from '../db/pool.ts'
+import { measureLedgerLag } from '../payments/ledger.ts'
+import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts'
+
+export interface PruneLag {
+  table: string
+  /** Since when the oldest row has been due; 0 for a table without one. */
+  seconds: number
+}
+
+/** @param config `resultRetentionSeconds` decides when results are due */
+export async function measurePruneLags(
+  db: Database,
+  { resultRetentionSeconds }: Pick<Config, 'resultRetentionSeconds'>,
+): Promise<PruneLag[]> {
+  return [
+    ...(await measurePruneLag(db)),
+    { table: 'alerts', seconds: await alertPruneLag(db) },
+    { table: 'verification_requests', seconds: await measureRequestLag(db, resultRetentionSeconds) },
+    { table: 'payment_ledger', seconds: await measureLedgerLag(db) },
+  ]
+}

@@ -1,0 +1,213 @@
+// The warnings of the status: what an operator should look at, with the cure. Each alarm of ops/prometheus-rules.yaml has the warning
+// of its name with the same bound, so that status and log say what Prometheus would.
+import type { Facts } from './facts.ts'
+import type { RunningProcess } from './presence.ts'
+
+export interface Warning {
+  /** `queue_behind` is the warning of the alarm CountersignQueueBehind. Two warnings may have one name. */
+  name: string
+  what: string
+  cure: string
+}
+
+/** Beyond these, an operator should look. Times in seconds, counts and shares of the last quarter of an hour. */
+const BOUNDS = {
+  request: 120,
+  job: 60,
+  scan: 15,
+  unresolved: 3600,
+  prune: 600,
+  admission: 1,
+  result: 60,
+  detection: 5,
+  eventLoop: 0.5,
+  failed: 20,
+  unknownSettlements: 5,
+  rescued: 2,
+  serverErrors: 0.05,
+}
+
+type Found = [applies: boolean, name: string, what: string, cure: string]
+
+export function warningsOf(facts: Facts): Warning[] {
+  return [...ofProcesses(facts), ...ofWork(facts), ...ofTheLastMinutes(facts)]
+    .filter(([applies]) => applies)
+    .map(([, name, what, cure]) => ({ name, what, cure }))
+}
+
+function ofProcesses(facts: Facts): Found[] {
+  const alive = facts.processes.filter((one) => one.alive)
+  const serves = (kind: RunningProcess['kind']) => alive.some((one) => one.kind === kind || one.kind === 'all')
+  const { requests } = facts
+  return [
+    [
+      facts.pending_migrations.length > 0,
+      'not_ready',
+      `migrations are pending: ${facts.pending_migrations.join(', ')}`,
+      'run `npm run cli -- migrate`',
+    ],
+    [!serves('web'), 'unseen', 'no web process is alive', 'start one: `npm run web`'],
+    [
+      facts.workers.alive === 0,
+      'no_worker',
+      `no worker is alive${requests.working > 0 ? `, and ${requests.working} paid requests wait` : ''}`,
+      alive.some(({ drain }) => drain !== null)
+        ? 'the processes are drained: `npm run cli -- processes resume all`'
+        : 'start one: `npm run worker`',
+    ],
+    ...facts.processes
+      .filter((one) => !one.alive)
+      .map(
+        ({ kind, host, pid, silent_seconds }): Found => [
+          true,
+          'process_silent',
+          `the ${kind} process ${pid} on ${host} has been silent for ${silent_seconds} s`,
+          'look at its log; its work is taken over by others, and this line goes away after ten minutes',
+        ],
+      ),
+    ...facts.differing_settings
+      .filter(({ name }) => !OWN_SETTINGS.has(name))
+      .map(
+        ({ name, values }): Found => [
+          true,
+          'settings_differ',
+          `${name} differs between processes: ${[...new Set(values.map(({ value }) => value || 'unset'))].join(', ')}`,
+          'give all processes of a deployment the same variables; `config --running` shows which has which',
+        ],
+      ),
+    ...facts.recent.event_loops
+      .filter(({ seconds }) => seconds > BOUNDS.eventLoop)
+      .map(
+        ({ process, seconds }): Found => [
+          true,
+          'event_loop_blocked',
+          `the event loop of ${process} is blocked for ${seconds.toFixed(1)} s at a time`,
+          'give it more CPU, or start another process of its kind',
+        ],
+      ),
+  ]
+}
+
+function ofWork(facts: Facts): Found[] {
+  const { requests, queue, watchdogs, assessor, workers, alerts } = facts
+  return [
+    [
+      requests.oldest_seconds > BOUNDS.request,
+      'request_stuck',
+      `a request has been in its state for ${requests.oldest_seconds} s`,
+      'see `npm run cli -- requests list --stuck`, then `requests show`',
+    ],
+    [
+      queue.oldest_seconds > BOUNDS.job,
+      'queue_behind',
+      `the oldest job has been due for ${queue.oldest_seconds} s`,
+      'start another worker process',
+    ],
+    [
+      queue.dead > 0,
+      'dead_jobs',
+      `${queue.dead} jobs have used up their attempts`,
+      'see `npm run cli -- jobs dead`, then `jobs redrive`',
+    ],
+    [
+      workers.paused > 0,
+      'model_away',
+      workers.paused === workers.alive
+        ? `the model that assesses does not answer; it is asked again in ${assessor.paused_seconds} s`
+        : `the model that assesses does not answer ${workers.paused} of ${workers.alive} workers`,
+      'run `npm run cli -- doctor`, and check the ANTHROPIC_ variables',
+    ],
+    [
+      facts.unresolved_payments.oldest_seconds > BOUNDS.unresolved,
+      'payment_unresolved',
+      `a payment has been unresolved for ${facts.unresolved_payments.oldest_seconds} s`,
+      'see `npm run cli -- payments list-unresolved`; a worker and the RPC of the chain must be up',
+    ],
+    [
+      watchdogs.judged_seconds_ago > BOUNDS.scan,
+      'deadlines_late',
+      `the deadlines of watchdogs were judged ${watchdogs.judged_seconds_ago} s ago`,
+      'a web process, which takes heartbeats, and a worker process, which judges deadlines, must run',
+    ],
+    [
+      alerts.given_up_last_hour > 0,
+      'alerts_given_up',
+      `${alerts.given_up_last_hour} alerts were given up in the last hour`,
+      'see /operator or log event alert_attempt; tell the owner, who can redeliver',
+    ],
+    [
+      facts.prune_lag_seconds > BOUNDS.prune,
+      'pruning_late',
+      `rows of ${facts.prune_lag_table} have been due for deletion for ${facts.prune_lag_seconds} s`,
+      'start another worker process',
+    ],
+  ]
+}
+
+function ofTheLastMinutes({ recent }: Facts): Found[] {
+  const { answers, server_errors, completed, settlements, rescued_workers } = recent
+  const failed = Object.values(recent.failed).reduce((sum, count) => sum + count, 0)
+  const faults = recent.failed.execution_failed ?? 0
+  const unknown = settlements.unknown ?? 0
+  const last = 'in the last 15 minutes'
+  return [
+    [
+      server_errors > BOUNDS.serverErrors * answers,
+      'server_errors',
+      `${server_errors} of ${answers} answers ${last} had a status from 500`,
+      'see log events request_failed and dependency_away; add web processes if the code is capacity_exceeded',
+    ],
+    [
+      recent.admission_p99 > BOUNDS.admission,
+      'admission_slow',
+      `1 of 100 paid calls ${last} waited for ${recent.admission_p99.toFixed(1)} s for its 202`,
+      'look at the database; add web processes',
+    ],
+    [
+      recent.result_p95 > BOUNDS.result,
+      'results_slow',
+      `1 of 20 results ${last} took ${Math.round(recent.result_p95)} s`,
+      'start another worker, or look at the page, model or facilitator that is slow',
+    ],
+    [
+      failed > BOUNDS.failed && failed > completed,
+      'failing',
+      `${failed} verifications failed ${last}, and ${completed} were completed`,
+      'see log event verification_failed by code; check DNS of the host and its access to port 443',
+    ],
+    [
+      faults > 0,
+      'work_failed',
+      `${faults} verifications failed ${last} by a fault of the service`,
+      'log event verification_error has the cause',
+    ],
+    [
+      unknown > BOUNDS.unknownSettlements,
+      'settlement_unknown',
+      `the outcome of ${unknown} settlements ${last} was not known`,
+      'see `npm run cli -- payments list-unresolved`; nothing is charged twice meanwhile',
+    ],
+    [
+      recent.detection_p99 > BOUNDS.detection,
+      'detection_slow',
+      `1 of 100 missed deadlines ${last} was seen ${recent.detection_p99.toFixed(1)} s late`,
+      'start another worker process',
+    ],
+    [
+      rescued_workers > BOUNDS.rescued,
+      'workers_die',
+      `${rescued_workers} workers ${last} were killed or froze`,
+      'see the log of the host; fewer WORKER_FETCHES, or more memory',
+    ],
+  ]
+}
+
+/** Settings that processes of one deployment may have of their own. */
+const OWN_SETTINGS: ReadonlySet<string> = new Set([
+  'PORT',
+  'HOST',
+  'DATA_DIR',
+  'LOG_LEVEL',
+  'WORKER_CONCURRENCY',
+  'WORKER_FETCHES',
+])
