@@ -96,7 +96,6 @@ export const PROVOCATIONS: readonly Provocation[] = [
         `update graphile_worker._private_jobs set run_at = now() - interval '3 minutes' where key like 'verify:%'`,
       )
     },
-    events: events(event('dependency_away', { dependency: 'workers' })),
     cure: '`requests list --stuck`, `requests show`; start a worker',
     async heal(stage) {
       const stuck = await command(stage, 0, 'requests', 'list', '--stuck', '--json')
