@@ -34,7 +34,8 @@ for (const [name, secret] of Object.entries({ 'key.txt': reader.key, 'wallet.key
 const SENTENCES = {
   right: `Ships find [three piers](${page}) there.`,
   wrong: `It was [opened in 1901](${page}).`,
-  silent: `A [railway](${page}) led to it.`,
+  // Shares a word with the page, so that the model is asked.
+  silent: `A [railway](${page}) led to the harbour.`,
 }
 const report = (...sentences: string[]) => `${sentences.join('\n\n')}\n`
 writeFileSync(
@@ -111,7 +112,8 @@ t.test('a run that is killed goes on, and pays for nothing twice', async (t) => 
   const working = async () =>
     (await system.sql(`select count(*)::int from verification_requests where state in ('accepted', 'observed')`))[0]
       ?.count
-  while ((await working()) === 0) await new Promise(setImmediate)
+  // The model holds the answer, so a purchase that has begun stays under way; without one the command ends.
+  while ((await working()) === 0 && child.exitCode === null) await new Promise(setImmediate)
   child.kill('SIGKILL')
   t.same(await ended, [null, 'SIGKILL'])
   held.resolve()
