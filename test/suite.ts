@@ -54,10 +54,12 @@ async function runFiles(files: string[]): Promise<Sums> {
   suite.jobs = Number(options.jobs)
   const begun = new Map<Base, number>()
   const times: [file: string, milliseconds: number][] = []
+  let broken = 0
   suite.on('subtestStart', (file) => begun.set(file, performance.now()))
   suite.on('subtestEnd', (file) => {
     const milliseconds = performance.now() - (begun.get(file) ?? performance.now())
     times.push([file.name, milliseconds])
+    if (isBroken(file)) broken++
     if (!options.tap) console.log(describeFile(file, milliseconds))
   })
   if (options.tap) suite.pipe(process.stdout)
@@ -77,7 +79,7 @@ async function runFiles(files: string[]): Promise<Sums> {
   const { pass, fail } = suite.counts
   // Not from the counts: those have the tests that --grep and --only leave out as well.
   const empty = passedOver.length - skipped.length
-  return { passed: pass, failed: fail + empty, skipped: skipped.length }
+  return { passed: pass, failed: fail + empty + broken, skipped: skipped.length }
 }
 
 /**
@@ -141,10 +143,14 @@ function describeFile(file: Base, milliseconds: number): string {
   const { exitCode, signal, skip } = (file as Spawn).options
   const failures = file.lists.fail.map(describeFailure)
   if (skip === EMPTY) failures.push(`not ok: it has no tests`)
-  else if (file.results?.ok !== true && failures.length === 0)
-    failures.push(`not ok: it ended with ${signal ?? exitCode}`)
+  else if (isBroken(file)) failures.push(`not ok: it ended with ${signal ?? exitCode}`)
   const head = `${failures.length > 0 ? 'FAILED' : 'ok'} ${file.name} # ${file.counts.pass} in ${seconds(milliseconds)}`
   return [head, ...failures, stderrOf.get(file)?.trimEnd() ?? ''].filter((text) => text !== '').join('\n')
+}
+
+/** It ended too early, as by a signal, with no assertion that says so. */
+function isBroken(file: Base): boolean {
+  return file.results?.ok !== true && file.lists.fail.length === 0 && (file as Spawn).options.skip !== EMPTY
 }
 
 function describeFailure(point: Point): string {
