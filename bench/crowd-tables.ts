@@ -54,15 +54,20 @@ export async function pruneAll(client: pg.Client, seconds: number): Promise<Rows
     await pause(1200)
     const now = await countRows(client)
     const isSame = [...now].every(([name, count]) => rows.get(name) === count)
-    unchanged = isSame && !(await isDelivering(client)) ? unchanged + 1 : 0
+    unchanged = isSame && !(await isAtWork(client)) ? unchanged + 1 : 0
     rows = now
   }
   return rows
 }
 
-/** Whether the couriers have alerts left to deliver or to give up: how fast they do is the machine's to say. */
-async function isDelivering(client: pg.Client): Promise<boolean> {
-  const { rowCount } = await client.query('select from alerts where next_attempt_at is not null limit 1')
+/**
+ * Whether the couriers have alerts left to deliver or to give up, or a job waits for its time, as that of a slow fetch that was broken off
+ * does for seconds: how fast they are is the machine's to say.
+ */
+async function isAtWork(client: pg.Client): Promise<boolean> {
+  const { rowCount } = await client.query(`
+    select from alerts where next_attempt_at is not null
+    union all select from ${QUEUE} limit 1`)
   return rowCount === 1
 }
 
