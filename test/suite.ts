@@ -28,8 +28,8 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     grep: { type: 'string', short: 'g', multiple: true },
-    // One more than there are processors, because files also wait.
-    jobs: { type: 'string', short: 'j', default: String(availableParallelism() + 1) },
+    // Two more than there are processors, because files also wait.
+    jobs: { type: 'string', short: 'j', default: String(availableParallelism() + 2) },
     only: { type: 'boolean', default: false },
     slowest: { type: 'boolean', default: false },
     tap: { type: 'boolean', default: false },
