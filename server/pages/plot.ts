@@ -132,8 +132,15 @@ function Shapes({ shape, series, scales }: PlotProps & { scales: Scales }): Html
     ({ name, points }, n) => html`<g key=${name} class=${`series-${n + 1}`}>
       ${shape === 'area' && html`<path class="plot-fill" d=${below([...points])} />`}
       <path class="plot-line" d=${curve([...points])} vector-effect="non-scaling-stroke" />
+      <path class="plot-dot" d=${curve(alone(points))} vector-effect="non-scaling-stroke" />
     </g>`,
   )
+}
+
+/** The points without a known one beside them, with gaps between: a line through one point cannot be seen. */
+function alone(points: readonly Point[]): Point[] {
+  const isKnown = (at: number) => (points[at]?.value ?? null) !== null
+  return points.map((point, at) => (isKnown(at - 1) || isKnown(at + 1) ? { ...point, value: null } : point))
 }
 
 function Bars({ series, scales: { x, y } }: { series: readonly Series[]; scales: Scales }): Html {
