@@ -110,7 +110,17 @@ function readOutput(child: ChildProcess, hear: (item: Heard) => void): string[] 
 
 /** Kills the child when this process ends before it, for example by a signal. */
 export function endWithProcess(child: ChildProcess): void {
-  const kill = () => void child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('exit', () => process.off('exit', kill))
+  if (living.size === 0) process.once('exit', killLiving)
+  living.add(child)
+  child.once('exit', () => {
+    living.delete(child)
+    if (living.size === 0) process.off('exit', killLiving)
+  })
+}
+
+/** One listener for all: a house has more processes than an emitter has listeners without a warning. */
+const living = new Set<ChildProcess>()
+
+function killLiving() {
+  for (const child of living) child.kill('SIGKILL')
 }

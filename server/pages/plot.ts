@@ -55,7 +55,8 @@ export function Plot(props: PlotProps): Html {
         <title id=${`${id}-title`}>${title}</title>
         <desc id=${`${id}-description`}>${description}</desc>
         <${Axes} scales=${scales} />
-        <svg y=${FRAME.above} width="100%" height=${FRAME.inner} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none">
+        <svg y=${FRAME.above} width="100%" height=${FRAME.inner} viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none"
+          overflow="visible">
           <${Shapes} ...${props} scales=${scales} />
         </svg>
       </svg>
