@@ -13,16 +13,19 @@ import { sharedThreads } from '../shared-threads.ts'
 
 const NETWORK = 'eip155:84532'
 
-t.test('a payment that comes again is not checked again, and another one is', async (t) => {
-  const payer = privateKeyToAccount(generatePrivateKey())
-  const authorization = {
-    from: payer.address,
+const authorizationOf = (from: Hex) =>
+  ({
+    from,
     to: '0x209693Bc6afc0C5328bA36FaF03C514EF312287C',
     value: '30000',
     validAfter: '0',
     validBefore: '1900000000',
     nonce: `0x${'ab'.repeat(32)}`,
-  } as const
+  }) as const
+
+t.test('a payment that comes again is not checked again, and another one is', async (t) => {
+  const payer = privateKeyToAccount(generatePrivateKey())
+  const authorization = authorizationOf(payer.address)
   const { asset, name, version } = EVM_USDC[NETWORK]
   const signature = await payer.signTypedData({
     domain: { name, version, chainId: chainIdOf(NETWORK), verifyingContract: asset },
@@ -73,14 +76,7 @@ t.test('the signer is the one that viem finds, and none where it finds none', as
     chainId: chainIdOf(NETWORK),
     ...EVM_USDC[NETWORK],
     signature: '0x',
-    authorization: {
-      from: payer.address,
-      to: '0x209693Bc6afc0C5328bA36FaF03C514EF312287C',
-      value: '30000',
-      validAfter: '0',
-      validBefore: '1900000000',
-      nonce: `0x${'ab'.repeat(32)}`,
-    },
+    authorization: authorizationOf(payer.address),
   }
   const own = await payer.signTypedData(typedDataOf(transfer))
   t.equal(recoverSigner({ ...transfer, signature: own }), payer.address.toLowerCase())
