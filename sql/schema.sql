@@ -711,6 +711,7 @@ create table worker_beats (
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
+CREATE INDEX accounts_disabled ON public.accounts USING btree (id) WHERE (disabled_at IS NOT NULL);
 CREATE INDEX alerts_lane_due ON public.alerts USING btree (lane, next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
 CREATE INDEX alerts_settled ON public.alerts USING btree (settled_at) WHERE (settled_at IS NOT NULL);
 CREATE INDEX alerts_waiting ON public.alerts USING btree (webhook_id, event_seq) WHERE ((state = 'pending'::text) OR (next_attempt_at IS NOT NULL));
