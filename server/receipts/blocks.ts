@@ -1,7 +1,7 @@
 // Blocks of the stored tree: complete subtrees four levels high, two of them above each other in a tile. The lower ones come from the
 // rows of receipts or of tree_nodes. The upper one comes from its row of tile_middles, and without that from all of the tile.
 import { z } from 'zod'
-import { column, type Database, nothing, sql } from '../db/pool.ts'
+import { column, type Database, nothing, relaxed, sql } from '../db/pool.ts'
 import { findFullTiles } from './archive.ts'
 import { findHead } from './head.ts'
 import { HASH_BYTES, leafHash, nodeHash, rootOfComplete, type Subtree, TILE_HEIGHT, TILE_WIDTH } from './tree.ts'
@@ -139,12 +139,13 @@ function findNext(db: Database, level: number): Promise<number> {
     select coalesce(max(index) + 1, 0) next from tile_middles where level = ${level}`)
 }
 
-/** Two processes that make the same row make the same hashes. */
+/** Two processes that make the same row make the same hashes, and rows that a crash takes are made again. */
 async function storeMiddles(db: Database, tiles: readonly Tile[], middles: readonly Buffer[]) {
   await db.query(sql.type(nothing)`
+    with ${relaxed}
     insert into tile_middles (level, index, hashes)
     select level, index, hashes
-    from unnest(${column(tiles, 'int2', ({ level }) => level)}, ${column(tiles, 'int8', ({ index }) => index)},
+    from relaxed, unnest(${column(tiles, 'int2', ({ level }) => level)}, ${column(tiles, 'int8', ({ index }) => index)},
                 ${column(middles, 'bytea', (hashes) => hashes)}) as t (level, index, hashes)
     on conflict do nothing`)
 }
