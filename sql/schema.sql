@@ -542,6 +542,16 @@ create table simulated_subscriptions (
   constraint simulated_subscriptions_tier_check CHECK ((tier = ANY (ARRAY['dev'::text, 'pro'::text])))
 );
 
+create table tile_middles (
+  level smallint not null,
+  index bigint not null,
+  hashes bytea not null,
+  constraint tile_middles_hashes_check CHECK ((octet_length(hashes) = 512)),
+  constraint tile_middles_index_check CHECK ((index >= 0)),
+  constraint tile_middles_level_check CHECK (((level >= 0) AND (level <= 3))),
+  constraint tile_middles_pkey PRIMARY KEY (level, index)
+);
+
 create table tree_nodes (
   level smallint not null,
   index bigint not null,
@@ -701,6 +711,7 @@ create table worker_beats (
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
+CREATE INDEX accounts_disabled ON public.accounts USING btree (id) WHERE (disabled_at IS NOT NULL);
 CREATE INDEX alerts_lane_due ON public.alerts USING btree (lane, next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
 CREATE INDEX alerts_settled ON public.alerts USING btree (settled_at) WHERE (settled_at IS NOT NULL);
 CREATE INDEX alerts_waiting ON public.alerts USING btree (webhook_id, event_seq) WHERE ((state = 'pending'::text) OR (next_attempt_at IS NOT NULL));
@@ -909,5 +920,6 @@ CREATE TRIGGER receipts_key_in_force AFTER INSERT ON public.receipts REFERENCING
 CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON public.receipts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER signing_keys_constant BEFORE UPDATE ON public.signing_keys FOR EACH ROW EXECUTE FUNCTION refuse_key_change();
 CREATE TRIGGER signing_keys_kept BEFORE DELETE ON public.signing_keys FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER tile_middles_constant BEFORE UPDATE ON public.tile_middles FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER tree_nodes_append_only BEFORE DELETE OR UPDATE ON public.tree_nodes FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER tree_nodes_no_truncate BEFORE TRUNCATE ON public.tree_nodes FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
