@@ -240,6 +240,7 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
     queueWait: buildQueueWait({
       db: () => api.db,
       maxSeconds: core.config.maxQueueSeconds,
+      quoteTtlSeconds: core.config.quoteTtlSeconds,
       hasWorker: () => api.assessors.hasWorker(),
     }),
     assessors: buildAssessors({ db: () => api.db, log: core.log, offered: core.config.assessment.kind }),

@@ -33,6 +33,18 @@ t.test('every process is started by a file that exists', async (t) => {
   for (const name of ['web', 'worker']) t.match(scripts[name], /^exec node /)
 })
 
+t.test('whatever starts web and worker bounds the heap for the smallest dynos, and HEAP_MB changes it', async (t) => {
+  const { scripts } = JSON.parse(read('package.json'))
+  const bounds = `--max-semi-space-size=16 --max-old-space-size=\${HEAP_MB:-${variables.HEAP_MB.default}}`
+  const commands = [scripts.web, scripts.worker, read('Dockerfile').split('\nCMD ')[1]]
+  commands.push(
+    read('compose.yaml')
+      .match(/command: (.*workers\/main\.ts.*)/)?.[1]
+      ?.replaceAll('", "', ' '),
+  )
+  for (const command of commands) t.ok(command?.includes(bounds), command)
+})
+
 t.test('every variable that they set is one of the configuration', async (t) => {
   const { env } = JSON.parse(read('app.json'))
   const block = read('compose.yaml').match(/environment: &environment\n([\s\S]*?)\n {2}restart/)?.[1] ?? ''

@@ -78,6 +78,7 @@ export async function awaitOutcome(
   const { message, ...pending } = describePending(current, {
     now: api.now(),
     hasWorker: await api.assessors.hasWorker(),
+    queueSeconds: current.state === 'accepted' ? await api.queueWait.forecast() : 0,
   })
   return { kind: 'pending', requestId: row.id, ...pending, message: message + unused }
 }
