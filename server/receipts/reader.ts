@@ -84,7 +84,14 @@ function openNodes(db: Database, findTile: (place: TilePlace) => Promise<Buffer>
   const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
   const nodesOf = (tile: TilePlace) => kept.forceFetch(nodeKey(tile), { context: tile })
 
+  // Calls that share a query for the head have one and the same.
+  let last: { head: Head; load: NodeLoader } | undefined
   return (head) => {
+    if (last?.head !== head) last = { head, load: loaderOf(head) }
+    return last.load
+  }
+
+  function loaderOf(head: Head): NodeLoader {
     const edge = new Map(
       frontierOf(head.serial).map((subtree, n) => [
         nodeKey(subtree),
