@@ -6,11 +6,14 @@ import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
 import { findAttestations, findFullTiles, type NodeLoader, storedNodes, TILE_WIDTH, type TilePlace } from './archive.ts'
 import { findHead, type Head } from './head.ts'
+import { listKeys } from './keys.ts'
 import { openPages, type Pages } from './pages.ts'
 import { frontierOf, nodeHash, nodeKey, type Subtree, TILE_HEIGHT } from './tree.ts'
 
 export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
+  /** Public keys of checkpoints in hex, newest first: those of this head, and perhaps newer ones. */
+  checkpointKeys(head: Head): Promise<readonly string[]>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
   pages: Pages
@@ -42,8 +45,19 @@ export function openReader(db: Database): Reader {
     queue: Number.POSITIVE_INFINITY,
     gatherMs: READ_GATHER_MS,
   })
+  let keys: { changes: number; found: Promise<readonly string[]> } | undefined
   return {
     head: () => heads.add(null),
+    checkpointKeys({ key_changes: changes }) {
+      if (keys?.changes === changes) return keys.found
+      const asked = { changes, found: findCheckpointKeys(db) }
+      // A failure is not kept.
+      asked.found.catch(() => {
+        if (keys === asked) keys = undefined
+      })
+      keys = asked
+      return asked.found
+    },
     async attestation(serial) {
       const kept = known.get(serial)
       if (kept) return kept
@@ -60,6 +74,11 @@ export function openReader(db: Database): Reader {
       await tiles[Symbol.asyncDispose]()
     },
   }
+}
+
+async function findCheckpointKeys(db: Database): Promise<readonly string[]> {
+  const listed = await listKeys(db)
+  return listed.flatMap(({ use, pubkey_hex }) => (use === 'checkpoint' ? [pubkey_hex] : [])).reverse()
 }
 
 /** Of a SHA-256 hash. */
