@@ -7,11 +7,14 @@ import type { Attestation } from '../interface/attestation.ts'
 import { findAttestations, type NodeLoader, storedNodes } from './archive.ts'
 import { type Block, isFull, loadBlocks, nodeIn, placeOf } from './blocks.ts'
 import { findHead, type Head } from './head.ts'
+import { listKeys } from './keys.ts'
 import { openPages, type Pages } from './pages.ts'
 import { frontierOf, HASH_BYTES, nodeKey, type Subtree } from './tree.ts'
 
 export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
+  /** Public keys of checkpoints in hex, newest first: those of this head, and perhaps newer ones. */
+  checkpointKeys(head: Head): Promise<readonly string[]>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
   pages: Pages
@@ -41,8 +44,19 @@ export function openReader(db: Database): Reader {
     queue: Number.POSITIVE_INFINITY,
     gatherMs: READ_GATHER_MS,
   })
+  let keys: { changes: number; found: Promise<readonly string[]> } | undefined
   return {
     head: () => heads.add(null),
+    checkpointKeys({ key_changes: changes }) {
+      if (keys?.changes === changes) return keys.found
+      const asked = { changes, found: findCheckpointKeys(db) }
+      // A failure is not kept.
+      asked.found.catch(() => {
+        if (keys === asked) keys = undefined
+      })
+      keys = asked
+      return asked.found
+    },
     async attestation(serial) {
       const kept = known.get(serial)
       if (kept) return kept
@@ -59,6 +73,11 @@ export function openReader(db: Database): Reader {
       await blocks[Symbol.asyncDispose]()
     },
   }
+}
+
+async function findCheckpointKeys(db: Database): Promise<readonly string[]> {
+  const listed = await listKeys(db)
+  return listed.flatMap(({ use, pubkey_hex }) => (use === 'checkpoint' ? [pubkey_hex] : [])).reverse()
 }
 
 /** A kilobyte each. */
@@ -78,7 +97,14 @@ function openNodes(db: Database, loadBlock: (block: Block) => Promise<Buffer>): 
   })
   const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
 
+  // Calls that share a query for the head have one and the same.
+  let last: { head: Head; load: NodeLoader } | undefined
   return (head) => {
+    if (last?.head !== head) last = { head, load: loaderOf(head) }
+    return last.load
+  }
+
+  function loaderOf(head: Head): NodeLoader {
     const edge = new Map(
       frontierOf(head.serial).map((subtree, n) => [nodeKey(subtree), nodeIn(head.frontier, n * HASH_BYTES)]),
     )

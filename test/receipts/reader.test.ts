@@ -254,3 +254,14 @@ t.test('a receipt that was read is kept, and that there is none is not', async (
   await log.damage('delete from receipts')
   t.same(await reader.attestation(1), made)
 })
+
+t.test('keys of checkpoints are read again when the head says that keys have changed', async (t) => {
+  await using log = await openTestLog()
+  await using reader = openReader(log.db)
+  const head = await reader.head()
+  const keys = await reader.checkpointKeys(head)
+  t.equal(keys.length, 1)
+  await log.damage(`delete from signing_keys where use = 'checkpoint'`)
+  t.same(await reader.checkpointKeys(head), keys)
+  t.same(await reader.checkpointKeys({ ...head, key_changes: head.key_changes + 1 }), [])
+})
