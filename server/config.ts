@@ -229,6 +229,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     dataDir: values.DATA_DIR,
     databaseUrl: values.DATABASE_URL,
     databaseDirectUrl: values.DATABASE_DIRECT_URL,
+    databaseConnections: values.DATABASE_CONNECTIONS,
     redisUrl: values.REDIS_URL,
     paymentMode: values.PAYMENT_MODE,
     payToEvm: values.PAY_TO_EVM,

@@ -12,7 +12,7 @@ import { sealPayload } from '../payments/seal.ts'
 import type { OfferedPayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { aboutRequest } from '../telemetry.ts'
-import { inSpan, presentTraceparent, sending } from '../tracing/spans.ts'
+import { inSpan, presentSpan, sending } from '../tracing/spans.ts'
 import type { Admission, Admitted } from './admission.ts'
 import { answerRequest, askForPayment, awaitOutcome } from './answer.ts'
 import type { VerificationAnswer } from './answer-body.ts'
@@ -63,7 +63,7 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
   }
   // The work on the request is a part of this span.
   const admitted = await inSpan(...sending('verify_request'), () =>
-    admit({ ...admission, traceparent: presentTraceparent() }, offer, call),
+    admit({ ...admission, ...presentSpan() }, offer, call),
   )
   if (admitted.kind === 'payment_taken') throw paymentTaken()
   if (admitted.kind === 'limited') throw limitError(admitted)
