@@ -205,6 +205,17 @@ export interface Api extends Core {
 }
 
 const RESULT_CACHE_BYTES = 64 * 1024 * 1024
+/** Of the objects around a result, and of its place in the cache. */
+const RESULT_OVERHEAD_BYTES = 600
+
+/** Bounded by all that it keeps in memory, beside the heap and in it. */
+export function openResultCache(): LRUCache<string, ServedResult> {
+  return new LRUCache({
+    maxSize: RESULT_CACHE_BYTES,
+    sizeCalculation: ({ bytes, settlementHeader, recoveryToken }) =>
+      bytes.length + (settlementHeader?.length ?? 0) + recoveryToken.length + RESULT_OVERHEAD_BYTES,
+  })
+}
 
 export async function openApi(core: Core, presence?: Presence): Promise<Api> {
   await using opened = new AsyncDisposableStack()
@@ -242,7 +253,7 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
       hasWorker: () => api.assessors.hasWorker(),
     }),
     assessors: buildAssessors({ db: () => api.db, log: core.log, offered: core.config.assessment.kind }),
-    results: new LRUCache({ maxSize: RESULT_CACHE_BYTES, sizeCalculation: (result) => result.bytes.length + 200 }),
+    results: openResultCache(),
     baseUrl: core.config.baseUrl ?? `http://${core.config.host}:${core.config.port}`,
     draining: draining.signal,
     drain: () => draining.abort(),
