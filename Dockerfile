@@ -1,5 +1,5 @@
-# One image for web and worker. The command decides: `node server/main.ts` (the default), `node workers/main.ts`, or
-# `node server/cli.ts migrate` before a release. It has Node and no package of development, and runs as the user `node`.
+# One image for web and worker. The command decides: the web process below is the default, compose.yaml has that of the worker, and
+# `node server/cli.ts migrate` runs before a release. It has Node and no package of development, and runs as the user `node`.
 FROM node:24-alpine AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -20,5 +20,5 @@ USER node
 EXPOSE 8402
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then((a) => process.exit(a.ok ? 0 : 1), () => process.exit(1))"]
-# Node itself is process 1, so signals arrive.
-CMD ["node", "server/main.ts"]
+# `exec` makes Node process 1, so signals arrive.
+CMD ["sh", "-c", "exec node --max-semi-space-size=16 --max-old-space-size=${HEAP_MB:-192} server/main.ts"]

@@ -46,7 +46,7 @@ const LIVE = { RATE_LIMIT_PER_MINUTE: '600', TRUST_PROXY: '1' }
  * Rows that no caller causes. A tree gets a row for every few hundred leaves, and not in step with them; figures get a row a minute and
  * a row a day.
  */
-const SLACK: Readonly<Record<string, number>> = { tree_nodes: 16, minute_figures: 30, day_figures: 2 }
+const SLACK: Readonly<Record<string, number>> = { tree_nodes: 16, tile_middles: 16, minute_figures: 30, day_figures: 2 }
 
 export async function runCrowd(lab: Lab, options: CrowdOptions): Promise<CrowdReport> {
   await using opened = new AsyncDisposableStack()

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
+import type { Client } from 'pg'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { describe } from './chaos-kills.ts'
 import { type Child, openChild } from './child.ts'
@@ -48,14 +49,15 @@ export async function chaosOverload(lab: Lab, { minutes }: { minutes?: number })
   await measureCapacity(house, 5)
   const { capacity, longest } = await measureCapacity(house, lab.quick ? 10 : 20)
   const rate = 2 * capacity
-  // The queue takes twice as long to be done as the wait of its oldest request says when the sale closes. Then comes the
-  // verification itself, which shares the machine with those who are refused.
+  // The wait of a newcomer is forecast at the rate of the last seconds. Those who are refused then take time from the workers on the
+  // same machine, at most half of it, and from the verification itself.
   const maxSeconds = 2 * queueSeconds + 3 * longest
   printHeading(
     'overload',
     `${figure(rate)} newcomers a second for ${seconds} s: twice what ${AT_ONCE} buyers at a time get`,
   )
   const memory: number[][] = []
+  const started = new Date()
   const endings = await sell(house, { rate, seconds, sample: async () => void memory.push(await memoryOf(house)) })
 
   const completed = endings.filter(({ kind }) => kind === 'completed').map((one) => one.seconds)
@@ -63,6 +65,8 @@ export async function chaosOverload(lab: Lab, { minutes }: { minutes?: number })
   const lost = endings.flatMap((one) => (one.kind === 'lost' ? [one.what] : []))
   printNote(`${endings.length} came, ${completed.length} completed, ${refused.length} refused, ${lost.length} lost`)
   printNote(`completed in seconds: ${describe(completed)}; at most ${figure(maxSeconds)}`)
+  const admin = await openClient(databaseUrl, opened)
+  printNote(`from acceptance to result: ${describe(await readTimes(admin, started))}`)
   printNote(`refused in seconds: ${describe(refused.map((one) => one.seconds))}; at most ${MAX_REFUSAL_SECONDS}`)
   printNote(
     `refused with: ${counted(refused.map(({ what }) => what))}; Retry-After: ${describe(refused.map(({ retryAfter }) => retryAfter ?? Number.NaN))}`,
@@ -74,7 +78,6 @@ export async function chaosOverload(lab: Lab, { minutes }: { minutes?: number })
       .map((one) => one.join(' and '))
       .join('; ')}`,
   )
-  const admin = await openClient(databaseUrl, opened)
   const { rows } = await admin.query(
     `select count(*)::int open from verification_requests where state in ('accepted', 'observed', 'assessed', 'settling')`,
   )
@@ -164,6 +167,16 @@ async function buy({ origin, source }: House): Promise<Ending> {
       what: signal.aborted ? 'no result' : `broken off: ${(error as Error).message}`,
     }
   }
+}
+
+/** Seconds from acceptance to result of those that were accepted since then, as the house has them. */
+async function readTimes(admin: Client, since: Date): Promise<number[]> {
+  const { rows } = await admin.query<{ seconds: number }>(
+    `select extract(epoch from changed_at - accepted_at)::float8 seconds from verification_requests
+     where state = 'completed' and accepted_at > $1`,
+    [since],
+  )
+  return rows.map(({ seconds }) => seconds)
 }
 
 /** Megabytes in memory of web and worker. */

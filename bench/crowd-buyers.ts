@@ -77,11 +77,12 @@ async function buy(origin: string, buyer: Buyer, host: string, signal: AbortSign
   }
 }
 
-/** Asks for a purchase that is under way until it has ended. */
+/** Asks for a purchase that is under way until it has ended, and waits before each time as long as it is told to. */
 export async function followToEnd(answer: Response, headers: Record<string, string>, signal: AbortSignal) {
   let last = answer
   while (last.status === 202) {
     await last.body?.cancel()
+    await pause(1000 * Number(last.headers.get('retry-after')), undefined, { signal })
     const authorization = `Bearer ${last.headers.get('x-service-recovery-token')}`
     last = await fetch(last.headers.get('location') ?? '', { headers: { ...headers, authorization }, signal })
   }

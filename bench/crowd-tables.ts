@@ -12,7 +12,15 @@ const QUEUE = 'graphile_worker._private_jobs'
  * turns of couriers are left alone too: made older, they would mean outages and dead processes that there are not.
  */
 const TIMELESS = [
-  ...['chain_head', 'receipts', 'tree_nodes', 'signing_keys', 'witnessed_checkpoint', 'schema_migrations'],
+  ...[
+    'chain_head',
+    'receipts',
+    'tree_nodes',
+    'tile_middles',
+    'signing_keys',
+    'witnessed_checkpoint',
+    'schema_migrations',
+  ],
   ...['watchdogs', 'watchdog_scans', 'worker_beats', 'webhooks'],
 ]
 /** Longer than anything is kept that is kept for a time: alerts, for 90 days. */

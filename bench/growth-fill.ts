@@ -67,11 +67,12 @@ const FILL_ACCOUNTS = `with made as (
 async function fillRequests(client: pg.Client, requests: number) {
   await client.query('create temp table one as select * from verification_requests limit 1')
   const payer = `'0x' || lpad(to_hex(n % greatest(1, $1::int / 10)), 40, '0')`
-  const copied = `select n, gen_random_uuid() id, sha256(int8send(n) || '\\xf111'::bytea) key_hash, ${payer} payer,
+  const copied = `select n, uuidv7(at - now()) id, key_hash, payer, nonce, stored, at from (
+    select n, sha256(int8send(n) || '\\xf111'::bytea) key_hash, ${payer} payer,
       '0x' || encode(sha256(int8send(n)), 'hex') nonce, n % ${STORED_ONE_IN} = 0 stored,
       now() - case when n % ${STORED_ONE_IN} = 0 then interval '2 hours' else interval '10 days' end
         - n * interval '1 millisecond' as at
-    from generate_series(1, $1::int) n`
+    from generate_series(1, $1::int) n) one`
   await client.query(
     'create temp table made (n int, id uuid, key_hash bytea, payer text, nonce text, stored bool, at timestamptz)',
   )

@@ -74,6 +74,9 @@ export async function openHouse(
   const accounts = (await openAccounts(client, 'bench')).map(({ headers }) => ({ headers }))
   const milliseconds = lab.quick ? 1000 : 2000
   const retention = 86_400
+  const { rows: stored } = await client.query<{ id: string }>(
+    `select id from verification_requests where state = 'completed' and result is not null`,
+  )
 
   /** Each path once, by a process that keeps nothing yet; again with `twice`, and then the second time counts. */
   async function read(paths: string[], { requests = accounts, twice = false, connections = READERS } = {}) {
@@ -143,10 +146,7 @@ export async function openHouse(
   }
 
   async function recovery() {
-    const { rows } = await client.query<{ id: string }>(
-      `select id from verification_requests where state = 'completed' and result is not null order by random() limit $1`,
-      [READ_ONCE],
-    )
+    const rows = distinct(READ_ONCE, stored.length).map((n) => stored[n]!)
     const secret = deriveSecret(Buffer.from(lab.env.SIGNING_SEED!, 'hex'), 'recovery token')
     return read(
       rows.map(({ id }) => `/api/agent/v1/requests/${id}`),
@@ -243,12 +243,12 @@ const MAKE_DUE = `with one as (
     select * from verification_requests where state = 'completed' and result is not null limit 1
   ), quoted as (
     insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at, address_key)
-    select gen_random_uuid(), sha256(uuid_send(gen_random_uuid())), body_hash, 'quoted', body, now() - interval '1 hour', substr(body_hash, 1, 16)
+    select uuidv7(interval '-1 hour'), sha256(uuid_send(gen_random_uuid())), body_hash, 'quoted', body, now() - interval '1 hour', substr(body_hash, 1, 16)
     from one, generate_series(1, $1::int / 2)
   )
   insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at, created_at, changed_at, payment,
     settlement, result, settlement_header, history, payer)
-  select gen_random_uuid(), sha256(uuid_send(gen_random_uuid())), body_hash, state, body, quote_expires_at,
+  select uuidv7(interval '-2 days'), sha256(uuid_send(gen_random_uuid())), body_hash, state, body, quote_expires_at,
     now() - interval '2 days', now() - interval '2 days', payment, settlement, result, settlement_header, history, payer
   from one, generate_series(1, $1::int / 2)`
 

@@ -29,6 +29,8 @@ export interface LabOptions {
   profile: string | undefined
   /** In place of what is configured: a server on which databases can be made. */
   databaseUrl?: string
+  /** Settings of the embedded Postgres. */
+  postgres?: Record<string, string>
 }
 
 /** On DATABASE_URL, or on an embedded Postgres that commits as durably as one in production. */
@@ -38,7 +40,8 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   opened.defer(() => rm(folder, { recursive: true, force: true }))
   // Under root, Postgres runs as another user, who must get into the folder.
   await chmod(folder, 0o711)
-  const url = options.databaseUrl ?? readConfig().databaseUrl ?? (await openOwnPostgres(folder, opened))
+  const url =
+    options.databaseUrl ?? readConfig().databaseUrl ?? (await openOwnPostgres(folder, options.postgres, opened))
   const admin = await openClient(url, opened)
   const children = new Set<ChildProcess>()
   const killChildren = () => {
@@ -87,8 +90,9 @@ export async function openClient(url: string, opened: AsyncDisposableStack): Pro
   return client
 }
 
-async function openOwnPostgres(folder: string, opened: AsyncDisposableStack) {
-  const postgres = await openEmbeddedPostgres({ dataDir: join(folder, 'db'), durable: true, log: () => {} })
+async function openOwnPostgres(folder: string, settings: LabOptions['postgres'], opened: AsyncDisposableStack) {
+  const dataDir = join(folder, 'db')
+  const postgres = await openEmbeddedPostgres({ dataDir, durable: true, settings: settings ?? {}, log: () => {} })
   return opened.use(postgres).adminUrl
 }
 

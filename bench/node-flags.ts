@@ -6,9 +6,12 @@ const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../packag
   scripts: Record<string, string>
 }
 
-/** The flags with which a script runs this file; none where no script does. @param file from the root of the repository */
+/**
+ * The flags with which a script runs this file; none where no script does. A variable of the shell has its default.
+ * @param file from the root of the repository
+ */
 export function flagsOf(file: string): string[] {
   const commands = Object.values(scripts).map((script) => script.replace(/^exec /, '').split(' '))
   const command = commands.find((words) => words[0] === 'node' && words.at(-1) === file)
-  return command?.slice(1, -1) ?? []
+  return command?.slice(1, -1).map((flag) => flag.replace(/\$\{\w+:-(\w+)\}/g, '$1')) ?? []
 }

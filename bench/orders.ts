@@ -12,6 +12,7 @@ import type { SignedTransfer } from '../server/payments/signed-transfer.ts'
 import { type BoundPayment, EVM_USDC, evmTerms, type PaymentPayload, paymentRequired } from '../server/payments/x402.ts'
 import { canonicalJson, sha256 } from '../server/receipts/format.ts'
 import type { Admission } from '../server/verification/admission.ts'
+import { makeRequestId } from '../server/verification/request-id.ts'
 
 const NETWORK = 'eip155:84532'
 const terms = evmTerms(NETWORK, OFFLINE_PAY_TO)
@@ -63,7 +64,7 @@ export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInp
   const known = keyHash !== undefined
   const key = keyHash ?? createHash('sha256').update(randomUUID()).digest()
   return {
-    id: randomUUID(),
+    id: makeRequestId(),
     known,
     keyHash: key,
     bodyHash: bodyHashOf(body),

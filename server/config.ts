@@ -8,6 +8,7 @@ import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { withoutCredentials } from './config/credentials.ts'
 import { readFixtureHosts } from './config/fixtures.ts'
+import { heapVariables } from './config/heap.ts'
 import { logVariables } from './config/logging.ts'
 import { storeVariables } from './config/stores.ts'
 import { readTracing, traceVariables } from './config/tracing.ts'
@@ -158,6 +159,7 @@ export const variables = {
     default: '256',
     about: 'Slow fetches that one worker process keeps open besides those verifications',
   },
+  ...heapVariables,
   ...logVariables,
   ...traceVariables,
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
@@ -183,9 +185,7 @@ export const variables = {
   MAX_QUEUE_SECONDS: {
     schema: count.max(3600),
     default: '30',
-    about:
-      'No new verification is sold while one of a caller with nothing else in flight waits for longer than this for a ' +
-      'worker. 0: no limit',
+    about: 'No new verification is sold while it would wait for a worker for longer than this. 0: no limit',
   },
   TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxies in front whose X-Forwarded-For is believed' },
   FIXTURE_HOSTS: {
@@ -229,6 +229,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     dataDir: values.DATA_DIR,
     databaseUrl: values.DATABASE_URL,
     databaseDirectUrl: values.DATABASE_DIRECT_URL,
+    databaseConnections: values.DATABASE_CONNECTIONS,
     redisUrl: values.REDIS_URL,
     paymentMode: values.PAYMENT_MODE,
     payToEvm: values.PAY_TO_EVM,

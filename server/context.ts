@@ -86,8 +86,6 @@ export interface Overrides {
   patienceMs?: number
 }
 
-const DEFAULT_CONNECTIONS = 10
-
 /** Opens database, keys, chain and facilitator. Throws with the reason when one of them cannot be used. */
 export async function openCore(config: Config, databaseUrl: string, overrides: Overrides = {}): Promise<Core> {
   await using opened = new AsyncDisposableStack()
@@ -97,7 +95,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   const tracing = opened.use(await openTracing(config, log))
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
   const db = await openDatabase(databaseUrl, {
-    maxConnections: overrides.maxConnections ?? DEFAULT_CONNECTIONS,
+    maxConnections: overrides.maxConnections ?? config.databaseConnections,
     pooled: config.databaseDirectUrl !== undefined,
     // The history of a request names it.
     name: `${hostname()}:${process.pid}`,
@@ -240,6 +238,7 @@ export async function openApi(core: Core, presence?: Presence): Promise<Api> {
     queueWait: buildQueueWait({
       db: () => api.db,
       maxSeconds: core.config.maxQueueSeconds,
+      quoteTtlSeconds: core.config.quoteTtlSeconds,
       hasWorker: () => api.assessors.hasWorker(),
     }),
     assessors: buildAssessors({ db: () => api.db, log: core.log, offered: core.config.assessment.kind }),

@@ -42,12 +42,17 @@ export interface CallOptions {
   ifNoneMatch?: string
   /** How long to wait for completion: 0 to MAX_WAIT_SECONDS. */
   waitSeconds: number
-  /** Aborts when the caller disconnects. */
+  /** Aborts when the caller of a call that waits disconnects. */
   signal: AbortSignal
   /** Aborts when the caller cancels the call: no payment is bound by it after that. HTTP has no way to cancel. */
   withdrawn?: AbortSignal
   /** Called with each state of the request, in order, while the call waits for it. */
   watch?: (state: State) => void
+}
+
+/** Aborts when a call has waited for as long as it may; null for a call that does not wait. @param draining of the process */
+export function endOfWait({ waitSeconds, signal }: CallOptions, draining: AbortSignal): AbortSignal | null {
+  return waitSeconds > 0 ? AbortSignal.any([AbortSignal.timeout(waitSeconds * 1000), signal, draining]) : null
 }
 
 export interface Call {

@@ -52,6 +52,7 @@ create table alerts (
   settled_at timestamp with time zone,
   lane text not null default 'untried'::text,
   traceparent text,
+  tracestate text,
   constraint alerts_check CHECK (((state = 'pending'::text) = (settled_at IS NULL))),
   constraint alerts_event_seq_check CHECK ((event_seq > 0)),
   constraint alerts_id_check CHECK ((id ~ '^wh_[0-9a-f]{32}$'::text)),
@@ -459,9 +460,7 @@ create table receipts (
   constraint receipts_label_check CHECK ((char_length(label) <= 200)),
   constraint receipts_pkey PRIMARY KEY (serial),
   constraint receipts_prev_hash_check CHECK ((octet_length(prev_hash) = 32)),
-  constraint receipts_prev_hash_key UNIQUE (prev_hash),
   constraint receipts_receipt_hash_check CHECK ((octet_length(receipt_hash) = 32)),
-  constraint receipts_receipt_hash_key UNIQUE (receipt_hash),
   constraint receipts_requested_by_check CHECK (((char_length(requested_by) >= 1) AND (char_length(requested_by) <= 128))),
   constraint receipts_serial_check CHECK ((serial >= 1)),
   constraint receipts_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64)),
@@ -542,6 +541,16 @@ create table simulated_subscriptions (
   constraint simulated_subscriptions_tier_check CHECK ((tier = ANY (ARRAY['dev'::text, 'pro'::text])))
 );
 
+create table tile_middles (
+  level smallint not null,
+  index bigint not null,
+  hashes bytea not null,
+  constraint tile_middles_hashes_check CHECK ((octet_length(hashes) = 512)),
+  constraint tile_middles_index_check CHECK ((index >= 0)),
+  constraint tile_middles_level_check CHECK (((level >= 0) AND (level <= 3))),
+  constraint tile_middles_pkey PRIMARY KEY (level, index)
+);
+
 create table tree_nodes (
   level smallint not null,
   index bigint not null,
@@ -579,6 +588,7 @@ create table verification_requests (
   payer text,
   history jsonb,
   traceparent text,
+  tracestate text,
   constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
@@ -701,6 +711,7 @@ create table worker_beats (
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
+CREATE INDEX accounts_disabled ON public.accounts USING btree (id) WHERE (disabled_at IS NOT NULL);
 CREATE INDEX alerts_lane_due ON public.alerts USING btree (lane, next_attempt_at) WHERE (next_attempt_at IS NOT NULL);
 CREATE INDEX alerts_settled ON public.alerts USING btree (settled_at) WHERE (settled_at IS NOT NULL);
 CREATE INDEX alerts_waiting ON public.alerts USING btree (webhook_id, event_seq) WHERE ((state = 'pending'::text) OR (next_attempt_at IS NOT NULL));
@@ -730,8 +741,9 @@ CREATE INDEX quote_checks_expiry ON public.quote_checks USING btree (expires_at)
 CREATE INDEX quote_checks_pending ON public.quote_checks USING btree (account_id) WHERE (state = 'pending'::text);
 CREATE INDEX quote_checks_pending_domain ON public.quote_checks USING btree (domain) WHERE (state = 'pending'::text);
 CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
+CREATE INDEX receipts_found_by_hash ON public.receipts USING btree (((serial >> 18)), receipt_hash);
+CREATE INDEX receipts_found_by_subject ON public.receipts USING btree (((serial >> 18)), subject_sha256, serial);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
-CREATE INDEX receipts_subject ON public.receipts USING hash (subject_sha256);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btree (expires_at);
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
@@ -797,6 +809,20 @@ begin
     return new;
   end if;
   raise exception 'an action of an operator cannot be changed' using errcode = 'restrict_violation';
+end $function$;
+CREATE OR REPLACE FUNCTION public.refuse_broken_link()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (
+    select from added a
+    where a.prev_hash is distinct from case when a.serial = 1 then decode(repeat('00', 32), 'hex')
+      else (select r.receipt_hash from receipts r where r.serial = a.serial - 1) end
+  ) then
+    raise exception 'a receipt does not follow the one before it' using errcode = 'restrict_violation';
+  end if;
+  return null;
 end $function$;
 CREATE OR REPLACE FUNCTION public.refuse_change()
  RETURNS trigger
@@ -906,8 +932,10 @@ CREATE TRIGGER operator_actions_no_truncate BEFORE TRUNCATE ON public.operator_a
 CREATE TRIGGER payment_ledger_kept BEFORE DELETE ON public.payment_ledger FOR EACH ROW EXECUTE FUNCTION refuse_ledger_deletion();
 CREATE TRIGGER receipts_append_only BEFORE DELETE OR UPDATE ON public.receipts FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER receipts_key_in_force AFTER INSERT ON public.receipts REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_out_of_turn();
+CREATE TRIGGER receipts_linked AFTER INSERT ON public.receipts REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION refuse_broken_link();
 CREATE TRIGGER receipts_no_truncate BEFORE TRUNCATE ON public.receipts FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER signing_keys_constant BEFORE UPDATE ON public.signing_keys FOR EACH ROW EXECUTE FUNCTION refuse_key_change();
 CREATE TRIGGER signing_keys_kept BEFORE DELETE ON public.signing_keys FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER tile_middles_constant BEFORE UPDATE ON public.tile_middles FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER tree_nodes_append_only BEFORE DELETE OR UPDATE ON public.tree_nodes FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER tree_nodes_no_truncate BEFORE TRUNCATE ON public.tree_nodes FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

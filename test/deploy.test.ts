@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { readSteps, takeSteps } from '../ops/image-steps.ts'
-import { variables } from '../server/config.ts'
+import { readConfig, variables } from '../server/config.ts'
+import { QUEUE_CONNECTIONS } from '../workers/runner.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
@@ -33,6 +34,18 @@ t.test('every process is started by a file that exists', async (t) => {
   for (const name of ['web', 'worker']) t.match(scripts[name], /^exec node /)
 })
 
+t.test('whatever starts web and worker bounds the heap for the smallest dynos, and HEAP_MB changes it', async (t) => {
+  const { scripts } = JSON.parse(read('package.json'))
+  const bounds = `--max-semi-space-size=16 --max-old-space-size=\${HEAP_MB:-${variables.HEAP_MB.default}}`
+  const commands = [scripts.web, scripts.worker, read('Dockerfile').split('\nCMD ')[1]]
+  commands.push(
+    read('compose.yaml')
+      .match(/command: (.*workers\/main\.ts.*)/)?.[1]
+      ?.replaceAll('", "', ' '),
+  )
+  for (const command of commands) t.ok(command?.includes(bounds), command)
+})
+
 t.test('every variable that they set is one of the configuration', async (t) => {
   const { env } = JSON.parse(read('app.json'))
   const block = read('compose.yaml').match(/environment: &environment\n([\s\S]*?)\n {2}restart/)?.[1] ?? ''
@@ -42,6 +55,24 @@ t.test('every variable that they set is one of the configuration', async (t) => 
     set.filter((name) => !known.has(name)),
     [],
   )
+})
+
+t.test('web, worker and a command together find room in the database of app.json', async (t) => {
+  const { addons, env, formation } = JSON.parse(read('app.json'))
+  // Connections of the plans, as the host says.
+  const plans: Record<string, number> = { 'essential-0': 20, 'essential-1': 20, 'essential-2': 40, 'standard-0': 120 }
+  const plan = (addons as string[]).find((name) => name.startsWith('heroku-postgresql:'))?.split(':')[1] ?? ''
+  const { databaseConnections } = readConfig({ DATABASE_CONNECTIONS: env.DATABASE_CONNECTIONS?.value })
+  // The one that listens; the queue's, and the one that holds the lock of the worker.
+  const beside: Record<string, number> = { web: 1, worker: QUEUE_CONNECTIONS + 1 }
+  t.same(Object.keys(formation), Object.keys(beside))
+  const processes = Object.entries<{ quantity: number }>(formation)
+  const wanted = processes.reduce(
+    (sum, [name, { quantity }]) => sum + quantity * (databaseConnections + beside[name]!),
+    0,
+  )
+  // `doctor` opens two. Migrations run while the processes of the release before are alive.
+  t.ok(wanted + 2 <= plans[plan]!, `${wanted} and 2 of ${plans[plan]}`)
 })
 
 t.test('the steps of the image can be taken without a builder', async (t) => {

@@ -21,7 +21,7 @@ export interface Runner extends AsyncDisposable {
 /** Milliseconds after which running jobs are aborted and hand their requests back, and after which the queue is killed. */
 const DRAIN_MS = { abort: 18_000, kill: 25_000 }
 /** graphile-worker's own connections: listening, fetching jobs, completing them. */
-const QUEUE_CONNECTIONS = 6
+export const QUEUE_CONNECTIONS = 6
 
 /** How often this worker looks for lost locks of others, and in how many looks it asks for old beats as well. */
 const WATCH = { ms: 250, beatsEvery: 4 }

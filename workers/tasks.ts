@@ -10,6 +10,7 @@ import { wakeDueWatches } from '../server/citations/watch.ts'
 import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { sweepQuoteChecks } from '../server/quotes/sweep.ts'
+import { fillMiddles } from '../server/receipts/blocks.ts'
 import { withSubject } from '../server/telemetry.ts'
 import { inTrace, processing } from '../server/tracing/spans.ts'
 import { pruneRequests } from '../server/verification/pruning.ts'
@@ -57,6 +58,9 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
       await recallLines(work.db, work.origins)
       await recallAlerts(work.db)
     }),
+    fill_tiles: taskOf(jobs.fill_tiles, async (_payload, { abortSignal }) => {
+      await fillMiddles(work.db, { signal: abortSignal })
+    }),
     prune_requests: taskOf(jobs.prune_requests, async (_payload, { abortSignal }) => {
       const pruned = await pruneRequests(work.db, work.config.resultRetentionSeconds, { signal: abortSignal })
       await pruneAlerts(work.db)
@@ -81,6 +85,7 @@ export function crontab() {
   return parseCronItems([
     { task: 'sweep_requests', match: '* * * * *', identifier: 'sweep_requests', options: { maxAttempts: 1 } },
     { task: 'wake_citations', match: '* * * * *', identifier: 'wake_citations', options: { maxAttempts: 1 } },
+    { task: 'fill_tiles', match: '* * * * *', identifier: 'fill_tiles', options: { maxAttempts: 1 } },
     { task: 'prune_requests', match: '* * * * *', identifier: 'prune_requests', options: { maxAttempts: 1 } },
     // In a queue of its own, so that two never overlap. Not on the hour, when many services call Stripe.
     {

@@ -26,9 +26,8 @@ export async function verifyRequest(
 ): Promise<void> {
   const request = await claimRequest(work.claims, request_id, work.id.make())
   if (!request) return
-  const { traceparent } = request
   const attributes = { 'countersign.request_id': request_id, 'countersign.request.state': request.state }
-  await inTrace(work.tracing, ...processing('verify_request', { traceparent, attributes }), () =>
+  await inTrace(work.tracing, ...processing('verify_request', { parent: request, attributes }), () =>
     runStages(request, work, job),
   )
 }

@@ -27,9 +27,9 @@ export function WatchdogsSection({ client }: SectionProps): Html {
     <${Show} loaded=${loaded}>${({ watchdogs }: { watchdogs: Watchdog[] }) =>
       watchdogs.length === 0
         ? html`<p class="empty">There are none.</p>`
-        : html`<${Figures} figures=${(['up', 'late', 'down', 'paused'] as const).map((state) => [
+        : html`<${Figures} figures=${(['up', 'late', 'down', 'new', 'paused'] as const).map((state) => [
             state,
-            inFigures(watchdogs.filter((one) => boardOf(one.state) === state).length),
+            inFigures(watchdogs.filter((one) => one.state === state).length),
           ])} />
             <ul class="board">${[...watchdogs]
               .sort((a, b) => RANK[a.state] - RANK[b.state] || a.name.localeCompare(b.name))
@@ -38,9 +38,6 @@ export function WatchdogsSection({ client }: SectionProps): Html {
                   html`<${WatchdogCard} key=${one.name} watchdog=${one} client=${client} onDone=${loaded.reload} tell=${tell} />`,
               )}</ul>`}<//>`
 }
-
-/** A new watchdog waits for its first heartbeat, as one that is up waits for the next. */
-const boardOf = (state: WatchdogState) => (state === 'new' ? 'up' : state)
 
 const RANK: Record<WatchdogState, number> = { down: 0, late: 1, new: 2, up: 3, paused: 4 }
 const TONES: Record<WatchdogState, Tone> = { down: 'bad', late: 'open', new: 'plain', up: 'good', paused: 'plain' }

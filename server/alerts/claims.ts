@@ -39,6 +39,7 @@ const claimedAlert = z.object({
   age_seconds: z.number(),
   /** Of the span in which it was raised; null where that was not traced. */
   traceparent: z.string().nullable(),
+  tracestate: z.string().nullable(),
   due: z.boolean(),
 })
 
@@ -128,7 +129,8 @@ async function parkFollowers(tx: Tx, webhookId: string) {
 function findFirst(tx: Tx, webhookId: string) {
   return tx.maybeOne(sql.prepared('find_first_alert', claimedAlert)`
     select id, type, event_seq, body, state = 'pending' pending, attempts,
-           extract(epoch from now() - created_at)::float8 age_seconds, coalesce(next_attempt_at <= now(), false) due, traceparent
+           extract(epoch from now() - created_at)::float8 age_seconds, coalesce(next_attempt_at <= now(), false) due, traceparent,
+           tracestate
     from alerts where webhook_id = ${webhookId} and (state = 'pending' or next_attempt_at is not null)
     order by event_seq limit 1`)
 }

@@ -19,9 +19,9 @@ export type DeliveryTools = Pick<Core, 'db' | 'log' | 'now' | 'config' | 'keys' 
  * @param overdue whether the attempt has taken long so far
  */
 export function deliver(claimed: ClaimedAlert, tools: DeliveryTools, overdue: () => boolean): Promise<void> {
-  const { traceparent, type, attempts } = claimed.alert
+  const { type, attempts } = claimed.alert
   const attributes = { 'countersign.alert.type': type, 'countersign.alert.attempt': attempts + 1 }
-  return inTrace(tools.tracing, ...processing('deliver_alerts', { traceparent, attributes }), () =>
+  return inTrace(tools.tracing, ...processing('deliver_alerts', { parent: claimed.alert, attributes }), () =>
     attempt(claimed, tools, overdue),
   )
 }

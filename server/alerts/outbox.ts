@@ -18,19 +18,20 @@ export interface NewAlert {
   serial: number
   /** Of the span in which it was raised; null where that was not traced. */
   traceparent: string | null
+  tracestate: string | null
 }
 
 /** Stores alerts and the job that wakes their delivery, in the caller's transaction. */
 export async function insertAlerts(tx: Tx, alerts: readonly NewAlert[]): Promise<void> {
   if (alerts.length === 0) return
   await tx.query(sql.prepared('insert_alerts', nothing)`
-    insert into alerts (id, webhook_id, event_seq, type, body, serial, traceparent, next_attempt_at, lane)
-    select t.id, w.id, event_seq, type, body, serial, traceparent, now(), ${laneOf}
+    insert into alerts (id, webhook_id, event_seq, type, body, serial, traceparent, tracestate, next_attempt_at, lane)
+    select t.id, w.id, event_seq, type, body, serial, traceparent, tracestate, now(), ${laneOf}
     from unnest(${column(alerts, 'text', (a) => a.id)}, ${column(alerts, 'text', (a) => a.webhookId)},
                 ${column(alerts, 'int8', (a) => a.eventSeq)}, ${column(alerts, 'text', (a) => a.type)},
                 ${column(alerts, 'text', (a) => a.body)}, ${column(alerts, 'int8', (a) => a.serial)},
-                ${column(alerts, 'text', (a) => a.traceparent)})
-         as t (id, webhook_id, event_seq, type, body, serial, traceparent)
+                ${column(alerts, 'text', (a) => a.traceparent)}, ${column(alerts, 'text', (a) => a.tracestate)})
+         as t (id, webhook_id, event_seq, type, body, serial, traceparent, tracestate)
     join webhooks w on w.id = t.webhook_id::uuid`)
   await wakeDelivery(tx, [...new Set(alerts.map((alert) => alert.webhookId))])
 }

@@ -5,7 +5,7 @@
 // A draft is composed from a row that was read without a lock. It is written only if the locked row still fits it.
 import type { Tx } from '../db/pool.ts'
 import { type Appended, type Chain, type Participant, Refused } from '../receipts/chain.ts'
-import { inSpan, presentTraceparent } from '../tracing/spans.ts'
+import { inSpan, presentSpan } from '../tracing/spans.ts'
 import { type AlertCause, countAlerts } from './daily-allowance.ts'
 import { type Alert, makeAlertId, sealAlert, subjectOf } from './format.ts'
 import { insertAlerts } from './outbox.ts'
@@ -22,6 +22,7 @@ export interface AlertDraft {
   cause: AlertCause | null
   /** Of the span in which it is raised; its delivery is a part of that. */
   traceparent?: string | null
+  tracestate?: string | null
 }
 
 /** A kind of owner: how the rows of its alerts are locked, compared and written. */
@@ -72,7 +73,7 @@ export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
       )
       await insertAlerts(
         tx,
-        entries.map(({ item: { id, webhookId, alert, traceparent = null }, attestation }) => ({
+        entries.map(({ item: { id, webhookId, alert, traceparent = null, tracestate = null }, attestation }) => ({
           id,
           webhookId,
           eventSeq: alert.data.event_seq,
@@ -80,6 +81,7 @@ export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
           body: sealAlert(alert, attestation),
           serial: attestation.serial,
           traceparent,
+          tracestate,
         })),
       )
     },
@@ -90,7 +92,7 @@ export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
         subjectSha256: subjectOf(draft.alert),
         label: draft.alert.type,
         requestedBy: owner.requestedBy,
-        participant: { kind, item: { ...draft, traceparent: presentTraceparent() } },
+        participant: { kind, item: { ...draft, ...presentSpan() } },
       }),
     )
 }

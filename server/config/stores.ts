@@ -13,6 +13,12 @@ export const storeVariables = {
       'The same database past a pooler, where DATABASE_URL names PgBouncer in transaction mode: for listening, locks of a session and migrations',
     secret: true,
   },
+  DATABASE_CONNECTIONS: {
+    schema: z.coerce.number().int().min(2).max(100),
+    default: '10',
+    about:
+      'Most connections of the pool of one process. Beside them a web process has 1 and a worker process 7 of its own',
+  },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/ }),
     about: 'Redis for shared rate limits and cached observations; unset: process memory and Postgres serve',

@@ -37,6 +37,8 @@ export interface EmbeddedPostgresOptions {
    * false: a separate, fast cluster, which closing removes.
    */
   durable: boolean
+  /** Of Postgres, in place of the ones of this module. */
+  settings?: Record<string, string>
   /** Takes lines for a person: decisions about users and folders, and the failure of a server. */
   log: (line: string) => void
 }
@@ -60,7 +62,7 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
   await endOrphan(cluster, programs, log)
 
   await using cleanup = new AsyncDisposableStack()
-  const { server, port, output } = await startServer(cluster, programs, durable)
+  const { server, port, output } = await startServer(cluster, programs, options)
   const reportLoss = () => {
     for (const line of ['PostgreSQL ended by itself. Its last lines:', ...output]) log(line)
   }
@@ -110,10 +112,10 @@ function alreadyRunning(data: string, { pid, owner }: Postmaster) {
 }
 
 /** Resolves when the server takes connections. `output` always holds its last lines. */
-async function startServer(cluster: Cluster, programs: Programs, durable: boolean) {
+async function startServer(cluster: Cluster, programs: Programs, options: ServerOptions) {
   for (let attempt = 1; ; attempt++) {
     const port = await findFreePort()
-    const server = spawnServer(cluster, programs, port, durable)
+    const server = spawnServer(cluster, programs, port, options)
     const { output, ready } = readOutput(server)
     try {
       await ready
@@ -138,8 +140,11 @@ async function findFreePort(): Promise<number> {
   return address.port
 }
 
-function spawnServer({ data }: Cluster, { bin, account }: Programs, port: number, durable: boolean): Server {
-  const settings = { port, ...SETTINGS, ...(durable ? {} : THROWAWAY_SETTINGS) }
+type ServerOptions = Pick<EmbeddedPostgresOptions, 'durable' | 'settings'>
+
+function spawnServer({ data }: Cluster, { bin, account }: Programs, port: number, options: ServerOptions): Server {
+  const { durable } = options
+  const settings = { port, ...SETTINGS, ...(durable ? {} : THROWAWAY_SETTINGS), ...options.settings }
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const server = spawn(join(bin, 'postgres'), ['-D', data, '-c', ownerMark(process.pid), ...flags], {
     ...spawnOptions(account),

@@ -10,6 +10,8 @@ export const jobs = {
   wake_origin: z.object({ line: z.string() }),
   /** Deletes expired rows, such as results past retention and unpaid quotes. */
   prune_requests: z.object({}),
+  /** Stores the hashes half way up the tiles of the chain that are full since. */
+  fill_tiles: z.object({}),
   /** Finds requests whose job is missing or exhausted. */
   sweep_requests: z.object({}),
   /** Wakes the delivery of one webhook's alerts. The outbox holds what is due. */

@@ -21,6 +21,7 @@ interface Parts {
 type OperationRequest = FastifyRequest<Parts>
 
 export async function mountRoutes(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
+  app.decorateRequest('counted')
   for (const operation of catalog) if (!operation.rawBody) mount(operation, app, api)
   await app.register(async (raw) => {
     raw.removeAllContentTypeParsers()
@@ -30,15 +31,16 @@ export async function mountRoutes(app: FastifyInstance, api: Api, catalog: reado
 }
 
 function mount(operation: Operation, app: FastifyInstance, api: Api) {
-  const counted = new WeakMap<OperationRequest, CountedCall>()
   app.route<Parts>({
     method: operation.method,
     url: operation.path.replace(/\{(\w+)\}/g, ':$1'),
     ...(operation.rawBody && { bodyLimit: operation.rawBody.limit }),
     // Before the body is read, so that a call whose body cannot be parsed counts as well.
-    onRequest: async (request) => void counted.set(request, await countAndAuthorize(operation, request, api)),
+    onRequest: async (request) => {
+      request.counted = await countAndAuthorize(operation, request, api)
+    },
     config: { operation: operation.name, bodyType: operation.rawBody ? BYTES_TYPE : JSON_TYPE },
-    handler: (request, reply) => handle(operation, request, reply, api, counted.get(request)),
+    handler: (request, reply) => handle(operation, request, reply, api),
   })
 }
 
@@ -52,15 +54,8 @@ async function countAndAuthorize(
   return counted
 }
 
-async function handle(
-  operation: Operation,
-  request: OperationRequest,
-  reply: FastifyReply,
-  api: Api,
-  counted: CountedCall | undefined,
-) {
-  const { ip: address, headers } = request
-  const signal = disconnected(reply.raw)
+async function handle(operation: Operation, request: OperationRequest, reply: FastifyReply, api: Api) {
+  const { ip: address, headers, counted } = request
   const preferred = preferredWait(headers.prefer)
   using seat = preferred ? api.seats.take(counted?.caller?.accountId ?? addressKey(address)) : null
   const wait = preferred && !seat ? null : preferred
@@ -77,7 +72,7 @@ async function handle(
       ifMatch: joinHeader(headers['if-match']),
       ifNoneMatch: joinHeader(headers['if-none-match']),
       waitSeconds: wait ?? 0,
-      signal,
+      signal: wait ? disconnected(reply.raw) : NEVER,
     },
   }
   const answer = await answerCall(operation, () => inputOf(operation, request), call)
@@ -85,6 +80,9 @@ async function handle(
     answer.headers['preference-applied'] = `wait=${wait}`
   return write(reply, answer)
 }
+
+/** Of calls that do not wait: to watch each connection would cost all of them. */
+const NEVER = new AbortController().signal
 
 async function answerCall(operation: Operation, read: () => unknown, call: Call): Promise<HttpAnswer> {
   if (operation.answers === 'verification')
@@ -176,6 +174,10 @@ function fromFramework(error: unknown, request: FastifyRequest): unknown {
 }
 
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of a call of an operation, from before its body is read. */
+    counted?: CountedCall
+  }
   interface FastifyContextConfig {
     operation?: string
     /** The one content type it takes. */

@@ -3,8 +3,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
-import { findEntries, findTile, TILE_WIDTH } from '../receipts/archive.ts'
+import { findEntries, findTile } from '../receipts/archive.ts'
 import { findHead } from '../receipts/head.ts'
+import { TILE_WIDTH } from '../receipts/tree.ts'
 import { findPublished } from '../receipts/witnessing.ts'
 
 /** The content of a tile never changes. */

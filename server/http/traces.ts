@@ -17,8 +17,9 @@ export function mountTraces(app: FastifyInstance, { tracing }: Pick<Api, 'tracin
       'url.scheme': request.protocol,
       'countersign.operation': config.operation,
     }
-    const given = joinHeader(request.headers.traceparent)
-    const span = tracing.begin(`${request.method} ${route}`, { kind: 'server', attributes }, given)
+    const { traceparent, tracestate } = request.headers
+    const parent = { traceparent: joinHeader(traceparent), tracestate: joinHeader(tracestate) }
+    const span = tracing.begin(`${request.method} ${route}`, { kind: 'server', attributes }, parent)
     if (!span) return done()
     // Also where the caller goes before the answer.
     reply.raw.once('close', () => {

@@ -1,6 +1,7 @@
 // The record of journal slots: named byte strings of an account. The service returns the bytes that it was given and never
 // interprets them.
 import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import { lockAccount } from '../accounts/account.ts'
 import { ownName } from '../accounts/own-names.ts'
@@ -41,25 +42,54 @@ export interface SlotName {
 /** Slots in one query: 2 MiB when all of them are full. */
 const MAX_READS = 32
 
+/** Of the bytes that a process keeps, and for how long after their last read. */
+const KEPT = { maxSize: 16 * 1024 * 1024, ttl: 60_000 }
+
+type Kept = Pick<StoredSlot, 'sha256' | 'content'>
+
+/**
+ * Each read asks the database what the slot holds. Bytes that were read before are kept, and come again only where their digest
+ * has changed.
+ */
 export function openSlotReads(db: Database): SlotReads {
-  return openBatcher((names: SlotName[]) => findSlots(db, names), {
+  const kept = new LRUCache<string, Kept>({
+    ...KEPT,
+    updateAgeOnGet: true,
+    sizeCalculation: ({ content }) => content.length + 200,
+  })
+  return openBatcher((names: SlotName[]) => findSlots(db, names, kept), {
     batch: MAX_READS,
     queue: Number.POSITIVE_INFINITY,
     gatherMs: READ_GATHER_MS,
   })
 }
 
-const foundRow = slotRow.extend({ n: z.int(), content: z.instanceof(Buffer) })
+/** `content` is null where it has the digest that was given. */
+const foundRow = slotRow.extend({ n: z.int(), content: z.instanceof(Buffer).nullable() })
 
-async function findSlots(db: Database, names: SlotName[]): Promise<(StoredSlot | null)[]> {
+async function findSlots(db: Database, names: SlotName[], kept: LRUCache<string, Kept>) {
+  const asked = names.map((name) => ({ ...name, known: kept.get(keyOf(name)) }))
   const rows = await db.any(sql.prepared('find_slots', foundRow)`
-    select t.n, ${slotColumns}, content
-    from unnest(${column(names, 'uuid', (name) => name.accountId)}, ${column(names, 'text', (name) => name.slot)})
-         with ordinality as t (account, name, n)
+    select t.n, ${slotColumns}, case when s.sha256 = decode(t.known, 'hex') then null else s.content end content
+    from unnest(${column(asked, 'uuid', (name) => name.accountId)}, ${column(asked, 'text', (name) => name.slot)},
+                ${column(asked, 'text', (name) => name.known?.sha256 ?? null)})
+         with ordinality as t (account, name, known, n)
     join journal_slots s on s.account_id = t.account and s.slot = t.name`)
-  const found = new Map(rows.map(({ n, ...slot }) => [n, slot]))
-  return names.map((_, index) => found.get(index + 1) ?? null)
+  const found = new Map(rows.map(({ n, ...row }) => [n, row]))
+  return asked.map(({ known, ...name }, index): StoredSlot | null => {
+    const row = found.get(index + 1)
+    if (!row) {
+      kept.delete(keyOf(name))
+      return null
+    }
+    const content = row.content ?? known?.content
+    if (!content) throw new Error('a slot came without its bytes')
+    if (row.content) kept.set(keyOf(name), { sha256: row.sha256, content })
+    return { ...row, content }
+  })
 }
+
+const keyOf = ({ accountId, slot }: SlotName) => `${accountId} ${slot}`
 
 /** Throws AppError `not_found`. */
 export async function readSlot(reads: SlotReads, accountId: string, slot: string): Promise<StoredSlot> {

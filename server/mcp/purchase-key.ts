@@ -1,6 +1,6 @@
 // The idempotency key of a purchase whose caller sends none. A stock x402 client sends its payment beside the arguments and
 // nothing else, so the second call has to be recognised by the payment alone.
-import { createHmac, randomUUID } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
@@ -10,6 +10,7 @@ import { type PaymentIdentity, samePayment } from '../payments/x402.ts'
 import { canonicalJson } from '../receipts/format.ts'
 import { hashKey } from '../verification/lookup.ts'
 import { isPayable } from '../verification/request.ts'
+import { makeRequestId } from '../verification/request-id.ts'
 
 export interface PurchaseKey {
   idempotencyKey: string
@@ -49,7 +50,7 @@ async function findKeyOf(requestId: string, identity: PaymentIdentity, api: Api)
 }
 
 function makeKey(api: Api): PurchaseKey {
-  const requestId = randomUUID()
+  const requestId = makeRequestId()
   return { idempotencyKey: keyOf(requestId, api), requestId }
 }
 

@@ -1,6 +1,7 @@
 // Tools as a feature of the protocol: their list, made once, and calls of them.
 import { ProtocolError, ProtocolErrorCode, type Server, type ServerContext } from '@modelcontextprotocol/server'
 import { AppError } from '../errors.ts'
+import { inTrace, presentSpan, type TraceOptions } from '../tracing/spans.ts'
 import { clientCapabilities, type Feature, type McpRequest, refuseCursor } from './server.ts'
 import { errorResult, type Tool, type ToolCall } from './tool.ts'
 
@@ -17,10 +18,33 @@ export function toolsFeature(tools: readonly Tool[]): Feature {
       server.setRequestHandler('tools/call', async ({ params }, context) => {
         const tool = byName.get(params.name)
         if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no tool of this name.')
-        return callTool(tool, params.arguments ?? {}, toolCallOf(server, request, context))
+        const { tracing } = request.api
+        return inTrace(tracing, ...calling(tool, context), () =>
+          callTool(tool, params.arguments ?? {}, toolCallOf(server, request, context)),
+        )
       })
     },
   }
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}\b/
+
+/**
+ * The span of a call, for `inTrace`. Its parent is the one that the client names in `_meta`, as the protocol has it: over HTTP many calls
+ * of several traces may share what carries them. Without one it is a part of the request.
+ */
+function calling({ descriptor: { name } }: Tool, { mcpReq }: ServerContext): [name: string, options: TraceOptions] {
+  const { traceparent, tracestate } = mcpReq._meta ?? {}
+  const isNamed = typeof traceparent === 'string' && TRACEPARENT.test(traceparent)
+  const parent = isNamed
+    ? { traceparent, tracestate: typeof tracestate === 'string' ? tracestate : null }
+    : presentSpan()
+  const attributes = {
+    'mcp.method.name': 'tools/call',
+    'gen_ai.operation.name': 'execute_tool',
+    'gen_ai.tool.name': name,
+  }
+  return [`tools/call ${name}`, { kind: 'server', attributes, parent }]
 }
 
 async function callTool(tool: Tool, args: Record<string, unknown>, call: ToolCall) {

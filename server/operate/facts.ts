@@ -9,18 +9,23 @@ import { kindOf, readBeats } from '../verification/assessors.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
 import { countJobs } from './jobs.ts'
+import { countOutcomes, sumToday } from './money.ts'
 import { differingSettings, listProcesses } from './presence.ts'
 import { measurePruneLags } from './prune-lags.ts'
 import { readRecent } from './recent.ts'
 
+/** What warnings follow from: its cost does not grow with the house. */
+export type Urgent = Awaited<ReturnType<typeof readUrgent>>
+
 export type Facts = Awaited<ReturnType<typeof readFacts>>
 
+type Retention = Pick<Config, 'resultRetentionSeconds'>
+
 /** In one pass. It changes nothing. @param retention decides when results are due for deletion */
-export async function readFacts(db: Database, retention: Pick<Config, 'resultRetentionSeconds'>) {
+export async function readUrgent(db: Database, retention: Retention) {
   const pendingMigrations = await findPendingMigrations(db)
   const processes = await listProcesses(db)
   const beats = await readBeats(db)
-  const head = await findHead(db)
   const unresolved = await findUnresolved(db)
   const working = await measureBacklog(db)
   const at = new Date()
@@ -32,23 +37,49 @@ export async function readFacts(db: Database, retention: Pick<Config, 'resultRet
     differing_settings: differingSettings(processes),
     workers: { alive: beats.length, paused: beats.filter(({ paused }) => paused > 0).length },
     queue: await countJobs(db),
-    requests: {
-      working: working.count,
-      oldest_seconds: Math.round(working.oldestSeconds),
-      by_state: Object.fromEntries((await countStates(db)).map(({ state, count }) => [state, count])),
-    },
-    last_hour: await countOutcomes(db, 3600),
-    last_day: await countOutcomes(db, 86_400),
+    requests: { working: working.count, oldest_seconds: Math.round(working.oldestSeconds) },
     recent: await readRecent(db, at.getTime()),
     assessor: {
       methods: [...new Set(beats.map(({ methodology }) => kindOf(methodology) ?? 'unknown'))],
       paused_seconds: Math.round(Math.min(...(beats.length > 0 ? beats.map(({ paused }) => paused) : [0]))),
     },
-    money_today: await sumToday(db),
     unresolved_payments: {
       count: unresolved.length,
       oldest_seconds: Math.max(0, ...unresolved.map(({ open_seconds }) => open_seconds)),
     },
+    watchdogs: { judged_seconds_ago: Math.round(await measureScanAge(db)) },
+    alerts: await countAlerts(db),
+    prune_lag_table: lag && lag.seconds > 0 ? lag.table : null,
+    prune_lag_seconds: Math.round(lag?.seconds ?? 0),
+  }
+}
+
+/** As readUrgent, with what else an operator looks at. */
+export async function readFacts(db: Database, retention: Retention) {
+  const { at, pending_migrations, processes, differing_settings, workers, queue, ...urgent } = await readUrgent(
+    db,
+    retention,
+  )
+  const { recent, assessor, unresolved_payments, alerts, prune_lag_table, prune_lag_seconds } = urgent
+  const head = await findHead(db)
+  // The order is that of the command's answer.
+  return {
+    at,
+    pending_migrations,
+    processes,
+    differing_settings,
+    workers,
+    queue,
+    requests: {
+      ...urgent.requests,
+      by_state: Object.fromEntries((await countStates(db)).map(({ state, count }) => [state, count])),
+    },
+    last_hour: await countOutcomes(db, 3600),
+    last_day: await countOutcomes(db, 86_400),
+    recent,
+    assessor,
+    money_today: await sumToday(db),
+    unresolved_payments,
     chain: {
       serial: head.serial,
       receipt_hash: head.receipt_hash,
@@ -56,12 +87,12 @@ export async function readFacts(db: Database, retention: Pick<Config, 'resultRet
     },
     watchdogs: {
       by_state: Object.fromEntries((await countWatchdogs(db)).map(({ state, count }) => [state, count])),
-      judged_seconds_ago: Math.round(await measureScanAge(db)),
+      ...urgent.watchdogs,
     },
-    alerts: await countAlerts(db),
+    alerts,
     accounts: await countAccounts(db),
-    prune_lag_table: lag && lag.seconds > 0 ? lag.table : null,
-    prune_lag_seconds: Math.round(lag?.seconds ?? 0),
+    prune_lag_table,
+    prune_lag_seconds,
   }
 }
 
@@ -76,35 +107,6 @@ function countStates(db: Database) {
 
 function countWatchdogs(db: Database) {
   return db.any(sql.type(stateCount)`select state, count(*) count from watchdogs group by state order by state`)
-}
-
-/** From the ledger, which has an entry for every end of a paid request. */
-async function countOutcomes(db: Database, seconds: number) {
-  const rows = await db.any(sql.type(
-    z.object({ outcome: z.string(), reason: z.string().nullable(), count: z.number() }),
-  )`
-    select outcome, reason, count(*) count from payment_ledger
-    where entered_at > now() - ${seconds} * interval '1 second' group by outcome, reason order by count(*) desc, reason`)
-  const total = (outcome: string) => rows.reduce((sum, row) => sum + (row.outcome === outcome ? row.count : 0), 0)
-  return {
-    settled: total('settled'),
-    failed: total('failed'),
-    unpaid: total('unpaid'),
-    failures: Object.fromEntries(
-      rows.filter(({ outcome }) => outcome === 'failed').map(({ reason, count }) => [reason ?? 'unknown', count]),
-    ),
-  }
-}
-
-/** Settled since UTC midnight. `amount_usd`: of USDC, which has six decimals. */
-function sumToday(db: Database) {
-  return db.any(sql.type(
-    z.object({ mode: z.string(), network: z.string(), payments: z.number(), amount_usd: z.string() }),
-  )`
-    select mode, network, count(*) payments, (sum(amount_atomic) / 1000000)::numeric(30, 2)::text amount_usd
-    from payment_ledger
-    where outcome = 'settled' and entered_at >= date_trunc('day', now() at time zone 'utc') at time zone 'utc'
-    group by mode, network order by mode, network`)
 }
 
 function countAlerts(db: Database) {
@@ -122,7 +124,8 @@ function countAlerts(db: Database) {
     from alerts where state = 'pending'`)
 }
 
+/** Two counts, because each is of an index alone. */
 function countAccounts(db: Database) {
   return db.one(sql.type(z.object({ total: z.number(), disabled: z.number() }))`
-    select count(*) total, count(disabled_at) disabled from accounts`)
+    select (select count(*) from accounts) total, (select count(*) from accounts where disabled_at is not null) disabled`)
 }

@@ -91,9 +91,9 @@ export function findCounters(db: Pick<Tx, 'maybeOneFirst'>, before: Date): Promi
 export function paymentsOf(minute: ReturnType<typeof sql.fragment>) {
   return sql.fragment`(
     select coalesce(jsonb_agg(entry), '[]') from (
-      select outcome, mode, network, count(*) count, sum(amount_atomic)::text amount_atomic
+      select outcome, reason, mode, network, count(*) count, sum(amount_atomic)::text amount_atomic
       from payment_ledger where entered_at >= ${minute} and entered_at < ${minute} + interval '1 minute'
-      group by outcome, mode, network) entry)`
+      group by outcome, reason, mode, network) entry)`
 }
 
 /** What was counted between two rows. A counter that is smaller than before began anew. */

@@ -1,7 +1,7 @@
 // The status: everything that an operator looks at first, and the warnings that follow from it.
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
-import { type Facts, readFacts } from './facts.ts'
+import { type Facts, readFacts, readUrgent } from './facts.ts'
 import { type Warning, warningsOf } from './warnings.ts'
 
 export type Status = Facts & { warnings: Warning[] }
@@ -10,4 +10,9 @@ export type Status = Facts & { warnings: Warning[] }
 export async function readStatus(db: Database, config: Pick<Config, 'resultRetentionSeconds'>): Promise<Status> {
   const facts = await readFacts(db, config)
   return { ...facts, warnings: warningsOf(facts) }
+}
+
+/** The warnings of the status alone, which are read often. */
+export async function readWarnings(db: Database, config: Pick<Config, 'resultRetentionSeconds'>): Promise<Warning[]> {
+  return warningsOf(await readUrgent(db, config))
 }

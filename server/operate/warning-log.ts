@@ -5,7 +5,7 @@ import { every } from '../db/interval.ts'
 import type { Database } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'
 import { listProcesses, type Presence } from './presence.ts'
-import { readStatus } from './status.ts'
+import { readWarnings } from './status.ts'
 import type { Warning } from './warnings.ts'
 
 const LOOK_MS = 15_000
@@ -23,7 +23,7 @@ export function openWarningLog({ db, log, config }: Tools, presence: Pick<Presen
   const note = openNotes(log)
   const look = async () => {
     const eldest = (await listProcesses(db)).find(({ alive }) => alive)
-    if (eldest?.id === presence.id) note((await readStatus(db, config)).warnings)
+    if (eldest?.id === presence.id) note(await readWarnings(db, config))
   }
   return every(LOOK_MS, look, (error) => log.warn({ event: 'warnings_unread', err: error }))
 }

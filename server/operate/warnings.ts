@@ -1,6 +1,6 @@
 // The warnings of the status: what an operator should look at, with the cure. Each alarm of ops/prometheus-rules.yaml has the warning
 // of its name with the same bound, so that status and log say what Prometheus would.
-import type { Facts } from './facts.ts'
+import type { Urgent } from './facts.ts'
 import type { RunningProcess } from './presence.ts'
 
 export interface Warning {
@@ -29,13 +29,13 @@ const BOUNDS = {
 
 type Found = [applies: boolean, name: string, what: string, cure: string]
 
-export function warningsOf(facts: Facts): Warning[] {
+export function warningsOf(facts: Urgent): Warning[] {
   return [...ofProcesses(facts), ...ofWork(facts), ...ofTheLastMinutes(facts)]
     .filter(([applies]) => applies)
     .map(([, name, what, cure]) => ({ name, what, cure }))
 }
 
-function ofProcesses(facts: Facts): Found[] {
+function ofProcesses(facts: Urgent): Found[] {
   const alive = facts.processes.filter((one) => one.alive)
   const serves = (kind: RunningProcess['kind']) => alive.some((one) => one.kind === kind || one.kind === 'all')
   const { requests } = facts
@@ -88,7 +88,7 @@ function ofProcesses(facts: Facts): Found[] {
   ]
 }
 
-function ofWork(facts: Facts): Found[] {
+function ofWork(facts: Urgent): Found[] {
   const { requests, queue, watchdogs, assessor, workers, alerts } = facts
   return [
     [
@@ -144,7 +144,7 @@ function ofWork(facts: Facts): Found[] {
   ]
 }
 
-function ofTheLastMinutes({ recent }: Facts): Found[] {
+function ofTheLastMinutes({ recent }: Urgent): Found[] {
   const { answers, server_errors, completed, settlements, rescued_workers } = recent
   const failed = Object.values(recent.failed).reduce((sum, count) => sum + count, 0)
   const faults = recent.failed.execution_failed ?? 0

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { transact } from '../db/pool.ts'
 import { AppError, type ErrorCode, errorTable } from '../errors.ts'
-import { type AccountCall, defineAccountExchange, Reply } from '../operation.ts'
+import { type AccountCall, defineAccountExchange, endOfWait, Reply } from '../operation.ts'
 import { sourceDomain } from '../outbound/registrable-domain.ts'
 import { parsePublicUrl } from '../outbound/url-policy.ts'
 import { describeWork } from '../verification/pending-answer.ts'
@@ -70,9 +70,9 @@ export const getQuoteCheck = defineAccountExchange({
 
 /** Waits for the outcome as long as the caller wants to and the process may. Throws the failure of a check that failed. */
 async function answerCheck(id: string, { api, caller, options }: AccountCall): Promise<Reply<never>> {
-  const enough = AbortSignal.any([AbortSignal.timeout(options.waitSeconds * 1000), options.signal, api.draining])
+  const enough = endOfWait(options, api.draining)
   let check = await findCheck(api.db, caller.accountId, id)
-  while (check?.state === 'pending' && options.waitSeconds > 0 && !enough.aborted) {
+  while (check?.state === 'pending' && enough && !enough.aborted) {
     await api.changeEvents.waitForChange(check.id, enough)
     check = await findCheck(api.db, caller.accountId, id)
   }

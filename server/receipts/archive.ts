@@ -6,6 +6,7 @@ import type { Head } from './head.ts'
 import {
   consistencyRanges,
   frontierOf,
+  HASH_BYTES,
   hashesOf,
   type Inclusion,
   inclusionRanges,
@@ -17,9 +18,8 @@ import {
   type Subtree,
   subtreesOf,
   TILE_HEIGHT,
+  TILE_WIDTH,
 } from './tree.ts'
-
-export const TILE_WIDTH = 2 ** TILE_HEIGHT
 
 /**
  * An attestation as JSON text, made by the database. A page of a thousand costs this process a third of parsing and
@@ -132,7 +132,6 @@ export function storedNodes(db: Tx | Database): NodeLoader {
   }
 }
 
-const HASH_BYTES = 32
 const stretchRow = z.object({ hashes: z.instanceof(Buffer).nullable() })
 
 /** One row for each stretch, with its hashes concatenated: a row for each hash costs ten times as much. */

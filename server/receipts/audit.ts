@@ -16,7 +16,7 @@ import {
 import { GENESIS } from './format.ts'
 import { findHead, type Head } from './head.ts'
 import { KEY_USES } from './keys.ts'
-import { type Growth, growTree, TILE_HEIGHT } from './tree.ts'
+import { type Growth, growTree, type Node, TILE_HEIGHT } from './tree.ts'
 
 /** Signatures to check. `ends`: the last of each key and the last of all, which cover the others through the links. */
 export type SignatureMode = 'every' | 'ends'
@@ -52,15 +52,23 @@ export async function checkTail(db: Database, receipts = TAIL): Promise<void> {
 /** Audits the whole chain up to the present head. */
 export async function auditChain(db: Database, options: AuditOptions): Promise<Audit> {
   const head = await findHead(db)
-  const audit = await auditFrom(db, head, 1, options)
+  const audit = await auditFrom(db, head, 1, { ...options, tiles: true })
   const extra = (await countNodes(db)) - nodesOf(head.serial)
   // The chain may have grown since the head was read, so more nodes are a fault only if it has not.
   if (extra < 0 || (extra > 0 && (await findHead(db)).serial === head.serial))
     audit.faults.set('tree', 'the number of stored nodes does not fit the receipts')
+  const early = await findEarlyTile(db)
+  if (early !== null) audit.faults.set('tiles', `tile ${early} has a row of tile_middles and is not full`)
   return audit
 }
 
-async function auditFrom(db: Database, head: Head, from: number, options: AuditOptions): Promise<Audit> {
+/** @param options `tiles`: compares tile_middles too. A wrong row costs time and nothing else, so no process stops for it. */
+async function auditFrom(
+  db: Database,
+  head: Head,
+  from: number,
+  options: AuditOptions & { tiles?: boolean },
+): Promise<Audit> {
   const keys = await loadKnownKeys(db)
   const walk = await startAt(db, from - 1)
   const faults: Audit['faults'] = new Map()
@@ -77,6 +85,8 @@ async function auditFrom(db: Database, head: Head, from: number, options: AuditO
       if (!isSigned(signed)) reportReceipt('signatures', receipt.serial, 'is not signed by its key')
     }
     if (!(await areStored(db, walk.tree.made()))) report('tree', `a node over the serials to ${last} is wrong`)
+    const tile = options.tiles ? await findWrongTile(db, walk.tree.middles()) : null
+    if (tile !== null) report('tiles', `the row of tile_middles of tile ${tile} does not follow from its receipts`)
     // The right edge is enough to continue. All nodes of a long chain do not fit into memory.
     walk.tree = growTree(walk.tree.size, walk.tree.frontier())
     options.onProgress?.(last, head.serial)
@@ -129,8 +139,6 @@ export function loadReceipts(db: Database, from: number, to: number) {
     from receipts where serial between ${from} and ${to} order by serial`)
 }
 
-type Node = { level: number; index: number; hash: Buffer }
-
 async function areStored(db: Database, nodes: Node[]): Promise<boolean> {
   const found = await db.oneFirst(sql.type(z.object({ n: z.number() }))`
     select count(*) n
@@ -138,6 +146,27 @@ async function areStored(db: Database, nodes: Node[]): Promise<boolean> {
                 ${column(nodes, 'bytea', (node) => node.hash)}) as t (level, index, hash)
     join tree_nodes n using (level, index, hash)`)
   return found === nodes.length
+}
+
+const tileName = z.object({ tile: z.string() })
+
+/** A tile, as level/index, whose row differs from these nodes half way up. A tile without a row does not. */
+function findWrongTile(db: Database, nodes: Node[]): Promise<string | null> {
+  return db.maybeOneFirst(sql.type(tileName)`
+    select m.level || '/' || m.index tile
+    from unnest(${column(nodes, 'int2', (node) => node.level)}, ${column(nodes, 'int8', (node) => node.index)},
+                ${column(nodes, 'bytea', (node) => node.hash)}) as t (level, index, hash)
+    join tile_middles m on m.level = t.level / 8 and m.index = t.index / 16
+    where substr(m.hashes, (t.index % 16)::int * 32 + 1, 32) <> t.hash limit 1`)
+}
+
+/** A tile, as level/index, that has a row before it is full. */
+function findEarlyTile(db: Database): Promise<string | null> {
+  return db.maybeOneFirst(sql.type(tileName)`
+    select m.level || '/' || m.index tile
+    from chain_head h, generate_series(0, 3) l (level)
+    cross join lateral (select level, max(index) as index from tile_middles where level = l.level group by level) m
+    where (m.index + 1) * (256::numeric ^ (m.level + 1)) > h.serial limit 1`)
 }
 
 function countNodes(db: Database): Promise<number> {

@@ -5,7 +5,7 @@ import { attestation } from '../interface/attestation.ts'
 import { sha256Hex } from '../interface/scalars.ts'
 import { defineExchange, defineOperation, Reply } from '../operation.ts'
 import { isNotModified } from '../preconditions.ts'
-import { findAttestation, findAttestations, proveConsistency } from './archive.ts'
+import { findAttestations, proveConsistency } from './archive.ts'
 import { NOTE_ED25519, noteKeyId, originOf, readNote, verifierKey } from './checkpoint.ts'
 import { findHead, type Head } from './head.ts'
 import { listKeys, publicKey } from './keys.ts'
@@ -13,7 +13,7 @@ import { serial } from './operations.ts'
 import { PAGE_SIZE, type Range } from './pages.ts'
 import { rootOfFrontier } from './tree.ts'
 
-export const getChainHead = defineOperation({
+export const getChainHead = defineExchange({
   name: 'get_chain_head',
   summary: 'The head of the chain, for pinning',
   description:
@@ -22,7 +22,7 @@ export const getChainHead = defineOperation({
   path: '/v1/chain-head',
   family: 'control',
   access: 'public',
-  kind: 'transaction',
+  kind: 'exchange',
   input: z.strictObject({}),
   output: z.strictObject({
     serial: z.int().min(0),
@@ -34,10 +34,9 @@ export const getChainHead = defineOperation({
     checkpoint: z.string().describe('C2SP signed note; empty before the first receipt.'),
     vkey: z.string().describe('Verifier key of the checkpoint, in the form of transparency-log tools.'),
   }),
-  async run(_input, { tx, api }) {
-    const head = await findHead(tx)
-    const last = head.serial === 0 ? null : await findAttestation(tx, head.serial)
-    const vkeys = (await listKeys(tx)).filter(isCheckpointKey).map(({ pubkey_hex }) => pubkey_hex)
+  async run(_input, { api: { reader, chain } }) {
+    const head = await reader.head()
+    const last = head.serial === 0 ? null : await reader.attestation(head.serial)
     return new Reply(
       {
         serial: head.serial,
@@ -47,7 +46,7 @@ export const getChainHead = defineOperation({
         tree_size: head.serial,
         root_hash: rootOfFrontier(head.frontier).toString('hex'),
         checkpoint: head.checkpoint,
-        vkey: vkeyOf(head.checkpoint, vkeys.reverse(), api.chain.origin),
+        vkey: vkeyOf(head.checkpoint, await reader.checkpointKeys(head), chain.origin),
       },
       { headers: { 'cache-control': 'no-store' } },
     )
@@ -60,7 +59,7 @@ const isCheckpointKey = ({ use }: { use: string }) => use === 'checkpoint'
  * Verifier key of the newest key that signed this checkpoint. A key that was just introduced has not signed one yet.
  * @param pubkeys newest first
  */
-function vkeyOf(checkpoint: string, pubkeys: string[], origin: string): string {
+function vkeyOf(checkpoint: string, pubkeys: readonly string[], origin: string): string {
   const name = originOf(checkpoint) ?? origin
   const signatures = readNote(checkpoint)?.signatures ?? []
   const signer = pubkeys.find((hex) => {

@@ -54,10 +54,15 @@ const MAX_FOUND = 20
  */
 export async function findByHash(db: Database, hex: string): Promise<readonly number[]> {
   const hash = sql.binary(Buffer.from(hex, 'hex'))
-  return db.anyFirst(sql.type(z.object({ serial: z.number() }))`
+  return db.anyFirst(sql.prepared('find_by_hash', z.object({ serial: z.number() }))`
     select serial from (
-      select serial from receipts where receipt_hash = ${hash}
+      select r.serial from ${parts} join receipts r on r.serial >> 18 = part and r.receipt_hash = ${hash}
       union
-      select serial from receipts where subject_sha256 = ${hash}
+      select found.serial from ${parts} cross join lateral (
+        select r.serial from receipts r where r.serial >> 18 = part and r.subject_sha256 = ${hash}
+        order by r.serial limit ${MAX_FOUND}) found
     ) found order by serial limit ${MAX_FOUND}`)
 }
+
+/** The ranges of serials that the indexes by digest are divided by (see sql/0027). */
+const parts = sql.fragment`generate_series(0::bigint, (select serial >> 18 from chain_head)) part`

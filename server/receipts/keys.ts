@@ -112,8 +112,8 @@ export const publicKey = z.strictObject({
 })
 
 /** Every key, oldest first. */
-export function listKeys(tx: Tx) {
-  return tx.any(sql.type(publicKey)`
+export function listKeys(db: Tx | Database) {
+  return db.any(sql.type(publicKey)`
     select key_id, use, 'Ed25519' alg, encode(pubkey, 'hex') pubkey_hex, status,
            case when h.serial > 0 then first_serial end first_serial, last_serial, introduced_by,
            ${utcMilliseconds(sql.fragment`created_at`)} created_at

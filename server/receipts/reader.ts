@@ -4,13 +4,17 @@ import { LRUCache } from 'lru-cache'
 import { openBatcher, READ_GATHER_MS } from '../db/batch.ts'
 import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
-import { findAttestations, findFullTiles, type NodeLoader, storedNodes, TILE_WIDTH, type TilePlace } from './archive.ts'
+import { findAttestations, type NodeLoader, storedNodes } from './archive.ts'
+import { type Block, isFull, loadBlocks, nodeIn, placeOf } from './blocks.ts'
 import { findHead, type Head } from './head.ts'
+import { listKeys } from './keys.ts'
 import { openPages, type Pages } from './pages.ts'
-import { frontierOf, nodeHash, nodeKey, type Subtree, TILE_HEIGHT } from './tree.ts'
+import { frontierOf, HASH_BYTES, nodeKey, type Subtree } from './tree.ts'
 
 export interface Reader extends AsyncDisposable {
   head(): Promise<Head>
+  /** Public keys of checkpoints in hex, newest first: those of this head, and perhaps newer ones. */
+  checkpointKeys(head: Head): Promise<readonly string[]>
   /** Null when there is none. */
   attestation(serial: number): Promise<Attestation | null>
   pages: Pages
@@ -18,10 +22,8 @@ export interface Reader extends AsyncDisposable {
   nodes(head: Head): NodeLoader
 }
 
-/** Most serials of one query. */
+/** Most serials, or blocks of the tree, of one query. */
 const MAX_GROUP = 256
-/** Most tiles of one query: 256 hashes each. */
-const MAX_TILE_GROUP = 32
 
 export function openReader(db: Database): Reader {
   const heads = openBatcher<null, Head>(
@@ -37,13 +39,24 @@ export function openReader(db: Database): Reader {
     gatherMs: READ_GATHER_MS,
   })
   const known = new LRUCache<number, Attestation>({ max: MAX_ATTESTATIONS })
-  const tiles = openBatcher<TilePlace, Buffer>((places) => findFullTiles(db, places), {
-    batch: MAX_TILE_GROUP,
+  const blocks = openBatcher<Block, Buffer>((asked) => loadBlocks(db, asked), {
+    batch: MAX_GROUP,
     queue: Number.POSITIVE_INFINITY,
     gatherMs: READ_GATHER_MS,
   })
+  let keys: { changes: number; found: Promise<readonly string[]> } | undefined
   return {
     head: () => heads.add(null),
+    checkpointKeys({ key_changes: changes }) {
+      if (keys?.changes === changes) return keys.found
+      const asked = { changes, found: findCheckpointKeys(db) }
+      // A failure is not kept.
+      asked.found.catch(() => {
+        if (keys === asked) keys = undefined
+      })
+      keys = asked
+      return asked.found
+    },
     async attestation(serial) {
       const kept = known.get(serial)
       if (kept) return kept
@@ -53,65 +66,68 @@ export function openReader(db: Database): Reader {
       return found
     },
     pages: openPages(db),
-    nodes: openNodes(db, (place) => tiles.add(place)),
+    nodes: openNodes(db, (block) => blocks.add(block)),
     async [Symbol.asyncDispose]() {
       await heads[Symbol.asyncDispose]()
       await attestations[Symbol.asyncDispose]()
-      await tiles[Symbol.asyncDispose]()
+      await blocks[Symbol.asyncDispose]()
     },
   }
 }
 
-/** Of a SHA-256 hash. */
-const BYTES = 32
-/** Nodes of a tile, which are kept in one buffer: level by level from its 256 hashes to its root. */
-const NODES = 2 * TILE_WIDTH - 1
-/** 16 kB each. */
-const MAX_TILES = 2048
+async function findCheckpointKeys(db: Database): Promise<readonly string[]> {
+  const listed = await listKeys(db)
+  return listed.flatMap(({ use, pubkey_hex }) => (use === 'checkpoint' ? [pubkey_hex] : [])).reverse()
+}
+
+/** A kilobyte each. */
+const MAX_BLOCKS = 32_768
 const MAX_NODES = 4096
 /** A kilobyte each. */
 const MAX_ATTESTATIONS = 16_384
 
 /**
- * The tree in memory: full tiles, from which all proofs over the older part of the log come, and single nodes to the right of
- * them. A complete subtree never changes, so nodes that were read are kept. Gives a loader for the tree of a head, or an older one.
+ * The tree in memory: full blocks, and single nodes to the right of them. A complete subtree never changes, so nodes that were read
+ * are kept. Gives a loader for the tree of a head, or an older one.
  */
-function openNodes(db: Database, findTile: (place: TilePlace) => Promise<Buffer>): (head: Head) => NodeLoader {
-  const kept = new LRUCache<string, Buffer, TilePlace>({
-    max: MAX_TILES,
-    fetchMethod: async (_name, _stale, { context: tile }) => growNodes(await findTile(tile)),
+function openNodes(db: Database, loadBlock: (block: Block) => Promise<Buffer>): (head: Head) => NodeLoader {
+  const kept = new LRUCache<string, Buffer, Block>({
+    max: MAX_BLOCKS,
+    fetchMethod: (_name, _stale, { context: block }) => loadBlock(block),
   })
   const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
-  const nodesOf = (tile: TilePlace) => kept.forceFetch(nodeKey(tile), { context: tile })
 
+  // Calls that share a query for the head have one and the same.
+  let last: { head: Head; load: NodeLoader } | undefined
   return (head) => {
+    if (last?.head !== head) last = { head, load: loaderOf(head) }
+    return last.load
+  }
+
+  function loaderOf(head: Head): NodeLoader {
     const edge = new Map(
-      frontierOf(head.serial).map((subtree, n) => [
-        nodeKey(subtree),
-        head.frontier.subarray(n * BYTES, (n + 1) * BYTES),
-      ]),
+      frontierOf(head.serial).map((subtree, n) => [nodeKey(subtree), nodeIn(head.frontier, n * HASH_BYTES)]),
     )
     return async (subtrees) => {
       const found = new Map<string, Buffer>()
       const missing: Subtree[] = []
       const unread: Subtree[] = []
-      const take = (subtree: Subtree, { nodes, offset }: { nodes: Buffer; offset: number }) =>
-        found.set(nodeKey(subtree), nodes.subarray(offset, offset + BYTES))
       for (const subtree of subtrees) {
         const name = nodeKey(subtree)
-        const { tile, offset } = placeOf(subtree)
+        const { block, offset } = placeOf(subtree)
         const hash = edge.get(name) ?? single.get(name)
-        // Most tiles are kept, and a promise for each of their nodes would cost more than the rest.
-        const nodes = hash ? undefined : kept.get(nodeKey(tile))
+        // Most blocks are kept, and a promise for each of their nodes would cost more than the rest.
+        const nodes = hash ? undefined : kept.get(nodeKey(block))
         if (hash) found.set(name, hash)
-        else if (nodes) take(subtree, { nodes, offset })
-        else if (isFull(tile, head)) unread.push(subtree)
+        else if (nodes) found.set(name, nodeIn(nodes, offset))
+        else if (isFull(block, head.serial)) unread.push(subtree)
         else missing.push(subtree)
       }
       await Promise.all(
         unread.map(async (subtree) => {
-          const { tile, offset } = placeOf(subtree)
-          take(subtree, { nodes: await nodesOf(tile), offset })
+          const { block, offset } = placeOf(subtree)
+          const nodes = await kept.forceFetch(nodeKey(block), { context: block })
+          found.set(nodeKey(subtree), nodeIn(nodes, offset))
         }),
       )
       if (missing.length > 0) {
@@ -128,28 +144,4 @@ function openNodes(db: Database, findTile: (place: TilePlace) => Promise<Buffer>
       }
     }
   }
-}
-
-function isFull({ level, index }: TilePlace, { serial }: Head): boolean {
-  return (index + 1) * TILE_WIDTH <= Math.floor(serial / 2 ** (level * TILE_HEIGHT))
-}
-
-/** The tile that holds a subtree's root, and the root's offset among the tile's nodes, in bytes. */
-function placeOf({ level, index }: Subtree): { tile: TilePlace; offset: number } {
-  const height = level % TILE_HEIGHT
-  const width = TILE_WIDTH / 2 ** height
-  const before = 2 * TILE_WIDTH - 2 * width
-  const tile = { level: Math.floor(level / TILE_HEIGHT), index: Math.floor(index / width) }
-  return { tile, offset: (before + (index % width)) * BYTES }
-}
-
-function growNodes(hashes: Buffer): Buffer {
-  const nodes = Buffer.alloc(NODES * BYTES)
-  hashes.copy(nodes)
-  // Each level follows the level of its children, in their order.
-  for (let parent = TILE_WIDTH, child = 0; parent < NODES; parent++, child += 2) {
-    const [left, right] = [child * BYTES, (child + 1) * BYTES]
-    nodeHash(nodes.subarray(left, right), nodes.subarray(right, right + BYTES)).copy(nodes, parent * BYTES)
-  }
-  return nodes
 }

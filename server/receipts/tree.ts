@@ -22,6 +22,9 @@ const EMPTY_ROOT = hash('sha256', '', 'buffer')
 
 /** Every eighth level is stored: a tile is 256 hashes wide. */
 export const TILE_HEIGHT = 8
+export const TILE_WIDTH = 2 ** TILE_HEIGHT
+/** Of a SHA-256 hash. */
+export const HASH_BYTES = 32
 
 /** A complete subtree: the leaves from index·2^level to (index+1)·2^level. */
 export interface Subtree {
@@ -145,6 +148,10 @@ export function subtreesOf(ranges: readonly Range[]): Subtree[] {
 /** A name for maps of nodes. */
 export const nodeKey = ({ level, index }: Subtree) => `${level}/${index}`
 
+export interface Node extends Subtree {
+  hash: Buffer
+}
+
 /** The tree's right edge in memory: what is needed to append, and to prove what was appended. */
 export interface Growth {
   size: number
@@ -153,13 +160,16 @@ export interface Growth {
   nodeAt: NodeSource
   frontier(): Buffer
   /** Complete subtrees at stored levels that were made since. */
-  made(): (Subtree & { hash: Buffer })[]
+  made(): Node[]
+  /** Those half way up a tile. */
+  middles(): Node[]
 }
 
 /** @param frontier hashes of `frontierOf(size)`, concatenated */
 export function growTree(size: number, frontier: Buffer): Growth {
   const nodes = new Map<string, Buffer>()
-  const made: (Subtree & { hash: Buffer })[] = []
+  const made: Node[] = []
+  const middles: Node[] = []
   for (const [n, node] of frontierOf(size).entries()) nodes.set(nodeKey(node), frontier.subarray(n * 32, n * 32 + 32))
   const nodeAt: NodeSource = (node) => {
     const hash = nodes.get(nodeKey(node))
@@ -178,12 +188,14 @@ export function growTree(size: number, frontier: Buffer): Growth {
         node = { level: node.level + 1, index: (node.index - 1) / 2 }
         nodes.set(nodeKey(node), hash)
         if (node.level % TILE_HEIGHT === 0) made.push({ ...node, hash })
+        else if (node.level % TILE_HEIGHT === TILE_HEIGHT / 2) middles.push({ ...node, hash })
       }
       growth.size++
     },
     nodeAt,
     frontier: () => Buffer.concat(frontierOf(growth.size).map(nodeAt)),
     made: () => made,
+    middles: () => middles,
   }
   return growth
 }

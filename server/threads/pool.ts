@@ -2,6 +2,7 @@
 import { getCompileCacheDir } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { dirname } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import type { Transferable } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 
@@ -62,6 +63,8 @@ export function openThreads({
   maxWaiting = MAX_WAITING,
   onLoss = () => {},
 }: ThreadsOptions = {}): Threads {
+  // The heap of this process is made. Its flags would count for the heaps of the threads too, before their own limits.
+  for (const flag of ['--max-old-space-size=0', '--max-semi-space-size=0']) setFlagsFromString(flag)
   const compiled = getCompileCacheDir()
   // Node makes a folder for its version in the one that it is told.
   const compiledFolder = compiled && dirname(compiled)

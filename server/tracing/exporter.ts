@@ -13,7 +13,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { ExportResultCode, parseKeyPairsIntoRecord, parseTraceParent } from '@opentelemetry/core'
+import { ExportResultCode, parseKeyPairsIntoRecord, parseTraceParent, TraceState } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import {
@@ -29,7 +29,7 @@ import {
 } from '@opentelemetry/sdk-trace'
 import type { Config } from '../config.ts'
 import { type Logger, openOutage } from '../telemetry.ts'
-import type { Attributes, Span, SpanOptions, Tracing } from './spans.ts'
+import type { Attributes, Span, SpanOptions, SpanParent, Tracing } from './spans.ts'
 
 type TraceSettings = NonNullable<Config['tracing']>
 
@@ -56,7 +56,7 @@ export function openExport(settings: TraceSettings, log: Logger): Tracing {
   })
   const tracer = provider.getTracer('countersign')
   return {
-    begin: (name, options, traceparent) => begin(tracer, contextOf(traceparent), name, options),
+    begin: (name, options, parent) => begin(tracer, contextOf(parent), name, options),
     async [Symbol.asyncDispose]() {
       // A failure was logged by `reporting`.
       await Promise.race([provider.shutdown().catch(() => {}), pause(TIMES_MS.end, undefined, { ref: false })])
@@ -100,10 +100,16 @@ const ROOTS: Readonly<Record<string, (ratio: number) => Sampler>> = {
   traceidratio: (ratio) => new TraceIdRatioBasedSampler(ratio),
 }
 
-function contextOf(traceparent: string | null | undefined): Context {
+function contextOf({ traceparent, tracestate }: SpanParent = {}): Context {
   const parent = traceparent ? parseTraceParent(traceparent) : null
-  return parent ? trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true }) : ROOT_CONTEXT
+  if (!parent) return ROOT_CONTEXT
+  const isKept = tracestate && tracestate.length <= MAX_TRACESTATE
+  const traceState = isKept ? new TraceState(tracestate) : undefined
+  return trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true, ...(traceState && { traceState }) })
 }
+
+/** Characters that W3C Trace Context asks to pass on; a longer one may be dropped. */
+const MAX_TRACESTATE = 512
 
 const KINDS = {
   internal: SpanKind.INTERNAL,
@@ -123,10 +129,11 @@ function begin(tracer: Tracer, parent: Context, name: string, { kind = 'internal
 }
 
 function spanOf(tracer: Tracer, span: OtelSpan, context: Context): Span {
-  const { traceId, spanId, traceFlags } = span.spanContext()
+  const { traceId, spanId, traceFlags, traceState } = span.spanContext()
   return {
     traceId,
     traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`,
+    tracestate: traceState?.serialize() || null,
     set: (attributes: Attributes) => void span.setAttributes({ ...attributes }),
     begin: (name, options) => begin(tracer, context, name, options),
     end(errorType) {

@@ -13,12 +13,20 @@ export interface SpanOptions {
   attributes?: Attributes
 }
 
+/** A span in the form of W3C Trace Context, for another process or from one. */
+export interface SpanParent {
+  /** Null where nothing was traced. */
+  readonly traceparent?: string | null | undefined
+  /** What other vendors add to it; counts only beside a traceparent. */
+  readonly tracestate?: string | null | undefined
+}
+
 /** A part of a trace that is under way. */
-export interface Span {
+export interface Span extends SpanParent {
   /** 32 hexadecimal digits. */
   readonly traceId: string
-  /** The W3C form, for another process. */
   readonly traceparent: string
+  readonly tracestate: string | null
   set(attributes: Attributes): void
   /** Begins a part of this span. */
   begin(name: string, options: SpanOptions): Span
@@ -30,9 +38,10 @@ export interface Span {
 export interface Tracing extends AsyncDisposable {
   /**
    * Null where nothing is traced.
-   * @param traceparent of the span in another process that caused this one; a text of another form begins a new trace
+   * @param parent the span in another process that caused this one. A `traceparent` of another form begins a new trace; of a
+   *   `tracestate` what has another form is left out, and all of it where it is longer than the 512 characters of the standard
    */
-  begin(name: string, options: SpanOptions, traceparent?: string | null): Span | null
+  begin(name: string, options: SpanOptions, parent?: SpanParent): Span | null
 }
 
 export const NO_TRACING: Tracing = { begin: () => null, [Symbol.asyncDispose]: async () => {} }
@@ -47,12 +56,12 @@ export function inSpan<T>(name: string, options: SpanOptions, work: () => Promis
 
 export interface TraceOptions extends SpanOptions {
   /** As in `Tracing.begin`. */
-  traceparent?: string | null
+  parent?: SpanParent
 }
 
 /** Does the work in a span without a parent in this process. */
 export function inTrace<T>(tracing: Tracing, name: string, options: TraceOptions, work: () => Promise<T>): Promise<T> {
-  const span = tracing.begin(name, options, options.traceparent)
+  const span = tracing.begin(name, options, options.parent)
   return span ? untilDone(span, work) : work()
 }
 
@@ -91,9 +100,10 @@ export function annotate(attributes: Attributes): void {
   present.getStore()?.set(attributes)
 }
 
-/** The present span in W3C form, to be stored for another process; null without one. */
-export function presentTraceparent(): string | null {
-  return present.getStore()?.traceparent ?? null
+/** The present span, to be stored for another process; its members are null without one. */
+export function presentSpan(): { traceparent: string | null; tracestate: string | null } {
+  const { traceparent = null, tracestate = null } = present.getStore() ?? {}
+  return { traceparent, tracestate }
 }
 
 /** For log lines. */

@@ -19,6 +19,7 @@ export interface Admission extends LimitedCall {
   payment?: LimitedCall['payment'] & { sealFor(requestId: string): Buffer }
   /** Of the span whose part the work on the request is. */
   traceparent?: string | null
+  tracestate?: string | null
 }
 
 export type Admitted =
@@ -180,7 +181,7 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
   const won = await tx.any(sql.prepared('accept_offers', acceptedRow)`
     with offer as (
       select request_id::uuid, network, asset, payer, nonce, bound::json, sealed, body::json, address, domain, priority,
-             traceparent
+             traceparent, tracestate
       from unnest(${text((o) => o.row.id)}, ${text((o) => identity(o).network)}, ${text((o) => identity(o).asset)},
                   ${text((o) => identity(o).payer)}, ${text((o) => identity(o).nonce)},
                   ${text((o) => JSON.stringify(o.payment.bound))},
@@ -188,8 +189,10 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
                   ${column(offers, 'text', (o) => (o.row.state === 'failed' ? JSON.stringify(o.item.body) : null))},
                   ${column(offers, 'bytea', (o) => o.item.addressKey)}, ${text((o) => o.item.domain)},
                   ${column(offers, 'int2', (o) => o.priority)},
-                  ${column(offers, 'text', (o) => o.item.traceparent ?? null)})
-           as t (request_id, network, asset, payer, nonce, bound, sealed, body, address, domain, priority, traceparent)
+                  ${column(offers, 'text', (o) => o.item.traceparent ?? null)},
+                  ${column(offers, 'text', (o) => o.item.tracestate ?? null)})
+           as t (request_id, network, asset, payer, nonce, bound, sealed, body, address, domain, priority, traceparent,
+                 tracestate)
     ), claim as (
       insert into payment_claims (network, asset, payer, nonce, request_id)
       select network, asset, payer, nonce, request_id from offer order by network, asset, payer, nonce
@@ -201,7 +204,7 @@ async function acceptOffers(tx: Tx, offers: Offer[]) {
           payment = offer.bound, payment_sealed = offer.sealed, changed_at = now(), accepted_at = now(),
           history = ${noted(sql.fragment`case r.state when 'unpaid' then 'assessed' else 'accepted' end`)},
           payer = offer.payer, address_key = offer.address, domain = offer.domain, priority = offer.priority,
-          traceparent = offer.traceparent,
+          traceparent = offer.traceparent, tracestate = offer.tracestate,
           -- Of an attempt that failed nothing is left; its body may have been pruned.
           error = null, body = coalesce(r.body, offer.body),
           settlement_intent = case r.state when 'failed' then null else r.settlement_intent end

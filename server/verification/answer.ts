@@ -1,7 +1,7 @@
 // The answer to a call, made from the stored request: a result, a failure, the terms of payment, or how long to wait.
 import { AppError, sayUncharged } from '../errors.ts'
 import { PRICE } from '../interface/price.ts'
-import type { Call } from '../operation.ts'
+import { type Call, endOfWait } from '../operation.ts'
 import type { VerificationAnswer } from './answer-body.ts'
 import { findById, findResult } from './lookup.ts'
 import { hasOtherPayment } from './offered-payment.ts'
@@ -63,10 +63,10 @@ export async function awaitOutcome(
   { replay, otherPayment = false }: { replay: boolean; otherPayment?: boolean },
 ): Promise<VerificationAnswer> {
   const { api, options } = call
-  const enough = AbortSignal.any([AbortSignal.timeout(options.waitSeconds * 1000), options.signal, api.draining])
+  const enough = endOfWait(options, api.draining)
   let current: RequestView | null = row
   options.watch?.(row.state)
-  while (current && WORKING.includes(current.state) && options.waitSeconds > 0 && !enough.aborted) {
+  while (current && WORKING.includes(current.state) && enough && !enough.aborted) {
     await api.changeEvents.waitForChange(row.id, enough, options.watch && WATCH_MS)
     current = await findById(api.db, row.id)
     if (current) options.watch?.(current.state)
@@ -78,6 +78,7 @@ export async function awaitOutcome(
   const { message, ...pending } = describePending(current, {
     now: api.now(),
     hasWorker: await api.assessors.hasWorker(),
+    queueSeconds: current.state === 'accepted' ? await api.queueWait.forecast() : 0,
   })
   return { kind: 'pending', requestId: row.id, ...pending, message: message + unused }
 }

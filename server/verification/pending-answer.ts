@@ -11,13 +11,18 @@ export interface PendingAnswer {
 const SOON = 1
 /** Retry-After while the request waits in an origin's line and the host asked for no pause: turns come one after another. */
 const LINE_SECONDS = 5
+/** Longest Retry-After of a request that waits for a worker: the forecast is not exact. */
+const QUEUE_SECONDS = 5
 const SETTLEMENT_SECONDS = 3
 const NO_WORKER_SECONDS = 10
 
-/** @param context `now` in milliseconds since the epoch; `hasWorker`: whether any worker has a fresh beat */
+/**
+ * @param context `now` in milliseconds since the epoch; `hasWorker`: whether any worker has a fresh beat; `queueSeconds`: for how long a
+ *   new request would wait for a worker
+ */
 export function describePending(
-  { state, waiting }: Pick<RequestView, 'state' | 'waiting'>,
-  { now, hasWorker }: { now: number; hasWorker: boolean },
+  { state, waiting, changed_at }: Pick<RequestView, 'state' | 'waiting' | 'changed_at'>,
+  { now, hasWorker, queueSeconds }: { now: number; hasWorker: boolean; queueSeconds: number },
 ): PendingAnswer {
   const left = secondsLeft(waiting, now)
   if (state === 'settling') {
@@ -27,7 +32,11 @@ export function describePending(
       `Ask again in ${retryAfterSeconds} s.`
     return { code: 'settlement_unknown', message, retryAfterSeconds }
   }
-  const { reason, retryAfterSeconds } = describeWork(waiting, { now, hasWorker })
+  const work = describeWork(waiting, { now, hasWorker })
+  // Those who came before it are served first. Asking meanwhile would only take time from them.
+  const inQueue = state === 'accepted' ? queueSeconds - (now - changed_at.getTime()) / 1000 : 0
+  const { reason } = work
+  const retryAfterSeconds = Math.max(work.retryAfterSeconds, Math.min(QUEUE_SECONDS, Math.ceil(inQueue)))
   const message = `${reason} Repeat this call or the recovery URL in ${retryAfterSeconds} s.`
   return { code: 'processing', message, retryAfterSeconds }
 }

@@ -3,7 +3,6 @@
 // The order in `submit` is part of the contract. The key is looked up before any payment is read, because a stock x402
 // client repeats every call unsigned first and signs a new payment at every 402. No 402 is answered while a payment for the
 // key may be under way.
-import { randomUUID } from 'node:crypto'
 import { AppError } from '../errors.ts'
 import type { VerificationInput } from '../interface/result.ts'
 import { type Call, refuseOverflow } from '../operation.ts'
@@ -12,7 +11,7 @@ import { sealPayload } from '../payments/seal.ts'
 import type { OfferedPayment } from '../payments/x402.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { aboutRequest } from '../telemetry.ts'
-import { inSpan, presentTraceparent, sending } from '../tracing/spans.ts'
+import { inSpan, presentSpan, sending } from '../tracing/spans.ts'
 import type { Admission, Admitted } from './admission.ts'
 import { answerRequest, askForPayment, awaitOutcome } from './answer.ts'
 import type { VerificationAnswer } from './answer-body.ts'
@@ -21,6 +20,7 @@ import { hashKey } from './lookup.ts'
 import { findTwin, paymentTaken, takePayment, withoutPayment } from './offered-payment.ts'
 import { checkPurchasable } from './preflight.ts'
 import { isPayable } from './request.ts'
+import { makeRequestId } from './request-id.ts'
 
 export async function submit(input: VerificationInput, call: Call): Promise<VerificationAnswer> {
   const { api } = call
@@ -42,7 +42,7 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
     await api.queueWait.requireShort()
   }
 
-  const id = row?.id ?? call.options.requestId ?? randomUUID()
+  const id = row?.id ?? call.options.requestId ?? makeRequestId()
   aboutRequest(id)
   // The payer is proved before anything is looked up by payer.
   const { offer, refusal } = await takePayment(call, id)
@@ -63,7 +63,7 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
   }
   // The work on the request is a part of this span.
   const admitted = await inSpan(...sending('verify_request'), () =>
-    admit({ ...admission, traceparent: presentTraceparent() }, offer, call),
+    admit({ ...admission, ...presentSpan() }, offer, call),
   )
   if (admitted.kind === 'payment_taken') throw paymentTaken()
   if (admitted.kind === 'limited') throw limitError(admitted)

@@ -1,5 +1,8 @@
 // How long a new request would wait for a worker. While that is too long no caller is asked to pay: work that was accepted ends
 // within a bounded time, and the others know at once when to try again.
+//
+// The oldest job says how long those waited that are served now. A newcomer stands behind all that came meanwhile, so it waits
+// longer where more come than are served: as long as the workers need for the jobs ahead of it, at the rate at which they end requests.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { singleFlight } from '../db/single-flight.ts'
@@ -8,6 +11,8 @@ import { AppError, sayUncharged } from '../errors.ts'
 export interface QueueWait {
   /** Throws `capacity_exceeded`, with Retry-After, while a newcomer's request would wait for longer than the limit. */
   requireShort(): Promise<void>
+  /** Seconds for which a newcomer's request would wait for a worker. */
+  forecast(): Promise<number>
 }
 
 export interface QueueWaitOptions {
@@ -15,6 +20,7 @@ export interface QueueWaitOptions {
   db: () => Database
   /** MAX_QUEUE_SECONDS; 0: no limit. */
   maxSeconds: number
+  quoteTtlSeconds: number
   /** Whether a worker is alive: without one what is paid waits, and nothing is refused. */
   hasWorker: () => Promise<boolean>
   /** Milliseconds for which a reading is reused. */
@@ -23,16 +29,37 @@ export interface QueueWaitOptions {
   now?: () => number
 }
 
-export function buildQueueWait({ db, maxSeconds, hasWorker, keepMs = 1000, now }: QueueWaitOptions): QueueWait {
-  const read = singleFlight(() => readWait(db()), keepMs, now)
+export function buildQueueWait({
+  db,
+  maxSeconds,
+  quoteTtlSeconds,
+  hasWorker,
+  keepMs = 1000,
+  now = () => performance.now(),
+}: QueueWaitOptions): QueueWait {
+  /** Requests per second that the workers ended, at the latest readings. */
+  let rates: { at: number; rate: number }[] = []
+  const look = async () => {
+    const { oldest, ahead, quoted, ended } = await readQueue(db(), quoteTtlSeconds)
+    if (oldest >= TELLING_SECONDS && ended > 0)
+      rates.push({ at: now(), rate: ended / Math.min(oldest, MAX_COUNTED_SECONDS) })
+    rates = rates.filter(({ at }) => at > now() - RATE_MS)
+    // A worker that restarts ends nothing for some seconds, and its jobs still do not take longer than before.
+    const rate = Math.max(0, ...rates.map((one) => one.rate))
+    if (oldest < TELLING_SECONDS || rate === 0) return oldest
+    // Quotes cost nothing, so they count at most as much as what was paid.
+    return Math.max(oldest, (ahead + Math.min(ahead, quoted)) / rate)
+  }
+  const forecast = singleFlight(look, keepMs, now)
   return {
+    forecast,
     async requireShort() {
       if (maxSeconds === 0) return
-      const seconds = await read()
+      const seconds = await forecast()
       if (seconds <= maxSeconds || !(await hasWorker())) return
       throw new AppError(
         'capacity_exceeded',
-        sayUncharged(`Too much work is waiting: a new verification would wait for ${Math.ceil(seconds)} s or longer.`),
+        sayUncharged(`Too much work is waiting: a new verification would wait for about ${Math.ceil(seconds)} s.`),
         { headers: { 'retry-after': String(Math.min(MAX_RETRY_AFTER, Math.ceil(seconds))) } },
       )
     },
@@ -41,17 +68,44 @@ export function buildQueueWait({ db, maxSeconds, hasWorker, keepMs = 1000, now }
 
 /** Seconds; while all are refused, the queue may be done sooner than it has grown. */
 const MAX_RETRY_AFTER = 60
+/**
+ * Seconds of waiting from which on the rate of the workers is believed. While a job waits they are all busy, but those that had nothing
+ * to do before end nothing in their first moments.
+ */
+const TELLING_SECONDS = 1
+/** Seconds before now in which ended requests are counted at most. */
+const MAX_COUNTED_SECONDS = 10
+/** Milliseconds for which the best rate counts. */
+const RATE_MS = 10_000
 
-const waitRow = z.object({ seconds: z.number() })
+/** Age up to which quotes count, in seconds: their callers are about to pay, and what is offered is served. */
+const ABOUT_TO_PAY_SECONDS = 5
+
+const queueRow = z.object({ oldest: z.number(), ahead: z.number(), quoted: z.number(), ended: z.number() })
 
 /**
- * Seconds for which the oldest of the jobs waits that are taken first: those of callers with nothing else in flight. The others
- * stand behind them, so a caller with many requests does not make the service refuse anyone else.
+ * `oldest`: seconds for which the oldest of the jobs waits that are taken first: those of callers with nothing else in flight. The
+ * others stand behind them, so a caller with many requests does not make the service refuse anyone else. `ahead`: how many of them
+ * wait, and those that workers have fetched and not begun, which is half of what they hold (`localQueue` in workers/runner.ts).
+ * `quoted`: new quotes that are not paid yet. `ended`: requests that ended meanwhile.
  */
-async function readWait(db: Database): Promise<number> {
-  const { seconds } = await db.one(sql.prepared('find_queue_wait', waitRow)`
-    select coalesce(extract(epoch from now() - min(run_at)), 0)::float8 seconds
-    from graphile_worker.jobs
-    where task_identifier = 'verify_request' and priority = 0 and locked_at is null and attempts < max_attempts and run_at <= now()`)
-  return seconds
+function readQueue(db: Database, quoteTtlSeconds: number) {
+  return db.one(sql.prepared('find_queue_wait', queueRow)`
+    with queue as (
+      select coalesce(extract(epoch from now() - min(run_at) filter (where locked_at is null)), 0)::float8 oldest,
+             count(*) filter (where locked_at is null) + count(locked_at) / 2 ahead
+      from graphile_worker.jobs
+      where task_identifier = 'verify_request'
+        and (locked_at is not null or priority = 0 and attempts < max_attempts and run_at <= now())
+    )
+    select oldest, ahead, (
+      select count(*) from verification_requests
+      where state = 'quoted' and body is not null
+        and quote_expires_at > now() + ${quoteTtlSeconds - ABOUT_TO_PAY_SECONDS} * interval '1 second'
+    ) quoted, (
+      select count(*) from verification_requests
+      where state in ('completed', 'failed') and body is not null
+        and changed_at > now() - least(oldest, ${MAX_COUNTED_SECONDS}) * interval '1 second'
+    ) ended
+    from queue`)
 }

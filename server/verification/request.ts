@@ -140,6 +140,7 @@ const workingRequest = z.object({
   priority: z.number(),
   /** The span in which its payment was bound; null where that was not traced. */
   traceparent: z.string().nullable(),
+  tracestate: z.string().nullable(),
 })
 
 /** `state` is where the work on the request is. */
@@ -192,7 +193,7 @@ export async function claimRequests(db: Database, claims: readonly Claim[]): Pro
                          ${column(claims, 'text', (claim) => claim.attempt)}) as t (id, attempt)
     where r.id = t.id::uuid and r.state in ('accepted', 'observed', 'assessed', 'settling', 'settled')
     returning r.id, r.state, r.attempt, r.changed_at, coalesce(r.accepted_at, r.changed_at) accepted_at, r.body, r.payment, r.payment_sealed,
-              r.observation stored, r.assessment, r.settlement_intent intent, r.settlement, r.priority, r.traceparent`)
+              r.observation stored, r.assessment, r.settlement_intent intent, r.settlement, r.priority, r.traceparent, r.tracestate`)
   const requests = new Map(claimed.map((request) => [request.attempt, request]))
   return claims.map(({ attempt }) => requests.get(attempt) ?? null)
 }

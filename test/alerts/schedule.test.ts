@@ -12,6 +12,7 @@ const alert = (attempts: number, more: object = {}) => ({
   attempts,
   age_seconds: 0,
   traceparent: null,
+  tracestate: null,
   ...more,
 })
 const answer = (status: number, more: object = {}) => ({ status, retryAfterSeconds: null, disable: false, ...more })

@@ -18,8 +18,8 @@ t.teardown(async () => {
 await chmod(folder, 0o711)
 
 const lines: string[] = []
-const open = (name: string, durable: boolean) =>
-  openEmbeddedPostgres({ dataDir: join(folder, name), durable, log: (line) => lines.push(line) })
+const open = (name: string, durable: boolean, settings: Record<string, string> = {}) =>
+  openEmbeddedPostgres({ dataDir: join(folder, name), durable, settings, log: (line) => lines.push(line) })
 
 async function query(url: string, text: string): Promise<string> {
   const client = new pg.Client(url)
@@ -53,7 +53,7 @@ async function spawnOwner(name: string, onSigint = '') {
 }
 
 t.test('a throwaway cluster works and leaves nothing behind', async (t) => {
-  const db = await open('throwaway', false)
+  const db = await open('throwaway', false, { shared_buffers: '32MB' })
   t.equal(await query(db.url, 'select current_database()'), 'countersign')
   t.equal(await query(db.adminUrl, 'select current_database()'), 'postgres')
   const settings = {
@@ -66,6 +66,7 @@ t.test('a throwaway cluster works and leaves nothing behind', async (t) => {
     fsync: 'off',
     full_page_writes: 'off',
     synchronous_commit: 'off',
+    shared_buffers: '32MB',
   }
   const collation = `select datcollate from pg_database where datname = 'countersign'`
   for (const [name, value] of Object.entries(settings)) {

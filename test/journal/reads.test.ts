@@ -1,6 +1,7 @@
 // Concurrent reads of slots share queries: each caller must get the bytes of its own slot.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { nothing, sql } from '../../server/db/pool.ts'
 import { openAccountHarness } from '../accounts/harness.ts'
 
 t.test('a hundred concurrent reads of three accounts, some of missing slots', async (t) => {
@@ -34,4 +35,22 @@ t.test('a read sees every write that was answered before it began', async (t) =>
     t.equal((await account.call('GET', '/v1/journal/a')).bytes.toString(), `${n}`)
     await under
   }
+})
+
+t.test('bytes come from the database where their digest is new, and are kept where it is not', async (t) => {
+  await using harness = await openAccountHarness()
+  const account = await harness.register()
+  const put = (text: string) => account.call('PUT', '/v1/journal/a', { body: Buffer.from(text) })
+  const read = async () => (await account.call('GET', '/v1/journal/a')).bytes.toString()
+  await put('first')
+  t.equal(await read(), 'first')
+  await harness.api.db.query(sql.type(nothing)`update journal_slots set content = 'other bytes of this digest'`)
+  t.equal(await read(), 'first', 'these bytes were not read again')
+  await put('second')
+  t.equal(await read(), 'second')
+  await account.call('DELETE', '/v1/journal/a')
+  t.equal((await account.call('GET', '/v1/journal/a')).status, 404)
+  await put('first')
+  await harness.api.db.query(sql.type(nothing)`update journal_slots set content = 'bytes after the delete'`)
+  t.equal(await read(), 'bytes after the delete', 'a slot that is gone is not kept')
 })

@@ -84,7 +84,7 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await picture(page, 'account-usage-1440-light')
 
     await go(opened, 'Watchdogs')
-    t.match(await shown(page, '.figures'), /up\s+1\s+late\s+0\s+down\s+1\s+paused\s+1/)
+    t.match(await shown(page, '.figures'), /up\s+1\s+late\s+0\s+down\s+1\s+new\s+0\s+paused\s+1/)
     t.match(await page.locator('.card h3').allInnerTexts(), [/hourly down/, /nightly up/, /paused-one paused/])
     const strip = page.locator('.card:has-text("nightly") .strip')
     t.equal(
@@ -94,7 +94,9 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await strip.locator('rect').count(), 6)
     t.equal(await page.locator('.card:has-text("hourly") .strip').count(), 0, 'no beat, no strip')
     await page.getByRole('button', { name: 'Resume: paused-one' }).click()
-    await page.waitForSelector('.card:has-text("paused-one") >> text=new')
+    await page.waitForSelector('.card h3:has-text("paused-one") >> text=/^new$/')
+    const figures = /up\s+1\s+late\s+0\s+down\s+1\s+new\s+1\s+paused\s+0/
+    t.match(await shown(page, '.figures'), figures, 'one that never had a heartbeat is not up')
     await page.getByRole('button', { name: 'Send a test alert: nightly' }).click()
     await page.locator('.card:has-text("nightly") summary', { hasText: 'Alerts of' }).click()
     await page.waitForSelector('.alert-record')

@@ -1,6 +1,7 @@
 // Damage that a superuser of the database can do: the audit finds each kind, and nothing is appended after it.
 import t from 'tap'
 import { auditChain, checkTail } from '../../server/receipts/audit.ts'
+import { fillMiddles } from '../../server/receipts/blocks.ts'
 import { openTestLog, type TestLog } from './log.ts'
 
 const RECEIPTS = 600
@@ -79,6 +80,22 @@ const DAMAGE: Record<string, { sql: string; faults: string[]; early?: true }> = 
   'a node of the tree': { sql: `update tree_nodes set hash = sha256('x') where index = 1`, faults: ['tree'] },
   'a node of the tree gone': { sql: `delete from tree_nodes where index = 1`, faults: ['tree'] },
   'a node too many': { sql: `insert into tree_nodes values (8, 2, sha256('x'))`, faults: ['tree'], early: true },
+  'a tile without its row': { sql: `delete from tile_middles where index = 0`, faults: [], early: true },
+  'another hash half way up a tile': {
+    sql: `update tile_middles set hashes = overlay(hashes placing sha256('x') from 32 * 15 + 1) where index = 1`,
+    faults: ['tiles'],
+    early: true,
+  },
+  'a row of a tile that is not full': {
+    sql: `insert into tile_middles select level, 2, hashes from tile_middles where index = 1`,
+    faults: ['tiles'],
+    early: true,
+  },
+  'a row of a level without full tiles': {
+    sql: `insert into tile_middles select 1, 0, hashes from tile_middles where index = 1`,
+    faults: ['tiles'],
+    early: true,
+  },
   'something far back': {
     sql: `update receipts set label = 'another' where serial = 2`,
     faults: ['hashes'],
@@ -92,6 +109,7 @@ async function openSound(): Promise<TestLog> {
   await log.append(RECEIPTS / 2)
   await log.rotate()
   await log.append(RECEIPTS / 2)
+  await fillMiddles(log.db)
   opened.move()
   return log
 }
@@ -124,7 +142,7 @@ t.test('a wrong signature in the middle is found only when every signature is ch
   t.match([...(await auditChain(log.db, { signatures: 'every' })).faults], [['signatures', /^serial 400 /]])
 })
 
-const TABLES = ['receipts', 'tree_nodes', 'chain_head', 'signing_keys']
+const TABLES = ['receipts', 'tree_nodes', 'tile_middles', 'chain_head', 'signing_keys']
 const keep = TABLES.map((table) => `create table kept_${table} as table ${table}`)
 const restore = TABLES.flatMap((table) => [
   `delete from ${table}`,

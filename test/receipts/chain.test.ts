@@ -194,13 +194,25 @@ t.test('receipts can be neither changed nor deleted', async (t) => {
   )
 })
 
-t.test('the database refuses two receipts that follow the same one', async (t) => {
+t.test('the database refuses a receipt that does not follow the one before it', async (t) => {
   await using log = await openTestLog()
   await log.append(2)
-  const fork = sql.type(z.object({}).strict())`
-    insert into receipts select 3, ts_ms, subject_sha256, label, requested_by, key_id, prev_hash, sha256(receipt_hash),
-      sig_ed25519 from receipts where serial = 2`
-  await t.rejects(log.db.query(fork), /integrity|unique/i)
+  const insert = (serial: number, prevHash: ReturnType<typeof sql.fragment>) =>
+    log.db.query(sql.type(z.object({}).strict())`
+      insert into receipts select ${serial}, ts_ms, subject_sha256, label, requested_by, key_id,
+        ${prevHash}, sha256(receipt_hash), sig_ed25519 from receipts where serial = 2`)
+  await t.rejects(insert(3, sql.fragment`prev_hash`), /does not follow/, 'a fork')
+  await t.rejects(insert(4, sql.fragment`receipt_hash`), /does not follow/, 'a gap')
+  await t.rejects(insert(3, sql.fragment`null::bytea`), /null/i, 'no link')
+  await t.rejects(insert(2, sql.fragment`receipt_hash`), /integrity|unique/i, 'another one of the same serial')
+  await insert(3, sql.fragment`receipt_hash`)
+  await log.damage('delete from receipts')
+  const first = (prevHash: string) =>
+    log.db.query(sql.type(z.object({}).strict())`
+      insert into receipts (serial, ts_ms, subject_sha256, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)
+      values (1, 1, sha256(''), 'tester', 1, decode(repeat(${prevHash}, 32), 'hex'), sha256('x'), decode(repeat('00', 64), 'hex'))`)
+  await t.rejects(first('01'), /does not follow/, 'a first one that follows another')
+  await first('00')
 })
 
 t.test('another seed is refused once a key is active', async (t) => {

@@ -1,5 +1,6 @@
 // Growth of the chain and search by digest, held to the table.
 import t from 'tap'
+import { sha256 } from '../../server/receipts/format.ts'
 import { countUpTo, findByHash, measureGrowth } from '../../server/receipts/growth.ts'
 import { query } from '../system.ts'
 import { openTestLog } from './log.ts'
@@ -51,4 +52,25 @@ t.test('a receipt is found by its hash and by the digest that it is for', async 
   t.same(await findByHash(log.db, second?.receipt_hash ?? ''), [2])
   t.same(await findByHash(log.db, first?.subject_sha256 ?? ''), [1])
   t.same(await findByHash(log.db, 'f'.repeat(64)), [])
+})
+
+t.test('what is found is found anywhere in a long chain, oldest first and at most twenty', async (t) => {
+  await using log = await openTestLog()
+  const edge = 2 ** 18
+  const serials = [1, 2, edge - 1, edge, edge + 1, 3 * edge, 7 * edge + 5]
+  const many = Array.from({ length: 30 }, (_, n) => 5 * edge - 15 + n)
+  const plant = (some: number[], subject: string) => `
+    insert into receipts (serial, ts_ms, subject_sha256, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)
+    select n, 1, sha256('${subject}'), 'tester', 1, sha256(('before ' || n)::bytea), sha256(('receipt ' || n)::bytea),
+           decode(repeat('00', 64), 'hex') from unnest(array[${some.join()}]) n`
+  await log.damage(
+    plant(serials, 'a page'),
+    plant(many, 'another'),
+    `update chain_head set serial = ${7 * edge + 5},
+    frontier = decode(repeat('00', 32 * ${(7 * edge + 5).toString(2).replaceAll('0', '').length}), 'hex')`,
+  )
+  t.same(await findByHash(log.db, sha256('a page')), serials)
+  for (const serial of [...serials, many[7]!]) t.same(await findByHash(log.db, sha256(`receipt ${serial}`)), [serial])
+  t.same(await findByHash(log.db, sha256('another')), many.slice(0, 20))
+  t.same(await findByHash(log.db, sha256('a third')), [])
 })

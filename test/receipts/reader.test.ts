@@ -3,9 +3,12 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { Database } from '../../server/db/pool.ts'
 import { proveConsistency, proveReceipt, storedNodes } from '../../server/receipts/archive.ts'
+import { auditChain } from '../../server/receipts/audit.ts'
+import { fillMiddles } from '../../server/receipts/blocks.ts'
 import { findHead } from '../../server/receipts/head.ts'
 import { openReader } from '../../server/receipts/reader.ts'
 import { growTree } from '../../server/receipts/tree.ts'
+import { query } from '../system.ts'
 import { openTestLog, type TestLog } from './log.ts'
 import { referenceTree } from './rfc6962.ts'
 
@@ -149,6 +152,99 @@ t.test('tiles that callers need at the same time come by few queries', async (t)
   t.ok(queries > 0 && queries < TILES / 2, `${queries} queries for ${TILES} tiles`)
 })
 
+const middlesOf = ({ url }: TestLog) =>
+  query(url, `select level, index::int, encode(hashes, 'hex') hashes from tile_middles order by level, index`)
+
+t.test('the hashes half way up full tiles are those of the tree, and proofs from them the same', async (t) => {
+  const SIZE = 65_536 + 700
+  await using log = await openTestLog()
+  await plant(log, SIZE)
+  const { db } = log
+  t.equal(await fillMiddles(db, { maxRunMs: 0 }), 0, 'a run without time makes nothing')
+  t.equal(await fillMiddles(db), 256 + 2 + 1)
+  t.equal(await fillMiddles(db), 0)
+  const reference = referenceTree(Array.from({ length: SIZE }, (_, n) => leafOf(n + 1)))
+  const rootsOf = (level: number, index: number) => {
+    const width = 16 * 256 ** level
+    return Array.from({ length: 16 }, (_, n) => {
+      const from = (index * 16 + n) * width
+      return reference.root(from + width, from).toString('hex')
+    }).join('')
+  }
+  const stored = await middlesOf(log)
+  t.same(
+    stored,
+    stored.map(({ level, index }) => ({ level, index, hashes: rootsOf(Number(level), Number(index)) })),
+  )
+  // What is read for each proof: every 97th receipt and both sides of every edge of a tile, each by a process that keeps nothing yet.
+  const serials = new Set(Array.from({ length: SIZE / 97 }, (_, n) => n * 97 + 1))
+  for (let edge = 256; edge <= SIZE; edge += 256 * 16) for (const at of [edge, edge + 1]) serials.add(at)
+  await using reader = openReader(db)
+  const head = await reader.head()
+  const prove = (serial: number) => proveReceipt(reader.nodes(head), serial, SIZE)
+  const wrong = []
+  for (const [n, { hashes }] of (await Promise.all([...serials].map(prove))).entries()) {
+    const serial = [...serials][n]!
+    if (hashes.join() !== hex(reference.path(serial - 1, SIZE)).join()) wrong.push(serial)
+  }
+  t.same(wrong, [])
+})
+
+t.test('with them a proof reads sixteen receipts of a tile, without them all', async (t) => {
+  await using log = await openTestLog()
+  await plant(log, 65_536)
+  const prove = async (serial: number) => {
+    await using reader = openReader(log.db)
+    return (await proveReceipt(reader.nodes(await reader.head()), serial, 65_536)).hashes
+  }
+  const expected = (serial: number) =>
+    hex(referenceTree(Array.from({ length: 65_536 }, (_, n) => leafOf(n + 1))).path(serial - 1, 65_536))
+  const gone = `delete from receipts where serial = 513`
+  t.same(await prove(700), expected(700), 'no row yet')
+  await fillMiddles(log.db)
+  await log.damage('create table kept as select * from receipts where serial = 513', gone)
+  t.same(await prove(700), expected(700), 'the receipt that is gone is not read')
+  await log.damage('delete from tile_middles where level = 0 and index = 2')
+  await t.rejects(prove(700), /has a hole/)
+  await log.damage('insert into receipts select * from kept')
+  t.same(await prove(700), expected(700), 'a row that is gone')
+})
+
+t.test('a row that does not follow from the receipts is not used', async (t) => {
+  await using log = await openTestLog()
+  const chain = await log.append(600)
+  const reference = referenceTree(chain.map((one) => Buffer.from(one.receipt_hash, 'hex')))
+  await fillMiddles(log.db)
+  await log.damage(
+    `update tile_middles set hashes = overlay(hashes placing sha256('x') from 32 * 5 + 1) where index = 1`,
+    'update tile_middles set hashes = (select hashes from tile_middles where index = 1) where index = 0',
+  )
+  await using reader = openReader(log.db)
+  const head = await reader.head()
+  for (const serial of [1, 100, 256, 257, 350, 500, 600])
+    t.same(
+      (await proveReceipt(reader.nodes(head), serial, 600)).hashes,
+      hex(reference.path(serial - 1, 600)),
+      `serial ${serial}`,
+    )
+})
+
+t.test('tiles that fill while rows are made, by two processes at once, get their rows in order', async (t) => {
+  await using log = await openTestLog({ processes: 2 })
+  const [one, other] = log.processes
+  await log.append(300)
+  // Without a row, as after the release before has appended.
+  await log.append(500)
+  const made = await Promise.all([fillMiddles(one!.db), log.append(300), fillMiddles(other!.db)])
+  t.ok(Number(made[0]) + Number(made[2]) >= 3)
+  await fillMiddles(log.db)
+  t.same(
+    (await middlesOf(log)).map(({ level, index }) => [level, index]),
+    [0, 1, 2, 3].map((index) => [0, index]),
+  )
+  t.same([...(await auditChain(log.db, { signatures: 'ends' })).faults], [])
+})
+
 t.test('a receipt that was read is kept, and that there is none is not', async (t) => {
   await using log = await openTestLog()
   await using reader = openReader(log.db)
@@ -157,4 +253,15 @@ t.test('a receipt that was read is kept, and that there is none is not', async (
   t.same(await reader.attestation(1), made)
   await log.damage('delete from receipts')
   t.same(await reader.attestation(1), made)
+})
+
+t.test('keys of checkpoints are read again when the head says that keys have changed', async (t) => {
+  await using log = await openTestLog()
+  await using reader = openReader(log.db)
+  const head = await reader.head()
+  const keys = await reader.checkpointKeys(head)
+  t.equal(keys.length, 1)
+  await log.damage(`delete from signing_keys where use = 'checkpoint'`)
+  t.same(await reader.checkpointKeys(head), keys)
+  t.same(await reader.checkpointKeys({ ...head, key_changes: head.key_changes + 1 }), [])
 })

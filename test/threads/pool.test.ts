@@ -1,4 +1,5 @@
 // The pool of threads: tasks that fail, spin, take all memory or wait, and the closing of the pool.
+import { setFlagsFromString } from 'node:v8'
 import t from 'tap'
 import { openThreads, type ThreadErrorCode, type Threads } from '../../server/threads/pool.ts'
 
@@ -29,6 +30,13 @@ t.test('runs any function of any file and answers its result', async (t) => {
   t.same(await threads.run(tasks, 'measure', Uint8Array.of(1, 2, 3)), { length: 3, sum: 6 })
   t.equal(threads.queueSize, 0)
   t.equal(threads.threadCount, 1)
+})
+
+t.test('flags of the process do not raise what the heap of a thread may hold', async (t) => {
+  for (const flag of ['--max-old-space-size=1000', '--max-semi-space-size=64']) setFlagsFromString(flag)
+  await using threads = openThreads({ maxThreads: 1 })
+  const limit = await threads.run<number>(tasks, 'heapLimit', null)
+  t.ok(limit < 256 * 2 ** 20, `${limit} bytes`)
 })
 
 t.test('errors of a task reach the caller', async (t) => {

@@ -1,5 +1,6 @@
 // The tasks that the tests of the pool run in its threads. Two flags in shared memory: the first shows that a task has begun,
 // the second lets it end.
+import { getHeapStatistics } from 'node:v8'
 
 export const echo = (value: unknown) => value
 
@@ -29,6 +30,8 @@ export function hoard() {
   const kept: number[][] = []
   for (;;) kept.push(new Array(100_000).fill(0.5))
 }
+
+export const heapLimit = () => getHeapStatistics().heap_size_limit
 
 export const exit = () => process.exit(7)
 

@@ -5,8 +5,8 @@ import {
   inSpan,
   inTrace,
   NO_TRACING,
+  presentSpan,
   presentTraceId,
-  presentTraceparent,
   type Span,
   type Tracing,
 } from '../../server/tracing/spans.ts'
@@ -17,6 +17,7 @@ function openRecord() {
   const spanOf = (name: string): Span => ({
     traceId: 'trace',
     traceparent: `parent of ${name}`,
+    tracestate: 'state',
     set: (attributes: Attributes) => void done.push([name, attributes]),
     begin: (part) => spanOf(`${name}/${part}`),
     end: (errorType) => void done.push([name, 'end', errorType]),
@@ -36,7 +37,7 @@ t.test('without a span the work is called and nothing else', async (t) => {
     inTrace(NO_TRACING, 'all', {}, () => work),
     work,
   )
-  t.same([presentTraceparent(), presentTraceId()], [null, undefined])
+  t.same([presentSpan(), presentTraceId()], [{ traceparent: null, tracestate: null }, undefined])
 })
 
 t.test('a part ends before the whole; a failure leaves its code, or its name, and no message', async (t) => {
@@ -45,7 +46,7 @@ t.test('a part ends before the whole; a failure leaves its code, or its name, an
   await t.rejects(
     inTrace(tracing, 'all', {}, async () => {
       await t.rejects(inSpan('named', {}, () => Promise.reject(new TypeError('sk-secret'))))
-      t.equal(presentTraceparent(), 'parent of all')
+      t.same(presentSpan(), { traceparent: 'parent of all', tracestate: 'state' })
       await inSpan('part', {}, () => Promise.reject(refused))
     }),
     refused,

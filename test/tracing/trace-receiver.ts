@@ -9,6 +9,8 @@ export interface ReceivedSpan {
   spanId: string
   /** Empty for the first span of a trace. */
   parentSpanId: string
+  /** Empty where there is none. */
+  traceState: string
   /** 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
   kind: number
   /** 2: failed. */
@@ -75,8 +77,8 @@ export async function openTraceReceiver(): Promise<TraceReceiver> {
 function spansIn({ resourceSpans }: Export): ReceivedSpan[] {
   return resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
-      spans.map(({ name, traceId, spanId, parentSpanId = '', kind, status, attributes }) => ({
-        ...{ name, traceId, spanId, parentSpanId, kind, status: status.code },
+      spans.map(({ name, traceId, spanId, parentSpanId = '', traceState = '', kind, status, attributes }) => ({
+        ...{ name, traceId, spanId, parentSpanId, traceState, kind, status: status.code },
         attributes: readPairs(attributes),
         resource: readPairs(resource.attributes),
       })),

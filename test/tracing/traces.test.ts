@@ -6,6 +6,7 @@ import { openApiHarness, outcomeOf } from '../api-harness.ts'
 import { modelEnv, openMessagesServer, verdictOn } from '../assessment/messages-server.ts'
 import { startChild } from '../children.ts'
 import { openTestDatabase } from '../database.ts'
+import { KEY, openWallet, PAYMENT, TOOL, type ToolResult, termsOf } from '../mcp/paid-tool.ts'
 import { harbourClaim, payingFetch, startSystem, VERIFY } from '../system.ts'
 import { drawTree, openTraceReceiver, type ReceivedSpan } from './trace-receiver.ts'
 
@@ -48,6 +49,7 @@ t.test(
           'idempotency-key': randomUUID(),
           prefer: 'wait=25',
           traceparent: purchase.traceparent,
+          tracestate: 'harbour=buoy-7,other=1',
         },
         body: JSON.stringify(harbourClaim(harness.site)),
       }),
@@ -77,7 +79,12 @@ t.test(
       { authorization },
     )
     const failing = makeTrace()
-    await call('POST', '/v1/heartbeat/ferry', { status: 'fail' }, { authorization, traceparent: failing.traceparent })
+    await call(
+      'POST',
+      '/v1/heartbeat/ferry',
+      { status: 'fail' },
+      { authorization, traceparent: failing.traceparent, tracestate: 'ferry=late' },
+    )
     await told.promise
 
     // What waits is exported when the processes are asked to stop.
@@ -109,6 +116,11 @@ t.test(
       '        facilitator.settle',
     ])
     t.equal(drawTree(ofPurchase, purchase.spanId).length, ofPurchase.length, 'none has another parent')
+    t.same(
+      new Set(ofPurchase.map(({ traceState }) => traceState)),
+      new Set(['harbour=buoy-7,other=1']),
+      'the state of the caller goes along through the job',
+    )
     const find = (name: string, among: readonly ReceivedSpan[] = ofPurchase) =>
       among.findLast((span) => span.name === name)
     t.match(find('POST /api/agent/v1/verify-source'), {
@@ -146,6 +158,7 @@ t.test(
       '      POST',
       '    receipt.append',
     ])
+    t.same(new Set(ofAlert.map(({ traceState }) => traceState)), new Set(['ferry=late']))
     t.match(find('POST', ofAlert), { kind: KINDS.client, attributes: { 'http.response.status_code': 200 } })
 
     const processes = (among: readonly ReceivedSpan[]) =>
@@ -158,6 +171,72 @@ t.test(
     t.same([line.trace_id, line.request_id], [purchase.traceId, request_id], 'its line in the log leads to the trace')
   },
 )
+
+t.test('a call of a tool is part of the trace that its _meta names, through the job', { buffered: true }, async (t) => {
+  await using receiver = await openTraceReceiver()
+  const [agent, carrier] = [makeTrace(), makeTrace()]
+  {
+    await using system = await startSystem({ env: receiver.env })
+    const call = async (name: string, args: object, meta: object) => {
+      const answer = await fetch(system.url('/mcp'), {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json',
+          traceparent: carrier.traceparent,
+          tracestate: 'carrier=1',
+        },
+        body: JSON.stringify({
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name, arguments: args, _meta: meta },
+        }),
+      })
+      return ((await answer.json()) as { result: ToolResult }).result
+    }
+    const order = { [KEY]: randomUUID(), traceparent: agent.traceparent, tracestate: 'agent=7' }
+    const terms = termsOf(await call(TOOL, harbourClaim(system.site), order))
+    const payment = await openWallet().createPaymentPayload(terms)
+    const bought = await call(TOOL, harbourClaim(system.site), { ...order, [PAYMENT]: payment })
+    t.match(bought.structuredContent, { status: 'completed' })
+    for (const traceparent of [undefined, 7, 'of another form'])
+      await call('service_chain_head', {}, { traceparent, tracestate: 'agent=8' })
+    const tracestate = `agent=${'x'.repeat(507)}`
+    t.equal(tracestate.length, 513)
+    await call('service_chain_head', {}, { traceparent: agent.traceparent, tracestate })
+  }
+  const of = (trace: { traceId: string; spanId: string }) => {
+    const spans = receiver.spans.filter(({ traceId }) => traceId === trace.traceId)
+    const tree = drawTree(spans, trace.spanId)
+    t.equal(tree.length, spans.length, 'none has another parent')
+    return {
+      tree,
+      states: (name: RegExp) => new Set(spans.filter((one) => name.test(one.name)).map((one) => one.traceState)),
+    }
+  }
+  const { tree, states } = of(agent)
+  // A slow fetch makes the request another job.
+  const calls = tree.filter((line) => !/^ {4}/.test(line))
+  t.same(calls, [
+    'tools/call service_chain_head',
+    'tools/call service_verify_source',
+    '  send verify_request',
+    'tools/call service_verify_source',
+    '  facilitator.verify',
+    '  send verify_request',
+  ])
+  t.ok(tree.includes('        receipt.append'))
+  t.same(states(/verify|^verification|receipt/), new Set(['agent=7']))
+  t.same(states(/chain_head/), new Set(['']), 'one that is too long is dropped')
+  const carried = of(carrier)
+  t.same(
+    carried.tree.toSorted(),
+    [...Array(3).fill('  tools/call service_chain_head'), ...Array(6).fill('POST /mcp')],
+    'a call that names none, or one of another form, is a part of what carries it',
+  )
+  t.same(carried.states(/./), new Set(['carrier=1']))
+})
 
 t.test('where no receiver is named, nothing of the SDK is loaded', { buffered: true }, async (t) => {
   await using receiver = await openTraceReceiver()

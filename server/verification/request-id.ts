@@ -1,0 +1,12 @@
+// Ids of requests: UUIDs of version 7 (RFC 9562), which begin with the time. Requests of one time lie together in every index of
+// ids, so that the pages which a purchase writes, and which pruning looks into, are few however many requests there were.
+import { randomBytes } from 'node:crypto'
+
+/** 74 of its bits are random. An id opens nothing: a result needs its recovery token. */
+export function makeRequestId(now = Date.now()): string {
+  const bytes = randomBytes(16)
+  bytes.writeUIntBE(now, 0, 6)
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x70, 6)
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
