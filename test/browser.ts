@@ -1,11 +1,12 @@
-// Drives pages in headless Chromium, as people see them: what a page asks for, what its policy refuses, what axe finds, and
-// pictures of it in .tap/pages/.
+// Drives pages in headless Chromium, as people see them: what a page asks for, what its policy refuses, what axe finds, and,
+// where they are asked for, pictures of it in .tap/pages/.
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import axe from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Frame, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { endings } from './endings.ts'
+import { LONG } from './long.ts'
 
 export type { Browser }
 
@@ -77,8 +78,12 @@ export async function seriousFindings(page: Page | Frame): Promise<string[]> {
     .map(({ id, at }) => `${id}: ${at}`)
 }
 
-/** Stores a picture of the whole page, or of what the window shows of it. */
+/**
+ * Stores a picture of the whole page, or of what the window shows of it, for people to look at: with `--pictures` and in the long
+ * run. Nothing is held against it, and it costs as much as a look by axe.
+ */
 export async function picture(page: Page, name: string, fullPage = true): Promise<void> {
+  if (!LONG && process.env.TEST_PICTURES !== '1') return
   const folder = join(import.meta.dirname, '../.tap/pages')
   mkdirSync(folder, { recursive: true })
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage })
@@ -104,7 +109,7 @@ export interface InspectOptions {
 
 /**
  * What holds for every page that is made on the server: nothing is wrong for axe in light and dark, it fits 360 pixels, its policy
- * refuses nothing, no other host is asked, it weighs less than 100 KB, and says the same without JavaScript. Stores two pictures.
+ * refuses nothing, no other host is asked, it weighs less than 100 KB, and says the same without JavaScript. May store two pictures.
  * Returns its text.
  */
 export async function inspect(

@@ -32,8 +32,8 @@ export const FALSE_NAME = 'false.test'
 export async function openSite(
   pages: Record<string, string | Page | (() => Page | Promise<Page>)> = {},
 ): Promise<Site> {
-  const ca = await makeCa()
-  const certificate = await makeCertificate(ca, [SITE_NAME, OTHER_NAME])
+  issued ??= issue()
+  const { ca, certificate } = await issued
   const folder = await mkdtemp(join(tmpdir(), 'countersign-site-'))
   const caFile = join(folder, 'ca.pem')
   await writeFile(caFile, ca.cert)
@@ -65,6 +65,14 @@ export async function openSite(
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+let issued: ReturnType<typeof issue> | undefined
+
+/** For all sites of this process, which have the same names: to make keys and certificates takes longer than to serve a page. */
+async function issue() {
+  const ca = await makeCa()
+  return { ca, certificate: await makeCertificate(ca, [SITE_NAME, OTHER_NAME]) }
 }
 
 /** A page that is served when the test calls `release`; `reached` resolves at the request. */

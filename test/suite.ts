@@ -31,6 +31,8 @@ const { values: options, positionals } = parseArgs({
     // Two more than there are processors, because files also wait.
     jobs: { type: 'string', short: 'j', default: String(availableParallelism() + 2) },
     only: { type: 'boolean', default: false },
+    // Of the pages, in .tap/pages/, for people.
+    pictures: { type: 'boolean', default: false },
     slowest: { type: 'boolean', default: false },
     tap: { type: 'boolean', default: false },
     // Of one file, in seconds. Generous: a machine under load is no failure.
@@ -125,6 +127,7 @@ function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
     TEST_FILES: files.join('\n'),
     TAP_TIMEOUT: String(timeout / 1000),
     TAP_ONLY: options.only ? '1' : '0',
+    ...(options.pictures ? { TEST_PICTURES: '1' } : {}),
     ...(options.grep ? { TAP_GREP: options.grep.join('\n') } : {}),
   }
   const stdio: StdioOptions = ['ignore', 'pipe', 'pipe']

@@ -58,7 +58,7 @@ export function buildDocument(
     servers: [{ url: config.baseUrl ?? '/' }],
     paths,
     components: {
-      schemas: { NonCompleted: z.toJSONSchema(nonCompleted), Failure: z.toJSONSchema(failure) },
+      schemas: { NonCompleted: schemaOf(nonCompleted), Failure: schemaOf(failure) },
       securitySchemes: {
         apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of the account: ctk_...' },
         recoveryToken: { type: 'http', scheme: 'bearer', description: 'The value of X-Service-Recovery-Token.' },
@@ -96,14 +96,26 @@ function errorList() {
 
 type Schema = z.core.JSONSchema.BaseSchema
 
+/** The schemas of the catalogue never change, and to describe them all takes as long as the rest of a start of the application. */
+const described = { input: new WeakMap<z.ZodType, Schema>(), output: new WeakMap<z.ZodType, Schema>() }
+
+/** Made once, and shared by every document: nobody may change it. */
+function schemaOf(type: z.ZodType, io: 'input' | 'output' = 'output'): Schema {
+  const known = described[io].get(type)
+  if (known) return known
+  const made = z.toJSONSchema(type, { io })
+  described[io].set(type, made)
+  return made
+}
+
 function describe(operation: Operation, offer: Offer) {
   const names = Object.keys(operation.input.shape)
   const { path = [], rest = [] } = Object.groupBy(names, (name) =>
     operation.path.includes(`{${name}}`) ? 'path' : 'rest',
   )
   // Bytes have no JSON Schema, and a raw body has no other member.
-  const described = operation.rawBody ? z.strictObject(only(operation.input.shape, path)) : operation.input
-  const input = z.toJSONSchema(described, { io: 'input' })
+  const taken = operation.rawBody ? z.strictObject(only(operation.input.shape, path)) : operation.input
+  const input = schemaOf(taken, 'input')
   return {
     operationId: operation.name,
     summary: operation.summary,
@@ -238,7 +250,7 @@ function verificationResponses(operation: Operation) {
   const lookup = operation.answers === 'plain'
   const success = {
     description: 'Success',
-    content: { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } },
+    content: { [JSON_BODY]: { schema: schemaOf(operation.output) } },
     ...(operation.access !== 'public' &&
       !lookup && {
         headers: pick(['X-Service-Recovery-Token', 'X-Service-Idempotent-Replay', 'PAYMENT-RESPONSE']),
@@ -278,14 +290,14 @@ function describeSuccess(operation: Operation, status: number) {
     return {
       description: 'Under way. Repeat the call, or ask at Location, after Retry-After.',
       headers: pick(['Retry-After', 'Location']),
-      content: { [JSON_BODY]: { schema: z.toJSONSchema(operation.pending) } },
+      content: { [JSON_BODY]: { schema: schemaOf(operation.pending) } },
     }
   const headers = operation.conditional && status !== 204 ? { headers: pick(['ETag']) } : {}
   if (status === 204) return { description: 'Done', ...headers }
   if (status === 304) return { description: 'Not modified: If-None-Match names the present state', ...headers }
   const content = operation.rawAnswer
     ? { [BYTES]: { schema: {} } }
-    : { [JSON_BODY]: { schema: z.toJSONSchema(operation.output) } }
+    : { [JSON_BODY]: { schema: schemaOf(operation.output) } }
   return { description: status === 201 ? 'Created' : 'Success', ...headers, content }
 }
 

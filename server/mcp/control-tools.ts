@@ -261,7 +261,18 @@ const TABLE: readonly Entry[] = [
   },
 ]
 
-export function controlTools(catalog: readonly Operation[]): Tool[] {
+/** Made once for each catalogue: nobody may change them. */
+export function controlTools(catalog: readonly Operation[]): readonly Tool[] {
+  const known = made.get(catalog)
+  if (known) return known
+  const tools = makeTools(catalog)
+  made.set(catalog, tools)
+  return tools
+}
+
+const made = new WeakMap<readonly Operation[], readonly Tool[]>()
+
+function makeTools(catalog: readonly Operation[]): readonly Tool[] {
   const operations: readonly Operation[] = [...catalog, readJournalSlot]
   return TABLE.map((entry) => {
     const operation = operations.find(({ name }) => name === entry.operation)

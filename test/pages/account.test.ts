@@ -97,7 +97,10 @@ t.test('the account page in a browser', { skip: noBrowser }, async (t) => {
     await page.waitForSelector('.card h3:has-text("paused-one") >> text=/^new$/')
     const figures = /up\s+1\s+late\s+0\s+down\s+1\s+new\s+1\s+paused\s+0/
     t.match(await shown(page, '.figures'), figures, 'one that never had a heartbeat is not up')
+    // The list that is opened then is not read again.
+    const tested = page.waitForResponse((answer) => answer.url().endsWith('/nightly/test'))
     await page.getByRole('button', { name: 'Send a test alert: nightly' }).click()
+    await tested
     await page.locator('.card:has-text("nightly") summary', { hasText: 'Alerts of' }).click()
     await page.waitForSelector('.alert-record')
     t.match(await shown(page, '.alert-record'), /watchdog\.test/)
