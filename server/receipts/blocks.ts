@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { column, type Database, nothing, relaxed, sql } from '../db/pool.ts'
 import { findFullTiles } from './archive.ts'
 import { findHead } from './head.ts'
-import { HASH_BYTES, leafHash, nodeHash, rootOfComplete, type Subtree, TILE_HEIGHT, TILE_WIDTH } from './tree.ts'
+import { HASH_BYTES, leafHash, parentHash, rootOfComplete, type Subtree, TILE_HEIGHT, TILE_WIDTH } from './tree.ts'
 
 const BLOCK_HEIGHT = TILE_HEIGHT / 2
 const WIDTH = 2 ** BLOCK_HEIGHT
@@ -81,10 +81,7 @@ function growNodes(hashes: Buffer): Buffer {
   hashes.copy(nodes)
   // Each level follows the level of its children, in their order.
   for (let parent = WIDTH, child = 0; parent < NODES; parent++, child += 2)
-    nodeHash(nodeIn(nodes, child * HASH_BYTES), nodeIn(nodes, (child + 1) * HASH_BYTES)).copy(
-      nodes,
-      parent * HASH_BYTES,
-    )
+    nodes.set(parentHash(nodes, child * HASH_BYTES), parent * HASH_BYTES)
   return nodes
 }
 

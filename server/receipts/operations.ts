@@ -95,9 +95,14 @@ async function answerRefused(reason: SubmissionRefusal, keyHash: string | undefi
 
 /** The answer of `get_receipt`. Throws AppError `not_found`. */
 export async function describeReceipt(reader: Reader, number: number, head: Head, size = head.serial) {
-  const found = number <= size ? await reader.attestation(number) : null
-  if (!found) throw new AppError('not_found', `There is no receipt ${number} in a tree of ${size}.`)
-  const proved = await proveReceipt(reader.nodes(head), number, size)
+  const none = () => new AppError('not_found', `There is no receipt ${number} in a tree of ${size}.`)
+  if (number > size) throw none()
+  // At once, because both may have to wait for the disk.
+  const [found, proved] = await Promise.all([
+    reader.attestation(number),
+    proveReceipt(reader.nodes(head), number, size),
+  ])
+  if (!found) throw none()
   return { attestation: found, inclusion: proved, checkpoint: head.checkpoint }
 }
 

@@ -2,6 +2,9 @@
 // a receipt, and that one head continues another. Pure: callers provide the nodes.
 import { hash } from 'node:crypto'
 
+/** Of a SHA-256 hash. */
+export const HASH_BYTES = 32
+
 /** Buffers for the hashed bytes, used again: a hash object for each node would cost more than the hashing. */
 const leaf = Buffer.alloc(33, 0)
 const pair = Buffer.alloc(65, 1)
@@ -18,13 +21,17 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', pair, 'buffer')
 }
 
+/** Of the two hashes that begin at an offset. */
+export function parentHash(hashes: Buffer, offset: number): Buffer {
+  pair.set(hashes.subarray(offset, offset + 2 * HASH_BYTES), 1)
+  return hash('sha256', pair, 'buffer')
+}
+
 const EMPTY_ROOT = hash('sha256', '', 'buffer')
 
 /** Every eighth level is stored: a tile is 256 hashes wide. */
 export const TILE_HEIGHT = 8
 export const TILE_WIDTH = 2 ** TILE_HEIGHT
-/** Of a SHA-256 hash. */
-export const HASH_BYTES = 32
 
 /** A complete subtree: the leaves from index·2^level to (index+1)·2^level. */
 export interface Subtree {
