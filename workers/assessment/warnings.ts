@@ -108,7 +108,7 @@ function closestClauses(query: Query, text: string): Part[] {
       const before = wordsBefore(sentence, Math.max(0, from - NEARBY), from)
         .split(CLAUSE_END)
         .at(-1)!
-      const after = wordsAfter(sentence, to, Math.min(to + NEARBY, sentence.length)).split(CLAUSE_END)[0]!
+      const after = wordsAfter(sentence, to, Math.min(to + NEARBY, sentence.length)).split(FURTHER_STATEMENT)[0]!
       return { sentence, clause: before + sentence.slice(from, to) + after }
     })
 }
@@ -144,7 +144,8 @@ function termSpan(query: Query, read: TermReader, sentence: string): { distinct:
 export const isNegation = (text: string): boolean => isNegated({ clause: text, sentence: text })
 
 function isNegated({ clause, sentence }: Part): boolean {
-  return DENSE_NEGATION.test(clause) || hasAny(clause.replace(ABBREVIATED_NUMBER, ' '), 'negation', sentence)
+  const plain = clause.replace(ABBREVIATED_NUMBER, ' ').replace(DENIES_NOTHING, ' ')
+  return DENSE_NEGATION.test(clause) || hasAny(plain, 'negation', sentence)
 }
 
 /** Whether a sentence reports what others say. */
@@ -164,7 +165,19 @@ const NEARBY = 24
 const IN_WORD = /^[[\p{L}\p{M}\p{Nd}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]]{2}$/v
 /** No. 18 denies nothing. */
 const ABBREVIATED_NUMBER = /(?<!\p{L})nos?\.\s?(?=\p{Nd})/giu
-const CLAUSE_END = /[.;:!?。；：！？।؟]/
+/** Says more than the words without it, not the opposite of them: not only, no fewer than, not until 1902. */
+const DENIES_NOTHING = new RegExp(
+  [
+    String.raw`(?:(?<!\p{L})(?:not|never)|n['’]t)(?:(?= (?:[^\s.,;:!?]+ ){1,10}until )| (?:only|just|merely|simply|solely|least|to mention)(?!\p{L}))`,
+    String.raw`(?<!\p{L})(?:not one but|no (?:fewer|less|more|later|earlier|greater|higher|lower|other) than|none other than|nothing (?:but|less than|short of)|(?:no|without(?: any?)?) (?:doubt|question)|whether or not|if not)(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:nicht (?:nur|bloß|allein|zuletzt|weniger als)|(?:pas|non) (?:seulement|uniquement)|no (?:s[oó]lo|solamente|únicamente)|n[aã]o (?:s[oó]|apenas|somente)|non (?:solo|soltanto)|niet alleen)(?!\p{L})`,
+  ].join('|'),
+  'giu',
+)
+/** A comma parts what it stands before or behind from the words of the claim. */
+const CLAUSE_END = /[.;:!?。；：！？।؟]|,\s| (?:but|although|though|whereas) /
+/** What is joined on behind the words of the claim denies something else: left the band and never returned. */
+const FURTHER_STATEMENT = new RegExp(`${CLAUSE_END.source}| and `)
 /** Forms that negate and are not part of other words: 不 alone would find real estate. */
 const DENSE_NEGATION =
   /不是|不(?:再|存在|属|屬|包括|包含|含|需|允许|允許|可|得(?!不))|没|沒|并非|並非|並未|不会|不會|不能|未能|ではな|じゃない|はない|がない|ません|なかった|しない|않|못하|못했|없|아니|ไม่|មិន|ບໍ່/
