@@ -291,6 +291,8 @@ t.test('what says more than its words without a negation denies nothing', (t) =>
     ['Ida Holm left the town.', 'Ida Holm left the town, without a word.'],
     ['Ida Holm lived in Kelby.', 'Never married, Ida Holm lived in Kelby.'],
     ['The pier was finished.', 'No one was paid, but the pier was finished.'],
+    ['Ida Holm is a painter.', 'Ida Holm, who never married, is a painter.'],
+    ['Ida Holm won the prize.', 'Ida Holm, not yet thirty, won the prize.'],
   ] as const)
     t.equal(check(claim, text), 'supports', text)
   for (const [claim, text] of [
@@ -298,6 +300,7 @@ t.test('what says more than its words without a negation denies nothing', (t) =>
     ['The play was a success in Kelby.', 'The play, it seems, was never a success in Kelby.'],
     ['The tower is safe for visitors.', 'That the tower is safe for visitors is not certain.'],
     ['Ida Holm lives in Kelby.', 'Ida Holm no longer lives in Kelby.'],
+    ['Ida Holm is a painter.', 'Ida Holm is a singer, not a painter.'],
     ['The bridge was opened in May 1902.', 'The bridge was not opened in May 1902.'],
   ] as const)
     t.match(check(claim, text), /^mentions.*negation_mismatch/, text)

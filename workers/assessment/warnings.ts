@@ -104,13 +104,27 @@ function closestClauses(query: Query, text: string): Part[] {
   const most = Math.max(...spans.map(({ distinct }) => distinct))
   return spans
     .filter(({ distinct }) => distinct === most)
-    .map(({ sentence, from, to }) => {
+    .map(({ sentence, from, to, starts }) => {
       const before = wordsBefore(sentence, Math.max(0, from - NEARBY), from)
         .split(CLAUSE_END)
         .at(-1)!
       const after = wordsAfter(sentence, to, Math.min(to + NEARBY, sentence.length)).split(FURTHER_STATEMENT)[0]!
-      return { sentence, clause: before + sentence.slice(from, to) + after }
+      return { sentence, clause: before + piecesWith(sentence, from, to, starts) + after }
     })
+}
+
+/** What stands between two places without the pieces between commas that have no word of the claim: "who never married". */
+function piecesWith(sentence: string, from: number, to: number, starts: readonly number[]): string {
+  let at = from
+  let next = 0
+  const kept: string[] = []
+  for (const piece of sentence.slice(from, to).split(PIECE_END)) {
+    const end = at + piece.length
+    if ((starts[next] ?? end) < end) kept.push(piece)
+    while ((starts[next] ?? end) < end) next++
+    at = end
+  }
+  return kept.join('')
 }
 
 /** The text before a place, from a whole word on, and after one, up to a whole word: "Nor" of North denies nothing. */
@@ -126,8 +140,10 @@ function wordsAfter(sentence: string, start: number, to: number): string {
   return sentence.slice(start, end)
 }
 
-function termSpan(query: Query, read: TermReader, sentence: string): { distinct: number; from: number; to: number } {
+/** Where a sentence has its first and its last term of the claim, how many different ones, and where each begins. */
+function termSpan(query: Query, read: TermReader, sentence: string) {
   const terms = new Set<number>()
+  const starts: number[] = []
   let from = sentence.length
   let to = 0
   for (const { folded, kind, start, end } of tokensOf(sentence, query.granularity)) {
@@ -135,9 +151,11 @@ function termSpan(query: Query, read: TermReader, sentence: string): { distinct:
       terms.add(term)
       from = Math.min(from, start)
       to = end
+      starts.push(start)
     })
   }
-  return terms.size === 0 ? { distinct: 0, from: 0, to: sentence.length } : { distinct: terms.size, from, to }
+  if (terms.size === 0) return { distinct: 0, from: 0, to: sentence.length, starts: [0] }
+  return { distinct: terms.size, from, to, starts }
 }
 
 /** Whether a text by itself holds a negation. */
@@ -176,6 +194,8 @@ const DENIES_NOTHING = new RegExp(
 )
 /** A comma parts what it stands before or behind from the words of the claim. */
 const CLAUSE_END = /[.;:!?。；：！？।؟]|,\s| (?:but|although|though|whereas) /
+/** Behind a comma or a mark that parts statements. */
+const PIECE_END = /(?<=,\s|[;:])/
 /** What is joined on behind the words of the claim denies something else: left the band and never returned. */
 const FURTHER_STATEMENT = new RegExp(`${CLAUSE_END.source}| and `)
 /** Forms that negate and are not part of other words: 不 alone would find real estate. */
