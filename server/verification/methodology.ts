@@ -197,6 +197,13 @@ const LITERAL: readonly (readonly Place[])[] = [
         'As literal-5; in the order of the passages, a run of words of the claim counts more, and numbers that agree count ' +
         'less.',
     },
+    {
+      form: /^literal-7$/,
+      meaning:
+        'As literal-6; a page that is hardly longer than a quotation is quoted where it has one telling word of the claim. ' +
+        '"Not only", "no fewer than" and "not until" deny nothing, nor does what a comma or "and" parts from the words of ' +
+        'the claim.',
+    },
   ],
   ...TOOLS,
   GATE,
@@ -255,6 +262,12 @@ const SEMANTIC: readonly (readonly Place[])[] = [
         'As semantic-6; the model is shown only paragraphs that have a word, number, date or kind of measure of the claim, ' +
         'unless the page is one paragraph or in another language. Orders to programs are left out of the first reading; ' +
         'where no paragraph is left, no model is asked.',
+    },
+    {
+      form: /^semantic-8$/,
+      meaning:
+        'As semantic-7; negations are read as in literal-7, and another number, date, rank or name in the place of one that ' +
+        'the claim denies bears the claim out.',
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],

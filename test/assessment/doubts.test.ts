@@ -272,6 +272,63 @@ t.test('No. before a number denies nothing, and what is refused is denied', (t) 
   t.end()
 })
 
+t.test('what says more than its words without a negation denies nothing', (t) => {
+  for (const [claim, text] of [
+    ['The play was a success.', 'The play was not only a success but toured the country.'],
+    ['The play was a success.', "The play wasn't just a success: it toured the country."],
+    ['The fire destroyed forty houses.', 'The fire destroyed no fewer than forty houses.'],
+    ['At most 300 people drowned.', 'No more than 300 people drowned.'],
+    ['The bridge was opened by Queen Maud.', 'The bridge was opened by none other than Queen Maud.'],
+    ['Ida Holm was the engineer.', 'There is no doubt that Ida Holm was the engineer.'],
+    ['The bridge was opened in May 1902.', 'The bridge was not opened until May 1902.'],
+    ['Ida Holm became mayor in 1990.', "Ida Holm didn't become mayor until 1990."],
+    ['Ida Holm has two daughters.', 'Ida Holm has not one but two daughters.'],
+    ['Das Stück war ein Erfolg.', 'Das Stück war nicht nur ein Erfolg, es ging auf Reisen.'],
+    ['La pièce fut un succès.', 'La pièce fut non seulement un succès mais un événement.'],
+    ['La obra fue un éxito.', 'La obra fue no solo un éxito.'],
+    // What is joined on behind the words of the claim, or parted from them by a comma.
+    ['Ida Holm left the town in 1999.', 'In 1999 Ida Holm left the town and never returned.'],
+    ['Ida Holm left the town.', 'Ida Holm left the town, without a word.'],
+    ['Ida Holm lived in Kelby.', 'Never married, Ida Holm lived in Kelby.'],
+    ['The pier was finished.', 'No one was paid, but the pier was finished.'],
+    ['Ida Holm is a painter.', 'Ida Holm, who never married, is a painter.'],
+    ['Ida Holm won the prize.', 'Ida Holm, not yet thirty, won the prize.'],
+  ] as const)
+    t.equal(check(claim, text), 'supports', text)
+  for (const [claim, text] of [
+    ['The play was a success.', 'The play was not a success.'],
+    ['The play was a success in Kelby.', 'The play, it seems, was never a success in Kelby.'],
+    ['The tower is safe for visitors.', 'That the tower is safe for visitors is not certain.'],
+    ['Ida Holm lives in Kelby.', 'Ida Holm no longer lives in Kelby.'],
+    ['Ida Holm is a painter.', 'Ida Holm is a singer, not a painter.'],
+    ['The bridge was opened in May 1902.', 'The bridge was not opened in May 1902.'],
+  ] as const)
+    t.match(check(claim, text), /^mentions.*negation_mismatch/, text)
+  t.match(check('The bridge was opened in 1901.', 'The bridge was not opened until 1902.'), /^mentions.*date_mismatch/)
+  t.end()
+})
+
+t.test('another number, date, rank or name in the place of a denied one bears the claim out', (t) => {
+  for (const [claim, text] of [
+    ['Ida Holm was not born in 1960.', 'Ida Holm was born in 1970 at Kelby.'],
+    ['The town did not exist in 1035.', 'The town was founded in 1234.'],
+    ['The bridge is not 300 metres long.', 'The bridge is 250 metres long.'],
+    ['The album did not sell 2 million copies.', 'The album sold 1 million copies.'],
+    ['Ida Holm was not the first mayor of Kelby.', 'Ida Holm was the third mayor of Kelby.'],
+    ['The book was not written by Anna Berg.', 'The book was written by Olaf Dahl.'],
+  ] as const)
+    t.match(check(claim, text), /^supports/, claim)
+  for (const [claim, text, flag] of [
+    ['Ida Holm was not born in 1970.', 'Ida Holm was born in 1970.', 'negation_mismatch'],
+    ['Ida Holm was not born in 1960.', 'Ida Holm was not born in 1970.', 'date_mismatch'],
+    ['Ida Holm never married and was born in 1960.', 'Ida Holm was born in 1970.', 'date_mismatch'],
+    ['The bridge is not 300 metres long.', 'The bridge is 300 metres long.', 'negation_mismatch'],
+    ['Ida Holm was not the third mayor of Kelby.', 'Ida Holm was the third mayor of Kelby.', 'negation_mismatch'],
+  ] as const)
+    t.match(check(claim, text), new RegExp(`^mentions.*${flag}`), claim)
+  t.end()
+})
+
 t.test('each part of a claim needs its evidence, and the flag and the explanation say which has none', (t) => {
   for (const [claim, text, part] of [
     [

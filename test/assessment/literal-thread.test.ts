@@ -42,6 +42,15 @@ t.test('a claim that has nothing to do with the page ends as insufficient eviden
   t.end()
 })
 
+t.test('a page that one quotation may hold is quoted for one telling word of the claim', (t) => {
+  const claim = 'The northern lighthouse of Marlow guided herring boats past dangerous reefs during winter storms.'
+  const quotesOf = (text: string) => assess(claim, text).evidence.length
+  t.equal(quotesOf('Its lighthouses were sold in 1931.'), 1)
+  t.equal(quotesOf('Its keepers were sold a house in 1931.'), 0)
+  t.equal(quotesOf(`Its lighthouses were sold in 1931.\n${'The bakery sells bread and cakes. '.repeat(20)}`), 0)
+  t.end()
+})
+
 t.test('warnings are there where they should be and not where they should not', (t) => {
   for (const { claim, first, found, flags, absentFlags } of bearing) {
     if (!found.evidence[0]?.quote.includes(first!)) continue

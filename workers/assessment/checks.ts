@@ -9,7 +9,7 @@ import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
 import { deniesByVerb, oppositesBetween } from './opposites.ts'
 import { hasOtherRank } from './ordinals.ts'
-import { type Doubt, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
+import { type Doubt, giveInsteadOfDenied, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
 import { type Query, readClaim } from './query.ts'
 import { readQuote } from './quote-reading.ts'
 import { phraseDoubts, quotedPhrases } from './quoted-phrases.ts'
@@ -88,10 +88,12 @@ function supportDoubts(
   verdict: Answer['verdict'],
 ): Doubt[] {
   const quotes = spans.map(({ start, end }) => page.text.slice(start, end))
+  // What a claim denies of one rank or name, lines say of another: not the first mayor, the third.
+  const isDenied = isNegation(claim) && !quotes.some(isNegation)
   return [
     ...quantityDoubts(claim, page, spans, verdict === 'mixed'),
     ...(hasOtherRank(claim, quotes.join('\n'))
-      ? [{ flag: 'number_mismatch', isGrave: verdict !== 'mixed' } as const]
+      ? [{ flag: 'number_mismatch', isGrave: verdict !== 'mixed' && !isDenied } as const]
       : []),
     ...wordingDoubts(claim, query, quotes).map((doubt) =>
       // One side of a mixed verdict may say the opposite of a part.
@@ -100,7 +102,9 @@ function supportDoubts(
     ...phraseDoubts(page.text, quotedPhrases(claim)),
     ...(lacksNames(query, page) ? [{ flag: 'names_absent', isGrave: false } as const] : []),
     ...(isOtherKind(claim, quotes) ? [{ flag: 'kind_mismatch', isGrave: verdict !== 'mixed' } as const] : []),
-    ...(hasOtherName(query, page, quotes) ? [{ flag: 'name_mismatch', isGrave: verdict !== 'mixed' } as const] : []),
+    ...(hasOtherName(query, page, quotes)
+      ? [{ flag: 'name_mismatch', isGrave: verdict !== 'mixed' && !isDenied } as const]
+      : []),
   ]
 }
 
@@ -122,7 +126,8 @@ function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): 
   if (isNegatedOtherwise) {
     // What a claim denies may be said by another word in the place of one of its own: "is not French", "is Italian".
     const needed = isNegation(claim) ? ALL_WORDS : MOST_WORDS
-    const isGrave = readings.some(({ share }) => share >= needed) && !isTurned && !deniesInOtherWords(claim, quotes)
+    const isDeniedOtherwise = isTurned || deniesInOtherWords(claim, quotes) || giveInsteadOfDenied(claim, quotes)
+    const isGrave = readings.some(({ share }) => share >= needed) && !isDeniedOtherwise
     doubts.push({ flag: 'negation_mismatch', isGrave })
   }
   // What a claim denies by a verb, lines with its other words say: refused to, unable to.

@@ -1,10 +1,11 @@
 // The numbers and dates of a claim, held against the lines that are quoted for it and against the page.
-import { disagreement, isSameNoun } from './agreement.ts'
+import { agree, disagreement, isSameNoun } from './agreement.ts'
 import type { Span } from './lines.ts'
 import { agreeAcrossUnits } from './measures.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
+import { isNegation } from './warnings.ts'
 
 /** Grave doubts take the support away; the others are only mentioned. */
 export interface Doubt {
@@ -51,7 +52,8 @@ export function pageText(text: string, lines: readonly Span[]): PageText {
 /**
  * Each number and date of the claim must be in the quoted lines, in any unit. Another one of the same sort in its
  * place is grave, unless lines nearby give the claimed one; so is none on the whole page, unless it is a small count, which a list may give without the word, or
- * part of a name. Where only a part of the claim is supported, one of them is enough. Of a claim with more than
+ * part of a name. Where only a part of the claim is supported, one of them is enough. What the claim denies is borne out by
+ * another number in its place: not born in 1960, born in 1970. Of a claim with more than
  * `MOST_QUANTITIES` different ones the first are checked, and the flag `claim_partly_checked` says so.
  */
 export function quantityDoubts(claim: string, page: PageText, spans: readonly Span[], isPart: boolean): Doubt[] {
@@ -63,6 +65,10 @@ export function quantityDoubts(claim: string, page: PageText, spans: readonly Sp
   const absent = claimed.filter((one) => !isSame(one))
   const mayLack = isPart && absent.length < claimed.length
   const named = numbersInNames(claim)
+  const denied = deniedQuantities(
+    claim,
+    spans.map(({ start, end }) => page.text.slice(start, end)),
+  )
   const isLoose = loosenedKinds(claim)
   const doubts: Doubt[] = []
   for (const one of absent) {
@@ -71,7 +77,7 @@ export function quantityDoubts(claim: string, page: PageText, spans: readonly Sp
     const isMinor = isSmallCount(one) || isNamed
     // A small count in words may be of a language whose numerals are not known here.
     const kind = disagreement(one, isMinor ? given.filter((other) => countsTheSame(one, other)) : given)
-    const isNear = near.some((other) => agreeAcrossUnits(one, other))
+    const isNear = near.some((other) => agreeAcrossUnits(one, other)) || denied.some((other) => agree(one, other))
     if (kind)
       doubts.push({ flag: `${kind}_mismatch`, isGrave: !mayLack && !isNear && !(isMinor && !isSmallCount(one)) })
     else
@@ -84,6 +90,22 @@ export function quantityDoubts(claim: string, page: PageText, spans: readonly Sp
 /** The quantities of a claim, each once. */
 export function distinctQuantities(claim: string): Quantity[] {
   return [...new Map(quantitiesOf(claim).map((one) => [JSON.stringify(one), one])).values()]
+}
+
+/** The numbers and dates in the statements that a claim denies, where the quotes deny nothing themselves. */
+function deniedQuantities(claim: string, quotes: readonly string[]): Quantity[] {
+  if (!isNegation(claim) || quotes.some(isNegation)) return []
+  return claim.split(STATEMENT_END).filter(isNegation).flatMap(quantitiesOf).slice(0, MOST_QUANTITIES)
+}
+
+/**
+ * Whether quotes that deny nothing give another number or date in the place of one that the claim denies, which is another
+ * way to deny it.
+ */
+export function giveInsteadOfDenied(claim: string, quotes: readonly string[]): boolean {
+  const denied = deniedQuantities(claim, quotes)
+  const given = denied.length === 0 ? [] : quotes.flatMap(quantitiesOf)
+  return denied.some((one) => disagreement(one, given) !== null)
 }
 
 /** Lumo 4, Section 12: a whole number behind a name; and the year that tells a work from others, as in (2008 film). */
@@ -117,6 +139,7 @@ function isGiven(page: PageText, claimed: Quantity): boolean {
 
 /** Lines at the beginning of a page, and on either side of a quotation. */
 const [HEAD, BESIDE] = [3, 2]
+const STATEMENT_END = /[,;:]\s| (?:and|but|while|although) /u
 /** Each of them may be held against every quantity of the page. */
 export const MOST_QUANTITIES = 100
 const SPELLED =

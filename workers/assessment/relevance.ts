@@ -55,8 +55,9 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
  * the page: a passage that says a part of the claim may have few of its words, and is told from chance by what the
  * page says otherwise. The share of a part's terms in the best sentence with two on either side counts whole, that on
  * the page counts less; or there is a long run of the claim's words. A page that is hardly longer than a quotation need
- * only have a telling word, and there numbers count less, because another number bears on the claim all the same. `length`
- * is in UTF-16 units; `enough` is the least sum of the two shares.
+ * only have one telling word or its stem, because to quote it costs its reader nothing; what only begins alike must be a
+ * part of the claim, in which numbers count less, because another number bears on the claim all the same. `length` is in
+ * UTF-16 units; `enough` is the least sum of the two shares.
  */
 export function bearsOnClaim(query: Query, findings: Findings, length: number, enough = ENOUGH): boolean {
   const isShort = length <= SHORT_PAGE
@@ -79,7 +80,7 @@ function bearsOnPart(
   const last = findings.tokenCounts.length - 1
   const page = coveredBy(findings, 0, last, coverage, query.terms)
   if (page.terms === 0 || (needsWord && page.words === 0)) return false
-  if (isShort && page.share >= ENOUGH_OF_SHORT && page.isSpaced) return true
+  if (isShort && (page.hasWord || (page.share >= ENOUGH_OF_SHORT && page.isSpaced))) return true
   const least = Math.min(2, telling.length)
   for (let i = 0; i <= last; i++) {
     if (findings.hitsFrom[i] === findings.hitsFrom[i + 1]) continue
@@ -107,12 +108,15 @@ function coveredBy(
   let share = 0
   let words = 0
   let isSpaced = false
+  let hasWord = false
   for (const [term, strength] of strengths) {
     share += strength * coverage[term]!
     if (isTellingWord(terms[term]!)) words++
-    if (terms[term]!.kind === 'word') isSpaced = true
+    if (terms[term]!.kind !== 'word') continue
+    isSpaced = true
+    if (strength >= ONE_STEM) hasWord = true
   }
-  return { share, terms: strengths.size, words, isSpaced }
+  return { share, terms: strengths.size, words, isSpaced, hasWord }
 }
 
 /** BM25's weight of each term. A term of one sentence is as rare as one of none. */
@@ -164,5 +168,7 @@ const LEAST_SHARE = 0.15
 const LONG_RUN = 4
 /** UTF-16 units; one quotation may hold all of it. */
 const SHORT_PAGE = 450
+/** How nearly a word is the claim's: itself, or by its stem. */
+const ONE_STEM = 0.95
 /** Of a part's terms; about one word of seven. Two characters that are alike tell less. */
 const ENOUGH_OF_SHORT = 0.13

@@ -104,13 +104,27 @@ function closestClauses(query: Query, text: string): Part[] {
   const most = Math.max(...spans.map(({ distinct }) => distinct))
   return spans
     .filter(({ distinct }) => distinct === most)
-    .map(({ sentence, from, to }) => {
+    .map(({ sentence, from, to, starts }) => {
       const before = wordsBefore(sentence, Math.max(0, from - NEARBY), from)
         .split(CLAUSE_END)
         .at(-1)!
-      const after = wordsAfter(sentence, to, Math.min(to + NEARBY, sentence.length)).split(CLAUSE_END)[0]!
-      return { sentence, clause: before + sentence.slice(from, to) + after }
+      const after = wordsAfter(sentence, to, Math.min(to + NEARBY, sentence.length)).split(FURTHER_STATEMENT)[0]!
+      return { sentence, clause: before + piecesWith(sentence, from, to, starts) + after }
     })
+}
+
+/** What stands between two places without the pieces between commas that have no word of the claim: "who never married". */
+function piecesWith(sentence: string, from: number, to: number, starts: readonly number[]): string {
+  let at = from
+  let next = 0
+  const kept: string[] = []
+  for (const piece of sentence.slice(from, to).split(PIECE_END)) {
+    const end = at + piece.length
+    if ((starts[next] ?? end) < end) kept.push(piece)
+    while ((starts[next] ?? end) < end) next++
+    at = end
+  }
+  return kept.join('')
 }
 
 /** The text before a place, from a whole word on, and after one, up to a whole word: "Nor" of North denies nothing. */
@@ -126,8 +140,10 @@ function wordsAfter(sentence: string, start: number, to: number): string {
   return sentence.slice(start, end)
 }
 
-function termSpan(query: Query, read: TermReader, sentence: string): { distinct: number; from: number; to: number } {
+/** Where a sentence has its first and its last term of the claim, how many different ones, and where each begins. */
+function termSpan(query: Query, read: TermReader, sentence: string) {
   const terms = new Set<number>()
+  const starts: number[] = []
   let from = sentence.length
   let to = 0
   for (const { folded, kind, start, end } of tokensOf(sentence, query.granularity)) {
@@ -135,16 +151,19 @@ function termSpan(query: Query, read: TermReader, sentence: string): { distinct:
       terms.add(term)
       from = Math.min(from, start)
       to = end
+      starts.push(start)
     })
   }
-  return terms.size === 0 ? { distinct: 0, from: 0, to: sentence.length } : { distinct: terms.size, from, to }
+  if (terms.size === 0) return { distinct: 0, from: 0, to: sentence.length, starts: [0] }
+  return { distinct: terms.size, from, to, starts }
 }
 
 /** Whether a text by itself holds a negation. */
 export const isNegation = (text: string): boolean => isNegated({ clause: text, sentence: text })
 
 function isNegated({ clause, sentence }: Part): boolean {
-  return DENSE_NEGATION.test(clause) || hasAny(clause.replace(ABBREVIATED_NUMBER, ' '), 'negation', sentence)
+  const plain = clause.replace(ABBREVIATED_NUMBER, ' ').replace(DENIES_NOTHING, ' ')
+  return DENSE_NEGATION.test(clause) || hasAny(plain, 'negation', sentence)
 }
 
 /** Whether a sentence reports what others say. */
@@ -164,7 +183,21 @@ const NEARBY = 24
 const IN_WORD = /^[[\p{L}\p{M}\p{Nd}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]]{2}$/v
 /** No. 18 denies nothing. */
 const ABBREVIATED_NUMBER = /(?<!\p{L})nos?\.\s?(?=\p{Nd})/giu
-const CLAUSE_END = /[.;:!?。；：！？।؟]/
+/** Says more than the words without it, not the opposite of them: not only, no fewer than, not until 1902. */
+const DENIES_NOTHING = new RegExp(
+  [
+    String.raw`(?:(?<!\p{L})(?:not|never)|n['’]t)(?:(?= (?:[^\s.,;:!?]+ ){1,10}until )| (?:only|just|merely|simply|solely|least|to mention)(?!\p{L}))`,
+    String.raw`(?<!\p{L})(?:not one but|no (?:fewer|less|more|later|earlier|greater|higher|lower|other) than|none other than|nothing (?:but|less than|short of)|(?:no|without(?: any?)?) (?:doubt|question)|whether or not|if not)(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:nicht (?:nur|bloß|allein|zuletzt|weniger als)|(?:pas|non) (?:seulement|uniquement)|no (?:s[oó]lo|solamente|únicamente)|n[aã]o (?:s[oó]|apenas|somente)|non (?:solo|soltanto)|niet alleen)(?!\p{L})`,
+  ].join('|'),
+  'giu',
+)
+/** A comma parts what it stands before or behind from the words of the claim. */
+const CLAUSE_END = /[.;:!?。；：！？।؟]|,\s| (?:but|although|though|whereas) /
+/** Behind a comma or a mark that parts statements. */
+const PIECE_END = /(?<=,\s|[;:])/
+/** What is joined on behind the words of the claim denies something else: left the band and never returned. */
+const FURTHER_STATEMENT = new RegExp(`${CLAUSE_END.source}| and `)
 /** Forms that negate and are not part of other words: 不 alone would find real estate. */
 const DENSE_NEGATION =
   /不是|不(?:再|存在|属|屬|包括|包含|含|需|允许|允許|可|得(?!不))|没|沒|并非|並非|並未|不会|不會|不能|未能|ではな|じゃない|はない|がない|ません|なかった|しない|않|못하|못했|없|아니|ไม่|មិន|ບໍ່/
