@@ -37,7 +37,7 @@ const WORK = ['MB written to the log', 'whole pages among them', 'pages read tha
 type Work = Record<(typeof WORK)[number], number>
 const NO_WORK = mapWork(() => 0)
 const ROUNDS = 3
-/** What it shows grows with the day's traffic and the accounts. */
+/** It counts the accounts. */
 const WITHOUT_AIM: readonly Operation[] = ['status']
 /** So many rows are no small table. */
 const LARGE_SCAN = 50_000
