@@ -1,4 +1,5 @@
 // The queue worked by hand: one pass does every job that is there, as if all the time had gone by that any of them waits.
+import { once } from 'node:events'
 import { Logger, runOnce } from 'graphile-worker'
 import { BOUNDS, openDeliveryLoop } from '../server/alerts/delivery-loop.ts'
 import { openQueuePool } from '../server/db/queue.ts'
@@ -26,7 +27,11 @@ export function openQueue(work: Work): Queue {
   const deliveries = openDeliveryLoop(work, PATIENT)
   const taskList = buildTasks(work, deliveries)
   const logger = new Logger(() => () => {})
-  const runDue = () => runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
+  const runDue = async () => {
+    await runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
+    // It does not wait until the end of each job is stored, and until then a job that failed looks as if it were at work.
+    while (pool.waitingCount > 0 || pool.idleCount < pool.totalCount) await once(pool, 'release')
+  }
   const pass = async () => {
     const { rowCount } = await pool.query(`
       update graphile_worker._private_jobs set run_at = now() where locked_at is null and attempts < max_attempts`)
