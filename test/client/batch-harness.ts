@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { generatePrivateKey } from 'viem/accounts'
 import { type System, type SystemOptions, startSystem } from '../system.ts'
+import { until } from '../until.ts'
 
 const CLI = join(import.meta.dirname, '../../client/cli.ts')
 
@@ -77,7 +78,7 @@ export async function openBatchHarness(options: SystemOptions = {}): Promise<Bat
       void ended.then(() => {
         isOver = true
       })
-      while (!isOver && !when((await lines('out/results.jsonl')).length)) await new Promise(setImmediate)
+      await until(async () => isOver || when((await lines('out/results.jsonl')).length))
       child.kill('SIGKILL')
       return await ended
     },

@@ -10,6 +10,7 @@ import { verifyResult } from '../../client/verification.ts'
 import { modelEnv, openMessagesServer, type Script, SILENT, verdictOn } from '../assessment/messages-server.ts'
 import { register } from '../quotes/harness.ts'
 import { startSystem } from '../system.ts'
+import { until } from '../until.ts'
 import { linesOf } from './batch-desk.ts'
 import { countersign } from './command-line.ts'
 import { answerWith, play } from './counterpart.ts'
@@ -113,7 +114,7 @@ t.test('a run that is killed goes on, and pays for nothing twice', async (t) => 
     (await system.sql(`select count(*)::int from verification_requests where state in ('accepted', 'observed')`))[0]
       ?.count
   // The model holds the answer, so a purchase that has begun stays under way; without one the command ends.
-  while ((await working()) === 0 && child.exitCode === null) await new Promise(setImmediate)
+  await until(async () => (await working()) !== 0 || child.exitCode !== null)
   child.kill('SIGKILL')
   t.same(await ended, [null, 'SIGKILL'])
   held.resolve()

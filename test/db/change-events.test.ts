@@ -6,6 +6,7 @@ import { openChangeListener, openChangeNotifier } from '../../server/db/change-e
 import { openDatabase } from '../../server/db/pool.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openTestDatabase } from '../database.ts'
+import { until } from '../until.ts'
 
 async function openBoth() {
   await using opened = new AsyncDisposableStack()
@@ -28,13 +29,11 @@ const LONG_MS = 3_600_000
 
 /** Resolves when the listener's connection listens. It polls the catalogue, because Postgres has no event for it. */
 async function listens(client: pg.Client) {
-  for (;;) {
-    const { rowCount } = await client.query(`
-      select from pg_stat_activity
-      where datname = current_database() and application_name = 'countersign waiting'
-        and state = 'idle' and query like 'listen %'`)
-    if (rowCount) return
-  }
+  const listening = `
+    select from pg_stat_activity
+    where datname = current_database() and application_name = 'countersign waiting'
+      and state = 'idle' and query like 'listen %'`
+  await until(async () => (await client.query(listening)).rowCount)
 }
 
 t.test('an event wakes the callers that wait for its request, and no others', async (t) => {

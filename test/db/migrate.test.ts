@@ -3,6 +3,7 @@ import pg from 'pg'
 import t from 'tap'
 import { listMigrations, migrate, pendingMigrations } from '../../server/db/migrate.ts'
 import { openTestDatabase } from '../database.ts'
+import { until } from '../until.ts'
 
 async function openEmpty() {
   await using opened = new AsyncDisposableStack()
@@ -18,7 +19,7 @@ async function openEmpty() {
 /** Waits for the connections of the queue's migrations to close; dropping the database would break them. */
 async function waitForOthers(client: pg.Client) {
   const others = 'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()'
-  while ((await client.query(others)).rowCount);
+  await until(async () => (await client.query(others)).rowCount === 0)
 }
 
 const names = listMigrations().map(({ name }) => name)

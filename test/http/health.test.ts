@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openApiHarness } from '../api-harness.ts'
 import { openScriptedFacilitator, payingFetch, startSystem } from '../system.ts'
+import { until } from '../until.ts'
 
 const TOKEN = 'operator-token-of-this-test'
 
@@ -27,9 +28,11 @@ t.test('/readyz says if no worker is alive, and stays ready', async (t) => {
   }
   t.same(await warnings(system.service.address), [200, []])
   await using front = await openApiHarness()
-  let answer = await warnings(front.url('/'))
   // An answer does not wait long for what is only a warning.
-  while (String(answer[1]) === '') answer = await warnings(front.url('/'))
+  const answer = await until(async () => {
+    const answer = await warnings(front.url('/'))
+    return String(answer[1]) === '' ? undefined : answer
+  })
   t.match(answer, [200, [/^No worker is alive/]])
 })
 

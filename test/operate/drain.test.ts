@@ -7,9 +7,10 @@ import { openPresence } from '../../server/operate/presence.ts'
 import { runCli } from '../cli-process.ts'
 import { holdPage } from '../site.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
+import { until } from '../until.ts'
 
 /** Reads the state of the one process until it is the wanted one; a beat is five seconds, so each reading makes one. */
-async function until({ service, sql }: System, wanted: string | null) {
+async function reach({ service, sql }: System, wanted: string | null) {
   const { presence } = service.api
   for (;;) {
     await presence?.publish()
@@ -46,10 +47,10 @@ t.test('a drained process finishes its job, takes none, and takes them again', a
     code: 0,
     said: { process: id.slice(0, 8), outcome: 'asked_to_drain' },
   })
-  await until(system, 'draining')
+  await reach(system, 'draining')
   t.match((await cli('status')).stdout, new RegExp(`${id.slice(0, 8)} .* draining\\n`))
   held.release()
-  t.same(await until(system, 'drained'), { beats: 0 }, 'it counts as no worker')
+  t.same(await reach(system, 'drained'), { beats: 0 }, 'it counts as no worker')
   const [request] = await system.sql('select state from verification_requests')
   t.match(request, { state: 'completed' }, 'what it had is finished')
 
@@ -61,13 +62,13 @@ t.test('a drained process finishes its job, takes none, and takes them again', a
   t.match(metrics, /^countersign_processes_drained 1$/m)
   t.equal((await fetch(system.url('/readyz'))).status, 200, 'it still answers callers')
   await system.sql(`select graphile_worker.add_job('sweep_requests', job_key => 'of-the-test')`)
-  await until(system, 'drained')
+  await reach(system, 'drained')
   const waiting = `select locked_at from graphile_worker.jobs where key = 'of-the-test'`
   t.same(await system.sql(waiting), [{ locked_at: null }], 'a new job waits')
 
   t.match(await cli('processes', 'resume', 'all', '--json'), { code: 0, said: { outcome: 'asked_to_resume' } })
-  t.same(await until(system, null), { beats: 1 })
-  while ((await system.sql(waiting)).length > 0) await pause(25)
+  t.same(await reach(system, null), { beats: 1 })
+  await until(async () => (await system.sql(waiting)).length === 0)
   t.match((await cli('processes', 'list', '--json')).said, [{ id, drain: null }])
   await system.ask({ key: randomUUID(), fetch: payingFetch(), headers: { prefer: 'wait=20' } })
   t.equal((await cli('status', '--json')).said.last_hour.settled, 2, 'it sells again')
@@ -98,13 +99,15 @@ t.test('the dashboard asks first, and logs what it did', async (t) => {
     'a question does nothing',
   )
   t.equal((await post('/operator/act', { ...drain, form_token }, cookie)).status, 303)
-  await until(system, 'drained')
+  await reach(system, 'drained')
   // The dashboard keeps its reading for a second.
-  let after = ''
-  while (!/>drained</.test(after)) after = await read('/operator')
+  const after = await until(async () => {
+    const page = await read('/operator')
+    return />drained</.test(page) && page
+  })
   t.match(after, /Take jobs again…[\s\S]*/)
   t.equal((await post('/operator/act', { ...resume, form_token }, cookie)).status, 303)
-  await until(system, null)
+  await reach(system, null)
   t.match(
     await system.sql('select action, subject, outcome from operator_actions where action_id > 1 order by action_id'),
     [

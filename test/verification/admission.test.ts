@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { type Database, sql, transact } from '../../server/db/pool.ts'
 import { type Admission, admitBatch } from '../../server/verification/admission.ts'
+import { until } from '../until.ts'
 import { admit, call, NO_LIMIT, openProcesses, summary } from './admission-calls.ts'
 
 async function jobs(tables: pg.Pool): Promise<number> {
@@ -187,11 +188,10 @@ const pidOf = sql.type(z.object({ pid: z.number() }))`select pg_backend_pid() pi
 
 /** Polls the database, because no event announces that a session waits for a lock. */
 async function waitUntilBlocked(tables: pg.Pool, pid: number) {
-  let blocked = false
-  while (!blocked) {
+  await until(async () => {
     const { rows } = await tables.query('select cardinality(pg_blocking_pids($1)) > 0 blocked', [pid])
-    blocked = rows[0].blocked
-  }
+    return rows[0].blocked
+  })
 }
 
 /** Each accepted request has a claim on its payment, and each claim has a request. */

@@ -19,6 +19,7 @@ import type { Work } from '../../workers/context.ts'
 import { makeWorkerId } from '../../workers/worker-id.ts'
 import { openTestDatabase } from '../database.ts'
 import { hasPooler, openPooler } from '../pooler.ts'
+import { until } from '../until.ts'
 
 async function openWard() {
   await using opened = new AsyncDisposableStack()
@@ -126,12 +127,6 @@ t.test('while another worker rescues, rescue does nothing and does not wait', as
   }
   t.same(await rescue(work), ['dead'])
 })
-
-/** Asks until the answer is yes. The end of a connection is seen by the server a moment later. */
-async function until(ask: () => Promise<boolean>): Promise<true> {
-  while (!(await ask()));
-  return true
-}
 
 /** As if a time that long had gone by. */
 async function passGrace(tables: pg.Pool) {

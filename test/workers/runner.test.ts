@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { type ApiHarness, openApiHarness } from '../api-harness.ts'
 import { type Child, startChild } from '../children.ts'
 import { buy } from '../crash-harness.ts'
+import { until } from '../until.ts'
 
 t.jobs = 3
 
@@ -111,7 +112,7 @@ for (const [end, event, fault] of [
     const purchase = buy(front)
     t.equal((await purchase.result).status, 'completed', 'the finished work is kept')
     const jobs = `select key from graphile_worker.jobs where task_identifier = 'verify_request'`
-    while ((await front.tables.query(jobs)).rowCount !== 0);
+    await until(async () => (await front.tables.query(jobs)).rowCount === 0)
     const { rows } = await front.tables.query('select last_value::int losses from losses')
     t.ok(rows[0].losses >= 2, 'it was done once more')
     worker.kill('SIGTERM')
@@ -132,7 +133,7 @@ async function failOnce(front: ApiHarness) {
 
 /** Checks that the worker works and ends normally. What the outage refuses is asked again, as callers do. */
 async function expectWork(t: Test, front: ApiHarness, worker: Child) {
-  while ((await front.ask({ key: randomUUID() })).status === 503);
+  await until(async () => (await front.ask({ key: randomUUID() })).status !== 503)
   t.equal((await buy(front).result).status, 'completed')
   worker.kill('SIGTERM')
   t.same(await worker.ended, { code: 0, signal: null })

@@ -11,6 +11,7 @@ import { startChild } from '../children.ts'
 import { LONG } from '../long.ts'
 import { openSlowSite } from '../slow-site.ts'
 import { PAGE, payingFetch } from '../system.ts'
+import { until } from '../until.ts'
 
 const claim = 'The harbour was opened in 1874.'
 
@@ -87,7 +88,7 @@ t.test('a worker that stops hands back the requests of its slow fetches', async 
     runner.died.catch(() => {})
     await page.asked
     const left = () => front.tables.query('select from graphile_worker.jobs where locked_at is not null')
-    while ((await left()).rowCount) await new Promise((resolve) => setImmediate(resolve))
+    await until(async () => (await left()).rowCount === 0)
     t.equal(work.slowFetches.size, 1, 'its job has ended')
   }
   const { rows } = await front.tables.query(`
@@ -128,9 +129,7 @@ t.test('a killed worker leaves a job with the remaining attempts', async (t) => 
       await pool.query(`select max_attempts, run_at > now() ahead, run_at <= now() + interval '15 seconds' soon
                        from graphile_worker.jobs where key is not null and locked_at is null`)
     ).rows[0]
-  let found = await job()
-  while (!found) found = await job()
-  t.match(found, { max_attempts: 4, ahead: true, soon: true })
+  t.match(await until(job), { max_attempts: 4, ahead: true, soon: true })
   page.serve()
   await runner[Symbol.asyncDispose]()
 })
