@@ -1,27 +1,15 @@
 // The client's verifier and an independent one (test/auditor.py: Python's standard library, OpenSSL) see the same file in the
 // same way, good or bad.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { type Attestation, type ChainPoint, trustIntroduced, verifyExport } from '../../client/verification.ts'
+import { audit, withoutAuditor } from '../auditor.ts'
 import { EXPORT } from '../vectors/generate.ts'
 import { logVectors } from '../vectors/log.ts'
 import { issueCheckpoint, issueExport, issueLog, issueReceipt, issuerKey, VKEY } from './log-issuer.ts'
 
-async function run(command: string, args: string[]) {
-  const child = spawn(command, args)
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-  return { code: code as number, stdout, stderr }
-}
-const missing = async (command: string, argument: string) =>
-  run(command, [argument]).then(
-    ({ code }) => code !== 0,
-    () => true,
-  )
-const skip = (await missing('python3', '--version')) || (await missing('openssl', 'version'))
+const skip = withoutAuditor
 
 const { chain, keys } = issueLog([9, 12, 8], [null, 'caf\u00e9 "quoted" \\ \u{1F600}\u2028\u007e'])
 const pin = { key_id: keys[0]!.key_id, pubkey_hex: keys[0]!.pubkey_hex }
@@ -53,8 +41,6 @@ const CHANGES: [named: string, Change][] = [
   ['head', (chain) => chain.slice(0, -1)],
 ]
 
-const SCRIPT = join(import.meta.dirname, '../auditor.py')
-const audit = (file: string, ...options: string[]) => run('python3', [SCRIPT, file, ...options])
 const PIN = ['--pin', `${pin.key_id}:${pin.pubkey_hex}`]
 
 t.test('the two verifiers agree', { skip }, async (t) => {

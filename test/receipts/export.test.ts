@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { rotateKey } from '../../server/receipts/rotation.ts'
+import { audit, withoutAuditor } from '../auditor.ts'
 import { LONG } from '../long.ts'
 import { type System, startSystem } from '../system.ts'
 import { entry } from './log.ts'
@@ -25,14 +26,6 @@ async function run(command: string, args: string[]) {
   return { code: code as number, stdout, stderr }
 }
 const countersign = (...args: string[]) => run(process.execPath, [join(ROOT, 'client/cli.ts'), ...args])
-const python = (...args: string[]) => run('python3', [join(ROOT, 'test/auditor.py'), ...args])
-/** Why the tests that need the program are skipped, or false if it runs. */
-const missing = (program: string, option: string) =>
-  run(program, [option]).then(
-    ({ code }) => code !== 0 && `${program} ${option} exits ${code}`,
-    () => `no ${program} on this machine`,
-  )
-const withoutAuditor = (await missing('python3', '--version')) || (await missing('openssl', 'version'))
 
 async function fill(system: System, seed: Buffer, count: number) {
   const { chain, db } = system.service.api
@@ -97,7 +90,7 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
   await t.test('is verified by Python and OpenSSL', { skip: withoutAuditor }, async (t) => {
     const listed = join(folder, 'keys.json')
     await writeFile(listed, JSON.stringify({ keys }))
-    const good = await python(file, '--pin', pin, '--vkey', vkey, '--keys', listed, '--head', exported.stdout.trim())
+    const good = await audit(file, '--pin', pin, '--vkey', vkey, '--keys', listed, '--head', exported.stdout.trim())
     t.match(
       good,
       { code: 0, stdout: new RegExp(`^good: ${RECEIPTS} receipts, 3 keys; ${RECEIPTS} signatures by `) },
@@ -113,7 +106,7 @@ t.test(`an export of ${RECEIPTS} receipts with two rotations`, async (t) => {
     await writeFile(part, changed)
     const [ours, theirs] = await Promise.all([
       countersign('verify', part, '--pin', pin, '--vkey', vkey),
-      python(part, '--pin', pin, '--vkey', vkey),
+      audit(part, '--pin', pin, '--vkey', vkey),
     ])
     t.match(ours, { code: 1, stdout: new RegExp(`^FAIL signatures: serial ${CHANGED}: `, 'm') }, ours.stdout)
     t.match(theirs, { code: 1, stderr: `BAD serial ${CHANGED}: signatures\n` }, theirs.stderr)
