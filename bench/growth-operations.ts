@@ -238,7 +238,7 @@ async function timed(work: () => Promise<number>): Promise<number> {
   return (rows * 1000) / (performance.now() - started)
 }
 
-/** Half of them results beyond their time, half of them quotes that nobody paid. */
+/** Half of them results beyond their time, half of them unpaid quotes. */
 const MAKE_DUE = `with one as (
     select * from verification_requests where state = 'completed' and result is not null limit 1
   ), quoted as (

@@ -99,7 +99,7 @@ type Schema = z.core.JSONSchema.BaseSchema
 /** The schemas of the catalogue never change, and to describe them all takes as long as the rest of a start of the application. */
 const described = { input: new WeakMap<z.ZodType, Schema>(), output: new WeakMap<z.ZodType, Schema>() }
 
-/** Made once, and shared by every document: nobody may change it. */
+/** Made once, and shared by every document, so nothing may change it. */
 function schemaOf(type: z.ZodType, io: 'input' | 'output' = 'output'): Schema {
   const known = described[io].get(type)
   if (known) return known

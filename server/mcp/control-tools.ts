@@ -261,7 +261,7 @@ const TABLE: readonly Entry[] = [
   },
 ]
 
-/** Made once for each catalogue: nobody may change them. */
+/** Made once for each catalogue and shared, so nothing may change them. */
 export function controlTools(catalog: readonly Operation[]): readonly Tool[] {
   const known = made.get(catalog)
   if (known) return known

@@ -94,7 +94,7 @@ t.test('a newcomer waits for all before it, and not only as long as the oldest h
     `update verification_requests set quote_expires_at = quote_expires_at - interval '6 seconds'`,
   )
   for (let n = 0; n < 2; n++)
-    t.equal((await order(randomUUID(), fetch)).status, 402, 'whoever did not pay may not come')
+    t.equal((await order(randomUUID(), fetch)).status, 402, 'those who did not pay in time are not counted')
 })
 
 t.test('quotes weigh at most as much as what was paid', async (t) => {
