@@ -6,7 +6,7 @@
 create index if not exists receipts_found_by_hash on receipts ((serial >> 18), receipt_hash);
 create index if not exists receipts_found_by_subject on receipts ((serial >> 18), subject_sha256, serial);
 
--- The fork guard: a receipt follows the one of the serial before, whoever writes it. As serials are unique, no two follow the same
+-- The fork guard: a receipt follows the one of the serial before, whichever process writes it. As serials are unique, no two follow the same
 -- one, and there is no gap.
 create function refuse_broken_link() returns trigger language plpgsql as $$
 begin
