@@ -6,7 +6,7 @@
 import type { StdioOptions } from 'node:child_process'
 import { globSync, readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { inspect, parseArgs } from 'node:util'
 import type { Base, Spawn } from 'tap'
 import { Test, t } from 'tap'
@@ -86,51 +86,64 @@ async function runFiles(files: string[]): Promise<Sums> {
 }
 
 /**
- * Files of one folder share a process: to load the service and to warm it up costs more than most files. Those directly
- * in test/ are long and have processes of their own, and so have those that start processes of the service, and those that
- * change what the next file would see. They come first, because the longest are among them.
+ * Neighbours share a process, because to load the service and to warm it up costs one to two seconds of processor time, which is
+ * more than most files. Those that wait most of their time have processes of their own and come first, because the longest are
+ * among them; so have those that change what the next file would see.
  */
 function groupFiles(files: string[]): string[][] {
-  const isAlone = (file: string) =>
-    dirname(file) === 'test' || NEEDS_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))
+  const isAlone = (file: string) => WAITS.has(file) || NEEDS_PROCESS.test(readFileSync(join(ROOT, file), 'utf8'))
   const { alone = [], shared = [] } = Object.groupBy(files, (file) => (isAlone(file) ? 'alone' : 'shared'))
   const groups = alone.map((file) => [file])
-  for (const members of Object.values(Object.groupBy(shared, dirname))) groups.push(...splitEvenly(members ?? []))
+  let group: string[] = []
+  for (const [n, file] of shared.entries()) {
+    group.push(file)
+    const next = shared[n + 1]
+    const isEnd = next === undefined || (group.length >= GROUP.enough && dirname(next) !== dirname(file))
+    if (!isEnd && group.length < GROUP.most) continue
+    groups.push(group)
+    group = []
+  }
   return groups
 }
 
-/** At most GROUP files each, and none with only the rest. */
-function splitEvenly(files: string[]): string[][] {
-  const size = Math.ceil(files.length / Math.ceil(files.length / GROUP))
-  return Array.from({ length: Math.ceil(files.length / size) }, (_, n) => files.slice(n * size, (n + 1) * size))
-}
-
+/** Files of one process. It ends with a folder where it has enough of them: files of one folder load the same. */
+const GROUP = { enough: 14, most: 22 }
+/** They wait for programs, for an outage, or for pages that never end. The first is skipped as a whole where its program is another. */
+const WAITS = new Set(['backup', 'crowd', 'demo', 'outage', 'source'].map((name) => `test/${name}.test.ts`))
 /** At the top level, settings of tap's own test of the process. Anywhere, settings of the process, and processes of the service. */
 const NEEDS_PROCESS =
-  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|\/(children|crash-harness|lab)\.ts'/m
-const GROUP = 16
+  /^t\.(?!test\(|teardown\()|^const .* = t\.|setGlobalDispatcher|process\.(env\.\w+ = |stdout\.write = )|\b(startChild|openCrashHarness)\(|\/lab\.ts'/m
 
+/** With the folder of each, where they are of several. */
 function nameGroup(files: string[]): string {
   const [first = '', ...others] = files
   if (others.length === 0) return first
-  return `${dirname(first)}/{${files.map((file) => basename(file, '.test.ts'))}}.test.ts`
+  const folder = files.every((file) => dirname(file) === dirname(first)) ? dirname(first) : 'test'
+  return `${folder}/{${files.map((file) => relative(folder, file).replace(/\.test\.ts$/, ''))}}.test.ts`
 }
+
+/** New objects have more room than by default, because tests make many and keep few: the collector runs less often. */
+const HEAP = ['--min-semi-space-size=32', '--max-semi-space-size=64']
 
 function add(suite: Pick<Test, 'spawn'>, files: string[]): void {
   // tap puts its recorder into the child's NODE_OPTIONS. `env` puts this process's own options there instead.
-  const args = [`NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`, process.execPath, TOGETHER, files[0] ?? '']
-  const timeout = files.length * Number(options.timeout) * 1000
+  const args = [`NODE_OPTIONS=${process.env.NODE_OPTIONS ?? ''}`, process.execPath, ...HEAP, TOGETHER, files[0] ?? '']
+  const fileTimeout = Number(options.timeout) * 1000
+  // A file that never ends is ended in its process (see together.ts). This is for a process that cannot do even that.
+  const timeout = fileTimeout * (1 + files.length / 10)
   const env = {
     // Node keeps here what it has compiled, for the next process that imports it.
     NODE_COMPILE_CACHE: join(ROOT, '.tap/compiled'),
     ...process.env,
     TEST_FILES: files.join('\n'),
+    TEST_FILE_TIMEOUT_MS: String(fileTimeout),
     TAP_TIMEOUT: String(timeout / 1000),
     TAP_ONLY: options.only ? '1' : '0',
     ...(options.pictures ? { TEST_PICTURES: '1' } : {}),
     ...(options.grep ? { TAP_GREP: options.grep.join('\n') } : {}),
   }
-  const stdio: StdioOptions = ['ignore', 'pipe', 'pipe']
+  // Nothing is written to stdin. Its end tells the process that this one was killed (see together.ts).
+  const stdio: StdioOptions = ['pipe', 'pipe', 'pipe']
   const running = suite.spawn('env', args, { name: nameGroup(files), cwd: ROOT, env, stdio, timeout, buffered: true })
   const { subtest } = running as { subtest?: Spawn | null }
   subtest?.once('process', ({ stderr }) => {

@@ -2,14 +2,20 @@
 // itself takes a second or more to load the service and to warm up, which is most of what many files cost.
 
 import { once } from 'node:events'
+import { Socket } from 'node:net'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { endings } from './endings.ts'
 import { t } from './tap.ts'
 
+// The end of stdin says that the process that started this one was killed. Without this, the tests would go on for ever.
+process.stdin.on('end', () => process.exit(1)).resume()
+if (process.stdin instanceof Socket) process.stdin.unref()
+
 // From the environment: tap names the folders of `t.testdir` after the arguments, of which the first file is enough to tell two
 // processes apart.
 const files = (process.env.TEST_FILES ?? '').split('\n')
+const fileTimeoutMs = Number(process.env.TEST_FILE_TIMEOUT_MS)
 
 async function runAfterEachOther(): Promise<void> {
   const teardowns: (() => unknown)[] = []
@@ -21,13 +27,21 @@ async function runAfterEachOther(): Promise<void> {
   for (const file of files) {
     const { total } = t.counts
     t.comment(file)
+    const timer = setTimeout(() => endLate(file), fileTimeoutMs)
     await load(file)
     await untilIdle()
     for (const teardown of teardowns.splice(0)) await teardown()
+    clearTimeout(timer)
     if (t.counts.total === total) t.fail(`${file} has no tests`)
   }
   await endings.disposeAsync()
   t.end()
+}
+
+/** Fails the test at hand, with what is open, and ends the process. */
+function endLate(file: string): void {
+  const late = { expired: file, seconds: fileTimeoutMs / 1000, open: process.getActiveResourcesInfo() }
+  t.timeout(late as Parameters<typeof t.timeout>[0])
 }
 
 async function untilIdle(): Promise<void> {
