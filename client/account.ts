@@ -59,7 +59,7 @@ export interface Usage {
   }
   /** The next UTC midnight. */
   resets_at: string
-  /** The one that has not ended, if there is one. */
+  /** The subscription that has not ended, if there is one. */
   subscription: {
     status: string
     tier: Tier

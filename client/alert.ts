@@ -118,7 +118,7 @@ function readChecks({ secret = [], keys = [] }: AlertOptions): Checks {
     throw new TypeError('A secret or an active webhook key is needed to check an alert with')
   return {
     ...(secrets.length > 0 && {
-      // Checks all of them to the end, so that the time reveals nothing.
+      // Checks all secrets, even after a match, so that the time reveals nothing.
       v1: (signature, signed) => secrets.map((key) => isSame(signature, hmac(sha256, key, signed))).includes(true),
     }),
     ...(publicKeys.length > 0 && {
@@ -211,7 +211,7 @@ function readBody(bytes: Uint8Array) {
   }
 }
 
-/** Handles that no account can have: a digest that an account had attested is no receipt of an alert. */
+/** Handles that no account can have. A receipt that an account requested for a digest is not a receipt of an alert. */
 export const REQUESTERS: readonly string[] = ['watchdog', 'citation-watch']
 
 function receiptFault({ receipt, ...told }: Body, keys: readonly PinnedKey[]): string | null {

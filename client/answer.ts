@@ -24,7 +24,7 @@ export interface Completed {
 export interface Pending {
   state: 'pending'
   requestId: string | null
-  /** What is waited for, in the words of the service. */
+  /** What the request waits for, in the words of the service. */
   message: string | null
   recoveryToken: string | null
   retryAfterMs: number | null
@@ -140,6 +140,6 @@ function asObject(value: unknown): Record<string, unknown> | null {
 /** In bytes. Several times the largest result or chain page. */
 export const MAX_ANSWER = 16 * 1024 * 1024
 
-// The service is busy, or the connection to it failed. A retryable 422 ends one attempt: the next attempt is a new
+// The service is busy, or the connection to it failed. A retryable 422 ends one attempt. The next attempt needs a new
 // payment, so the caller decides about it.
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])

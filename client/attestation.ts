@@ -1,4 +1,4 @@
-// Verifies one link of the receipt chain, a signed digest, with pinned keys alone.
+// Verifies one link of the receipt chain, a signed digest, only with pinned keys.
 import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { sha256Hex } from './bytes.ts'
 import { examine, type Rule, type Verification } from './checks.ts'

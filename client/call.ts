@@ -1,4 +1,4 @@
-// One call of an operation over HTTP: where each member of the input goes, which credential is shown, and what the answer
+// One call of an operation over HTTP: where each member of the input goes, which credential is sent, and what the answer
 // means.
 import { MAX_ANSWER, parseObject, readFailure, readRetryAfter } from './answer.ts'
 import { readBody } from './bytes.ts'
@@ -93,7 +93,7 @@ function place({ method, path: template, rawBody }: Operation, input: object) {
   return rest.size > 0 ? { path, body: JSON.stringify(Object.fromEntries(rest)), contentType: JSON_BODY } : { path }
 }
 
-/** `.` and `..` have no other spelling in a URL: as a name they would lead to another operation. */
+/** `.` and `..` cannot be escaped in a URL: as a name they would lead to another operation. */
 function segment(value: string): string {
   if (value === '' || value === '.' || value === '..')
     throw new CountersignError(clientFailure('invalid_input', `"${value}" cannot be part of an address.`))

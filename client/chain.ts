@@ -27,8 +27,8 @@ export interface ChainOptions {
   /** The trusted keys. One is enough: the chain introduces each later key. */
   keys: readonly PinnedKey[]
   /**
-   * The receipt just before the first one given; without it, no earlier receipt vouches for a range that starts after
-   * serial 1.
+   * The receipt directly before the first given one; without it, no earlier receipt proves a range that starts after serial
+   * 1.
    */
   from?: ChainPoint
   /** Receipts that were pinned before: the range must lead through each of them. */
@@ -108,7 +108,7 @@ export class ChainVerifier {
     const wrong = fault ? `${path}${describe(fault)}` : attestationShape(value, path)
     if (fault) this.#note(fault.kind === 'not_json' ? 'plain_json' : 'well_formed_unicode', wrong)
     if (wrong) this.refuse(fault ? 'not checked: it is not well-formed JSON data' : wrong)
-    // After an item that is no receipt, no later item can be judged.
+    // After an item that is not a receipt, no later item can be checked.
     else if (!this.#found.has('shape')) this.#follow(value as Attestation)
   }
 

@@ -1,5 +1,5 @@
-// Exports of a completed result for other texts: links that mark each quote on its page, W3C selectors, a BibTeX entry and
-// Markdown footnotes. Pure functions; verify the result first, because they repeat what it says.
+// Exports of a completed result for other texts: links that highlight each quote on its page, W3C selectors, a BibTeX entry
+// and Markdown footnotes. Pure functions; verify the result first, because they only repeat its contents.
 import type { Evidence, VerificationResult } from './result.ts'
 import { findTextDirective, fragmentUrl } from './text-fragment.ts'
 
@@ -26,7 +26,7 @@ export interface TextPositionSelector {
   end: number
 }
 
-/** The address of the page with a text fragment: a browser scrolls to the quote and marks it. */
+/** The address of the page with a text fragment: a browser scrolls to the quote and highlights it. */
 export function textFragmentUrl({ source }: VerificationResult, { start, end }: Evidence): string {
   return fragmentUrl(source.final_url, findTextDirective(source.normalized_text, start, end))
 }

@@ -4,8 +4,8 @@ import module from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-// Compiling is most of a start. In the user's own folder, because what is there is run: the default is one that all users share. Node 22.0
-// has none.
+// Node's compile cache, because compilation takes most of the time of a start. It is in the user's own folder, because Node
+// runs its contents and all users share the default folder. Node 22.0 has no such cache.
 module.enableCompileCache?.(join(homedir(), '.cache', 'countersign'))
 const { main } = await import('./commands/main.ts')
 

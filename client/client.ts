@@ -56,7 +56,7 @@ export interface Purchase {
   requestId: string
   /** A secret: it opens the result. */
   recoveryToken: string | null
-  /** The x402 settlement, where the answer carried one; a recovered result does not, but has `payment` all the same. */
+  /** The x402 settlement, if the answer had one. A recovered result has none, but it has `payment`. */
   settlement: Settlement | null
   /** Null after `recover`. */
   idempotencyKey: string | null
@@ -87,8 +87,8 @@ const headShape = object({
 const MAX_PROOF = 128
 
 /**
- * A client of one service. Beside the methods here it has one for each further operation, named and typed in
- * `Operations`; they send one request, never pay, and repeat nothing by themselves.
+ * A client of one service. In addition to the methods here it has one for each other operation, named and typed in
+ * `Operations`; each sends one request, never pays, and does not retry.
  */
 export class Countersign extends OperationMethods {
   readonly #base: string
@@ -110,8 +110,8 @@ export class Countersign extends OperationMethods {
 
   /**
    * Buys one verification, or fetches it if this key has paid for it before, and waits until it is completed. The
-   * paying fetch is called at most once, and only after the service has said that this key has no payment. Every repeat
-   * goes without payment. Throws CountersignError, which carries the key.
+   * paying fetch is called at most once, and only after the service has said that this key has no payment. Every repeat is
+   * sent without payment. Throws CountersignError, which contains the key.
    */
   async verifySource(input: VerificationInput, options: PurchaseOptions = {}): Promise<Purchase> {
     const idempotencyKey = options.idempotencyKey ?? createIdempotencyKey()
@@ -201,7 +201,7 @@ function shaped(shape: Shape, value: unknown): unknown {
   return value
 }
 
-/** The service's answer is wrong, so a repeat would bring the same answer. */
+/** The service's answer is wrong, so a repeat would get the same answer. */
 function unexpected(message: string): CountersignError {
   return new CountersignError({ ...clientFailure('unexpected_response', message), retryable: false })
 }

@@ -1,4 +1,4 @@
-// Operations that anyone may ask before and after a purchase: what is sold, what a result's words mean, what became of a
+// Operations for everyone, before and after a purchase: what is sold, the meaning of a result's terms, the status of a
 // payment.
 import type { CallOptions, ProofCallOptions, RecoveryCallOptions } from './call-options.ts'
 
@@ -71,7 +71,7 @@ export interface DiscoveryOperations {
   getMethodologies(input?: Record<never, never>, options?: CallOptions): Promise<{ methodologies: Methodology[] }>
   /** What a result's `methodology_version` means. */
   getMethodology(input: { version: string }, options?: CallOptions): Promise<Methodology>
-  /** What became of the payments of a request. */
+  /** The status of the payments of a request. */
   getPayment(input: { request_id: string }, options: RecoveryCallOptions): Promise<PaymentStatus>
   /** The same, for a payer who has only the payment that was signed. */
   findPayment(input: Record<never, never>, options: ProofCallOptions): Promise<PaymentStatus>

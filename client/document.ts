@@ -1,5 +1,5 @@
-// Verifies a file of any known kind. The form of the file decides its kind, and the answer names the kind. A pin that
-// does not apply to that kind is refused, because its owner would believe that it was checked.
+// Verifies a file of any known kind. The form of the file decides its kind, and the answer names the kind. A pin that does
+// not apply to that kind is refused, because otherwise its owner would believe that it was checked.
 import { UsageError } from './arguments.ts'
 import { type Attestation, verifyAttestation } from './attestation.ts'
 import { joinBytes } from './bytes.ts'

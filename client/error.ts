@@ -1,4 +1,4 @@
-// The one error class of the client. It carries what a caller needs to fetch the purchase later.
+// The one error class of the client. It contains what a caller needs to fetch the purchase later.
 
 /** An x402 v2 PaymentRequired object, as the service sent it. */
 export interface PaymentRequired {
@@ -14,8 +14,8 @@ export interface PaymentRequired {
  * - `invalid_input`: a name that cannot be part of an address; nothing was sent.
  * - `network_error`: no answer, several times in a row.
  * - `unexpected_response`: an answer outside the interface, from a proxy for instance.
- * - `deadline_exceeded`: not done in `timeoutMs`. The purchase goes on.
- * - `aborted`: the caller's signal. The purchase goes on.
+ * - `deadline_exceeded`: not done in `timeoutMs`. The purchase continues.
+ * - `aborted`: the caller's signal. The purchase continues.
  * - `payment_unresolved`: the paying fetch failed, and the service knows of no payment. The payment may still arrive.
  */
 export type ClientErrorCode =
@@ -59,7 +59,7 @@ export class CountersignError extends Error {
   /** Whole seconds to wait before the next attempt, where the service named them. */
   readonly retryAfter: number | null
   readonly requestId: string | null
-  /** Repeat a purchase with this key alone: the key keeps it from being paid twice. */
+  /** Repeat a purchase only with this key, which prevents a second payment. */
   readonly idempotencyKey: string | null
   /** The terms, where the service asked for payment. */
   readonly paymentRequired: PaymentRequired | null

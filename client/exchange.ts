@@ -1,4 +1,4 @@
-// The requests of one purchase: all under one deadline, and every failure carries the key and the token.
+// The requests of one purchase: all have one deadline, and every failure contains the key and the token.
 import { type Answer, type Pending, type Refused, readAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
 import { type Bearings, type ClientErrorCode, CountersignError, type Failure } from './error.ts'
@@ -9,7 +9,7 @@ export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
 export interface WaitOptions {
   /** Seconds a request may be held open by the service (`Prefer: wait`), 0 to 25; default 25. */
   wait?: number
-  /** Milliseconds until `deadline_exceeded`; default 180,000. The purchase itself goes on. */
+  /** Milliseconds until `deadline_exceeded`; default 180,000. The purchase itself continues. */
   timeoutMs?: number
   signal?: AbortSignal
 }
@@ -31,7 +31,7 @@ export class Exchange {
     this.#signal = signal ? AbortSignal.any([signal, this.#deadline]) : this.#deadline
   }
 
-  /** Sends once. A broken connection counts as a transient answer: the fate of the request is unknown. */
+  /** Sends once. A broken connection counts as a transient answer, because the outcome of the request is unknown. */
   async send(fetch: Fetch, url: string, init: RequestInit): Promise<Answer> {
     this.#checkTime(0)
     const headers = { ...(init.headers as Record<string, string>), ...this.#preference() }

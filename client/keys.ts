@@ -75,7 +75,7 @@ export function readPublicKey({ key_id, pubkey_hex }: PinnedKey): Uint8Array {
     if (!Number.isSafeInteger(key_id)) throw new TypeError('key_id is not an integer')
     const bytes = hexToBytes(pubkey_hex.toLowerCase())
     const point = Point.fromBytes(bytes)
-    // No honest key lies outside the prime-order group. With such a key, one signature may fit many messages.
+    // No honest key is outside the prime-order group. With such a key, one signature may fit many messages.
     if (point.isSmallOrder() || !point.isTorsionFree()) throw new TypeError('not in the prime-order group')
     known.set(pubkey_hex, bytes)
     return bytes

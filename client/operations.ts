@@ -1,5 +1,5 @@
-// Every operation of the service as data, and a class with one typed method for each. A test holds the table and the types
-// to the service's catalogue.
+// Every operation of the service as data, and a class with one typed method for each. A test compares the table and the
+// types with the service's catalogue.
 import type { AccountOperations } from './account.ts'
 import type { CitationWatchOperations } from './citation-watch.ts'
 import type { DiscoveryOperations } from './discovery.ts'
@@ -93,8 +93,8 @@ export const OPERATIONS = {
 } as const satisfies Record<string, Operation>
 
 /**
- * One method for each operation. Each throws CountersignError and sends nothing twice. Answers are as the service sent
- * them: their types are promises of the service, which nothing here checks.
+ * One method for each operation. Each throws CountersignError and does not retry. Answers are returned unchanged: their
+ * types are promises of the service, which are not checked here.
  */
 export interface Operations
   extends DiscoveryOperations,

@@ -1,5 +1,6 @@
-// Text fragments (https://wicg.github.io/scroll-to-text-fragment/): a link that makes a browser scroll to a passage and mark
-// it. The directive is tried on the page's text as a browser would try it, and gets context until it finds its passage.
+// Text fragments (https://wicg.github.io/scroll-to-text-fragment/): a link that makes a browser scroll to a passage and
+// highlight it. The directive is tried on the page's text as a browser would try it, and gets context until it finds its
+// passage.
 
 export interface TextDirective {
   /** Text just before the passage. */
@@ -246,7 +247,7 @@ const foldChar = (char: string) =>
 
 const foldTerm = (term: string) => Array.from(term.trim().replace(/\s+/gu, ' '), foldChar).join('')
 
-/** Of one search. A page that repeats itself without end must not take time without end. */
+/** Most attempts in one search, so that a very repetitive page does not take unlimited time. */
 const MAX_ATTEMPTS = 2000
 const words = new Intl.Segmenter('en', { granularity: 'word' })
 /** In UTF-16 units: more than any word, and than the longest context. */

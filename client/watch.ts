@@ -1,4 +1,4 @@
-// Monitors a log: whether its present head continues the head that was pinned last.
+// Monitors a log: checks whether its current head continues the head that was pinned last.
 import { hex256 } from './attestation.ts'
 import { checkpointFault, readCheckpoint, readVerifierKey } from './checkpoint.ts'
 import type { ChainHead, Countersign } from './client.ts'
@@ -9,7 +9,7 @@ import { closed, integer, text } from './shape.ts'
 import type { SignatureCheck } from './signature.ts'
 import { findSuccession } from './succession.ts'
 
-/** The state between two looks. */
+/** The state between two checks. */
 export interface Pinned {
   /** Verifier key of the checkpoints. */
   vkey: string
@@ -38,19 +38,19 @@ export interface Sighting {
   verdict: Verdict
   /** In words, why. */
   detail: string
-  /** The head of this look, pinned or not. Together with the pinned one it is the evidence. */
+  /** The head found by this check, pinned or not. Together with the pinned one it is the evidence. */
   seen: Pinned
 }
 
 export const ALARMS: ReadonlySet<Verdict> = new Set(['rollback', 'fork', 'invalid'])
 
 /**
- * Looks once. Throws CountersignError when the service does not answer, which says nothing about the log, and a
- * TypeError for a malformed verifier key.
+ * Checks once. Throws CountersignError when the service does not answer, which says nothing about the log, and a TypeError
+ * for a malformed verifier key.
  *
- * @param before the pinned state; null at the first look
- * @param options `vkey` from a source independent of the service, for the first look or in place of the pinned one;
- *   without it, the first look trusts the service
+ * @param before the pinned state; null at the first check
+ * @param options `vkey` from a source independent of the service, for the first check or to replace the pinned one; without
+ * it, the first check trusts the service
  */
 export async function look(
   service: Countersign,
@@ -75,7 +75,7 @@ export async function look(
 
 /** Where the pin is kept. */
 export interface PinStore {
-  /** Null before the first look. */
+  /** Null before the first check. */
   load(): Promise<string | null>
   /** Writes the whole pin or nothing. */
   save(text: string): Promise<void>
@@ -84,7 +84,7 @@ export interface PinStore {
 }
 
 /**
- * Looks once and saves the head; an alarm leaves the pin unchanged. Throws as `look`, and a SyntaxError for a bad pin.
+ * Checks once and saves the head; an alarm leaves the pin unchanged. Throws as `look`, and a SyntaxError for a bad pin.
  */
 export async function lookAndKeep(
   service: Countersign,

@@ -17,7 +17,7 @@ export interface Watchdog {
   due_at: string | null
   last_heartbeat_at: string | null
   beats: number
-  /** How the last heartbeats came, at most 20, the oldest first. */
+  /** The arrivals of the last heartbeats, at most 20, the oldest first. */
   recent_beats: HeartbeatArrival[]
   note: string | null
   down_since: string | null
@@ -36,7 +36,7 @@ export interface WatchdogTerms {
   webhook_url: string
   /** Default: the larger of 5 and a tenth of the interval. */
   grace_s?: number
-  /** So many intervals must be missed; default 1. */
+  /** Number of intervals that must be missed; default 1. */
   alert_after?: number
   remind_every_s?: number | null
 }

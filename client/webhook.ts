@@ -17,7 +17,7 @@ export interface AlertRecord {
   id: string
   type: AlertType
   event_seq: number
-  /** Of its receipt. */
+  /** Serial of its receipt. */
   serial: number
   state: 'pending' | 'delivered' | 'failed' | 'discarded'
   created_at: string

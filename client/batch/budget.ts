@@ -1,5 +1,6 @@
-// The cap on what a run may spend, and the record of what it has spent. An amount is reserved before a payment is signed and counts
-// as spent until the service has said that it was not charged: an outcome that is not known is money that may be gone.
+// The limit on what a run may spend, and the record of what it has spent. An amount is reserved before a payment is signed,
+// and counts as spent until the service has said that it was not charged, because a payment with an unknown outcome may
+// have been charged.
 
 import { lock } from './lock.ts'
 import { DamagedFileError, LogFile } from './log-file.ts'
@@ -32,10 +33,9 @@ interface BudgetLine {
 }
 
 /**
- * A budget over several runs, in a file that one run at a time holds. `sent` has the payments of the present run that count as
- * spent, by its own journal: a reservation that was made just before a crash, and never signed, is released, and a payment
- * that was made while the file was not named is added.
- * Throws a LockedError or a DamagedFileError.
+ * A budget over several runs, in a file that only one run at a time may use. `sent` has the payments of the current run
+ * that count as spent, from its own journal: a reservation that was made just before a crash, and never signed, is
+ * released, and a payment that was made without this file is added. Throws a LockedError or a DamagedFileError.
  */
 export async function openBudgetFile(
   path: string,
@@ -85,10 +85,10 @@ class Count implements Budget {
     await this.add(payment, atoms)
   }
 
-  /** Counts what is spent already, whatever the cap. */
+  /** Counts money that is already spent, even beyond the limit. */
   async add(payment: string, atoms: bigint): Promise<void> {
     if (this.#held.has(payment)) return
-    // Counted before anything is awaited, so that two rows cannot pass by the same remainder.
+    // Counted before anything is awaited, so that two rows cannot use the same remaining amount.
     this.#held.set(payment, atoms)
     this.#spent += atoms
     await this.#write(payment, atoms)

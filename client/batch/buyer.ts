@@ -1,5 +1,5 @@
-// Buys the verification of one row: signs at most one payment at a time, for the pinned terms only, within the budget, and sends
-// no payment that is not on the disk. What it has signed is sent again rather than signed anew.
+// Buys the verification of one row: signs at most one payment at a time, for the pinned terms only, within the budget, and
+// sends no payment that is not stored on disk. A signed payment is sent again instead of signing a new one.
 import { readRetryAfter } from '../answer.ts'
 import { Countersign, CountersignError, type Fetch, type PaymentRequired, type Purchase } from '../client.ts'
 import type { Clock } from '../clock.ts'
@@ -15,7 +15,7 @@ export type Outcome =
   | { kind: 'completed'; purchase: Purchase }
   /** The service refused, and did not charge unless the money is still counted. */
   | { kind: 'failed'; error: CountersignError; charged: boolean }
-  /** No answer about this row: it may be under way, or was never sent. `isLater`: trying again at once is of no use. */
+  /** No answer about this row: it may be in progress, or was never sent. `isLater`: trying again at once is useless. */
   | { kind: 'unfinished'; error: CountersignError; isLater?: true }
 
 /** The service asks for other terms than those that were agreed on. Nothing was signed for them. */
@@ -37,7 +37,7 @@ export interface BuyerOptions {
   clock: Clock
   /** Milliseconds for one row, waiting for its result included. */
   timeoutMs: number
-  /** Only fetches what earlier payments bought, and signs nothing: the service may ask for other terms by now. */
+  /** Only fetches what earlier payments bought, and signs nothing, because the service may ask for other terms now. */
   isFetchOnly?: boolean
   fetch?: Fetch
 }
@@ -78,7 +78,7 @@ export class Buyer {
       const outcome = await this.#send(row, payment, signal)
       if (outcome.kind !== 'asked') return this.#settle(row, outcome)
       const { error, required } = outcome
-      // What was sent under this key did not count. It may be sent no more once its time is over.
+      // The payment that was sent under this key did not count. It must not be sent after its validity has ended.
       const old = payment ?? earlier
       if (old && !(await this.#lapse(old, signal))) return { kind: 'failed', error, charged: true }
       if (this.#options.isFetchOnly || ++signatures > MAX_SIGNATURES) return { kind: 'failed', error, charged: false }
@@ -103,14 +103,14 @@ export class Buyer {
       if (required && (!payment || !this.#isFresh(payment))) return { kind: 'asked', error, required } as const
       if (required && payment && this.#options.isFetchOnly) return stillOpen(payment)
       if (required && payment) checkTerms(this.#options.terms, required)
-      // A proxy in between may answer with any status. Only the service knows what became of the row.
+      // A proxy may answer with any status. Only the service knows the outcome of the row.
       return error.status !== null && REFUSED.has(error.status) && error.code !== 'unexpected_response'
         ? ({ kind: 'failed', error, charged: !NOT_CHARGED.has(error.status) } as const)
         : ({ kind: 'unfinished', error } as const)
     }
   }
 
-  /** Adds the payment to what is posted, and slows the batch down where the service has no room. */
+  /** Adds the payment to the request, and slows the batch down if the service has no capacity. */
   #fetchWith(payment: SignedLine | undefined, signal: AbortSignal): Fetch {
     const { pace, clock, fetch = globalThis.fetch } = this.#options
     return async (url, init = {}) => {
@@ -150,14 +150,14 @@ export class Buyer {
   }
 
   async #release(payment: SignedLine, reason: string): Promise<void> {
-    // In this order: a crash between the two leaves too much counted, and never too little.
+    // The order matters: a crash between the two statements leaves too much counted, never too little.
     await this.#options.journal.release(payment, reason)
     await this.#options.budget.release(payment.payment)
   }
 
   /**
-   * Whether a payment that the service does not know can be given up: after its end, with room for clocks that differ. Waits for
-   * that end. False when its end is further away than a payment's usual life.
+   * Whether a payment that the service does not know can be given up: after its validity, plus a margin for different
+   * clocks. Waits for that time. False if that time is farther away than the usual validity of a payment.
    */
   async #lapse(payment: SignedLine, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options
@@ -202,7 +202,7 @@ export function pinTerms(
   return terms
 }
 
-/** What is signed must be over soon: it counts as spent until then, and not longer. */
+/** A signed payment must expire soon, because it counts as spent until then. */
 function checkSignable({ maxTimeoutSeconds: life }: Terms): void {
   if (typeof life !== 'number' || !(life > 0 && life <= MAX_LIFE_SECONDS))
     throw new TermsError(
@@ -218,12 +218,15 @@ function checkTerms(pinned: Terms, required: PaymentRequired): void {
   throw new TermsError(`The service now asks for other terms than those agreed on: ${offers.join('; ')}.`)
 }
 
-/** What decides about the money. `extra` differs between challenges, for example by a memo. */
+/** Compares the terms that decide about the money. `extra` differs between challenges, for example by a memo. */
 function isSame(offer: Terms, pinned: Terms): boolean {
   return (['scheme', 'network', 'asset', 'amount', 'payTo'] as const).every((name) => offer[name] === pinned[name])
 }
 
-/** The service does not know the payment, and could take it until its end: another one would pay for the row twice. */
+/**
+ * The service does not know the payment, and could accept it until its end; another payment could pay for the row
+ * twice.
+ */
 function stillOpen({ valid_before }: SignedLine): Outcome {
   const end = new Date((valid_before + SKEW_SECONDS) * 1000).toISOString()
   const message = `A payment on earlier terms can be taken until ${end}.`
@@ -238,7 +241,7 @@ function termsOnly(terms: Terms): PaymentRequired {
   return { x402Version: 2, accepts: [terms] }
 }
 
-/** Whether the result has what is written down of it. */
+/** Whether the result has the members that the output files need. */
 function isWhole({ result: { evidence, receipt, payment, claim_support } }: Purchase): boolean {
   return (
     Array.isArray(evidence) &&
@@ -257,11 +260,11 @@ const NOT_A_RESULT = {
   }),
 } as const
 
-/** Answers about the row itself. All others are about the moment. */
+/** Statuses of answers about the row itself. All others are about a temporary state. */
 const REFUSED: ReadonlySet<number> = new Set([400, 402, 404, 409, 410, 413, 415, 422])
-/** After 409 and 410 the money may have been charged for another request, or for a result that is kept no longer. */
+/** After 409 and 410 the money may have been charged for another request, or for a result that is no longer kept. */
 const NOT_CHARGED: ReadonlySet<number> = new Set([400, 402, 413, 415, 422])
-/** A payment with less time left might lapse on its way. */
+/** A payment with less time left might expire before it arrives. */
 const FRESH_SECONDS = 30
 const SKEW_SECONDS = 60
 const MAX_LIFE_SECONDS = 900

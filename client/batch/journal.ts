@@ -1,5 +1,5 @@
-// The journal of a batch: which payments it has signed. A payment is on the disk before it is sent, so a run that goes on after a
-// crash sends the same payment again, and the service charges one payment once.
+// The journal of a batch: which payments it has signed. A payment is stored on disk before it is sent, so a run that
+// continues after a crash sends the same payment again, and the service charges one payment once.
 //
 //   batch      the first line: of which input, at which service, on which terms, and the secret that the keys come from
 //   signed     a payment of a row; it counts as spent
@@ -39,7 +39,7 @@ type Line =
   | { type: 'released'; payment: string; reason: string }
   | { type: 'retry'; id: string; attempt: number }
 
-/** The folder holds no batch, or that of another input or service. */
+/** The folder has no batch, or a batch of another input or service. */
 export class JournalError extends Error {
   override name = 'JournalError'
 }
@@ -60,7 +60,7 @@ export class Journal implements AsyncDisposable {
   }
 
   /**
-   * Opens the journal at the path; the first line of a new one is made from `first`, which is not asked for otherwise.
+   * Opens the journal at the path; the first line of a new journal is made from `first`, which is otherwise not called.
    * Throws a JournalError when it is of another input or service, and a DamagedFileError.
    */
   static async open(
@@ -94,7 +94,7 @@ export class Journal implements AsyncDisposable {
     return this.#attempts.get(id) ?? 1
   }
 
-  /** The idempotency key of the row's present attempt, which no one else can compute. */
+  /** The idempotency key of the row's current attempt, which cannot be computed without the secret of the journal. */
   keyOf(id: string): string {
     const hmac = createHmac('sha256', this.header.secret).update(JSON.stringify([id, this.attemptOf(id)]))
     return `cs_${hmac.digest('base64url')}`
@@ -134,8 +134,8 @@ export class Journal implements AsyncDisposable {
 }
 
 /**
- * The terms of the journal at the path, and the rows that have a payment which counts. Null where there is no journal. Throws a
- * DamagedFileError or a JournalError.
+ * The terms of the journal at the path, and the rows with a payment that counts as spent. Null where there is no journal.
+ * Throws a DamagedFileError or a JournalError.
  */
 export async function readPayments(path: string): Promise<{ terms: Terms; paid: Set<string> } | null> {
   const read = readInto()

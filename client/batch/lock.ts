@@ -1,4 +1,5 @@
-// A lock that one process holds on a file or folder: two runs that count the same money apart would overspend it.
+// A lock that one process holds on a file or folder, because two runs that count the same money separately would overspend
+// it.
 import { readFileSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 
@@ -8,14 +9,13 @@ export class LockedError extends Error {
 }
 
 /**
- * Takes the lock at this path until it is disposed. The lock of a process that has ended without giving it up, as after
- * `kill -9`, is taken over.
- * Throws a LockedError.
+ * Takes the lock at this path until it is disposed. The lock of a process that ended without releasing it, for example
+ * after `kill -9`, is taken over. Throws a LockedError.
  */
 export async function lock(path: string): Promise<AsyncDisposable> {
   if (await make(path)) return held(path)
   if (isAlive(readHolder(path))) throw locked(path)
-  // One process at a time looks and removes: of two that have seen the same dead holder, the slower one would remove the lock
+  // Only one process at a time checks and removes: if two found the same dead holder, the slower one would remove the lock
   // that the faster one has just made.
   const guard = `${path}.takeover`
   if (!(await make(guard))) throw locked(guard)

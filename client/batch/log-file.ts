@@ -1,9 +1,12 @@
-// An append-only file of JSON lines. What was appended is on the disk when `append` resolves; lines that are appended while
-// a flush runs share the next one. A last line that a crash has torn is cut off when the file is opened; a last line that is whole
-// but for its end counts.
+// An append-only file of JSON lines. An appended line is on the disk when `append` resolves; lines that are appended while
+// a flush runs share the next flush. When the file is opened, a last line that a crash has truncated is removed; a last
+// line that lacks only its line end is kept.
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 
-/** A line is no JSON object, and not what a crash leaves behind: the file is another one, or was changed by something else. */
+/**
+ * A line is not a JSON object, and a crash cannot have caused that: the file is another one, or another program has
+ * changed it.
+ */
 export class DamagedFileError extends Error {
   override name = 'DamagedFileError'
 }
@@ -52,8 +55,8 @@ export class LogFile<Line> implements AsyncDisposable {
   }
 
   /**
-   * Rejects when the disk refuses, and from then on always: the lines may be there in part, and what came after them would be
-   * read as the rest of them.
+   * Rejects when a write fails, and always after that: lines may be stored partly, and later lines would be read as their
+   * continuation.
    */
   append(line: Line): Promise<void> {
     if (this.#failure) return Promise.reject(this.#failure)
@@ -110,7 +113,10 @@ function parse<Line>(path: string, number: number, text: string): Line {
   return line as Line
 }
 
-/** Null for the beginning of a line. What no crash leaves is not cut off: the file may be a key that was named by mistake. */
+/**
+ * Null for the beginning of a line. Text that no crash can leave is not removed: the file may be a key that was named
+ * by mistake.
+ */
 function parseTail<Line>(path: string, number: number, tail: Buffer): Line | null {
   // After a loss of power the end of a file may be zeros.
   const text = tail.toString().replace(/\0+$/, '')

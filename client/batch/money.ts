@@ -31,7 +31,7 @@ export function isUsdc(network: string, asset: string): boolean {
   )
 }
 
-/** Null for what is no amount: `12`, `0.03`, at most six decimals, no sign. */
+/** An amount such as `12` or `0.03`, with at most six decimals and no sign; null for any other text. */
 export function parseUsd(text: string): bigint | null {
   const [, whole, part = ''] = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text) ?? []
   return whole === undefined ? null : BigInt(whole + part.padEnd(DECIMALS, '0'))

@@ -1,5 +1,5 @@
-// The files of a batch in its folder. `results.jsonl` and `errors.jsonl` are on the disk before a row counts as done, so they
-// say which rows are left. `results.csv` has a line for each row of both; it is written anew when a batch goes on.
+// The files of a batch in its folder. `results.jsonl` and `errors.jsonl` are written to disk before a row counts as done,
+// so they show which rows are left. `results.csv` has a line for each row of both; it is rewritten when a batch continues.
 
 import { once } from 'node:events'
 import { createWriteStream, type WriteStream } from 'node:fs'
@@ -41,11 +41,11 @@ export interface ErrorLine {
   message: string
   /** Whether the same row may succeed later. */
   retryable: boolean
-  /** True where the money may be gone all the same. */
+  /** True if the money may still have been charged. */
   charged: boolean
   request_id: string | null
   failed_at: string
-  /** Until then `--retry-errors` takes the failure as it is; null where it is always tried again, or never. */
+  /** Until then `--retry-errors` does not try the row again; null if it is always tried again, or never. */
   remembered_until: string | null
 }
 
@@ -85,7 +85,7 @@ export class OutputFiles implements AsyncDisposable {
     const tally: Tally = { completed: 0, failed: 0, verdicts: {}, failures: {} }
     const done = new Set<string>()
     const failed = new Map<string, ErrorLine>()
-    // A crash may have left it half written; what it says is in the other two.
+    // A crash may have left it incomplete; its contents are in the other two files.
     const csvPath = join(folder, 'results.csv')
     const csv = createWriteStream(`${csvPath}.new`, { mode: 0o600 })
     await once(csv, 'open')
@@ -155,7 +155,7 @@ export class OutputFiles implements AsyncDisposable {
 
   async fail(row: Row, error: CountersignError, charged: boolean): Promise<void> {
     const { code, message, retryable, requestId } = error
-    // A page that could not be read, or an input that was refused, is not better a minute later.
+    // A page that could not be read, or an input that was refused, will fail again a minute later.
     const until = retryable || charged ? null : new Date(Date.now() + REMEMBERED_MS).toISOString()
     await this.#fail({
       ...headOf(row),
@@ -204,7 +204,7 @@ export function isRetried({ code, charged, retryable, remembered_until }: ErrorL
   return retryable || remembered_until === null || Date.parse(remembered_until) <= now
 }
 
-/** Replaces the file whole, or not at all. */
+/** Replaces the file completely, or not at all. */
 async function rewrite(path: string, lines: readonly ErrorLine[]): Promise<LogFile<ErrorLine>> {
   const unfinished = `${path}.new`
   // A crash may have left one behind.
@@ -253,7 +253,7 @@ function recordOf(line: ResultLine | ErrorLine): string {
   return record([...head, claim_support, quote ?? '', fragment_url ?? '', String(receipt_serial), cost_usd, ''])
 }
 
-/** Pages choose the quotes: a cell that a spreadsheet would take for a formula gets an apostrophe. */
+/** Quotes are text of pages, so a cell that a spreadsheet would read as a formula gets an apostrophe. */
 function record(cells: string[]): string {
   return stringify([cells], { escape_formulas: true })
 }

@@ -1,5 +1,5 @@
-// How many rows are under way. A refusal for want of room lowers the number and makes all wait as long as the service asked;
-// each success raises it again, up to what the caller allows.
+// Controls how many rows run in parallel. A refusal for lack of capacity lowers the number and makes all rows wait as long
+// as the service asked; each success raises it again, up to the caller's limit.
 import type { Clock } from '../clock.ts'
 
 export class Pace {
@@ -20,12 +20,12 @@ export class Pace {
     return this.#running
   }
 
-  /** The rows that may be under way now. */
+  /** How many rows may run now. */
   get limit(): number {
     return Math.floor(this.#limit)
   }
 
-  /** Resolves when there is room for one more row, which then counts until `leave`. Rejects when the signal aborts. */
+  /** Resolves when one more row may run, which then counts until `leave`. Rejects when the signal aborts. */
   async enter(signal: AbortSignal): Promise<void> {
     for (;;) {
       await this.clear(signal)
@@ -48,15 +48,15 @@ export class Pace {
   async clear(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     for (let left = this.#paused - this.#clock.now(); left > 0; left = this.#paused - this.#clock.now())
-      // In pieces: a timer of more than 24 days ends at once.
+      // In several timers, because a timer of more than 24 days ends at once.
       await this.#clock.sleep(Math.min(left, LONGEST_SLEEP_MS), signal)
   }
 
-  /** The service had no room. Rows that are refused together count once: they were sent at the same limit. */
+  /** The service had no capacity. Rows that are refused together count once, because they were sent at the same limit. */
   slow(retryAfterMs: number): void {
     const now = this.#clock.now()
     if (this.#paused <= now) this.#limit = Math.max(1, this.#limit * SLOWER)
-    // Not all at the same moment again.
+    // So that rows do not all start at the same moment.
     this.#paused = Math.max(this.#paused, now + retryAfterMs * (1 + Math.random() * SPREAD))
   }
 

@@ -1,5 +1,5 @@
 // Reads the rows of a batch: CSV or TSV with a header, or JSON lines. A row that cannot be bought is reported with its line
-// and its reason, and the others go on.
+// and the reason, and the others continue.
 import { createHash } from 'node:crypto'
 import { CsvError, parse } from 'csv-parse/sync'
 import { UsageError } from '../arguments.ts'
@@ -48,7 +48,7 @@ export function readRows(bytes: Uint8Array, format: Format): Rows {
     if (given && earlier === undefined) lineOf.set(given, line)
     const digest = createHash('sha256').update(JSON.stringify([source_url, claim, cells.max_age_seconds ?? null]))
     const name = given || `row-${digest.digest('hex').slice(0, 16)}`
-    // Equal rows without ids are rows of their own. Two rows with one id would be one line of the results.
+    // Equal rows without ids are separate rows. Two rows with one id would share a line of the results.
     const id =
       earlier === undefined && !taken.has(name) ? name : unusedOf(name, (one) => taken.has(one) || ids.has(one))
     taken.add(id)
@@ -91,7 +91,8 @@ function decode(bytes: Uint8Array): string {
 }
 
 function readTable(given: string, delimiter: string): Found[] {
-  // Line ends of all kinds, also mixed: a parser that takes the first kind for all would read the others as parts of a cell.
+  // Line ends of all kinds, also mixed: a parser that expects the first kind everywhere would read the others as parts of a
+  // cell.
   const text = given.replace(/\r\n?/g, '\n')
   const options = { bom: true, delimiter, info: true, raw: true, relax_column_count: true, skip_empty_lines: true }
   let records: { record: string[]; raw: string; info: { lines: number } }[]
@@ -162,7 +163,7 @@ function findFault(cells: Record<string, unknown>, source_url: string, claim: st
   return null
 }
 
-/** NaN for what is no number. */
+/** NaN for text that is not a number. */
 function ageOf({ max_age_seconds: age }: Record<string, unknown>): number | undefined {
   if (age === undefined || age === null || age === '') return undefined
   return typeof age === 'number' || /^\s*\d+\s*$/.test(String(age)) ? Number(age) : Number.NaN

@@ -1,5 +1,5 @@
-// Runs a batch: takes the rows that are left, buys so many at once as the service has room for, and stops where going on makes no
-// sense: at the budget, at other terms, at a wallet that is refused, at a service that is away.
+// Runs a batch: buys the remaining rows, as many in parallel as the service has capacity for, and stops when it is useless
+// to continue: the budget is reached, the terms have changed, the payments are refused, or the service does not answer.
 import type { CountersignError } from '../client.ts'
 import { BudgetError } from './budget.ts'
 import { type Buyer, type Outcome, TermsError } from './buyer.ts'
@@ -16,11 +16,11 @@ export type Stop =
   | { kind: 'unreachable'; message: string }
 
 export interface Run {
-  /** Null: each row has its line in the results or the errors, but for `unfinished`. */
+  /** Null: each row has its line in the results or the errors, except `unfinished`. */
   stop: Stop | null
   /** Rows whose outcome is not known yet. */
   unfinished: { row: Row; error: CountersignError }[]
-  /** Rows that nothing was done for. */
+  /** Rows for which nothing was done. */
   untouched: number
 }
 
@@ -86,7 +86,7 @@ export async function runRows({ rows, buyer, files, pace, finish, abort, onProgr
   }
 
   while (!stop && !failure && !closing.aborted) {
-    // Rows under way may give their reservations back.
+    // Running rows may release their reservations.
     if (starved && running.size > 0) {
       await Promise.race(running)
       starved = false
@@ -131,7 +131,7 @@ export async function runRows({ rows, buyer, files, pace, finish, abort, onProgr
 interface Item {
   row: Row
   tries: number
-  /** Of the last try; null where nothing was sent. */
+  /** The error of the last attempt; null if nothing was sent. */
   error: CountersignError | null
 }
 
@@ -141,7 +141,7 @@ function isPaymentRefused(outcome: Outcome): boolean {
 
 /** How often a row is sent before it is left for another run. */
 const MAX_TRIES = 5
-/** Refused payments in a row, after which the wallet is the reason and not the rows. */
+/** Consecutive refused payments after which the wallet is considered the cause, not the rows. */
 const MAX_REFUSALS = 5
-/** Rows without an answer in a row, besides those under way. */
+/** Consecutive rows without an answer, not counting running rows. */
 const MAX_SILENCES = 10

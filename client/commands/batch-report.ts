@@ -1,4 +1,4 @@
-// What `countersign batch` says: what it has read and what that costs, how far it is, and what came of it.
+// The output of `countersign batch`: what it has read and the cost, its progress, and the outcome.
 import { progressBar, visible } from '../arguments.ts'
 import type { Budget } from '../batch/budget.ts'
 import { formatUsd } from '../batch/money.ts'
@@ -45,7 +45,7 @@ export function questionOf(
   return `Buy ${counted(count, what)}${money}?`
 }
 
-/** What the service's mode means for money. */
+/** Prints what the payment mode of the service means. */
 export function tellMode({ payment_mode }: Capabilities): void {
   if (payment_mode === 'offline') note('The service is in offline mode: no money moves.\n')
   if (payment_mode === 'testnet') note('The service is on a test network: its USDC is worth nothing.\n')
@@ -55,7 +55,7 @@ export function counted(number: number, what: string): string {
   return `${number.toLocaleString('en')} ${what}${number === 1 ? '' : 's'}`
 }
 
-/** A bar on a terminal, else a line now and then. */
+/** A progress bar on a terminal, else a line at intervals. */
 export function openProgress({ rows, files, budget }: { rows: readonly Row[]; files: OutputFiles; budget: Budget }) {
   const { tally } = files
   const before = tally.completed + tally.failed

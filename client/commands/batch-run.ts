@@ -1,5 +1,5 @@
-// Runs the command `batch`: buys a verification for each row of a file. Says what it will do before anything is paid, and goes
-// on where it was interrupted.
+// Runs the command `batch`: buys a verification for each row of a file. Prints what it will do before anything is paid, and
+// continues where it was interrupted.
 import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -36,7 +36,7 @@ export interface BatchOptions {
   json?: boolean
 }
 
-/** Returns the exit status. Throws a UsageError, and before anything is paid for the errors of the service. */
+/** Returns the exit status. Throws a UsageError, also for errors of the service before anything is paid. */
 export function runBatch(file: string, options: BatchOptions): Promise<number> {
   return explained(() => run(file, options))
 }
@@ -96,12 +96,12 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   await settleAccounts(journal, files, budget)
   for (const row of rows.unusable) if (!files.isDone(row.id)) await files.refuse(row)
   const open = rows.usable.filter(({ id }) => !files.isDone(id))
-  // What is paid for comes first: neither the budget nor a wallet that is refused may keep its result away.
+  // Paid rows come first: neither the budget nor a refused wallet may prevent fetching their results.
   const left = [...open.filter(({ id }) => journal.paymentOf(id)), ...open.filter(({ id }) => !journal.paymentOf(id))]
   if (goesOn)
     note(`${counted(left.length, 'row')} of ${rows.usable.length} left, ${counted(retried, 'failure')} tried again.\n`)
   const unpaid = left.filter(({ id }) => !journal.paymentOf(id)).length
-  // What is paid for is fetched without a question.
+  // Results of paid rows are fetched without a question.
   if (goesOn && unpaid > 0 && !(await confirm(questionOf(unpaid, price, capabilities), options.yes))) return 2
 
   const outcome = await buyRows({ service, wallet, rows: left, journal, budget, files, concurrency })

@@ -1,5 +1,5 @@
-// What `batch` and `check --verify` share: the terms that a service asks for, the books after a crash, signals, and which failures
-// are wrong usage.
+// Shared by `batch` and `check --verify`: the terms that a service asks for, the accounts after a crash, signals, and which
+// failures are wrong usage.
 import { UsageError } from '../arguments.ts'
 import type { Budget } from '../batch/budget.ts'
 import { Buyer, pinTerms, TermsError } from '../batch/buyer.ts'
@@ -20,10 +20,10 @@ import { note } from './output.ts'
 
 /** Milliseconds for one row: longer than any settlement takes that succeeds. */
 const ROW_MS = 600_000
-/** Rows that are asked about for the terms: the first may be refused for what it is. */
+/** Most rows for which the terms are requested, because the service may refuse the first rows themselves. */
 const MAX_ASKED = 5
 
-/** Failures are wrong usage where the user can mend them before anything is bought. */
+/** Failures count as wrong usage if the user can correct them before anything is bought. */
 export async function explained<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -62,7 +62,7 @@ export async function askTerms(
     if (error instanceof CountersignError && error.paymentRequired)
       return pinTerms(error.paymentRequired, wallet, { priceAtoms: price.amount_atomic, mode: payment_mode })
     last = error
-    // A page that is away for the moment is about that row alone.
+    // A page that is temporarily unavailable concerns only that row.
     if (!(error instanceof CountersignError) || (error.retryable && error.status !== 422)) break
   }
   throw last
@@ -73,7 +73,7 @@ export function ownAddress(wallet: Wallet, { network }: Terms): string {
   return wallet.addresses.find((one) => one.kind === kind)?.address ?? ''
 }
 
-/** Gives back what a crash left counted: the row has failed uncharged, and its payment was not released yet. */
+/** Releases payments that a crash left counted: their rows have failed uncharged. */
 export async function settleAccounts(journal: Journal, files: OutputFiles, budget: Budget): Promise<void> {
   for (const { id, charged, code } of files.failures) {
     const payment = journal.paymentOf(id)
@@ -83,7 +83,7 @@ export async function settleAccounts(journal: Journal, files: OutputFiles, budge
   }
 }
 
-/** The first signal lets the rows under way end, the second one does not. */
+/** After the first signal running rows finish; the second signal aborts them. */
 function listenForSignals(running: () => number): { finish: AbortSignal; abort: AbortSignal } & Disposable {
   const finish = new AbortController()
   const abort = new AbortController()
@@ -107,7 +107,7 @@ export interface Purchase {
   journal: Journal
   budget: Budget
   files: OutputFiles
-  /** Rows under way at the same time, unless the service asks for fewer. */
+  /** Most rows in parallel, unless the service asks for fewer. */
   concurrency: number
   /** Signs nothing: fetches what the payments of the journal bought. */
   isFetchOnly?: boolean

@@ -1,4 +1,4 @@
-// Runs the command `check`: reads a report, asks the pages that it cites, says what holds, and corrects what is misquoted.
+// Runs the command `check`: reads a report, checks the pages that it cites, prints the outcome, and corrects misquotations.
 import { appendFile, open, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { isAbsolute, relative } from 'node:path'
 import { progressBar, UsageError, visible } from '../arguments.ts'
@@ -77,7 +77,7 @@ export async function runCheck(file: string, options: CheckOptions): Promise<num
   return allHold(outcome) || areCorrected(judged, corrected) ? 0 : 1
 }
 
-/** What is needed to buy, read before anything is asked for. */
+/** Everything needed to buy, read before any request. */
 async function openPurse(options: CheckOptions) {
   return {
     cap: budgetOf(options.budget),
@@ -101,7 +101,7 @@ function nameOf(file: string): string {
   return from.startsWith('..') || isAbsolute(from) ? file : from
 }
 
-/** With its mark of byte order, so that offsets are those of the file. */
+/** Keeps the byte order mark, so that offsets are those of the file. */
 function decode(file: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -201,7 +201,7 @@ async function correct(
   return corrections
 }
 
-/** Whether everything that failed were quotations all of whose wrong parts are corrected now. */
+/** Whether all failures were quotations whose wrong parts are now corrected. */
 function areCorrected(judged: readonly Judged[], corrections: readonly Correction[]): boolean {
   const made = new Set(corrections.map(({ start, end }) => `${start}-${end}`))
   return judged
@@ -214,7 +214,7 @@ function areCorrected(judged: readonly Judged[], corrections: readonly Correctio
     })
 }
 
-/** Replaces the file whole, or not at all. */
+/** Replaces the file completely, or not at all. */
 async function replaceFile(path: string, text: string, mode: number): Promise<void> {
   const next = `${path}.${process.pid}.new`
   try {

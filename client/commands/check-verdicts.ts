@@ -1,5 +1,5 @@
-// `countersign check --verify`: buys verdicts for what the quote check could not settle, as `batch` buys rows. All runs share one
-// folder for each service and its terms, so that no verdict is bought twice, in whichever report its sentence stands.
+// `countersign check --verify`: buys verdicts for citations that the quote check could not decide, as `batch` buys rows.
+// All runs share one folder for each service and its terms, so that no verdict is bought twice, even for different reports.
 import { hash } from 'node:crypto'
 import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ export interface Verified {
   isInterrupted: boolean
 }
 
-/** Says what is left and what it costs, asks, buys, and puts the verdicts beside the citations. Throws a UsageError. */
+/** Prints what is left and what it costs, asks, buys, and adds the verdicts to the citations. Throws a UsageError. */
 export function verifyCitations(judged: readonly Judged[], options: VerdictOptions): Promise<Verified> {
   return explained(() => verify(judged, options))
 }
@@ -111,8 +111,9 @@ async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise
 }
 
 /**
- * Fetches what a run that was cut off has paid for on other terms: a claim whose payment can still be taken is not paid for again
- * because the price or the recipient has changed meanwhile. Signs nothing. A claim whose payment has lapsed has no verdict here.
+ * Fetches what an interrupted run has paid for on other terms: a claim with a payment that can still be charged is not paid
+ * again only because price or recipient have changed. Signs nothing. A claim whose payment has expired gets no verdict
+ * here.
  */
 async function fetchEarlier(
   rows: readonly Row[],
@@ -139,7 +140,7 @@ async function fetchEarlier(
   return all
 }
 
-/** The budget of one run covers what it fetches on earlier terms, too. A budget file counts by itself. */
+/** The budget of one run also covers what it fetches on earlier terms. A budget file counts that by itself. */
 function less(options: VerdictOptions, spent: bigint): VerdictOptions {
   return options.budgetFile === undefined ? { ...options, cap: options.cap - spent } : options
 }
@@ -166,7 +167,7 @@ async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = f
   const files = opened.use(await OutputFiles.open(folder, retry))
   const budget = await openBudget(opened, { journal, rows, options })
   const open = rows.flatMap(({ id }) => journal.paymentOf(id) ?? [])
-  // What is paid and not fetched yet counts for the run that fetches it.
+  // A payment whose result was not fetched yet counts for the run that fetches it.
   const before = budget.spent - open.reduce((sum, { atoms }) => sum + BigInt(atoms), 0n)
   await settleAccounts(journal, files, budget)
   const left = rows
@@ -187,7 +188,7 @@ async function buy(rows: Row[], terms: Terms, { folder, options, isFetchOnly = f
   return { verdicts: all, spent: budget.spent - before, isInterrupted: run.stop?.kind === 'interrupted' }
 }
 
-/** By default the budget is of this run alone: of what earlier runs have spent, only payments that are still open count. */
+/** By default the budget applies to this run only. Of the spending of earlier runs, only open payments count. */
 async function openBudget(
   opened: AsyncDisposableStack,
   { journal, rows, options }: { journal: Journal; rows: readonly Row[]; options: VerdictOptions },
@@ -220,11 +221,11 @@ function tell(count: number, { kept, price, cap, capabilities }: Plan): void {
 interface Known {
   /** How often it was bought. */
   times: number
-  /** The youngest one, unless it is too old. */
+  /** The newest one, unless it is too old. */
   verdict: Verdict | null
 }
 
-/** What earlier runs have bought of this service, on whatever terms. */
+/** What earlier runs have bought from this service, on any terms. */
 async function readKnown(home: string): Promise<Map<string, Known>> {
   const oldest = Date.now() - KEEP_DAYS * 86_400_000
   const known = new Map<string, Known>()
@@ -262,7 +263,7 @@ function verdictOf(line: ResultLine, isNew: boolean): Verdict {
   }
 }
 
-/** What is said of a row that nothing was done for. */
+/** The finding for a row for which nothing was done. */
 function missing({ stop }: Run): NoVerdict {
   if (stop?.kind === 'budget') return { code: 'budget_reached', message: 'There is no verdict: the budget is reached.' }
   if (stop?.kind === 'interrupted')
@@ -288,5 +289,5 @@ const digest = (text: string) => hash('sha256', text).slice(0, 16)
 
 const AGAIN = 'Run the same command again: nothing is paid twice.'
 const LATER = `There is no verdict yet. ${AGAIN} `
-/** Verifications under way, at most. */
+/** Most verifications in parallel. */
 const AT_ONCE = 8

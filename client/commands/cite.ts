@@ -25,9 +25,9 @@ const citableShape = object({
 })
 
 interface Format {
-  /** What a program reads. */
+  /** Output for programs. */
   data(result: VerificationResult): unknown
-  /** What a person copies. */
+  /** Output for people. */
   text(result: VerificationResult): string
 }
 

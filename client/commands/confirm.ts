@@ -1,4 +1,4 @@
-// The question before what cannot be undone.
+// The question before an action that cannot be undone.
 import { createInterface } from 'node:readline/promises'
 import { UsageError, visible } from '../arguments.ts'
 import { note } from './output.ts'
@@ -6,8 +6,8 @@ import { note } from './output.ts'
 export const YES = { type: 'boolean', help: 'do not ask' } as const
 
 /**
- * Asks on the terminal and returns the answer. Without a terminal to ask on, and without `yes`, it is a UsageError: a script
- * must say that it means it.
+ * Asks on the terminal and returns the answer. Without a terminal, and without `yes`, it throws a UsageError: a script must
+ * confirm with `--yes`.
  */
 export async function confirm(question: string, yes: boolean | undefined): Promise<boolean> {
   if (yes) return true

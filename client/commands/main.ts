@@ -1,4 +1,4 @@
-// All commands of the command line, and what becomes of their errors.
+// All commands of the command line, and the handling of their errors.
 import { account } from './account.ts'
 import { batch } from './batch.ts'
 import { check } from './check.ts'

@@ -1,11 +1,12 @@
-// What the command line prints: results on standard output, notes and errors on standard error, colours on a terminal.
+// Output of the command line: results on standard output, notes and errors on standard error, colours on a terminal.
 import { UsageError, visible } from '../arguments.ts'
 import { CountersignError } from '../client.ts'
 
 let closed = false
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // `| head` has read enough. The command goes on, because its exit status still says what it found.
+    // The reader has closed the pipe, as `head` does. The command continues, because its exit status still gives the
+    // outcome.
     if (error.code !== 'EPIPE') throw error
     closed = true
   })

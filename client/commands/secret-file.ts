@@ -8,11 +8,11 @@ const OTHERS = 0o077
 
 /**
  * Reads a secret without the white space around it. A file that others may read or write, an empty one, and one that cannot
- * be read are UsageErrors. Windows has no such permission bits; there they are not looked at.
+ * be read are UsageErrors. Windows has no such permission bits; there they are not checked.
  */
 export async function readSecretFile(file: string, what: string): Promise<string> {
   await using handle = await opened(file, what)
-  // Of the file that is open, so that no other can take its place after the look at its mode.
+  // The mode of the open file, so that no other file can replace it after this check.
   const mode = (await handle.stat()).mode & 0o777
   if (mode & OTHERS && process.platform !== 'win32')
     throw new UsageError(

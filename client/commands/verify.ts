@@ -1,4 +1,4 @@
-// `countersign verify`: what a file says, in words, and whether that is proved.
+// `countersign verify`: prints what a file says, in words, and whether that is proved.
 import { checkKeys, checkVerifierKey, readPin, readPoint, readTree, visible } from '../arguments.ts'
 import { verifyDocument } from '../document.ts'
 import { describeDocument, KeptText } from '../document-words.ts'

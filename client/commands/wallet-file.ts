@@ -18,13 +18,13 @@ export async function readWalletKeys(file: string | undefined): Promise<WalletKe
     throw new UsageError(
       'Which wallet? Give --wallet FILE, or set COUNTERSIGN_WALLET. countersign wallet new FILE makes one.',
     )
-  // Also a key with a fault, and two keys: as the name of a file it would be repeated in a message.
+  // Also matches a malformed key and two keys, because a file name would be repeated in a message.
   if (file === undefined && set !== undefined && LOOKS_LIKE_KEY.test(set.trim()))
     return await asUsage(() => parseWallet(set))
   return await asUsage(async () => parseWallet(await readSecretFile(file ?? set ?? '', 'the key of a wallet')))
 }
 
-/** What is wrong with a wallet is wrong usage. */
+/** Errors of a wallet count as wrong usage. */
 export async function asUsage<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

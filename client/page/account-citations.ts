@@ -1,4 +1,4 @@
-// The citation watches of the account: whether a quote that was bought is still on its page, and what stands there instead.
+// The citation watches of the account: whether a bought quote is still on its page, and the text that replaced it.
 import type { CitationCheck, CitationWatch } from '../citation-watch.ts'
 import { differenceOf } from '../report/difference.ts'
 import { Alerts } from './account-alerts.ts'

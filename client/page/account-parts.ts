@@ -1,5 +1,5 @@
-// What the sections of the account page share: the client that calls, answers that are loaded, actions with a question before what
-// cannot be undone, and forms.
+// Shared by the sections of the account page: the client that calls, answers that are loaded, actions with a question
+// before what cannot be undone, and forms.
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import type { Countersign } from '../client.ts'
 import { type Html, html } from './html.ts'
@@ -15,7 +15,10 @@ export interface Loaded<T> {
   reload(): void
 }
 
-/** Loads at once, when something in `inputs` changes, and every `everySeconds`. What was loaded stays while it is loaded anew. */
+/**
+ * Loads at once, when something in `inputs` changes, and every `everySeconds`. The old value stays visible while the
+ * new one is loaded.
+ */
 export function useLoaded<T>(load: () => Promise<T>, inputs: readonly unknown[], everySeconds?: number): Loaded<T> {
   const [value, setValue] = useState<T | null>(null)
   const [problem, setProblem] = useState<string | null>(null)
@@ -43,7 +46,7 @@ export function useLoaded<T>(load: () => Promise<T>, inputs: readonly unknown[],
   return { value, problem, reload }
 }
 
-/** What was loaded, or that it is being loaded, or why it could not be. */
+/** Shows the loaded value, that it is being loaded, or the error. */
 export function Show<T>({ loaded, children }: { loaded: Loaded<T>; children: (value: T) => Html }): Html {
   const { value, problem } = loaded
   return html`${problem && html`<${Notice} tone="bad" title="The service refused.">${problem}<//>`}

@@ -1,5 +1,5 @@
-// The account page in the browser. The API key is a variable of this script and nothing else: it is in no address, cookie or store,
-// and leaves only as the bearer of operations of this service. A reload forgets it.
+// The account page in the browser. The API key is only a variable of this script: it is in no URL, cookie or storage, and
+// is sent only as bearer token to operations of this service. A reload deletes it.
 import { type ComponentChildren, render } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { Countersign } from '../client.ts'

@@ -1,8 +1,8 @@
-// Makes what a browser loads: the scripts and the style sheet of the pages, verify.html, one file that works from disk, and the page
-// that chat hosts draw results with.
-// Run as a program it writes verify.html: node page/build.ts FILE. Needs Node and esbuild; nothing else in the client does.
-// esbuild has two forms. The native one takes some tenths of a second; it is an optional package. Where it was left out, as in a
-// production image, the one in WebAssembly does the same in some seconds.
+// Makes the files that a browser loads: the scripts and the style sheet of the pages, verify.html, one file that works from
+// disk, and the page that chat hosts draw results with. Run as a program it writes verify.html: node page/build.ts FILE.
+// Needs Node and esbuild; nothing else in the client does. esbuild has two forms. The native one takes some tenths of a
+// second; it is an optional package. Where it was left out, as in a production image, the one in WebAssembly does the same
+// in some seconds.
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,5 @@
-// What a tool of the service answered, as a chat host hands it on: what of it can be examined, and what can only be told.
+// Reads the answer of a tool of the service from a chat host: the part that can be examined, and the part that can only be
+// shown.
 import type { CallToolResult } from '@modelcontextprotocol/client'
 import type { Check } from '../checks.ts'
 
@@ -9,7 +10,7 @@ export interface Answer {
   document: string | null
   /** The service's own checks of a receipt, as `service_receipt_verify` answers. */
   judged: { valid: boolean; checks: readonly Check[] } | null
-  /** For an answer that nothing can be read from: what it says. */
+  /** The text of an answer that cannot be examined. */
   words: string | null
 }
 
@@ -21,7 +22,7 @@ export function readAnswer(result: Pick<CallToolResult, 'content' | 'structuredC
   if (!value) return { document: null, judged: null, words: text.slice(0, MAX_WORDS) }
   if (isJudged(value)) return { document: receiptOf(args), judged: value, words: null }
   if (isTerms(value)) return { document: JSON.stringify(inWordsOfHttp(value)), judged: null, words: null }
-  // The text as it came: the receipt is for its bytes, and a member that stands in it twice must be seen.
+  // The unchanged text: the receipt covers its bytes, and a duplicate member must be detected.
   return { document: read ? text : JSON.stringify(value), judged: null, words: null }
 }
 

@@ -1,5 +1,5 @@
-// The report in a chat host (MCP Apps): takes the result of a tool from the host, examines it here as /verify does, and draws it.
-// It asks no address for anything: what it needs, it asks the host for.
+// The report in a chat host (MCP Apps): gets the result of a tool from the host, examines it as /verify does, and shows it.
+// It sends no network requests; it asks the host for what it needs.
 import './without-eval.ts'
 import { App } from '@modelcontextprotocol/ext-apps'
 import { type ComponentChildren, render } from 'preact'
@@ -63,7 +63,7 @@ function Chat({ app, service, known }: ChatProps): Html {
   }
 }
 
-/** The keys of this moment, through the host. Throws where the host passes nothing on: those of the page must do then. */
+/** The current keys, through the host. Throws if the host cannot read them; then the keys in the page are used. */
 async function askKeys(app: App): Promise<readonly PublishedKey[]> {
   if (!app.getHostCapabilities()?.serverResources) throw new Error('the host reads no resources for its pages')
   const { contents } = await app.readServerResource({ uri: 'service://keys' }, { timeout: PATIENCE_MS })
@@ -130,7 +130,7 @@ function Examined({ text, published, service }: { text: string } & Omit<Answered
 const HOST_LIMITS =
   'The checks were made in this frame. The chat host brought the result and the published keys: pin a key to trust neither.'
 
-/** A frame may open no windows. Where the host opens links for its pages, it is asked to. */
+/** A frame may not open windows, so the host is asked to open links, if it can. */
 function openLinksBy(app: App) {
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href]') : null

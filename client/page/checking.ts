@@ -1,4 +1,5 @@
-// What the pages that check something share: the pinned keys, the keys that the service publishes, and the report of an examination.
+// Shared by the pages that check something: the pinned keys, the keys that the service publishes, and the report of an
+// examination.
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { UsageError } from '../arguments.ts'
 import { examine, type Report } from './examine.ts'

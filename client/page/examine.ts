@@ -1,5 +1,5 @@
-// Examines what a reader dropped or pasted: what kind of thing it is, whether it is as it was signed, and whose key signed
-// it. Everything happens here, with the client's own verifiers; nothing is sent.
+// Examines what a reader dropped or pasted: its kind, whether it is unchanged since it was signed, and whose key signed it.
+// Everything runs in the browser, with the client's verifiers; nothing is sent.
 import { joinBytes } from '../bytes.ts'
 import type { Check, Verification } from '../checks.ts'
 import { verifyDocument } from '../document.ts'
@@ -15,7 +15,7 @@ import { type PublishedKey, type Ring, ringsOf, type Trust, type Voucher } from 
 /**
  * - `good`: every check passed with a key that the reader pinned.
  * - `published`: every check passed with a key that the service of this page publishes.
- * - `stranger`: unchanged since it was signed, but nothing here vouches for the key.
+ * - `stranger`: unchanged since it was signed, but the key is not known here.
  * - `lapsed`: genuine, but no longer in force (leases only).
  * - `bad`: changed, or not what it says.
  * - `unsigned`: an answer without a receipt, so there is nothing to verify.
@@ -104,7 +104,7 @@ async function checkDocument(
   return { ok, checks, kind: text.startsWith(EXPORT_MARK) ? 'an export of the whole chain' : kind }
 }
 
-/** For whom and for what it was granted is told in words; whether it was for them, only its gateway can judge. */
+/** The report says for whom and for what it was granted; only its gateway can decide whether that is right. */
 function checkLease(value: unknown, keys: readonly PublishedKey[], now: number) {
   const lease = leaseIn(value)
   const { account = '', agent = '', action = '' } = lease ?? {}
@@ -155,7 +155,7 @@ const KEY_CHECKS = ['trusted_key', 'trusted_keys']
 
 const knowsKey = ({ checks }: Verification) => checks.every(({ name, ok }) => ok || !name.startsWith('trusted_key'))
 
-/** The checks that a key of the file was used for, with the finding that nothing vouches for that key. */
+/** The checks that used a key from the file, with the finding that this key is not trusted. */
 function distrusted(trusted: readonly Check[], own: readonly Check[]): Check[] {
   const findings = new Map(trusted.filter(({ name }) => KEY_CHECKS.includes(name)).map((check) => [check.name, check]))
   return own.map((check) => findings.get(check.name) ?? check)

@@ -7,7 +7,8 @@ const source = document.querySelector<HTMLElement>('[data-events]')?.dataset.eve
 if (source && parts().length > 0) {
   const events = new EventSource(source)
   events.addEventListener('changed', refresh)
-  // A session that ended is refused; the browser then gives up, and the page says since when it stands still.
+  // After the end of the session the service refuses the connection; the browser gives up, and the page shows since when it
+  // is not updated.
   events.addEventListener('error', () =>
     tell(events.readyState === EventSource.CLOSED ? 'Not live: load the page again.' : 'Reconnecting.'),
   )
@@ -43,7 +44,7 @@ function refresh() {
   request.send()
 }
 
-/** A part that holds the focus, or in which something is folded out, is left as it is until it does not. */
+/** A part that has the focus, or an open section, is not replaced until that ends. */
 function exchange(fresh: Document) {
   for (const part of parts()) {
     const next = fresh.querySelector<HTMLElement>(`[data-live="${CSS.escape(part.dataset.live ?? '')}"]`)

@@ -1,9 +1,9 @@
-// The parts that every page is made of: badges, notices, definition lists, tables, figures, code to copy, form fields, times.
+// The building blocks of every page: badges, notices, definition lists, tables, figures, code to copy, form fields, times.
 // The same markup is made on the server and in the browser; parts.css gives it its look.
 import { inWords } from '../document-words.ts'
 import { type Html, html } from './html.ts'
 
-/** What is well, what is open or needs attention, what is wrong, and what is none of these. */
+/** Good; open or needs attention; bad; and neutral. */
 export type Tone = 'good' | 'open' | 'bad' | 'plain'
 
 export function toneClass(tone: Tone): string {
@@ -55,7 +55,7 @@ export interface TableProps {
   columns: readonly Column[]
   /** The first cell of a row is its heading. */
   rows: readonly (readonly Html[])[]
-  /** What stands here when there are no rows. */
+  /** Text to show when there are no rows. */
   empty?: Html
 }
 

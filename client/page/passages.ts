@@ -1,5 +1,5 @@
-// The quotes of a result in the text of its page: where each stands, what stands around it, and a link that opens it on the
-// live page.
+// The quotes of a result in the text of its page: their places, the text around them, and links that open them on the live
+// page.
 
 import type { Evidence } from '../result.ts'
 import { findTextDirective, fragmentUrl } from '../text-fragment.ts'

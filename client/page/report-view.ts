@@ -1,5 +1,5 @@
-// A report as people read it: what the thing is and whether it is genuine, its quotes in their text, whose key signed it,
-// and the checks with the bytes behind them.
+// A report for people: what the file is and whether it is genuine, its quotes in their text, whose key signed it, and the
+// checks with the bytes behind them.
 import type { Check } from '../checks.ts'
 import { bytesBehind } from './bytes-behind.ts'
 import { LEASE_WORDS, wordsOf } from './check-words.ts'

@@ -1,4 +1,4 @@
-// The answers of quote checks that a caller keeps between runs: only such as held, and only for a time.
+// The answers of quote checks that a caller keeps between runs: only successful ones, and only for a limited time.
 import type { AnswerStore, Found } from './pages.ts'
 
 interface Entry {
@@ -24,7 +24,7 @@ export class KeptAnswers implements AnswerStore {
   readonly #oldest: number
   readonly #pages = new Map<string, Entry>()
 
-  /** Takes over what `text` holds of this service and is young enough; a text of another form holds nothing. */
+  /** Loads the recent answers of this service from `text`; a malformed text has none. */
   constructor(text: string | null, service: string, now = Date.now(), keepDays = KEEP_DAYS) {
     this.#service = service
     this.#now = now

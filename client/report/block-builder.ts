@@ -1,4 +1,4 @@
-// Builds one block: its text, and for each part of the text where in the file it stands.
+// Builds one block: its text, and the place in the file of each part of the text.
 import { type Block, type Link, SourceMap, type Span } from './report.ts'
 
 /** How text is written in a file: the parts that a pattern finds, and what each part shows. */
@@ -48,8 +48,8 @@ export class BlockBuilder {
   }
 
   /**
-   * Adds text that the file spells out in this range. If the range does not say this text in the known spelling, the text
-   * counts as one part that cannot be replaced.
+   * Adds text that the file spells out in this range. If the range does not contain this text in the known spelling, the
+   * text counts as one part that cannot be replaced.
    */
   text(value: string, range: Span | null): void {
     const parts = range ? this.#partsOf(value, range) : null
@@ -63,7 +63,7 @@ export class BlockBuilder {
     this.#add(value, { from: start, to: end, isLiteral: false, isFixed: true })
   }
 
-  /** Adds text that stands nowhere in the file, such as the separator of two cells. */
+  /** Adds text that is not in the file, such as the separator of two cells. */
   gap(value: string): void {
     this.#endsInSpace = /\s$/.test(value)
     this.#text.push(value)

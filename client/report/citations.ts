@@ -1,4 +1,5 @@
-// Pairs what a report says with the pages it cites for it: quotations, text fragments, sentences beside a link, bare links.
+// Pairs the statements of a report with the pages that it cites for them: quotations, text fragments, sentences beside a
+// link, bare links.
 
 import { fragmentTexts, isPage } from './addresses.ts'
 import {
@@ -36,7 +37,7 @@ export interface Citation {
   sentence: string | null
   /** Of quotations and fragments. */
   parts: Part[]
-  /** It may as well be the title of a page, which the text of the page need not have. */
+  /** It may also be the title of a page, which the text of the page need not contain. */
   mayBeTitle: boolean
   /** Citations of one quotation for several pages have the same number. */
   group: number | null
@@ -134,7 +135,7 @@ class Finder {
   }
 
   #claim(link: Link, block: Block, sentences: Span[], isNote: boolean): void {
-    // What is called from the text is cited there.
+    // A note or entry that the text refers to is cited at that place.
     const entry = block.note ?? this.#references.entries.get(link)
     if (isNote && entry !== undefined && this.#called.has(entry)) return
     const sentence = isNote || block.role === 'heading' ? null : this.#sentence(link, block, sentences)
@@ -153,7 +154,7 @@ class Finder {
     // Longer than a claim can be, and than any sentence.
     if (!span || span.end - span.start > MAX_SENTENCE) return null
     const sentence = clean(text.slice(span.start, span.end), links, span.start)
-    // What ends in a colon only leads to something else.
+    // A sentence that ends with a colon only introduces something else.
     return isQuotation(sentence) && !sentence.endsWith(':') ? sentence : null
   }
 

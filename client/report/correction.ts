@@ -14,8 +14,8 @@ export interface Correction extends Span {
 }
 
 /**
- * The words of the page that are nearest to a quotation; null if it has none. A similar passage that begins or ends with a few words
- * of another paragraph is cut there, and one that lies in several counts as none.
+ * The words of the page that are most similar to a quotation; null if there are none. A similar passage that begins or ends
+ * with a few words of another paragraph is cut there, and a passage that spans several paragraphs does not count.
  */
 export function nearestWords({ nearest }: Found): string | null {
   if (!nearest) return null
@@ -61,7 +61,7 @@ function withinMarks(text: string, mark: string | null): string {
 
 const spellHtml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** What would be markup gets a backslash. */
+/** Characters that would be markup get a backslash. */
 function spellMarkdown(text: string): string {
   return text
     .replace(/[\\`*_[\]<>|~]|&(?=[#\w]+;)|!(?=\[)/g, '\\$&')

@@ -1,5 +1,5 @@
-// The outcome of a check for people: each citation with its mark, and the report's line and the difference where it does not
-// hold.
+// The outcome of a check for people: each citation with its mark, and for a failed one the report's line and the
+// difference.
 import { visible } from '../arguments.ts'
 import { nearestWords } from './correction.ts'
 import { differenceOf } from './difference.ts'

@@ -1,4 +1,4 @@
-// What the pages say about each citation of a report.
+// The finding for each citation of a report, from what the pages say.
 import type { ClaimSupport } from '../result.ts'
 import type { Citation } from './citations.ts'
 import { type Found, type PageAnswer, pageOf, type Wanted } from './pages.ts'
@@ -6,10 +6,10 @@ import type { Part } from './pairing.ts'
 
 /**
  * `ok`: the page has the words. `typographic`: it has them but for white space, quotation marks, dashes and case. `wrong`: it does
- * not have them. `dead`: the page does not come. `moved`: it comes from another address, and has the words if there are any.
- * `unverified`: a sentence or a bare link; the page is there. `unreadable`: the service cannot read the page. `unchecked`: the
- * check did not get to it. By a verdict: `supported`, `contradicted`, `mixed`, and `unsupported` where the page has not enough
- * evidence.
+ * not have them. `dead`: the page cannot be reached. `moved`: it is at another address, and has the words, if any.
+ * `unverified`: a sentence or a bare link; the page exists. `unreadable`: the service cannot read the page. `unchecked`:
+ * the check did not reach it. By a verdict: `supported`, `contradicted`, `mixed`, and `unsupported` where the page has not
+ * enough evidence.
  */
 export type Status =
   | 'ok'
@@ -60,7 +60,7 @@ export interface Verdict {
 }
 
 export interface JudgedPart extends Part {
-  /** Null where the page did not come. */
+  /** Null if the page could not be reached. */
   found: Found | null
 }
 
@@ -76,7 +76,7 @@ export interface Judged extends Omit<Citation, 'parts'> {
   verdict: Verdict | null
 }
 
-/** The texts to ask each page for. Pages that the service cannot read are left out. */
+/** The texts to search on each page. Pages that the service cannot read are left out. */
 export function wantedOf(citations: readonly Citation[]): Map<string, Wanted> {
   const wanted = new Map<string, Wanted>()
   for (const citation of citations) {
@@ -90,7 +90,10 @@ export function wantedOf(citations: readonly Citation[]): Map<string, Wanted> {
   return wanted
 }
 
-/** Words to ask a page with of which only the page itself matters; a sentence that it has word for word holds, though. */
+/**
+ * A text to search on a page that is only checked for existence. A sentence that the page has word for word counts as
+ * `ok`.
+ */
 function probeOf({ sentence, url }: Citation): string {
   return [...(sentence ?? decoded(new URL(url)))].slice(0, MAX_PROBE).join('')
 }
@@ -132,7 +135,7 @@ function judgeOne(citation: Citation, answer: PageAnswer | undefined): Judged {
   const { failure = null, finalUrl = null } = answer ?? {}
   const base = { ...citation, parts, code: failure?.code ?? null, finalUrl, verdict: null }
   if (!answer) return { ...base, status: 'unreadable', message: 'The address is longer than the service reads.' }
-  // An answer of an earlier run may hold for a page that was not asked for now.
+  // An answer of an earlier run may still be valid for a page that was not requested in this run.
   if (failure?.kind === 'unchecked' && parts.length > 0 && parts.every((part) => part.found))
     return { ...base, ...wordsHold(parts) }
   if (failure) return { ...base, status: failure.kind, message: failure.message }

@@ -23,7 +23,7 @@ export interface Outcome {
   verdicts: VerdictSums | null
 }
 
-/** What became of the claims that a quote check could not settle. */
+/** The outcome for the claims that a quote check could not decide. */
 export interface VerdictSums {
   wanted: number
   /** By this run. */

@@ -12,8 +12,8 @@ export interface Found {
 }
 
 /**
- * `dead`: the page does not come. `unreadable`: it may be there for people, but the service cannot read it. `unchecked`: it was
- * not asked for, or not to the end.
+ * `dead`: the page cannot be reached. `unreadable`: people may be able to read it, but the service cannot. `unchecked`: it
+ * was not requested, or not completely.
  */
 export interface PageFailure {
   kind: 'dead' | 'unreadable' | 'unchecked'
@@ -32,11 +32,11 @@ export interface PageAnswer {
 export interface Wanted {
   /** Must be answered. */
   texts: Set<string>
-  /** Asked where there is room, and where there is nothing else to ask the page with. */
+  /** Sent if there is space, or if there is no other text to search on the page. */
   probes: Set<string>
 }
 
-/** Answers of earlier runs; only such as held. */
+/** Answers of earlier runs; only successful ones. */
 export interface AnswerStore {
   page(url: string): { finalUrl: string } | null
   text(url: string, text: string): Found | null
@@ -157,7 +157,8 @@ class Asker {
         else if (isBroken(error) && ++breaks <= MAX_BREAKS) await this.#clock.sleep(1000 * 2 ** breaks, this.#signal)
         else {
           const failure = failureOf(error)
-          // What passes is tried once more, so that a page that was away for a moment is not called dead.
+          // A temporary failure is tried once more, so that a page that was unavailable for a moment is not reported as
+          // dead.
           if (failure.kind !== 'dead' || !error.retryable || hasRepeated) return failure
           hasRepeated = true
           await pause()

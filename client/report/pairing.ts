@@ -1,4 +1,4 @@
-// What stands beside what in a block: the quotations, the links that name their sources, and who says so.
+// Pairs the parts of a block: the quotations, the links that name their sources, and the sentences around them.
 import { askedText, findQuotations, isQuotation, partsOf } from './quotations.ts'
 import { type Block, type Link, lastAt, type Span } from './report.ts'
 
@@ -67,7 +67,7 @@ export function beside(
   return first ? run(links, after) : last ? [last] : []
 }
 
-/** A number after a number, with nothing between: all name the source. A link with words stands for itself. */
+/** A number after a number, with nothing between: all name the source. A link with words counts alone. */
 function run(all: readonly Link[], from: number): Link[] {
   const links = all.slice(from, from + 1)
   for (let n = from + 1; n < all.length; n++) {

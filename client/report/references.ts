@@ -1,10 +1,10 @@
-// Lists of references: which entry each number stands for, and where the text calls it.
+// Lists of references: the entry for each number, and the places where the text refers to it.
 import { type Block, type Link, lastAt, type Span } from './report.ts'
 
 export interface References {
   /** Of each note and numbered entry, the links to pages in it. */
   targets: Map<string, Link[]>
-  /** The entry that a link stands in. */
+  /** The entry that contains a link. */
   entries: Map<Link, string>
   /** The blocks that are entries of a list of references, or stand under its heading. */
   blocks: Set<Block>

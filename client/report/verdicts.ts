@@ -1,4 +1,4 @@
-// Verdicts on what a quote check cannot settle: which citations have something to verify, and what a verdict makes of them.
+// Verdicts on citations that a quote check cannot decide: which citations need a verdict, and their status after it.
 import type { ClaimSupport } from '../result.ts'
 import { groupHeld, type Judged, type Status, type Verdict } from './judgement.ts'
 import { failureKind, pageOf } from './pages.ts'
@@ -16,8 +16,8 @@ export interface NoVerdict {
 }
 
 /**
- * What is left to verify of a citation: the sentence beside its link, or what could not be checked. Null where the quote check has
- * settled it, where there is no sentence, and where the service takes no such claim.
+ * The claim that is left to verify for a citation: the sentence beside its link, or a text that could not be checked. Null
+ * if the quote check has decided, if there is no sentence, or if the service does not accept such a claim.
  */
 export function claimOf({ kind, status, sentence, url, parts }: Judged): Claim | null {
   const isOpen = status === 'unchecked' || (kind === 'claim' && (status === 'unverified' || status === 'moved'))

@@ -140,7 +140,7 @@ class PaidCall<R extends ToolAnswer> {
   }
 }
 
-/** A PaymentRequired stands in the error result itself. */
+/** The error result itself contains a PaymentRequired. */
 function termsOf({ isError, structuredContent }: ToolAnswer): PaymentRequired | null {
   const terms = structuredContent as PaymentRequired | undefined
   return isError && Array.isArray(terms?.accepts) && typeof terms.x402Version === 'number' ? terms : null
