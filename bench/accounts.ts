@@ -1,8 +1,8 @@
-// Accounts of the bench: so many that the load stays below the limits of each, because requests take them in turn.
+// Accounts of the bench. Requests use them in turn, so that the load stays below the limits of each.
 import type pg from 'pg'
 import { hashApiKey, makeApiKey } from '../server/accounts/api-keys.ts'
 
-/** A load of tens of thousands of calls per second stays below the limits of the pro tier with these. */
+/** With this number, a load of tens of thousands of calls per second stays below the limits of the pro tier. */
 export const ACCOUNTS = 100
 
 export interface BenchAccount {
@@ -11,7 +11,7 @@ export interface BenchAccount {
   headers: { authorization: string }
 }
 
-/** The id of the nth of them, from 0; the same in SQL is `accountIdSql`. */
+/** The id of the nth account, from 0; `accountIdSql` is the same in SQL. */
 export function accountIdOf(n: number): string {
   return `00000000-0000-4000-8000-${String(n % ACCOUNTS).padStart(12, '0')}`
 }

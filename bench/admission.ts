@@ -1,5 +1,5 @@
 // Durable admissions per second: a paid request is stored with its claim and its job before its caller is answered.
-// In groups, as the service does it, beside one transaction per request.
+// Compares groups, as the service writes them, with one transaction per request.
 import { createHash, randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { PUBLIC_LIMITS } from '../server/accounts/tiers.ts'
@@ -16,7 +16,7 @@ const CALLERS = 64
 /** As openCore has it. */
 const CONNECTIONS = 10
 const AIM = 5
-/** More rows quoted beforehand than any of them can accept in its time. */
+/** More rows quoted beforehand than any trial can accept in its time. */
 const QUOTED_PER_SECOND = { grouped: 30_000, single: 6000 }
 
 export async function benchAdmission(lab: Lab): Promise<void> {
@@ -51,7 +51,7 @@ export async function benchAdmission(lab: Lab): Promise<void> {
       }),
       trial('one transaction each, slonik', slonik.admit, single, AIM),
       trial('one transaction each, pg', plain.admit, single, AIM),
-      // A row that stands already cannot be locked and written by one statement.
+      // One statement cannot lock and write a row that already exists.
       ...(known ? [] : [trial('one statement each, pg', statement.admit, single)]),
     ])
     printStandings(standings)
@@ -80,7 +80,7 @@ async function runTrial(lab: Lab, admin: pg.Client, admit: Admitter['admit'], op
   return options.watch ? options.watch.during(run) : run()
 }
 
-/** Stores rows that were asked about and not yet paid, and answers their key hashes. */
+/** Stores quoted rows that are not paid yet, and answers their key hashes. */
 async function quote(admin: pg.Client, count: number): Promise<Buffer[]> {
   const keys = Array.from({ length: count }, (_, index) => createHash('sha256').update(`bench ${index}`).digest())
   await admin.query(

@@ -1,5 +1,5 @@
-// A worker that does nothing but its checkpoints: graphile-worker as workers/runner.ts runs it, and a job of three commits.
-// With a `url` in its payload the job also fetches that page first, over a connection of its own.
+// A worker that only makes its commits: graphile-worker as workers/runner.ts runs it, and a job of three commits. With a
+// `url` in its payload the job also fetches that page first, over a connection of its own.
 import { get } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { Logger, run, type TaskList } from 'graphile-worker'

@@ -1,5 +1,5 @@
-// `countersign batch` over HTTP: killed with SIGKILL and resumed, by the books of the service; and its printed rate beside a bare loop
-// of the stock x402 client with the same concurrency.
+// `countersign batch` over HTTP: killed with SIGKILL and resumed, and compared with the ledger of the service; and its
+// printed rate compared with a bare loop of the stock x402 client with the same concurrency.
 import { spawn } from 'node:child_process'
 import { randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'

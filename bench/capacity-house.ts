@@ -1,4 +1,5 @@
-// The real thing that the capacity bench measures: one web process, one worker process, Postgres and buyers on this machine.
+// The installation that the capacity bench measures: one web process, one worker process, Postgres and buyers on this
+// machine.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openChild } from './child.ts'
@@ -27,15 +28,15 @@ export interface Run {
   rate: number
   /** Milliseconds of CPU of one verification. */
   cpu: Record<User, number>
-  /** Cores that others used meanwhile, the bench itself included. */
+  /** Cores that other programs used during the run, including the bench itself. */
   others: number
 }
 
 export interface CapacityHouse extends AsyncDisposable {
-  /** Verifications that the worker has under way at most. */
+  /** Most verifications that the worker runs in parallel. */
   concurrency: number
   bytes: Record<Kind, number>
-  /** The largest memory of the two processes so far, in MB; NaN where the system does not say it. */
+  /** The largest memory of the two processes so far, in MB; NaN if the system does not report it. */
   memory(): { web: number; worker: number }
   /** Buys these verifications with so many connections and waits for all results. */
   run(kinds: readonly Kind[]): Promise<Run>

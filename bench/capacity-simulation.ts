@@ -107,7 +107,7 @@ export function simulate(world: World, works: readonly Work[]): number[] {
   for (const [index, work] of works.entries())
     sleep(work.at, () => enterPhase({ index, work, phase: 0, visit: 0, left: 0 }))
   for (;;) {
-    // The next that happens: a wait that is over, or a visit that has had its CPU.
+    // The next event: the end of a wait, or of a visit.
     let until = waiting.at(-1)?.until ?? Number.POSITIVE_INFINITY
     let done: Job | undefined
     for (const [host, jobs] of running) {

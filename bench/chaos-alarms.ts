@@ -1,5 +1,5 @@
-// Every alarm of the runbook, provoked once: it must be seen in `status`, in the metrics and in the log, and end by the cure that
-// docs/operations.md names. What an alarm's `for` waits for is not waited for.
+// Provokes every alarm of the runbook once: it must appear in `status`, in the metrics and in the log, and end after the
+// cure in docs/operations.md. The duration in an alarm's `for` is skipped.
 import { setTimeout as pause } from 'node:timers/promises'
 import { holds } from './alarms/promql.ts'
 import { PROVOCATIONS, type Provocation } from './alarms/provocations.ts'
@@ -8,7 +8,10 @@ import { openStage, type Stage } from './alarms/stage.ts'
 import type { Lab } from './lab.ts'
 import { printHeading, printNote, printRows } from './table.ts'
 
-/** For an alarm to be seen everywhere, and for its end. A killed process counts as alive for 20 seconds. */
+/**
+ * Milliseconds until an alarm must appear everywhere, and until it must end. A killed process counts as alive for 20
+ * seconds.
+ */
 const SEEN_MS = 100_000
 const CURED_MS = 150_000
 const SCRAPE_MS = 1000
@@ -79,14 +82,14 @@ async function play(stage: Stage, provocation: Provocation, rules: Map<string, s
   return findings
 }
 
-/** Until a purchase goes through and nothing of the provocation before is counted. */
+/** Waits until a purchase succeeds and the previous provocation no longer counts. */
 async function settle(stage: Stage) {
   await stage.buy()
   await pause(PUBLISHED_MS)
   await stage.passTime()
 }
 
-/** Looks everywhere until each alarm was seen, or the time is over. */
+/** Checks everywhere until each alarm has appeared, or the time is over. */
 async function watch(stage: Stage, provocation: Provocation, findings: Finding[], rules: Map<string, string>) {
   const deadline = performance.now() + SEEN_MS
   const events = Object.values(provocation.events ?? {})
@@ -110,7 +113,7 @@ async function watch(stage: Stage, provocation: Provocation, findings: Finding[]
   }
 }
 
-/** Whether work is done again and, of what is counted from then on, no alarm holds and no warning is given. */
+/** Whether work succeeds again and, by what is counted from then on, no alarm fires and no warning appears. */
 async function isOver(stage: Stage, alarms: readonly string[], rules: Map<string, string>): Promise<boolean> {
   const deadline = performance.now() + CURED_MS
   await settle(stage)

@@ -1,5 +1,5 @@
 // A process of the chaos run: callers that append one receipt after the other and report each receipt they got. The report
-// has what the service answered, because a caller knows no more.
+// has only what the service answered, because a caller knows nothing else.
 import { randomBytes } from 'node:crypto'
 import { openDatabase } from '../server/db/pool.ts'
 import { openChain, Refused } from '../server/receipts/chain.ts'

@@ -1,7 +1,7 @@
-// Honest buyers in a crowd: one payer asks for pages that never end, free accounts have receivers that hang and heartbeats that
-// alternate, and a flood of quotes is never paid. The buyers are measured in an empty house first and then in the crowd;
-// afterwards everything is made older and pruned. The crowd may cost buyers some time, but no purchase, and no table may stay
-// larger.
+// Honest buyers beside hostile load: one payer asks for pages that never end, free accounts have receivers that hang and
+// heartbeats that alternate, and many quotes are never paid. The buyers are measured alone first and then beside the
+// hostile load; afterwards all rows are made older and pruned. The hostile load may cost buyers some time, but no purchase,
+// and no table may stay larger.
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -35,16 +35,16 @@ import { openWatch } from './watch.ts'
 export interface CrowdOptions {
   buyers: number
   accounts: number
-  /** Alerts whose way is timed, in the empty house and in the crowd. */
+  /** Alerts whose delivery is timed, without and with hostile load. */
   victims: { empty: number; crowd: number }
   seconds: { warmUp: number; empty: number; crowd: number; pruning: number }
 }
 
-/** Limits as they are in the live modes, on a service behind one proxy that names its callers' addresses. */
+/** The limits of the live modes, for a service behind one proxy that sends its callers' addresses. */
 const LIVE = { RATE_LIMIT_PER_MINUTE: '600', TRUST_PROXY: '1' }
 /**
- * Rows that no caller causes. A tree gets a row for every few hundred leaves, and not in step with them; figures get a row a minute and
- * a row a day.
+ * Rows that do not depend on calls. A tree gets a row for every few hundred leaves, later than the leaves; figures get a
+ * row a minute and a row a day.
  */
 const SLACK: Readonly<Record<string, number>> = { tree_nodes: 16, tile_middles: 16, minute_figures: 30, day_figures: 2 }
 
@@ -169,7 +169,10 @@ async function receive<T extends { kind: string }>(child: ChildProcess, kind: T[
   return message
 }
 
-/** What one account can add to the chain in a day by its watchdog: the crowd asks for no receipt and for no lease. */
+/**
+ * The receipts that one account can add to the chain in a day by its watchdog: the hostile accounts request no receipt
+ * and no lease.
+ */
 function sumOfDailyLimits({ limits }: Account): number {
   const counted = Object.entries(limits).filter(
     ([name]) => name.endsWith('_per_day') && !/^(receipts|lease)/.test(name),
@@ -177,7 +180,10 @@ function sumOfDailyLimits({ limits }: Account): number {
   return counted.reduce((sum, [, limit]) => sum + limit, 0)
 }
 
-/** What a purchase leaves for good is measured, in the empty house, and not assumed; one whose buyer gave up leaves it too. */
+/**
+ * The rows that a purchase leaves for ever are measured without hostile load and not assumed; a purchase whose buyer
+ * gave up leaves them too.
+ */
 function compareTables(
   rows: { start: Rows; before: Rows; peak: Rows; after: Rows },
   counts: { empty: number; crowd: number; receipts: number },

@@ -1,6 +1,6 @@
 // Purchases under repeated kills: buyers buy one page after another through a web process and two workers, by the client library
-// and its recovery, while every ten seconds one of them is killed, frozen or loses its connections to Postgres. Afterwards what
-// the buyers hold is compared with the tables, and the audit recomputes chain, ledger and charges.
+// and its recovery, while every ten seconds one of them is killed, frozen or loses its connections to Postgres. Afterwards
+// the results of the buyers are compared with the tables, and the audit recomputes chain, ledger and charges.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -21,25 +21,25 @@ export interface KillsOptions {
   buyers: number
   seconds: number
   everySeconds: number
-  /** The same seed makes the same row of faults. */
+  /** The same seed gives the same sequence of faults. */
   seed: number
 }
 
 export interface KillsReport {
   purchases: { seconds: number; problem: string | undefined }[]
-  /** What was done to the house, by name. */
+  /** The counted faults, by name. */
   faults: Record<string, number>
   /** From a kill of a worker until another has begun with what it held, for each of its requests; by the database's clock. */
   restarts: number[]
   violations: string[]
 }
 
-/** A frozen worker goes on after its beat is old and others have its work. */
+/** Seconds for which a worker is frozen: until its beat is too old and other workers have its jobs. */
 const FROZEN_SECONDS = 20
 /** Longest time of a purchase, from its first request to its result. */
 const MAX_SECONDS = 20
 const MAX_RESTART_SECONDS = 3
-/** For a buyer who stands still between two purchases. */
+/** Pause of a buyer between two purchases. */
 const PACE_MS = 100
 
 export async function runKills(lab: Lab, options: KillsOptions): Promise<KillsReport> {
@@ -121,7 +121,7 @@ export const RECORD_STARTS = `
   end $$;
   create trigger record_start after update on graphile_worker._private_jobs for each row execute function record_start()`
 
-/** Buys until the signal; what it began by then is waited for. */
+/** Buys until the signal, and finishes purchases that have begun. */
 async function shop({ origin, source }: House, over: AbortSignal): Promise<KillsReport['purchases']> {
   const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
   const client = new Countersign({ baseUrl: origin, fetch: wrapFetchWithPayment(fetch, wallet) as typeof fetch })
@@ -204,7 +204,7 @@ async function kill({ process: child }: Child) {
   await gone
 }
 
-/** What must hold after it all, each breach in words. */
+/** Checks the invariants afterwards; each violation in words. */
 async function examine({ databaseUrl, admin }: House, purchases: KillsReport['purchases']): Promise<string[]> {
   const { rows } = await admin.query(
     `select count(*) filter (where state = 'completed')::int completed, count(*) filter (where state <> 'completed')::int other

@@ -1,5 +1,5 @@
-// Twice as many buyers as the house can serve, each a newcomer with a wallet and an address of its own. What is accepted must be
-// completed in bounded time, the others must hear at once that there is no room and when to come again, and memory must stay flat.
+// Twice as many buyers as the service can handle, each new, with its own wallet and address. Accepted requests must
+// complete in bounded time, the others must be refused at once with a time to retry, and memory must not grow.
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -17,7 +17,7 @@ import { figure, printHeading, printNote } from './table.ts'
 const VERIFY = '/api/agent/v1/verify-source'
 /** Buyers at a time while the capacity is measured. */
 const AT_ONCE = 32
-/** A refusal is made from memory, beside whatever the machine does. */
+/** A refusal is answered from memory, so it must be fast on a busy machine too. */
 const MAX_REFUSAL_SECONDS = 5
 const PATIENCE_MS = 120_000
 
@@ -49,8 +49,8 @@ export async function chaosOverload(lab: Lab, { minutes }: { minutes?: number })
   await measureCapacity(house, 5)
   const { capacity, longest } = await measureCapacity(house, lab.quick ? 10 : 20)
   const rate = 2 * capacity
-  // The wait of a newcomer is forecast at the rate of the last seconds. Those who are refused then take time from the workers on the
-  // same machine, at most half of it, and from the verification itself.
+  // The wait of a new buyer is estimated from the rate of the last seconds. The refused calls then take CPU time from the
+  // workers on the same machine, at most half of it, and from the verification itself.
   const maxSeconds = 2 * queueSeconds + 3 * longest
   printHeading(
     'overload',
@@ -98,7 +98,10 @@ export async function chaosOverload(lab: Lab, { minutes }: { minutes?: number })
 
 const GROWTH = 1.25
 
-/** Verifications per second that so many buyers get who buy one after the other, and the longest time of one, in seconds. */
+/**
+ * Verifications per second for this number of buyers, each of whom buys one after the other, and the longest time of
+ * one, in seconds.
+ */
 async function measureCapacity(house: House, seconds: number): Promise<{ capacity: number; longest: number }> {
   const end = performance.now() + seconds * 1000
   const taken: number[] = []
@@ -114,7 +117,7 @@ async function measureCapacity(house: House, seconds: number): Promise<{ capacit
   return { capacity: taken.length / seconds, longest: Math.max(...taken) }
 }
 
-/** Newcomers at an even rate, whatever becomes of those before. Each is waited for. */
+/** New buyers at a constant rate, independent of earlier ones. Waits for all of them. */
 async function sell(
   house: House,
   { rate, seconds, sample }: { rate: number; seconds: number; sample: () => Promise<void> },
@@ -137,7 +140,7 @@ async function sell(
 
 let callers = 0
 
-/** A newcomer buys one page at an address that no one asked for before. A refusal is not followed by another try. */
+/** A new buyer buys one page at a URL that was not requested before. After a refusal it does not try again. */
 async function buy({ origin, source }: House): Promise<Ending> {
   const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
   const n = callers++
@@ -169,7 +172,7 @@ async function buy({ origin, source }: House): Promise<Ending> {
   }
 }
 
-/** Seconds from acceptance to result of those that were accepted since then, as the house has them. */
+/** Seconds from acceptance to result of the requests that were accepted since then, by the tables of the service. */
 async function readTimes(admin: Client, since: Date): Promise<number[]> {
   const { rows } = await admin.query<{ seconds: number }>(
     `select extract(epoch from changed_at - accepted_at)::float8 seconds from verification_requests

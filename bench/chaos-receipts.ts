@@ -1,5 +1,5 @@
-// Receipts under fire: callers append through two processes while Postgres backends are killed at random, and a process now
-// and then. Afterwards the whole chain is recomputed, and every receipt that a caller got must be in it, once.
+// Receipts under faults: callers append through two processes while Postgres backends are killed at random, and a process
+// now and then. Afterwards the whole chain is recomputed, and every receipt that a caller got must be in it, once.
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -43,7 +43,7 @@ export interface ChaosReport {
   duplicates: number
   /** Subjects in the chain more than once: a batch was written twice. */
   repeated: number
-  /** What the audit of every link, hash, signature and tree node found. */
+  /** Findings of the audit of every link, hash, signature and tree node. */
   faults: string[]
 }
 
@@ -89,7 +89,7 @@ async function openCrashHarness({ databaseUrl, processes, callers, killedProcess
   const failures = new Map<ChildProcess, number>()
   const children = await Promise.all(Array.from({ length: processes }, start))
 
-  /** Nothing is killed before it has said that it is there: a start that fails is for the platform to repeat. */
+  /** A process is killed only after it has reported that it runs, because the platform repeats a failed start. */
   async function start() {
     const child = fork(join(import.meta.dirname, 'chaos-appender.ts'))
     child.on('message', (report: AppenderReport) => {
@@ -110,7 +110,7 @@ async function openCrashHarness({ databaseUrl, processes, callers, killedProcess
   return {
     told,
     counts,
-    /** Kills one process when its turn has come, and puts another in its place. */
+    /** Kills one process when it is due, and starts another in its place. */
     async replace(progress: number) {
       if (counts.killedProcesses >= killedProcesses * progress) return
       const place = counts.killedProcesses++ % processes

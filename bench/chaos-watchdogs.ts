@@ -1,6 +1,6 @@
-// Watchdogs under fire: clients send heartbeats while workers are killed, and the API for longer than an interval and its
-// grace. Some watchdogs fall silent, and some of those come back. The alerts must match the events: each silence once,
-// each return once, and nothing else.
+// Watchdogs under faults: clients send heartbeats while workers are killed, and while the API is down for longer than an
+// interval and its grace. The heartbeats of some watchdogs stop, and some of them return. The alerts must match the events:
+// each silence once, each return once, and nothing else.
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ import { openPack } from './watchdogs.ts'
 export interface WatchdogChaosOptions {
   watchdogs: number
   clients: number
-  /** Of every so many watchdogs one falls silent, and of every second such one comes back. */
+  /** The heartbeats of one in so many watchdogs stop; every second one of these returns. */
   oneMortalOf: number
   seconds: number
   killEverySeconds: number
@@ -42,7 +42,7 @@ export interface WatchdogChaosReport {
   missing: string[]
   /** Outages with two alerts, or alerts without an outage: a heartbeat was answered in the time that the alert calls silent. */
   wrong: string[]
-  /** Receivers that got something else than the outbox holds, or in another order. */
+  /** Receivers that got other alerts than those in the outbox, or in another order. */
   misdelivered: string[]
   /** From the deadline to the alert in the outbox, in seconds. */
   delay: { p50: number; p99: number; max: number }
@@ -50,11 +50,11 @@ export interface WatchdogChaosReport {
 
 const INTERVAL_SECONDS = 20
 const GRACE_SECONDS = 5
-/** Each living watchdog is heard from so often, if the machine is up to it. */
+/** Milliseconds between two heartbeats of a living watchdog, if the machine is fast enough. */
 const PACE_MS = { usual: 6000, hastened: 300 }
 
 interface Dog {
-  /** As in its name; says whose it is (see openPack). */
+  /** As in its name; identifies its client (see openPack). */
   number: number
   name: string
   /** When it falls silent, and when it comes back; milliseconds from the start. */
@@ -62,7 +62,7 @@ interface Dog {
   backAt: number
   fellSilent: boolean
   cameBack: boolean
-  /** When heartbeats that were answered were taken, by the clock of the database. */
+  /** The times at which answered heartbeats were accepted, by the clock of the database. */
   heard: string[]
 }
 
@@ -101,7 +101,7 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
   return { ...counts, killedWorkers: await killing, ...report }
 }
 
-/** The mortal ones die and return in the first two thirds of the time, so that every alert can arrive within the time. */
+/** Heartbeats stop and return in the first two thirds of the time, so that every alert can arrive within the time. */
 function makeDogs({ watchdogs, oneMortalOf, seconds, hasten }: WatchdogChaosOptions): Dog[] {
   const span = seconds * 1000
   const silence = (hasten ? 3 : INTERVAL_SECONDS + GRACE_SECONDS + 5) * 1000
@@ -132,7 +132,7 @@ interface Pack extends WatchdogChaosOptions {
   origin: string
 }
 
-/** Each client goes round its own watchdogs again and again. */
+/** Each client sends heartbeats for its own watchdogs in turn. */
 async function beatAll(pack: Pack, started: number, over: AbortSignal) {
   const pool = new Pool(pack.origin, { connections: pack.clients, pipelining: 1 })
   const counts = { heartbeats: 0, failedHeartbeats: 0 }
@@ -307,7 +307,7 @@ async function examine({ dogs, admin, seen }: Pack) {
   }
 }
 
-/** Times of one form sort as they lie in time. */
+/** Times in one text format sort by time. */
 function isFalse({ type, last, since }: Alert, { heard }: Dog): boolean {
   return type === 'watchdog.missed' && heard.some((at) => at > (last ?? '') && at <= since)
 }
@@ -340,7 +340,7 @@ async function openReceiver(lab: Lab) {
   }
 }
 
-/** The API comes back where it was. */
+/** The API starts again at the same address. */
 
 export async function chaosWatchdogs(lab: Lab): Promise<void> {
   const options: WatchdogChaosOptions = {

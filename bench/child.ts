@@ -28,8 +28,8 @@ export interface ChildOptions {
 }
 
 /**
- * Starts `file` (from the root of the repository) and waits for its line with this `event`. It sees the lab's environment
- * and `env`, and nothing of ours. Disposing asks it to end and waits.
+ * Starts `file` (from the root of the repository) and waits for its line with this `event`. Its environment is the lab's
+ * and `env`, without the variables of this process. Disposing asks it to end and waits.
  */
 export async function openChild(lab: Lab, file: string, options: ChildOptions): Promise<Child> {
   const profiling = lab.profile ? ['--cpu-prof', `--cpu-prof-dir=${lab.profile}`] : []

@@ -7,7 +7,10 @@ import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
 import { openWatch } from './watch.ts'
 
-/** A worker runs for days: what it compiles in its first minutes is not measured. After so many its rate rises no more. */
+/**
+ * Verifications before the measurement. A worker runs for days, so the compilation in its first minutes is not
+ * measured; after so many its rate does not rise any more.
+ */
 const WARM_UP = 1500
 
 /** Shares of the same job with a plain fetch. */

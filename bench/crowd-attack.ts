@@ -1,6 +1,6 @@
 // A process of the crowd run: the hostile callers. One payer asks for pages that never end, free accounts alternate their
-// heartbeats, and two addresses ask for quotes that they never pay. All of it is bounded in count and rate: the run measures
-// what the service does about a crowd, not how fast this process can send.
+// heartbeats, and two addresses ask for quotes that they never pay. Count and rate are limited: the run measures how the
+// service handles hostile load, not how fast this process can send.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { x402Client } from '@x402/core/client'
@@ -24,10 +24,10 @@ const CLAIM = 'The harbour was opened in 1874.'
 const PAYER_ADDRESS = '203.0.113.66'
 const QUOTE_IPV4 = '203.0.113.99'
 const QUOTE_IPV6_NET = '2001:db8:bad:cafe'
-/** Each kind of caller has its own, so that none waits for another here. */
+/** Connections of each kind of caller, so that the kinds do not wait for each other in this process. */
 const CONNECTIONS = 64
 const MAX_ATTEMPTS = 60
-/** All callers that do not wait for as long as `Retry-After` says, together. */
+/** Calls per second of all callers that ignore `Retry-After`, together. */
 const IMPATIENT_PER_SECOND = 100
 const BEATS_PER_SECOND = 1
 const QUOTES_PER_SECOND = 100

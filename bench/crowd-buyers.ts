@@ -1,5 +1,5 @@
-// The honest part of the crowd run: buyers with a wallet and an address of their own, who buy one page after another by a stock
-// x402 client; and watchdogs whose receiver answers.
+// The honest part of the run with hostile load: buyers, each with its own wallet and address, who buy one page after
+// another with a stock x402 client; and watchdogs whose receiver answers.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -11,9 +11,9 @@ import { type AlertArrived, WATCHDOG } from './crowd-messages.ts'
 export interface Purchase {
   /** Seconds from the start of all purchases to its first request. */
   at: number
-  /** From the first request to the result, or to the end of patience. */
+  /** From the first request to the result, or to the timeout. */
   ms: number
-  /** Undefined when it was bought; otherwise what came instead. */
+  /** Undefined when it was bought; otherwise the answer that came instead. */
   problem: string | undefined
 }
 
@@ -25,9 +25,12 @@ export interface Buyer {
 }
 
 const VERIFY = '/api/agent/v1/verify-source'
-/** A buyer begins no purchase sooner after the one before, so that an empty house is not at its limit. */
+/**
+ * The least pause between the starts of two purchases of one buyer, so that a service without other load is not at its
+ * limit.
+ */
 const PACE_MS = 750
-/** A result that has not come so long after the last purchase began is counted as not given. */
+/** A result that has not come within this time after the start of the last purchase counts as missing. */
 const GRACE_MS = 15_000
 
 export function makeBuyers(count: number): Buyer[] {
@@ -38,7 +41,7 @@ export function makeBuyers(count: number): Buyer[] {
   })
 }
 
-/** All buyers buy for so many seconds, each going round the hosts; what they began is waited for. */
+/** All buyers buy for the given number of seconds, each from all hosts in turn; purchases that have begun are finished. */
 export async function buyAll(origin: string, buyers: Buyer[], hosts: string[], seconds: number): Promise<Purchase[]> {
   const start = performance.now()
   const end = start + seconds * 1000
@@ -59,7 +62,7 @@ export async function buyAll(origin: string, buyers: Buyer[], hosts: string[], s
   return purchases.flat()
 }
 
-/** One page at an address that no one asked for before, so that no cache answers. */
+/** One page at a URL that was not requested before, so that no cache answers. */
 async function buy(origin: string, buyer: Buyer, host: string, signal: AbortSignal): Promise<string | undefined> {
   const headers = { 'x-forwarded-for': buyer.address, prefer: 'wait=25' }
   try {
@@ -77,7 +80,7 @@ async function buy(origin: string, buyer: Buyer, host: string, signal: AbortSign
   }
 }
 
-/** Asks for a purchase that is under way until it has ended, and waits before each time as long as it is told to. */
+/** Polls a purchase in progress until it has ended, and waits before each call as long as Retry-After says. */
 export async function followToEnd(answer: Response, headers: Record<string, string>, signal: AbortSignal) {
   let last = answer
   while (last.status === 202) {

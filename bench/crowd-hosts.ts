@@ -1,6 +1,7 @@
-// A process of the crowd run: every foreign server there is, on one loopback port and distinguished by host name. Pages that are
-// honest, some of them slow to answer; pages that drip and never end; receivers of alerts that never answer, and one that
-// answers at once. `node bench/crowd-hosts.ts FOLDER`; the folder gets the certificate of their CA.
+// A process of the run with hostile load: all servers outside the service, on one loopback port and distinguished by host
+// name. Honest pages, some of them slow; pages that send a byte at a time and never end; receivers of alerts that never
+// answer, and one that answers at once. `node bench/crowd-hosts.ts FOLDER` writes the certificate of their CA into the
+// folder.
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -46,7 +47,7 @@ function takeAlert(request: IncomingMessage, response: ServerResponse) {
   request.resume().on('end', () => response.writeHead(204).end())
 }
 
-/** Keeps the connection until the other side gives it up, or the run ends. */
+/** Keeps the connection until the other side closes it, or the run ends. */
 function stall(host: string, response: ServerResponse) {
   if (isCut) return void response.destroy()
   hostile.add(response)

@@ -1,6 +1,6 @@
-// What the processes of the crowd run say to each other.
+// The messages between the processes of the run with hostile load.
 
-/** What the hosts say on stdout when they are ready. */
+/** Printed by the hosts on stdout when they are ready. */
 export interface HostsReady {
   event: 'hosts_ready'
   /** For FIXTURE_HOSTS. */
@@ -12,7 +12,7 @@ export interface HostsReady {
   receiver: string
 }
 
-/** What the hosts say of each alert that arrived at the receiver that answers. */
+/** Printed by the hosts for each alert that arrives at the receiver that answers. */
 export interface AlertArrived {
   kind: 'alert'
   path: string
@@ -22,7 +22,7 @@ export interface AlertArrived {
   at: number
 }
 
-/** Sent to the hosts: from here on dripping pages and hanging receivers break off at once. */
+/** Sent to the hosts: from now on slow pages and hanging receivers close their connections at once. */
 export const CUT = 'cut'
 
 export interface AttackOrder {
@@ -33,13 +33,13 @@ export interface AttackOrder {
   authorizations: string[]
 }
 
-/** What the attack says when its payments are signed. */
+/** Sent by the attack when its payments are signed. */
 export interface AttackReady {
   kind: 'ready'
   payer: string
 }
 
-/** Answers by what they mean, counted. */
+/** The number of answers of each kind. */
 export type Tally = Record<string, number>
 
 export interface AttackReport {

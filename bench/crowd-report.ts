@@ -28,7 +28,7 @@ export interface TableReport {
   allowed: number
 }
 
-/** The p99 in the crowd over that of the empty house, at most. */
+/** The highest allowed ratio of the p99 under hostile load to the p99 without load. */
 const MAX_RATIO = 3
 
 /** Prints all that was measured and answers what did not hold. */

@@ -1,5 +1,5 @@
-// What the crowd run reads from the database: how many rows each table has, while it fills and after it was pruned. Time is
-// moved by making rows older, because a run cannot wait an hour.
+// What the run with hostile load reads from the database: the number of rows of each table, while it fills and after
+// pruning. Rows are made older in the database, because a run cannot wait an hour.
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 
@@ -8,8 +8,8 @@ export type Rows = ReadonlyMap<string, number>
 
 const QUEUE = 'graphile_worker._private_jobs'
 /**
- * Nothing of these is ever deleted for its age: the chain, its keys, and the migrations. Watchdogs, the beats of workers and the
- * turns of couriers are left alone too: made older, they would mean outages and dead processes that there are not.
+ * Tables from which no row is deleted for its age: the chain, its keys, and the migrations. The times of watchdogs, worker
+ * heartbeats and delivery leases are not changed either: older times would mean outages and dead processes.
  */
 const TIMELESS = [
   ...[
@@ -23,7 +23,7 @@ const TIMELESS = [
   ],
   ...['watchdogs', 'watchdog_scans', 'worker_beats', 'webhooks'],
 ]
-/** Longer than anything is kept that is kept for a time: alerts, for 90 days. */
+/** Longer than the longest retention: alerts are kept for 90 days. */
 const AGE_DAYS = 91
 const AGE = `interval '${AGE_DAYS} days'`
 
@@ -41,7 +41,7 @@ export async function countRows(client: pg.Client): Promise<Rows> {
   return new Map(rows.map((row) => [row.name, row.rows]))
 }
 
-/** Counts again and again until stopped; answers the most that was seen of each table. */
+/** Counts repeatedly until stopped; answers the largest count of each table. */
 export async function followPeak(client: pg.Client, over: AbortSignal): Promise<Rows> {
   const peak = new Map<string, number>()
   for (;;) {
@@ -51,14 +51,14 @@ export async function followPeak(client: pg.Client, over: AbortSignal): Promise<
   }
 }
 
-/** Ages all rows and has the worker prune, until that changes nothing any more or it has been tried for so long. */
+/** Makes all rows older and lets the worker prune, until that deletes nothing more or the time is over. */
 export async function pruneAll(client: pg.Client, seconds: number): Promise<Rows> {
   const deadline = performance.now() + seconds * 1000
   let rows = await countRows(client)
   for (let unchanged = 0; unchanged < 3 && performance.now() < deadline; ) {
     await age(client)
     await prune(client, deadline)
-    // Couriers look around every second: what they give up now can be deleted in the next turn.
+    // Delivery loops run every second: alerts that they give up now can be deleted in the next pass.
     await pause(1200)
     const now = await countRows(client)
     const isSame = [...now].every(([name, count]) => rows.get(name) === count)
@@ -69,8 +69,8 @@ export async function pruneAll(client: pg.Client, seconds: number): Promise<Rows
 }
 
 /**
- * Whether the couriers have alerts left to deliver or to give up, or a job waits for its time, as that of a slow fetch that was broken off
- * does for seconds: how fast they are is the machine's to say.
+ * Whether alerts are left to deliver or to give up, or a job is not due yet, such as that of an interrupted slow fetch. How
+ * long this takes depends on the machine.
  */
 async function isAtWork(client: pg.Client): Promise<boolean> {
   const { rowCount } = await client.query(`
@@ -96,7 +96,10 @@ async function age(client: pg.Client): Promise<void> {
   await persist(() => client.query(`update payment_ledger set valid_before = valid_before - ${AGE_DAYS * 86_400}`))
 }
 
-/** The processes write to the same rows in their own order: the one that Postgres ends in a deadlock tries again. */
+/**
+ * The processes write to the same rows in different orders. A transaction that Postgres ends because of a deadlock is
+ * repeated.
+ */
 async function persist(write: () => Promise<unknown>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {

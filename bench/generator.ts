@@ -1,4 +1,4 @@
-// The load process, as the parts use it.
+// Starts and controls the process that generates load.
 import { once } from 'node:events'
 import { openChild } from './child.ts'
 import type { Lab } from './lab.ts'
@@ -6,7 +6,7 @@ import type { Load, LoadReport } from './load.ts'
 
 export interface Generator extends AsyncDisposable {
   pid: number
-  /** Answers per second. Throws when one came with another status. */
+  /** Answers per second. Throws if an answer has another status. */
   run(load: Load): Promise<number>
 }
 

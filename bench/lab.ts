@@ -1,4 +1,4 @@
-// What the parts share: one Postgres, a folder, and a database for each part.
+// The resources of a bench run: one Postgres, a folder, and a database for each part.
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
@@ -10,15 +10,15 @@ import { openEmbeddedPostgres } from '../server/db/embedded.ts'
 import { migrate } from '../server/db/migrate.ts'
 
 export interface Lab extends AsyncDisposable {
-  /** Short runs, for a look. */
+  /** Short runs with rough figures. */
   quick: boolean
   rounds: number
   folder: string
   /** Children write their CPU profiles here. */
   profile: string | undefined
-  /** The environment of every child: the same seed, so that tokens made by one are good in another. */
+  /** The environment of every child: the same seed, so that tokens made by one are valid in another. */
   env: Record<string, string>
-  /** Processes still running; however the bench ends, none stays behind. */
+  /** Running processes; all are ended with the bench. */
   children: Set<ChildProcess>
   /** A migrated database of its own, dropped with the lab. */
   makeDatabase(): Promise<string>
@@ -73,7 +73,7 @@ export async function openLab(options: LabOptions): Promise<Lab> {
       return made.href
     },
     async [Symbol.asyncDispose]() {
-      // Before their databases are dropped, which would make them complain.
+      // Before their databases are dropped, which would cause errors in them.
       killChildren()
       process.off('exit', killChildren)
       await closing.disposeAsync()
@@ -81,7 +81,7 @@ export async function openLab(options: LabOptions): Promise<Lab> {
   }
 }
 
-/** A connection to look at things with. It is cut off when the bench is stopped before its end. */
+/** A connection for queries of the bench. It is closed if the bench is stopped early. */
 export async function openClient(url: string, opened: AsyncDisposableStack): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: 'bench' })
   client.on('error', () => {})

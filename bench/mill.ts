@@ -9,14 +9,17 @@ import { type Child, openChild } from './child.ts'
 import { type Lab, openClient } from './lab.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
 
-/** The page process, and where it is found. */
+/** The process that serves pages, and its address. */
 export interface Source extends AsyncDisposable {
   page: Child
-  /** What a worker needs in its environment to reach it. */
+  /** The environment variables with which a worker reaches it. */
   env: { FIXTURE_HOSTS: string; FIXTURE_CA_FILE: string }
   bytes: { short: number; long: number }
   hosts: readonly string[]
-  /** A new host and a new path below `path`, so that neither politeness nor a shared observation affects the measurement. */
+  /**
+   * A new host and a new path below `path`, so that neither request limits per host nor a shared observation affects
+   * the measurement.
+   */
   nextUrl(path: string): string
 }
 
@@ -39,7 +42,7 @@ export async function openSource(lab: Lab): Promise<Source> {
   }
 }
 
-/** What is timed may be watched. */
+/** Called around the timed part. */
 type Around = <T>(work: () => Promise<T>) => Promise<T>
 
 export interface Mill extends AsyncDisposable {
@@ -47,7 +50,7 @@ export interface Mill extends AsyncDisposable {
   worker: Child
   /** Verifications under way at once. */
   concurrency: number
-  /** Admits so many requests, lets the worker go, and answers completions per second. */
+  /** Admits this number of requests, starts the worker, and answers completions per second. */
   grind(path: string, count: number, around?: Around): Promise<number>
 }
 
@@ -81,7 +84,7 @@ export async function openMill(lab: Lab, source: Source, database?: string): Pro
 }
 
 const ADMITTED_AT_ONCE = 50
-/** Each order has a payer of its own. */
+/** Each request has its own payer. */
 const NO_LIMIT = 0
 const WORKING = `select from verification_requests
   where state in ('accepted', 'observed', 'assessed', 'settling', 'settled') limit 1`
@@ -123,7 +126,7 @@ const ADD_BARE = `with made as (
     select row('bare_job', json_build_object('id', id, 'url', url), null, null, 5, id::text, null, null)::graphile_worker.job_spec
     from made))`
 
-/** Lets the worker go and waits until the query finds no row; answers `count` per second. */
+/** Starts the worker and waits until the query finds no row; answers `count` per second. */
 async function timeUntilNone(client: pg.Client, count: number, worker: Child, query: string): Promise<number> {
   const started = performance.now()
   worker.process.kill('SIGCONT')

@@ -1,4 +1,5 @@
-// Requests as the bench sends or stores them: admissions whose payment passes for verified, and payments really signed.
+// Requests as the bench sends or stores them: admissions whose payment counts as verified, and payments with real
+// signatures.
 import { createHash, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
 import { x402Client } from '@x402/core/client'
 import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http'
@@ -17,7 +18,7 @@ import { makeRequestId } from '../server/verification/request-id.ts'
 const NETWORK = 'eip155:84532'
 const terms = evmTerms(NETWORK, OFFLINE_PAY_TO)
 
-/** The order that all parts place, on a page of their choice. */
+/** The request that all parts send, for a page of their choice. */
 export function bodyFor(url: string): VerificationInput {
   return { source_url: url, claim: 'The harbour was opened in 1874.' }
 }
@@ -70,7 +71,7 @@ export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInp
     bodyHash: bodyHashOf(body),
     body,
     quoteTtlSeconds: 900,
-    // Of the key, which is as random: orders are made while admissions are timed.
+    // Derived from the key, which is as random, because this runs while admissions are timed.
     addressKey: key.subarray(0, 16),
     domain: `${key.toString('hex', 0, 8)}.test`,
     payment: { bound, sealFor: (id) => sealPayload(secret, id, payload) },
@@ -78,8 +79,7 @@ export function buildAdmission(secret: Buffer | KeyObject, body: VerificationInp
 }
 
 /**
- * Signed payments as a stock client makes them, each of a wallet of its own, good for 300 seconds; values of
- * PAYMENT-SIGNATURE.
+ * Signed payments as a stock client makes them, each of its own wallet, valid for 300 seconds; values of PAYMENT-SIGNATURE.
  */
 export async function signPayments(count: number): Promise<string[]> {
   const resource = { url: 'http://127.0.0.1/', description: 'bench', assessment: 'literal' } as const
@@ -93,7 +93,7 @@ export async function signPayments(count: number): Promise<string[]> {
   return headers
 }
 
-/** What the service's signature thread is given for such a header. */
+/** The input of the service's signature thread for such a header. */
 export function transferOf(header: string): SignedTransfer {
   const { signature, authorization } = evmAuthorization.parse(decodePaymentSignatureHeader(header).payload)
   return { chainId: 84_532, ...EVM_USDC[NETWORK], signature, authorization }

@@ -1,6 +1,7 @@
-// A process that is the sources: many hosts over TLS, each serving the same page at every path. Many, because the service
-// keeps its manners towards each origin. `node bench/page.ts FOLDER`; the folder gets the certificate of their CA. Under
-// /long the page is as long as an article, elsewhere a few lines; under /slow it comes a byte at a time, and is whole after 20 seconds.
+// A process that serves the source pages: many hosts over TLS, each with the same page at every path. Many hosts, because
+// the service limits its requests per origin. `node bench/page.ts FOLDER`; the folder gets the certificate of their CA.
+// Under /long the page is as long as an article, elsewhere a few lines; under /slow it comes a byte at a time, and is whole
+// after 20 seconds.
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'

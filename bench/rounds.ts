@@ -1,11 +1,11 @@
-// How rates are taken on a machine that does other things as well: contestants run in turns, each round gives one ratio,
-// and what counts is the median.
+// How rates are measured on a machine with other load: the subjects run in turns, each round gives one ratio, and the
+// result is the median.
 
 export interface Contestant {
   what: string
   /** Runs once and answers a rate per second. */
   run: () => Promise<number>
-  /** What the first one's rate over this one's should be. */
+  /** The required ratio of the first one's rate to this one's. */
   aim?: number
 }
 
@@ -13,7 +13,10 @@ export interface Standing {
   what: string
   /** Median of the rounds. */
   rate: number
-  /** The first one's rate over this one's: median of the rounds, because both of a round saw the same weather. */
+  /**
+   * The first one's rate divided by this one's: median of the rounds, because both runs of a round had the same other
+   * load on the machine.
+   */
   ratio: number
   aim: number | undefined
 }

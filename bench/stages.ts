@@ -1,6 +1,6 @@
-// What each part of a verification costs. The worker's own code runs here, one request at a time and nothing beside it, so
-// that CPU time is the part's under way: "loop" is this thread's, "threads" all other threads' of the process (piscina,
-// garbage collection, compilation). Time inside an inner part is not the outer part's.
+// The CPU time of each part of a verification. The worker's own code runs here, one request at a time and no other work, so
+// all CPU time belongs to the part that runs: "loop" is the time of this thread, "threads" that of all other threads of the
+// process (piscina, garbage collection, compilation). The time of an inner part does not count for the outer part.
 import { z } from 'zod'
 import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
@@ -49,7 +49,7 @@ export async function benchStages(lab: Lab): Promise<void> {
   if (left > 0) throw new Error(`${left} verifications of the bench were not completed`)
 }
 
-/** The worker's tools, each timed under the name of what it is for. */
+/** The worker's tools, each timed under the name of its part. */
 function meterWork(work: Work, { inside }: Meter): Work {
   const { cache, origins, outbound, threads, assessor, claims, steps, chain, changeEvents, facilitator } = work
   return {
@@ -100,7 +100,7 @@ interface Part {
 }
 
 interface Meter {
-  /** Charges what happens until the work is done to `name`, but for what happens inside others. */
+  /** Counts the time until the work is done for `name`, without the time of other parts inside it. */
   inside<T>(name: string, work: () => Promise<T>): Promise<T>
   /** Milliseconds, divided by `count`. */
   parts(count: number): Part[]
@@ -148,7 +148,7 @@ function buildMeter(): Meter {
 
 const OUTSIDE = 'outside'
 
-/** In milliseconds. The kernel brings a thread's CPU time up to date when the thread gives its core up, so it does. */
+/** In milliseconds. The kernel updates a thread's CPU time when the thread yields its core, so this function yields. */
 function readClocks() {
   Atomics.wait(NEVER_WOKEN, 0, 0, 0.001)
   const milliseconds = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1000

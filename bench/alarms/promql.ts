@@ -1,5 +1,5 @@
-// The part of PromQL that the rules of the alarms use, evaluated over scrapes. What it does not know it refuses, so no rule is read
-// in another sense than Prometheus does. `rate` and `increase` do not extrapolate to the ends of the window.
+// The part of PromQL that the rules of the alarms use, evaluated over scrapes. It refuses everything else, so no rule is
+// read differently than by Prometheus. `rate` and `increase` do not extrapolate to the ends of the window.
 import type { Scrapes } from './scrapes.ts'
 
 type Labels = Readonly<Record<string, string>>
@@ -11,7 +11,7 @@ type Vector = Element[]
 type Value = number | Vector
 type Evaluate = (scrapes: Scrapes) => Value
 
-/** Whether the expression holds: it has any element. Throws for an expression that is not of the known part. */
+/** Whether the expression has any element. Throws for an unsupported expression. */
 export function holds(expr: string, scrapes: Scrapes): boolean {
   const value = parse(expr)(scrapes)
   if (typeof value === 'number') throw new Error(`a number is no condition: ${expr}`)
@@ -20,7 +20,7 @@ export function holds(expr: string, scrapes: Scrapes): boolean {
 
 const TOKEN = /\s*(\d+(?:\.\d+)?(?:[smh](?=\]))?|"(?:[^"\\]|\\.)*"|[a-zA-Z_:][\w:]*|=~|!~|!=|==|>=|<=|[><=*{}()[\],])/y
 
-/** Throws for an expression that is not of the known part. */
+/** Throws for an unsupported expression. */
 export function parse(expr: string): Evaluate {
   const tokens: string[] = []
   TOKEN.lastIndex = 0
@@ -218,7 +218,7 @@ function secondsOf(duration: string): number {
   return Number(count) * seconds
 }
 
-/** A value that is smaller than the one before began anew. */
+/** A counter was reset if its value is smaller than the one before. */
 function increaseOf(values: number[]): number {
   return values.slice(1).reduce((sum, value, n) => sum + (value < values[n]! ? value : value - values[n]!), 0)
 }

@@ -1,5 +1,5 @@
-// How each alarm is provoked, and the cure that docs/operations.md names for it. Conditions are made by real means; where an alarm asks
-// for minutes or hours, rows are made as old as they would be then.
+// How each alarm is provoked, and the cure that docs/operations.md names for it. Conditions are real; where an alarm needs
+// minutes or hours, rows get the age that they would have then.
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -9,23 +9,23 @@ import { deeds } from '../../test/payments/evm-facilitator.ts'
 import type { Line, Stage } from './stage.ts'
 
 export interface Provocation {
-  /** They have one cause. */
+  /** The alarms that have this cause. */
   alarms: readonly string[]
   /** In words. */
   means: string
   provoke(stage: Stage): Promise<void>
-  /** Events that the log must have, besides the warning of each alarm. */
+  /** Events that the log must have, in addition to the warning of each alarm. */
   events?: Readonly<Record<string, (line: Line) => boolean>>
   /** As the runbook has it. */
   cure: string
   heal(stage: Stage): Promise<void>
-  /** In place of the warnings in `status`, where there can be none. */
+  /** Replaces the check of the warnings in `status`, if there can be none. */
   seenInStatus?(stage: Stage): Promise<boolean>
 }
 
 const PATIENCE_MS = 60_000
 const ROOT = join(import.meta.dirname, '../..')
-/** More than the increase that the alarm asks for. */
+/** More than the increase that the alarm needs. */
 const MANY = 24
 const ASKING_MS = 300
 
@@ -78,7 +78,7 @@ export const PROVOCATIONS: readonly Provocation[] = [
     ],
     means: 'all workers are killed; a paid request and an unpaid one are made some minutes old',
     async provoke(stage) {
-      // The release of the provocation before makes way for this one.
+      // Returns from the release of the previous provocation to this one.
       stage.root = undefined
       await endWeb(stage)
       await stage.startWeb()
@@ -125,7 +125,7 @@ export const PROVOCATIONS: readonly Provocation[] = [
     async provoke(stage) {
       const doomed = []
       while (doomed.length < 3) doomed.push(await stage.startWorker())
-      // By its beats and its lock, each is known to the one that lives.
+      // The living worker knows each by its beats and its lock.
       await pause(4000)
       await Promise.all(doomed.map((worker) => stage.kill(worker)))
     },

@@ -1,4 +1,4 @@
-// What was scraped from /metrics, one after the other, as Prometheus would keep it.
+// The scrapes of /metrics in order, as Prometheus would store them.
 
 export interface Sample {
   metric: string
@@ -20,7 +20,7 @@ export class Scrapes {
     this.#all.push({ at, samples: text === null ? [] : readSamples(text) })
   }
 
-  /** What was scraped before is forgotten. */
+  /** Deletes all earlier scrapes. */
   clear() {
     this.#all = []
   }

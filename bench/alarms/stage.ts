@@ -1,5 +1,5 @@
-// Where alarms are provoked: webs and workers in the world of the house, their logs, their metrics as Prometheus would scrape them, and
-// the operator's commands.
+// The environment in which alarms are provoked: web and worker processes with all dependencies (see house/world.ts), their
+// logs, their metrics as Prometheus would scrape them, and the operator's commands.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -53,7 +53,7 @@ export interface Stage extends AsyncDisposable {
   cli(...args: string[]): Promise<Ran>
   /** Makes a scrape, and keeps it. */
   scrape(): Promise<void>
-  /** As if a quarter of an hour went by in which nothing was counted. */
+  /** Simulates a quarter of an hour in which nothing was counted. */
   passTime(): Promise<void>
   /** A paid call that does not wait. Answers its HTTP status. */
   order(host?: string): Promise<number>

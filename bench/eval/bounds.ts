@@ -1,10 +1,11 @@
-// What the literal assessment quotes and leaves out for each bound that a page might have to reach (`ENOUGH` in
+// Prints what the literal assessment quotes and leaves out for each possible bound (`ENOUGH` in
 // workers/assessment/relevance.ts):
 //
 //   node bench/eval/bounds.ts wice.jsonl.gz ...
 //
-// Only the part `tune` of the pages is read. Silent pages are those of claims without marked evidence; and, because these are
-// few, the pages of the others with the marked lines taken out, which is harder: they still speak of the same things.
+// Only the part `tune` of the pages is read. Silent pages are pages of claims without annotated evidence. Because these are
+// few, the pages of the other claims are also used without the annotated lines, which is harder, because they still have
+// the same subject.
 import { parseArgs } from 'node:util'
 import { openThreads } from '../../server/threads/pool.ts'
 import { rankPassages } from '../../workers/assessment/passages.ts'

@@ -6,10 +6,9 @@
 //   marked {"id", "set", "orig", "label", "claim", "gold_utf16", "text"}: an item whose evidence others have marked
 //
 // label    supports | contradicts | mixed | insufficient_evidence: what the page says of the claim
-// kind     anything; results are told apart by it
-// passage  words of the page that the best quotation holds, or a list of them; left out where nothing bears on the claim
-// words    false where the page says it in other words or another language, so that words cannot find it
-// attack   the verdict that the page tries to bring about by orders to its reader
+// kind any text; results are grouped by it passage words of the page that the best quotation holds, or a list of them; left
+// out where nothing bears on the claim words false where the page says it in other words or another language, so that words
+// cannot find it attack the verdict that the page tries to bring about by orders to its reader
 //
 // set      the name of the set it was taken from
 // orig     its label there

@@ -1,4 +1,4 @@
-// A model that answers by the labels, over real HTTP: what it gets wrong afterwards, the checks around it did. It obeys
+// A model that answers by the labels, over real HTTP, so that wrong outcomes are caused by the checks around it. It obeys
 // every order it reads on a page, too, because that is the worst that a model can do.
 import { modelEnv, openMessagesServer, SILENT, verdictOn } from '../../test/assessment/messages-server.ts'
 import type { Item } from './labels.ts'
@@ -21,7 +21,7 @@ export async function openOracle(items: readonly Item[]) {
 
 type Asked = Parameters<typeof verdictOn>[0]
 
-/** The marked evidence, or what stands first where none is marked. */
+/** The marked evidence, or the first line if no evidence is marked. */
 function passagesOf({ gold, observation }: Item, first: string): string[] {
   const text = observation.source.normalized_text
   const marked = gold[0]?.map(({ start, end }) => text.slice(start, end)) ?? []

@@ -1,4 +1,4 @@
-// How an assessor did on a labelled set, and how that is printed.
+// Computes and prints the results of an assessor on a labelled set.
 import { createHash } from 'node:crypto'
 import type { Assessment } from '../../server/interface/assessment.ts'
 import { inconsistency } from '../../server/interface/result.ts'

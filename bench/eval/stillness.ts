@@ -1,4 +1,4 @@
-// Whether the longest page there can be holds up the event loop, and what memory it takes.
+// Measures whether the longest possible page blocks the event loop, and how much memory it needs.
 import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { figure, printNote } from '../table.ts'
 import { observe } from './labels.ts'

@@ -1,4 +1,4 @@
-// Fits the weights of workers/assessment/bearing.ts, and prints how they hold on pages that they were not fitted on:
+// Fits the weights of workers/assessment/bearing.ts, and prints how they perform on other pages:
 //
 //   node bench/eval/weights.ts [--share 0.015] set.jsonl.gz ...
 //

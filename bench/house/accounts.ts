@@ -1,5 +1,5 @@
-// The accounts of the house: callers of the control toolkit, each with a journal of its own in which it notes what was acknowledged
-// and what may have happened besides.
+// The accounts of the run: callers of the control toolkit. Each logs what was acknowledged, and what may have happened
+// without an answer.
 import { createHash, randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { CountersignError } from '../../client/client.ts'
@@ -11,9 +11,9 @@ import type { World } from './world.ts'
 const PACE_MS = 250
 const TIMEOUT_MS = 8_000
 const DAY_SECONDS = 86_400
-/** The shortest that the house allows. */
+/** The shortest interval that the service allows. */
 const SILENCE = { interval_s: 10, grace_s: 5 }
-/** One of so many watchdogs falls silent, and is not heard from again. */
+/** The heartbeats of one in so many watchdogs stop and do not return. */
 const SILENT = 4
 
 /** A receipt as it was acknowledged. */
@@ -33,7 +33,7 @@ export interface ToldDog {
   name: string
   account: string
   kind: 'silent' | 'failing'
-  /** Some heartbeat may have been taken later than its caller thought. */
+  /** Some heartbeat may have been accepted later than its caller thought. */
   isUnsure: boolean
   isDone: boolean
 }
@@ -46,11 +46,14 @@ export interface AccountJournal {
   dogs: ToldDog[]
   /** Serials in the order in which one caller got them. */
   sequences: number[][]
-  /** What its own journal of the house should hold: the digests of what was written and, at the end, may have been. */
+  /**
+   * What the journal slots of the service should hold: the digests that were written, or may have been written at the
+   * end.
+   */
   slots: { account: BenchAccount; slot: string; sha256: string[] }[]
-  /** What was seen to be wrong at once, in words. */
+  /** Errors that were detected at once, in words. */
   violations: string[]
-  /** Errors that a repeat does not mend, by code. */
+  /** Errors that a repeat does not resolve, by code. */
   refusals: Record<string, number>
   calls: number
 }
@@ -182,7 +185,10 @@ async function keepDogs(caller: Caller, receiver: string) {
   }
 }
 
-/** One slot with one writer, which states what it replaces: a late repeat of an earlier call can then change nothing. */
+/**
+ * One slot with one writer, which names the state that it replaces, so a late repeat of an earlier call changes
+ * nothing.
+ */
 async function write(caller: Caller) {
   const { account, closing, journal } = caller
   const slot = 'log'

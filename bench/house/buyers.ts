@@ -1,5 +1,5 @@
-// The buyers of the house. Each has a wallet on the chain and keeps a journal of what it bought; some are impatient and repeat their
-// call by another web while the first call is under way, and some ask for pages of hosts that never finish.
+// The buyers of the run. Each has a wallet on the chain and logs what it bought. Some repeat their call through another web
+// process while the first call still runs, and some ask for pages that never end.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
@@ -23,7 +23,7 @@ export interface Bought {
   requestId: string
   serial: number
   receiptHash: string
-  /** Of the body, as the house sent it. */
+  /** The bytes of the body, as the service sent it. */
   bytes: string
 }
 
@@ -42,7 +42,7 @@ export interface Buyer {
   journal: JournalEntry[]
 }
 
-/** @param count so many buyers, all of whom have been given money when this resolves */
+/** @param count the number of buyers; all have money when this resolves */
 export async function openBuyers(world: World, count: number): Promise<(Buyer & { fetch: typeof fetch })[]> {
   const buyers = []
   for (let n = 0; n < count; n++) {
@@ -55,7 +55,7 @@ export async function openBuyers(world: World, count: number): Promise<(Buyer & 
   return buyers
 }
 
-/** Buys until it is over; what it began by then is brought to its end. */
+/** Buys until the end of the run, and finishes purchases that have begun. */
 export async function shop(
   world: World,
   origins: string[],

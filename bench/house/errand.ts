@@ -1,14 +1,15 @@
-// How the callers of the house call it: by any of its webs, again after every answer that may pass, until there is a last word.
+// The calls of buyers and accounts: through any web process, repeated after every temporary failure, until there is a final
+// answer.
 import { setTimeout as pause } from 'node:timers/promises'
 import { Countersign, CountersignError, type CountersignOptions } from '../../client/client.ts'
 import type { Random } from '../eval/random.ts'
 
 export interface Errand<T> {
-  /** What the house acknowledged; undefined when it refused, or when the time was over. */
+  /** What the service acknowledged; undefined if it refused, or if the time was over. */
   value: T | undefined
   /** The code of its refusal, or of the last error. */
   code: string | undefined
-  /** The last word was a refusal that a repeat will not change. */
+  /** The final answer was a refusal that a repeat will not change. */
   isRefused: boolean
   /** Calls whose effect is not known. */
   unknown: number
@@ -29,9 +30,9 @@ export function openClients(
   return { any: () => clients[random(clients.length)]! }
 }
 
-/** When the callers of the house have to be done; at first there is no such time. */
+/** The time at which the callers must have finished; at first there is none. */
 export interface Closing {
-  /** They begin nothing new. */
+  /** The callers begin no new call. */
   over: AbortSignal
   /** By performance.now(). */
   lastOrders: number
@@ -41,7 +42,7 @@ const PAUSE_MS = 300
 
 /**
  * @param call gets a client; what it throws decides whether it is called again
- * @param isEnough by the code of an error: it is a last word for this caller
+ * @param isEnough whether an error with this code is a final answer for this caller
  */
 export async function insist<T>(
   clients: Clients,
@@ -69,5 +70,5 @@ export async function insist<T>(
   }
 }
 
-/** Not retryable by themselves, and yet no last word. */
+/** Not retryable by themselves, but not final either. */
 const UNSURE: ReadonlySet<string> = new Set(['unexpected_response'])

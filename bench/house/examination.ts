@@ -1,4 +1,4 @@
-// What must hold after it all: the audit, the journals of the callers, the tables and the chain of payments say the same.
+// The checks after the run: the audit, the logs of the callers, the tables and the blockchain must agree.
 import { runCliApart } from '../../test/cli-process.ts'
 import type { AccountJournal, ToldDog } from './accounts.ts'
 import { type Buyer, PRICE_ATOMIC } from './buyers.ts'
@@ -18,7 +18,7 @@ export interface Evidence {
 
 const MAX_LISTED = 8
 
-/** Each breach in words, with at most some of each kind. */
+/** Each violation in words, with a limited number of each kind. */
 export async function examine(evidence: Evidence): Promise<string[]> {
   const checks = [
     audit,
@@ -97,7 +97,7 @@ async function comparePurchases({ world: { admin }, buyers }: Evidence): Promise
   return found
 }
 
-/** States of requests that nothing moves any more, uncharged. */
+/** Final states of requests that were not charged. */
 const RESTING: ReadonlySet<string> = new Set(['quoted', 'expired', 'unpaid', 'failed'])
 
 async function compareChain({ world: { chain, payTo }, buyers }: Evidence): Promise<string[]> {

@@ -1,4 +1,4 @@
-// A Redis of the house alone, which keeps nothing, and can be killed and started again at the same port.
+// A Redis for this run only, which stores nothing on disk, and can be killed and started again at the same port.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'

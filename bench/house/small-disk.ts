@@ -1,4 +1,4 @@
-// A disk in memory, small enough to be filled: mounted on a folder, where this user may mount.
+// A disk in memory that is small enough to be filled, mounted on a folder if this user may mount.
 import { execFile, spawnSync } from 'node:child_process'
 import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,9 +7,9 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 export interface SmallDisk extends AsyncDisposable {
-  /** Takes all that is left. */
+  /** Takes all free space. */
   fill(): Promise<void>
-  /** Gives back what `fill` took. */
+  /** Frees what `fill` took. */
   free(): Promise<void>
 }
 
@@ -19,7 +19,7 @@ const MEGABYTES = 2560
 const MOST = 0.98
 const PIECE = Buffer.alloc(4096)
 
-/** Null where nothing can be mounted. */
+/** Null if this user may not mount. */
 export async function openSmallDisk(folder: string): Promise<SmallDisk | null> {
   try {
     await run('mount', ['-t', 'tmpfs', '-o', `size=${MEGABYTES}m,mode=0711`, 'countersign-house', folder])
@@ -33,7 +33,7 @@ export async function openSmallDisk(folder: string): Promise<SmallDisk | null> {
     async fill() {
       const { bavail, bsize } = await statfs(folder)
       await run('fallocate', ['--length', String(Math.floor(bavail * MOST) * bsize), ballast])
-      // Others write meanwhile: the rest is taken piece by piece.
+      // Other programs write at the same time, so the rest is taken in small pieces.
       const file = await open(ballast, 'a')
       try {
         while (await file.appendFile(PIECE).then(always, isNotFull));

@@ -1,5 +1,5 @@
-// Imported by processes of the house before all else: lets the bench step their clock. On SIGUSR2 the process reads from the file that
-// CLOCK_FILE names how many milliseconds its clock is off.
+// Imported first by the processes of the run: lets the bench change their clock. On SIGUSR2 the process reads from the file
+// that CLOCK_FILE names how many milliseconds its clock is off.
 //
 // It covers what the process asks of Date, which is all of its times that are not the database's. It does not cover timers and
 // performance.now(), which no step of a clock moves, nor the process's threads, nor the clock of Postgres.

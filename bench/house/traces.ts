@@ -1,5 +1,5 @@
-// What processes hold: memory, open files and connections to Postgres, before the faults and when all is quiet again. Read from /proc,
-// so other systems than Linux get the connections only.
+// Memory, open files and connections of processes, before the faults and after all work has ended. Read from /proc, so
+// other systems than Linux get the connections only.
 import { readdir, readFile } from 'node:fs/promises'
 import type { Processes } from './processes.ts'
 import type { World } from './world.ts'
@@ -34,7 +34,7 @@ export async function measureHoldings(world: World, { places }: Processes): Prom
   }
 }
 
-/** What is held after it all and was not before, in words. */
+/** What is held after the run and was not held before, in words. */
 export function findLeaks(before: Holdings, after: Holdings): string[] {
   return Object.entries(after).flatMap(([name, now]) => {
     const then = before[name]

@@ -1,5 +1,5 @@
-// The world around the house: Postgres on a small disk, PgBouncer, Redis, a chain with its facilitator, a model, and foreign hosts.
-// All of them can fail, and what fails by itself does so by the seed.
+// The dependencies of the service in the run: Postgres on a small disk, PgBouncer, Redis, a blockchain with its
+// facilitator, a model, and web hosts. All of them can fail; the seed decides which calls fail.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -31,7 +31,7 @@ const NETWORK = 'eip155:84532'
 /** A real chain makes blocks also when none of its transactions are ours. */
 const BLOCK_MS = 2000
 const SLOW_MS = 1500
-/** Of twenty calls of facilitator or model so many go well. */
+/** Successful calls of twenty calls to facilitator or model. */
 const WELL = 17
 
 export interface World extends AsyncDisposable {
@@ -53,11 +53,11 @@ export interface World extends AsyncDisposable {
   hosts: HostsReady
   /** Ends what the hostile hosts hold open. */
   hostsProcess: Child
-  /** What every process of the service has in its environment. */
+  /** The environment of every process of the service. */
   env: Record<string, string>
   /** How often facilitator and model did what. */
   deeds: Record<string, number>
-  /** From now on facilitator and model do their work. */
+  /** From now on facilitator and model do not fail. */
   calm(): void
   /** What cannot be tried on this machine, in words. */
   missing: string[]
@@ -153,7 +153,7 @@ async function openReplaceablePooler(url: string, opened: AsyncDisposableStack) 
   }
 }
 
-/** The moods of facilitator and model, by the seed. */
+/** Decides by the seed how facilitator and model answer. */
 function openTemper(seed: number, counts: Record<string, number>) {
   const random = seeded(seed + 7919)
   let isCalm = false
@@ -205,7 +205,7 @@ export function pick<T>(random: Random, from: readonly T[]): T {
   return from[random(from.length)]!
 }
 
-/** What the stand-ins remember of each call is of no use here, and would fill the memory of the bench. */
+/** Deletes the records that the stand-ins keep of each call, which would fill the memory of the bench. */
 function forget(model: MessagesServer, received: unknown[]): Disposable {
   const timer = setInterval(() => {
     model.asked.length = 0
