@@ -1,5 +1,5 @@
-// The runner of a process whose operator can drain it: it is closed as at the end of the process, and opened anew when the
-// operator wants the process to take jobs again. The process itself lives on.
+// The runner of a process whose operator can drain it: a drain closes it, as at the end of the process, and it is opened
+// again when the operator wants the process to take jobs again. The process itself keeps running.
 import type { Presence } from '../server/operate/presence.ts'
 import type { Work } from './context.ts'
 import { openRunner, type Runner } from './runner.ts'

@@ -36,11 +36,11 @@ export async function observe(request: WorkingRequest, work: Work, job: JobAttem
   const stopping = new AbortController()
   const signal = AbortSignal.any([job.signal, stopping.signal])
   const fetching = fetchObservation(request, work, signal)
-  // The last attempt keeps its job: a job that is stored anew would have new attempts, and a page that crashes its worker
-  // could use up all of them.
+  // The last attempt keeps its job. A job that is stored again would have new attempts, and a page that crashes its worker
+  // could crash workers without end.
   if (job.attemptsLeft === 0 || (await work.slowFetches.isQuick(fetching))) {
     const observed = enterObserved(request, await fetching)
-    // Worth a commit of its own only before something that takes long or costs money.
+    // A separate commit is worth its time only before something that takes long or costs money.
     return work.assessor.isRepeatable ? observed : commit(work.steps, observed)
   }
   // Until `fetching` is awaited again, a rejection has no other listener.
@@ -66,7 +66,8 @@ async function fetchObservation(
   signal: AbortSignal,
 ): Promise<StoredObservation> {
   const visit = () => observeSource(body.source_url, work, signal, jobKeyOf(id))
-  // A request whose cached observation became too old reads the source: another cached one could become too old again.
+  // A request whose cached observation became too old reads the source, because another cached observation could also
+  // become too old.
   const maxAge = state === 'accepted' ? maxAgeOf(body) : 0
   const { observation, hit } = await work.cache.observe(body.source_url, maxAge, visit, signal)
   return { observation, cache_hit: hit }

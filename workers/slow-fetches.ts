@@ -1,9 +1,9 @@
-// Slow fetches, which continue without a slot of the queue. A worker has a few dozen slots, and a page that sends a byte every
-// few seconds would hold one for a minute. So the job of a slow fetch ends while the fetch continues here. When the fetch has
-// ended, what it was made for continues: a verification in a new job, a quote check at once.
+// Slow fetches, which continue without a slot of the queue. A worker has a few dozen slots, and a page that sends a byte
+// every few seconds would hold one for a minute. So the job of a slow fetch ends while the fetch continues here. When the
+// fetch has ended, its verification continues in a new job, or its quote check continues at once.
 //
-// Meanwhile the row that the fetch is made for has a job that is due in a few seconds, and this process keeps postponing it. If
-// the process is killed, the job becomes due and another worker takes the row.
+// Meanwhile the row of the request or check has a job that is due in a few seconds, and this process postpones it again and
+// again. If the process is killed, the job becomes due and another worker takes the row.
 import { performance } from 'node:perf_hooks'
 import { setInterval as every } from 'node:timers/promises'
 import { z } from 'zod'
@@ -12,9 +12,9 @@ import { column, type Database, sql, type Tx, transact } from '../server/db/pool
 import type { Logger } from '../server/telemetry.ts'
 import { jobKeyOf } from '../server/verification/job.ts'
 
-/** A fetch that left its job. */
+/** A fetch whose job has ended. */
 export interface LeftFetch {
-  /** Id of the row that it is made for, and the attempt that holds it. */
+  /** Id of the row of its request or check, and the attempt that holds it. */
   id: string
   attempt: string
   /** Attempts of other workers if this process is killed. */
@@ -27,20 +27,20 @@ export type Postpone = (tx: Tx, fetches: readonly LeftFetch[], runAt: Date) => P
 export interface SlowFetches extends AsyncDisposable {
   readonly size: number
   /**
-   * Whether the fetch ends within `slowMs`; true without waiting if there is no room for it here. Where this process is busy itself,
-   * the fetch waits for the process and not for its origin, and is not slow: another job would make all of them slower, and would
-   * leave the queue without being done sooner.
+   * Whether the fetch ends within `slowMs`; true without waiting if there is no place for it here. If this process is busy,
+   * the fetch waits for the process and not for its origin, and does not count as slow: another job would make all of them
+   * slower, and would not be done sooner.
    */
   isQuick(fetch: Promise<unknown>): Promise<boolean>
   /**
-   * Whether a fetch that is free of charge may begin. Those that this process postpones with `postpone` have FREE_SHARE of the
-   * room, so that paid ones always find some. True where there is no room for any fetch.
+   * Whether a fetch free of charge may begin. Fetches that this process postpones with `postpone` may take FREE_SHARE of
+   * the places, so that paid fetches always find one. True if there are no places at all.
    */
   admitsFree(postpone: Postpone): boolean
   /**
-   * Takes the fetch over until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
+   * Holds the fetch until `work` has ended. The caller's job may end as soon as this resolves. `work` is called with
    * `settle`, which must be awaited before the row gets another job.
-   * @param options `end` is aborted when the process is to stop; that does not end a fetch that still has its job.
+   * @param options `end` is aborted when the process has to stop; that does not end a fetch that still has its job.
    */
   keep(
     fetch: LeftFetch,
@@ -60,7 +60,10 @@ export interface SlowFetchesOptions {
   room: number
   /** Milliseconds after which a fetch is slow. */
   slowMs?: number
-  /** Begins to measure how busy this process is; the function it answers tells the share of time since, from 0 to 1. */
+  /**
+   * Begins to measure how busy this process is; returns a function that gives the busy share of the time since then,
+   * from 0 to 1.
+   */
   measureLoad?: () => () => number
 }
 
@@ -179,7 +182,7 @@ export function openSlowFetches({
   }
 }
 
-/** Disposing takes the timer back; an abort would make an error for every fetch that is quick. */
+/** Disposing cancels the timer; an abort would create an error for every fast fetch. */
 function openPause(milliseconds: number): Disposable & { over: Promise<false> } {
   const { promise, resolve } = Promise.withResolvers<false>()
   const timer = setTimeout(resolve, milliseconds, false)

@@ -1,9 +1,9 @@
-// Whether others take this worker for alive. When they do not, its jobs run elsewhere, so what it is doing is to end.
+// Whether other workers consider this worker alive. If not, its jobs run elsewhere, so it must abort its work.
 
 export interface Standing {
   /** A signal for work that begins now: aborted when this worker was taken for dead, or by `signal`. */
   limit(signal: AbortSignal | undefined): AbortSignal
-  /** Ends what is under way. What begins later has a new standing. */
+  /** Aborts current work. Work that begins later gets a new signal. */
   lose(): void
 }
 

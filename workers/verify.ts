@@ -1,6 +1,7 @@
-// One verification, from its stored state to its end: observe, assess, settle, complete. What cannot be repeated, or costs
-// money, is committed before and after; a committed stage is never repeated. After a crash at any point the next attempt reads
-// the state and continues there. The attempt token keeps a worker that was wrongly taken for dead from committing.
+// One verification, from its stored state to its end: observe, assess, settle, complete. A step that cannot be repeated, or
+// that costs money, has a commit before and after it; a committed stage is never repeated. After a crash at any point the
+// next attempt reads the state and continues there. The attempt token prevents commits of a worker that was wrongly taken
+// for dead.
 //
 //   commit                                            what a crash before it repeats
 //   observed (only with a model)                      the fetch
@@ -36,7 +37,7 @@ async function runStages(claimed: WorkingRequest, work: Work, job: JobAttempt): 
   let request: WorkingRequest | null = claimed
   const begun = request.state === 'settling'
   const spent: StageSeconds = {}
-  // The request as its last stage left it: a stage that stops answers null.
+  // The request after its last stage. A stage that stops returns null.
   let held = request
   try {
     while (request && needsWork(request, work)) {
@@ -51,7 +52,8 @@ async function runStages(claimed: WorkingRequest, work: Work, job: JobAttempt): 
     held = request ?? held
     if (request?.state === 'settling') request = await timed(spent, work, 'settle', () => settle(held, work, { begun }))
     held = request ?? held
-    // Once more by itself: if it was the settlement that failed an earlier attempt, it must not fail the receipts of others.
+    // The settlement is committed alone: if it made an earlier attempt fail, it must not make the receipts of other
+    // requests fail.
     if (request && begun) held = request = await commit(work.steps, request)
     if (request?.state === 'settled') {
       await timed(spent, work, 'complete', () => complete(held, work))
@@ -63,7 +65,7 @@ async function runStages(claimed: WorkingRequest, work: Work, job: JobAttempt): 
   }
 }
 
-/** Whether anything is left to be done before money moves. */
+/** Whether work is left before the settlement. */
 function needsWork(request: WorkingRequest, work: Work): boolean {
   return request.state === 'accepted' || request.state === 'observed' || isOutdated(request, work)
 }
@@ -79,7 +81,7 @@ async function complete(request: WorkingRequest, work: Work) {
 /** Seconds that this attempt spent in each stage. */
 type StageSeconds = Record<string, number>
 
-/** The one line of a verification that came to its end; workers/failure.ts has that of one that failed. */
+/** Logs the line of a completed verification; workers/failure.ts logs the line of a failed one. */
 function logCompleted(
   { id, body, stored, assessment, settlement }: WorkingRequest,
   { log }: Work,

@@ -1,5 +1,5 @@
-// The identity of a worker process. The ids of what it holds (attempts, visits to origins, turns to fetch a page) begin with its
-// own, so whoever finds it dead finds what it held.
+// The identity of a worker process. The ids of what it holds (attempts, visits to origins, turns to fetch a page) begin
+// with its prefix, so a worker that rescues it can find them.
 import { randomUUID } from 'node:crypto'
 
 /** Characters of a UUID that name the worker: the first 60 random bits. */
@@ -17,7 +17,7 @@ export function makeWorkerId(): WorkerId {
   return { prefix, make: () => prefix + randomUUID().slice(LENGTH) }
 }
 
-/** The least and the greatest id of a worker. */
+/** The lowest and the highest id of a worker. */
 export function idsOf(prefix: string): { from: string; to: string } {
   return { from: `${prefix}-0000-000000000000`, to: `${prefix}-ffff-ffffffffffff` }
 }

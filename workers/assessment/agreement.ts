@@ -1,5 +1,5 @@
-// Whether the quantities of a claim and of a passage agree. Agreement puts a passage forward and disagreement is a
-// warning; neither is ever taken for support.
+// Whether the quantities of a claim and of a passage agree. Agreement raises the rank of a passage, and disagreement is a
+// warning; neither counts as support.
 import type { Bound, DateQuantity, NumberQuantity, Quantity } from './quantity.ts'
 
 export type Disagreement = 'number' | 'date' | 'unit'
@@ -11,8 +11,8 @@ export function agreeingShare(claimed: readonly Quantity[], given: readonly Quan
 }
 
 /**
- * Whether a given quantity says what is claimed, as far as both say it: 8.3 million agrees with 8,336,817, 2019 with May
- * 2019, 312 with more than 300, and 1941 with the 1940s.
+ * Whether a given quantity agrees with the claimed one, in the parts that both have: 8.3 million agrees with 8,336,817,
+ * 2019 with May 2019, 312 with more than 300, and 1941 with the 1940s.
  */
 export function agree(claimed: Quantity, given: Quantity): boolean {
   if (claimed.kind === 'number' && given.kind === 'number')
@@ -22,7 +22,7 @@ export function agree(claimed: Quantity, given: Quantity): boolean {
   return claimed.kind === 'date' ? isSameFigure(claimed, given) : isSameFigure(given, claimed)
 }
 
-/** A number by each of the units that its word may mean. */
+/** The number in each of the units that its word may mean. */
 export function readingsOf(quantity: NumberQuantity): NumberQuantity[] {
   return quantity.or ? [quantity, quantity.or] : [quantity]
 }
@@ -33,7 +33,7 @@ function numbersAgree(claimed: NumberQuantity, given: NumberQuantity): boolean {
   return valuesAgree(claimed, given) || isWithin(claimed.bound, claimed.value, given.value)
 }
 
-/** Whether a number keeps to a claimed bound. */
+/** Whether a number is within a claimed bound. */
 export function isWithin(bound: Bound | null, claimed: number, given: number): boolean {
   if (bound === 'above' || bound === 'least') return given > claimed
   if (bound === 'below' || bound === 'most') return given < claimed
@@ -43,7 +43,7 @@ export function isWithin(bound: Bound | null, claimed: number, given: number): b
 /** More than 300 is not 300. */
 const isStrict = (bound: Bound | null): boolean => bound === 'above' || bound === 'below'
 
-/** A bare number of four digits is taken for a year, and may have been none. */
+/** A bare number of four digits counts as a year, which may be wrong. */
 function isSameFigure(date: Quantity, number: Quantity): boolean {
   if (date.kind !== 'date' || number.kind !== 'number') return false
   return date.month === null && date.year === number.value && number.unit === null
@@ -81,7 +81,7 @@ export function isSameNoun(a: string, b: string): boolean {
 }
 
 function valuesAgree(a: NumberQuantity, b: NumberQuantity): boolean {
-  // Half a step of the coarser one, and a little for what binary fractions cannot say.
+  // Tolerance: half a step of the coarser number, and a little for rounding of binary fractions.
   return Math.abs(a.value - b.value) <= (Math.max(a.precision, b.precision) / 2) * (1 + 1e-9)
 }
 

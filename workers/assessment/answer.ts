@@ -8,7 +8,7 @@ export type Basis = (typeof BASES)[number]
 const stance = z.enum(['supports', 'contradicts', 'mentions'])
 const verdict = z.enum(['supports', 'contradicts', 'mixed', 'insufficient_evidence'])
 
-/** Evidence comes before the verdict, so that a model that writes in order looks before it decides. */
+/** Evidence comes before the verdict, so that a model, which writes in order, finds evidence before it decides. */
 const answer = z.object({
   evidence: z.array(z.object({ from: z.int(), to: z.int(), stance })),
   suspicious: z.array(z.int()),
@@ -20,7 +20,7 @@ export type Verdict = Answer['verdict']
 
 const BOUNDS: ReadonlySet<string> = new Set(['$schema', 'minimum', 'maximum', 'default'])
 
-/** The schema for structured output. It has no bounds and no patterns, because some servers do not know them. */
+/** The schema for structured output. It has no bounds and no patterns, because some servers do not support them. */
 export const answerSchema = withoutBounds(z.toJSONSchema(answer, { io: 'output' })) as Record<string, unknown>
 
 /** The answer cannot be used: it is no JSON, breaks the schema, or names no line that was shown. */

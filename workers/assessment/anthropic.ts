@@ -1,6 +1,6 @@
-// The client of the Messages API, of Anthropic and of self-hosted servers. One question, one answer; no tools, no URL,
-// no streaming: a part of an answer has no use. The SDK's own retries are off, because they would occupy a worker for
-// as long as a server asks; here a long wait goes back to the queue.
+// The client of the Messages API, of Anthropic and of self-hosted servers. One question, one answer; no tools, no URL, and
+// no streaming, because a partial answer is useless. The retries of the SDK are off, because they would occupy a worker for
+// as long as a server asks; here a request that has to wait long goes back to the queue.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic, { APIConnectionTimeoutError, APIError, APIUserAbortError } from '@anthropic-ai/sdk'
@@ -22,7 +22,10 @@ export interface Usage {
   usd: number | null
 }
 
-/** USD for a million tokens. Writing to the cache costs a quarter more than reading anew, reading from it a tenth. */
+/**
+ * USD for a million tokens. Tokens written to the cache cost a quarter more than uncached tokens, tokens read from it a
+ * tenth.
+ */
 export interface Prices {
   input: number
   output: number
@@ -31,8 +34,8 @@ export interface Prices {
 export interface Model {
   readonly id: string
   /**
-   * Puts one question. Throws AssessorBusyError when the server does not answer now, AppError `assessment_failed` when
-   * it never will, UnusableAnswerError when its answer is cut off or empty, and the signal's reason when that aborts.
+   * Sends one question. Throws AssessorBusyError when the server does not answer now, AppError `assessment_failed` when it
+   * never will, UnusableAnswerError when its answer is cut off or empty, and the signal's reason when that aborts.
    * @param until milliseconds since the epoch by which the answer is needed
    */
   ask(question: Question, options: { signal: AbortSignal; until: number }): Promise<{ written: string; usage: Usage }>
@@ -47,13 +50,13 @@ export interface ModelOptions {
   maxTokens: number
   /** For one attempt, from sending to the last byte. */
   timeoutMs: number
-  /** Questions under way at once. */
+  /** Most questions at the same time. */
   concurrency: number
   circuit: Circuit
   prices: Prices | null
   metrics: Metrics
   log: Logger
-  /** Waits between attempts; tests put another in its place. */
+  /** Waits between attempts; tests replace it. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
@@ -100,7 +103,8 @@ function waitFor({ opensAt }: Circuit, waitMs: number): number {
 }
 
 /**
- * Reports the provider's failures to the circuit. Any other outcome shows that the provider answers, or shows nothing.
+ * Reports the provider's failures to the circuit. Any other outcome shows that the provider answers, or says nothing about
+ * it.
  */
 function settle(error: unknown, leave: Leave): ProviderError | null {
   if (error instanceof ProviderError) {
@@ -112,7 +116,10 @@ function settle(error: unknown, leave: Leave): ProviderError | null {
   return null
 }
 
-/** A single failure is no outage: those follow when the circuit opens. A message may quote the question, so only codes are logged. */
+/**
+ * A single failure is not an outage; an outage begins when the circuit opens. A message may quote the question, so only
+ * codes are logged.
+ */
 function report(failure: ProviderError | null, { opensAt }: Circuit, outage: Outage) {
   if (failure && opensAt !== null) outage.failed(`${failure.outcome} (${causeCode(failure.cause)})`)
 }
@@ -123,7 +130,7 @@ function buildClient({ apiKey, baseUrl, timeoutMs }: ModelOptions): Anthropic {
     authToken: null,
     webhookKey: null,
     baseURL: baseUrl ?? 'https://api.anthropic.com',
-    // The SDK sends the key as bearer token; some servers look for it where it used to be.
+    // The SDK sends the key as bearer token; some servers expect it in `x-api-key`.
     defaultHeaders: baseUrl ? { 'x-api-key': apiKey } : {},
     maxRetries: 0,
     timeout: timeoutMs,
@@ -203,7 +210,7 @@ function requestOf({ system, page, claim }: Question, { model, maxTokens }: Mode
   } satisfies Anthropic.MessageCreateParamsNonStreaming
 }
 
-/** The text of a whole answer. Thinking and anything else that is not text is passed over. */
+/** The text of a complete answer. Thinking and anything else that is not text is ignored. */
 function writtenIn({ content, stop_reason }: Anthropic.Message, { log }: ModelOptions): string {
   if (stop_reason === 'refusal') {
     log.warn({ event: 'model_declined' })
@@ -288,7 +295,10 @@ function classify(error: unknown): unknown {
   })
 }
 
-/** What may be logged of a refusal: its message, and every field that is no plain name, may quote the question. */
+/**
+ * The parts of a refusal that may be logged: its message, and every field that is not a plain name, may quote the
+ * question.
+ */
 function refusalIn(error: unknown) {
   if (!(error instanceof APIError)) return {}
   const name = (value: unknown) => (typeof value === 'string' && PLAIN_NAME.test(value) ? value : null)
@@ -306,11 +316,11 @@ function retryAfter(headers: Headers | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
-/** No key or a wrong one, no money, no right, no such model. */
+/** A missing or wrong key, no money, no permission, an unknown model. */
 const LASTING: ReadonlySet<number> = new Set([401, 402, 403, 404])
 const PLAIN_NAME = /^[\w-]{1,64}$/
 const ATTEMPTS = 3
 const FIRST_PAUSE_MS = 500
-/** An attempt with less time than this would only cost. */
+/** An attempt with less time than this would only cost money. */
 const LEAST_TIME_MS = 1000
 const LONGEST_REPLY_BYTES = 4 * 1024 * 1024

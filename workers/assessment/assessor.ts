@@ -14,8 +14,8 @@ export interface Assessor {
   /** Names everything that may change the answer, in at most 100 characters; part of `methodology_version`. */
   readonly procedure: string
   /**
-   * Whether the same task always gives the same answer, at once and without cost. Observation and assessment are then first
-   * committed with the intent to settle, and done again after a crash before that.
+   * Whether the same task always gives the same answer, quickly and without cost. Observation and assessment are then
+   * committed only with the intent to settle, and repeated after a crash before that.
    */
   readonly isRepeatable?: boolean
   /** Set while the assessor takes no work because its model does not answer. */

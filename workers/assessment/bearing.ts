@@ -1,10 +1,11 @@
-// Whether lines that are named for a claim say enough of it, by a sum of weighted shares. The weights were fitted on claims
-// whose evidence others have marked: `node bench/eval/weights.ts` fits them again and prints how they hold on other pages.
+// Decides by a sum of weighted shares whether the cited lines have enough of a claim's words and numbers. The weights are
+// fitted on data sets with annotated evidence: `node bench/eval/weights.ts` fits them again and prints how they perform on
+// other pages.
 import { type Coverage, nearnessOf, type Strengths, weightOf } from './coverage.ts'
 
 /**
- * What is weighed, each from 0 to 1: the claim's words and numbers that are absent in a place, as a share of all and a few
- * more, because what is absent of a short claim tells little.
+ * The weighted values, each from 0 to 1: the share of the claim's words and numbers that are absent in a place. The
+ * denominator has a few more than all, because an absent word of a short claim means little.
  */
 export const ABSENCES = ['wordsNearby', 'wordsOnPage', 'numbersInLines', 'numbersNearby'] as const
 export type Absences = Record<(typeof ABSENCES)[number], number>
@@ -21,13 +22,13 @@ export function absencesOf({ words, numbers, inLines, nearby, onPage }: Coverage
   }
 }
 
-/** Falls with what is absent; below `LEAST_BEARING` the lines hardly support the claim. */
+/** Decreases with what is absent. Below `LEAST_BEARING` the lines hardly support the claim. */
 export function bearing(absences: Absences): number {
   return ABSENCES.reduce((sum, name) => sum - WEIGHTS[name] * absences[name], INTERCEPT)
 }
 
 const INTERCEPT = 2.04
 const WEIGHTS: Absences = { wordsNearby: 4.25, wordsOnPage: 2.39, numbersInLines: 2.44, numbersNearby: 1.97 }
-/** Of lines that do support their claim two in a hundred are below it, and three in four of those that do not. */
+/** Two in a hundred of the lines that support their claim are below it, and three in four of the lines that do not. */
 export const LEAST_BEARING = -1.3
 const [FURTHER_WORDS, FURTHER_NUMBERS] = [2, 1]

@@ -1,5 +1,5 @@
-// Checks a verdict without a model: numbers, dates, units, negations, quoted words. A check that fails
-// takes a line's stance away, and with it the verdict that needed the line; no check gives a verdict.
+// Checks a verdict without a model: numbers, dates, units, negations, quoted words. A failed check removes a line's stance,
+// and with it the verdict that needed the line; no check adds a verdict.
 import type { Answer } from './answer.ts'
 import { partsWithout } from './claim-parts.ts'
 import { agreementOf } from './contradiction-checks.ts'
@@ -28,9 +28,9 @@ export interface Proposed {
 export interface Checked {
   evidence: Proposal[]
   flags: SemanticFlag[]
-  /** Those of the flags that took a stance away. */
+  /** The flags that removed a stance. */
   grave: SemanticFlag[]
-  /** Statements of the claim that the lines read for it say nothing of, as the claim words them. */
+  /** Statements of the claim about which the cited lines say nothing, in the words of the claim. */
   partsWithout: string[]
 }
 
@@ -72,7 +72,7 @@ export function checkEvidence(claim: string, text: string, lines: readonly Span[
   }
 }
 
-/** A part may also be said by the lines around, of which one that names the subject is not quoted. */
+/** The lines around the quotes may also support a part, for example an unquoted line that names the subject. */
 function partsLacking(claim: string, page: PageText, supporting: readonly Span[]): string[] {
   return partsWithout(
     claim,
@@ -88,7 +88,7 @@ function supportDoubts(
   verdict: Answer['verdict'],
 ): Doubt[] {
   const quotes = spans.map(({ start, end }) => page.text.slice(start, end))
-  // What a claim denies of one rank or name, lines say of another: not the first mayor, the third.
+  // The claim negates one rank or name, and the lines have another: not the first mayor, the third.
   const isDenied = isNegation(claim) && !quotes.some(isNegation)
   return [
     ...quantityDoubts(claim, page, spans, verdict === 'mixed'),
@@ -108,7 +108,7 @@ function supportDoubts(
   ]
 }
 
-/** A verdict that its own reason does not support. A contradicted part contradicts the whole claim. */
+/** A verdict that its own basis does not support. A contradicted part contradicts the whole claim. */
 function isWeak({ verdict, basis }: Proposed): boolean {
   if (verdict === 'supports')
     return basis === 'partly' || basis === 'reported' || basis === 'unsure' || basis === 'silent'
@@ -122,15 +122,15 @@ function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): 
   const closest = quotes.filter((_, i) => readings[i]!.weight >= HALF)
   const isTurned = closest.length > 0 && oppositesBetween(claim, closest.join('\n')).length > 0
   const isNegatedOtherwise = readings.every((reading) => reading.isNegatedOtherwise)
-  // What is denied and turned round is said after all: did not accept, rejected.
+  // A negation and an opposite cancel each other: did not accept, rejected.
   if (isNegatedOtherwise) {
-    // What a claim denies may be said by another word in the place of one of its own: "is not French", "is Italian".
+    // Lines may support a negated claim with another word in the place of one of its words: "is not French", "is Italian".
     const needed = isNegation(claim) ? ALL_WORDS : MOST_WORDS
     const isDeniedOtherwise = isTurned || deniesInOtherWords(claim, quotes) || giveInsteadOfDenied(claim, quotes)
     const isGrave = readings.some(({ share }) => share >= needed) && !isDeniedOtherwise
     doubts.push({ flag: 'negation_mismatch', isGrave })
   }
-  // What a claim denies by a verb, lines with its other words say: refused to, unable to.
+  // The claim negates with a verb (refused to, unable to) what lines with its other words say.
   else if (deniesByVerb(claim) && !quotes.some((quote) => deniesByVerb(quote) || isNegation(quote))) {
     const isGrave = readings.some(({ weight }) => weight >= MOST_BUT_VERB)
     if (isGrave) doubts.push({ flag: 'negation_mismatch', isGrave })
@@ -140,7 +140,7 @@ function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): 
   return doubts
 }
 
-/** Of the claim and the lines, whichever has no word such as "not" may deny by another: "refused", "only". */
+/** If only one of claim and lines has a word such as "not", the other may negate with another word: "refused", "only". */
 function deniesInOtherWords(claim: string, quotes: readonly string[]): boolean {
   return DENIES.test(isNegation(claim) ? quotes.join('\n') : claim)
 }

@@ -1,7 +1,7 @@
 // A circuit breaker for a provider that does not answer. Closed, it passes every call. After several failures in a row
 // it opens for a while; then one call probes the provider, and its outcome closes or opens the circuit.
 
-/** The provider cannot take the work now. The caller puts it back and retries after `retryAfterSeconds`. */
+/** The provider cannot do the work now. The caller postpones it and retries after `retryAfterSeconds`. */
 export class AssessorBusyError extends Error {
   override name = 'AssessorBusyError'
   readonly retryAfterSeconds: number
@@ -15,7 +15,7 @@ export class AssessorBusyError extends Error {
 export interface Failure {
   /** The provider's own Retry-After, in milliseconds from now. */
   retryAfterMs?: number
-  /** Waiting changes nothing soon: a wrong key, an unknown model. */
+  /** Waiting does not help soon: a wrong key, an unknown model. */
   lasting?: boolean
 }
 
@@ -55,7 +55,7 @@ export function buildCircuit(now: () => number = Date.now): Circuit {
     failed({ retryAfterMs = 0, lasting = false }) {
       failures++
       if (isProbe) probing = false
-      // Calls that began before it opened say nothing new.
+      // Calls that began before the circuit opened are ignored.
       else if (openUntil !== null) return
       if (isProbe || lasting || failures >= FAILURES || retryAfterMs > PATIENCE_MS) open(retryAfterMs)
     },
@@ -82,6 +82,6 @@ export function buildCircuit(now: () => number = Date.now): Circuit {
 const FAILURES = 5
 const FIRST_MS = 15_000
 const LONGEST_MS = 300_000
-/** A provider that asks for a longer pause than this gets no question until the pause is over. */
+/** A provider that asks for a longer pause than this gets no calls until the pause is over. Milliseconds. */
 export const PATIENCE_MS = 5000
 const PROBE_SECONDS = 2

@@ -1,12 +1,12 @@
-// The parts of a claim that each need evidence: "it opened in 1874 and burned down in 1901" is two statements. A part
-// has words of its own; what is only joined on, such as the second of two names, belongs to the part before it.
+// The parts of a claim that each need evidence: "it opened in 1874 and burned down in 1901" is two statements. A part has
+// its own content words; an addition, such as the second of two names, belongs to the part before it.
 import { agreeAcrossUnits } from './measures.ts'
 import { quantitiesOf } from './quantities.ts'
 import { isTelling, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 import { sentencesOf } from './sentences.ts'
 
-/** The claim cut between its statements, in order. One part where it makes one statement. */
+/** The claim, split into its statements, in order. A claim with one statement is one part. */
 export function claimParts(claim: string): string[] {
   const parts: string[] = []
   for (const { start, end } of sentencesOf(claim).slice(0, MOST_PARTS)) {
@@ -22,7 +22,7 @@ export function claimParts(claim: string): string[] {
   return parts.slice(0, MOST_PARTS).map((part) => part.replace(ENDS, ''))
 }
 
-/** The parts of which the lines have neither a telling word nor a number. All or none of a claim of one part. */
+/** The parts of which the lines have neither a content word nor a number. For a claim with one part: none, or this part. */
 export function partsWithout(claim: string, lines: string): string[] {
   const parts = claimParts(claim)
   if (parts.length < 2) return []
@@ -42,12 +42,12 @@ function tellingWords(text: string): number {
   return readClaim(text).terms.filter(isTelling).length
 }
 
-/** Before the mark or the word that joins a further statement, or after the mark where no space follows it. */
+/** The place before the mark or word that adds another statement, or after the mark if no space follows it. */
 const SEAM =
   /(?<=[;:；：，、])|(?=,? (?:and|but|while|whereas|although|though|because|who|whose|which|und|aber|während|obwohl|weil|et|mais|tandis|bien que|parce que|y|pero|mientras|aunque|porque|e|mas|enquanto|embora)(?= ))|(?<=,)(?= )/u
 const ENDS = /^[\s,;:；：，、]+|[\s,;:；：，、.!?。]+$/gu
 /** Telling words. */
 const LEAST_OF_PART = 3
 const MOST_PARTS = 12
-/** Quantities of a part, and of the lines that each is held against. */
+/** Most quantities of a part, and of the lines that each is compared with. */
 const [MOST_OF_PART, MOST_GIVEN] = [8, 200]

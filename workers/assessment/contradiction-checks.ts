@@ -1,4 +1,4 @@
-// The doubt about a verdict against a claim: lines that say the claim itself hardly contradict it.
+// Checks a verdict against a claim: lines that state the claim itself hardly contradict it.
 import { nearnessOf, strengthsIn, weightOf, wordsOf } from './coverage.ts'
 import { agreeAcrossUnits } from './measures.ts'
 import { deniesByVerb, hasOppositeOf } from './opposites.ts'
@@ -17,10 +17,10 @@ export interface Against {
 }
 
 /**
- * How the quotes read against the claim agree with it, if they do. The claim word for word, neither negated nor
- * attributed to a speaker, is hardly a contradiction. Nor are lines that have all its numbers and its words, and deny
- * or reverse nothing: a contradiction has another word somewhere. Of a short claim that word is easily the only one
- * missing, so only a long claim may miss some; and where other lines support the claim, it may miss none.
+ * How the quotes cited against the claim agree with it, if they do. The claim word for word, neither negated nor attributed
+ * to a speaker, is hardly a contradiction. Neither are lines that have all its numbers and words, and negate or reverse
+ * nothing, because a contradiction has another word somewhere. In a short claim that word is easily the only missing one,
+ * so only for a long claim may words be missing; if other lines support the claim, none may be missing.
  */
 export function agreementOf(
   claim: string,
@@ -33,9 +33,9 @@ export function agreementOf(
   if (plain.some(({ isVerbatim }) => isVerbatim) && query.tokens.length >= FEW_TOKENS) return 'claim_wording_present'
   if (readings.some(({ isNegatedOtherwise }) => isNegatedOtherwise) || plain.length === 0) return null
   const claimed = quantitiesOf(claim)
-  // Each is held against every number of the lines, so a list of numbers is left to the model.
+  // Each is compared with every number of the lines, so the check skips a list of numbers and trusts the model.
   if (claimed.length > MOST_QUANTITIES) return null
-  // A claim that compares may be wrong by its comparison alone.
+  // A claim with a comparison may be wrong only because of the comparison.
   if (claimed.some(({ bound }) => bound !== null) || COMPARES.test(claim)) return null
   const all = quotes.join('\n')
   const { weight, claimWeight } = readQuote(claim, query, all)
@@ -50,15 +50,15 @@ export function agreementOf(
 }
 
 /**
- * Whether the lines have many of a claim's words, and with those around them nearly all: what a contradiction puts in the
- * place of a word is missing from both.
+ * Whether the lines have many of a claim's words, and with the lines around them nearly all. In a contradiction another
+ * word replaces one of the claim, so the replaced word is missing from both.
  */
 function isSaidNearby(query: Query, quotes: readonly string[], near: readonly string[]): boolean {
   const words = wordsOf(query)
   const all = weightOf(words)
   const quoted = strengthsIn(query, quotes)
   if (nearnessOf(words, quoted) < ENOUGH_QUOTED * all) return false
-  // A name that is only nearby may be the one that another stands in the place of.
+  // A name that is only in nearby lines may be the name that the lines replace with another.
   if (words.some(([i, { raw }]) => IS_NAME.test(raw) && !quoted.has(i)) && hasFurtherName(query, quotes)) return false
   const found = nearnessOf(words, strengthsIn(query, near))
   return found >= ENOUGH_NEARBY + FOR_EACH_ABSENT * (all - found)
@@ -73,7 +73,7 @@ function hasFurtherName({ symbolOf }: Query, quotes: readonly string[]): boolean
   )
 }
 
-/** Whether lines with the claim's words may contradict it all the same. */
+/** Whether lines with the claim's words may still contradict it. */
 function saysOtherwise(claim: string, query: Query, quotes: readonly string[], all: string): boolean {
   if (hasOppositeOf(claim, all) || deniesByVerb(claim) !== deniesByVerb(all)) return true
   return substitutedNames(query, quotes, new Set()).length > 0
@@ -83,9 +83,9 @@ const FEW_TOKENS = 4
 const IS_NAME = /^\p{Lu}\p{M}*\p{Ll}/u
 const COMPARES =
   /\b(?:(?:more|less|fewer|rather|(?:great|high|low|larg|small|old|young|earli|lat|bett|worse|fast|slow)(?:er)?)(?: \p{L}+){0,3} than|(?:more|less) likely|half|only|exactly)\b/iu
-/** Shares of the claim's telling words and of the numbers among them that were found, by weight. */
+/** Shares of the claim's content words, and of the numbers among them, that were found, by weight. */
 const [ALL, MORE_THAN_HALF] = [0.999, 0.55]
-/** By weight, in which a usual word counts 1: a contradiction hardly shares so many. */
+/** By weight (a usual word counts 1): a contradiction hardly shares so many words. */
 const ENOUGH_WORDS = 6.5
 /** Share of the words in the lines themselves. */
 const ENOUGH_QUOTED = 0.4

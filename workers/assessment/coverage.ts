@@ -1,4 +1,4 @@
-// How much of a claim some lines have: of its words by how nearly they have them, and of its numbers by what they say.
+// How much of a claim some lines have: words count by how similar they are, numbers by their value.
 import { agreeAcrossUnits } from './measures.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
@@ -6,19 +6,19 @@ import { distinctQuantities, MOST_QUANTITIES, type PageText } from './quantity-c
 import { isTellingWord, type Query, type Term } from './query.ts'
 import { searchText } from './search.ts'
 
-/** The terms of a claim that were found, by number, each with how nearly: 1 for the word itself. */
+/** The terms of a claim that were found, by number, each with its strength: 1 for the word itself. */
 export type Strengths = ReadonlyMap<number, number>
 
 export function strengthsIn(query: Query, texts: readonly string[]): Strengths {
   const text = texts.join('\n')
   const found = new Map<number, number>()
-  // In one piece: what a search prepares of a long claim costs more than to read a line.
+  // As one text, because preparing the search for a long claim costs more than reading a line.
   for (const { term, strength } of searchText(query, text, [{ start: 0, end: text.length, line: 0 }]).hits)
     if (strength > (found.get(term) ?? 0)) found.set(term, strength)
   return found
 }
 
-/** The claim's telling words with the numbers of their terms; its numbers are compared by what they say. */
+/** The claim's content words with the numbers of their terms; its numbers are compared by value. */
 export function wordsOf({ terms }: Query): [number, Term][] {
   return [...terms.entries()].filter(([, term]) => isTellingWord(term))
 }
@@ -28,12 +28,12 @@ export function weightOf(words: readonly [number, Term][], found?: Strengths): n
   return words.reduce((sum, [i, { prior }]) => (!found || found.has(i) ? sum + prior : sum), 0)
 }
 
-/** The weight of the words that were found, by how nearly. */
+/** The weight of the words that were found, multiplied by their strength. */
 export function nearnessOf(words: readonly [number, Term][], found: Strengths): number {
   return words.reduce((sum, [i, { prior }]) => sum + prior * (found.get(i) ?? 0), 0)
 }
 
-/** The claim's numbers and dates, and how many of them some given ones say. */
+/** The claim's numbers and dates, and how many of them are among given ones. */
 export function numbersOf(claim: string) {
   const numbers = distinctQuantities(claim).slice(0, MOST_QUANTITIES)
   return {

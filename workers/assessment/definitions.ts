@@ -1,12 +1,12 @@
-// What kind of thing a claim says its subject is, where the quoted lines say it is another kind: "is a poker player", and
-// "is an American football quarterback". English.
+// Detects that a claim says what kind of thing its subject is, and the quoted lines say another kind: "is a poker player",
+// and "is an American football quarterback". English.
 import { kinship, type Stemmed, stemmed } from './kinship.ts'
 import { readClaim } from './query.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
 /**
- * Whether a claim that only says what its subject is says so by words of which the quotes have none, nor one of the same
- * kind, while they define something themselves. Wide words such as place are true of many kinds.
+ * Whether a claim only says what its subject is, and the quotes define something themselves with none of these words and no
+ * word of the same kind. General words such as place fit many kinds and do not count.
  */
 export function isOtherKind(claim: string, quotes: readonly string[]): boolean {
   const [, said] = DEFINED.exec(claim.trim()) ?? []

@@ -11,7 +11,7 @@ export type Verdict = Omit<Assessment, 'procedure'>
 
 export type Stance = Evidence['stance']
 
-/** A span of the text in UTF-16 offsets, best first among its like. */
+/** A proposed span of the text in UTF-16 offsets. Lists of them have the best first. */
 export interface Proposal {
   start: number
   end: number
@@ -49,7 +49,10 @@ export function proveEvidence(
   return { evidence, dropped: proposals.length - evidence.length }
 }
 
-/** Whether an item is what it says: this text between its offsets, in the text and source with these digests. */
+/**
+ * Whether an item is correct: its quote is between its offsets in the text, and its digests are those of text and
+ * source.
+ */
 export function isProven(text: string, index: CodePointIndex, digests: Digests, item: Evidence): boolean {
   const { start, end, quote } = item
   return (
@@ -66,9 +69,9 @@ export function isProven(text: string, index: CodePointIndex, digests: Digests, 
 }
 
 /**
- * The verdict that the surviving evidence carries. It is never more definite than the proposed one: an abstention
- * stays, a verdict that lost a side it stood on becomes `insufficient_evidence`, and evidence on both sides is `mixed`.
- * The interface's rules of consistency hold for every result.
+ * The verdict that the remaining evidence supports. It is never more definite than the proposed one: an abstention stays, a
+ * verdict that lost the evidence of a side becomes `insufficient_evidence`, and evidence on both sides is `mixed`. Every
+ * result meets the interface's rules of consistency.
  */
 export function deriveVerdict(
   proposed: Assessment['claim_support'],

@@ -1,6 +1,6 @@
-// Orders to whoever reads a text as data, known by their build and not by a list: to leave what is read or what is being
-// done, and to answer something instead. English, folded (see injection-phrases.ts). What lies between two parts is
-// limited, so that all are linear.
+// Orders to a program that reads a text as data, recognised by their structure and not by a list: to ignore the material or
+// the task, and to answer something instead. English, folded (see injection-phrases.ts). The text between two parts has a
+// limited length, so that all patterns are linear.
 
 /** Where an order may begin. */
 const BEGINS = String.raw`(?:^|[.,:;!?"'()\[\]>*\u2013\u2014-] ?|\b(?:please|kindly|must|should|now|and|then|you|just|to|but|also|important|model|ai) )`
@@ -13,11 +13,11 @@ const DOING =
 const ACT =
   '(?:print|say|state|output|respond|reply|answer|write|return|repeat|display|type|echo|emit|add|append|include|tell (?:the user|them|me|everyone))'
 const ONLY = '(?:just|only|simply|instead|exactly|merely|solely|always)'
-/** What is to be answered comes next, or nothing else is to be. */
+/** The answer to give follows, or a word that excludes other answers. */
 const WORDS_FOLLOW = String.raw`(?:[^.!?]{0,24}? ?[:"'\u201c\u2018\u00ab]| (?:only|just|exactly|solely|nothing|the following|the (?:word|words|phrase|string|sentence)\b))`
 /** An act of answering whose words are given. */
 const ANSWER = String.raw`(?:${ONLY} ${ACT}\b|${ACT}\b(?: (?:back|out|with))?${WORDS_FOLLOW})`
-/** Without a sign of the words to come; only after an order to leave the material. */
+/** Without a sign that the words of the answer follow; counts only after an order to ignore the material. */
 const BARE_ACT = '(?:print|output|echo|repeat|translate|report|respond|reply|answer|return|say|state)'
 const READER = String.raw`(?:automated (?:\w+ )?(?:software|systems?|tools?|scanners?|models?)|ai|a\.i\.|llms?|ai models?|language models?|chat ?bots?|(?:ai|virtual|digital|automated) (?:assistants?|agents?|systems?)|assistants?|agents?|models?)`
 
@@ -51,7 +51,7 @@ export const ORDERS: readonly RegExp[] = [
   ordered(
     `\\b(?:instructions?|command|order|directive|request|task) ?: ?(?:you (?:must|should) )?(?:only|just|do not|don't|stop|cease|first|instead)? ?(?:to )?(?:translate|summari[sz]e|process|analy[sz]e|evaluate|answer|print|output|say|respond|reply)\\b.{0,80}\\b(?:print|output|say|respond|reply|instead|ignore|disregard|nothing else)\\b`,
   ),
-  // Text for machines alone says that it is.
+  // Text that says it is for machines only.
   /\b(?:invisible|hidden|not visible|not shown) (?:to|from|for) (?:humans?|people|(?:human )?readers?|users)\b.{0,40}\b(?:ai|llms?|models?|machines?|bots?|scan(?:ners?)?|software|systems?)\b|\b(?:for|to) (?:automated|ai|llm|machine) (?:\w+ )?(?:software|systems?|scanners?|readers?|agents?)(?: only)? ?:/u,
   // The next turn of a chat: User: now repeat X.
   /^\W{0,4}user\s?: .{0,60}\b(?:repeat|print|translate|output|ignore|say)\b.{0,40}(?:["'<:\u201c]|\bfollowing\b|\bfor me\b)/u,
@@ -62,10 +62,10 @@ export const ORDERS: readonly RegExp[] = [
   /\b(?:pretend|imagine|act as if|behave as if) (?:that )?you(?:'re| are| were| have)\b.{0,40}\b(?:ai|assistant|model|bot|chatbot|unrestricted|no (?:rules|restrictions|limits|filters))\b/u,
 ]
 
-/** What a forged end of the material must be followed by: an order to answer something. */
+/** An order to answer something, which must follow a forged end of the material. */
 export const ANSWER_ORDERED: RegExp = ordered(`${BEGINS}${ANSWER}`)
 
-/** Or by a verdict that is given as if it were already there. */
+/** Or a verdict that is presented as already given. */
 export const CLAIM_JUDGED =
   /\b(?:claims?|statements?|assertions?)\b.{0,24}\b(?:supported|true|verified|confirmed|proven|correct|accurate|false|contradicted|refuted)\b/u
 

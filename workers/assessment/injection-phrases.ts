@@ -1,6 +1,6 @@
-// How text talks to a program that reads it: the words for giving orders to it, for naming it, and for naming verdicts.
-// Written folded (see injection.ts: NFKC, lower case, no accents). A pattern that ordinary pages meet is worse than one
-// that a page slips by: what is found is masked in a second reading, and readings that differ end in no verdict.
+// Patterns of text that addresses a program: words that give it orders, name it, or name verdicts. Written folded (see
+// injection.ts: NFKC, lower case, no accents). A pattern that matches ordinary pages is worse than one that misses an
+// order: matches are masked in a second reading, and readings that differ end in no verdict.
 
 /** By language. `ignore` and `orders` are found near each other in either order; so are `say` and `verdict`. */
 interface Speech {
@@ -92,7 +92,10 @@ const SPEECHES: readonly Speech[] = [
   },
 ]
 
-/** Each finds one sentence's worth of talk to the reader; what is between two parts is limited, so all are linear. */
+/**
+ * Each finds about one sentence that addresses the reader; the text between two parts has a limited length, so all are
+ * linear.
+ */
 export const INSTRUCTION: readonly RegExp[] = [
   ...SPEECHES.flatMap(({ ignore, orders }) => near(ignore, orders, 60)),
   /\bfrom now on\b.{0,30}\b(?:you|answer|respond|treat|act)\b|\bpretend that you\b/u,
@@ -120,8 +123,8 @@ export const INSTRUCTION: readonly RegExp[] = [
 ]
 
 /**
- * Talk about the outcome: an order to answer a verdict, a verdict in the form of an answer, a claim that is declared
- * good.
+ * Text about the outcome: an order to answer a verdict, a verdict in the form of an answer, a claim that is declared
+ * correct.
  */
 export const VERDICT: readonly RegExp[] = [
   english(
@@ -160,7 +163,7 @@ export const VERDICT: readonly RegExp[] = [
   ...others(({ say, verdict }) => `["'«“「„](?:${verdict}).{0,12}["'»”」“].{0,24}(?:${say})`),
 ]
 
-/** Forged seams: the marks by which chats, prompts and documents part their speakers. */
+/** Forged seams: the marks that separate the speakers in chats, prompts and documents. */
 export const SEAM: readonly RegExp[] = [
   /<\|[a-z_]{2,24}\|>|\[\/?inst\]|<<\/?sys>>|\[\/?sys(?:tem)?\]|<\/s>|'''(?:system|instructions?)|<\/?(?:system|instructions?|prompt|assistant|human|claim|untrusted|evidence)\s?>/u,
   /^\W{0,4}(?:system|developer|assistant|human)(?: (?:message|prompt|note|override))?\s?:/u,
@@ -169,7 +172,7 @@ export const SEAM: readonly RegExp[] = [
   /^\W{0,4}#{2,} ?(?:instruction|response|system|assistant|human|user)\b/u,
 ]
 
-/** What any page may say of its own end. Before an order to answer something it is a forged seam. */
+/** Phrases that any page may use for its own end. Before an order to answer something they count as a forged seam. */
 export const WEAK_SEAM =
   /^\W{0,6}(?:end|begin|start|close|stop) (?:of )?(?:the |this )?(?:page|document|text|source|data|web ?page|article|content|transcript|file|email|message)(?: (?:text|content|data|input|message|section))?(?:\W|$)|<\/?(?:page|source|document|data|text|article|content)\s?>/u
 
@@ -196,7 +199,10 @@ function pattern(source: string): RegExp {
   )
 }
 
-/** How text is compared with the patterns: compatibility forms, accents, marks, case and invisible characters aside. */
+/**
+ * The form in which text is compared with the patterns: without compatibility forms, accents, marks, case and invisible
+ * characters.
+ */
 export function fold(text: string): string {
   return text
     .normalize('NFKD')

@@ -1,5 +1,5 @@
-// Finds text that addresses a program instead of people: orders, forged parts of a prompt, talk about the verdict. What
-// it finds is reported and masked in a second reading. It does not find everything, and no rule depends on that.
+// Finds text that addresses a program instead of people: orders, forged parts of a prompt, text about the verdict. What it
+// finds is reported and not shown to the model. It does not find everything, and no rule depends on that.
 import { ANSWER_ORDERED, CLAIM_JUDGED, ORDERS } from './injection-orders.ts'
 import { fold, INSTRUCTION, SEAM, VERDICT, WEAK_SEAM } from './injection-phrases.ts'
 import type { Span } from './lines.ts'
@@ -13,8 +13,8 @@ export interface Suspect {
 }
 
 /**
- * The lines that talk to a reading program, in order, and with each the rest of its paragraph: an order is often one
- * sentence, and what prepares it or what it wants said another. Time is linear in the length of the text.
+ * The lines that address a program, in order, each with the rest of its paragraph, because the sentences around an order
+ * often prepare it or contain the demanded answer. Time is linear in the length of the text.
  */
 export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
   const folded = lines.map(({ start, end }) => readings(text.slice(start, end)))
@@ -25,9 +25,9 @@ export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
   for (const [line, variants] of folded.entries()) {
     const kinds = variants.flatMap(suspicionsIn)
     add(line, kinds)
-    // What follows a forged seam is spoken in the name it pretends to.
+    // The text after a forged seam pretends to come from another speaker.
     if (kinds.includes('seam') && line + 1 < lines.length) add(line + 1, ['seam'])
-    // An order may be cut in two by a line break or a full stop.
+    // A line break or a full stop may split an order.
     const next = folded[line + 1]
     if (!next || variants[0]!.length + next[0]!.length > LONGEST_PAIR) continue
     const together = suspicionsIn(`${variants[0]} ${next[0]}`).filter((kind) => kind !== 'seam')
@@ -42,7 +42,7 @@ export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
     .sort((a, b) => a.line - b.line)
 }
 
-/** Gives what a line is suspected of to the lines before and after it, as far as they are of one paragraph. */
+/** Extends the suspicion of a line to the lines before and after it in the same paragraph. */
 function spread(found: Map<number, Set<Suspicion>>, text: string, lines: readonly Span[]): void {
   const isBroken = (line: number) => PARAGRAPH_END.test(text.slice(lines[line - 1]!.end, lines[line]!.start))
   for (const [line, kinds] of [...found]) {
@@ -60,7 +60,7 @@ function spread(found: Map<number, Set<Suspicion>>, text: string, lines: readonl
   }
 }
 
-/** Whether a text by itself, such as a claim, talks to a reading program. */
+/** Whether a single text, such as a claim, addresses a program. */
 export function isSuspect(text: string): boolean {
   return readings(text).some((reading) => suspicionsIn(reading).length > 0)
 }
@@ -76,7 +76,7 @@ function suspicionsIn(reading: string): Suspicion[] {
   return kinds
 }
 
-/** The text as it may be meant: folded; with look-alike letters and spelled-out words undone; and decoded. */
+/** The possible readings of a text: folded; with look-alike letters and spelled-out words replaced; and decoded. */
 function readings(raw: string): string[] {
   const plain = fold(raw)
     .replace(/[‘’‛′´`]/g, "'")

@@ -1,4 +1,4 @@
-// How nearly two words are forms of one word: by Porter's stems in English, and in any language by their beginnings.
+// How likely two words are forms of one word: by Porter's stems in English, and in any language by their beginnings.
 import { stemmer } from 'stemmer'
 
 /** Words that are akin have at least so many letters in common at the beginning. */
@@ -13,8 +13,8 @@ export interface Stemmed {
 export const stemmed = (word: string): Stemmed => ({ word, stem: stemOf(word) })
 
 /**
- * 1 for the same word, less for another form of it, 0 for another word: increase and increasing, not international. What
- * begins alike and goes on otherwise may be another word, so it counts least.
+ * 1 for the same word, less for another form of it, 0 for another word: increase and increasing, not international. Words
+ * that begin alike and continue differently may be different words, so they count least.
  */
 export function kinship(a: Stemmed, b: Stemmed): number {
   if (a.word === b.word) return 1
@@ -34,7 +34,7 @@ function isWithin(stem: string, other: string): boolean {
   return stem.length >= SHORTEST_LOOSE && other.startsWith(stem) && other.length - stem.length <= LONGEST_STEM_ENDING
 }
 
-/** The stemmer knows English only, and what it does with a long string of letters takes time. */
+/** The stemmer supports only English, and is slow for a long string of letters. */
 function stemOf(word: string): string {
   return word.length <= LONGEST_WORD && ENGLISH_LETTERS.test(word) ? stemmer(word) : word
 }

@@ -4,8 +4,8 @@ import { tokensOf } from './tokens.ts'
 import { functionWordsIn } from './vocabulary.ts'
 
 /**
- * False where the running text at the beginning has hardly a function word of any known language. A text without
- * running text, such as a table, cannot be told and counts as known.
+ * False if the running text at the beginning has almost no function words of a known language. A text without running text,
+ * such as a table, counts as known.
  */
 export function isKnownLanguage(text: string): boolean {
   const beginning = text.slice(0, SAMPLE)
@@ -23,7 +23,9 @@ export function isKnownLanguage(text: string): boolean {
 /** UTF-16 units. */
 const SAMPLE = 4000
 const LETTER = /\p{L}/gu
-/** Written without spaces, and not known by any word: of the rest each has negations here. */
+/**
+ * Scripts of languages that the vocabulary does not cover. For every other script without spaces it has negations.
+ */
 const UNKNOWN_SCRIPT =
   /[\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}\p{sc=Ethi}\p{sc=Geor}\p{sc=Armn}\p{sc=Beng}\p{sc=Taml}\p{sc=Telu}\p{sc=Knda}\p{sc=Mlym}\p{sc=Gujr}\p{sc=Guru}\p{sc=Sinh}]/gu
 const WORDS_OF_SENTENCE = 8

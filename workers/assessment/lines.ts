@@ -1,5 +1,5 @@
 // The numbered lines that a model gets: each is an exact span of the text, so that an answer can name lines and nothing
-// else. Mostly sentences; where a text has very many, neighbours are taken together.
+// else. Lines are mostly sentences; in a text with very many sentences, neighbours form one line.
 import { codePointIndex } from '../text/offsets.ts'
 import { LONGEST_QUOTE } from './evidence.ts'
 import { sentencesOf } from './sentences.ts'
@@ -36,8 +36,8 @@ export interface Window {
 
 /**
  * Parts of the text that each fit into `budget` tokens, in order, covering all of it but the masked lines; each begins with
- * the last lines of the one before, so that what is said across a seam is read whole once. At least one line each, also
- * when the budget is smaller; none where all is masked.
+ * the last lines of the previous part, so that text across a boundary is complete in one part. Each part has at least one
+ * line, also if the budget is smaller; if all lines are masked, there are no parts.
  */
 export function windowsOf(
   text: string,
@@ -63,7 +63,7 @@ export function windowsOf(
   return windows
 }
 
-/** A guess that is high for most tokenizers: three ASCII characters, or one of another kind, are a token. */
+/** An estimate that is too high for most tokenizers: three ASCII characters, or one of another kind, are a token. */
 function tokensAbout(text: string, { start, end }: Span): number {
   let ascii = 0
   for (let i = start; i < end; i++) if (text.charCodeAt(i) < 128) ascii++

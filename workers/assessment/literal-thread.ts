@@ -15,9 +15,8 @@ export interface LiteralTask {
 }
 
 /**
- * Finds where a text of up to 100,000 code points speaks of a claim, by its words alone. It never says that the text
- * supports the claim: `not_assessed` means that there are passages to read, `insufficient_evidence` that there are
- * none.
+ * Finds passages about a claim in a text of up to 100,000 code points, only by its words. It never says that the text
+ * supports the claim: `not_assessed` means that there are passages to read, `insufficient_evidence` that there are none.
  */
 export function assessLiterally({ claim, text, digests }: LiteralTask): Verdict {
   const query = readClaim(claim)

@@ -7,7 +7,7 @@ import type { Verdict } from './evidence.ts'
 import type { LiteralTask } from './literal-thread.ts'
 import { LITERAL_PROCEDURE } from './procedure.ts'
 
-/** The assessor without a model: it quotes where the page has the words of the claim, and gives no verdict. */
+/** The assessor without a model: it quotes passages with the words of the claim, and gives no verdict. */
 export function literalAssessor(threads: Threads): Assessor {
   return {
     procedure: LITERAL_PROCEDURE,

@@ -1,5 +1,6 @@
-// Words that say the opposite of each other. Where a claim has one and the quoted lines have the other in its place, the
-// lines hardly support it. English; a pair that is often used of different things in one sentence does not belong here.
+// Pairs of words with opposite meanings. If a claim has one word and the quoted lines have the other in its place, the
+// lines hardly support the claim. English; a pair that often occurs in one sentence about different things does not belong
+// here.
 import { tokensOf } from './tokens.ts'
 
 /** The opposites between a claim and lines: what the claim says, and what the lines say instead. */
@@ -16,7 +17,10 @@ export function oppositesBetween(claim: string, lines: string): { claimed: strin
   ]
 }
 
-/** Whether lines have the opposite of a word that the claim has, even if they have that word too, perhaps of another thing. */
+/**
+ * Whether lines have the opposite of a word that the claim has, even if they have that word too, perhaps about another
+ * thing.
+ */
 export function hasOppositeOf(claim: string, lines: string): boolean {
   const [said, given] = [wordsOf(claim), wordsOf(lines)]
   const isTurned = [...PAIRS, ...LOOSE_PAIRS].some(
@@ -30,7 +34,7 @@ function turns(said: readonly string[], given: readonly string[], side: RegExp, 
   return takes(said, side) && !takes(said, other) && takes(given, other)
 }
 
-/** Whether a text says by a verb or an adjective that something is not so: "refused to", "unable to", "has yet to". */
+/** Whether a text negates with a verb or an adjective: "refused to", "unable to", "has yet to". */
 export const deniesByVerb = (text: string): boolean => DENYING.test(text)
 
 /** popular and unpopular, smoker and nonsmoker */
@@ -43,7 +47,7 @@ function prefixed(some: readonly string[], others: readonly string[]) {
   )
 }
 
-/** A side that the claim takes alone, where the lines take the other one alone. */
+/** The pairs of which the claim has only one word, and the lines only the other. */
 function turned(said: readonly string[], given: readonly string[], side: RegExp, other: RegExp) {
   const claimed = said.find((word) => side.test(word))
   if (claimed === undefined || said.some((word) => other.test(word))) return []
@@ -52,7 +56,7 @@ function turned(said: readonly string[], given: readonly string[], side: RegExp,
   return [{ claimed, given: found }]
 }
 
-/** Each word once: every pair is looked for among them. A number has no opposite here. */
+/** Each word once, because every pair is searched among them. Numbers have no opposites here. */
 function wordsOf(text: string): string[] {
   const words = new Set<string>()
   for (const { folded } of tokensOf(text)) if (/^\p{L}/u.test(folded)) words.add(folded)
@@ -120,7 +124,7 @@ const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
   pair('all|every', 'none|few'),
 ]
 
-/** Too often of different things to take a support away, but a contradiction may rest on them. */
+/** Pairs that often describe different things, so they do not remove a support; but a contradiction may rest on them. */
 const LOOSE_PAIRS: readonly (readonly [RegExp, RegExp])[] = [
   pair('increas(?:e|es|ed|ing)|encourag(?:e|es|ed|ing)|accelerat(?:e|es|ed|ing|ion)', 'lower|smaller|slower'),
   pair('decreas(?:e|es|ed|ing)|reduc(?:e|es|ed|ing|tion)', 'higher|greater|larger'),

@@ -1,9 +1,9 @@
-// Ranks of a claim in whose place the quoted lines have another: "the third lady" where they say "the first lady".
-// English.
+// Detects that the quoted lines have another rank in the place of the claim's rank: "the third lady" where they say "the
+// first lady". English.
 
 /**
- * Whether the lines give one rank of a thing, and the claim another. Lines that give several ranks speak of several
- * things, of which the claim may mean one.
+ * Whether the lines give one rank of a thing, and the claim another. Lines with several ranks are about several things, one
+ * of which the claim may mean.
  */
 export function hasOtherRank(claim: string, lines: string): boolean {
   const given = ranksOf(lines)

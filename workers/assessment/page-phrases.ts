@@ -1,5 +1,5 @@
-// The words of pages that are not what was asked for, and the words that go with them, in the languages most pages are
-// written in. Compared with lower-cased lines.
+// Phrases of pages that are not the requested page, and phrases that accompany them, in the most common languages of pages.
+// Compared with lower-cased lines.
 
 export type Family = 'challenge' | 'script' | 'missing' | 'login'
 
@@ -8,9 +8,9 @@ interface Phrases {
   phrases: RegExp
   /** A whole line, on a page of few lines. */
   alone?: RegExp
-  /** A line with this asks to log in for one act, such as a comment; the page itself is open. */
+  /** A line with this phrase asks to log in for one action, such as a comment; the page itself is open. */
   aside?: RegExp
-  /** Lines of such a page that say nothing either, such as the fields of a form and the prices of an offer. */
+  /** Further lines of such a page without content, such as the fields of a form and the prices of an offer. */
   besides?: RegExp
 }
 

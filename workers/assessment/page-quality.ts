@@ -1,7 +1,6 @@
-// Pages that answer 200 and are not what was asked for: challenges for people, log-in walls, soft 404s, shells that
-// need scripts. The text of one is never charged for. The gate looks at the text and the claim alone: a phrase makes a
-// page suspect, and a suspect page is refused only if it has almost no other text and the words of the claim are not in
-// it.
+// Detects pages that answer 200 and are not the requested page: robot checks, log-in walls, soft 404s, pages that are empty
+// without scripts. Such a page is never charged. The gate uses only the text and the claim: a phrase makes a page suspect,
+// and a suspect page is refused only if it has almost no other text and does not have the words of the claim.
 import { AppError, type ErrorCode } from '../../server/errors.ts'
 import { type Family, PHRASES } from './page-phrases.ts'
 import type { PageFlag } from './page-risk-flags.ts'
@@ -12,8 +11,8 @@ interface Page {
 }
 
 /**
- * Throws AppError `source_challenge`, `source_login_required`, `source_not_found` or `source_needs_script` when the
- * page is certainly no answer to what was asked; otherwise returns the flags of what it may be.
+ * Throws AppError `source_challenge`, `source_login_required`, `source_not_found` or `source_needs_script` when the page is
+ * certainly not the requested page; otherwise returns flags for what it may be.
  */
 export function judgePage(claim: string, { source }: Page): PageFlag[] {
   const { normalized_text: text, decoded_bytes: bytes } = source
@@ -60,7 +59,7 @@ const REFUSALS: Record<Family, PageRefusal> = {
 
 /**
  * Certain if the page has the phrase, almost no other text, and not the words of the claim. Possible if it has the
- * phrase. What asks to log in for one act, such as a comment, shuts no page and raises no doubt.
+ * phrase. A line that asks to log in for one action, such as a comment, does not count.
  */
 function doubtOf(family: Family, claim: string, lines: readonly string[]): 'certain' | 'possible' | null {
   const { phrases, alone, aside, besides } = PHRASES[family]
@@ -71,24 +70,24 @@ function doubtOf(family: Family, claim: string, lines: readonly string[]): 'cert
   return isAbout(family, claim) || holdsWordsOf(claim, lines, phrases) ? 'possible' : 'certain'
 }
 
-/** Whether a line, or the short line above it, says that the log-in is for one act. */
+/** Whether a line, or the short line above it, says that the log-in is for one action. */
 function isAside(aside: RegExp, line: string, above: string | undefined): boolean {
   return aside.test(line) || (above !== undefined && above.length <= LONGEST_HEADING && aside.test(above))
 }
 
-/** A claim about exactly that, such as "the page says that it was not found". */
+/** Whether the claim is about such a phrase, for example "the page says that it was not found". */
 function isAbout(family: Family, claim: string): boolean {
   const { phrases, alone } = PHRASES[family]
   const said = claim.toLowerCase()
   return phrases.test(said) || (alone?.test(said.trim()) ?? false)
 }
 
-/** Little text in much markup. Short pages are honest pages too, so this alone is never a refusal. */
+/** Little text in much markup. A short page can be a normal page, so this alone never causes a refusal. */
 function isShell(text: string, bytes: number): boolean {
   return text.length < 200 && bytes > 20_000 && bytes > 100 * Buffer.byteLength(text)
 }
 
-/** UTF-16 units; pages that are not what was asked for are short, footers included. */
+/** UTF-16 units. Pages that are not the requested page are short, footers included. */
 const LONGEST_SUSPECT = 6000
 const FEW_LINES = 12
 const LONGEST_HEADING = 80

@@ -1,4 +1,5 @@
-// What a suspect page says besides the phrase that makes it suspect: how much, and whether it has the words of a claim.
+// Measures the other text of a suspect page, besides the phrase that makes it suspect, and whether it has the words of a
+// claim.
 import { codePoints } from '../../server/interface/scalars.ts'
 import { FURNITURE } from './page-phrases.ts'
 import { isTelling, isTellingWord, readClaim } from './query.ts'
@@ -18,8 +19,8 @@ export function sentencesWithout(phrase: RegExp, lines: readonly string[]): stri
 }
 
 /**
- * How much the lines say, in code points of running text. A long line counts whole. A short line that states something,
- * such as a price, counts half. Menus, notices of cookies and of rights, and lines with `besides` count nothing.
+ * The amount of content in the lines, in code points of running text. A long line counts whole. A short line that states
+ * something, such as a price, counts half. Menus, notices of cookies and of rights, and lines with `besides` count nothing.
  */
 export function substanceOf(lines: readonly string[], besides: RegExp | undefined): number {
   let substance = 0
@@ -40,7 +41,7 @@ function isStatement(line: string): boolean {
 }
 
 /**
- * Whether the lines have at least half of the claim's telling terms, by weight, with two words among them. The phrase
+ * Whether the lines have at least half of the claim's content terms, by weight, with two words among them. The phrase
  * itself does not count, nor does an address: a missing page often repeats the address that was asked for.
  */
 export function holdsWordsOf(claim: string, lines: readonly string[], phrase: RegExp): boolean {

@@ -1,5 +1,5 @@
-// Which passages of a page bear on a claim, best first. A passage is one sentence or two neighbours; a place where the
-// whole claim occurs comes before any other.
+// Finds the passages of a page that are relevant to a claim, best first. A passage is one sentence or two neighbours; a
+// place where the whole claim occurs comes before any other.
 import { agreeingShare } from './agreement.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
@@ -12,14 +12,14 @@ import type { Sentence } from './sentences.ts'
 export type Wording = 'exact' | 'folded' | 'partial'
 
 export interface Passage {
-  /** UTF-16 offsets of what to quote: the sentences that matched, with a neighbour where they say little alone. */
+  /** UTF-16 offsets of the quotation: the sentences that matched, with a neighbour if they say little alone. */
   start: number
   end: number
   /** The sentences that matched, without the neighbours. */
   core: string
   wording: Wording
   relevance: Relevance
-  /** Whether it bears on the claim about as much as the best: what the others say of its numbers is chance. */
+  /** Whether it is about as relevant as the best passage. Numbers in other passages agree or differ by chance. */
   isForemost: boolean
 }
 
@@ -32,7 +32,7 @@ interface Window {
 
 interface Candidate extends Window {
   relevance: Relevance
-  /** Whole, so that no rounding decides between two; what has equal points goes by place. */
+  /** Integers, so that rounding never decides between two passages; passages with equal points are ordered by place. */
   points: number
 }
 
@@ -65,8 +65,8 @@ function textOf({ text, sentences }: Page, first: number, last: number): string 
 }
 
 /**
- * At most `most` passages that bear on the claim, best first; they do not overlap and do not repeat each other. Where
- * `mayBePartial` is false, only places where the whole claim occurs are among them.
+ * At most `most` passages that are relevant to the claim, best first; they do not overlap and do not repeat each other.
+ * Where `mayBePartial` is false, only places where the whole claim occurs are among them.
  */
 export function rankPassages(
   claim: string,
@@ -137,7 +137,7 @@ function byRank(a: Candidate, b: Candidate): number {
   )
 }
 
-/** Puts forward the passages that give the claim's numbers, dates and units. */
+/** Raises the passages that have the claim's numbers, dates and units. */
 function weighNumbers(candidates: Candidate[], claim: string, page: Page): Candidate[] {
   const claimed: Quantity[] = quantitiesOf(claim)
   if (claimed.length === 0) return candidates
@@ -147,7 +147,7 @@ function weighNumbers(candidates: Candidate[], claim: string, page: Page): Candi
   })
 }
 
-/** Takes the best that neither overlap what is taken nor say the same again, down to a part of the most points. */
+/** Takes the best passages that do not overlap or repeat those already taken, down to a share of the most points. */
 function pick(ranked: readonly Candidate[], page: Page, mayBeShort: boolean, count: number): Passage[] {
   const taken: Passage[] = []
   const said = new Set<string>()
@@ -176,7 +176,7 @@ function isWholeLine({ sentences }: Page, from: number, to: number): boolean {
 
 /**
  * Adds the sentence before to a passage that is short or begins with a pronoun, then the one after if it is still
- * short. What to show beside a match is narrower than where to look for one: neighbours in a list tell nothing.
+ * short. The context for a quotation is narrower than the one for the search, because neighbours in a list explain nothing.
  */
 function withContext(page: Page, first: number, last: number, free: (span: Span) => boolean) {
   const { sentences } = page
@@ -205,10 +205,13 @@ const ENOUGH = 100
 const SHORT = 12
 /** The cells of a row, or a sentence. */
 const NO_HEADING = /\t|[.!?。！？…।؟;][\p{Pe}\p{Pf}"']?$/u
-/** A sentence that begins with a pronoun says of whom it speaks in the one before. */
+/** The sentence before one that begins with a pronoun names what the pronoun means. */
 export const POINTS_BACK =
   /^(?:It|Its|He|His|She|Her|They|Their|This|These|Those|Er|Sie|Es|Ihre?|Seine?|Il|Elle|Ils|Elles|Sa|Son|Él|Ella|Ele|Ela|Он|Она|Оно|Они|Его|Её|Их)\s/u
-/** Of what the sentences around a passage have of the claim besides: the name for its pronoun, a headline. */
+/**
+ * The weight of further words of the claim in the sentences around a passage, such as the name for its pronoun, or a
+ * headline.
+ */
 const AROUND = 0.1
 const NUMBERS = 0.05
 const LEAST_OF_BEST = 0.2

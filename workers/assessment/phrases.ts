@@ -48,7 +48,7 @@ export function phraseFollower(symbols: readonly number[]): PhraseFollower {
   }
 }
 
-/** Blumer's construction: symbols are appended one at a time, and a state is split when its runs come to differ. */
+/** Blumer's construction: symbols are appended one at a time, and a state is split when its runs begin to differ. */
 function buildAutomaton(symbols: readonly number[]): State {
   const root: State = { length: 0, link: null, firstEnd: -1, next: new Map() }
   let last = root

@@ -1,18 +1,18 @@
-// The names of the ways to assess, a part of every `methodology_version`. Reaches no model and no page: the web process
-// reads it too.
+// The names of the assessment procedures, a part of every `methodology_version`. Imports nothing that uses a model or reads
+// a page, because the web process loads it too.
 import { modelName } from './model-name.ts'
 import { PROMPT_VERSION } from './prompt.ts'
 
 /**
  * Same claim, same text, same name: same assessment. Sentences and names of months are ICU's and the classes of
- * characters Unicode's. A change of a rule or a weight counts the first number up.
+ * characters Unicode's. After a change of a rule or a weight, increase the first number.
  */
 export const LITERAL_PROCEDURE = `literal-7+icu-${process.versions.icu}+unicode-${process.versions.unicode}`
 
 /**
  * Names the model, the prompt, how much text goes into one question, and the rules around it: a change of any is
- * another procedure. Sentences are ICU's and the classes of characters Unicode's. A change of a rule counts the first
- * number up.
+ * another procedure. Sentences are ICU's and the classes of characters Unicode's. After a change of a rule, increase the
+ * first number.
  */
 export function semanticProcedure(model: string, windowTokens: number, promptVersion: string = PROMPT_VERSION): string {
   const { icu, unicode } = process.versions
@@ -20,6 +20,7 @@ export function semanticProcedure(model: string, windowTokens: number, promptVer
 }
 
 /**
- * The name of an assessment whose page went through the gate of page-quality.ts. A change of a rule there counts up.
+ * The name of an assessment whose page went through the gate of page-quality.ts. After a change of a rule there, increase
+ * its number.
  */
 export const gatedProcedure = (procedure: string): string => `${procedure}+gate-3`

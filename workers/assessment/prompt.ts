@@ -1,5 +1,5 @@
-// What a model is asked, and in what form it may answer. The page is separated from everything else by a mark that its
-// author cannot know; every line of it carries the mark and a number, and numbers are all that an answer can name.
+// The prompt of a model, and the form of its answer. A mark that the page's author cannot know separates the page from
+// everything else; every line of the page has the mark and a number, and an answer can contain only numbers of lines.
 import { createHash } from 'node:crypto'
 import { answerSchema } from './answer.ts'
 import type { Span, Window } from './lines.ts'
@@ -21,8 +21,8 @@ export interface PageView {
 }
 
 /**
- * The numbered lines of one part of the page. A line shows as one line, also when it holds line breaks; masked lines in a row
- * show as one that is left out.
+ * The numbered lines of one part of the page. A line is shown as one line, even if it has line breaks; consecutive masked
+ * lines are shown as one omission.
  */
 export function pagePart({ text, lines, masked, nonce }: PageView, { first, last }: Window, part: string): string {
   const mark = nonce.slice(0, MARK_LENGTH)
@@ -71,7 +71,7 @@ Answer with one JSON object and nothing before or after it, in this form:
 const TASK = 'Compare this claim with the text above. Answer with the JSON object.'
 
 const MARK_LENGTH = 4
-/** Also what is not a line break to a tokenizer but may look like one to a model. */
+/** Includes characters that are no line breaks for a tokenizer but may look like one to a model. */
 const BREAK = /[\n\r\v\f\u0085\u2028\u2029]/
 
 /** A text with `seam` in place of each run of white space, or of such marks, that holds a line break. */

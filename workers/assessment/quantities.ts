@@ -68,7 +68,7 @@ function otherMeaning(reading: Reading, quantity: NumberQuantity, unitAt: number
   return { ...quantity, value: value * scale, precision: precision * scale, unit: null }
 }
 
-/** What the words around a quantity make of it: more than, at least, under, or more, before, since. */
+/** The bound that the words around a quantity express: more than, at least, under, or more, before, since. */
 function boundOf(reading: Reading, at: number, { quantity, length }: Found<Quantity>): Bound | null {
   const [last, next] = [reading.gapBefore(at + length), reading.word(at + length)]
   if (/^\+/.test(last)) return 'least'
@@ -127,7 +127,7 @@ function readFigure({ tokens, word, gapBefore }: Reading, at: number): Figure | 
   return figure(value, 10 ** -decimals, at + 1)
 }
 
-/** 三十五, 千二百, 二〇: at least two signs, because one by itself is a part of many words. */
+/** 三十五, 千二百, 二〇: at least two signs, because a single one is part of many words. */
 function readHan(tokens: Reading['tokens'], at: number): Figure | null {
   let [sum, digits, next] = [0, '', at]
   for (; tokens[next]?.kind === 'dense' && (next === at || tokens[next - 1]!.end === tokens[next]!.start); next++) {

@@ -1,4 +1,4 @@
-// The numbers and dates of a claim, held against the lines that are quoted for it and against the page.
+// Compares the numbers and dates of a claim with the lines that are quoted for it and with the page.
 import { agree, disagreement, isSameNoun } from './agreement.ts'
 import type { Span } from './lines.ts'
 import { agreeAcrossUnits } from './measures.ts'
@@ -7,7 +7,7 @@ import type { Quantity } from './quantity.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 import { isNegation } from './warnings.ts'
 
-/** Grave doubts take the support away; the others are only mentioned. */
+/** Grave doubts remove the support; other doubts are only flags. */
 export interface Doubt {
   flag: SemanticFlag
   isGrave: boolean
@@ -18,7 +18,7 @@ export interface PageText {
   text: string
   lines: readonly Span[]
   quantities(): readonly Quantity[]
-  /** The first lines, which say of when and whom a page speaks, and those of spans of UTF-16 offsets and around them. */
+  /** The first lines, which name the time and subject of a page, and the lines of and around spans of UTF-16 offsets. */
   linesNear(spans: readonly Span[]): Span[]
   quantitiesNear(spans: readonly Span[]): readonly Quantity[]
 }
@@ -50,11 +50,11 @@ export function pageText(text: string, lines: readonly Span[]): PageText {
 }
 
 /**
- * Each number and date of the claim must be in the quoted lines, in any unit. Another one of the same sort in its
- * place is grave, unless lines nearby give the claimed one; so is none on the whole page, unless it is a small count, which a list may give without the word, or
- * part of a name. Where only a part of the claim is supported, one of them is enough. What the claim denies is borne out by
- * another number in its place: not born in 1960, born in 1970. Of a claim with more than
- * `MOST_QUANTITIES` different ones the first are checked, and the flag `claim_partly_checked` says so.
+ * Each number and date of the claim must be in the quoted lines, in any unit. Another quantity of the same sort in its
+ * place is grave, unless nearby lines have the claimed one. A quantity that is nowhere on the page is grave too, unless it
+ * is part of a name or a small count, which a list may show without the word. If only a part of the claim is supported, one
+ * quantity is enough. Another number supports a negated one: not born in 1960, born in 1970. If a claim has more than
+ * `MOST_QUANTITIES` different quantities, only the first are checked, and the flag `claim_partly_checked` says so.
  */
 export function quantityDoubts(claim: string, page: PageText, spans: readonly Span[], isPart: boolean): Doubt[] {
   const given = spans.flatMap(({ start, end }) => quantitiesOf(page.text.slice(start, end)))
@@ -75,7 +75,7 @@ export function quantityDoubts(claim: string, page: PageText, spans: readonly Sp
     if (isLoose[one.kind] && one.bound === null) continue
     const isNamed = named.has(one.kind === 'number' ? one.value : (one.year ?? Number.NaN))
     const isMinor = isSmallCount(one) || isNamed
-    // A small count in words may be of a language whose numerals are not known here.
+    // A small count in words may be in a language whose numerals are not covered.
     const kind = disagreement(one, isMinor ? given.filter((other) => countsTheSame(one, other)) : given)
     const isNear = near.some((other) => agreeAcrossUnits(one, other)) || denied.some((other) => agree(one, other))
     if (kind)
@@ -92,15 +92,15 @@ export function distinctQuantities(claim: string): Quantity[] {
   return [...new Map(quantitiesOf(claim).map((one) => [JSON.stringify(one), one])).values()]
 }
 
-/** The numbers and dates in the statements that a claim denies, where the quotes deny nothing themselves. */
+/** The numbers and dates in the statements that a claim negates, if the quotes have no negation. */
 function deniedQuantities(claim: string, quotes: readonly string[]): Quantity[] {
   if (!isNegation(claim) || quotes.some(isNegation)) return []
   return claim.split(STATEMENT_END).filter(isNegation).flatMap(quantitiesOf).slice(0, MOST_QUANTITIES)
 }
 
 /**
- * Whether quotes that deny nothing give another number or date in the place of one that the claim denies, which is another
- * way to deny it.
+ * Whether quotes without a negation have another number or date in the place of one that the claim negates, which is
+ * another way to negate it.
  */
 export function giveInsteadOfDenied(claim: string, quotes: readonly string[]): boolean {
   const denied = deniedQuantities(claim, quotes)
@@ -115,7 +115,7 @@ function numbersInNames(claim: string): ReadonlySet<number> {
   return new Set([...behind.filter((value) => value < 1000), ...telling])
 }
 
-/** Between, and more of the kind: the number in the text is then another one by rights. What is a bound is held to it. */
+/** Words such as "between": the number in the text then differs legitimately. Bounds are compared as bounds. */
 function loosenedKinds(claim: string): Record<Quantity['kind'], boolean> {
   const said = claim.toLowerCase()
   return { date: LOOSE_DATE.test(said), number: LOOSE_NUMBER.test(said) }
@@ -127,7 +127,7 @@ function isSmallCount(quantity: Quantity): boolean {
   )
 }
 
-/** A small count is another one only of the same thing: many a small number stands beside a claim by chance. */
+/** A small count differs only if it counts the same thing, because small numbers often occur near a claim by chance. */
 function countsTheSame(one: Quantity, other: Quantity): boolean {
   if (one.kind !== 'number' || other.kind !== 'number' || !isSmallCount(other)) return false
   return one.noun !== null && other.noun !== null && isSameNoun(one.noun, other.noun)
@@ -140,7 +140,7 @@ function isGiven(page: PageText, claimed: Quantity): boolean {
 /** Lines at the beginning of a page, and on either side of a quotation. */
 const [HEAD, BESIDE] = [3, 2]
 const STATEMENT_END = /[,;:]\s| (?:and|but|while|although) /u
-/** Each of them may be held against every quantity of the page. */
+/** Each of them may be compared with every quantity of the page. */
 export const MOST_QUANTITIES = 100
 const SPELLED =
   '(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|a (?:hundred|thousand|million|billion))'

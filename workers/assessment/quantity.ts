@@ -1,4 +1,4 @@
-// A quantity, a number or a date, and the tokens of a text from which the readers of numbers and dates read it.
+// Quantities (numbers and dates), and the tokens of a text from which they are read.
 import { type Token, tokensOf } from './tokens.ts'
 import { monthOf, type Unit } from './units.ts'
 
@@ -8,16 +8,15 @@ export interface NumberQuantity {
   /** The step of the last digit given: 8.3 million has a precision of 100,000. */
   precision: number
   unit: Unit | null
-  /** The word behind it, which says what is counted. */
+  /** The noun after it, which names what is counted. */
   noun: string | null
   bound: Bound | null
-  /** What it is if its unit is the other thing that its word may mean: 1.5m, 23 pounds. */
+  /** The quantity with the other meaning of its unit: 1.5m, 23 pounds. */
   or?: NumberQuantity
 }
 
 /**
- * What is meant is more than the number, less, as much at least, as much at most, or near it. Of dates: after then,
- * before, from then on, or until then.
+ * More than the number, less, at least, at most, or near it. For dates: after, before, from, or until the date.
  */
 export type Bound = 'above' | 'below' | 'least' | 'most' | 'about'
 
@@ -38,7 +37,7 @@ export interface DateQuantity {
 
 export type Quantity = NumberQuantity | DateQuantity
 
-/** A text's tokens with what readers of numbers and dates ask about them. A place beyond the last is no token. */
+/** The tokens of a text, with queries for the readers of numbers and dates. A place after the last has no token. */
 export interface Reading {
   tokens: readonly Token[]
   /** The text between a token and the one before it. */

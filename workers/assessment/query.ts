@@ -5,7 +5,8 @@ import { SCALES, UNITS } from './units.ts'
 import { vocabularyOf } from './vocabulary.ts'
 
 /**
- * A distinct word, number or character sequence of the claim. `prior` says how much it tells: 0 for "the", 1 for most.
+ * A distinct word, number or character sequence of the claim. `prior` is its weight: 0 for "the", 1 for most words. A
+ * content word (`isTelling`) has a weight above 0.
  */
 export interface Term {
   folded: string
@@ -26,7 +27,7 @@ export const isTellingWord = ({ prior, kind }: Term): boolean => prior > 0 && (k
 export interface Query {
   granularity: Granularity
   tokens: readonly Token[]
-  /** The claim's tokens numbered by what they are; a token that the claim does not have is -1. */
+  /** The claim's tokens, numbered by their folded form; a token that the claim does not have is -1. */
   symbols: readonly number[]
   symbolOf(folded: string): number
   terms: readonly Term[]
@@ -52,7 +53,7 @@ export function readClaim(claim: string): Query {
 }
 
 function termsOf(tokens: readonly Token[]): Term[] {
-  // A name has words of other languages: De La Cruz.
+  // A name may contain words of other languages: De La Cruz.
   const plain = tokens.filter(({ raw }, i) => i === 0 || !/^\p{Lu}\p{Ll}/u.test(raw))
   const functionWords = vocabularyOf(plain.map(({ folded }) => folded)).function
   const shouting = tokens.every(({ raw }) => raw === raw.toUpperCase())
@@ -72,7 +73,7 @@ function termsOf(tokens: readonly Token[]): Term[] {
   return list.some(isTelling) ? list : list.map((term) => ({ ...term, prior: PRIOR.word }))
 }
 
-/** A letter by itself, or a single digit, is found on most pages: 4b, plan B, two. */
+/** A single letter or digit occurs on most pages: 4b, plan B, two. */
 function priorOf(folded: string, kind: 'word' | 'number'): number {
   if (kind === 'number') return folded.length === 1 ? PRIOR.digit : PRIOR.number
   return folded.length === 1 ? PRIOR.letter : PRIOR.word
@@ -85,8 +86,8 @@ function priorOfGram(gram: string): number {
 }
 
 /**
- * Overlapping sequences of dense tokens that follow each other without a gap, of the length that tells most: two where
- * a character is a syllable or a word, three of an alphabet, and fewer where there are no more.
+ * Overlapping sequences of dense tokens that follow each other without a gap, of the most distinctive length: two where a
+ * character is a syllable or a word, three in an alphabet, fewer if there are no more.
  */
 function gramsOf(tokens: readonly Token[]): string[] {
   return denseRuns(tokens).flatMap((run) => {
@@ -131,7 +132,7 @@ function partsOf(claim: string, tokens: readonly Token[], terms: readonly Term[]
   return [...sets.slice(0, -2), new Set([...beforeLast, ...last])]
 }
 
-/** The terms of some sentences, and whether enough of them tell. */
+/** The terms of some sentences, and whether enough of them are content words. */
 function openPart(all: readonly Term[]) {
   const terms = new Set<number>()
   let telling = 0
@@ -157,6 +158,6 @@ const PRIOR = {
 export const LONGEST_GRAM = 3
 const ALPHABETIC = /^[\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u
 const HIRAGANA = /\p{sc=Hira}/gu
-/** Telling terms: one or two would be found by chance. */
+/** Content terms: one or two would be found by chance. */
 const LEAST_OF_PART = 4
 const MOST_PARTS = 12

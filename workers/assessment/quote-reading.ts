@@ -1,12 +1,12 @@
-// How much of a claim a quoted line says, and whether it denies it or gives it as somebody's statement.
+// How much of a claim a quoted line says, and whether it negates it or attributes it to a speaker.
 import { isTelling, isTellingWord, type Query } from './query.ts'
 import { searchText } from './search.ts'
 import { sentencesOf } from './sentences.ts'
 import { absentTerms, wordingOf } from './warnings.ts'
 
 /**
- * `share` is of the claim's telling words, `weight` also of its numbers that the quote has; both 0 to 1. `claimWeight`
- * is what the claim's words weigh, a usual one 1.
+ * `share`: share of the claim's content words in the quote; `weight`: the same by weight, with the numbers that the quote
+ * has; both 0 to 1. `claimWeight`: the weight of the claim's words; a usual word weighs 1.
  */
 export function readQuote(claim: string, query: Query, quote: string) {
   const findings = searchText(query, quote, sentencesOf(quote))
@@ -19,7 +19,7 @@ export function readQuote(claim: string, query: Query, quote: string) {
   }
 }
 
-/** Of the claim's telling words, and of its numbers that the quote has, what the quote has by weight. */
+/** The share, by weight, of the claim's content words and numbers that the quote has. */
 function weightIn({ terms }: Query, frequencies: Uint32Array) {
   let [all, found] = [0, 0]
   for (const [i, term] of terms.entries()) {

@@ -7,7 +7,7 @@ interface Phrase {
   tokens: string
 }
 
-/** What the claim puts between quotation marks, where that is more than one token. */
+/** The phrases that the claim puts between quotation marks, if they have more than one token. */
 export function quotedPhrases(claim: string): Phrase[] {
   return quotations(claim)
     .flatMap((quoted) => quoted.split(LEFT_OUT_OF_QUOTE))
@@ -38,9 +38,8 @@ function quotations(claim: string): string[] {
 }
 
 /**
- * Each phrase's tokens must stand in the text in a row. One that does not is mentioned, no more: titles, terms and speech
- * that a page gives otherwise are as many as words that nobody said. The text is read once, however many phrases there
- * are.
+ * Each phrase's tokens must be consecutive in the text. A missing phrase raises only a flag, because titles, terms and
+ * speech that a page words differently are as frequent as invented quotations. The text is read once for all phrases.
  */
 export function phraseDoubts(text: string, phrases: readonly Phrase[]): Doubt[] {
   const read = new Map<Granularity, string>()
@@ -61,7 +60,7 @@ function foldedTokens(text: string, granularity: Granularity): string {
 
 /** UTF-16 units; shorter ones are names and abbreviations more often than quotations. */
 const [SHORTEST_PHRASE, LONGEST_PHRASE] = [6, 400]
-/** A quotation says by this that it leaves words out. */
+/** Marks that a quotation leaves words out. */
 const LEFT_OUT_OF_QUOTE = /\s*(?:\[?(?:\.{3}|…)\]?|\[[^\]]*\])\s*/
 const MARKS = /["“”„«»「」『』]/g
 /** “ also closes, after „. */

@@ -1,4 +1,4 @@
-// Writes the explanation of a semantic assessment. No word of it comes from the model.
+// Writes the explanation of a semantic assessment. The model writes no word of it.
 import type { Basis, Verdict } from './answer.ts'
 import { shortenedTo } from './cuts.ts'
 import { LONGEST_EXPLANATION } from './evidence.ts'
@@ -17,15 +17,15 @@ export interface Grounds {
   /** In code points of the text. */
   suspects: readonly Span[]
   lines: number
-  /** Of the lines, those that have something of the claim. */
+  /** The number of lines that are related to the claim. */
   shown: number
   parts: number
   isTruncated: boolean
 }
 
 /**
- * What was looked for, what the page says, and what is missing, in at most 800 code points. Of the page itself nothing
- * is repeated, and of the claim no more than its first words and a part.
+ * What was looked for, what the page says, and what is missing, in at most 800 code points. It repeats nothing of the page,
+ * and of the claim only its first words and a part.
  */
 export function rationale(grounds: Grounds): string {
   const parts = [search(grounds), finding(grounds), missing(grounds), suspicion(grounds)]

@@ -1,4 +1,4 @@
-// One reading of a page: a model's answers to its parts, held to the lines that were shown, and put together by rule.
+// One reading of a page: a model's answers for its parts, checked against the lines that were shown, and combined by rules.
 import { type Answer, type Basis, UnusableAnswerError, type Verdict } from './answer.ts'
 import type { Proposal, Stance } from './evidence.ts'
 import type { Span, Window } from './lines.ts'
@@ -10,7 +10,7 @@ export interface Item {
   stance: Stance
 }
 
-/** An answer that names nothing but what was shown. */
+/** An answer that names only lines that were shown. */
 export interface Heard {
   verdict: Verdict
   basis: Basis | null
@@ -21,8 +21,8 @@ export interface Heard {
 }
 
 /**
- * Holds an answer to the lines of a window, of which the masked ones were not shown. Throws UnusableAnswerError if it
- * names lines and none of them was shown, or gives a verdict without any line for it.
+ * Checks an answer against the lines of a window; masked lines were not shown. Throws UnusableAnswerError if it names lines
+ * and none of them was shown, or gives a verdict without any line for it.
  */
 export function heard(answer: Answer, { first, last }: Window, masked: ReadonlySet<number>): Heard {
   const items = answer.evidence
@@ -46,7 +46,7 @@ export function heard(answer: Answer, { first, last }: Window, masked: ReadonlyS
   }
 }
 
-/** What all parts say together. Sides that are taken in different parts make a mixed verdict. */
+/** The combined verdict of all parts. Different verdicts in different parts make a mixed verdict. */
 export interface Reading {
   verdict: Verdict
   basis: Basis | null
@@ -85,7 +85,7 @@ function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
   return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat()
 }
 
-/** Puts first what the verdict rests on; both sides in turn where it rests on both. */
+/** Orders the evidence of the verdict first; for a mixed verdict, both sides alternate. */
 function inOrder(verdict: Verdict, items: readonly Item[]): Item[] {
   const needed = STANCES[verdict]
   const sides = needed.map((stance) => items.filter((item) => item.stance === stance))

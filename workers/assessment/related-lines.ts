@@ -1,5 +1,5 @@
-// Which lines of a page a model is shown for a claim. A paragraph that has nothing of the claim says nothing of it, so it is
-// left out; what it asks of its reader, in whatever words and language, then reaches no model.
+// Selects the lines of a page that a model is shown for a claim. A paragraph that is not related to the claim says nothing
+// about it, so it is left out. An order in such a paragraph, whatever its words and language, then reaches no model.
 import type { Span } from './lines.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
@@ -8,10 +8,9 @@ import { sharesLanguage } from './relation.ts'
 import { searchText } from './search.ts'
 
 /**
- * The numbers of the lines in paragraphs that have nothing of the claim: none of its telling words nor one akin to them,
- * no number of it, no date where it gives a date, and no measure of a kind that it gives. None where the page is one
- * paragraph, or in another language than the claim, because its words cannot be looked for. Time is linear in the length
- * of the text.
+ * The numbers of the lines in unrelated paragraphs: they have no content word of the claim and no word related to one, no
+ * number of it, no date if it has a date, and no measure of a kind that it has. Empty if the page is one paragraph, or is
+ * in another language than the claim, because then its words cannot be searched. Time is linear in the length of the text.
  */
 export function unrelatedLines(claim: string, query: Query, text: string, lines: readonly Span[]): number[] {
   const starts = paragraphsOf(text, lines)
@@ -42,7 +41,7 @@ function paragraphsOf(text: string, lines: readonly Span[]): number[] {
   return [...[...lines.keys()].filter(isFirst), lines.length]
 }
 
-/** What makes two quantities of a kind. A number without a unit may count anything, so it has none. */
+/** The kinds of a quantity. A number without a unit may count anything, so it has none. */
 function sortsOf(quantity: Quantity): string[] {
   if (quantity.kind === 'date') return ['date']
   return [quantity, quantity.or].flatMap((one) => (one?.unit ? [one.unit.dimension] : []))

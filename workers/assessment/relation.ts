@@ -1,4 +1,4 @@
-// Whether the lines that a model names, and their page, are about the claim at all.
+// Checks whether the lines that a model names, and their page, are about the claim.
 import type { Answer } from './answer.ts'
 import { absencesOf, bearing, LEAST_BEARING } from './bearing.ts'
 import { coverageOf, strengthsIn, weightOf } from './coverage.ts'
@@ -11,18 +11,18 @@ import { tokensOf } from './tokens.ts'
 import { mayShareLanguage } from './vocabulary.ts'
 import { isNegation } from './warnings.ts'
 
-/** What a model proposes, as far as relation is asked. */
+/** The part of a model's proposal that this check needs. */
 interface Named {
   verdict: Answer['verdict']
   evidence: readonly Proposal[]
 }
 
 /**
- * Whether the quoted lines have enough of the claim's words and numbers to be about it at all. Lines nearby and the head
- * of the page count too: they name what pronouns and paragraphs speak of. Of a page that is longer than a quotation, the
- * lines with those nearby and the page are asked together, and one word is granted, because the words of a short claim
- * are few. What gives orders without knowing the claim has none of its words, if the reader obeys them. Words of another
- * language than the page's cannot be looked for.
+ * Whether the quoted lines have enough of the claim's words and numbers to be about it at all. Nearby lines and the head of
+ * the page count too, because they name what pronouns and paragraphs refer to. On a page that is longer than a quotation,
+ * the lines with nearby lines and the whole page are checked together, and one missing word is allowed, because a short
+ * claim has few words. An order that does not know the claim has none of its words, even if the model obeys it. If the
+ * claim is in another language than the page, its words cannot be searched.
  */
 export function isRelated(claim: string, query: Query, page: PageText, { verdict, evidence }: Named): boolean {
   if (verdict === 'insufficient_evidence' || evidence.length === 0 || !sharesLanguage(query, page.text)) return true
@@ -48,9 +48,9 @@ export function isRelated(claim: string, query: Query, page: PageText, { verdict
 }
 
 /**
- * Whether most of the claim's names stand nowhere on a page that is longer than a quotation. Capitals in a row are one
- * name, of which one word is enough. The first word of a sentence has a capital by rule, and one name may be spelled
- * otherwise.
+ * Whether most of the claim's names do not occur on a page that is longer than a quotation. Consecutive capitalised words
+ * are one name, of which one word is enough. The first word of a sentence has a capital by rule, and one name may be
+ * spelled otherwise.
  */
 export function lacksNames(query: Query, page: PageText): boolean {
   if (page.text.length <= SHORT_PAGE || !sharesLanguage(query, page.text)) return false
@@ -105,25 +105,25 @@ export function sharesLanguage({ tokens }: Query, text: string): boolean {
 }
 
 /**
- * Of the claim's words and numbers, by weight: what lines that support it have, with and without those nearby. Without a
- * name of the claim the lines share words by chance.
+ * The least share, by weight, of the claim's words and numbers in supporting lines, with and without nearby lines. Without
+ * a name of the claim the lines share words by chance.
  */
 const LEAST_SHARED = {
   onShortPage: { withName: 0.2, withoutName: 0.34 },
   onPage: { withName: 0.25, withoutName: 0.3 },
 }
-/** A contradiction has the subject, and may have no more. */
+/** A contradiction has the subject of the claim, and may have nothing else. */
 const LEAST_AGAINST = 0.1
-/** Of the same: what the lines with those nearby, and the page, have on average, where so much is granted. */
+/** The least average share in the lines with nearby lines and in the page, and the weight that is allowed to be missing. */
 const [LEAST_OF_PAGE, GRANTED] = [0.58, 1]
 const IS_NAME = /^\p{Lu}/u
-/** Shared by many a page of another subject. */
+/** Nationalities occur on many pages about other subjects. */
 const IS_NATIONALITY =
   /^(?:Americans?|Australians?|Austrian|Belgian|Brazilian|British|Canadians?|Chinese|Danish|Dutch|English|European|Finnish|French|Germans?|Greek|Indian|Irish|Italian|Japanese|Korean|Mexican|Norwegian|Polish|Portuguese|Russian|Scottish|Spanish|Swedish|Swiss|Turkish|Ukrainian|Welsh)$/u
 const SPEAKS_BACK = new RegExp(`${POINTS_BACK.source}|^The \\p{Ll}`, 'u')
-/** What a claim denies of one, a line says by other words: is not a singer, he is a writer. */
+/** A line may support a negated claim about a person in other words: is not a singer, he is a writer. */
 const SPEAKS_OF_ONE = new RegExp(`^(?!This|These|Those)${POINTS_BACK.source.slice(1)}`, 'u')
-/** UTF-16 units; hardly more than one quotation, so that the page says nothing besides. */
+/** UTF-16 units: little more than one quotation, so the page says nothing else. */
 const SHORT_PAGE = 450
 /** UTF-16 units. */
 const LANGUAGE_SAMPLE = 4000

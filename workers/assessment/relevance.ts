@@ -1,18 +1,18 @@
-// How much a run of neighbouring sentences has to do with a claim: BM25 over the claim's terms, the heaviest run of its
-// words in its order, and whether enough of the claim is there at all.
+// Measures how relevant neighbouring sentences are to a claim: BM25 over the claim's terms, the heaviest run of its words
+// in its order, and whether the page has enough of the claim.
 import { isTelling, isTellingWord, type Query, type Term } from './query.ts'
 import type { Findings } from './search.ts'
 
 export interface Relevance {
   /** About 0 to 2; only its order means anything. */
   score: number
-  /** How many of the claim's telling terms occur in the sentences. */
+  /** How many of the claim's content terms occur in the sentences. */
   terms: number
   /** The weight of the claim's terms that occur in the sentences, 0 to 1. */
   weight: number
 }
 
-/** Measures sentences `first` to `last`; the time is that of reading their hits. */
+/** Measures sentences `first` to `last`. The time is proportional to their hits. */
 export type Measure = (first: number, last: number) => Relevance
 
 export function relevanceMeasure(query: Query, findings: Findings): Measure {
@@ -51,12 +51,12 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
 }
 
 /**
- * Whether the page has enough of the claim, or of one of its sentences, to be worth quoting from. This is asked once of
- * the page: a passage that says a part of the claim may have few of its words, and is told from chance by what the
- * page says otherwise. The share of a part's terms in the best sentence with two on either side counts whole, that on
- * the page counts less; or there is a long run of the claim's words. A page that is hardly longer than a quotation need
- * only have one telling word or its stem, because to quote it costs its reader nothing; what only begins alike must be a
- * part of the claim, in which numbers count less, because another number bears on the claim all the same. `length` is in
+ * Whether the page has enough of the claim, or of one of its sentences, to be worth quoting from. This is decided once for
+ * the page: a passage about a part of the claim may have few of its words, and only the rest of the page shows that this is
+ * not chance. The share of a part's terms in the best sentence with two on either side counts fully, the share on the whole
+ * page counts less; a long run of the claim's words is enough too. A page that is little longer than a quotation needs only
+ * one content word or its stem, because a quotation of it costs its reader nothing. Words that only begin alike must be a
+ * share of the claim, in which numbers count less, because another number is relevant to the claim too. `length` is in
  * UTF-16 units; `enough` is the least sum of the two shares.
  */
 export function bearsOnClaim(query: Query, findings: Findings, length: number, enough = ENOUGH): boolean {
@@ -119,7 +119,7 @@ function coveredBy(
   return { share, terms: strengths.size, words, isSpaced, hasWord }
 }
 
-/** BM25's weight of each term. A term of one sentence is as rare as one of none. */
+/** BM25's weight of each term. A term that occurs in one sentence counts as rare as a term that occurs in none. */
 function raritiesOf({ frequencies, tokenCounts }: Findings): number[] {
   // A page of few sentences says little about what is rare, so some are added that have no term.
   const sentences = tokenCounts.length + FURTHER_SENTENCES
@@ -146,7 +146,7 @@ function sum(values: Float64Array | Uint32Array): number {
 
 const K1 = 1.2
 const B = 0.5
-/** Two sentences are longer than one by nature, so their length tells less. */
+/** Two sentences are always longer than one, so their length counts less. */
 const B_OF_TWO = 0.3
 /**
  * What a run of all the claim's words adds to the score; all its terms in one sentence of usual length reach about 1.
@@ -154,21 +154,21 @@ const B_OF_TWO = 0.3
 const RUN = 0.3
 const FURTHER_SENTENCES = 5
 const NUMBER_COVERAGE = 0.5
-/** Of the share on the page beside that in one place. */
+/** Weight of the share on the whole page, relative to the share in one place. */
 const ELSEWHERE = 0.3
 /**
- * Of pages that bear on their claim few have less, and of those that do not about half. A higher bound leaves more of the
- * second out, and costs evidence of long claims and of long pages: `bench/eval/bounds.ts` prints both.
+ * Few pages that are relevant to their claim have less, and about half of the others. A higher bound excludes more of the
+ * others, and loses evidence of long claims and of long pages: `bench/eval/bounds.ts` prints both.
  */
 const ENOUGH = 0.43
 /** Sentences on either side of one. */
 const BESIDE = 2
 const LEAST_SHARE = 0.15
-/** In telling words. */
+/** In content words. */
 const LONG_RUN = 4
 /** UTF-16 units; one quotation may hold all of it. */
 const SHORT_PAGE = 450
-/** How nearly a word is the claim's: itself, or by its stem. */
+/** Least strength of the claim's word itself, or of a word with the same stem. */
 const ONE_STEM = 0.95
-/** Of a part's terms; about one word of seven. Two characters that are alike tell less. */
+/** Of a part's terms; about one word of seven. Two equal characters mean less. */
 const ENOUGH_OF_SHORT = 0.13

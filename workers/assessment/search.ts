@@ -1,5 +1,4 @@
-// One reading of a page for one claim: which sentences hold which of the claim's terms, and which of its runs
-// of words.
+// Reads a page once for one claim: which sentences have which of the claim's terms, and which of its runs of words.
 import { phraseFollower } from './phrases.ts'
 import type { Query } from './query.ts'
 import type { Sentence } from './sentences.ts'
@@ -25,7 +24,7 @@ export interface Findings {
    */
   runs: Float64Array
   bridges: Float64Array
-  /** In how many sentences each telling term occurs. */
+  /** In how many sentences each content term occurs. */
   frequencies: Uint32Array
   /** The first places of the whole claim, which do not overlap, and how many there are. */
   wholeMatches: readonly WholeMatch[]
@@ -138,7 +137,7 @@ function openRuns(query: Query, findings: Tally) {
 }
 
 /**
- * Sums of the weights of the claim's tokens before each of them. A run of function words alone weighs next to nothing.
+ * Sums of the weights of the claim's tokens before each of them. A run of function words alone has almost no weight.
  */
 function tokenWeights(query: Query): Float64Array {
   const priors = new Map(query.terms.map(({ folded, prior }) => [folded, prior]))

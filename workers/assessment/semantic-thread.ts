@@ -17,17 +17,20 @@ export interface PlanTask {
   claim: string
   text: string
   nonce: string
-  /** Tokens of text in one question, by a guess that is high. */
+  /** Tokens of text in one question, by an estimate that is too high. */
   windowTokens: number
-  /** Numbers of lines that are not to be shown; null for the first reading, which finds them. */
+  /** Numbers of lines that must not be shown; null for the first reading, which finds them. */
   masked: readonly number[] | null
 }
 
-/** What to ask for one reading of a page. */
+/** The questions for one reading of a page. */
 export interface Plan {
-  /** None where no line may be shown. */
+  /** Empty if no line may be shown. */
   questions: { window: Window; question: Question }[]
-  /** Lines that are not shown, in no order: those that give orders to programs, and those that have nothing of the claim. */
+  /**
+   * Lines that are not shown, in no order: lines that give orders to programs, and lines that are not related to the
+   * claim.
+   */
   masked: number[]
   /** How many lines are shown. */
   shown: number
@@ -37,8 +40,8 @@ export interface Plan {
 }
 
 /**
- * Cuts a text of up to 100,000 code points into numbered lines and asks about those that may bear on the claim. What a model
- * is shown depends on rules alone, and never on what the page asks for.
+ * Cuts a text of up to 100,000 code points into numbered lines and makes questions about the lines that are related to the
+ * claim. Only rules decide which lines a model is shown, never the text of the page.
  */
 export function planReading({ claim, text, nonce, windowTokens, masked }: PlanTask): Plan {
   const lines = linesOf(text)
@@ -62,7 +65,7 @@ export function planReading({ claim, text, nonce, windowTokens, masked }: PlanTa
   }
 }
 
-/** The sentences of a claim that talk to a model are left out; what remains may be nothing. */
+/** Leaves out the sentences of a claim that address a model; the rest may be empty. */
 function withoutOrders(claim: string): string {
   if (!isSuspect(claim)) return claim
   const kept = sentencesOf(claim).map(({ start, end }) => claim.slice(start, end))
@@ -75,10 +78,10 @@ export interface ConcludeTask {
   digests: Digests
   isTruncated: boolean
   first: readonly Heard[]
-  /** The reading with the reported lines left out too; null where there were none, or nothing to gain by it. */
+  /** The reading without the reported lines; null if there were none, or a second reading could change nothing. */
   second: readonly Heard[] | null
   suspects: readonly Suspect[]
-  /** Lines that the model found suspicious, besides. */
+  /** Further lines that the model reported as suspicious. */
   reported: readonly number[]
   claimIsSuspect: boolean
   /** How many lines the first reading showed. */
@@ -86,8 +89,8 @@ export interface ConcludeTask {
 }
 
 /**
- * From answers to an assessment. Quotations are cut from the text here and proved; the verdict is that of the model, or
- * less: the interface's rules hold for the output of every input.
+ * Makes an assessment from answers. Cuts the quotations from the text and proves them. The verdict is the model's, or a
+ * lower one. The output meets the interface's rules for every input.
  */
 export function conclude(task: ConcludeTask): Verdict {
   const lines = linesOf(task.text)
@@ -122,7 +125,7 @@ export function conclude(task: ConcludeTask): Verdict {
   }
 }
 
-/** `proposed` is what the model said at first; `verdict` what is left of it once both readings are compared. */
+/** `proposed` is the verdict of the first reading; `verdict` the one after the comparison of both readings. */
 interface SoleReading extends Reading {
   proposed: Reading['verdict']
   flags: SemanticFlag[]

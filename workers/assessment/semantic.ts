@@ -1,6 +1,5 @@
-// The assessor that asks a model what a text says about a claim, and believes it nothing that cannot be checked: the
-// model names lines by number, the quotations are cut and proved here, and the verdict is never more than what they
-// carry.
+// The assessor that asks a model what a text says about a claim, and trusts only what can be checked: the model names lines
+// by number, this service cuts and proves the quotations, and the verdict never exceeds what they support.
 import { createHmac } from 'node:crypto'
 import { AppError } from '../../server/errors.ts'
 import type { Assessment } from '../../server/interface/assessment.ts'
@@ -19,16 +18,19 @@ export interface SemanticTools {
   model: Model
   circuit: Circuit
   threads: Threads
-  /** Makes the marks that part page from prompt; 32 bytes that no page's author knows. */
+  /** The secret for the marks that separate page and prompt; 32 bytes that no page's author knows. */
   secret: Buffer
   windowTokens: number
-  /** Assesses where the model does not answer; null lets requests wait for it instead. */
+  /** Assesses if the model does not answer; null: requests wait for the model instead. */
   fallback: Assessor | null
   metrics: Metrics
   log: Logger
 }
 
-/** At most two readings of the page, each of one question per part of it; none where it has nothing of the claim. */
+/**
+ * Makes at most two readings of the page, each with one question per part; none if nothing on the page is related to
+ * the claim.
+ */
 export function semanticAssessor(tools: SemanticTools): Assessor {
   const procedure = semanticProcedure(tools.model.id, tools.windowTokens)
   return {
@@ -85,12 +87,15 @@ async function assessByModel(
   }
 }
 
-/** The same for every claim on a page, so that an attempt that is repeated asks the same. */
+/** The same for every claim on a page, so that a repeated attempt asks the same question. */
 function markFor(textSha256: string, { secret }: SemanticTools): string {
   return createHmac('sha256', secret).update(`page ${textSha256}`).digest('hex').slice(0, 16)
 }
 
-/** Once; and once more without what the model reported, or without orders in the claim, where these could have made the verdict. */
+/**
+ * Reads the page once, and a second time without the lines that the model reported, or without orders in the claim, if
+ * these could have caused the verdict.
+ */
 async function readPage(page: Pick<PlanTask, 'claim' | 'text' | 'nonce'>, asking: Asking) {
   const task: PlanTask = { ...page, windowTokens: asking.tools.windowTokens, masked: null }
   const plan = await inThread<Plan>(asking.tools, 'planReading', task, asking.signal)
@@ -103,7 +108,7 @@ async function readPage(page: Pick<PlanTask, 'claim' | 'text' | 'nonce'>, asking
   return { first, second, suspects, reported, claimIsSuspect, shown: plan.shown }
 }
 
-/** Where something is suspicious that the model was shown, and the first reading came to a verdict that could be owed to it. */
+/** Whether the model was shown something suspicious that could have caused the verdict of the first reading. */
 function needsSecond(first: readonly Heard[], reported: readonly number[], { claimIsSuspect }: Plan): boolean {
   if (reported.length === 0 && !claimIsSuspect) return false
   return first.some(({ verdict }) => verdict !== 'insufficient_evidence')
@@ -121,7 +126,7 @@ interface Asking {
   usage: Usage[]
 }
 
-/** All parts at once, as far as the model's semaphore lets them; the first failure ends the others. */
+/** Reads all parts in parallel, within the model's semaphore; the first failure ends the others. */
 async function readAll({ questions, masked }: Plan, asking: Asking): Promise<Heard[]> {
   const giveUp = new AbortController()
   const hidden = new Set(masked)
@@ -133,7 +138,7 @@ async function readAll({ questions, masked }: Plan, asking: Asking): Promise<Hea
   }
 }
 
-/** Models err: after an unusable answer the question is asked once more. After a second one the request fails, uncharged. */
+/** After an unusable answer the question is asked once more. After a second one the request fails, uncharged. */
 async function readPart(
   { window, question }: Plan['questions'][number],
   masked: ReadonlySet<number>,

@@ -1,7 +1,10 @@
-// How many may do something at once; the others wait in the order they came.
+// A semaphore: limits how many calls run at the same time; the others wait in order of arrival.
 
 export interface Semaphore {
-  /** Does `work` when there is room. Rejects with the signal's reason if that comes first; `work` is then not begun. */
+  /**
+   * Runs `work` when a place is free. Rejects with the signal's reason if the signal aborts first; `work` then does not
+   * start.
+   */
   pass<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
   readonly waiting: number
 }

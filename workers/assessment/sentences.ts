@@ -1,4 +1,4 @@
-// The units a quotation is made of: sentences, or lines where a page has none. A line break always ends a unit.
+// The units of a quotation: sentences, or lines if a page has no sentences. A line break always ends a unit.
 import { sensibleCut, trimmed } from './cuts.ts'
 import { foldWord } from './tokens.ts'
 import { monthOf } from './units.ts'
@@ -11,9 +11,9 @@ export interface Sentence {
 }
 
 /**
- * Cuts a text into sentences: by the Unicode rules, then mended where a period belongs to an abbreviation, and cut
- * again where a sentence is longer than a quotation may be. Linear in the length of the text; what lies between two
- * sentences is white space only.
+ * Cuts a text into sentences: by the Unicode rules, joined again where a period belongs to an abbreviation, and cut again
+ * where a sentence is too long for a quotation. Linear in the length of the text; between two sentences there is only white
+ * space.
  */
 export function sentencesOf(text: string): Sentence[] {
   const sentences: Sentence[] = []
@@ -61,7 +61,7 @@ function addSentence(sentences: Sentence[], text: string, from: number, to: numb
 
 /** UTF-16 units. Two sentences and the space between them fit into a quotation. */
 const LONGEST = 360
-// The locale is fixed so that the cuts do not depend on the machine's.
+// The locale is fixed, so that the cuts do not depend on the machine.
 const SEGMENTER = new Intl.Segmenter('en', { granularity: 'sentence' })
 const LOWER = /^\p{Ll}/u
 const OPENER = /[\p{Ps}\p{Pi}]/u

@@ -1,9 +1,9 @@
-// Names of a claim in whose place the quoted lines have another: "written by Anna Berg" where the claim has "written by
-// Olaf Dahl", "a French film" where it has "an American film".
+// Detects that the quoted lines have another name in the place of a name of the claim: "written by Anna Berg" where the
+// claim has "written by Olaf Dahl", "a French film" where it has "an American film".
 import { isTelling, type Query } from './query.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
-/** A name of the claim, and the one that stands in its place. */
+/** A name of the claim, and the name in its place. */
 export interface Substitution {
   claimed: string
   given: string
@@ -12,7 +12,7 @@ export interface Substitution {
 /**
  * The names of a claim that are not among the words on the page, and beside which the claim has words that the quotes
  * have beside another name. `onPage` holds the numbers of the claim's terms that the page has. Titles and abbreviations
- * stand for names, so they are no others.
+ * replace names, so they do not count as other names.
  */
 export function substitutedNames(query: Query, quotes: readonly string[], onPage: ReadonlySet<number>): Substitution[] {
   const telling = new Set(query.terms.filter(isTelling).map(({ folded }) => folded))
@@ -20,7 +20,7 @@ export function substitutedNames(query: Query, quotes: readonly string[], onPage
   const said = new Set(query.tokens.map(({ folded }) => folded))
   const givenBeside = namesBeside(quotes, said)
   return runsOfNames(query.tokens).flatMap(({ first, last }) => {
-    // The subject goes by many names, and a name of which the page has a part is another spelling.
+    // The subject may have many names, and a name of which the page has a part may be another spelling.
     const run = query.tokens.slice(first, last + 1)
     if (first <= 1 || run.some(({ folded }) => onPage.has(numbers.get(folded) ?? -1))) return []
     return run.flatMap((token, i) => {
@@ -32,7 +32,7 @@ export function substitutedNames(query: Query, quotes: readonly string[], onPage
   })
 }
 
-/** The names in the quotes that the claim does not have, by what stands on either side: one word, or two. */
+/** The names in the quotes that the claim does not have, by the one or two words on either side. */
 function namesBeside(quotes: readonly string[], said: ReadonlySet<string>): Map<string, Token[]> {
   const beside = new Map<string, Token[]>()
   for (const quote of quotes) {
@@ -51,7 +51,7 @@ function namesBeside(quotes: readonly string[], said: ReadonlySet<string>): Map<
   return beside
 }
 
-/** On either side the words up to the first that tells, of which there is one within two. */
+/** On either side, the words up to the first content word, which must be within two words. */
 function contextsOf(tokens: readonly Token[], at: number, telling: ReadonlySet<string>): string[] {
   return [-1, 1].flatMap((step) => {
     const [near, far] = [tokens[at + step]?.folded, tokens[at + 2 * step]?.folded]
@@ -88,7 +88,7 @@ function areAlike(one: Token, other: Token): boolean {
   return one.folded.slice(0, 2) === other.folded.slice(0, 2)
 }
 
-/** In one context, of which the first that is no spelling of the claimed one counts. */
+/** Most names in one context; the first that is not a spelling of the claimed name counts. */
 const MOST_BESIDE = 8
 const STANDS_FOR_NAME =
   /^(?:President|Prime|Minister|Chancellor|Secretary|Governor|Mayor|Senator|Representative|King|Queen|Prince|Princess|Pope|Sir|Dame|Lord|Lady|Mrs?|Ms|Dr|Professor|Judge|Justice|Captain|General|Colonel|Coach|Director|States|Kingdom|The|An?|In|On|At|By|He|She|It|They|His|Her|Its|This|That)$/

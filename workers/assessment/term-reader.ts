@@ -1,17 +1,17 @@
-// Which tokens of a text are a claim's terms, or akin to them.
+// Finds the tokens of a text that are a claim's terms, or related to them.
 import { kinship, SHORTEST_AKIN, type Stemmed, stemmed } from './kinship.ts'
 import { isTelling, LONGEST_GRAM, type Term } from './query.ts'
 import type { TokenKind } from './tokens.ts'
 
 /**
- * Calls `hit` for every telling term that ends with this token; `strength` is 1, or less for a word only akin to it.
+ * Calls `hit` for every content term that ends with this token; `strength` is 1, or less for a word that is only related.
  */
 export type TermReader = (folded: string, kind: TokenKind, start: number, end: number, hit: HitVisitor) => void
 export type HitVisitor = (term: number, strength: number) => void
 
 /**
- * Prepares to look for terms, and returns what starts to read one text: the reader is given its tokens in order. A word
- * is looked at once, however often it comes and in however many texts.
+ * Prepares a search for terms, and returns a function that starts to read one text; its reader gets the tokens in order.
+ * Each word is examined once, for all its occurrences in all texts.
  */
 export function termIndex(terms: readonly Term[]): () => TermReader {
   const exact = new Map(terms.map(({ folded }, term) => [folded, term]))
@@ -43,7 +43,7 @@ function openReader(
   }
 }
 
-/** A name whose number the page writes apart, or below the line: CO 2 for CO2. */
+/** A name whose number the page writes separately, or as a subscript: CO 2 for CO2. */
 function joinedReader(terms: readonly Term[], exact: ReadonlyMap<string, number>): TermReader {
   let word = ''
   let wordEnd = -1
@@ -75,20 +75,20 @@ function denseReader(exact: ReadonlyMap<string, number>): TermReader {
   }
 }
 
-/** A term that a word is akin to, and how nearly. */
+/** A term that a word is related to, and the strength of the relation. */
 interface Akin {
   term: number
   strength: number
 }
 
-/** Finds the terms that a word is akin to, among those that begin like it. */
+/** Finds the terms that a word is related to, among terms that begin like it. */
 function akinFinder(terms: readonly Term[]): (word: string) => Akin[] {
   const byBeginning = new Map<string, { term: number; form: Stemmed }[]>()
   for (const [term, { folded }] of terms.entries()) {
     if (!isTelling(terms[term]!)) continue
     for (const form of formsOf(folded)) {
       const alike = byBeginning.get(form.slice(0, SHORTEST_AKIN)) ?? []
-      // A claim of words that all begin alike must not make every word of the text expensive.
+      // A claim whose words all begin alike must not make every word of the text expensive.
       if (alike.length < MOST_ALIKE)
         byBeginning.set(form.slice(0, SHORTEST_AKIN), [...alike, { term, form: stemmed(form) }])
     }

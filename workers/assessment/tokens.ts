@@ -1,5 +1,5 @@
-// What counts as the same word: text is compared token by token, each token folded, so that case, typography, accents,
-// invisible characters and number formats do not hide a match. Offsets always stay those of the text itself.
+// Defines what counts as the same word: text is compared token by token, each token folded, so that case, typography,
+// accents, invisible characters and number formats do not hide a match. Offsets always stay those of the text itself.
 
 /** `dense` is one character (with its marks) of a script written without spaces between words, or in long compounds. */
 export type TokenKind = 'word' | 'number' | 'dense'
@@ -102,7 +102,7 @@ const TOKEN = new RegExp(
     String.raw`\p{Nd}+`,
     String.raw`[[${DENSE}]&&\p{L}][\p{M}ﾞﾟ]*`,
     String.raw`(?:\p{L}\.){2,}`,
-    // An apostrophe parts words: l'homme and homme, company's and company shall meet.
+    // An apostrophe separates words, so that l'homme matches homme, and company's matches company.
     String.raw`[[\p{L}\p{M}]--[${DENSE}]](?:[[\p{L}\p{M}\p{N}]--[${DENSE}]]|[\p{DI}ـ])*`,
   ].join('|'),
   'gv',

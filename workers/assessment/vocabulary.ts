@@ -1,9 +1,9 @@
-// The few words of each language that say nothing about a claim's subject, and those that turn or attribute a
-// statement. Written folded (see tokens.ts). A language that is not here is compared by all its words.
+// The function words of each language, and its words that negate or attribute a statement. Written folded (see tokens.ts).
+// A language that is not here is compared by all its words.
 import { foldWord } from './tokens.ts'
 
 export interface Vocabulary {
-  /** Too common to show that a passage speaks of a claim. */
+  /** Too common to show that a passage is about a claim. */
   function: ReadonlySet<string>
   negation: ReadonlySet<string>
   /** Words by which a text attributes a statement to a speaker, or doubts it. */
@@ -27,9 +27,9 @@ export function vocabularyOf(words: Iterable<string>): Vocabulary {
 }
 
 /**
- * Whether two texts may be in one language, as far as their function words tell: unless the second has clearly more
- * words of another language than of the first one's, and the first has hardly any of that other one. A text without any
- * tells nothing.
+ * Whether two texts may be in one language, by their function words: false if the second has clearly more words of another
+ * language than of the first text's language, and the first text has almost none of that other language. True if a text has
+ * no function words.
  */
 export function mayShareLanguage(words: readonly string[], others: ReadonlySet<string>): boolean {
   const own = vocabularyOf(words)

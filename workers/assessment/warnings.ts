@@ -28,7 +28,7 @@ export function warningsOf(claim: string, query: Query, findings: Findings, pass
   return flags.filter((flag) => flag !== false)
 }
 
-/** How a passage says what the claim says: negated where the claim is not, or as a statement of others. */
+/** How a passage states the claim: negated if the claim is not, or attributed to a speaker. */
 export function wordingOf(claim: string, query: Query, passage: string) {
   const closest = closestClauses(query, passage)
   return {
@@ -38,7 +38,8 @@ export function wordingOf(claim: string, query: Query, passage: string) {
 }
 
 /**
- * The claim's telling words that the page does not have, as the claim writes them. Numbers may be written otherwise.
+ * The claim's content words that the page does not have, as the claim writes them. Numbers are left out, because they may
+ * be written differently.
  */
 export function absentTerms({ terms }: Query, { frequencies }: Findings): string[] {
   return terms
@@ -53,7 +54,7 @@ function hasFurtherMatches({ wholeMatches, wholeMatchCount }: Findings, passages
   return wholeMatchCount > shown.length
 }
 
-/** A claimed quantity that any of the foremost passages agrees with is not in doubt, also when the best passage says something else. */
+/** If any of the foremost passages agrees with a claimed quantity, it is not in doubt, even if the best passage differs. */
 function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] {
   const given = passages.filter((one, i) => i === 0 || one.isForemost).map(({ core }) => quantitiesOf(core))
   const flags = new Set<RiskFlag>()
@@ -68,15 +69,14 @@ function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] 
   return [...flags].sort()
 }
 
-/** A year alone, beside the first passage's day of that year, does not say that the claimed day is right. */
+/** A year alone does not confirm the claimed day if the first passage has another day of that year. */
 function saysAsMuch(claimed: Quantity, other: Quantity): boolean {
   if (claimed.kind !== 'date' || other.kind !== 'date') return true
   return (['year', 'month', 'day'] as const).every((part) => claimed[part] === null || other[part] !== null)
 }
 
 /**
- * Whether a sentence negates what the claim does not, or the other way round. Of a long claim its closest sentence
- * counts.
+ * Whether only one of a sentence and the claim has a negation. For a long claim its closest sentence counts.
  */
 function isNegationOpen(claim: string, core: string, closest: readonly Part[]): boolean {
   const claimed = closestClauses(readClaim(core), claim).map(({ sentence }) =>
@@ -93,7 +93,7 @@ interface Part {
 
 /**
  * The sentences of a text that have most of the claim's terms, and of each the part from the first to the last term
- * with a few words on either side: a negation further off is about something else.
+ * with a few words on either side: a negation farther away is about something else.
  */
 function closestClauses(query: Query, text: string): Part[] {
   const openReader = termIndex(query.terms)
@@ -113,7 +113,7 @@ function closestClauses(query: Query, text: string): Part[] {
     })
 }
 
-/** What stands between two places without the pieces between commas that have no word of the claim: "who never married". */
+/** The text between two places, without the pieces between commas that have no word of the claim: "who never married". */
 function piecesWith(sentence: string, from: number, to: number, starts: readonly number[]): string {
   let at = from
   let next = 0
@@ -171,7 +171,7 @@ function isStatement(sentence: string): boolean {
   return DENSE_ATTRIBUTION.test(sentence) || hasAny(sentence, 'attribution', sentence)
 }
 
-/** The language is that of the sentence, of which a part may be too short to tell it by. */
+/** The language is detected from the whole sentence, because a part may be too short. */
 function hasAny(part: string, kind: keyof Vocabulary, sentence: string): boolean {
   const known = vocabularyOf(tokensOf(sentence).map(({ folded }) => folded))[kind]
   return tokensOf(part).some(({ folded }) => known.has(folded))
@@ -183,7 +183,7 @@ const NEARBY = 24
 const IN_WORD = /^[[\p{L}\p{M}\p{Nd}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]]{2}$/v
 /** No. 18 denies nothing. */
 const ABBREVIATED_NUMBER = /(?<!\p{L})nos?\.\s?(?=\p{Nd})/giu
-/** Says more than the words without it, not the opposite of them: not only, no fewer than, not until 1902. */
+/** Phrases that add to a statement instead of negating it: not only, no fewer than, not until 1902. */
 const DENIES_NOTHING = new RegExp(
   [
     String.raw`(?:(?<!\p{L})(?:not|never)|n['’]t)(?:(?= (?:[^\s.,;:!?]+ ){1,10}until )| (?:only|just|merely|simply|solely|least|to mention)(?!\p{L}))`,
@@ -192,11 +192,11 @@ const DENIES_NOTHING = new RegExp(
   ].join('|'),
   'giu',
 )
-/** A comma parts what it stands before or behind from the words of the claim. */
+/** A comma separates the text before or after it from the words of the claim. */
 const CLAUSE_END = /[.;:!?。；：！？।؟]|,\s| (?:but|although|though|whereas) /
 /** Behind a comma or a mark that parts statements. */
 const PIECE_END = /(?<=,\s|[;:])/
-/** What is joined on behind the words of the claim denies something else: left the band and never returned. */
+/** A statement that follows the words of the claim negates something else: left the band and never returned. */
 const FURTHER_STATEMENT = new RegExp(`${CLAUSE_END.source}| and `)
 /** Forms that negate and are not part of other words: 不 alone would find real estate. */
 const DENSE_NEGATION =

@@ -1,13 +1,13 @@
 // Observations shared between claims. Several claims on one page at the same time fetch it once, whichever workers they
-// run in; later ones take a young enough observation. An entry is trusted only with a valid MAC of this service: a
-// store that was truncated, mixed up or written to by another program yields nothing, and the page is fetched.
+// run in; later claims use an observation that is recent enough. An entry is trusted only with a valid MAC of this service:
+// entries that were truncated, exchanged or written by another program are ignored, and the page is fetched.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Observation, observation as observationShape } from '../../server/interface/observation.ts'
 import type { Logger } from '../../server/telemetry.ts'
 import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
-/** Where entries live: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
+/** Stores of entries: observation-store-postgres.ts, observation-store-redis.ts. Keys are SHA-256 in hex. */
 export interface ObservationStore {
   /** Stores for at least `seconds` and ends the fetcher's turn. */
   put(key: string, value: Buffer, fetcher: string, seconds: number): Promise<void>
@@ -22,13 +22,14 @@ export interface ObservationStore {
 export interface TurnTerms {
   /** The turn lasts so long at most. */
   seconds: number
-  /** The oldest entry that is answered in place of a turn; 0: the turn is wanted whatever is stored. */
+  /** Greatest age of an entry that is returned instead of a turn; 0: always ask for the turn. */
   freshSeconds: number
 }
 
 /**
- * With `isTurn`, `value` is the entry as it is then: another fetcher may have stored one, and ended its turn, just before. Without
- * `isTurn` it is a fresh entry, or null while another has the turn. The caller checks age and MAC of every value.
+ * With `isTurn`, `value` is the current entry: another fetcher may have stored one, and ended its turn, just before.
+ * Without `isTurn` it is a fresh entry, or null while another fetcher has the turn. The caller checks age and MAC of every
+ * value.
  */
 export interface Begun {
   isTurn: boolean
@@ -43,8 +44,8 @@ export interface IdRange {
 
 export interface ObservationCache {
   /**
-   * A cached observation at most `maxAgeSeconds` old, or a new one by `fetch`. Throws what `fetch` throws; a store that
-   * fails costs the sharing and nothing else. With 0 the page is always fetched.
+   * A cached observation at most `maxAgeSeconds` old, or a new one by `fetch`. Throws what `fetch` throws; if a store
+   * fails, pages are only not shared. With 0 the page is always fetched.
    */
   observe(
     url: string,
@@ -58,10 +59,13 @@ export interface ObservationCache {
 
 /** The oldest any caller may accept. */
 export const KEEP_SECONDS = 300
-/** A killed fetcher delays the others for this long at most. Beside a slow one, a second fetch may begin. */
+/**
+ * A killed fetcher delays others for at most so long. After this time a second fetch may begin while a slow one still
+ * runs.
+ */
 const TURN_SECONDS = 15
 const POLL_MS = 150
-/** After this a claim fetches for itself: it must not wait for one failing fetcher after another. */
+/** After this time a claim fetches the page itself, because it must not wait for one failing fetcher after another. */
 const MAX_WAIT_MS = 10_000
 const MAC_BYTES = 32
 
@@ -103,7 +107,7 @@ export function buildObservationCache(
       const patience = now() + MAX_WAIT_MS
       let freshSeconds = maxAgeSeconds
       while (true) {
-        // A store that fails must not keep a claim from fetching.
+        // A claim must be able to fetch even if the store fails.
         const begun = store.begin(key, fetcher, { seconds: TURN_SECONDS, freshSeconds })
         const { isTurn, value } = await tolerant(begun, { isTurn: true, value: null })
         const cached = openIfYoung(key, value, maxAgeSeconds)
@@ -112,7 +116,7 @@ export function buildObservationCache(
           return { observation: cached, hit: true }
         }
         if (isTurn || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
-        // What the store calls fresh is too old by this clock, or is not ours.
+        // The entry is too old by this clock, or has no valid MAC.
         if (value && freshSeconds > 0) freshSeconds = 0
         else await pause(POLL_MS, undefined, { signal })
       }

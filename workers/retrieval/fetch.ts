@@ -57,9 +57,9 @@ export interface FetchLimits {
   headerBytes: number
   /** Content-coded octets of the body. */
   wireBytes: number
-  /** For everything, from the first DNS question to the last octet. */
+  /** For everything, from the first DNS query to the last octet. */
   timeoutMs: number
-  /** For connecting, and for each silence after it. */
+  /** For connecting, and for each time without data after that. */
   socketTimeoutMs: number
 }
 
@@ -145,7 +145,7 @@ async function followRedirects(start: URL, journey: Journey): Promise<Route> {
   }
 }
 
-/** A Retry-After counts for the host, or the URL, that sent it: after a redirect that is another one. */
+/** A Retry-After applies to the host, or the URL, that sent it, which may differ from the first one after a redirect. */
 async function visitInTurn(url: URL, journey: Journey): Promise<Visit> {
   const { hops } = journey
   await hops?.enter(url)
@@ -190,7 +190,7 @@ async function exchange(connection: Connection, destination: Destination, journe
   const client = connection.buildClient({ maxHeaderSize: limits.headerBytes, headersTimeout: 0, bodyTimeout: 0 })
   const headers = { ...REQUEST_HEADERS, 'user-agent': outbound.userAgent }
   const response = await client.request({ method: 'GET', path: url.pathname + url.search, headers, signal })
-  // A body that is not read to its end fails when the connection closes. That error says nothing new.
+  // A body that is not read to its end fails when the connection closes. That error is irrelevant.
   response.body.on('error', () => {})
   if (!meter.headersDone) throw new Error('undici read headers that the meter did not see')
   const visit = { destination, address, tls, status: response.statusCode, headers: response.headers }

@@ -7,7 +7,7 @@ import { AppError } from '../../server/errors.ts'
 export interface HeldMemory extends Disposable {
   /** Waits until so many bytes more may be held. Rejects with the reason of `signal`. */
   take(bytes: number): Promise<void>
-  /** Aborts with the signal that it was opened with, or when the fetch is ended in favour of others. */
+  /** Aborts with the signal that it was opened with, or when the fetch is ended to free memory for others. */
   readonly signal: AbortSignal
 }
 
@@ -17,7 +17,10 @@ export interface BodyMemory {
   readonly held: number
 }
 
-/** A fetch this old may be ended when memory is short. A page of the largest size takes a tenth of it as a rule. */
+/**
+ * A fetch of this age in milliseconds may be ended when memory is short. A page of the largest size normally takes a
+ * tenth of it.
+ */
 const PROTECTED_MS = 5000
 const LOOK_MS = 500
 

@@ -5,7 +5,7 @@ import type { ObservationStore } from './cache.ts'
 /** Deletes the turn only if it is still this fetcher's. */
 const END_TURN = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
-/** Observations in Redis, which forgets them by itself. */
+/** Observations in Redis, which deletes them after their time. */
 export function redisObservations(redis: Redis): ObservationStore {
   const entry = (key: string) => `countersign:observation:${key}`
   const turn = (key: string) => `countersign:observing:${key}`
@@ -25,7 +25,7 @@ export function redisObservations(redis: Redis): ObservationStore {
       await redis.eval(END_TURN, 1, turn(key), fetcher)
     },
     async release({ from, to }) {
-      // A worker dies rarely, and turns have no index by fetcher: they are looked through.
+      // Turns have no index by fetcher, so all are scanned. A worker dies rarely.
       for await (const keys of redis.scanStream({ match: turn('*'), count: 1000 }) as AsyncIterable<string[]>)
         for (const key of keys) {
           const fetcher = await redis.get(key)

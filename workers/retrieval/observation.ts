@@ -11,13 +11,13 @@ import type { BodyMemory, HeldMemory } from './memory.ts'
 import type { Origins } from './origins.ts'
 import { OBSERVATION_PROCEDURE } from './procedure.ts'
 
-/** What an observation is made with. */
+/** The tools that make an observation. */
 export interface Observing {
   outbound: Outbound
   threads: Threads
   /** Turns at the origins. Without them the page is fetched at once. */
   origins?: Origins
-  /** Bounds what all page bodies take. */
+  /** Limits the memory of all page bodies. */
   bodies?: BodyMemory
 }
 
@@ -32,7 +32,7 @@ export async function observeSource(
   signal: AbortSignal,
   jobKey: string = randomUUID(),
 ): Promise<Observation> {
-  // Held until the text is read: the body lies in memory while it waits for a thread.
+  // Held until the text is read, because the body is in memory while it waits for a thread.
   using memory = tools.bodies?.open(signal)
   const host = { 'http.request.method': 'GET', 'server.address': new URL(url).hostname }
   const fetched = await inSpan('GET', { kind: 'client', attributes: host }, () =>
@@ -63,7 +63,7 @@ export async function observeSource(
   } satisfies Observation)
 }
 
-/** The origin's turn ends with the last byte: reading the text is no visit. */
+/** The turn at the origin ends with the last byte; text extraction does not count as a visit. */
 async function fetchInTurn(
   url: string,
   { outbound, origins }: Observing,

@@ -1,9 +1,9 @@
 // The line of jobs that wait for a turn at one origin, or for one URL. A turn that becomes free is kept for the first
-// job of the line, and that job is put back into the queue. Jobs that the origin has refused go behind those not tried
-// yet.
+// job of the line, and that job is put back into the queue. Jobs that the origin has refused go behind jobs that were not
+// tried yet.
 //
-// Every job in a line also is in the queue with a later time. So a lost row, a lost wake or a killed worker delays a
-// job and never loses it.
+// Every job in a line is also in the queue with a later time. So a lost row, a lost wake-up or a killed worker delays a job
+// and never loses it.
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { enqueue, type JobName, type JobSpec } from '../../server/db/jobs.ts'
@@ -19,8 +19,9 @@ export interface Line {
 }
 
 /**
- * Puts a job into a line, behind those that arrived before it; one that was sent away goes behind those not tried yet.
- * @param since when what the job is for arrived
+ * Puts a job into a line, behind those that arrived before it; a job that the origin refused goes behind jobs that were not
+ * tried yet.
+ * @param since when the request or check of the job arrived
  */
 export async function joinLine(
   tx: Tx,
@@ -39,8 +40,8 @@ const stateRow = z.object({ blocked_until: z.date().nullable(), busy: z.number()
 const waitRow = z.object({ job_key: z.string(), job: z.looseObject({}) })
 
 /**
- * Gives the free turns of a line to its first jobs. While the origin is blocked, one job of the queue is set to do this
- * when the block ends.
+ * Gives the free turns of a line to its first jobs. While the origin is blocked, one job of the queue is scheduled to do
+ * this when the block ends.
  */
 export async function wakeLine(tx: Tx, line: Line): Promise<void> {
   const state = await tx.maybeOne(sql.type(stateRow)`

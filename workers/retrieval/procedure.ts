@@ -1,4 +1,4 @@
-// The name of the way from a URL to a text, the first part of every `methodology_version`. The web process reads it
+// The name of the procedure from a URL to a text, the first part of every `methodology_version`. The web process reads it
 // too, so nothing that fetches or parses is imported here.
 import { TEXT_PROCEDURE } from '../text/procedure.ts'
 

@@ -27,8 +27,8 @@ export function isRedirect(status: number): status is RedirectStatus {
 }
 
 /**
- * Where a redirect leads, judged like any URL that comes in. Throws `source_redirect_invalid` for what cannot be
- * followed, `source_blocked` for what may not be.
+ * The target of a redirect, checked like a URL from a caller. Throws `source_redirect_invalid` if it cannot be followed,
+ * `source_blocked` if it must not be followed.
  */
 export function redirectTarget(from: URL, headers: ResponseHeaders, fixtures: Fixtures): URL {
   const location = headers.location
@@ -56,12 +56,12 @@ function utf8OrLatin1(value: string): string {
 }
 
 /**
- * The turns that the hops of one fetch take at their origins. A fetch without it takes none: tests, and nothing else.
+ * The turns that the hops of one fetch take at their origins. Only tests fetch without turns.
  */
 export interface Hops {
   /** Waits for a turn at the URL's origin; a turn at the same origin is kept. Throws OriginBusyError. */
   enter(url: URL): Promise<void>
-  /** Records what the answer of this URL asked for; answers what is thrown for it. */
+  /** Records the pause that the answer of this URL asked for; returns the error to throw. */
   postpone(url: URL, answer: RetryLaterError): Promise<Error>
 }
 
@@ -115,7 +115,7 @@ export function checkHead(status: number, headers: ResponseHeaders, maxBytes: nu
   }
 }
 
-/** A header that decides how a body is read may come once only: readers differ in which of two they take. */
+/** A header that decides how a body is read may occur only once, because programs differ in which of two they use. */
 function single(headers: ResponseHeaders, name: string): string | undefined {
   const value = headers[name]
   if (!Array.isArray(value)) return value

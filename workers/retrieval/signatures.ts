@@ -1,7 +1,8 @@
-// Formats that are no text, known by their first bytes. Servers label them text/html or text/plain all the same. Only
-// signatures that no text begins with by chance. Imports nothing, so that threads may use it on decoded bodies too.
+// Recognises binary formats by their first bytes, because servers sometimes label them text/html or text/plain. The list
+// has only signatures with which no text begins by chance. Imports nothing, so that threads can use it on decoded bodies
+// too.
 
-/** The format a body is in, if it is in one that is no text; null for anything that may be text. */
+/** The binary format of a body; null for anything that may be text. */
 export function findSignature(body: Uint8Array): string | null {
   const start = Buffer.from(body.buffer, body.byteOffset, Math.min(body.byteLength, 16)).toString('latin1')
   const fits = (marks: Marks) => Object.entries(marks).every(([at, mark]) => start.startsWith(mark, Number(at)))

@@ -1,6 +1,6 @@
 // The order of cascade layers (`@layer`) of a page.
 
-/** Layers by number, in the order in which they were first named. 0 stands for all that is in no layer. */
+/** Layers by number, in the order in which they were first named. 0 means all rules outside layers. */
 export interface Layers {
   /** The number of a layer inside of another, made if it is new. The path null is a layer without a name. */
   open(parent: number, path: readonly string[] | null): number
@@ -29,7 +29,7 @@ export function buildLayers(): Layers {
     order() {
       const places: number[] = []
       let next = 0
-      // What stands in a layer itself wins over the layers inside of it.
+      // Rules directly in a layer win over the layers inside it.
       const visit = (layer: Layer) => {
         for (const child of layer.children.values()) visit(child)
         places[layer.number] = next++

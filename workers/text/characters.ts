@@ -32,7 +32,10 @@ export function withoutMarks(text: string): string {
   return spaced.includes('\u200b') ? spaced.replaceAll('\u200b', '') : spaced
 }
 
-/** Anything that the replacements look for; most texts of most pages have none. U+DB40 leads all of plane 14. */
+/**
+ * All characters that are replaced; most texts of most pages have none. U+DB40 is the first unit of all characters of
+ * plane 14.
+ */
 const special =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\xad\u061c\u1680\u2000-\u200a\u200e\u200f\u2028-\u202f\u205f-\u206f\u3000\u3164\ufeff\uffa0\ufff9-\ufffb\udb40]|[\ufe00-\ufe0f]/
@@ -65,7 +68,7 @@ export function composeCharacters(text: string): string {
   )
 }
 
-/** Below there is no mark, and nothing that is written otherwise in this form. */
+/** Characters below this one are no marks, and are the same in this form. */
 const composable = /[\u0300-\uffff]/
 /** Scripts with marks of their own, marks for symbols, and all that takes two units. Searched faster than a class. */
 const mayHoldMarks = /[\u0300-\u1fff\u20d0-\u20ff\u2c00-\uffff]/

@@ -1,4 +1,4 @@
-// Decodes the bytes of a page: which charset they are in, and their text.
+// Decodes the bytes of a page: finds their charset and their text.
 import { isUtf8 } from 'node:buffer'
 import { getBOMEncoding, isomorphicDecode, normalizeEncoding, TextDecoder } from '@exodus/bytes/encoding.js'
 import { load } from 'cheerio/slim'
@@ -88,6 +88,7 @@ function count(text: string, character: string) {
 }
 
 /**
- * A share of the characters. Single mistakes are common on real pages; beyond this it is another charset, or no text.
+ * A share of the characters. Single invalid bytes are common on real pages; with a larger share the bytes are in another
+ * charset, or no text.
  */
 const mostReplaced = 0.1

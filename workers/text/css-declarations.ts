@@ -1,7 +1,7 @@
 // Reads the CSS declarations that decide whether text is visible and where its lines break. All others are ignored.
 import { cssItems } from './css-items.ts'
 
-/** How an element takes part in the flow of text. */
+/** How an element is laid out in the flow of text. */
 export type Display = 'none' | 'inline' | 'block' | 'box' | 'table' | 'group' | 'row' | 'cell' | 'break'
 
 export type WhiteSpace = 'collapse' | 'keep' | 'keep-lines'
@@ -72,7 +72,7 @@ function styleOf(property: Property, value: string, isShorthand: boolean): Style
     case 'inherit':
       return property === 'display' ? inheritedDisplay : (unset ?? initial)
   }
-  // What a function stands for is not looked up. The element may be seen.
+  // The value of a function is not computed. The element may be visible.
   if (substitution.test(value)) return property === 'display' ? unknownDisplay : reverted
   return isShorthand ? undefined : words.get(value)
 }
@@ -93,7 +93,7 @@ function unescaped(hex: string | undefined, character: string | undefined) {
 
 const codePoint = (point: number) => (point < 0x80 ? String.fromCharCode(point) : '\ufffd')
 
-/** Longer ones are images in data URLs. */
+/** Longer values are images in data URLs. */
 const longestDeclarations = 65_536
 const longestDeclaration = 1000
 

@@ -1,13 +1,13 @@
-// Takes CSS apart into rules, at-rules and declarations, by the CSS Syntax Module. Linear in the length of its input.
+// Splits CSS into rules, at-rules and declarations, by the CSS Syntax Module. Linear in the length of its input.
 
 /** A rule or at-rule with a block, or, where `body` is null, a declaration or an at-rule without one. */
 export interface CssItem {
-  /** What comes before the block, or all of it. Comments stay. */
+  /** The text before the block, or all text if there is no block. Comments stay. */
   prelude: string
   body: string | null
 }
 
-/** Where items stand: in a style sheet, in an at-rule that holds rules, in a rule, or in a style attribute. */
+/** The context of items: a style sheet, an at-rule with rules, a rule, or a style attribute. */
 export type CssPlace = 'sheet' | 'group' | 'block' | 'attribute'
 
 /**
@@ -96,7 +96,7 @@ function afterComment(css: string, i: number, unit: number) {
   return end < 0 ? css.length : end + 2
 }
 
-/** Sheets may stand in marks of HTML comments, which mean nothing. */
+/** Sheets may be inside HTML comment marks, which have no effect. */
 function afterMark(css: string, i: number, unit: number) {
   if (unit === lessThan && css.startsWith('<!--', i)) return i + 4
   return unit === hyphen && css.startsWith('-->', i) ? i + 3 : 0

@@ -1,10 +1,10 @@
-// Folds what typography and case change in a text, and keeps the way back to the text. Two texts are folded to the same units if
-// they are equal but for white space, quotation marks, dashes and case.
+// Folds differences of typography and case in a text, and keeps the position of each unit in the text. Two texts are folded
+// to the same units if they are equal except for white space, quotation marks, dashes and case.
 import { cleanCharacters, composeCharacters } from './characters.ts'
 import { unspaced } from './scripts.ts'
 
 export interface Folded {
-  /** What is compared. */
+  /** The units to compare. */
   units: string
   /** For each unit, the UTF-16 range of the text that it stands for. The units of one character share its range. */
   starts: readonly number[]
@@ -69,7 +69,7 @@ const MARKED = /^\p{M}/u
 /** Between two such characters white space is the end of a word. */
 const isWord = (character: string) => /[\p{L}\p{N}\p{M}]/u.test(character) && !unspaced.test(character)
 
-/** Folds one character; remembers those that a text repeats. */
+/** Folds one character; caches the result, because texts repeat characters. */
 function openFolds(): (character: string) => string {
   const known = new Map<string, string>()
   return (character) => {

@@ -34,7 +34,7 @@ export class Lines {
     return this.#isCut
   }
 
-  /** The edge of a block, which is at least so many breaks. */
+  /** The edge of a block, which needs at least this number of breaks. */
   edge(breaks: 1 | 2) {
     if (breaks > this.#breaks) this.#breaks = breaks
     this.#startLine()
@@ -68,7 +68,7 @@ export class Lines {
     this.#row = { cells: 0, empty: true }
   }
 
-  /** Cells of a row are parted by tabs, unless blocks inside them have already begun a new line. */
+  /** Tabs separate the cells of a row, unless blocks inside them have already begun a new line. */
   beginCell() {
     if (this.#row.cells++ > 0 && (this.#breaks === 0 || this.#row.empty)) this.#tabs++
     this.#gap = ''
@@ -191,7 +191,7 @@ function isBreak(text: string, step: 1 | -1) {
 
 const zeroWidth = 0x200b
 const blankUnits = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x20])
-/** What marks can leave when they are replaced. */
+/** Blanks that can remain when marks are replaced. */
 const untidy = /[ \t](?:\n|$)|\n{3}|^\n|\n$/
 const emptyLines = /\n{3,}/g
 const outerBreaks = /^\n+|\n+$/g

@@ -12,7 +12,7 @@ export const maxDepth = 512
 /** Elements, texts and comments. The largest of a thousand real pages has 28,000. */
 export const maxNodes = 300_000
 
-/** Of one element. */
+/** Most attributes of one element. */
 export const maxAttributes = 1000
 
 /** The sum of the depths at which elements begin: the parser searches all open elements again and again. */
@@ -47,7 +47,8 @@ function withLineFeeds(html: string) {
 }
 
 /**
- * The parser puts names of tags and attributes together character by character, each an object until the name is over.
+ * The parser builds names of tags and attributes character by character, and each character is an object until the name
+ * ends.
  */
 function refuseEndlessName(html: string) {
   for (let start = 0; start + longestName <= html.length; start += longestName) {
@@ -117,7 +118,7 @@ function limitedAdapter(styles: Element[]): typeof adapter {
   }
 }
 
-/** The adapter's own version takes three tables of names for each element, and most of the memory with them. */
+/** The adapter's own version makes three tables of names for each element, which take most of the memory. */
 function readAttributes(attributes: Token.Attribute[]): Attributes {
   if (attributes.length === 0) return noAttributes
   if (attributes.length > maxAttributes) throw tooComplex('an element with more than 1,000 attributes')

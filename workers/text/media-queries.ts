@@ -1,4 +1,4 @@
-// Judges media queries: the reader has a browser window of 1280 by 720 pixels on a screen, and no preferences.
+// Evaluates media queries for a browser window of 1280 by 720 pixels on a screen, without preferences of the reader.
 import {
   isMediaAnd,
   isMediaCondition,
@@ -18,10 +18,10 @@ import {
   parse,
 } from '@csstools/media-query-list-parser'
 
-/** Whether rules under a condition count. `perhaps` where that cannot be told. */
+/** Whether rules under a condition apply. `perhaps` if that cannot be decided. */
 export type Applies = 'always' | 'perhaps' | 'never'
 
-/** What a list of media queries comes to. One that is invalid or unknown to browsers matches nothing, as in browsers. */
+/** The value of a list of media queries. A query that is invalid or unknown to browsers matches nothing, as in browsers. */
 export function mediaApplies(list: string): Applies {
   const media = list.trim().toLowerCase()
   if (media === '') return 'always'
@@ -35,11 +35,11 @@ export function mediaApplies(list: string): Applies {
   return found
 }
 
-/** Pages have the same few queries over and over. */
+/** A cache, because pages repeat a few queries. */
 const judged = new Map<string, Applies>()
 const mostJudged = 1000
 
-/** The parser recurses into brackets. Real lists stay far below. */
+/** Most brackets inside brackets: the parser recurses into them. Real lists have far fewer. */
 const longestList = 1000
 
 function judge(list: string): Applies {
@@ -62,7 +62,7 @@ function judgeQuery(query: MediaQuery): Applies {
 const reserved = new Set(['not', 'only', 'and', 'or', 'layer'])
 const arithmetic = /\b(?:calc|min|max|clamp|env|round|mod|rem)\(/
 
-/** `null` is the third value of the logic of media queries: what browsers do not know. */
+/** `null` is the third value of the logic of media queries: unknown to browsers. */
 type Truth = boolean | null
 
 const not = (truth: Truth): Truth => (truth === null ? null : !truth)
@@ -189,7 +189,7 @@ const words = new Map<string, string>([
   ['inverted-colors', 'none'],
 ])
 
-/** False where a feature is asked for without a value. */
+/** The values that make a feature without a value false. */
 const absent = new Set(['none', 'no-preference'])
 
 const lengths: Record<string, number> = {

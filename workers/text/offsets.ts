@@ -1,4 +1,4 @@
-// Offsets in code points and in UTF-16 units, and the way from one to the other.
+// Converts offsets between code points and UTF-16 units.
 /** Translates between UTF-16 indices, which JavaScript counts in, and code points, which the interface counts in. */
 export interface CodePointIndex {
   /** The code point that begins at this UTF-16 index, by number. An index inside a surrogate pair is a RangeError. */
@@ -10,8 +10,8 @@ export interface CodePointIndex {
 }
 
 /**
- * Reads the text once and remembers where the surrogate pairs are, which in most texts is nowhere. Every lookup is then
- * a binary search. The text must be well formed, else a TypeError: a lone surrogate has no code point and no UTF-8.
+ * Reads the text once and stores the positions of surrogate pairs, of which most texts have none. Every lookup is then a
+ * binary search. The text must be well formed, else a TypeError: a lone surrogate has no code point and no UTF-8.
  */
 export function codePointIndex(text: string): CodePointIndex {
   if (!text.isWellFormed()) throw new TypeError('The text holds a lone surrogate.')

@@ -12,7 +12,7 @@ export interface QuoteTask {
 
 export interface WantedQuote {
   quote: string
-  /** Code point; of several places the closest to this one counts. */
+  /** A code point; of several matches the one closest to it is used. */
   near: number
 }
 
@@ -24,7 +24,7 @@ export interface QuotePassage {
   /** In code points, end exclusive. */
   start: number
   end: number
-  /** Of its words and their order to those of the quote, 0 to 1. */
+  /** The similarity of its words and their order to those of the quote, 0 to 1. */
   similarity: number
   /** Text directive of a link to the passage. */
   directive: string

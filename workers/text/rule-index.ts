@@ -8,14 +8,14 @@ export interface Rule {
   selector: Selector
   declarations: Declaration[]
   certain: boolean
-  /** Of the layers. */
+  /** The number of its layer. */
   layer: number
 }
 
 export interface RuleIndex {
   /** Whether there is any rule. */
   isEmpty: boolean
-  /** What the rules say of this element, in no order. */
+  /** The declarations of the rules for this element, in no order. */
   match(element: Element): readonly RankedDeclaration[]
 }
 
@@ -24,12 +24,12 @@ export interface RankedDeclaration extends Declaration {
   rank: number
   /** Whether the rule applies for certain. */
   certain: boolean
-  /** The place of its layer. */
+  /** The position of its layer in the order of the cascade. */
   layer: number
 }
 
 /**
- * Finds the rules for an element by its id, its classes and its tag name, and ranks what they say as the cascade does.
+ * Finds the rules for an element by its id, its classes and its tag name, and ranks their declarations as the cascade does.
  */
 export function indexRules(rules: readonly Rule[], layers: Layers): RuleIndex {
   if (rules.length === 0) return { isEmpty: true, match: () => nothing }
@@ -66,7 +66,10 @@ interface RankedRule {
   declarations: RankedDeclaration[]
 }
 
-/** Ranks go by layer, specificity and order. Important declarations stand above all others, their layers reversed. */
+/**
+ * Ranks depend on layer, specificity and order. Important declarations rank above all others, with their layers
+ * reversed.
+ */
 function rankRules(rules: readonly Rule[], places: readonly number[]): RankedRule[] {
   const layerOf = ({ layer }: Rule) => places[layer]!
   const orders = [1, -1].map((direction) => {
@@ -133,11 +136,11 @@ const blanks = /[ \t\n\f\r]+/
 const longestName = 256
 const mostClasses = 256
 
-/** Above every selector, and above every style attribute. */
+/** Ranks above every selector, and above every style attribute. */
 export const inlineRank = 1e6
 export const importantRank = 1e7
 
 const mostSteps = 2_000_000
 
-/** In comparisons, for putting what was found in order. */
+/** The cost of sorting the found rules, in comparisons. */
 const costOfMatch = 10

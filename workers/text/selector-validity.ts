@@ -2,7 +2,7 @@
 // through much that browsers refuse. The names are those that Chromium 156 knows.
 import type { Selector as Token } from 'css-what'
 
-/** Whether the spelling of a list is right where the parser of selectors does not look. */
+/** Whether the spelling of a list is valid in the places that the parser of selectors does not check. */
 export function isWellFormed(list: string): boolean {
   return !malformed.test(list.replace(opaque, replaceOpaque))
 }
@@ -15,7 +15,10 @@ function replaceOpaque(found: string) {
   return found.startsWith('/') ? '' : '""'
 }
 
-/** A class, an id or a value without quotation marks that begins as no name may, and marks that occur nowhere. */
+/**
+ * A class, an id or an unquoted value that begins with a character that no name may begin with, and characters that are
+ * never valid.
+ */
 const malformed = /[.#](?!--|-?[a-z_\u0080-\uffff])|=(?!\s*(?:"|--|-?[a-z_\u0080-\uffff]))|[!@;{}<]|-->|\|\|/i
 
 /** Whether one selector of a list is valid. Only nested rules may begin with a combinator. */
@@ -57,7 +60,7 @@ function isKnown(token: Token): boolean {
 }
 
 function isKnownFunction(name: string, data: string | Token[][]): boolean {
-  // These forgive what they do not know.
+  // These accept invalid selectors in their lists.
   if (name === 'is' || name === 'where' || name === '-webkit-any') return true
   if (typeof data === 'string') return classFunctions.has(name) && (!name.startsWith('nth-') || nth.test(data.trim()))
   if (!['not', 'has', 'host', 'host-context'].includes(name)) return false
@@ -71,7 +74,7 @@ const isPseudoElement = (token: Token): boolean =>
 
 const nameOf = (token: Token) => ('name' in token ? token.name : '')
 
-/** What may stand after a pseudo-element. */
+/** Whether the token may follow a pseudo-element. */
 function mayFollow(token: Token, element: string) {
   if (isPseudoElement(token)) return parents.has(element) || nameOf(token) === 'marker'
   if (token.type !== 'pseudo') return false

@@ -3,14 +3,14 @@ import { type AttributeSelector, parse, type Selector as Token } from 'css-what'
 import type { Element } from 'domhandler'
 import { isValid, isWellFormed } from './selector-validity.ts'
 
-/** A selector as far as tag names, ids, classes, attributes and descent go. */
+/** The tag names, ids, classes, attributes and combinators of ancestors in a selector. */
 export interface Selector {
   /**
-   * From the element upwards: each unit somewhere above the one before it, its compounds parent by parent. To take the
-   * nearest place for each unit is enough, so that a match costs no more than the way to the root.
+   * From the element upwards: each unit matches some ancestor above the unit before it, and its compounds match parent by
+   * parent. It is enough to take the nearest match of each unit, so a match costs no more than the path to the root.
    */
   units: Compound[][]
-  /** Whether matching `units` is all that the selector asks for. */
+  /** Whether `units` are all conditions of the selector. */
   complete: boolean
   specificity: number
 }
@@ -21,8 +21,9 @@ export interface Compound {
 }
 
 /**
- * The selectors of a rule, without those that match nothing on a page at rest: pseudo-elements, `:hover` and such. As in
- * browsers there are none if one of them is invalid. `parents` are those of the rule around it, for a nested rule.
+ * The selectors of a rule, without those that match nothing on a page without interaction: pseudo-elements, `:hover` and
+ * similar. As in browsers there are none if one of them is invalid. `parents` are those of the rule around it, for a nested
+ * rule.
  */
 export function readSelectors(list: string, parents: readonly Selector[] | null = null): Selector[] {
   if (list.length > longestList || !isWellFormed(list)) return []
@@ -67,7 +68,7 @@ function readSelector(tokens: Token[]): Selector | null {
 
 const emptyCompound = (): Compound => ({ tag: null, attributes: [] })
 
-/** As browsers count it, each kind up to 99: ids, then classes and attributes, then names. */
+/** The specificity as browsers count it, each kind up to 99: ids, then classes and attributes, then names. */
 function weigh(token: Token): number {
   if (token.type === 'tag' || token.type === 'pseudo-element') return 1
   if (token.type === 'attribute') return token.name === 'id' && token.action === 'equals' ? 10_000 : 100
@@ -81,7 +82,7 @@ const notAtRest = new Set(
   'hover active focus focus-within focus-visible target target-within before after first-line first-letter'.split(' '),
 )
 
-/** Real lists stay far below; the parser of selectors recurses into brackets. */
+/** Most brackets inside brackets. Real lists have far fewer; the parser of selectors recurses into brackets. */
 const longestList = 4000
 
 // `&` stands for the selectors of the rule around, and outside of rules for the root. The parser of selectors does not know
@@ -94,7 +95,7 @@ const opaqueOrNest = /"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'|\/\*[\s\
 
 const isNest = (token: { type: string; name?: string }) => token.type === 'attribute' && token.name === nestName
 
-/** A nested selector without `&` means something inside of the parent, or beside it. */
+/** A nested selector without `&` means an element inside the parent, or beside it. */
 function anchor(tokens: Token[]): Token[] {
   if (tokens.some(isNest) || tokens.some(holdsNest)) return tokens
   const [nest = []] = parse(`[${nestName}]`)
@@ -107,7 +108,7 @@ const holdsNest = (token: Token): boolean =>
 
 const countNests = ({ units }: Selector) => units.flat().filter(({ attributes }) => attributes.some(isNest)).length
 
-/** One selector for each parent: the parent takes the place of `&`. */
+/** One selector for each parent: the parent replaces `&`. */
 function withParents(selector: Selector, parents: readonly Selector[]): Selector[] {
   const nests = countNests(selector)
   if (nests === 0) return [{ ...selector, complete: false }]
@@ -137,15 +138,15 @@ function replaceNest(compound: Compound, { units }: Selector): Compound {
   return { tag: isImpossible ? '' : (compound.tag ?? parent.tag), attributes }
 }
 
-/** Of one nested rule, after it was put together with each of its parents. */
+/** Selectors of one nested rule, combined with each of its parents. */
 const mostOfNested = 1000
 
-/** Work that may still be spent on matching; one is about a comparison. */
+/** The remaining work for matching; one unit is about one comparison. */
 export interface Budget {
   steps: number
 }
 
-/** Whether the element and those above it are what the units ask for. */
+/** Whether the element and its ancestors match the units. */
 export function matches(element: Element, { units }: Selector, budget: Budget): boolean {
   let place: Element | null = element
   for (let i = 0; i < units.length; i++) {
@@ -193,7 +194,7 @@ const comparisons: Record<AttributeSelector['action'], (actual: string, value: s
   element: (actual, value) => hasWord(actual, value),
 }
 
-/** Whether a list parted by blanks, such as a class attribute, holds the word. */
+/** Whether a list separated by blanks, such as a class attribute, has the word. */
 function hasWord(list: string, word: string) {
   if (word === '' || blank.test(word)) return false
   for (let i = list.indexOf(word); i >= 0; i = list.indexOf(word, i + 1)) {

@@ -1,4 +1,4 @@
-// The passage of a text that is most like a quote which is not there, and how like it is. Words and their order count;
+// Finds the passage most similar to a quote that is not in the text, and its similarity. Words and their order count;
 // punctuation, white space and case do not.
 import { unspaced } from './scripts.ts'
 
@@ -59,7 +59,7 @@ function compare(one: readonly number[], other: readonly number[]): number {
 
 const gramCount = (words: number) => Math.max(0, 2 * words - 1)
 
-/** More than a text has words. */
+/** A number larger than the count of words of any text. */
 const PAIR = 2 ** 24
 /** A word and the pair that it ends, as numbers. */
 const pairOf = (before: number, word: number) => (before + 1) * PAIR + word
@@ -123,7 +123,7 @@ function countShared(quote: readonly number[], text: readonly number[], length: 
   const wanted = countGrams(quote)
   const shared = new Uint16Array(text.length - length + 1)
   let common = 0
-  // What is still wanted; below 0 where the window has more of it than the quote.
+  // `wanted` has how many more of a word or pair the quote has than the window; below 0 the window has more.
   const add = (gram: number) => {
     const left = wanted.get(gram)
     if (left === undefined) return

@@ -3,7 +3,7 @@ import type { Element } from 'domhandler'
 import { readDeclarations, type Style } from './css-declarations.ts'
 import { importantRank, inlineRank, type RankedDeclaration, type RuleIndex } from './rule-index.ts'
 
-/** What attributes, the page's own sheets and the style attribute come to for one element, nothing inherited. */
+/** The combined effect of attributes, the page's own sheets and the style attribute on one element, without inheritance. */
 export function styleOf(element: Element, rules: RuleIndex): Style {
   // A page that hides all of itself is waiting for its scripts, or is guarded against framing: readers do see it.
   if (element.name === 'html' || element.name === 'body') return unsaid
@@ -36,7 +36,7 @@ function cascade(declared: readonly RankedDeclaration[], isHidden: boolean): Sty
   return style
 }
 
-/** What another style says of the same properties; the browser's own value where it says nothing. */
+/** The same properties in another style; the browser's own value where that style does not set one. */
 function only(style: Style, other: Style): Style {
   return { ...style, ...Object.fromEntries(Object.entries(other).filter(([name]) => name in style)) }
 }
@@ -65,7 +65,7 @@ const inlineLayer = Number.POSITIVE_INFINITY
 
 const reveals = (change: Style, style: Style) =>
   (style.display === 'none' && 'display' in change && change.display !== 'none') ||
-  // What is around may be hidden.
+  // The parent may be hidden.
   change.visible === true ||
   (style.visible === false && 'visible' in change && change.visible === undefined) ||
   (style.contentHidden === true && change.contentHidden === false)

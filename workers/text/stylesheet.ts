@@ -35,9 +35,9 @@ interface Reading {
   layers: Layers
 }
 
-/** What the rules and at-rules around an item come to. */
+/** The combined conditions of the rules and at-rules around an item. */
 interface Context {
-  /** Of the style rule around; null outside of one. */
+  /** The selectors of the style rule around; null outside of one. */
   selectors: Selector[] | null
   certain: boolean
   layer: number
@@ -73,7 +73,7 @@ function readRule(prelude: string, body: string, context: Context, reading: Read
   if (selectors.length > 0) readBlock(body, { ...context, selectors, depth: context.depth + 1 }, reading)
 }
 
-/** Rules of a few short declarations are most of all. Longer blocks than any of them are images in data URLs. */
+/** Most rules have a few short declarations. Much longer blocks are images in data URLs. */
 function readBlock(body: string, context: Context, reading: Reading) {
   if (body.length <= longestBlock || body.includes('{')) readItems(cssItems(body, 'block'), context, reading)
 }

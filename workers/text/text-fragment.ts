@@ -5,7 +5,7 @@
 const MAX_WHOLE = 300
 /** Words that name the beginning or the end of a long passage, or come before an ambiguous one. */
 const SOME_WORDS = 5
-/** UTF-16 units that are read for them. */
+/** UTF-16 units that are read to find these words. */
 const MAX_SNIPPET = 120
 
 /**

@@ -16,9 +16,9 @@ export interface Extraction {
   /** NFC, well formed, 1 to 100,000 code points, lines parted by U+000A. */
   text: string
   codePoints: number
-  /** Of the octets after content decoding: what `curl --compressed` stores. 64 lower-case hex digits. */
+  /** SHA-256 of the octets after content decoding, as `curl --compressed` stores them. 64 lower-case hex digits. */
   contentSha256: string
-  /** Of `text` in UTF-8. */
+  /** SHA-256 of `text` in UTF-8. */
   textSha256: string
   decodedBytes: number
   /** Lower-case WHATWG name of the encoding that was used. */

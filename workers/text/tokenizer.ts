@@ -1,4 +1,5 @@
-// Parses HTML as parse5 does, faster: runs of ordinary characters are taken as one, and what no later step reads is skipped.
+// Parses HTML like parse5, but faster: a run of ordinary characters is read at once, and text that no later step reads is
+// skipped.
 import { Parser, type ParserOptions, Token, Tokenizer, type TreeAdapterTypeMap } from 'parse5'
 
 /**
@@ -127,13 +128,13 @@ class FastTokenizer extends Tokenizer {
     return pattern.exec(this.preprocessor.html)?.index ?? -1
   }
 
-  /** Takes all before a place over. */
+  /** Takes over all text before an index. */
   #goTo(place: number) {
     this.runEnd = place < 0 ? this.preprocessor.html.length : place
     this.preprocessor.pos = this.runEnd - 1
   }
 
-  /** Leaves out all before a place; -1 is the end. */
+  /** Leaves out all text before an index; -1 is the end. */
   #skipTo(place: number) {
     this.preprocessor.pos = (place < 0 ? this.preprocessor.html.length : place) - 1
   }

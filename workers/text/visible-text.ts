@@ -38,12 +38,12 @@ export function addVisibleText(html: string, lines: Lines, unseen: Unseen, hidde
 /** An element that has begun and not ended. */
 interface Frame {
   name: string
-  /** The child that is to be looked at next. */
+  /** The child to read next. */
   next: ChildNode | null
   display: Display
-  /** Not laid out, with all that is inside. */
+  /** Not laid out, with all its descendants. */
   hidden: boolean
-  /** Laid out, but not seen; elements inside may be. */
+  /** Laid out, but not visible; elements inside may be visible. */
   visible: boolean
   blocksInside: boolean
   whiteSpace: WhiteSpace
@@ -66,7 +66,7 @@ const outermost = (document: Document): Frame => ({
 
 const first = (parent: Document | Element) => (parent.children[0] as ChildNode | undefined) ?? null
 
-/** Returns the length of text that is there but not seen. */
+/** Returns the length of the hidden text. */
 function addText(text: string, { display, hidden, visible, whiteSpace, drawsText }: Frame, lines: Lines): number {
   if (!drawsText) return 0
   if (hidden || !visible) return text.trim().length
@@ -105,7 +105,7 @@ function displayIn(outer: Frame, { name, namespace }: Element, style: Style): Di
   return isBlock && display !== 'table' ? 'block' : display
 }
 
-/** What is inside is laid out as it would be directly inside of the element around. */
+/** Its content is laid out as if it were directly inside the parent. */
 const takesAfter: ReadonlySet<Style['display']> = new Set(['inherit', 'contents'])
 
 /** Only these can have their content hidden by `content-visibility`. */
