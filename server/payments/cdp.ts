@@ -1,4 +1,4 @@
-// Credentials for the Coinbase Developer Platform: a token per request, good for that method and path for two minutes.
+// Credentials for the Coinbase Developer Platform: a token per request, valid for its method and path for two minutes.
 import { randomBytes, sign } from 'node:crypto'
 import type { CdpKey } from '../config.ts'
 

@@ -1,8 +1,8 @@
-// The span of a question to a facilitator. It names provider and network, and nothing of the payment.
+// The span of a call to a facilitator. It names provider and network, and contains nothing of the payment.
 import { inSpan } from '../tracing/spans.ts'
 import type { Facilitator, OfferedPayment } from './x402.ts'
 
-/** Asks in a span of its own. */
+/** Makes the call in its own span. */
 export function askTraced<T>(
   { provider }: Pick<Facilitator, 'provider'>,
   call: 'verify' | 'settle' | 'resolve',

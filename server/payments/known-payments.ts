@@ -1,5 +1,5 @@
-// Payments that are stored already. A caller who shows the signature of a stored payment shows what was proved when the
-// payment was bound, so the payer is known without a call to a chain or a facilitator.
+// Payments that are stored already. A caller who sends the signature of a stored payment is its payer, because the
+// signature was checked when the payment was bound. So no call to a chain or a facilitator is needed.
 import { z } from 'zod'
 import { type Batcher, openBatcher, READ_GATHER_MS } from '../db/batch.ts'
 import { column, type Database, sql } from '../db/pool.ts'
@@ -43,9 +43,9 @@ export interface Shown {
 }
 
 /**
- * Whether a payment, shown by its own signature, is bound to a request of another key, paid or under way. Keys and not ids are
- * compared: two first calls with one key that come at once have made two ids, and only one of them is stored. Questions that
- * arrive while a query runs share the next one.
+ * Whether a payment, shown by its own signature, is bound to a request of another key, paid or under way. Compares keys and
+ * not ids: two concurrent first calls with one key make two ids, and only one of them is stored. Reads that arrive while a
+ * query runs share the next query.
  */
 export type BindingReads = Batcher<Shown, boolean>
 

@@ -108,8 +108,8 @@ export function findUnresolved(db: Database): Promise<readonly Unresolved[]> {
 }
 
 /**
- * Days for which an entry that charged nothing is kept, together with its request. So long, reconciliation can compare it with
- * the chain. The trigger `payment_ledger_kept` has the same number.
+ * Days for which an entry that charged nothing is kept, together with its request. Until then reconciliation can compare it
+ * with the chain. The trigger `payment_ledger_kept` has the same number.
  */
 export const UNCHARGED_DAYS = 30
 /** Days after the end of an authorization's validity: far more than the clocks of chain, payer and service differ. */

@@ -47,7 +47,7 @@ export interface LiveOverrides extends Pick<LiveOptions, 'chainTimeoutMs' | 'ups
   settleTimeoutMs?: number
   /** The node that is asked in cases of doubt if none is configured. */
   publicRpcUrl?: string
-  /** Check the signatures, in place of threads of its own. */
+  /** Threads that check the signatures; by default the facilitator opens its own. */
   threads?: Threads | undefined
 }
 

@@ -21,7 +21,7 @@ interface OfflineOptions {
 /**
  * A nonce is used once because its row in `payment_claims` is unique. No chain is asked, so every settlement of a payment has
  * the same answer.
- * @param options `now`: Unix time in seconds; `threads`: check the signatures, in place of threads of its own
+ * @param options `now`: Unix time in seconds; `threads`: check the signatures; by default the facilitator opens its own
  */
 export function openOfflineFacilitator(options: OfflineOptions = {}): Facilitator {
   const now = options.now ?? (() => Math.floor(Date.now() / 1000))

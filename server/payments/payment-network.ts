@@ -65,9 +65,9 @@ export interface PaymentNetwork {
   look(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding>
   /** A transaction id in the form in which it is stored; null for text that is no id on this network. */
   readTransactionId(text: string): string | null
-  /** Stores what the facilitator says of this network; false if that is not enough to be paid through it. */
+  /** Stores what the facilitator announces for this network; false if that is not enough for payments through it. */
   adopt(kind: SupportedKind | undefined): boolean
-  /** Null while it is too early to tell. Throws if the chain cannot be read. */
+  /** Null while the chain cannot give a final answer yet. Throws if the chain cannot be read. */
   audit(entry: LedgerEntry): Promise<Audit | null>
   /** All transfers to this service from the block of one transaction to that of another; null if they cannot be listed. */
   income(first: string, last: string): Promise<Income[] | null>

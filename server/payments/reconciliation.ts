@@ -7,10 +7,10 @@ import type { Income, PaymentNetwork } from './payment-network.ts'
 
 export interface Reconciliation {
   agrees: number
-  /** Entries among `agrees` that rested on a facilitator's word until this run. */
+  /** Entries among `agrees` that only the facilitator had reported until this run. */
   confirmed: number
   differs: LedgerEntry[]
-  /** It is too early to tell, or the chain does not answer or is not configured. */
+  /** The chain cannot give a final answer yet, does not answer, or is not configured. */
   open: LedgerEntry[]
   /** Simulated payments, which have no chain. */
   offline: number

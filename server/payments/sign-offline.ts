@@ -1,4 +1,4 @@
-// `cli sign-offline`: pays a quote of offline mode by hand, for walks with curl.
+// `cli sign-offline`: signs the payment for a quote of offline mode, for purchases with curl.
 
 import { x402Client } from '@x402/core/client'
 import { decodePaymentRequiredHeader, encodePaymentSignatureHeader } from '@x402/core/http'

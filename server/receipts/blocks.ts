@@ -61,7 +61,10 @@ export async function loadBlocks(db: Database, blocks: readonly Block[]): Promis
   return loaded.map((nodes) => nodes ?? grown.next().value!)
 }
 
-/** Null for an upper block without a row, or with one that does not belong under the stored root: its receipts say what is right. */
+/**
+ * Null for an upper block without a row, or with a row that does not hash to the stored root: it is then computed from
+ * the receipts.
+ */
 function nodesOf(block: Block, { hashes, root }: z.output<typeof blockRow>): Buffer | null {
   if (isUpper(block)) {
     const nodes = hashes && growNodes(hashes)
@@ -87,7 +90,10 @@ function growNodes(hashes: Buffer): Buffer {
 
 type Tile = Subtree
 
-/** Tiles that are read whole by one statement: some milliseconds of hashing, between which the process does other work. */
+/**
+ * Tiles that one statement reads completely. To hash them takes some milliseconds; between two statements the process
+ * does other work.
+ */
 const STEP = 16
 
 const tileOf = ({ level, index }: Block): Tile => ({ level: (level - 1) / 2, index })
@@ -108,7 +114,8 @@ const LEVELS = 4
 const MAX_RUN_MS = 20_000
 
 /**
- * Makes the rows of tile_middles that are missing after the last one. A run that is ended early goes on where it was.
+ * Makes the rows of tile_middles that are missing after the last one. After a run that was ended early, the next run
+ * continues at the same place.
  * @param options `signal` ends it early; `maxRunMs`: no step is begun after this time
  * @returns rows made
  */
@@ -136,7 +143,7 @@ function findNext(db: Database, level: number): Promise<number> {
     select coalesce(max(index) + 1, 0) next from tile_middles where level = ${level}`)
 }
 
-/** Two processes that make the same row make the same hashes, and rows that a crash takes are made again. */
+/** Two processes that make the same row compute the same hashes, and rows that a crash loses are made again. */
 async function storeMiddles(db: Database, tiles: readonly Tile[], middles: readonly Buffer[]) {
   await db.query(sql.type(nothing)`
     with ${relaxed}

@@ -1,5 +1,5 @@
-// Daily counts of receipts per account and UTC day: those it requested, and those of its acts on leases. Read and written only
-// under the lock of the chain's head, so two batches cannot exceed a limit together.
+// Daily counts of receipts per account and UTC day: those it requested, and those of its operations on leases. Read and
+// written only under the lock of the chain's head, so two batches cannot exceed a limit together.
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 

@@ -69,7 +69,8 @@ export async function isActiveKey(db: Database, seed: Buffer, use: KeyUse): Prom
 export async function openSigningKey(db: Database, seed: Buffer, use: KeyUse): Promise<SigningKey> {
   const pubkey = Buffer.from(deriveKey(seed, use, 1).publicKeyHex, 'hex')
   return transact(db, async (tx) => {
-    // Only where there is none: each try takes a number, and every start of a process tries.
+    // Only if there is none: each attempt to insert uses up a number of the sequence, and every process tries when it
+    // starts.
     await tx.query(sql.type(nothing)`
       insert into signing_keys (use, generation, pubkey, first_serial)
       select ${use}, 1, ${sql.binary(pubkey)}, ${use === 'receipt' ? 1 : null}::bigint

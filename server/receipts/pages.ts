@@ -13,7 +13,7 @@ export interface Range {
 /** Most receipts of one answer. */
 export const PAGE_SIZE = 1000
 
-/** The receipts n·1000 + 1 to (n + 1)·1000: the pages of who reads the chain from its beginning. */
+/** The receipts n·1000 + 1 to (n + 1)·1000: the pages that a caller requests who reads the chain from its beginning. */
 export function isFullPage({ from, to }: Range): boolean {
   return from % PAGE_SIZE === 1 && to === from + PAGE_SIZE - 1
 }
@@ -47,7 +47,7 @@ interface Sent {
 const MAX_PAGE_BYTES = 64 * 1024 * 1024
 const MAX_SENT_BYTES = 32 * 1024 * 1024
 const MAX_PART_BYTES = 16 * 1024 * 1024
-/** What an entry needs beside its bytes. */
+/** Bytes of memory that an entry needs in addition to its text. */
 const ENTRY_BYTES = 500
 /** A shorter part of a page that is not kept is rendered alone: the whole page would cost its caller more. */
 const PAGE_PAYS = PAGE_SIZE / 4
