@@ -57,7 +57,7 @@ interface Row extends SpecialBlock {
 }
 
 /**
- * Each row has a list of its own, which is asked about addresses of its family only: in a shared list one IPv6 rule such as
+ * Each row has a separate list, which is used only for addresses of its family: in a shared list one IPv6 rule such as
  * ::ffff:0:0/96 would match every IPv4 address.
  */
 function rows(family: 'ipv4' | 'ipv6', table: Record<string, string>): Row[] {

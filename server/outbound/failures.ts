@@ -53,7 +53,7 @@ function isTls(error: Error, code: string): boolean {
   return 'library' in error || code === 'EPROTO' || /^ERR_(SSL|TLS)_/.test(code)
 }
 
-/** Attempts on several addresses fail together: an answer of the network is preferred to a timeout. */
+/** Attempts on several addresses fail with one error: an error from the network is preferred to a timeout. */
 function codeOf(error: Error & { code?: string }): string {
   if (!(error instanceof AggregateError)) return error.code ?? ''
   const codes = error.errors.map(codeOf)

@@ -1,5 +1,5 @@
-// Counts the bytes of a response that undici's own limits miss: its header limit covers names and values only, begins again
-// with each 1xx response, and leaves out reason phrases, chunk extensions and trailers.
+// Counts the bytes of a response that undici's own limits miss: undici's header limit covers only names and values, starts
+// again with each 1xx response, and ignores reason phrases, chunk extensions and trailers.
 import type { TLSSocket } from 'node:tls'
 import { AppError } from '../errors.ts'
 

@@ -1,4 +1,4 @@
-// Resolves host names by DNS alone: no hosts file, no search list, no thread of libuv. A question can be cancelled.
+// Resolves host names only by DNS: no hosts file, no search list, no thread of libuv. A query can be cancelled.
 import { Resolver } from 'node:dns/promises'
 import { BlockList } from 'node:net'
 import { AppError } from '../errors.ts'
@@ -17,7 +17,8 @@ export function buildNames(servers: readonly string[] | undefined): Names {
   return {
     findAddresses: (hostname, signal) => ask(servers, signal, (resolver) => findAddresses(resolver, hostname)),
     async isNat64(address, signal) {
-      // Asked once: a network does not change its prefix under a running process. A failure is asked again.
+      // Queried once, because a network does not change its prefix while a process runs. After a failure it is queried
+      // again.
       prefixes ??= await ask(servers, signal, findNat64Prefixes)
       return prefixes.check(address, 'ipv6')
     },
@@ -30,7 +31,7 @@ async function ask<T>(
   question: (resolver: Resolver) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted()
-  // One resolver for each question, because cancel() ends every question of a resolver.
+  // One resolver for each query, because cancel() ends every query of a resolver.
   const resolver = new Resolver({ timeout: 2500, tries: 2 })
   if (servers) resolver.setServers(servers)
   const cancel = () => resolver.cancel()
@@ -47,7 +48,7 @@ async function ask<T>(
 
 async function findAddresses(resolver: Resolver, hostname: string): Promise<string[]> {
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)])
-  // Often one family fails. That is safe, because only addresses that were judged are dialled.
+  // Often one family fails. That is safe, because only checked addresses are dialled.
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
   if (addresses.length > 0) return [...new Set(addresses)]
   const causes = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []))

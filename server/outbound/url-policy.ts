@@ -1,5 +1,5 @@
-// The URL policy: which URLs this service may contact. It judges the text only, before any DNS; connection.ts judges the
-// addresses that a name resolves to.
+// The URL policy: which URLs this service may contact. It checks only the text, before any DNS query; connection.ts checks
+// the addresses that a name resolves to.
 import { isIP } from 'node:net'
 import { AppError } from '../errors.ts'
 import { specialBlockOf } from './addresses.ts'
@@ -18,11 +18,12 @@ const MAX_URL_CHARS = 2048
 
 /**
  * Parses a URL that this service may contact: https, port 443, no user name, a public host. Fetch the URL that is returned,
- * never the text: Node's parser reads 0x7f000001, ①②⑦.⓪.⓪.① and 127。0。0。1 all as 127.0.0.1, and only its reading is
- * judged here. One trailing dot of the host is dropped. Fixture hosts are exempt from the special-use rule alone.
+ * never the text: Node's parser reads 0x7f000001, ①②⑦.⓪.⓪.① and 127。0。0。1 all as 127.0.0.1, and only the result of that
+ * parser is checked here. One trailing dot of the host is dropped. Fixture hosts are exempt from the special-use rule
+ * alone.
  *
- * Throws AppError `invalid_request` for text that is not an https URL with a host name or address, `source_blocked` for a URL
- * that may not be contacted. Pure.
+ * Throws AppError `invalid_request` for text that is not an https URL with a host name or address, `source_blocked` for a
+ * URL that may not be contacted. Has no side effects.
  */
 export function parsePublicUrl(raw: string, fixtures: Fixtures, maxChars = MAX_URL_CHARS): URL {
   const { authority, url } = parseHttpsUrl(raw, maxChars)

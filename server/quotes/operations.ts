@@ -1,4 +1,4 @@
-// The operations of quote checks: have quotes looked for in a page, and fetch the answer.
+// The operations of quote checks: start a search for quotes in a page, and fetch the answer.
 import { z } from 'zod'
 import { transact } from '../db/pool.ts'
 import { AppError, type ErrorCode, errorTable } from '../errors.ts'
@@ -17,7 +17,7 @@ import {
   quoteCheckResult,
 } from './quote-check.ts'
 
-/** What reading a page can fail with, and the search in it. */
+/** The error codes of reading a page and searching in it. */
 const READING = (Object.keys(errorTable) as ErrorCode[]).filter((code) => code.startsWith('source_'))
 const FAILURES: readonly ErrorCode[] = [...READING, 'execution_failed']
 
@@ -68,7 +68,10 @@ export const getQuoteCheck = defineAccountExchange({
   },
 })
 
-/** Waits for the outcome as long as the caller wants to and the process may. Throws the failure of a check that failed. */
+/**
+ * Waits for the outcome, as long as the caller asks and the limits of the process allow. Throws the error of a failed
+ * check.
+ */
 async function answerCheck(id: string, { api, caller, options }: AccountCall): Promise<Reply<never>> {
   const enough = endOfWait(options, api.draining)
   let check = await findCheck(api.db, caller.accountId, id)
@@ -100,7 +103,7 @@ const json = (status: number, bytes: Buffer, headers: Record<string, string> = {
     headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', ...headers },
   })
 
-/** A code that another release stored and this one does not know is a failure to do the work. */
+/** A code that another release stored and this release does not know becomes `execution_failed`. */
 function failureOf({ code, message, retryable }: NonNullable<CheckView['error']>, pause: number): AppError {
   const known = FAILURES.find((one) => one === code) ?? 'execution_failed'
   const headers: Record<string, string> = retryable ? { 'retry-after': String(Math.max(1, Math.ceil(pause))) } : {}

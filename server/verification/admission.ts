@@ -17,7 +17,7 @@ export interface Admission extends LimitedCall {
   body: VerificationInput
   quoteTtlSeconds: number
   payment?: LimitedCall['payment'] & { sealFor(requestId: string): Buffer }
-  /** Of the span whose part the work on the request is. */
+  /** The `traceparent` of the span that the work on the request belongs to. */
   traceparent?: string | null
   tracestate?: string | null
 }
@@ -80,7 +80,7 @@ interface Seating {
   places: Places
 }
 
-/** Gives the places, in the order of the calls, to payments that can be bound and to new quotes. */
+/** Assigns the free places, in the order of the calls, to payments that can be bound and to new quotes. */
 function seat(items: Admission[], { rowOf, made, places }: Seating) {
   const offers: Offer[] = []
   const refusals = new Map<Admission, Refusal>()

@@ -8,8 +8,8 @@ export const MAX_JOB_ATTEMPTS = 5
 export const jobKeyOf = (requestId: string) => `verify:${requestId}`
 
 /**
- * The one job of a request; stored again, it replaces the waiting one. A request that was begun runs before those that were
- * not, so that the work done for it is not lost.
+ * The one job of a request; stored again, it replaces the waiting one. A request whose work has begun runs before the
+ * others, so that this work is not lost.
  */
 export function jobOf({ id, priority, state }: { id: string; priority: number; state: State }) {
   return {

@@ -26,7 +26,8 @@ export async function takePayment(
   let offer: OfferedPayment | undefined
   try {
     offer = readOfferedPayment(requestId, credentials.payment, api)
-    // The stored signature of a bound payment proves as much as a new check, and costs no call to another service.
+    // A signature that equals the stored signature of a bound payment proves as much as a new check, and needs no call to
+    // another service.
     if (await api.bindingReads.add({ claim: offer.bound, keyHash })) throw paymentTaken()
     const { facilitator } = api
     const read = offer

@@ -1,6 +1,6 @@
 // Pruning: deletes unpaid quotes after their expiry, results past their retention, payments that charged nothing with their
-// requests, and payers without a settlement. A run ends when nothing is due, so that a flood is worked off; its lag can be
-// measured.
+// requests, and payers without a settlement. A run ends only when nothing is due, so that it catches up after a burst; its
+// lag can be measured.
 import { z } from 'zod'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import { pruneLedger, UNCHARGED_DAYS } from '../payments/ledger.ts'

@@ -1,17 +1,21 @@
-// How long a new request would wait for a worker. While that is too long no caller is asked to pay: work that was accepted ends
-// within a bounded time, and the others know at once when to try again.
+// Estimates how long a new request would wait for a worker. While that is too long, no caller is asked to pay. So accepted
+// work ends within a bounded time, and other callers learn at once when to try again.
 //
-// The oldest job says how long those waited that are served now. A newcomer stands behind all that came meanwhile, so it waits
-// longer where more come than are served: as long as the workers need for the jobs ahead of it, at the rate at which they end requests.
+// The age of the oldest job is how long the jobs waited that are served now. A new request is behind all jobs that arrived
+// since. If jobs arrive faster than the workers end them, it waits longer: the number of jobs ahead of it, divided by the
+// rate at which the workers end requests.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { singleFlight } from '../db/single-flight.ts'
 import { AppError, sayUncharged } from '../errors.ts'
 
 export interface QueueWait {
-  /** Throws `capacity_exceeded`, with Retry-After, while a newcomer's request would wait for longer than the limit. */
+  /**
+   * Throws `capacity_exceeded`, with Retry-After, while the request of a caller with nothing in flight would wait
+   * longer than the limit.
+   */
   requireShort(): Promise<void>
-  /** Seconds for which a newcomer's request would wait for a worker. */
+  /** Seconds that the request of a caller with nothing in flight would wait for a worker. */
   forecast(): Promise<number>
 }
 
@@ -21,7 +25,7 @@ export interface QueueWaitOptions {
   /** MAX_QUEUE_SECONDS; 0: no limit. */
   maxSeconds: number
   quoteTtlSeconds: number
-  /** Whether a worker is alive: without one what is paid waits, and nothing is refused. */
+  /** Whether a worker is alive. Without one, paid requests wait and nothing is refused. */
   hasWorker: () => Promise<boolean>
   /** Milliseconds for which a reading is reused. */
   keepMs?: number
@@ -44,10 +48,10 @@ export function buildQueueWait({
     if (oldest >= TELLING_SECONDS && ended > 0)
       rates.push({ at: now(), rate: ended / Math.min(oldest, MAX_COUNTED_SECONDS) })
     rates = rates.filter(({ at }) => at > now() - RATE_MS)
-    // A worker that restarts ends nothing for some seconds, and its jobs still do not take longer than before.
+    // A worker that restarts ends no requests for some seconds, but its jobs do not take longer than before.
     const rate = Math.max(0, ...rates.map((one) => one.rate))
     if (oldest < TELLING_SECONDS || rate === 0) return oldest
-    // Quotes cost nothing, so they count at most as much as what was paid.
+    // Quotes cost nothing, so they count at most as much as paid requests.
     return Math.max(oldest, (ahead + Math.min(ahead, quoted)) / rate)
   }
   const forecast = singleFlight(look, keepMs, now)
@@ -66,11 +70,11 @@ export function buildQueueWait({
   }
 }
 
-/** Seconds; while all are refused, the queue may be done sooner than it has grown. */
+/** Seconds. While all calls are refused, the queue may shrink faster than it grew. */
 const MAX_RETRY_AFTER = 60
 /**
- * Seconds of waiting from which on the rate of the workers is believed. While a job waits they are all busy, but those that had nothing
- * to do before end nothing in their first moments.
+ * The measured rate counts once the oldest job has waited for so many seconds. While a job waits, all workers are busy, but
+ * workers that were idle before end nothing in their first moments.
  */
 const TELLING_SECONDS = 1
 /** Seconds before now in which ended requests are counted at most. */
@@ -78,16 +82,17 @@ const MAX_COUNTED_SECONDS = 10
 /** Milliseconds for which the best rate counts. */
 const RATE_MS = 10_000
 
-/** Age up to which quotes count, in seconds: their callers are about to pay, and what is offered is served. */
+/** Quotes up to this age in seconds count: their callers are about to pay, and offers that were made are served. */
 const ABOUT_TO_PAY_SECONDS = 5
 
 const queueRow = z.object({ oldest: z.number(), ahead: z.number(), quoted: z.number(), ended: z.number() })
 
 /**
- * `oldest`: seconds for which the oldest of the jobs waits that are taken first: those of callers with nothing else in flight. The
- * others stand behind them, so a caller with many requests does not make the service refuse anyone else. `ahead`: how many of them
- * wait, and those that workers have fetched and not begun, which is half of what they hold (`localQueue` in workers/runner.ts).
- * `quoted`: new quotes that are not paid yet. `ended`: requests that ended meanwhile.
+ * All figures count the jobs that workers take first: those of callers with nothing else in flight. Other jobs come later,
+ * so a caller with many requests does not make the service refuse anyone else. `oldest`: seconds for which the oldest of
+ * these jobs has waited. `ahead`: how many of them wait, including jobs that workers have fetched and not begun, which is
+ * half of what they hold (`localQueue` in workers/runner.ts). `quoted`: new quotes that are not paid yet. `ended`: requests
+ * that ended meanwhile.
  */
 function readQueue(db: Database, quoteTtlSeconds: number) {
   return db.one(sql.prepared('find_queue_wait', queueRow)`

@@ -1,8 +1,8 @@
-// Ids of requests: UUIDs of version 7 (RFC 9562), which begin with the time. Requests of one time lie together in every index of
-// ids, so that the pages which a purchase writes, and which pruning looks into, are few however many requests there were.
+// Ids of requests: UUIDs of version 7 (RFC 9562), which begin with the time. Requests of the same time are neighbours in
+// every index of ids, so a purchase writes few database pages, and pruning reads few, however many requests there are.
 import { randomBytes } from 'node:crypto'
 
-/** 74 of its bits are random. An id opens nothing: a result needs its recovery token. */
+/** 74 of its bits are random. An id alone gives no access: a result needs its recovery token. */
 export function makeRequestId(now = Date.now()): string {
   const bytes = randomBytes(16)
   bytes.writeUIntBE(now, 0, 6)

@@ -75,8 +75,8 @@ export type RequestError = z.output<typeof requestError>
 const MAX_HISTORY = 50
 
 /**
- * The value of the column `history` of the row `r` that moves to this state: the process that writes it is the name of the
- * connection. Every statement that moves a request sets it.
+ * The new value of the column `history` of a row `r` that moves to this state. Its process is the name of the connection.
+ * Every statement that moves a request sets it.
  * @param passed jsonb: states that it passed since its last commit, `{state, ms_ago}`, oldest first
  */
 export const noted = (state: Fragment, passed: Fragment = sql.fragment`'[]'::jsonb`) => sql.fragment`

@@ -2,7 +2,7 @@
 // answered at once.
 
 export interface Seats {
-  /** Takes a seat, which disposing frees; null if the limit of this holder or of all holders is reached. */
+  /** Takes a seat, which is freed by disposing it; null if the limit of this holder or of all holders is reached. */
   take(holder: string): Disposable | null
 }
 
