@@ -7,7 +7,7 @@ export function bearerOf(header: string | undefined): string | undefined {
   return header?.match(/^Bearer +([\x21-\x7e]+) *$/i)?.[1]
 }
 
-/** A header that was sent more than once counts as one list (RFC 9110 section 5.2). */
+/** A header that is sent more than once counts as one list (RFC 9110 section 5.2). */
 export function joinHeader(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header
 }

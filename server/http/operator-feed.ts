@@ -1,17 +1,17 @@
-// Server-sent events of the operator's dashboard: says that something changed; the page then fetches itself again. However many pages
-// listen, a process reads the status at most once in two seconds.
+// Server-sent events of the operator's dashboard. An event says that something changed; the page then loads its content
+// again. For all pages together, a process reads the status at most once in two seconds.
 import { setTimeout as pause } from 'node:timers/promises'
 import { singleFlight } from '../db/single-flight.ts'
 import type { Status } from '../operate/status.ts'
 
 const STEP_MS = 2000
-/** Shorter than the patience of routers with a silent connection. */
+/** Shorter than the time after which routers close a silent connection. */
 const KEEP_ALIVE_MS = 15_000
 /** Of one process. */
 const MAX_LISTENERS = 32
 
 export interface Feed {
-  /** Null where too many listen already. Ends when the signal aborts. */
+  /** Null if too many pages listen already. Ends when the signal aborts. */
   listen(signal: AbortSignal): AsyncGenerator<string> | null
 }
 
@@ -27,7 +27,7 @@ export function openFeed(readStatus: () => Promise<Status>): Feed {
       for (let silentMs = 0; !signal.aborted; ) {
         await pause(STEP_MS, undefined, { signal }).catch(() => {})
         if (signal.aborted) return
-        // A database that is away changes nothing that could be shown.
+        // While the database is away, nothing new can be shown.
         const now = await sign().catch(() => known)
         silentMs += STEP_MS
         if (now !== known) yield 'event: changed\ndata: {}\n\n'
@@ -50,7 +50,10 @@ export function openFeed(readStatus: () => Promise<Status>): Feed {
   }
 }
 
-/** What of the status counts as a change: not the seconds that go by on their own, nor the calls that reading the page makes. */
+/**
+ * The part of the status whose change causes an event. Elapsed seconds, and calls made by reading the page, do not
+ * count.
+ */
 function signOf({
   at: _,
   processes,

@@ -17,7 +17,7 @@ import { describeCapabilities } from '../verification/capabilities.ts'
 import { describeOffer } from '../verification/offer.ts'
 import { asksForHtml, sendAsset, sendPage } from './page-answers.ts'
 
-/** How long what pages say of the service is used again. */
+/** Milliseconds for which data about the service is reused. */
 const KEEP_MS = 1000
 
 export function mountPages(app: FastifyInstance, api: Api) {
@@ -65,7 +65,7 @@ export function mountPages(app: FastifyInstance, api: Api) {
     if (!asset) throw new AppError('not_found', 'There is no such file. Load the page again.')
     return sendAsset(asset, 'public, max-age=31536000, immutable', request, reply)
   })
-  // Asked for by programs that do not read the page's head.
+  // For programs that request it without reading the page's head.
   app.get('/favicon.ico', page('asset'), async (request, reply) =>
     sendAsset((await openAssets()).icon, 'public, max-age=86400', request, reply),
   )
@@ -75,7 +75,7 @@ export function mountPages(app: FastifyInstance, api: Api) {
   app.get('/.well-known/x402', page('x402_discovery'), async () => describeOffers(api))
 }
 
-/** Pages may be listed; what an address holds for one caller, or what costs the service work, may not. */
+/** Crawlers may index pages, but not addresses with data of one caller, or addresses that cause work. */
 const ROBOTS = `User-agent: *
 Disallow: /api/
 Disallow: /checkout/

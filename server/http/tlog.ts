@@ -53,7 +53,7 @@ export interface Tile {
 export function parseTile(path: string): Tile | null {
   const [, level = '', groups = '', last = '', width] =
     path.match(/^(entries|[0-9]|[1-5][0-9]|6[0-3])\/((?:x[0-9]{3}\/)*)([0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/) ?? []
-  // A leading group of zeros would be a second path of the same tile.
+  // With a leading group of zeros, one tile would have two paths.
   if (last === '' || groups.startsWith('x000/') || Number(width) >= TILE_WIDTH) return null
   const index = Number(groups.replace(/[x/]/g, '') + last)
   if (!Number.isSafeInteger(index)) return null

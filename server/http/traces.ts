@@ -21,7 +21,7 @@ export function mountTraces(app: FastifyInstance, { tracing }: Pick<Api, 'tracin
     const parent = { traceparent: joinHeader(traceparent), tracestate: joinHeader(tracestate) }
     const span = tracing.begin(`${request.method} ${route}`, { kind: 'server', attributes }, parent)
     if (!span) return done()
-    // Also where the caller goes before the answer.
+    // Also if the caller disconnects before the answer.
     reply.raw.once('close', () => {
       const { statusCode } = reply.raw
       span.set({ 'http.response.status_code': statusCode })

@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts'
 import { type Call, type CallOptions, errorCodes, execute, type PlainOperation } from '../operation.ts'
 import { inputSchemaOf, resultOf, type Tool } from './tool.ts'
 
-/** What a call does to the account, from which the annotations follow. */
+/** The effect of a call on the account; the annotations are derived from it. */
 export type Effect = 'reads' | 'adds' | 'sets' | 'destroys'
 
 export interface OperationTool {
@@ -23,7 +23,7 @@ export interface OperationTool {
   notes?: Readonly<Record<string, string>>
   /** Bytes are sent as base64: the argument `data_base64` replaces the operation's raw body. */
   bytes?: { member: string; limit: number }
-  /** Of the descriptor: for hosts that know an extension. */
+  /** `_meta` of the descriptor, for hosts that support an extension. */
   meta?: Record<string, unknown>
 }
 
@@ -82,7 +82,7 @@ function split(args: Record<string, unknown>, { schema, names }: Side) {
 }
 
 function keyOf({ service_key: key }: SideArguments, bearer: string | undefined): string | undefined {
-  // Two keys for one call: which account the caller meant cannot be known here.
+  // With two keys in one call, the service cannot know which account the caller meant.
   if (key !== undefined && bearer !== undefined && key !== bearer)
     throw new AppError('invalid_request', 'service_key: Authorization names another key.')
   return key ?? bearer

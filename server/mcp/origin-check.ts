@@ -10,7 +10,7 @@ const LOCAL = localhostAllowedHostnames()
 export function checkOrigin(headers: { host?: string; origin?: string }, baseUrl: string): void {
   const allowed = [...LOCAL, new URL(baseUrl).hostname]
   const host = validateHostHeader(headers.host, allowed)
-  // An IP address is not resolved, so no DNS name can have been pointed here.
+  // An IP address is not resolved, so DNS rebinding is not possible.
   if (!host.ok && !isAddress(host.hostname))
     throw new RpcError(403, CODES.server, 'The Host header does not name this service.')
   if (headers.origin !== undefined && !validateOriginHeader(headers.origin, [...allowed, host.hostname ?? '']).ok)

@@ -14,7 +14,7 @@ import { makeRequestId } from '../verification/request-id.ts'
 
 export interface PurchaseKey {
   idempotencyKey: string
-  /** The id of the request, where the call creates it. */
+  /** The id of the request, if the call creates it. */
   requestId?: string
 }
 
@@ -22,8 +22,8 @@ export interface PurchaseKey {
  * Without a valid payment: a new key. With one: the key of the request that the terms named, if they name one (Solana),
  * else a key derived from the authorization. The same payment always leads to the same request.
  *
- * A chain publishes payments, with their signatures and the requests that they name. So a payment is no secret: it leads
- * only to a request with the same arguments, which no chain publishes, and a payment of another payer leads to none.
+ * A blockchain publishes payments, with their signatures and the requests that they name, so a payment is not secret. It
+ * finds only a request with the same arguments, which are not published. The payment of another payer finds no request.
  * Throws AppError `payment_conflict` if the request was paid by another payment, and what `provePayer` throws except
  * `payment_invalid`. @param address the caller's
  */
@@ -45,7 +45,7 @@ async function findKeyOf(requestId: string, identity: PaymentIdentity, api: Api)
   const isOpen = row.state === 'quoted' || row.state === 'unpaid' || isPayable(row, Date.now())
   if (isOpen || !row.payment || samePayment(row.payment.identity, identity)) return { idempotencyKey }
   if (row.state === 'failed' || row.state === 'expired') return null
-  // No terms here: a caller that lost its first payment would make a second one.
+  // The answer has no terms: a caller that lost its first payment would otherwise make a second one.
   throw new AppError('payment_conflict', 'The request that this payment names was paid by another payment.')
 }
 

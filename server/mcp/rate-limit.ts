@@ -36,8 +36,8 @@ export async function countHeaders(
 }
 
 /**
- * Counts a message against the account whose key it holds, or the request whose recovery token it holds; the call that was
- * counted against its address is given back then. Throws AppError `rate_limited`.
+ * Counts a message against the account whose key it holds, or the request whose recovery token it holds; the count against
+ * its address is then undone. Throws AppError `rate_limited`.
  */
 export async function countMessage(arrival: Arrival | undefined, message: unknown, api: Api): Promise<CountedCall> {
   if (!arrival) throw new Error('the headers of a message were not counted')

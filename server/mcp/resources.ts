@@ -1,4 +1,4 @@
-// Resources that a model can read before it calls a tool: prices, keys, how to begin, the schema of receipts.
+// Resources that a model can read before it calls a tool: prices, keys, a quickstart, the schema of receipts.
 import { ResourceNotFoundError } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { LIMITS, MONTHLY_PRICE_USD } from '../accounts/tiers.ts'
@@ -16,7 +16,7 @@ export interface Resource {
   title: string
   description: string
   mimeType: string
-  /** For hosts that know an extension. */
+  /** For hosts that support an extension. */
   _meta?: Record<string, unknown>
   read(request: McpRequest): Promise<string>
 }

@@ -1,5 +1,5 @@
-// Cached responses to requests that depend on nothing but the message and its headers: lists and `initialize`. Clients send
-// the same few of them all day, and a response from the cache takes a fraction of the time that the SDK needs.
+// Cached responses to requests that depend on nothing but the message and its headers: lists and `initialize`. Clients
+// repeat the same few requests, and a response from the cache takes a fraction of the time that the SDK needs.
 import { LRUCache } from 'lru-cache'
 import type { ProtocolHeaders } from './protocol-revisions.ts'
 import { isRecord, isRequestId } from './rpc.ts'

@@ -31,7 +31,7 @@ export function declaresTasks(capabilities: ClientCapabilities): boolean {
   return capabilities.extensions?.[EXTENSION] !== undefined
 }
 
-/** In place of the result of a call that is pending. The request is committed, so tasks/get finds it. */
+/** Replaces the result of a pending call. The request is committed, so tasks/get finds it. */
 export async function createTask(answer: Pending, api: Api, key?: string): Promise<CallToolResult> {
   const taskId = recoveryToken(api.secrets.recovery, answer.requestId)
   const task = await describeTask(taskId, answer, api)
@@ -49,7 +49,7 @@ export function tasksFeature(): Feature {
         const { answer, state } = await findTask(taskId, request, context)
         return describeTask(taskId, answer, request.api, state)
       })
-      // The service sends no requests to clients, so there is no response to take.
+      // The service sends no requests to clients, so there are no responses.
       server.setRequestHandler('tasks/update', ONE_TASK, async ({ taskId }, context) => {
         await findTask(taskId, request, context)
         return {}

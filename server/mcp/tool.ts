@@ -1,4 +1,4 @@
-// What a tool is: its description for models, and what a call of it does.
+// The type of a tool: its description for models, and the function that a call runs.
 import type { CallToolResult, ClientCapabilities, Tool as ToolDescriptor } from '@modelcontextprotocol/server'
 import type { z } from 'zod'
 import { publicError } from '../errors.ts'
@@ -10,16 +10,19 @@ export type { CallToolResult, ToolDescriptor }
 export const RETRY_AFTER = 'service/retry-after-seconds'
 
 export interface Tool {
-  /** As tools/list shows it; made once. No outputSchema that an error would not meet: clients check errors against it too. */
+  /**
+   * As tools/list shows it; made once. An outputSchema must also fit errors, because clients check errors against it
+   * too.
+   */
   descriptor: ToolDescriptor & { annotations: Required<NonNullable<ToolDescriptor['annotations']>> }
   /**
-   * Throws AppError for what the caller can act on; that, like any other error, becomes a result with `isError` and
-   * the error body of HTTP. @param args as they came: an object of any members
+   * Throws AppError for errors that the caller can act on; every error becomes a result with `isError` and the error body
+   * of HTTP. @param args unchecked: an object with any members
    */
   call(args: Record<string, unknown>, call: ToolCall): Promise<CallToolResult>
 }
 
-/** A call as it came: `bearer` is from the Authorization header; `signal` aborts when the caller disconnects or cancels. */
+/** An unchecked call: `bearer` is from the Authorization header; `signal` aborts when the caller disconnects or cancels. */
 export interface ToolCall extends Call {
   /** `params._meta` without the protocol's own members. */
   meta: Record<string, unknown>

@@ -30,8 +30,9 @@ export function toolsFeature(tools: readonly Tool[]): Feature {
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}\b/
 
 /**
- * The span of a call, for `inTrace`. Its parent is the one that the client names in `_meta`, as the protocol has it: over HTTP many calls
- * of several traces may share what carries them. Without one it is a part of the request.
+ * The span of a call, for `inTrace`. Its parent is the span that the client names in `_meta`, as the protocol defines it,
+ * because calls of several traces may share one HTTP connection. Without such a span the call is a part of the HTTP
+ * request.
  */
 function calling({ descriptor: { name } }: Tool, { mcpReq }: ServerContext): [name: string, options: TraceOptions] {
   const { traceparent, tracestate } = mcpReq._meta ?? {}
@@ -72,7 +73,7 @@ function toolCallOf(server: Server, request: McpRequest, context: ServerContext)
     capabilities: clientCapabilities(context),
     ...(reporting && {
       progress(progress: number, total: number, message: string) {
-        // Progress must increase; a report that comes too late to be sent does not fail the call.
+        // Progress must increase. A report that can no longer be sent does not fail the call.
         if (progress <= last) return
         last = progress
         const params = { progressToken, progress, total, message }

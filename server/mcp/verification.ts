@@ -22,7 +22,7 @@ export function renderAnswer(answer: VerificationAnswer, api: Api, key?: string)
   const repeated = key === undefined ? {} : { [META.key]: key }
   switch (answer.kind) {
     case 'completed': {
-      // The stored bytes themselves: the receipt is valid for these and no others.
+      // The stored bytes, unchanged: the receipt is valid only for these bytes.
       const text = answer.bytes.toString()
       return {
         content: [{ type: 'text', text }],

@@ -1,4 +1,4 @@
-// The paid tool. Terms, payment and settlement are where x402 puts them in MCP: in `_meta` and in results of the tool.
+// The paid tool. As x402 defines for MCP, terms, payment and settlement are in `_meta` and in results of the tool.
 import { z } from 'zod'
 import { addressKey } from '../accounts/address-key.ts'
 import type { Api } from '../context.ts'
@@ -44,7 +44,7 @@ const input = verificationInput.extend({
 export function verifySourceTool(api: Api): Tool {
   const title = 'Verify a claim against a page'
   return {
-    // No outputSchema: clients would check the terms of payment against it too, and never show them.
+    // There is no outputSchema, because clients would also check the terms of payment against it, and then not show them.
     descriptor: {
       name: TOOL_NAME,
       title,
@@ -94,7 +94,7 @@ async function buy({ idempotency_key, service_key: _, ...body }: Record<string, 
   return answerWith(await execute(verifySource, () => body, call), toolCall, purchase.idempotencyKey)
 }
 
-/** Takes no arguments: the token names its request. */
+/** Ignores all arguments, because the token names its request. */
 async function recover(token: unknown, toolCall: ToolCall) {
   const { api } = toolCall
   const bearer = typeof token === 'string' ? token : ''
@@ -112,12 +112,12 @@ function answerWith(answer: VerificationAnswer, { api, capabilities }: ToolCall,
   return renderAnswer(answer, api, key)
 }
 
-/** Null for a call that does not wait: its client can take a task, or too many calls wait already. */
+/** Null for a call that does not wait, because its client supports tasks or too many calls wait already. */
 function takeSeat({ api, credentials: { counted, address }, capabilities }: ToolCall): Disposable | null {
   return declaresTasks(capabilities) ? null : api.seats.take(counted?.caller?.accountId ?? addressKey(address))
 }
 
-/** A caller that disconnects or cancels withdraws the call. */
+/** When the caller disconnects or cancels, the call is withdrawn. */
 function waitOptions({ options, progress }: ToolCall, seat: Disposable | null): CallOptions {
   const withdrawable = { ...options, withdrawn: options.signal }
   if (!seat) return { ...withdrawable, waitSeconds: 0 }
@@ -130,7 +130,7 @@ function readKey(given: unknown): PurchaseKey | null {
   return { idempotencyKey: given }
 }
 
-/** An object; its JSON text, from clients whose metadata is text; or the value of PAYMENT-SIGNATURE. */
+/** Accepts an object, its JSON text (from clients whose metadata is text), or the value of PAYMENT-SIGNATURE. */
 function readPayment(given: unknown): unknown {
   if (typeof given !== 'string' || !given.trimStart().startsWith('{')) return given ?? undefined
   try {

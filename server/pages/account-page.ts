@@ -1,4 +1,4 @@
-// The page /account: a frame for what the browser does with an API key, and what to do where it cannot.
+// The page /account: a frame for the work of the browser with an API key, and instructions for browsers without scripts.
 import { html } from '../../client/page/html.ts'
 import { Notice } from '../../client/page/parts.ts'
 import { renderPage, type Site } from './layout.ts'

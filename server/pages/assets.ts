@@ -1,5 +1,5 @@
-// The scripts, the style sheet, the icon and the single file of the pages, and the page for chat hosts: made from their sources when
-// the first is asked for, and kept. Without a build step the pages are always those of the sources.
+// The scripts, the style sheet, the icon and the single file of the pages, and the page for chat hosts: made from their
+// sources at the first request, and cached. There is no build step, so the pages always match the sources.
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip } from 'node:zlib'
@@ -38,7 +38,7 @@ export function openAssets(): Promise<Assets> {
 let madeChat: Promise<RenderChat> | undefined
 type RenderChat = (place: ChatPlace) => string
 
-/** Writes the page that chat hosts draw results with. A failure is thrown, and the next call tries again. */
+/** Renders the page with which chat hosts show results. A failure is thrown, and the next call tries again. */
 export function openChatPage(): Promise<RenderChat> {
   madeChat ??= makeChat().catch((error) => {
     madeChat = undefined
@@ -75,7 +75,7 @@ async function make(): Promise<Assets> {
   }
 }
 
-/** A seal: the ring and the dot that stand before the name in the header. */
+/** A seal: the ring and the dot, which also precede the name in the header. */
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><style>
 :root{color:#0a5a66}@media(prefers-color-scheme:dark){:root{color:#7fd0dc}}</style>
 <circle cx="16" cy="16" r="12.5" fill="none" stroke="currentColor" stroke-width="4"/>

@@ -1,5 +1,5 @@
-// The pages around a checkout: the simulated checkout, and the pages that every checkout returns to. They run no script, and nothing
-// may keep them: the address of a simulated page is a secret.
+// The pages around a checkout: the simulated checkout, and the pages that every checkout returns to. They run no script,
+// and no cache may store them, because the address of a simulated page is a secret.
 import { type Html, html } from '../../client/page/html.ts'
 import { Notice } from '../../client/page/parts.ts'
 import { MONTHLY_PRICE_USD } from '../accounts/tiers.ts'

@@ -1,5 +1,5 @@
-// The documents of docs/, and the few beside it, as pages show them: Markdown to HTML, with raw HTML escaped and links between
-// documents led to their pages. Files that an installation leaves out have no page.
+// The documents of docs/, and the few beside it, as pages show them: Markdown to HTML, with raw HTML escaped and links
+// between documents replaced by links to their pages. Files that an installation leaves out have no page.
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
@@ -15,15 +15,15 @@ export interface Document {
   title: string
   /** Its first paragraph, as text. */
   summary: string
-  /** Markup made here from Markdown: safe to be put into a page as it is. */
+  /** Markup made here from Markdown: safe to insert into a page. */
   markup: string
-  /** Headings of the second level, for the way through the document. */
+  /** Headings of the second level, for the navigation within the document. */
   headings: readonly { id: string; text: string }[]
 }
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Beside those of docs/: a file, and the name of its page. */
+/** Documents outside docs/: a file, and the name of its page. */
 const BESIDE: Readonly<Record<string, string>> = {
   'client/README.md': 'client',
   'CHANGELOG.md': 'changelog',
@@ -32,7 +32,7 @@ const BESIDE: Readonly<Record<string, string>> = {
 
 let read: Promise<ReadonlyMap<string, Document>> | undefined
 
-/** By the path of its page. Read once: a process runs with the documents of its version. */
+/** By the path of its page. Read once, because documents do not change while a process runs. */
 export function findDocuments(): Promise<ReadonlyMap<string, Document>> {
   read ??= readDocuments()
   return read
@@ -45,7 +45,7 @@ async function readDocuments(): Promise<ReadonlyMap<string, Document>> {
   for (const file of files) {
     const document = render(file, await readFile(join(ROOT, file), 'utf8'), pages)
     documents.set(document.path, document)
-    // Other work goes on between two documents: all together take some tenths of a second.
+    // Lets other work run between two documents: all together take some tenths of a second.
     await setImmediate()
   }
   return documents

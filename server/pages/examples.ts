@@ -1,5 +1,5 @@
-// The examples that pages show: calls of every operation with their answers, and results. All of them came out of this service;
-// test/pages/examples.ts made them, and a test holds them to a new run.
+// The examples that pages show: calls of every operation with their answers, and results. All of them are real answers of
+// this service: test/pages/examples.ts records them, and a test compares them with a new run.
 import { readFile } from 'node:fs/promises'
 import type { VerificationResult } from '../../client/verification.ts'
 import type { AssessmentKind } from '../interface/assessment.ts'

@@ -1,4 +1,4 @@
-// The pages under /guide: a list of the documents, and each document with a way to the others beside it.
+// The pages under /guide: a list of the documents, and each document with links to the others beside it.
 import { html } from '../../client/page/html.ts'
 import type { Document } from './documents.ts'
 import { renderPage, type Site } from './layout.ts'

@@ -1,4 +1,5 @@
-// The frame of every page for people: head, navigation, footer, and the headers that keep a page to this host.
+// The frame of every page for people: head, navigation, footer, and the headers that restrict a page to resources of this
+// host.
 import { renderToString } from 'preact-render-to-string'
 import type { ScriptName } from '../../client/page/build.ts'
 import { type Html, html } from '../../client/page/html.ts'
@@ -19,17 +20,17 @@ export async function openSite({ baseUrl }: { baseUrl: string }): Promise<Site> 
 
 export interface PageParts {
   title: string
-  /** Its own address, which the navigation marks: the entry that is this path, or that it lies under. */
+  /** The path of the page. The navigation marks the entry with this path or a parent of it. */
   path: string
   /** For search engines and previews: a sentence or two. */
   description: string
   /** Beside `copy`, which every page has. A page without them works without JavaScript. */
   scripts?: readonly ScriptName[]
-  /** It has no script at all, `copy` included. */
+  /** The page has no script at all, not even `copy`. */
   isStill?: boolean
   /** For tables and boards that need more than the width of a text. */
   wide?: boolean
-  /** Search engines leave it out: an error, or something that is one caller's. */
+  /** Search engines must not list it: an error, or a page of one caller. */
   unlisted?: boolean
   body: Html
 }
@@ -45,7 +46,8 @@ const POLICY = [
 
 /**
  * Scripts and styles come from files of this host alone; `unsafe-inline` is nowhere, and no page may be framed.
- * `forms`: the page sends forms to this host. `secret`: its address or its content is one caller's, so nothing may keep it.
+ * `forms`: the page sends forms to this host. `secret`: its address or its content belongs to one caller, so no cache may
+ * store it.
  */
 export function pageHeaders({ forms = false, secret = false } = {}): Record<string, string> {
   const common = forms ? COMMON_POLICY.replace("form-action 'none'", "form-action 'self'") : COMMON_POLICY

@@ -8,11 +8,11 @@ export interface OperatorPage {
   path: string
   formToken: string
   body: Html
-  /** The page keeps itself up to date. */
+  /** The page updates itself. */
   live?: boolean
 }
 
-/** What the pages have that are shown before a person signs in. */
+/** The settings of the pages that are shown before a person signs in. */
 const DOOR = {
   title: 'Operator',
   path: '/operator',

@@ -75,7 +75,7 @@ function Now({ status }: Dashboard): Html {
 const act = (action: string, subject: string) => `/operator/act?${new URLSearchParams({ action, subject })}`
 const LISTED = 20
 
-/** What is open: payments first, because money is. */
+/** Open problems, payments first. */
 function Open({ unresolved, undelivered, deadJobs }: Dashboard): Html {
   return html`<h2>Payments that are not resolved</h2>
     <${Table} caption="Payments that may have been charged and are not certainly settled" unseen empty="There are none."
@@ -184,5 +184,5 @@ function Processes({ processes }: Pick<Status, 'processes'>): Html {
     }`
 }
 
-/** Whether the wish in force is that it takes no jobs. */
+/** Whether an operator has asked it to take no jobs. */
 const isDrained = ({ drain }: Status['processes'][number]) => drain === 'draining' || drain === 'drained'

@@ -62,7 +62,7 @@ export function Week({ week, spending, failingHosts, refused }: WeekProps): Html
     </div>`
 }
 
-/** What the assessor cost, beside what was asked. */
+/** The calls to the assessor's model and their cost. */
 function ModelUsed({ spending }: Pick<WeekProps, 'spending'>): Html {
   if (total(spending.week.calls) === 0)
     return html`<h2>The assessor's model</h2><p class="empty">No model was asked in the last week.</p>`

@@ -8,7 +8,7 @@ import { inFigures, ShortTime, Table } from '../../client/page/parts.ts'
 export interface Point {
   /** Milliseconds since the epoch. */
   at: number
-  /** Null where nothing is known: a line has a gap there, and a bar is missing. */
+  /** Null if nothing is known: a line then has a gap, and a bar is missing. */
   value: number | null
 }
 
@@ -23,7 +23,7 @@ export interface PlotProps {
   title: string
   /** What the plot shows, in a sentence, for those who do not see it. */
   description: string
-  /** At most four. Bars stand on each other. */
+  /** At most four. Bars are stacked. */
   series: readonly Series[]
   shape: 'line' | 'area' | 'bars'
   /** The span that is drawn, in milliseconds since the epoch. By default that of the points. */
@@ -77,7 +77,7 @@ function scalesOf({ shape, series, from, to }: PlotProps, points: readonly Point
 }
 type Scales = ReturnType<typeof scalesOf>
 
-/** The heights of bars that stand on each other, by time. */
+/** The heights of stacked bars, by time. */
 function sums(series: readonly Series[]): Map<number, number> {
   const heights = new Map<number, number>()
   for (const { at, value } of series.flatMap(({ points }) => points))
@@ -138,7 +138,7 @@ function Shapes({ shape, series, scales }: PlotProps & { scales: Scales }): Html
   )
 }
 
-/** The points without a known one beside them, with gaps between: a line through one point cannot be seen. */
+/** The points without a known neighbour, with gaps between, because a line through one point is not visible. */
 function alone(points: readonly Point[]): Point[] {
   const isKnown = (at: number) => (points[at]?.value ?? null) !== null
   return points.map((point, at) => (isKnown(at - 1) || isKnown(at + 1) ? { ...point, value: null } : point))

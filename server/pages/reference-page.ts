@@ -1,5 +1,5 @@
-// The reference of the API at /docs: every operation by room, with its parameters, its schemas in words, the errors it may fail with
-// and a call that was really made. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
+// The reference of the API at /docs: every operation by room, with its parameters, schemas, possible errors and a recorded
+// call. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
 import { setImmediate } from 'node:timers/promises'
 import type { VNode } from 'preact'
 import { renderToString } from 'preact-render-to-string'
@@ -36,7 +36,7 @@ export interface ReferenceParts {
   examples: Examples
 }
 
-/** The rooms, by how the paths of their operations begin. The first that fits counts. */
+/** The rooms, by the beginnings of the paths of their operations. The first match counts. */
 const ROOMS = [
   ['Verification', /^\/(api\/agent\/v1|risk-flags|methodology)/],
   ['Accounts', /^\/v1\/(register|api-keys|usage|checkout|billing-portal)/],
@@ -57,7 +57,7 @@ export function roomsOf(catalog: readonly Operation[]): [name: string, operation
   )
 }
 
-/** Takes some tenths of a second, in which the process goes on with other work after each operation. Keep what it returns. */
+/** Takes some tenths of a second; after each operation the process does other work. Cache the result. */
 export async function referencePage(site: Site, parts: ReferenceParts): Promise<string> {
   const rooms = roomsOf(parts.catalog)
   const views = new Map<Operation, string>()
@@ -148,7 +148,7 @@ function OperationView({ operation, site, document, examples }: ReferenceParts &
     ${example && html`<${ExampleView} operation=${operation} example=${example} baseUrl=${site.baseUrl} />`}`
 }
 
-/** The statuses that `isShown` takes, each with what it means. */
+/** The statuses that `isShown` selects, each with its meaning. */
 function statusList({ responses }: Described, isShown: (status: string) => boolean): Html {
   const shown = Object.entries(responses).filter(([status]) => isShown(status))
   if (shown.length === 0) return null

@@ -36,7 +36,7 @@ export interface SchemaTableProps {
   caption: string
   schema: Schema
   schemas: Schemas
-  /** Says of each member whether it must be given: of what is sent. */
+  /** Shows for each member whether it is required, for schemas of input. */
   required?: boolean
 }
 
@@ -128,7 +128,7 @@ function rulesOf(schema: Schema): string[] {
     span(least, most, ''),
     span(minItems, maxItems, 'items'),
     format && format !== 'date-time' && !pattern ? `Format ${format}.` : '',
-    // Patterns of times are longer than what they say.
+    // A pattern for times is longer than this description of it.
     format === 'date-time' ? 'RFC 3339, UTC.' : pattern && pattern.length <= 60 ? `Matches ${pattern}` : '',
     usual === undefined ? '' : `Default ${JSON.stringify(usual)}.`,
   ].filter((rule) => rule !== '')
