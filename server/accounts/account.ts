@@ -9,8 +9,8 @@ export const accountHandle = z
   .describe('Public: it is the requested_by of your receipts.')
 
 /**
- * Locks the account until the transaction ends. New things that a tier limits are made under it, one at a time for each
- * account: two concurrent ones could otherwise both be the last that the limit allows.
+ * Locks the account until the transaction ends. Whoever creates something that a tier limits holds this lock, so an account
+ * creates such things one at a time. Otherwise two concurrent calls could both take the last place that the limit allows.
  */
 export async function lockAccount(tx: Tx, accountId: string): Promise<void> {
   await tx.query(sql.type(nothing)`select from accounts where id = ${accountId} for no key update`)

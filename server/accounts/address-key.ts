@@ -1,11 +1,11 @@
-// The key under which a caller's address is counted, here and wherever else addresses are limited.
+// The key under which a caller's address is counted by every limit on addresses.
 import { isIP } from 'node:net'
 import { canonicalAddress, ipv6Groups } from '../outbound/addresses.ts'
 
 /**
- * An IPv4 address is its own key, in whichever notation it is written, also as an IPv4-mapped IPv6 address. The key of an IPv6
- * address is its /64, the smallest block that a network gives a subscriber. Ports and zones are left out. All text that is not
- * an address has the one key `unknown`.
+ * An IPv4 address is its own key, in every notation, also as an IPv4-mapped IPv6 address. The key of an IPv6 address is its
+ * /64, the smallest block that a network gives a subscriber. Ports and zones are left out. Text that is not an address has
+ * the key `unknown`.
  */
 export function addressKey(address: string): string {
   const bare = address

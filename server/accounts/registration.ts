@@ -1,5 +1,5 @@
 // Registration of accounts: reserved handles, the account with its first key, and the limit for each address and UTC day.
-// There is no e-mail and no password, so an account whose keys are all lost is lost.
+// There is no e-mail and no password, so an account cannot be recovered when all its keys are lost.
 import { createHmac, type KeyObject, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'

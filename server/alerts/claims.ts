@@ -24,7 +24,7 @@ const claimedWebhook = z.object({
   state: z.enum(WEBHOOK_STATES),
   lane: z.enum(LANES),
   secret_version: z.number(),
-  /** How many versions before that one sign too. */
+  /** The number of older versions that also sign. */
   old_secrets: z.number(),
 })
 
@@ -37,7 +37,7 @@ const claimedAlert = z.object({
   pending: z.boolean(),
   attempts: z.number(),
   age_seconds: z.number(),
-  /** Of the span in which it was raised; null where that was not traced. */
+  /** The `traceparent` of the span that raised the alert; null if that was not traced. */
   traceparent: z.string().nullable(),
   tracestate: z.string().nullable(),
   due: z.boolean(),
@@ -57,7 +57,7 @@ export interface ClaimFilter {
   exceptAccounts: readonly string[]
   /** Registrable domains to leave out. */
   exceptDomains: readonly string[]
-  /** Called when due alerts were moved to another lane, which may have been searched before. */
+  /** Called when due alerts were moved to another lane, because the search may already have passed that lane. */
   onLaneChange(): void
 }
 

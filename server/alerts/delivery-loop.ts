@@ -18,13 +18,13 @@ export interface DeliveryLoop extends AsyncDisposable {
 
 /**
  * Most sends under way in one process. A receiver is proved when its last attempt was answered well and in time. Half of the
- * sends are for proved receivers; untried and slow ones share the other half. The bounds of an account and a domain may be
- * exceeded by one, because the two halves are searched side by side.
+ * sends are for proved receivers; untried and slow ones share the other half. The two halves are searched in parallel, so
+ * the bounds of an account and a domain may be exceeded by one.
  */
 export const BOUNDS = {
   proved: 32,
   unproved: 32,
-  /** Of the unproved. The rest of those is for untried receivers. */
+  /** Of the unproved half. The other places of that half are for untried receivers. */
   slow: 16,
   account: { all: 8, unproved: 2 },
   /** Of one registrable domain: many watchdogs may alert one receiver, and often all at once. */
@@ -37,7 +37,7 @@ export const BOUNDS = {
 }
 export type Bounds = typeof BOUNDS
 
-/** For so long after a send in the unproved half, an account is served after all others. */
+/** Milliseconds after a send in the unproved half in which an account is served after all others. */
 const BEHIND_MS = 60_000
 
 interface Send {
@@ -53,8 +53,8 @@ export function openDeliveryLoop(tools: DeliveryTools, bounds: Bounds = BOUNDS):
   /** By account id: until when (milliseconds since the epoch) the account is served after all others. */
   const behind = new Map<string, number>()
   let closing = false
-  // Side by side: a search among the unproved reads past the alerts of full accounts and domains, however many there are,
-  // and alerts to proved receivers must not wait for that.
+  // In parallel: a search in the unproved half skips the alerts of all accounts and domains at their bound, which may be
+  // many, and alerts to proved receivers must not wait for that.
   const searches = [
     openSearch(() => sendDue(['proved']), tools.log),
     openSearch(() => sendDue(['untried', 'slow']), tools.log),
@@ -75,7 +75,7 @@ export function openDeliveryLoop(tools: DeliveryTools, bounds: Bounds = BOUNDS):
     return [...keysAt(all, key, most.all), ...(lane === 'proved' ? [] : keysAt(unproved, key, most.unproved))]
   }
 
-  /** Accounts with no send under way and none in the unproved half lately go first. */
+  /** Accounts without a current send, and without a recent send in the unproved half, go first. */
   async function claimOf(lane: Lane): Promise<ClaimedAlert | null> {
     const exceptAccounts = full(lane, 'account_id', bounds.account)
     const exceptDomains = full(lane, 'domain', bounds.domain)
@@ -111,7 +111,7 @@ export function openDeliveryLoop(tools: DeliveryTools, bounds: Bounds = BOUNDS):
       clearTimeout(timer)
       sends.delete(claimed.sender)
       if (laneOf(send) !== 'proved') behind.set(claimed.webhook.account_id, Date.now() + BEHIND_MS)
-      // There is room for another webhook, or for the next alert of this one.
+      // A place is free for another webhook, or for the next alert of this one.
       wake()
     })
   }

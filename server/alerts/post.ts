@@ -1,4 +1,4 @@
-// One POST of an alert, over a connection of its own. The receiver's address is judged at each attempt; no redirect is
+// One POST of an alert, over a new connection. The receiver's address is checked at each attempt; redirects are not
 // followed, and only the head of the answer counts.
 
 import type { TLSSocket } from 'node:tls'
@@ -24,7 +24,7 @@ export interface Message {
   body: Uint8Array
 }
 
-/** For a whole attempt, from the first DNS question to the end of the answer. */
+/** Milliseconds for a whole attempt, from the first DNS query to the end of the answer. */
 export const TIMEOUT_MS = 15_000
 /**
  * For the first attempt at a host. It is shorter, so that a new account's first alert does not wait long behind others whose
@@ -58,7 +58,7 @@ export async function postAlert(message: Message, outbound: Outbound, timeoutMs 
   }
 }
 
-/** Reads the body, up to the limits, and drops it: a receiver should be able to finish its answer. */
+/** Reads the body, up to the limits, and discards it, so that the receiver can finish its answer. */
 async function drain(body: AsyncIterable<unknown>): Promise<void> {
   try {
     for await (const _ of body);

@@ -20,7 +20,7 @@ export interface AlertDraft {
   webhookId: string
   /** The limit of the day that the alert counts against; null for none. */
   cause: AlertCause | null
-  /** Of the span in which it is raised; its delivery is a part of that. */
+  /** The `traceparent` of the span that raises the alert, which also contains its delivery. */
   traceparent?: string | null
   tracestate?: string | null
 }
@@ -37,7 +37,7 @@ export interface AlertOwner<Draft extends AlertDraft, Row extends { id: string }
   apply(tx: Tx, drafts: readonly Draft[]): Promise<void>
 }
 
-/** `overtaken`: the owner's row has changed since it was read. `daily_limit`: see `countAlerts`. */
+/** `overtaken`: the owner's row has changed after it was read. `daily_limit`: see `countAlerts`. */
 export type RaiseRefusal = 'overtaken' | 'daily_limit'
 
 /**
@@ -49,7 +49,10 @@ export type Raise<Draft extends AlertDraft> = (
   draft: Draft,
 ) => Promise<Appended | Refused<RaiseRefusal>>
 
-/** The function that raises alerts of one kind of owner. To be made once for each kind: a batch is grouped by it. */
+/**
+ * The function that raises alerts of one kind of owner. Make it once for each kind, because a batch is grouped by this
+ * function.
+ */
 export function raiserOf<Draft extends AlertDraft, Row extends { id: string }>(
   owner: AlertOwner<Draft, Row>,
 ): Raise<Draft> {
@@ -116,7 +119,10 @@ async function findCurrent<Draft extends AlertDraft, Row extends { id: string }>
   })
 }
 
-/** A new alert of an owner whose last alert has the number `event_seq`. @param timestamp when it came about */
+/**
+ * A new alert of an owner whose last alert has the number `event_seq`. @param timestamp when the reported change
+ * happened
+ */
 export function composeAlert(
   type: Alert['type'],
   timestamp: string,

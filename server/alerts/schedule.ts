@@ -13,8 +13,8 @@ export const JITTER = 0.2
 export const MAX_RETRY_AFTER_SECONDS = 3600
 
 /**
- * An alert that fails at a greater age is given up, even if its schedule is not over: it has waited for failing alerts before
- * it. Without this bound, more and more alerts would wait for a receiver that fails for days.
+ * An alert that fails at a greater age is given up, even if its schedule is not over: it has waited behind failing alerts.
+ * Without this bound, the backlog for a receiver that fails for days would grow without limit.
  */
 export const GIVE_UP_SECONDS = 30 * 3600
 

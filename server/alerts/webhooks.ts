@@ -13,7 +13,7 @@ import { wakeDelivery } from './outbox.ts'
 export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
 
 /**
- * Reads the URL of a webhook by the URL policy. The addresses of its host are judged at every delivery. Throws AppError
+ * Reads the URL of a webhook by the URL policy. The addresses of its host are checked at every delivery. Throws AppError
  * `invalid_request` for every refusal: to the caller it is an invalid member of the body.
  */
 export function readWebhookUrl(url: string, fixtures: Fixtures): string {
@@ -38,8 +38,8 @@ function domainOf(url: string): string {
 }
 
 /**
- * Sets the URL, which may be the present one, enables the webhook, and makes waiting alerts due. `tried` and `slow` describe
- * the host and are kept while it stays the same. An attempt under way at another URL loses its lease, so its outcome is not
+ * Sets the URL, which may be unchanged, enables the webhook, and makes waiting alerts due. `tried` and `slow` describe the
+ * host and are kept while it stays the same. An attempt under way at another URL loses its lease, so its outcome is not
  * recorded; then a webhook that stays at the host counts as slow, or a receiver that hangs could avoid that by a PUT.
  */
 export async function updateWebhookUrl(tx: Tx, id: string, url: string): Promise<void> {

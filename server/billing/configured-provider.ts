@@ -27,7 +27,7 @@ export async function openBillingProvider(parts: Parts): Promise<BillingProvider
   return isSimulated(config) ? openSimulation(rest) : undefined
 }
 
-/** False for a partial setup of Stripe: that is a mistake and not a wish for the simulation. */
+/** False for a partial setup of Stripe, which is a mistake and does not ask for the simulation. */
 function isSimulated({ stripe, stripeMissing, paymentMode }: BillingConfig): boolean {
   return !stripe && stripeMissing.length === 0 && paymentMode === 'offline'
 }

@@ -61,8 +61,8 @@ export function beginSync(db: Database, customerId: string): Promise<number> {
 }
 
 /**
- * Whether this synchronization may write what it read: not where one that began later has written already. Locks the customer
- * until the transaction ends.
+ * Whether this synchronization may write what it read: false if a later one has already written. Locks the customer until
+ * the transaction ends.
  */
 export async function endSync(tx: Tx, customerId: string, sync: number, gone: boolean): Promise<boolean> {
   const ended = await tx.query(sql.type(nothing)`

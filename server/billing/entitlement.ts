@@ -3,13 +3,13 @@
 import { TIERS, type Tier } from '../accounts/tiers.ts'
 import type { ProviderSubscription } from './provider.ts'
 
-/** How long a tier outlives a failed payment, in milliseconds: as long as Stripe retries the payment by default. */
+/** Milliseconds for which a tier continues after a failed payment: as long as Stripe retries the payment by default. */
 export const GRACE_MS = 14 * 86_400_000
 
 /**
  * `serves`: gives the tier of its price. `grace`: the same, while the provider retries a failed payment. `stopped`: gives no
- * tier, and may serve again. `ended`: gives no tier and never will. An unknown status counts as `stopped`: nothing is given
- * unless the payment is understood.
+ * tier, and may serve again. `ended`: gives no tier and never will. An unknown status counts as `stopped`: a tier is given
+ * only for a status that this service knows.
  */
 const MEANING: Readonly<Record<string, 'serves' | 'grace' | 'stopped' | 'ended'>> = {
   active: 'serves',
@@ -37,7 +37,10 @@ export function tierOf({ status, tier, payment, pastDueSince }: Entitling, nowMs
   }
 }
 
-/** Whether the subscription may still cost money. While an account has such a one, it must not get a second. */
+/**
+ * Whether the subscription may still cost money. While an account has such a subscription, it must not get a second
+ * one.
+ */
 export function isLive({ status }: Pick<ProviderSubscription, 'status'>): boolean {
   return MEANING[status] !== 'ended'
 }

@@ -1,4 +1,4 @@
-// Events that the provider sends. An event only causes a synchronization of its customer; its content is not believed.
+// Events that the provider sends. An event only causes a synchronization of its customer; its content is not trusted.
 import { z } from 'zod'
 import { sql } from '../db/pool.ts'
 import { type Customer, findCustomer, insertCustomer } from './customers.ts'
@@ -45,7 +45,7 @@ export interface HandledEvent {
 
 const IGNORED: HandledEvent = { outcome: 'ignored', change: null }
 
-/** Handles one event whose sender was verified. Throws when it was not applied: the sender has to send it again. */
+/** Handles one event whose sender was verified. Throws when it was not applied; the sender then has to send it again. */
 export async function handleEvent(billing: BillingContext, provider: Provider, given: unknown): Promise<HandledEvent> {
   const type = z.object({ type: z.string() }).safeParse(given).data?.type
   if (!HANDLED_TYPES.some((handled) => handled === type)) return IGNORED

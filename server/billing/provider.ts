@@ -1,5 +1,5 @@
-// What this service needs of a provider that bills subscriptions. There are two providers: Stripe, and the simulation that
-// replaces it in offline mode.
+// The interface of a provider that bills subscriptions. There are two providers: Stripe, and the simulation that replaces
+// it in offline mode.
 import type { PaidTier, Tier } from '../accounts/tiers.ts'
 import { AppError } from '../errors.ts'
 
@@ -13,7 +13,7 @@ export interface ProviderSubscription {
   status: string
   /** The tier of its price; `free` when the price is not one of this service. */
   tier: Tier
-  /** What became of the payment of its latest invoice. */
+  /** The state of the payment of its latest invoice. */
   payment: 'kept' | 'refunded' | 'disputed'
   currentPeriodEnd: Date | null
   cancelAtPeriodEnd: boolean
@@ -104,7 +104,7 @@ export type BillingProvider = StripeProvider | Simulation
 
 /** The provider refused, or gave no answer. */
 export class ProviderError extends AppError {
-  /** No answer came, so the call may have had its effect. It is to be repeated with the same idempotency key. */
+  /** No answer came, so the call may have had its effect. Repeat it with the same idempotency key. */
   readonly uncertain: boolean
 
   constructor(message: string, options: { uncertain: boolean; cause?: unknown }) {

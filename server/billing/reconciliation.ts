@@ -1,5 +1,5 @@
-// Reconciliation of all subscriptions, at the provider and here. Afterwards every tier is right, whichever events were lost. It
-// runs once an hour, and by hand with `npm run cli -- billing reconcile`.
+// Reconciliation of all subscriptions, at the provider and here. Afterwards every tier is correct, even if events were
+// lost. It runs once an hour, and by hand with `npm run cli -- billing reconcile`.
 import { z } from 'zod'
 import { sql, transact } from '../db/pool.ts'
 import { errorMessage } from '../errors.ts'

@@ -130,7 +130,7 @@ async function apply(
   nowMs: number,
 ): Promise<string | null> {
   if (action === 'pay' && kind === 'subscribe') {
-    // An active subscription stays the only one: a second would bill beside it.
+    // A customer has at most one active subscription, because a second one would also bill.
     const made = await tx.query(sql.type(nothing)`
       insert into simulated_subscriptions (id, customer_id, tier, started_at)
       values (${`sub_simulated_${randomUUID()}`}, ${customer_id}, ${tier}, ${new Date(nowMs).toISOString()})

@@ -1,4 +1,4 @@
-// What became of the payment for the present period of a subscription at Stripe.
+// The state of the payment for the current period of a subscription at Stripe.
 import type Stripe from 'stripe'
 import { isLive } from './entitlement.ts'
 import type { ProviderSubscription } from './provider.ts'

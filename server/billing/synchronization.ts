@@ -1,6 +1,6 @@
-// Synchronization of one customer with the provider. Events, checkouts and reconciliation all call it. None of them is believed:
-// each is only a reason to read the provider's record. So events may be lost, repeated, late or out of order, and the tier still
-// ends where that record puts it.
+// Synchronization of one customer with the provider. Events, checkouts and reconciliation all call it. None of them is
+// trusted: each is only a reason to read the provider's record. So events may be lost, repeated, late or out of order, and
+// the tier still follows that record.
 import type { Database, Tx } from '../db/pool.ts'
 import { nothing, sql, transact } from '../db/pool.ts'
 import type { Logger } from '../telemetry.ts'

@@ -42,14 +42,13 @@ export interface SlotName {
 /** Slots in one query: 2 MiB when all of them are full. */
 const MAX_READS = 32
 
-/** Of the bytes that a process keeps, and for how long after their last read. */
+/** The cache of a process: most bytes, and milliseconds for which a slot is kept after its last read. */
 const KEPT = { maxSize: 16 * 1024 * 1024, ttl: 60_000 }
 
 type Kept = Pick<StoredSlot, 'sha256' | 'content'>
 
 /**
- * Each read asks the database what the slot holds. Bytes that were read before are kept, and come again only where their digest
- * has changed.
+ * Each read queries the digest of the slot. Its bytes are cached, and are read again only if the digest has changed.
  */
 export function openSlotReads(db: Database): SlotReads {
   const kept = new LRUCache<string, Kept>({
@@ -64,7 +63,7 @@ export function openSlotReads(db: Database): SlotReads {
   })
 }
 
-/** `content` is null where it has the digest that was given. */
+/** `content` is null if the slot has the given digest. */
 const foundRow = slotRow.extend({ n: z.int(), content: z.instanceof(Buffer).nullable() })
 
 async function findSlots(db: Database, names: SlotName[], kept: LRUCache<string, Kept>) {
@@ -107,8 +106,8 @@ export function listSlots(tx: Tx, accountId: string) {
 
 /**
  * Makes or replaces a slot.
- * @param permit throws where the write is not meant for the present state, which is null for a slot that does not exist
- * @param refuse makes the error where the slot is new and the account has `limit` slots already
+ * @param permit throws if the write is not meant for the current state, which is null for a slot that does not exist
+ * @param refuse makes the error if the slot is new and the account already has `limit` slots
  */
 export async function writeSlot(
   tx: Tx,
@@ -139,13 +138,13 @@ function lockSlot(tx: Tx, accountId: string, slot: string): Promise<Slot | null>
     select ${slotColumns} from journal_slots where account_id = ${accountId} and slot = ${slot} for update`)
 }
 
-/** Looks again under the account's lock: its last holder may have made this slot. */
+/** Checks again under the account's lock, because its last holder may have made this slot. */
 async function lockAbsence(tx: Tx, accountId: string, slot: string): Promise<Slot | null> {
   await lockAccount(tx, accountId)
   return lockSlot(tx, accountId, slot)
 }
 
-/** How many slots the account has, and their size together. */
+/** The number of the account's slots, and their total size in bytes. */
 export function measureSlots(tx: Tx, accountId: string): Promise<{ slots: number; bytes: number }> {
   return tx.one(sql.type(z.object({ slots: z.number(), bytes: z.number() }))`
     select count(*) slots, coalesce(sum(octet_length(content)), 0)::int8 bytes

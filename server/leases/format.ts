@@ -73,7 +73,7 @@ function signDocument<Document>(document: Document, key: SigningKey): Signed<Doc
   return { document, text, signature: sign(null, Buffer.from(text), key.privateKey) }
 }
 
-/** Reads back the text of a lease that was signed here. */
+/** Parses the text of a lease that this service signed. */
 export function readLease(text: string): Lease {
   return lease.parse(JSON.parse(text))
 }

@@ -1,6 +1,6 @@
-// The record of leases, and the participant that writes it in the transaction of the receipts. Every grant, renewal and
-// revocation is written under the lock of the chain's head. So the acts on one lease, and the count of an account's leases, have
-// one order across all processes.
+// The record of leases, and the participant that writes it in the transaction of the receipts. An act is a grant, a renewal
+// or a revocation. Acts are written under the lock of the chain's head. So the acts on one lease, and the count of an
+// account's leases, have one order across all processes.
 import { z } from 'zod'
 import { type Database, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -14,7 +14,7 @@ export type LeaseAct = {
   accountId: string
   leaseId: string
   atMs: number
-  /** The keys of this process. Under the lock, `lease` is the key in force. */
+  /** The keys of this process. Under the lock, `lease` is the active key. */
   keys: Pick<HeldKeys, 'lease'>
 } & (
   | { act: 'grant'; signed: Signed<Lease>; limit: number; dailyLimit: number }
@@ -34,7 +34,10 @@ interface LeaseState {
   revoked: boolean
 }
 
-/** What a batch is judged by. Each act that is admitted changes it, so later acts of the batch see its effect. */
+/**
+ * The state against which the acts of a batch are checked. Each accepted act changes it, so later acts of the batch see
+ * its effect.
+ */
 interface BatchState {
   /** Active leases by account. */
   active: Map<string, number>
@@ -47,7 +50,8 @@ interface BatchState {
 export const leaseActs: Participant<LeaseAct, LeaseRefusal> = {
   async check(tx, acts) {
     const nowMs = Math.max(...acts.map((act) => act.atMs))
-    // All acts are counted first and refused ones are taken back: most batches refuse nothing and so need one statement less.
+    // All acts are counted first, and the counts of refused acts are subtracted afterwards. Most batches refuse nothing,
+    // and so need one statement less.
     const asked = countByAccount(acts)
     const used = await addToDay(tx, 'lease_acts', asked)
     const before = [...used].map(([id, count]) => [id, count - (asked.get(id) ?? 0)] as const)
@@ -208,7 +212,7 @@ export async function findLease(db: Tx | Database, accountId: string, id: string
   return found
 }
 
-/** Newest first. @param before id of the last lease of the page before; an id that does not exist gives an empty page */
+/** Newest first. @param before id of the last lease of the previous page; an id that does not exist gives an empty page */
 export async function findLeases(
   tx: Tx,
   { accountId, activeAt, before, limit }: { accountId: string; activeAt?: number; before?: string; limit: number },

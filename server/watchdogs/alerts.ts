@@ -1,5 +1,5 @@
-// The alerts of watchdogs: which one is due, what it says, and how it is raised. After any crash, an outage is alerted once,
-// and its end once (see alerts/raise.ts).
+// The alerts of watchdogs: which alert is due, its content, and how it is raised. After any crash, an outage is alerted
+// once, and its end once (see alerts/raise.ts).
 import { OUTAGE_SPACING_SECONDS } from '../alerts/daily-allowance.ts'
 import { type AlertDraft, composeAlert, raiserOf } from '../alerts/raise.ts'
 import type { Core } from '../context.ts'
@@ -103,7 +103,7 @@ function draft(
   }
 }
 
-/** The end of an outage is not counted: there is one for each outage that was alerted. */
+/** The end of an outage is not counted, because there is one for each alerted outage. */
 function causeOf(type: AlertMove | 'watchdog.test', reason: unknown): AlertDraft['cause'] {
   if (type === 'watchdog.recovered') return null
   return reason === 'overdue' ? 'found' : 'asked'
@@ -167,7 +167,7 @@ export async function raisePending({ db, chain, log }: Pick<Core, 'db' | 'chain'
   }
 }
 
-/** Raises an alert; false when it was refused. One that the limit of the day refuses waits for the next day. */
+/** Raises an alert; false when it was refused. An alert that the limit of the day refuses waits for the next day. */
 export async function raiseOrWait({ db, chain }: Pick<Core, 'db' | 'chain'>, alert: WatchdogDraft): Promise<boolean> {
   const raised = await raiseWatchdogAlert(chain, alert)
   if (!(raised instanceof Refused)) return true

@@ -20,7 +20,7 @@ const answerRow = z.object({
   state: z.enum(WATCHDOG_STATES),
   due_at: z.string().nullable(),
   server_now: z.string(),
-  /** It began an outage or ended one, and an alert of that may be raised now. */
+  /** The heartbeat began or ended an outage, and an alert may be raised for that now. */
   alert_due: z.boolean(),
 })
 /** A watchdog after its heartbeat. */
@@ -82,7 +82,8 @@ function keyOf(accountId: string, name: string) {
  * changes only its row, however often it alternates.
  *
  * Only ids are taken from the locked rows. Postgres checks constraints on the row of its snapshot before it goes on to a newer
- * version. With values of the newer version in it, that row could violate them although neither version does.
+ * version. With values of the newer version mixed in, the older row could violate a constraint although neither version
+ * does.
  */
 async function writeRuns(db: Database, runs: Run[]): Promise<Map<string, HeartbeatAnswer>> {
   const rows = await db.any(sql.prepared('write_heartbeats', answerRow)`
@@ -125,7 +126,10 @@ const recurs = sql.fragment`
 const ends = sql.fragment`(not t.failed and (w.down_since is not null or w.failed_at is not null))`
 /** All bits of `recent_beats`: three for each beat that is kept. */
 const RECENT_BITS = sql.fragment`${String((1n << BigInt(3 * RECENT_BEATS)) - 1n)}::bigint`
-/** How it came, as a number of `recent_beats`: the place in ARRIVALS, from 1. The states before this heartbeat say so. */
+/**
+ * The arrival of the heartbeat, as a number of `recent_beats`: the place in ARRIVALS, from 1. It depends on the state
+ * before this heartbeat.
+ */
 const arrival = sql.fragment`
   case when t.failed then 4 when w.state = 'paused' or now() <= ${dueAt} then 1 when now() <= ${alertAt} then 2 else 3 end`
 const soon = sql.fragment`(now() + ${RAISE_SECONDS} * interval '1 second')`

@@ -16,8 +16,8 @@ type Tools = Pick<Core, 'db' | 'chain' | 'log' | 'metrics' | 'tracing'>
 
 const PERIOD_MS = 1000
 /**
- * A step is a second or two as a rule. A step longer than this is downtime of the service, or a clock that was set. The
- * grace, which is no shorter by default, covers shorter ones.
+ * A step is normally one or two seconds. A longer step than this is downtime of the service, or a changed clock. The grace
+ * covers shorter steps, because its default is not shorter than this.
  */
 const GAP_SECONDS = 5
 /** A shorter step is not taken: another worker process has just scanned. */
@@ -33,8 +33,8 @@ const NO_ROOM_SECONDS = 60
 const MAX_FAILURES_RUNNING = 3
 
 /**
- * Scans until disposed; a failing database is logged and waited out. Steps go on while alerts are raised, however many there
- * are: a long list of alerts must not look like downtime.
+ * Scans until disposed; while the database fails, it logs that and tries again. Steps continue while alerts are raised, so
+ * that a long list of alerts does not look like downtime.
  */
 export function openScanner(tools: Tools): AsyncDisposable {
   const onError = (error: unknown) => tools.log.warn({ event: 'scan_failed', err: error })
@@ -57,7 +57,7 @@ export function openScanner(tools: Tools): AsyncDisposable {
   }
 }
 
-/** Judges what has come due since the last scan. Answers how many alerts were raised, or null when no step was taken. */
+/** Checks the deadlines since the last scan. Answers how many alerts were raised, or null when no step was taken. */
 export async function scanWatchdogs(tools: Tools): Promise<number | null> {
   const until = await transact(tools.db, (tx) => advance(tx, tools))
   return until === null ? null : raiseDue(tools, until)
@@ -81,9 +81,9 @@ async function raiseDue(tools: Tools, until: string): Promise<number> {
 const stepRow = z.object({ scanned_until: z.string(), accepted_until: z.string(), seconds: z.number() })
 
 /**
- * Takes the next step, up to the time until which heartbeats could be taken (see intake-clock.ts). Null when there is none to
- * take: another process takes it, or no heartbeat could be taken since. When the clock was put back a little, nothing is done
- * until it has caught up; when it was put back by more, that counts as a gap.
+ * Takes the next step, up to the intake clock (see intake-clock.ts). Null when there is no step to take: another process
+ * takes it, or the intake clock has not moved. When the clock was set back a little, nothing happens until it has caught
+ * up; when it was set back by more, that counts as a gap.
  */
 async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
   const step = await tx.maybeOne(sql.prepared('lock_watchdog_scan', stepRow)`
@@ -93,7 +93,7 @@ async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
   const { scanned_until: from, accepted_until: to, seconds } = step
   if (Math.abs(seconds) > GAP_SECONDS) {
     const moved = await (seconds > 0 ? skipGap(tx, from, to) : stepBack(tx, to))
-    // Where no watchdog moved there was none: the service had not been in use.
+    // If no watchdog moved, there was none: the service was not in use.
     log[moved > 0 ? 'warn' : 'info']({ event: 'watchdog_gap', seconds, from, to, moved })
   }
   await tx.query(sql.prepared('advance_watchdog_scan', nothing)`
@@ -102,8 +102,8 @@ async function advance(tx: Tx, { log }: Tools): Promise<string | null> {
 }
 
 /**
- * Time in which no heartbeat could be taken does not count: every running clock is moved on by its part of the gap.
- * `check_at` stays; it only comes earlier than necessary.
+ * The time in which no heartbeat could be accepted does not count: every running clock moves later by its part of the gap.
+ * `check_at` is not changed, so the next check only comes earlier than necessary.
  */
 async function skipGap(tx: Tx, from: string, to: string): Promise<number> {
   const { rowCount } = await tx.query(sql.type(nothing)`
@@ -114,7 +114,10 @@ async function skipGap(tx: Tx, from: string, to: string): Promise<number> {
   return rowCount
 }
 
-/** After the clock was put back, clocks that started in the future start at `to`: their deadlines would come too late. */
+/**
+ * After the clock was set back, clocks that started in the future start at `to`, because otherwise their deadlines
+ * would come too late.
+ */
 async function stepBack(tx: Tx, to: string): Promise<number> {
   const { rowCount } = await tx.query(sql.type(nothing)`
     with target as (select id from watchdogs where check_at is not null order by id for no key update)

@@ -29,7 +29,10 @@ export const snapshotRow = z.object({
   silent: z.boolean(),
   /** Further outages that are alerted together with the one at failed_at. */
   coalesced: z.int(),
-  /** An outage may be alerted now: the watchdog's allowance, the day and the room at its webhook permit it. */
+  /**
+   * An outage may be alerted now: the watchdog's allowance, the limit of the day and the limit of waiting alerts at its
+   * webhook permit it.
+   */
   may_alert: z.boolean(),
   /** Whole intervals since the clock started. */
   missed: z.int(),
