@@ -14,7 +14,7 @@ export type AccountAccess = { access: 'account'; scope: Scope }
 
 /** How calls of an operation are counted. */
 export interface Counting {
-  /** Not counted: discovery has no other answer than 200. */
+  /** True: calls are not counted, because discovery must always answer 200. */
   unlimited?: true
   /** The budget of an account that a call is taken from; default `calls`. */
   budget?: Budget
@@ -46,7 +46,7 @@ export async function countCall(
   return { ...shown, budget }
 }
 
-/** Too many unknown keys from this address, or a disabled account. An operation without accounts is served all the same. */
+/** Too many unknown keys from this address, or a disabled account. An operation that needs no account is still served. */
 const KEY_REFUSALS: ReadonlySet<string> = new Set(['rate_limited', 'forbidden'])
 
 /** Finds the account of a key. Where the key was not looked up or its account is disabled, `refusal` says so and `caller` is null. */
@@ -64,7 +64,7 @@ export async function identifyCaller(
   }
 }
 
-/** The request that a recovery token is for; null for any other text. Checks the HMAC and asks no database. */
+/** The request that a recovery token is for; null for any other text. Checks the HMAC and makes no query. */
 export function recoverableRequest(token: string | undefined, { secrets }: Pick<Api, 'secrets'>): string | null {
   const id = token === undefined ? null : requestNamedBy(token)
   return id !== null && token !== undefined && isRecoveryToken(secrets.recovery, id, token) ? id : null

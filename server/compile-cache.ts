@@ -1,5 +1,6 @@
-// Lets Node keep what it compiles, because compiling is most of a start. The cache lies beside the packages: their owner may change
-// what is run in any case. Where that folder cannot be written, a start only takes longer. Imported before all else.
+// Enables Node's compile cache, because compilation takes most of the time of a start. The cache is in the folder of the
+// packages, whose owner can change the code anyway. If that folder is not writable, a start only takes longer. Import this
+// file before all others.
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 

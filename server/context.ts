@@ -36,7 +36,7 @@ import { openSeats, type Seats } from './verification/waiting-seats.ts'
 import { type Heartbeats, openHeartbeats } from './watchdogs/heartbeats.ts'
 import { openIntakeClock } from './watchdogs/intake-clock.ts'
 
-/** Shared by the API and the worker process. */
+/** The parts that the API process and the worker process share. */
 export interface Core extends AsyncDisposable {
   config: Config
   log: Logger
@@ -44,16 +44,16 @@ export interface Core extends AsyncDisposable {
   /** Begins the spans of calls and jobs. */
   tracing: Tracing
   databaseUrl: string
-  /** The database past a pooler: for sessions that listen or hold a lock. */
+  /** The URL of the database without a pooler, for sessions that listen or hold a lock. */
   directUrl: string
   db: Database
   /** Milliseconds since the epoch. */
   now: () => number
   chain: Chain
-  /** To be read at each use: a rotation changes them. */
+  /** Read them at each use, because a rotation changes them. */
   keys: HeldKeys
   facilitator: Facilitator
-  /** Threads that outlive this core. Where there are any, its parts use them in place of threads of their own. */
+  /** Threads that continue after this core is closed. If they are given, its parts use them and open no threads. */
   threads: Threads | undefined
   /** Undefined where no provider bills subscriptions. */
   billing: BillingProvider | undefined
@@ -75,7 +75,7 @@ export interface Core extends AsyncDisposable {
   }
 }
 
-/** Replacements that tests and the one-process start make. */
+/** Values that tests and `npm start` replace. */
 export interface Overrides {
   log?: Logger
   now?: () => number
@@ -147,7 +147,10 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
   }
 }
 
-/** Errors that follow from a database that is away, or has no room, are logged as details (see telemetry.ts); this is logged instead. */
+/**
+ * Logs that the database is away or has no space. The errors that follow from this have level `debug` (see
+ * telemetry.ts).
+ */
 function reportDatabase(log: Logger, dependency: string) {
   const outage = openOutage(log, dependency)
   return (change: AvailabilityChange) => (change.away ? outage.failed(change.reason) : outage.worked())
@@ -177,7 +180,7 @@ export interface ServedResult {
 
 /** The parts of the API process. */
 export interface Api extends Core {
-  /** Undefined where this process writes no sign of life. */
+  /** Undefined if this process does not record its presence. */
   presence: Presence | undefined
   limits: RateLimits
   callers: CallerCache
@@ -185,7 +188,7 @@ export interface Api extends Core {
   seats: Seats
   admissions: Batcher<Admission, Admitted>
   heartbeats: Heartbeats
-  /** The chain as callers read it. */
+  /** Reads the chain for callers. */
   reader: Reader
   verifier: Verifier
   slots: SlotReads
@@ -205,10 +208,10 @@ export interface Api extends Core {
 }
 
 const RESULT_CACHE_BYTES = 64 * 1024 * 1024
-/** Of the objects around a result, and of its place in the cache. */
+/** Bytes of memory for the objects around a result and its cache entry. */
 const RESULT_OVERHEAD_BYTES = 600
 
-/** Bounded by all that it keeps in memory, beside the heap and in it. */
+/** The limit counts all memory that it uses, on the heap and outside it. */
 export function openResultCache(): LRUCache<string, ServedResult> {
   return new LRUCache({
     maxSize: RESULT_CACHE_BYTES,

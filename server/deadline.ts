@@ -1,5 +1,5 @@
-// A deadline that is taken back when the work has ended in time. A signal of `AbortSignal.timeout` cannot be: it would make
-// its error, with a stack, long after the work.
+// A deadline that can be cancelled when the work has ended in time. A signal of `AbortSignal.timeout` cannot be cancelled:
+// it would create its error, with a stack, long after the work.
 
 export interface Deadline extends Disposable {
   signal: AbortSignal

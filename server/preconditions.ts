@@ -6,14 +6,20 @@ export interface Preconditions {
   ifNoneMatch?: string
 }
 
-/** Throws AppError `precondition_failed` for a change that is meant for another state. @param etag null where nothing exists yet */
+/**
+ * Throws AppError `precondition_failed` if the change is meant for another state. @param etag null where nothing exists
+ * yet
+ */
 export function requirePreconditions(given: Preconditions, etag: string | null): void {
   const { match, noneMatch } = evaluate(given, etag)
   if (!match) throw new AppError('precondition_failed', 'If-Match does not hold.')
   if (!noneMatch) throw new AppError('precondition_failed', 'If-None-Match does not hold.')
 }
 
-/** Whether the caller of a read has the present state already. Throws AppError `precondition_failed` where If-Match does not hold. */
+/**
+ * Whether the caller of a read has the current state already. Throws AppError `precondition_failed` if the condition in
+ * If-Match is not met.
+ */
 export function isNotModified(given: Preconditions, etag: string): boolean {
   const { match, noneMatch } = evaluate(given, etag)
   if (!match) throw new AppError('precondition_failed', 'If-Match does not hold.')

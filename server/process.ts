@@ -1,12 +1,12 @@
-// The life of a process: what it opened is closed in reverse when it is asked to stop, when a part of it fails, and when it cannot
-// start. A drain that takes too long is cut off before the platform's SIGKILL at 30 s.
+// Starts and stops a process: what it opened is closed in reverse order after SIGTERM or SIGINT, when a part of it fails,
+// and when it cannot start. A drain that takes too long is ended before the SIGKILL of the platform at 30 s.
 
 import { ConfigError } from './config.ts'
 import type { Logger } from './telemetry.ts'
 
 export interface Running {
   log: Logger
-  /** Rejects when a part failed that the process cannot work without. */
+  /** Rejects when an essential part has failed. */
   died?: Promise<never>
   /** Called when the process is asked to stop, before anything is closed. */
   stopping?: () => void
@@ -55,7 +55,7 @@ function describeStart(error: unknown): string {
   const code = 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE')
     return `${error.message}. Another process listens there: stop it, or set PORT to another port.`
-  // Of an undefined table or column.
+  // SQLSTATE of an undefined table or column.
   if (code === '42P01' || code === '42703')
     return `${error.message}. The database is not migrated: run \`npm run cli -- migrate\`.`
   return error.message

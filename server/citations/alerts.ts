@@ -1,6 +1,6 @@
-// The alerts of citation watches: what they say, whether one may be raised, and how. A change of state is written in the
-// transaction of its alert (see alerts/raise.ts), so each change is alerted once. Of two checks that find the same change,
-// the second is refused, because the `event_seq` is taken.
+// The alerts of citation watches: their content, the limit on them, and how they are raised. A change of state is written
+// in the transaction of its alert (see alerts/raise.ts), so each change is alerted once. Of two checks that find the same
+// change, the second is refused, because the `event_seq` is taken.
 import { z } from 'zod'
 import type { Alert, AlertType } from '../alerts/format.ts'
 import { hasRoom } from '../alerts/outbox.ts'
@@ -28,8 +28,8 @@ export const CHANGE_BURST = 12
 const CHANGE_SPACING_SECONDS = 3600
 
 /**
- * Whether a change of state may be alerted now. When not, the check is noted without it: the state stays the one that was
- * alerted last, and the next check is compared with that.
+ * Whether a change of state may be alerted now. If not, the check is recorded without a change of state: the state stays
+ * the last alerted one, and the next check is compared with it.
  */
 export async function mayAlertChange(db: Database, watch: Pick<CitationWatch, 'id'>): Promise<boolean> {
   const may = await db.maybeOneFirst(sql.prepared('may_alert_citation', z.object({ may: z.boolean() }))`

@@ -1,11 +1,11 @@
-// Reads a page again and looks for a watched quote in its text. Where the quote is gone, takes the passage most like it.
+// Reads a page again and looks for a watched quote in its text. If the quote is gone, it finds the most similar passage.
 import type { ObservationCache } from '../../workers/retrieval/cache.ts'
 import { type Observing, observeSource } from '../../workers/retrieval/observation.ts'
 import { findQuotes } from '../../workers/text/quotes.ts'
 import { sha256 } from '../receipts/format.ts'
 import { type Check, type CitationWatch, watchJob } from './watch.ts'
 
-/** What a page is read and searched with. */
+/** The tools to read and search a page. */
 export interface PageTools extends Observing {
   cache: ObservationCache
 }
@@ -25,7 +25,7 @@ export async function checkPage(watch: CitationWatch, tools: PageTools, signal: 
   const [found] = await findQuotes(tools.threads, { text, quotes }, signal)
   if (!found || found.match === 'absent') return { outcome: 'vanished', ...seen }
   const { text: quote, start, end, similarity } = found.passage
-  // The watch promises the quote as it was bought: another spelling is a change too.
+  // A watch compares with the exact bought quote: another spelling is a change too.
   if (found.match === 'exact') return { outcome: 'present', ...seen, start, end }
   return { outcome: 'changed', ...seen, nearest: { quote, quote_sha256: sha256(quote), start, end, similarity } }
 }

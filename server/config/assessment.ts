@@ -1,4 +1,4 @@
-// Parser of the variables ASSESSMENT and ANTHROPIC_*: which assessment is in force, and which model it asks.
+// Parser of the variables ASSESSMENT and ANTHROPIC_*: which assessment is used, and which model.
 import type { AssessmentKind } from '../interface/assessment.ts'
 
 interface ModelValues {
@@ -17,7 +17,7 @@ interface AssessmentValues extends ModelValues {
   ASSESSMENT_WINDOW_TOKENS: number
 }
 
-/** The other defaults are chosen for this model, which Anthropic makes for work in large numbers. */
+/** The other defaults are chosen for this model, which Anthropic offers for large numbers of calls. */
 export const DEFAULT_MODEL = 'claude-haiku-5-5'
 /** USD per million tokens, input/output, of the default model. */
 export const DEFAULT_PRICES = '0.10/0.50'

@@ -8,7 +8,7 @@ export interface StripeSettings {
   webhookSecret: string
   /** New subscriptions get the first price of a tier. The other prices were sold before and still count as that tier. */
   prices: Readonly<Record<PaidTier, PriceIds>>
-  /** In place of Stripe's own address. */
+  /** Replaces Stripe's own address. */
   apiBase: string | undefined
 }
 

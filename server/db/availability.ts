@@ -1,7 +1,7 @@
-// Whether the database answers, and what happens to callers while it does not. A query on a socket whose other end is frozen or
-// gone gets no error for minutes, and the queue of slonik's pool has no limit of time. So this file watches for silence, asks
-// the database on a connection of its own, and if that is not answered either, ends every wait. While the database is away,
-// work is refused at once; it is asked twice a second until it is back.
+// Watches whether the database answers, and ends the waits of callers while it does not. A query on a socket whose other
+// end is frozen or gone gets no error for minutes, and the queue of slonik's pool has no time limit. So after a silence
+// this file probes the database on a separate connection, and if the probe gets no answer either, it ends every wait. While
+// the database is away, work is refused at once, and a probe runs twice a second until the database is back.
 import { performance } from 'node:perf_hooks'
 import { createPgDriverFactory } from '@slonik/pg-driver'
 import pg from 'pg'
@@ -11,26 +11,29 @@ import { isConnectionLoss } from './connection-loss.ts'
 import type { RoomWatch } from './room.ts'
 
 const TICK_MS = 250
-/** Silence after which the database is asked. */
+/** Milliseconds of silence after which the database is probed. */
 const SILENCE_MS = 1250
-/** Longest wait for the answer to that. With SILENCE_MS and two ticks it stays below the 5 s in which callers are answered. */
+/**
+ * Longest wait for the answer to a probe. With SILENCE_MS and two ticks it stays below the 5 s in which callers get an
+ * answer.
+ */
 const PROBE_MS = 2000
 /** Between two probes while the database is away. */
 const PAUSE_MS = 500
-/** A tick that is later than this says that this process was busy: silence proves nothing then. */
+/** A tick that is later than this shows that this process was busy. Silence then proves nothing. */
 const MAX_LAG_MS = 250
 
 export interface AvailabilityOptions {
   url: string
   /** Whether prepared statements keep their names. */
   named: boolean
-  /** Connections of the pool: so many pieces of work have a place at the same time. */
+  /** Connections of the pool: the number of calls that can run at the same time. */
   places: number
   /** Longest wait for a place in milliseconds; beyond it the work is refused as `capacity_exceeded`. */
   patienceMs: number
   /** Called at each probe that finds the database away, with the reason, and when it is back. */
   onChange: (change: AvailabilityChange) => void
-  /** Hears how each piece of work ended. */
+  /** Is informed how each call ended. */
   room?: RoomWatch
 }
 
@@ -86,7 +89,7 @@ export class Availability implements Disposable {
     }
   }
 
-  /** The driver of Postgres, each of whose connections can be cut. */
+  /** The Postgres driver, whose connections this file can close. */
   driverFactory(): DriverFactory {
     return async (input) => {
       const driver = await createPgDriverFactory()(input)
@@ -128,7 +131,7 @@ export class Availability implements Disposable {
       this.#suspect()
       throw error
     } finally {
-      // One that is made after all must not stay open.
+      // A connection that is made after the wait has ended must not stay open.
       connecting.then(
         (client) => void (abandoned && client.destroy()),
         () => {},
@@ -136,7 +139,7 @@ export class Availability implements Disposable {
     }
   }
 
-  /** Waits for one answer of the database; a cut ends the wait. */
+  /** Waits for one answer of the database. The wait also ends when the connections are closed. */
   #await<T>(answer: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const outstanding: Outstanding = { since: performance.now(), cut: reject }
@@ -162,7 +165,7 @@ export class Availability implements Disposable {
     const now = performance.now()
     const lag = now - this.#expectedTick
     this.#expectedTick = now + TICK_MS
-    // Answers that lie in the sockets are read only after this tick.
+    // Answers that have arrived in the sockets are read only after this tick.
     if (lag > MAX_LAG_MS) return
     this.#refuseImpatient(now)
     if (this.#awaySince !== null) {
@@ -214,7 +217,7 @@ export class Availability implements Disposable {
     const error = away(reason)
     for (const waiter of this.#waiting) waiter.reject(error)
     this.#waiting.clear()
-    // Idle connections may be as dead as busy ones.
+    // Idle connections may be as broken as busy ones.
     for (const client of this.#clients) client.end(lost(error))
     for (const { cut } of this.#outstanding) cut(lost(error))
     this.#outstanding.clear()
@@ -243,7 +246,7 @@ class WatchedClient {
     }
   }
 
-  /** An idle connection is closed; a busy one is closed by the pool when its query was cut. */
+  /** Closes an idle connection. The pool closes a busy one when its query has failed. */
   end(reason: Error) {
     this.#ended = reason
     if (this.client.state() === 'IDLE') this.client.destroy().catch(() => {})
@@ -271,8 +274,8 @@ async function probe(url: string, ms: number): Promise<void> {
 }
 
 /**
- * An error with an SQLSTATE comes from the server; class 57P says that it stops, starts or has crashed. What PgBouncer says of a server
- * that it cannot reach is no answer of that server.
+ * An error with an SQLSTATE comes from the server; class 57P means that the server stops, starts or has crashed. An error
+ * of PgBouncer about a server that it cannot reach is no answer of that server.
  */
 function isAnswer(error: unknown): boolean {
   if (isConnectionLoss(error)) return false

@@ -25,9 +25,9 @@ interface Waiting<Item, Outcome> {
 /**
  * @param write writes all items of one batch and answers one outcome per item, in order. Calls do not overlap.
  * @param limits `batch`: most items of one write; `queue`: most items held before `add` rejects with BatchOverflowError;
- *   `gatherMs`: the longest pause after a batch of several items, in which as many gather again. Where a write is short, or items
- *   trickle in, batches stay small without it, and their round trips cost more than the work. An item after a lone one never
- *   waits.
+ * `gatherMs`: the longest pause after a batch of several items, in which the same number of items gathers again. Without
+ * it, batches stay small if a write is short or items arrive slowly, and their round trips cost more than the work. After a
+ * batch of one item there is no pause.
  */
 export function openBatcher<Item, Outcome>(
   write: (items: Item[]) => Promise<Outcome[]>,

@@ -23,8 +23,8 @@ export function isConnectionLoss(error: unknown): boolean {
 }
 
 /**
- * What PgBouncer answers when it lost its connection to Postgres or cannot make one. From Postgres the code is about a message that is
- * wrong, and is not fatal.
+ * PgBouncer answers this code when it lost its connection to Postgres or cannot make one. Postgres itself uses it for an
+ * invalid message, and then the error is not fatal.
  */
 const POOLER_CODE = '08P01'
 

@@ -176,7 +176,8 @@ async function initialize(draft: string, { bin, account }: Programs, sync: boole
     '--username=postgres',
     `--pwfile=${password}`,
     '--auth=scram-sha-256',
-    // More rounds only hold up who guesses a password, and this one has 192 random bits. Each new connection would go through them.
+    // More iterations only slow down attackers who guess passwords, and this password has 192 random bits. Each new
+    // connection would have to compute them.
     '--set=scram_iterations=1',
     '--encoding=UTF8',
     '--locale=C',

@@ -1,12 +1,12 @@
-// The loop of everything that looks into the database again and again: beats, scans, rounds.
+// The loop for all periodic work on the database, such as beats, scans and rounds.
 import { setTimeout as pause } from 'node:timers/promises'
 
 /**
  * Runs `work` over and over until disposed, with a pause of `ms` milliseconds before the first run and between the end of
- * one run and the start of the next. Runs never overlap, and a slow one is not made up for by a burst.
+ * one run and the start of the next. Runs never overlap, and a slow run is not followed by a burst of runs.
  *
- * The loop ends by disposal alone: what `work` throws goes to `onError`, and the next run follows. Disposing waits for the
- * run under way.
+ * Only disposal ends the loop: an error of `work` goes to `onError`, and the next run follows. Disposing waits for the
+ * current run.
  * @param options `immediate`: the first run starts at once.
  */
 export function every(

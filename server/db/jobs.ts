@@ -10,7 +10,7 @@ export const jobs = {
   wake_origin: z.object({ line: z.string() }),
   /** Deletes expired rows, such as results past retention and unpaid quotes. */
   prune_requests: z.object({}),
-  /** Stores the hashes half way up the tiles of the chain that are full since. */
+  /** Stores the hashes at half height of the tiles of the chain that have become full. */
   fill_tiles: z.object({}),
   /** Finds requests whose job is missing or exhausted. */
   sweep_requests: z.object({}),

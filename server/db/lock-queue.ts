@@ -1,6 +1,6 @@
 // A queue in front of a lock that passes from one transaction to the next. While one transaction writes, the next already
 // waits for the lock, so no round trip lies between them. A transaction takes its items only when it has the lock, so items
-// that arrive meanwhile go along.
+// that arrive while it waits are included.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { type Batcher, BatchOverflowError } from './batch.ts'
@@ -36,7 +36,7 @@ export function openLockQueue<Item, Outcome>(
   }
 
   async function runOne() {
-    // In a later tick, so that all items of this tick go along.
+    // In a later tick, so that all items of this tick are included.
     await nextTick()
     const presentAtStart = waiting.length
     let batch: Waiting<Item, Outcome>[] | undefined

@@ -64,18 +64,21 @@ const IDLE_TRANSACTION_MS = 10_000
 export interface PoolOptions {
   /** Of this process. */
   maxConnections: number
-  /** What Postgres and its views call the connections, at most 63 characters. A name in the URL counts before it. */
+  /** What Postgres and its views call the connections, at most 63 characters. A name in the URL takes precedence. */
   name?: string
   /** Longest wait for a free connection in milliseconds; default: without limit. */
   patienceMs?: number
   /**
    * Whether the URL is of a pooler in transaction mode. Statements then have no names, because the next one may run on another
-   * connection, and the limits of time of a session are the server's to set.
+   * connection, and the server must set the time limits of sessions.
    */
   pooled?: boolean
   /** Called when the database stops answering and when it answers again. */
   onChange?: (change: AvailabilityChange) => void
-  /** Called at each error that says that the database has no room, as on a full disk, and when it has room again. */
+  /**
+   * Called at each error which says that the database has no space, for example on a full disk, and when it has space
+   * again.
+   */
   onRoom?: (change: AvailabilityChange) => void
 }
 
@@ -104,7 +107,7 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
       idleTimeout: 60_000,
       statementTimeout: options.pooled ? 'DISABLE_TIMEOUT' : STATEMENT_MS,
       idleInTransactionSessionTimeout: options.pooled ? 'DISABLE_TIMEOUT' : IDLE_TRANSACTION_MS,
-      // A lost connection is not waited for; one that answers has nothing under way when it is closed.
+      // The pool does not wait for a lost connection. A working connection has no query running when it is closed.
       gracefulTerminationTimeout: 100,
       // Sessions carry no state, and DISCARD ALL would cost a round trip per query and drop every prepared statement.
       resetConnection: async () => {},
@@ -119,14 +122,15 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
 function withName(url: string, name: string | undefined): string {
   const named = URL.parse(url)
   if (!named) return url
-  // The other connections take these names, and this driver one alone, which verifies certificate and host as they do.
+  // Other connections accept several `verify-` modes. This driver accepts only one, which also verifies certificate and
+  // host.
   if (/^verify-/.test(named.searchParams.get('sslmode') ?? '')) named.searchParams.set('sslmode', 'require')
   if (name !== undefined && !named.searchParams.has('application_name'))
     named.searchParams.set('application_name', name.slice(0, 63))
   return named.href
 }
 
-/** The pool, each of whose calls first takes a place. The queue of the pool itself then stays empty. */
+/** The pool, with a wait for a free place before each call. So the queue of the pool itself stays empty. */
 function withPlaces(pool: DatabasePool, availability: Availability): Database {
   const run = <Call extends unknown[], Result>(method: (...call: Call) => Promise<Result>) =>
     ((...call: Call) => availability.run(() => method(...call))) as typeof method

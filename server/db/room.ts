@@ -1,5 +1,5 @@
-// Whether Postgres has what it needs to store anything, as told by the calls themselves: a database whose disk is full answers, and
-// takes no writes. Reads go on, so a call that succeeds proves nothing by itself; a time without such an error does.
+// Detects from the outcome of calls whether Postgres has space to store anything: a database with a full disk answers and
+// refuses writes. Reads still succeed, so a successful call proves nothing; a period without such an error does.
 import { isOutOfRoom } from '../errors.ts'
 
 /** Every process writes its presence more often than this. */
@@ -15,7 +15,7 @@ export interface RoomWatch {
 }
 
 /**
- * @param onChange called at each error that says that there is no room, and once when there is room again
+ * @param onChange called at each error which says that there is no space, and once when there is space again
  * @param now milliseconds of a monotonic clock
  */
 export function openRoomWatch(

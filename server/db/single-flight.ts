@@ -4,7 +4,7 @@
 /**
  * Wraps `read` so that calls share its result. A failure reaches the callers that wait for it and is not kept: the next call
  * tries again.
- * @param keepMs milliseconds for which a result is good, from its arrival
+ * @param keepMs milliseconds for which a result is reused after it arrived
  * @param now milliseconds of a monotonic clock
  */
 export function singleFlight<T>(

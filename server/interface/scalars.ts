@@ -25,7 +25,7 @@ export const text = (min: number, max: number) =>
     .refine((value) => isOfLength(value, min, max), `must have ${min} to ${max} characters`)
     .meta({ minLength: min, maxLength: max })
 
-/** Whether a text has `min` to `max` code points. They are counted only if its UTF-16 length does not decide it. */
+/** Whether a text has `min` to `max` code points. Counts them only if the UTF-16 length alone does not decide. */
 function isOfLength(value: string, min: number, max: number): boolean {
   if (value.length < min || value.length > 2 * max) return false
   if (value.length >= 2 * min && value.length <= max) return true

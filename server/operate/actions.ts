@@ -1,4 +1,4 @@
-// The log of what operators did on the dashboard. An action is stored before it is done, so that none is done without a trace;
+// The log of what operators did on the dashboard. An action is stored before it runs, so that no action runs unrecorded;
 // its outcome is added afterwards.
 import { z } from 'zod'
 import { type Database, nothing, sql } from '../db/pool.ts'
@@ -21,11 +21,11 @@ interface Act {
   action: Action
   /** The id of a request, alert, job or process (`all` for each of these), or the handle of an account; empty for the service. */
   subject: string
-  /** Of the dashboard. It opens nothing. */
+  /** The id of the dashboard session. It gives no access. */
   session: string
 }
 
-/** Stores the action, does it, and adds its outcome. Throws what `run` throws, after adding `failed`. */
+/** Stores the action, runs it, and adds its outcome. Throws what `run` throws, after it has added `failed`. */
 export async function recorded<Outcome extends string>(
   db: Database,
   { action, subject, session }: Act,
@@ -40,13 +40,13 @@ export async function recorded<Outcome extends string>(
     await end(outcome)
     return outcome
   } catch (error) {
-    // A database that is away cannot take the outcome either; what was thrown first is what counts.
+    // If the database is away, the outcome cannot be stored either. The first error is thrown.
     await end('failed').catch(() => {})
     throw error
   }
 }
 
-/** Whether the session was signed out: the log says so for ever, so its cookie opens nothing again. */
+/** Whether the session was signed out. The log keeps this for ever, so the cookie stays invalid. */
 export function isSignedOut(db: Database, session: string): Promise<boolean> {
   return db.exists(sql.type(z.object({ action_id: z.number() }))`
     select action_id from operator_actions where action = 'sign_out' and session = ${session}`)

@@ -1,4 +1,4 @@
-// What an operator command is, and what all of them share: options, questions before what cannot be undone, and tables.
+// The type of an operator command, and what all commands share: options, confirmations, and tables.
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 
@@ -16,7 +16,7 @@ export interface CommandCall {
   options: Readonly<Record<string, string | true | undefined>>
   /** Print JSON and nothing else on stdout. */
   json: boolean
-  /** Asks a person, unless `--yes` was given. Where no person can be asked, the answer is no. */
+  /** Asks a person, unless `--yes` was given. Without a terminal the answer is no. */
   confirm(question: string): Promise<boolean>
 }
 
@@ -65,7 +65,7 @@ export function table(headings: readonly string[], rows: readonly (readonly (str
     .join('\n')
 }
 
-/** Text from callers and pages must not steer a terminal. */
+/** Text from callers and pages must not control a terminal. */
 export function printable(text: string): string {
   return text.replace(/\p{Cc}|\p{Cf}/gu, '·')
 }

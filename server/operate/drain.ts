@@ -1,20 +1,20 @@
-// Draining: an operator asks processes to take no new jobs, and later to take jobs again. The wish is stored in the row of the
-// process, which reads it with its next sign of life (see presence.ts) and stops or starts its runner
-// (workers/drainable-runner.ts). It ends with the process: one that starts takes jobs.
+// Draining: an operator asks processes to take no new jobs, and later to take jobs again. The request is stored in the row
+// of the process, which reads it with its next beat (see presence.ts) and stops or starts its runner
+// (workers/drainable-runner.ts). It ends with the process: a new process takes jobs.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { ALIVE_SECONDS } from './figures.ts'
 
-/** Stands for every living process that takes jobs. */
+/** Means every living process that takes jobs. */
 export const ALL = 'all'
 
-/** What is named: `all`, or a process by its id or by at least the first 8 digits of it. */
+/** `all`, or a process by its id or at least the first 8 digits of its id. */
 const SUBJECT = /^(?:all|[0-9a-f]{8}[0-9a-f-]{0,28})$/
 
 export type DrainOutcome = 'asked_to_drain' | 'asked_to_resume' | 'not_found'
 
 /**
- * Asks processes to drain, or to take jobs again. Asking twice changes nothing. They obey within some seconds.
+ * Asks processes to drain, or to take jobs again. A second request changes nothing. The processes obey within some seconds.
  * @param subject see SUBJECT
  */
 export async function askDrain(db: Database, subject: string, drains: boolean): Promise<DrainOutcome> {

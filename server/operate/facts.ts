@@ -1,4 +1,4 @@
-// The facts of the status: everything that an operator looks at first, as far as it is in the database.
+// The facts of the status: everything that an operator needs first and that is in the database.
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { findPendingMigrations } from '../db/migrate.ts'
@@ -14,14 +14,14 @@ import { differingSettings, listProcesses } from './presence.ts'
 import { measurePruneLags } from './prune-lags.ts'
 import { readRecent } from './recent.ts'
 
-/** What warnings follow from: its cost does not grow with the house. */
+/** The facts that warnings are derived from. The cost to read them does not grow with the database. */
 export type Urgent = Awaited<ReturnType<typeof readUrgent>>
 
 export type Facts = Awaited<ReturnType<typeof readFacts>>
 
 type Retention = Pick<Config, 'resultRetentionSeconds'>
 
-/** In one pass. It changes nothing. @param retention decides when results are due for deletion */
+/** Reads them in one pass and changes nothing. @param retention decides when results are due for deletion */
 export async function readUrgent(db: Database, retention: Retention) {
   const pendingMigrations = await findPendingMigrations(db)
   const processes = await listProcesses(db)
@@ -54,7 +54,7 @@ export async function readUrgent(db: Database, retention: Retention) {
   }
 }
 
-/** As readUrgent, with what else an operator looks at. */
+/** As readUrgent, with all other facts of the status. */
 export async function readFacts(db: Database, retention: Retention) {
   const { at, pending_migrations, processes, differing_settings, workers, queue, ...urgent } = await readUrgent(
     db,
@@ -98,7 +98,7 @@ export async function readFacts(db: Database, retention: Retention) {
 
 const stateCount = z.object({ state: z.string(), count: z.number() })
 
-/** Of the states in which a request must have a job; a partial index covers them. */
+/** Counts the states in which a request must have a job; a partial index covers them. */
 function countStates(db: Database) {
   return db.any(sql.type(stateCount)`
     select state, count(*) count from verification_requests
@@ -124,7 +124,7 @@ function countAlerts(db: Database) {
     from alerts where state = 'pending'`)
 }
 
-/** All are read to count them, one after the other; the few disabled ones are in an index. */
+/** Reads all accounts to count them; an index has the few disabled ones. */
 function countAccounts(db: Database) {
   return db.one(sql.type(z.object({ total: z.number(), disabled: z.number() }))`
     select (select count(*) from accounts) total, (select count(*) from accounts where disabled_at is not null) disabled`)

@@ -1,5 +1,5 @@
-// The metrics of all processes as one. Each process publishes what it counted with its sign of life (see presence.ts); whoever
-// asks adds the published figures up. Counters never go back: those of a process that ended are kept in one row of sums.
+// The metrics of all processes as one. Each process publishes its counts with its beat (see presence.ts); the process that
+// answers adds the published figures. Counters never decrease: the counts of ended processes are kept in one row of sums.
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { AggregatorRegistry, Registry } from 'prom-client'
@@ -10,12 +10,12 @@ import type { Metrics } from '../telemetry.ts'
 /** Metrics with their values, as prom-client describes them. */
 export type Figures = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
-/** Seconds after its last sign in which a process counts as alive. */
+/** Seconds after its last beat in which a process counts as alive. */
 export const ALIVE_SECONDS = 20
 
 /** What a process counted since its start, and its gauges. */
 export async function takeFigures({ registry }: Pick<Metrics, 'registry'>): Promise<Figures> {
-  // Copied, because the library goes on counting in the same objects.
+  // Copied, because the library continues to count in the same objects.
   return (await registry.getMetricsAsJSON()).map((metric) => ({
     ...metric,
     values: metric.values.map((one) => ({ ...one })),
@@ -33,12 +33,12 @@ export async function unpackFigures(packed: Buffer): Promise<Figures> {
   return figures.map((metric) => ({ ...metric, values: metric.values.filter(({ value }) => value !== null) }))
 }
 
-/** The sums by name and labels. The first ones say how a metric is described. */
+/** The sums by name and labels. The first figures decide the description of a metric. */
 export function addFigures(all: Figures[]): Promise<Figures> {
   return AggregatorRegistry.aggregate(all).getMetricsAsJSON()
 }
 
-/** What was counted after `earlier`, which the same process took; gauges stay as they are now. */
+/** What was counted after `earlier`, which the same process took; gauges keep their current values. */
 export function subtractFigures(now: Figures, earlier: Figures): Promise<Figures> {
   const negative = lasting(earlier).map((metric) => ({
     ...metric,
@@ -47,12 +47,12 @@ export function subtractFigures(now: Figures, earlier: Figures): Promise<Figures
   return addFigures([now, negative])
 }
 
-/** Counts that stay true when their process has ended: counters and histograms of the service. */
+/** Figures that stay valid when their process has ended: counters and histograms of the service. */
 function lasting(figures: Figures): Figures {
   return figures.filter((metric) => !isOfProcess(metric))
 }
 
-/** Gauges, and what Node says of one process, are nothing to be added up. */
+/** Gauges, and Node's metrics of one process, cannot be added. */
 function isOfProcess({ name, type }: Figures[number]): boolean {
   return String(type) === 'gauge' || /^(process|nodejs)_/.test(name)
 }
@@ -65,8 +65,8 @@ const publishedRow = z.object({
 })
 
 /**
- * The figures of all processes, ended ones included, in one reading. What belongs to one living process has the label
- * `process`: its kind and the first digits of its id.
+ * The figures of all processes, ended ones included. Figures of a single living process have the label `process`: its kind
+ * and the first digits of its id.
  */
 export async function readFigures(db: Pick<Database, 'any'> | Tx): Promise<Figures> {
   // One statement, so that a process that ends meanwhile is counted once.
@@ -104,7 +104,7 @@ export async function renderFigures(figures: Figures, { registry, shared }: Metr
   return (await Promise.all(parts.map((part) => part.metrics()))).join('\n')
 }
 
-/** What this process can say of itself without a database: nothing that is a sum over processes. */
+/** The figures of this process without a database. They contain no sums over processes. */
 export async function renderOwnFigures(metrics: Metrics, process: string): Promise<string> {
   const own = (await takeFigures(metrics)).filter(isOfProcess)
   const away = new Registry()

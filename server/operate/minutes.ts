@@ -1,5 +1,5 @@
-// What each minute was like: one row a minute, written by whichever process first sees the next minute begin. A row holds the
-// counters of all processes since the beginning, so a minute that was missed is in the difference to the next one.
+// The figures of each minute: one row per minute, written by the first process that sees the next minute begin. A row holds
+// the counters of all processes since the beginning, so a missed minute is contained in the difference to the next one.
 import { z } from 'zod'
 import { nothing, sql, type Tx } from '../db/pool.ts'
 import { endProcesses, type Figures, readFigures } from './figures.ts'
@@ -26,7 +26,7 @@ export const counters = z.object({
   probes: byLabel,
   /** Calls to the assessing model by outcome, tokens by kind, and USD. A row of an earlier release has none. */
   model: z.object({ calls: byLabel, tokens: byLabel, usd: z.number() }).optional(),
-  /** What besides the warnings of the status ask (see recent.ts). A row of an earlier release has none. */
+  /** Further counters that the warnings of the status need (see recent.ts). A row of an earlier release has none. */
   watched: z
     .object({
       /** Answers over HTTP by the first digit of their status. */
@@ -42,7 +42,7 @@ export type Counters = z.output<typeof counters>
 
 /**
  * Writes the row of the minute that ended last, unless it is there; counts the minutes of its day; deletes processes that died
- * and rows that are too old. Does nothing while another process does it.
+ * and rows that are too old. Does nothing while another process writes the row.
  * @param options `dead`: a condition on the rows of processes that died; `now`: by default the time of the database
  */
 export async function closeMinute(
@@ -96,7 +96,7 @@ export function paymentsOf(minute: ReturnType<typeof sql.fragment>) {
       group by outcome, reason, mode, network) entry)`
 }
 
-/** What was counted between two rows. A counter that is smaller than before began anew. */
+/** What was counted between two rows. A counter that is smaller than before was reset. */
 export function differenceOf<T>(now: T, earlier: T | undefined): T {
   if (typeof now === 'number') {
     const difference = now - (typeof earlier === 'number' ? earlier : 0)

@@ -1,5 +1,5 @@
-// What became of payments since a time: the entries of the ledger, counted. Minutes that are over are counted already, in
-// minute_figures; the ledger is read for what lies between and after them.
+// The outcomes of payments since a time, counted from the ledger. The counts of past minutes are in minute_figures; the
+// ledger is read only for the times between and after them.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 

@@ -1,5 +1,5 @@
-// The presence of processes: each writes every few seconds that it lives, with which settings, and what it counted, so that an
-// operator sees what runs and not what a shell has. Settings are public; secrets are never written.
+// The presence of processes: each process writes every few seconds that it is alive, its settings and its counts. So an
+// operator sees the settings of the running processes and not those of a shell. Secrets are never written.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { z } from 'zod'
@@ -26,7 +26,7 @@ export const processKinds = ['web', 'worker', 'all'] as const
 export type ProcessKind = (typeof processKinds)[number]
 
 export interface Presence extends AsyncDisposable {
-  /** Of its row in `processes`. It changes when the row was swept while this process was silent. */
+  /** The id of its row in `processes`. It changes if the row was deleted while this process was silent. */
   id: string
   /** The value of the label `process` in this process's figures. */
   label: string
@@ -40,11 +40,11 @@ export interface Presence extends AsyncDisposable {
 }
 
 export interface PresenceOptions {
-  /** Whether this process could serve; asked before each sign of life of a process that serves callers. */
+  /** Whether this process could serve; called before each beat of a process that serves callers. */
   probe?: () => Promise<boolean>
 }
 
-/** Of the process, as its context has them. */
+/** The parts of the process from its context. */
 interface Tools {
   db: Database
   log: Logger
@@ -52,8 +52,8 @@ interface Tools {
 }
 
 /**
- * Writes the presence of this process until disposed; then deletes it, and keeps what it counted. Open it before what counts,
- * so that it is closed after that.
+ * Writes the presence of this process until disposed; then deletes it, and keeps its counts. Open it before the parts that
+ * count, so that it is closed after them.
  * @param settings public settings by the name of their variable
  */
 export async function openPresence(
@@ -78,7 +78,7 @@ export async function openPresence(
       .finally(() => {
         obeying = undefined
       })
-      // Seen at once, and not only with the next beat.
+      // So that an operator sees it at once, and not only with the next beat.
       .then(() => sign.write())
       .then(() => {}, onError)
   }
@@ -92,7 +92,7 @@ export async function openPresence(
     async () => {
       if (probe) metrics.readinessProbes.inc({ outcome: (await probe()) ? 'ready' : 'not_ready' })
       const now = await write()
-      // The minute in which a process began is left to those that saw it begin.
+      // A process does not write the minute in which it started; processes that ran before it do.
       if (minute !== undefined && now !== minute) await transact(db, (tx) => closeMinute(tx, { dead: SWEPT }))
       minute = now
     },
@@ -134,7 +134,7 @@ function openSign({ db, metrics }: Tools, kind: ProcessKind, settings: Readonly<
   let before: Figures = []
   let written: Figures = []
   let last: Promise<unknown> = Promise.resolve()
-  /** What an operator wishes, as the last write read it, and what this process does. */
+  /** What an operator has asked for, by the last write, and what this process does. */
   let drainAsked = false
   let drained = false
 
@@ -143,7 +143,8 @@ function openSign({ db, metrics }: Tools, kind: ProcessKind, settings: Readonly<
     const taken = await takeFigures(metrics)
     const minute = await store(taken)
     if (minute !== undefined) return minute
-    // The row was swept while this process was silent, with all that it had published: go on as another process.
+    // The row was deleted while this process was silent, with its published counts, so this process continues under a new
+    // id.
     id = randomUUID()
     isNew = true
     before = written
@@ -201,10 +202,10 @@ const processRow = z.object({
   host: z.string(),
   pid: z.number(),
   started_at: z.date(),
-  /** Seconds since its last sign. */
+  /** Seconds since its last beat. */
   silent_seconds: z.number(),
   alive: z.boolean(),
-  /** Of a process that takes jobs: null while it does; else how far its operator's wish is done. */
+  /** For a process that takes jobs: null while it takes them; else the progress of the operator's request. */
   drain: z.enum(['draining', 'drained', 'resuming']).nullable(),
   settings: z.record(z.string(), z.string()),
 })

@@ -1,4 +1,4 @@
-// How long rows that are due for deletion have been due, of every table that is pruned.
+// The prune lag of every pruned table: for how long rows have been due for deletion.
 import { measurePruneLag } from '../accounts/pruning.ts'
 import { alertPruneLag } from '../alerts/outbox.ts'
 import type { Config } from '../config.ts'
@@ -8,7 +8,7 @@ import { measurePruneLag as measureRequestLag } from '../verification/pruning.ts
 
 export interface PruneLag {
   table: string
-  /** Since when the oldest row has been due; 0 for a table without one. */
+  /** Seconds for which the oldest row has been due; 0 for a table without one. */
   seconds: number
 }
 

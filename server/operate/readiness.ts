@@ -1,4 +1,5 @@
-// Readiness: whether a web process could serve. `/readyz` answers it, and each web process probes itself for the record.
+// Readiness: whether a web process could serve. `/readyz` answers it, and each web process probes itself for the
+// statistics.
 import type { Core } from '../context.ts'
 import { findPendingMigrations } from '../db/migrate.ts'
 import { hasActiveReceiptKey } from '../receipts/keys.ts'
@@ -23,8 +24,8 @@ export async function checkReadiness({ db, log }: Pick<Core, 'db' | 'log'>): Pro
 }
 
 /**
- * A probe of readiness for a process that serves. What the release of this process misses is logged as the warning `not_ready`; a
- * database that is away is logged by its outage.
+ * A probe of readiness for a process that serves. Missing migrations or keys are logged as the warning `not_ready`; the
+ * outage of the database logs a database that is away.
  */
 export function buildProbe(core: Pick<Core, 'db' | 'log'>): () => Promise<boolean> {
   const note = openNotes(core.log)

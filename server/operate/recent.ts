@@ -1,5 +1,5 @@
-// What happened in the last quarter of an hour, as far as warnings ask: read from the figures that processes publish and the row of
-// the minute before.
+// The figures of the last quarter of an hour that warnings need, from the figures that processes publish and the rows of
+// earlier minutes.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { type Figures, readFigures } from './figures.ts'
@@ -18,7 +18,7 @@ export interface Recent {
   /** Attempts to settle a payment by outcome. */
   settlements: Record<string, number>
   rescued_workers: number
-  /** Seconds within which 99 of 100 paid calls, 95 of 100 results and 99 of 100 detections came; 0 where there was none. */
+  /** Percentiles in seconds: the 99th of paid calls, the 95th of results, the 99th of detections; 0 if there was none. */
   admission_p99: number
   result_p95: number
   detection_p99: number
@@ -53,7 +53,7 @@ async function findEarlier(db: Database, since: Date, now: Counters): Promise<Co
   if (before) return before
   const first = await db.oneFirst(sql.type(z.object({ first: z.date().nullable() }))`
     select min(first_minute) first from day_figures`)
-  // No process ran for so long that the rows of minutes are gone: what was counted before is not recent.
+  // No process ran for so long that the rows of minutes are deleted; earlier counts are not recent.
   return first && first < since ? now : undefined
 }
 

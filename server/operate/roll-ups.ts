@@ -1,5 +1,5 @@
-// Roll-ups: what happened between two times, as a series of equal periods, and how many minutes of each day were well. They are
-// read from the rows that minutes.ts writes, so they know the last week, and the last 90 days.
+// Roll-ups: figures between two times, as a series of equal periods, and the available minutes of each day. They are read
+// from the rows that minutes.ts writes, so they cover the last week, and the last 90 days.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { type Counters, counters, differenceOf, findCounters, type Histogram, paymentsOf, timeOf } from './minutes.ts'
@@ -31,13 +31,13 @@ export interface Revenue {
   usd: number
 }
 
-/** What the assessing model was asked and gave. */
+/** Calls to the assessing model, with tokens and cost. */
 export interface ModelUse {
   /** Calls by outcome: `ok`, or why there was no answer. */
   calls: Record<string, number>
   /** By kind: input, output, cache_write, cache_read. */
   tokens: Record<string, number>
-  /** What they cost, as far as ANTHROPIC_PRICES was known to the process that asked. */
+  /** The cost, for calls of processes that knew ANTHROPIC_PRICES. */
   usd: number
 }
 
@@ -48,7 +48,7 @@ export interface Period {
   at: Date
   /** Minutes of it for which there is a row. 0: no process could reach the database, or the period is not over. */
   recorded: number
-  /** Of those, the minutes in which every probe of readiness was well. */
+  /** Of those, the minutes in which every readiness probe succeeded. */
   well: number
   /** Payments that were bound to a request. */
   admitted: number
@@ -65,7 +65,7 @@ export interface Period {
   admission: Latency
   /** From the acceptance of a payment to the result. */
   result: Latency
-  /** Payments by what became of them: settled, failed, unpaid. */
+  /** Payments by outcome: settled, failed, unpaid. */
   payments: Record<string, number>
   revenue: Revenue[]
   /** Attempts to deliver an alert: delivered, retry, given_up, unwanted. */
@@ -131,7 +131,10 @@ export async function readPeriods(db: Database, { from, to, minutes = 1 }: Range
   return periods
 }
 
-/** The counters before, for a difference. What an earlier release did not keep is not known, so its difference is none. */
+/**
+ * The earlier counters, for a difference. Counters that an earlier release did not keep are unknown, so their
+ * difference is 0.
+ */
 export function comparable(earlier: Counters | undefined, now: Counters): Counters | undefined {
   return earlier && { ...earlier, model: earlier.model ?? now.model, watched: earlier.watched ?? now.watched }
 }
@@ -220,9 +223,9 @@ export function quantile({ buckets, count }: Histogram, share: number): number {
 export interface Day {
   /** As 2026-11-22. */
   day: string
-  /** Minutes of the day in which the service was to run: all of them, but of the first day and of today fewer. */
+  /** Minutes of the day on which the service should run: all, except on the first day and today. */
   minutes: number
-  /** Minutes in which every probe of readiness was well. A minute without any probe was not. */
+  /** Minutes in which every readiness probe succeeded. A minute without a probe does not count. */
   well: number
   /** `well` of `minutes`, from 0 to 1; null where there are no minutes yet. */
   share: number | null

@@ -1,4 +1,4 @@
-// Prints the settings of the processes that run: npm run cli -- config --running.
+// Prints the settings of the running processes: npm run cli -- config --running.
 import type { Database } from '../db/pool.ts'
 import { type CommandCall, printable, printJson, table, utc } from './command.ts'
 import { differingSettings, listProcesses } from './presence.ts'

@@ -1,4 +1,4 @@
-// What the assessing model was asked and what it cost, over the last hour, day and week, from the roll-ups.
+// The calls to the assessing model and their cost in the last hour, day and week, from the roll-ups.
 import type { Database } from '../db/pool.ts'
 import { type ModelUse, NO_MODEL_USE, type Period, readPeriods } from './roll-ups.ts'
 

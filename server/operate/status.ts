@@ -1,4 +1,4 @@
-// The status: everything that an operator looks at first, and the warnings that follow from it.
+// The status: everything that an operator needs first, and the warnings that are derived from it.
 import type { Config } from '../config.ts'
 import type { Database } from '../db/pool.ts'
 import { type Facts, readFacts, readUrgent } from './facts.ts'

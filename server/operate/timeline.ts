@@ -1,5 +1,5 @@
-// One request as a timeline: when it was asked for, each state it came to and the process that brought it there, and how long
-// each took.
+// One request as a timeline: when it was made, each state that it entered, the process that moved it, and how long each
+// state took.
 import type { RequestDetail } from './requests.ts'
 
 export interface Moment {
@@ -11,7 +11,7 @@ export interface Moment {
   seconds: number | null
 }
 
-/** Oldest first. The last moment is the present state, also of a request that has no history. */
+/** Oldest first. The last moment is the current state, also for a request without a history. */
 export function timelineOf({ created_at, changed_at, state, history }: RequestDetail): Moment[] {
   const moments = [
     { at: created_at, state: 'quoted', by: null },

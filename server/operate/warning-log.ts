@@ -9,7 +9,10 @@ import { readWarnings } from './status.ts'
 import type { Warning } from './warnings.ts'
 
 const LOOK_MS = 15_000
-/** Milliseconds after which a warning that lasts is logged again; each time twice as long, up to the second number. */
+/**
+ * Milliseconds after which a continuing warning is logged again: the first pause, which doubles each time, and the
+ * longest pause.
+ */
 const REMINDERS_MS = [60_000, 3_600_000] as const
 
 interface Tools {
@@ -18,7 +21,7 @@ interface Tools {
   config: Pick<Config, 'resultRetentionSeconds'>
 }
 
-/** Looks until disposed. While the database is away nothing is read, and its outage is in the log. */
+/** Checks until disposed. While the database is away it reads nothing, and the outage is in the log. */
 export function openWarningLog({ db, log, config }: Tools, presence: Pick<Presence, 'id'>): AsyncDisposable {
   const note = openNotes(log)
   const look = async () => {

@@ -1,7 +1,8 @@
-// Spans: the seam between the service and OpenTelemetry. Rooms say what they do with `inSpan`; exporter.ts is the only file that
-// knows the SDK, and is loaded only where traces are exported. Where they are not, no span is present, and `inSpan` calls its work.
+// Spans: the interface between the service and OpenTelemetry. Rooms mark their work with `inSpan`; exporter.ts is the only
+// file that imports the SDK, and is loaded only if traces are exported. Otherwise there is no span, and `inSpan` only calls
+// its work.
 //
-// A span says nothing that a caller sent and nothing that an error says: no URL with its path, header, claim, key or message.
+// A span contains nothing that a caller sent, and no message of an error: no URL with its path, header, claim or key.
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 /** By names of OpenTelemetry's semantic conventions, or under `countersign.`. Undefined members are left out. */
@@ -17,7 +18,7 @@ export interface SpanOptions {
 export interface SpanParent {
   /** Null where nothing was traced. */
   readonly traceparent?: string | null | undefined
-  /** What other vendors add to it; counts only beside a traceparent. */
+  /** Data of other vendors; ignored without a traceparent. */
   readonly tracestate?: string | null | undefined
 }
 
@@ -38,8 +39,8 @@ export interface Span extends SpanParent {
 export interface Tracing extends AsyncDisposable {
   /**
    * Null where nothing is traced.
-   * @param parent the span in another process that caused this one. A `traceparent` of another form begins a new trace; of a
-   *   `tracestate` what has another form is left out, and all of it where it is longer than the 512 characters of the standard
+   * @param parent the span in another process that caused this one. A malformed `traceparent` begins a new trace. Malformed
+   * parts of a `tracestate` are left out, and all of it if it is longer than the 512 characters of the standard
    */
   begin(name: string, options: SpanOptions, parent?: SpanParent): Span | null
 }
@@ -90,7 +91,7 @@ function messaging(operation: 'send' | 'process', job: string): Attributes {
   }
 }
 
-/** What `work` does, and what it starts, is a part of this span. The span is ended by the caller. */
+/** Runs `work`; the work, and everything it starts, is a part of this span. The caller ends the span. */
 export function within<T>(span: Span, work: () => T): T {
   return present.run(span, work)
 }
