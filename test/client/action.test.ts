@@ -1,5 +1,5 @@
-// The GitHub Action, its shell steps run as a runner of GitHub does: each with the variables that action.yml gives it, files for
-// outputs and summary, and nothing else. Only the registry is not asked: `npm install` links the packages of this checkout.
+// The GitHub Action. Its shell steps run as on a GitHub runner: each with the variables of action.yml, and with files for
+// outputs and summary. The registry is not called: `npm install` links the packages of this checkout.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { startSystem } from '../system.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const ACTION = readFileSync(join(ROOT, 'action.yml'), 'utf8')
 
-/** Stands for npm: writes down what is asked for, and installs it by a link if each is a package of this checkout. */
+/** Replaces npm: records the requested packages, and links them if each is a package of this checkout. */
 const NPM = `#!/usr/bin/env bash
 shift
 for word in "$@"; do

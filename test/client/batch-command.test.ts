@@ -1,4 +1,5 @@
-// How `countersign batch` is called: what it says before it buys, what it asks, which calls are wrong, and that none of this pays.
+// How `countersign batch` is called: what it prints before it buys, when it asks for confirmation, which calls are wrong
+// usage, and that none of this pays.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -73,7 +74,7 @@ t.test('asks before it buys, and again before it buys more', async (t) => {
   t.match(await batch(more), { code: 0 }, 'nothing is left to ask about')
   t.match(await batch([...more, '--json']), { code: 0, stdout: /"completed": 3/ })
 
-  // What is paid for and not fetched is fetched without a question.
+  // Paid results that were not fetched yet are fetched without a question.
   const journal = readFileSync(path('out/journal.jsonl'), 'utf8')
   t.equal(journal.match(/"type":"signed"/g)?.length, 3)
   writeFileSync(path('out/results.jsonl'), '')

@@ -1,5 +1,6 @@
-// The parts of a batch in one process, with a wallet that counts what it signs and a clock on which waiting takes no time. And a
-// service that a test can make lose, refuse and ask for more: a real HTTP server that sells to the command line too.
+// The parts of a batch in one process, with a wallet that counts its signatures and a clock whose waits take no time. And a
+// service that a test can make lose answers, refuse calls and raise its price: a real HTTP server, which the command line
+// can use too.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -32,7 +33,7 @@ export function openFolder(t: Test): string {
   return folder
 }
 
-/** The whole lines of a JSON Lines file; none where it is not there. */
+/** The complete lines of a JSON Lines file; none if the file does not exist. */
 export async function linesOf<Line = Record<string, unknown>>(path: string): Promise<Line[]> {
   const contents = await readFile(path, 'utf8').catch(() => '')
   return contents
@@ -53,13 +54,13 @@ export function rowsOf(count: number): Row[] {
 export interface Shop {
   baseUrl: string
   received: Received[]
-  /** What each key was paid with, in the order of arrival. One payment of each key is settled. */
+  /** The payments of each idempotency key, in the order of arrival. One payment of each key is settled. */
   settled: Map<string, string>
   /** Every payment that arrived, also those that were not settled. */
   payments: string[]
   terms: PaymentRequired
   capabilities: Record<string, unknown>
-  /** Answers in place of the shop where it returns a step. `sell` is what the shop would have done. */
+  /** If it returns a step, that step replaces the answer of the service. `sell` makes the normal answer. */
   rule: (request: Received, sell: Step) => Step | undefined
 }
 
@@ -106,7 +107,7 @@ export function askFor(terms: PaymentRequired, code = 'payment_required'): Step 
   return refuse(402, code, { retryable: true, headers: { 'payment-required': header } })
 }
 
-/** Does it, and breaks the connection before the answer. */
+/** Does the work, and closes the connection before the answer. */
 export function lose(step: Step): Step {
   return (response, request) => {
     const sink = { writeHead: () => sink, end: () => {} } as unknown as ServerResponse

@@ -31,7 +31,7 @@ t.test('a hundred rows from a wallet with a hundred times the price', async (t) 
   )
   write('claims.csv', ['id,source_url,claim', ...rows, ''].join('\n'))
 
-  // What is lost is asked again at once, not after the service's own pause.
+  // Lost settlements are repeated at once, not after the service's usual pause.
   let isOver = false
   const over = Promise.withResolvers<void>()
   const hurrying = (async () => {

@@ -23,13 +23,13 @@ export interface BatchHarness extends AsyncDisposable {
   /** The path of a file in the folder. */
   file(name: string, contents: string): Promise<string>
   read(name: string): Promise<string>
-  /** The lines of a JSON Lines file in the folder; none where it is not there. */
+  /** The lines of a JSON Lines file in the folder; none if the file does not exist. */
   lines(name: string): Promise<Record<string, unknown>[]>
   /** Runs `countersign batch` with the wallet and the service. */
   batch(...args: string[]): Promise<Ended>
-  /** The same, but kills it with SIGKILL as soon as `when` is true of how many results are on the disk. */
+  /** The same, but kills the command with SIGKILL as soon as `when` is true of the number of results on disk. */
   batchUntil(when: (results: number) => boolean, ...args: string[]): Promise<Ended>
-  /** Settled payments, by the service's own books. */
+  /** Settled payments, by the ledger of the service. */
   settled(): Promise<number>
 }
 

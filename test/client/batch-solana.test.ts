@@ -1,5 +1,5 @@
-// `countersign batch` paid on a Solana ledger: terms with a memo of their own for each row, payments that end by a blockhash, and
-// balances that prove what was paid.
+// `countersign batch` paid on a Solana ledger: each row has terms with its own memo, payments expire with a blockhash, and
+// the balances prove what was paid.
 import { join } from 'node:path'
 import { address } from '@solana/kit'
 import t from 'tap'

@@ -66,7 +66,10 @@ async function openBrowser(t: Test) {
   return browser
 }
 
-/** Runs in the page, as text: what each case says that fails, beside what the verifier finds. */
+/**
+ * Runs in the page, as text: for each case the checks that should fail, and the checks that the verifier reports as
+ * failed.
+ */
 const VERIFY = `async () => {
   const { verifyAttestation, verifyChain, verifyReceipt, verifyResult } = await import('@countersign/client/verification.js')
   const load = async (name) => (await fetch('/vectors/' + name + '.json')).json()
@@ -151,7 +154,7 @@ t.test('a link with a text fragment leads to its quote in Chromium', { skip }, a
   const seen = async (address: string) => {
     const page = await browser.newPage({ viewport: { width: 800, height: 400 } })
     await page.goto(address)
-    // The browser looks for the text when it has laid out the page: two frames later it has scrolled.
+    // The browser searches for the text after layout; two frames later it has scrolled.
     const visible = await page.evaluate<
       number[]
     >(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(

@@ -1,4 +1,4 @@
-// Exports of a result: each format is read back by a small reader of its own, with quotes that try to break out of it.
+// Exports of a result: a small parser reads each format back, with quotes that try to break its syntax.
 import t from 'tap'
 import { bibtexEntry, markdownFootnote, textFragmentUrl, textSelectors } from '../../client/citation.ts'
 import type { Evidence, VerificationResult } from '../../client/result.ts'

@@ -32,7 +32,7 @@ export async function countersignApart(
 export async function onTerminal(args: string[], env: Record<string, string>, typed: string): Promise<Ran> {
   const words = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ')
   const child = spawn('script', ['-qefc', words, '/dev/null'], { env: { ...BARE_ENV, ...env } })
-  // Typed only once it was asked, as a person does.
+  // Typed only after the command has asked, as a person does.
   let isAsked = false
   child.stdout.on('data', (chunk: Buffer) => {
     if (isAsked || !chunk.includes('[y/N]')) return

@@ -1,5 +1,5 @@
-// The service's side of a conversation, scripted: a real HTTP server on a real socket that answers each request in turn
-// and remembers what it was asked. And a clock on which waiting takes no time.
+// A scripted service: a real HTTP server that answers each request with the next step of its script and records the
+// requests. And a clock whose waits take no time.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -15,7 +15,7 @@ export interface Received {
 
 export type Step = (response: ServerResponse, request: Received) => void
 
-/** Every request takes the next step of the script. A script not played to its end fails the test. */
+/** Every request takes the next step of the script. A step that no request took fails the test. */
 export async function play(t: Test, ...script: Step[]) {
   const received: Received[] = []
   const steps = [...script]
@@ -38,7 +38,7 @@ export async function play(t: Test, ...script: Step[]) {
   return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received }
 }
 
-/** A clock whose waits end at once, are recorded, and move its time on. */
+/** A clock whose waits end at once, are recorded, and advance its time. */
 export function buildClock() {
   const waits: number[] = []
   const end = new AbortController()
@@ -120,7 +120,7 @@ export function hangUp(): Step {
   return (response) => response.socket?.destroy()
 }
 
-/** Promises half a megabyte and hangs up after the first piece of the body has left. */
+/** Announces half a megabyte and closes the connection after the first part of the body. */
 export function breakOff(): Step {
   return (response) => {
     response.writeHead(200, { 'content-length': '500000' })

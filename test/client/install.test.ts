@@ -1,5 +1,5 @@
-// The client as callers get it: packed, installed into an empty project, type-checked there, its README's snippets run on
-// each Node at hand.
+// The client as users get it: packed, installed into an empty project, type-checked there, and the snippets of its README
+// run on each version of Node on the path.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { issueResult, KEY_ID, pubkeyHex } from './issuer.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const MODULES = join(ROOT, 'node_modules')
 const DEPENDENCIES = ['@noble/ed25519', '@noble/hashes', 'canonicalize', 'csv-parse', 'csv-stringify']
-/** What a buyer installs besides, and what compiles the project. The client itself needs none of them. */
+/** The other packages that a buyer installs, and the compiler of the project. The client itself needs none of them. */
 const OTHERS = ['@x402', '@solana', 'viem', '@types', 'ai', '@langchain', '@modelcontextprotocol', 'autoevals']
 
 async function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) {
@@ -30,7 +30,7 @@ async function succeed(...[command, args, ...rest]: Parameters<typeof run>): Pro
   return stdout
 }
 
-/** Packs the client beside copies of what its scripts reach, so that the checkout stays as it is. */
+/** Packs the client beside copies of the files that its scripts read, so that the checkout is not changed. */
 async function pack(folder: string): Promise<string[]> {
   mkdirSync(join(folder, 'packed'))
   for (const name of ['client', 'tsconfig.json', 'LICENSE'])
@@ -44,7 +44,7 @@ async function pack(folder: string): Promise<string[]> {
 }
 
 async function install(t: Test): Promise<string> {
-  // Outside the repository, where Node would find what the tarball fails to bring.
+  // Outside the repository, because inside it Node would find files that the tarball lacks.
   const folder = mkdtempSync(join(tmpdir(), 'countersign-client-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const project = join(folder, 'project')
@@ -68,7 +68,7 @@ const compile = (project: string, options: object, files: string[]) => {
   return run(join(MODULES, '.bin/tsc'), ['-p', 'tsconfig.json', '--checkers', '1'], project)
 }
 
-/** What a snippet leaves to the reader, and what it is run with. */
+/** Names that a snippet leaves to the reader, and their values in the test. */
 const SETTINGS = [
   `import { readFileSync } from 'node:fs'`,
   `import type { Attestation, PinnedKey, VerificationResult } from '@countersign/client/verification'`,
@@ -155,7 +155,7 @@ function snippets(): string[] {
   })
 }
 
-/** Asks the gateway of README while its service is away. */
+/** Calls the gateway of README while its service does not answer. */
 const GATEWAY = `console.log(await buildGateway('http://127.0.0.1:9', 'key', 'account', [])('lease', 'agent', 1))`
 
 /** What each snippet prints, in their order. */

@@ -61,7 +61,7 @@ type Draft = Omit<VerificationResult, 'receipt'>
 type Envelope = VerificationResult['receipt']['envelope']
 
 export interface Forgery {
-  /** Changes the result before it is digested and signed: an issuer that signs nonsense. */
+  /** Changes the result before it is digested and signed, as an issuer that signs wrong results does. */
   result?: (draft: Draft) => void
   envelope?: (envelope: Envelope) => void
   attestation?: Partial<Attestation>
@@ -89,7 +89,7 @@ export function issueResult(forgery: Forgery = {}): VerificationResult {
   return { ...result, receipt: { envelope, canonical_envelope_base64, attestation, verification } }
 }
 
-// The emoji before the quotes makes code points, UTF-16 units and bytes three different countings.
+// The emoji before the quotes makes offsets in code points, UTF-16 units and bytes differ.
 const TEXT = 'Caf\u00e9 \u{1F600} news\nThe bridge opened in 1932.\nIt was closed in 1931, says another.\u2028End'
 const QUOTES = [
   ['The bridge opened in 1932.', 'supports'],

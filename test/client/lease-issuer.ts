@@ -58,7 +58,7 @@ export interface LeaseCase {
   remaining_ms?: number
 }
 
-/** Options that differ from these are given with the case; `skewMs` is 2000 where nothing is said. */
+/** A case states the options that differ from these; `skewMs` is 2000 by default. */
 export const LEASE_OPTIONS = { account: 'kelby', agent: 'agent-7', action: 'pay \u{1F4B6}', now: T0 + 70_000 }
 
 type Forged = Parameters<typeof issueLease>[1]

@@ -36,7 +36,7 @@ export function verifierKey(key: IssuerKey, name = LOG_NAME): string {
   return `${name}+${noteKeyId(key, name).toString('hex')}+${encoded}`
 }
 
-/** One receipt after another, signed as it should be or as a test wants it. */
+/** One receipt after another, signed correctly or as a test needs it. */
 export function issueReceipt(fields: Partial<Attestation>, key: IssuerKey): Attestation {
   const { receipt_hash: _hash, sig_ed25519_hex: _signature, ...given } = fields
   const { serial = 1, ts_ms = 1_795_000_000_000 + serial * 1000 } = given

@@ -1,4 +1,4 @@
-// A service that publishes a log made by hand, honest about it or not: what it shows can be exchanged between two looks.
+// A service that publishes a handmade log, honestly or not: a test can replace the published log between two calls.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -8,7 +8,7 @@ import { issueCheckpoint, VKEY } from './log-issuer.ts'
 
 export interface Shown {
   chain: readonly Attestation[]
-  /** Members of the head that are not as they should be. */
+  /** Members of the head to replace by wrong values. */
   head?: Record<string, unknown>
   /** As `/v1/keys` lists them. */
   keys?: readonly unknown[]

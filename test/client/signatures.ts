@@ -1,4 +1,4 @@
-// Signatures made to divide verifiers: with the secret key, but not the way RFC 8032 signs.
+// Signatures that some verifiers accept and others refuse: made with the secret key, but not as RFC 8032 signs.
 import { createHash } from 'node:crypto'
 import { Point } from '@noble/ed25519'
 

@@ -1,5 +1,5 @@
-// What may be done to a file or a value, enumerated: every byte, every leaf, every member. And the ways to write the same
-// value differently.
+// All changes of a file or a value: of every byte, every leaf, every member. And all ways to write the same value
+// differently.
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { SignatureCheck } from '../../client/verification.ts'
 import { LONG } from '../long.ts'
@@ -28,7 +28,7 @@ export function drop(root: object, path: Path): void {
   else delete at[path.at(-1)!]
 }
 
-/** Another value as like the first as can be: one hex digit, one letter, one unit. */
+/** A value that differs as little as possible: by one hex digit, one letter, one unit. */
 export function other(value: unknown): unknown {
   if (typeof value === 'number') return value + 1
   if (typeof value === 'boolean') return !value
@@ -53,7 +53,7 @@ export function* byteChanges(bytes: Buffer): Generator<{ at: number; what: strin
   }
 }
 
-/** The same value in other words: what JSON allows, and no reader of the value can see. */
+/** The same value in another JSON notation, which a parser cannot distinguish. */
 export const RESPELLINGS: readonly [what: string, respell: (text: string) => string][] = [
   ['indented', (text) => JSON.stringify(JSON.parse(text), null, 2)],
   ['a newline at the end', (text) => `${text}\n`],
@@ -73,7 +73,7 @@ function reversed(value: unknown): unknown {
   )
 }
 
-/** OpenSSL in place of the client's own: what is tried here is not the signature, and there is much of it. */
+/** OpenSSL instead of the client's own check: these tests are not about the signature, and make many checks. */
 export const openssl: SignatureCheck = (message, signature, publicKey) => {
   const x = Buffer.from(publicKey).toString('base64url')
   const key = opensslKeys.get(x) ?? createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })

@@ -1,5 +1,5 @@
-// The vectors that outside verifiers are written from: they are what their script makes, and both of our signature checks, the
-// client's own (noble) and OpenSSL's, say of every case what it says.
+// The vectors for authors of other verifiers: the stored files are the output of their script, and both of our signature
+// checks, the client's own (noble) and OpenSSL's, agree with every case.
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { checkpointFault, readCheckpoint, readVerifierKey } from '../../client/checkpoint.ts'

@@ -9,7 +9,7 @@ import { type Account, type Answer, type Ask, openAccountHarness } from '../acco
 
 const office = await openAccountHarness()
 t.teardown(() => office[Symbol.asyncDispose]())
-/** A process that has no call left for this address. */
+/** A process at which this address has used up its calls. */
 const strict = await office.openApiProcess({ RATE_LIMIT_PER_MINUTE: '1' })
 t.teardown(() => strict[Symbol.asyncDispose]())
 const stranger = await office.register({ tier: 'pro' })

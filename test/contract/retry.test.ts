@@ -161,7 +161,7 @@ t.test('many calls at once for a failed request: one attempt', async (t) => {
   )
   const ids = new Set<string>()
   for (const answer of answers) {
-    // A call that came after the end: the request was paid by another payment.
+    // A call after the request had ended: another payment paid for the request.
     if (answer.status === 409) continue
     ids.add((await expectCompleted(t, answer)).result.request_id)
   }
