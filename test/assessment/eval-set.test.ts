@@ -1,4 +1,4 @@
-// The labelled set of `npm run eval` is sound, and an assessor by its labels comes through it without a false quote.
+// The labelled set of `npm run eval` is valid, and an assessor that answers with its labels gets no false quote in it.
 import { join } from 'node:path'
 import t from 'tap'
 import { readLabels } from '../../bench/eval/labels.ts'

@@ -1,9 +1,9 @@
-// A scripted server that speaks the Messages API over real HTTP, and a reader of the questions it is sent.
+// A scripted server of the Messages API over real HTTP, and a parser of the prompts that it receives.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A question as it arrived, taken apart the way the prompt puts it together. */
+/** A prompt as it arrived, split into the parts that it was built from. */
 export interface Asked {
   body: Record<string, unknown>
   headers: IncomingMessage['headers']
@@ -15,7 +15,7 @@ export interface Asked {
   isMasked: boolean
 }
 
-/** What to do with a call: an answer object, raw text to answer with, or anything else by hand. */
+/** How to answer a call: with an object, with raw text, or by a function. */
 export type Reply = object | string | ((asked: Asked, response: ServerResponse) => void | Promise<void>)
 export type Script = (asked: Asked, count: number) => Reply | Promise<Reply>
 

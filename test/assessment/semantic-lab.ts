@@ -1,4 +1,4 @@
-// A semantic assessor with real threads and a real HTTP client, before a scripted server.
+// A semantic assessor with real threads and a real HTTP client, which calls a scripted server.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import { type Assessment, assessment as assessmentShape } from '../../server/interface/assessment.ts'
@@ -19,7 +19,7 @@ export interface Lab extends AsyncDisposable {
   pauses: number[]
   logged: Record<string, unknown>[]
   metric(name: string): Promise<number>
-  /** Assesses and checks what comes out against the interface and the text, independently. */
+  /** Assesses, and checks the result against the interface and the text with code of its own. */
   assess(claim: string, text: string, more?: Partial<Observation>): Promise<Assessment>
 }
 
@@ -106,7 +106,7 @@ export function observationOf(text: string, more: Partial<Observation> = {}): Ob
   }
 }
 
-/** What is wrong with an assessment of this text, by other means than it was made with; null if nothing is. */
+/** What is wrong with an assessment of this text, checked with other code than made it; null if nothing is. */
 export function flawOf(found: Assessment, text: string, { source }: Observation): string | null {
   const parsed = assessmentShape.safeParse(found)
   if (!parsed.success) return parsed.error.message

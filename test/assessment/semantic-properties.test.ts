@@ -1,5 +1,6 @@
-// Random texts and random answers, over real HTTP and threads: for every page and every answer of a model, what
-// comes out is a valid assessment whose quotes are in the text, or a documented failure. Seeded, so a failure repeats.
+// Random texts and random answers, over real HTTP and threads: every page and every answer of a model gives a valid
+// assessment whose quotes are in the text, or a documented failure. The random numbers have a seed, so a failure can be
+// repeated.
 import t from 'tap'
 import { AppError } from '../../server/errors.ts'
 import { openThreads } from '../../server/threads/pool.ts'
@@ -88,7 +89,7 @@ t.test('random texts and random answers', async (t) => {
   t.ok(quotes > 100)
 })
 
-/** What pages become: well formed, no NUL, at most so many code points. */
+/** Texts as the extraction makes them: well formed, no NUL, limited in code points. */
 function randomText(points: number): string {
   let text = ''
   let length = 0

@@ -1,5 +1,5 @@
-// What a server may do to us on the wire. Each script is one attack; each must end with the error named, after no more
-// bytes than named.
+// Attacks by a server on the wire. Each script is one attack and must end with the given error, after at most the given
+// number of bytes.
 import type { TLSSocket } from 'node:tls'
 import t from 'tap'
 import { type FetchLimits, fetchSource } from '../../workers/retrieval/fetch.ts'
@@ -24,7 +24,7 @@ async function attack(script: Script, limits?: Partial<FetchLimits>) {
   return { ...outcome, bytes, connections: fixture.server.accepts }
 }
 
-/** Sends the same thing until the other side goes. */
+/** Sends the same bytes until the other side closes the connection. */
 const flood =
   (start: string, piece: string | Uint8Array): Script =>
   async (socket) => {
@@ -57,7 +57,7 @@ interface Row {
   attack: string
   script: Script
   code: string
-  /** Most bytes that may be taken off the wire. */
+  /** The most bytes that may be read from the wire. */
   bytes?: number
   limits?: Partial<FetchLimits>
   connections?: number
@@ -153,7 +153,7 @@ const slow: Row[] = (
   code: 'source_timeout',
   bytes: READ,
   connectionsAtMost: 1,
-  // A machine with much to do may be late in the handshake already.
+  // On a busy machine the handshake may already be late.
   message: row.limits === nervous ? /stopped answering|does not answer/ : /not complete within 0\.\d+ seconds/,
 }))
 
@@ -223,7 +223,7 @@ function rawSocket(socket: TLSSocket) {
 }
 
 const lost: Row[] = [
-  // No byte of a response was lost by it: tried once more.
+  // No byte of a response had arrived, so the fetch is tried once more.
   { attack: 'closes without a word', script: brokenOff(''), code: 'source_unreachable', connections: 2 },
   { attack: 'resets without a word', script: reset(''), code: 'source_unreachable', connections: 2 },
   { attack: 'closes in the status line', script: brokenOff('HTTP/1.1 2'), code: 'source_unreachable', connections: 1 },

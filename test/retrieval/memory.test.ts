@@ -4,7 +4,7 @@ import { buildBodyMemory, type HeldMemory } from '../../workers/retrieval/memory
 
 const never = new AbortController().signal
 
-/** Whether it is still waiting after everything that can go on has gone on. */
+/** Whether it is still waiting after all other work that can continue has continued. */
 async function isWaiting(taking: Promise<unknown>): Promise<boolean> {
   const turn = new Promise((resolve) => setImmediate(resolve, 'waiting'))
   return (await Promise.race([taking.catch(() => 'ended'), turn])) === 'waiting'

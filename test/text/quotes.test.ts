@@ -165,7 +165,7 @@ t.test('twenty quotes take bounded time in any text', async (t) => {
     findQuotes({ text, quotes })
     const { user, system } = process.cpuUsage(before)
     const ms = (user + system) / 1000
-    // Time of the processor, which other work on the machine does not change. A quadratic step would take minutes.
+    // CPU time, which other work on the machine does not change. A quadratic step would take minutes.
     t.ok(ms < 10_000, `${name}: ${ms.toFixed(0)} ms`)
   }
 })

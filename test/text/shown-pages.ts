@@ -1,4 +1,4 @@
-// Pages and the text that they show. browser-text.test.ts holds both Chromium and the extraction to it.
+// Pages and the text that they show. browser-text.test.ts compares both Chromium and the extraction with it.
 
 /** A style sheet, and what it leaves of the page `styled`. */
 type Sheets = readonly (readonly [css: string, text: string])[]
