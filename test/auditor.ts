@@ -13,14 +13,15 @@ async function run(command: string, ...args: string[]) {
   return { code: code as number, stdout, stderr }
 }
 
-/** What the program says, or why it does not run. */
+/** The output of the program, or the reason why it does not run. */
 const trying = async (program: string, ...args: string[]) =>
   run(program, ...args).then(
     ({ code, stdout }) => ({ stdout, why: code !== 0 && `${program} ${args[0]} exits ${code}` }),
     () => ({ stdout: '', why: `no ${program} on this machine` }),
   )
 
-// By its own path: what is called python3 may be a script that looks for the right version, which takes longer than it runs.
+// Called by its own path: `python3` may be a script that searches for the right version, which takes longer than the
+// program.
 const python = await trying('python3', '-c', 'import sys; print(sys.executable)')
 const openssl = await trying('openssl', 'version')
 

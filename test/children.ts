@@ -30,7 +30,10 @@ export type Heard = Record<string, unknown> & { event?: string; told?: string }
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** What a process gets that shares no settings with the test: where programs are, and where Node keeps what it compiled. */
+/**
+ * The environment of a process that shares no settings with the test: the path of programs, and the folder of Node's
+ * compile cache.
+ */
 export const BARE_ENV: Record<string, string> = Object.fromEntries(
   ['PATH', 'NODE_COMPILE_CACHE'].flatMap((name) => {
     const value = process.env[name]
@@ -118,7 +121,7 @@ export function endWithProcess(child: ChildProcess): void {
   })
 }
 
-/** One listener for all: a house has more processes than an emitter has listeners without a warning. */
+/** One listener for all: a test may have more processes than an emitter may have listeners without a warning. */
 const living = new Set<ChildProcess>()
 
 function killLiving() {

@@ -42,7 +42,7 @@ const kills: [Place, Spent][] = [
   ['after notification', ONCE],
 ]
 
-/** What the table at the top of workers/verify.ts says that a crash before a commit repeats, by its words. */
+/** The words with which the table at the top of workers/verify.ts names the work that a crash before a commit repeats. */
 const REPEATED: Record<string, Spent> = {
   'the fetch': { ...ONCE, fetches: 2 },
   'the question to the model': { ...ONCE, assessments: 2 },
@@ -80,7 +80,7 @@ t.test(
       kills.filter(([place]) => flushes.has(place)),
       expected,
     )
-    // Whatever is killed between two commits, or inside one, repeats nothing that cost money.
+    // A kill between two commits, or inside one, repeats no work that cost money.
     t.same(
       kills.filter(([place, { settles }]) => !flushes.has(place) && settles !== 1),
       [],

@@ -1,10 +1,10 @@
-// A port that leads to another one on this machine, and can be shut: every connection through it then ends.
+// A port that forwards to another one on this machine, and can be closed, which ends every connection through it.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface Door extends AsyncDisposable {
   port: number
-  /** Ends every connection; new ones are taken. */
+  /** Ends every connection; new ones are accepted. */
   drop(): void
   /** Ends every connection, and refuses new ones. */
   shut(): Promise<void>
@@ -12,7 +12,7 @@ export interface Door extends AsyncDisposable {
   open(): Promise<void>
 }
 
-/** @param target the port that it leads to, asked for each connection */
+/** @param target the port that it forwards to, called for each connection */
 export async function openDoor(target: () => number): Promise<Door> {
   const sockets = new Set<Socket>()
   const server = createServer((near) => {

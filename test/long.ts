@@ -1,5 +1,5 @@
-// How far the tests go that could go on for ever: random properties, and enumerations of every change. `npm test` keeps
-// them within seconds, `npm run test:long` does not.
+// The size of tests that have no natural end: random properties, and enumerations of every change. `npm test` keeps them
+// within seconds, `npm run test:long` does not.
 
 export const LONG = process.env.TEST_LONG === '1'
 

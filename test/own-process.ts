@@ -1,5 +1,5 @@
-// Runs a command line within this process, and lets it believe that it has a process of its own: environment, standard streams and
-// terminal are its own, also beside other runs. A process of its own costs half a second of CPU, most of it for loading.
+// Runs a command line within this process as if it had its own process: it has its own environment, standard streams and
+// terminal, also during other runs. A real process costs half a second of CPU, most of it for loading.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { PassThrough, Writable } from 'node:stream'
 import { format } from 'node:util'
@@ -15,7 +15,7 @@ export interface Ran {
 export interface RunOptions {
   /** All of its environment. */
   env?: Readonly<Record<string, string>>
-  /** What comes on standard input. */
+  /** The text on standard input. */
   input?: string | Uint8Array
   /** Standard input is a terminal, and this is typed once the command has asked a question; `\u0004` closes it. */
   typed?: string
@@ -43,7 +43,7 @@ export async function runHere(
   const notes: Buffer[] = []
   let isAsked = false
   const stderr = collector(notes, (text) => {
-    // Typed only once it was asked, as a person does.
+    // Typed only after the command has asked, as a person does.
     if (typed === undefined || isAsked || !/\[y\/N\] $|Type yes to go on: $/.test(text)) return
     isAsked = true
     if (typed === '\u0004') stdin.end()
@@ -64,7 +64,7 @@ function collector(chunks: Buffer[], heard: (text: string) => void = () => {}): 
   })
 }
 
-// What a command reaches by these names is its own while it runs, and that of the test otherwise.
+// During a run these names lead to the values of the command, otherwise to those of the test.
 for (const name of ['env', 'stdin', 'stdout', 'stderr'] as const) {
   const { get, value } = Object.getOwnPropertyDescriptor(process, name)!
   const own = { get: () => running.getStore()?.[name] ?? (get ? get.call(process) : value) }

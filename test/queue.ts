@@ -1,4 +1,4 @@
-// The queue worked by hand: one pass does every job that is there, as if all the time had gone by that any of them waits.
+// The queue, run by a test: one pass does every job, as if the waiting time of all of them had passed.
 import { once } from 'node:events'
 import { Logger, runOnce } from 'graphile-worker'
 import { BOUNDS, openDeliveryLoop } from '../server/alerts/delivery-loop.ts'
@@ -14,12 +14,12 @@ export interface Queue extends AsyncDisposable {
   pass(): Promise<number>
   /** Does the jobs that are due, and no others. */
   work(): Promise<void>
-  /** Passes until no job is left that would still be tried. */
+  /** Makes passes until no job is left that would be tried again. */
   drain(): Promise<void>
 }
 
 const CONCURRENCY = 4
-/** A machine under load makes no receiver slow. */
+/** On a machine under load no receiver may count as slow. */
 export const PATIENT = { ...BOUNDS, slowMs: 60_000 }
 
 export function openQueue(work: Work): Queue {
@@ -29,7 +29,8 @@ export function openQueue(work: Work): Queue {
   const logger = new Logger(() => () => {})
   const runDue = async () => {
     await runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
-    // It does not wait until the end of each job is stored, and until then a job that failed looks as if it were at work.
+    // graphile-worker does not wait until the end of each job is stored, and until then a failed job looks as if it were
+    // running.
     while (pool.waitingCount > 0 || pool.idleCount < pool.totalCount) await once(pool, 'release')
   }
   const pass = async () => {

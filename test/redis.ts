@@ -11,7 +11,7 @@ const there = await new Promise<boolean>((answer) => {
   socket.once('error', () => answer(false))
 })
 
-/** Its URL, or null where there is no Redis. */
+/** Its URL, or null if there is no Redis. */
 export function redisUrl(): string | null {
   return there ? URL : null
 }

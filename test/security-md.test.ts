@@ -32,7 +32,7 @@ import { maxDepth, maxNodes } from '../workers/text/markup.ts'
 const root = join(import.meta.dirname, '..')
 const page = readFileSync(join(root, 'SECURITY.md'), 'utf8')
 
-/** A row of a table of limits. Rows to be verified name what other changes bring. */
+/** A row of a table of limits. `toVerify` marks a limit that is not in the code yet. */
 interface Row {
   limit: string
   number: string

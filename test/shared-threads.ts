@@ -1,5 +1,5 @@
-// One pool of threads for all houses of a test process. A thread loads and compiles what it runs when it starts, which costs more
-// than all else of a house's first purchase.
+// One pool of threads for all services of a test process. A thread loads and compiles its code when it starts, which takes
+// longer than the rest of a service's first purchase.
 import { openThreads, type Threads } from '../server/threads/pool.ts'
 
 let pool: Threads | undefined

@@ -69,7 +69,10 @@ export async function openSite(
 
 let issued: ReturnType<typeof issue> | undefined
 
-/** For all sites of this process, which have the same names: to make keys and certificates takes longer than to serve a page. */
+/**
+ * For all sites of this process, which have the same names: making keys and certificates takes longer than serving a
+ * page.
+ */
 async function issue() {
   const ca = await makeCa()
   return { ca, certificate: await makeCertificate(ca, [SITE_NAME, OTHER_NAME]) }

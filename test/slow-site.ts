@@ -17,7 +17,7 @@ export interface SlowSite extends AsyncDisposable {
   release(): void
 }
 
-/** Well below the silence after which a fetch gives up. */
+/** Well below the time without a byte after which a fetch gives up. */
 const DRIP_MS = 2000
 
 /** @param options.quick hosts that answer at once; `page` is the whole page of every host */

@@ -1,4 +1,5 @@
-// The compiler and the linter find nothing, as `npm run types` and `npm run lint` say it. They run beside the other tests.
+// The compiler and the linter find nothing, like `npm run types` and `npm run lint`. They run in parallel with the other
+// tests.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'

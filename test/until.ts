@@ -1,10 +1,10 @@
-// Waits for a condition that no event announces, by asking again.
+// Waits for a condition that no event announces, by polling.
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Milliseconds between two questions. A loop without a pause takes a whole processor from what it waits for. */
+/** Milliseconds between two polls. A loop without a pause would take a whole processor from the work that it waits for. */
 const PAUSE_MS = 10
 
-/** Asks until the answer is neither false, 0, empty nor undefined, and returns it. */
+/** Polls until the value is not false, 0, empty or undefined, and returns it. */
 export async function until<T>(ask: () => T | Promise<T>): Promise<T> {
   for (;;) {
     const answer = await ask()

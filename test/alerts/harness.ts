@@ -45,7 +45,7 @@ export interface AlertHarness extends AsyncDisposable {
   raise(hook: Hook, count?: number, type?: AlertType): Promise<string[]>
   /** Makes every alert with a due time due now. */
   hasten(): Promise<void>
-  /** Sends what is due, and what becomes due by that. */
+  /** Sends the alerts that are due, and those that become due as a result. */
   deliver(): Promise<void>
   alerts(hook: Hook): Promise<AlertRow[]>
   webhook(hook: Hook): Promise<{ state: string; slow: boolean; tried: boolean; sender: string | null }>

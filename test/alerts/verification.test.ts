@@ -1,4 +1,4 @@
-// The client's verifier of alerts: against the vectors, against what the service sends, and by the recipe of its README.
+// The client's verifier of alerts: with the vectors, with alerts of the service, and as its README calls it.
 import { readFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'

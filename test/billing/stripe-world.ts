@@ -1,5 +1,5 @@
-// Stripe's records of subscriptions, and the acts of people and of time that change them. Every act adds events, which wait here
-// until a test delivers them: late, twice, in another order or never.
+// Stripe's records of subscriptions, and the actions of people and the deadlines that change them. Every change adds
+// events, which wait here until a test delivers them: late, twice, in another order or never.
 import { randomBytes } from 'node:crypto'
 
 export type Status =

@@ -1,5 +1,5 @@
-// Stripe's events over HTTP: in any order and any number of copies, the tier ends where Stripe's records put it. Events that
-// Stripe did not sign change nothing.
+// Stripe's events over HTTP: in any order and any number of copies, the tier in the end is the one of Stripe's records.
+// Events that Stripe did not sign change nothing.
 
 import t from 'tap'
 import { LONG } from '../long.ts'

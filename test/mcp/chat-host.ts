@@ -1,5 +1,5 @@
-// A minimal chat host in a browser, made with the stock package: shows a page of MCP Apps in a sandboxed frame, and hands it what a
-// test says. Runs in the page of the test, which bundles it.
+// A minimal chat host in a browser, made with the stock package: shows a page of MCP Apps in a sandboxed frame, and sends
+// it the data of a test. Runs in the page of the test, which bundles it.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge'
 
 export interface HostOptions {

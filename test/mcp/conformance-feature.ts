@@ -41,7 +41,7 @@ const sample = (said: string) =>
   }) as InputRequests[string]
 const roots = { method: 'roots/list', params: {} } as InputRequests[string]
 
-/** Requests the missing input until all of it has come. */
+/** Requests the missing input until it has all of it. */
 function gather(requests: InputRequests, done: (given: Record<string, unknown>) => string): Run {
   return ({ mcpReq }) => {
     const given = mcpReq.inputResponses ?? {}

@@ -1,4 +1,5 @@
-// The page that chat hosts draw answers with (MCP Apps): how it is offered, and what it draws in a frame of the stock host.
+// The page with which chat hosts show answers (MCP Apps): how it is offered, and what it shows in a frame of the stock
+// host.
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { RESOURCE_MIME_TYPE } from '@modelcontextprotocol/ext-apps'

@@ -1,5 +1,5 @@
-// What the operator's dashboard reads and does: the pages of requests, the timeline of one, undelivered alerts, and the log of
-// actions.
+// The data and the actions of the operator's dashboard: the pages of requests, the timeline of one, undelivered alerts, and
+// the log of actions.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { listActions, recorded } from '../../server/operate/actions.ts'

@@ -1,4 +1,5 @@
-// An operator's drain: a process finishes what it has, takes nothing new, is shown as drained, and takes jobs again when asked.
+// An operator's drain: a process finishes its work, takes no new work, is shown as drained, and takes jobs again when
+// asked.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -9,7 +10,10 @@ import { holdPage } from '../site.ts'
 import { PAGE, payingFetch, type System, startSystem } from '../system.ts'
 import { until } from '../until.ts'
 
-/** Reads the state of the one process until it is the wanted one; a beat is five seconds, so each reading makes one. */
+/**
+ * Polls the state of the one process until it is the expected one. Each poll writes a heartbeat, because the next
+ * regular one may be five seconds away.
+ */
 async function reach({ service, sql }: System, wanted: string | null) {
   const { presence } = service.api
   for (;;) {

@@ -1,4 +1,4 @@
-// Figures of all processes: sums that never go back, whatever ends, and the minutes and days that are made from them.
+// Figures of all processes: sums that never decrease when a process ends, and the minutes and days that are made from them.
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import pg from 'pg'
@@ -15,7 +15,7 @@ import { openTestDatabase } from '../database.ts'
 interface Ward extends AsyncDisposable {
   db: Database
   tables: pg.Pool
-  /** A process as far as it is present and counts. */
+  /** The part of a process that writes its presence and its counts. */
   start(kind: ProcessKind): Promise<{ presence: Presence; metrics: ReturnType<typeof openMetrics> }>
   /** The value of one sample of the text for Prometheus; undefined if it is not there. */
   sample(name: string): Promise<number | undefined>
@@ -106,7 +106,7 @@ t.test(
     const { rows } = await ward.tables.query('select count(*)::int from processes')
     t.same(rows, [{ count: 1 }])
     t.equal(await ward.sample(name), 7, 'the sums have it')
-    // It had been frozen, and goes on.
+    // The process was frozen, and continues.
     const { label } = killed.presence
     killed.metrics.rescued.inc(2)
     await killed.presence.publish()

@@ -1,4 +1,4 @@
-// What the status says of payments: the entries of the ledger, whether their minutes were counted already or not.
+// The payments in the status: all entries of the ledger, whether their minutes were already counted or not.
 import t from 'tap'
 import { openDatabase, sql } from '../../server/db/pool.ts'
 import { readFacts } from '../../server/operate/facts.ts'
@@ -63,7 +63,7 @@ t.test('figures are those of the ledger', async (t) => {
   await query(database.url, `delete from minute_figures where minute > now() - interval '2 hours'`)
   await compare('no process ran lately')
 
-  // A counted minute is not read from the ledger again: this one says what is not in it.
+  // A counted minute is not read from the ledger again: this one has counts that the ledger does not have.
   const before = await countOutcomes(db, 86_400)
   await query(
     database.url,

@@ -1,4 +1,4 @@
-// The dashboard and the alarms in ops/ speak of metrics that there are, and docs/operations.md explains every alarm.
+// The dashboard and the alarms in ops/ use metrics that exist, and docs/operations.md explains every alarm.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,5 +1,5 @@
-// The warnings of the status: each alarm has one of its name with the same bound, they say what happened lately, and the log has
-// each when it begins and when it is over.
+// The warnings of the status: each alarm has a warning of the same name with the same bound, warnings name recent events,
+// and each is logged when it begins and when it ends.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -48,7 +48,7 @@ t.test('each alarm has a warning of its name, just beyond its bound and not at i
   })
   const names = (more: number) => warningsOf(facts(more)).map(({ name }) => name)
   t.same(names(0).toSorted(), ['no_worker', 'unseen'])
-  // While the database is away there is no status: the command says so.
+  // While the database does not answer there is no status: the command says so.
   t.same(new Set([...names(1), 'database_away']), new Set(alarms))
 })
 

@@ -6,7 +6,7 @@ import { ipv6Groups } from '../../server/outbound/addresses.ts'
 export interface Records {
   A?: readonly string[]
   AAAA?: readonly string[]
-  /** The addresses are given for this name, of which the requested name is an alias. */
+  /** The requested name is an alias of this name, which has the addresses. */
   cname?: string
   /** DNS response code, e.g. 2 for SERVFAIL. */
   rcode?: number

@@ -1,5 +1,5 @@
-// A facilitator that reports false successes. Nothing is delivered that the chain does not show as paid, no caller is asked to
-// pay while the outcome is open, and in the end an uncharged payment is proved unpaid.
+// A facilitator that reports false successes. No result is delivered unless the chain shows its payment, no caller is asked
+// to pay while the outcome is open, and in the end an uncharged payment is proved unpaid.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Hex } from 'viem'
@@ -173,7 +173,8 @@ t.test('a contradicted success does not count later, while the node does not ans
 })
 
 t.test('a success whose chain does not answer counts, and is booked as unconfirmed', async (t) => {
-  // Here alone is the service impatient: elsewhere a busy machine would make a node that answers late a silent one.
+  // Only this test has a short timeout: with it, on a busy machine, a node that answers late would count as one that does
+  // not answer.
   await using impatient = await openEvmHarness({ overrides: { chainTimeoutMs: 300 } })
   for (const how of ['shut', 'silent'] as const) {
     const order = await impatient.order()

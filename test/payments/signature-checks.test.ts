@@ -1,4 +1,4 @@
-// Who signed a payment is found out once, and only for the very same payment.
+// The signer of a payment is determined once, and used only for exactly the same payment.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { Hex } from 'viem'

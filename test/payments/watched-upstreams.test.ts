@@ -1,4 +1,5 @@
-// A facilitator or a node that is away is logged once, at growing intervals, and at its return; without URLs, keys and payments.
+// A facilitator or a node that does not answer is logged at its first failure, then at growing intervals, and at its
+// return; without URLs, keys and payments.
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-// Growth of the chain and search by digest, held to the table.
+// Growth of the chain and search by digest, compared with the table.
 import t from 'tap'
 import { sha256 } from '../../server/receipts/format.ts'
 import { countUpTo, findByHash, measureGrowth } from '../../server/receipts/growth.ts'

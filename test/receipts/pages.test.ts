@@ -5,7 +5,10 @@ import { findHead, type Head } from '../../server/receipts/head.ts'
 import { isFullPage, openPages, type Page, type Pages, type Range } from '../../server/receipts/pages.ts'
 import { openTestLog, type TestLog } from './log.ts'
 
-/** Receipts of which only the form is real. Their labels hold what separates receipts, and letters of several bytes. */
+/**
+ * Receipts with a real form and invented values. Their labels contain the separator of receipts, and letters of several
+ * bytes.
+ */
 async function plant(log: TestLog, from: number, to: number): Promise<Head> {
   await log.damage(
     `insert into receipts (serial, ts_ms, subject_sha256, label, requested_by, key_id, prev_hash, receipt_hash, sig_ed25519)

@@ -1,4 +1,4 @@
-// A process that runs the whole service for one call, and tells which modules of OpenTelemetry it loaded.
+// A process that runs the whole service for one call, and reports which modules of OpenTelemetry it loaded.
 import { registerHooks } from 'node:module'
 
 const loaded = new Set<string>()

@@ -1,4 +1,4 @@
-// The seam of traces: without a span it adds nothing to the work; with one, a failure leaves its code and no message.
+// The functions around traced work: without a span they add nothing; with one, a failure stores its code and no message.
 import t from 'tap'
 import {
   type Attributes,

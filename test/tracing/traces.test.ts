@@ -1,5 +1,5 @@
-// Traces: one from the caller to the last process that works for it; nothing loaded where none is exported; no harm where the
-// receiver is away.
+// Traces: one trace from the caller to the last process that works for it; without an exporter nothing is loaded; a
+// receiver that does not answer delays nothing.
 import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openApiHarness, outcomeOf } from '../api-harness.ts'
@@ -87,7 +87,7 @@ t.test(
     )
     await told.promise
 
-    // What waits is exported when the processes are asked to stop.
+    // Spans that wait for export are exported when the processes are asked to stop.
     for (const child of [web, worker]) child.kill('SIGTERM')
     t.same(await Promise.all([web.ended, worker.ended]), [
       { code: 0, signal: null },

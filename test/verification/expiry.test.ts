@@ -16,7 +16,7 @@ interface Options {
   fails?: boolean
   /** Whether only the first assessment does. */
   heals?: boolean
-  /** Whether what failed may be paid for anew. */
+  /** Whether a failed request may be paid for again. */
   retryable?: boolean
 }
 

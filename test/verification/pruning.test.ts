@@ -8,7 +8,7 @@ import { type EntryOptions, held, insertEntry, insertRow, openTables } from './r
 
 const DAY = 86_400
 const HOUR = 3600
-/** How long what a payment left is kept when nothing was charged. */
+/** How long the tombstone of a payment is kept when nothing was charged. */
 const KEPT = UNCHARGED_DAYS * DAY
 
 async function statesOf(tables: pg.Pool) {
@@ -21,7 +21,7 @@ async function outcomesOf(tables: pg.Pool) {
   return Object.fromEntries(rows.map(({ outcome, n }) => [outcome, n]))
 }
 
-/** Quotes that ran out so many seconds ago. */
+/** Quotes that expired the given number of seconds ago. */
 async function insertQuotes(tables: pg.Pool, count: number, seconds: number) {
   await tables.query(
     `insert into verification_requests (id, key_hash, body_hash, state, body, quote_expires_at)
@@ -56,7 +56,7 @@ t.test('a payment leaves a tombstone: for good where it was charged, for a time 
     await insertEntry(tables, unpaid, { outcome: 'unpaid', entered: age })
     const failed = await insertRow(tables, 'failed', old)
     await insertEntry(tables, failed, { outcome: 'failed', entered: age })
-    // Of a release that kept no ledger.
+    // A row of a release that had no ledger.
     await insertRow(tables, 'expired', { ...old, columns: ['payment'] })
   }
   for (let run = 0; run < 3; run++) await pruneRequests(db, DAY)

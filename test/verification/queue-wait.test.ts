@@ -1,5 +1,5 @@
-// The answer to new buyers while the queue is too long: refused before they are asked to pay, and told when to come again. What was
-// accepted or offered before is served.
+// The answer to new buyers while the queue is too long: they are refused before they are asked to pay, with Retry-After.
+// Requests that were accepted or quoted before are served.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { buildAssessors } from '../../server/verification/assessors.ts'

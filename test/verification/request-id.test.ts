@@ -1,4 +1,4 @@
-// Ids of requests lie together by their time, and are UUIDs to everybody else.
+// Ids of requests are valid UUIDs, and ids of about the same time are close together in an index.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-// The states of a request are guarded twice: by the code that changes them, and by the CHECKs of the table.
+// The states of a request are enforced twice: by the code that changes them, and by the CHECKs of the table.
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import t from 'tap'

@@ -1,4 +1,4 @@
-// The cache of results that are served again: bounded by what it keeps in memory, whatever the results consist of.
+// The cache of results that are served again: its limit is the memory that it uses, whatever the results contain.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openResultCache } from '../../server/context.ts'

@@ -1,4 +1,5 @@
-// Downtime, clocks that are set, alerts that cannot be written, and workers that die: no watchdog is blamed, and no alert is lost.
+// Downtime, clocks that are set, alerts that cannot be written, and workers that die: no false outage is recorded, and no
+// alert is lost.
 import t from 'tap'
 import { Refused } from '../../server/receipts/chain.ts'
 import { dueAlert, raiseWatchdogAlert } from '../../server/watchdogs/alerts.ts'

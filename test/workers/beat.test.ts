@@ -1,4 +1,4 @@
-// Signs of life of worker pools, and the rescue of what dead ones held: by lost locks and by old beats.
+// Heartbeats of worker pools, and the rescue of the jobs of dead ones: after a lost lock or an old heartbeat.
 import pg from 'pg'
 import t from 'tap'
 import { openDatabase } from '../../server/db/pool.ts'
@@ -128,7 +128,7 @@ t.test('while another worker rescues, rescue does nothing and does not wait', as
   t.same(await rescue(work), ['dead'])
 })
 
-/** As if a time that long had gone by. */
+/** As if so much time had passed. */
 async function passGrace(tables: pg.Pool) {
   await tables.query("update worker_beats set lost_at = lost_at - $1 * interval '1 second'", [GRACE_SECONDS + 0.1])
 }
@@ -194,7 +194,7 @@ t.test('a worker that lost its lock and lives is not rescued: it says so, or tak
   await passGrace(tables)
   t.same(await rescue(work), [])
   await lock[Symbol.asyncDispose]()
-  // Noted as lost, then it says that it lives.
+  // Recorded as lost; then the worker reports that it is alive.
   await until(() => seesLostLock(work))
   await rescue(work)
   await passGrace(tables)

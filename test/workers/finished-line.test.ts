@@ -1,4 +1,4 @@
-// The log has one line for each verification that ended, with what an operator asks about it.
+// The log has one line for each verification that ended, with the figures that an operator needs.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { payingFetch, startSystem } from '../system.ts'

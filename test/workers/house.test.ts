@@ -1,5 +1,5 @@
-// A small run of the house under faults, with few processes: servers are restarted and processes killed while buyers and an account
-// keep journals. No time is measured.
+// A small run of the chaos test of the whole service, with few processes: servers are restarted and processes killed while
+// buyers and an account record what they were answered. No time is measured.
 import t from 'tap'
 import { runHouse } from '../../bench/chaos-house.ts'
 import { openLab } from '../../bench/lab.ts'

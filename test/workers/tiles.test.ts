@@ -1,4 +1,4 @@
-// The job that stores the hashes half way up the tiles of the chain: every worker runs it, once a minute.
+// The job that stores the hashes of the middle level of the chain's tiles: every worker runs it, once a minute.
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { crontab } from '../../workers/tasks.ts'

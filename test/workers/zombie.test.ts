@@ -130,8 +130,8 @@ async function holdAt(worker: Child, at: Place, front: ApiHarness): Promise<Purc
 }
 
 /**
- * Ends the transaction that has written a receipt and does not go on, as the database does after 30 seconds. A worker that is
- * starting has short transactions of its own, which go on.
+ * Ends the transaction that has written a receipt and does not continue, as the database does after 30 seconds. A worker
+ * that is starting has short transactions of its own, which continue.
  */
 async function endOpenAppend({ tables }: ApiHarness) {
   const { rowCount } = await tables.query(`
