@@ -1,4 +1,5 @@
-// The HTTP application of the API process: every route, strict reading of requests, one record of each answer.
+// The HTTP application of the API process: every route, strict parsing of requests, one log line and metrics for each
+// answer.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, {
@@ -12,6 +13,7 @@ import { catalog } from './catalog.ts'
 import type { Api } from './context.ts'
 import { AppError } from './errors.ts'
 import { mountBilling } from './http/billing.ts'
+import { boundConnections } from './http/connections.ts'
 import { mountCors } from './http/cors.ts'
 import { mountHealth, openReadiness } from './http/health.ts'
 import { mountOpenApi } from './http/openapi.ts'
@@ -32,11 +34,26 @@ import { withSubject } from './telemetry.ts'
 const BODY_LIMIT = 65_536
 /** Above the 5.6 kB of the largest PAYMENT-SIGNATURE. */
 const MAX_HEADER_BYTES = 32_768
+const HEADERS_TIMEOUT_MS = 15_000
 const REQUEST_TIMEOUT_MS = 30_000
+/** Node looks for the two above at this interval. */
+const TIMEOUT_CHECK_MS = 5000
+/** Without a byte in either direction while a request is sent or answered. Above the longest wait for a result. */
+const SILENCE_TIMEOUT_MS = 60_000
+/** Above the 90 s of Heroku's router and the 60 s of others, so that they close first and never use a connection that is closed here. */
+const IDLE_TIMEOUT_MS = 95_000
+
+/** How long connections may take; by default as above. */
+export interface ConnectionLimits {
+  maxConnections?: number
+  headersTimeoutMs?: number
+  timeoutCheckMs?: number
+  silenceTimeoutMs?: number
+}
 
 /** Builds the application; it does not listen yet. */
-async function buildApp(api: Api): Promise<FastifyInstance> {
-  // Of Fastify's own type, so that the application has the default type that plugins take.
+async function buildApp(api: Api, limits: ConnectionLimits): Promise<FastifyInstance> {
+  // Declared with Fastify's type, so that the application has the default type that plugins accept.
   const loggerInstance: FastifyBaseLogger = api.log
   const app = Fastify({
     loggerInstance,
@@ -46,9 +63,16 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
     // The number of proxies in front that are trusted: the address that far from the right of X-Forwarded-For is not forged.
     trustProxy: (_address, hop) => hop < api.config.trustProxy,
     bodyLimit: BODY_LIMIT,
+    connectionTimeout: limits.silenceTimeoutMs ?? SILENCE_TIMEOUT_MS,
+    keepAliveTimeout: IDLE_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // A request without Host gets an error body (see refuseWithoutHost); Node would send an empty one.
-    http: { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false },
+    http: {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: limits.headersTimeoutMs ?? HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: limits.timeoutCheckMs ?? TIMEOUT_CHECK_MS,
+      // A request without Host gets an error body (see refuseWithoutHost); Node would send an empty one.
+      requireHostHeader: false,
+    },
     // The operations limit the length of parameters; a path cannot be longer than the request's headers.
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: MAX_HEADER_BYTES },
     // A path that cannot be decoded.
@@ -65,6 +89,7 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
   app.setErrorHandler((error, request, reply) => sendError(api, request, reply, renderError(error, request)))
   app.setNotFoundHandler((request, reply) => answerNotFound(api, request, reply))
   await mountCors(app)
+  app.addHook('onRequest', refuseUnknown)
   const readiness = openReadiness(api)
   mountHealth(app, api, readiness)
   mountStatus(app, api, readiness)
@@ -80,8 +105,16 @@ async function buildApp(api: Api): Promise<FastifyInstance> {
 }
 
 function answerNotFound(api: Api, request: FastifyRequest, reply: FastifyReply) {
-  const error = new AppError('not_found', 'There is nothing at this address for this method.')
-  return sendError(api, request, reply, renderError(error, request))
+  return sendError(api, request, reply, renderError(nothingHere(), request))
+}
+
+function nothingHere() {
+  return new AppError('not_found', 'There is nothing at this address for this method.')
+}
+
+/** Before the body is read: whatever it is, nothing takes it. */
+function refuseUnknown({ is404 }: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) {
+  done(is404 ? nothingHere() : undefined)
 }
 
 export interface Server extends AsyncDisposable {
@@ -90,18 +123,16 @@ export interface Server extends AsyncDisposable {
 }
 
 /** Starts to listen. Disposing stops accepting connections and waits for the answers in progress. */
-export async function openServer(api: Api): Promise<Server> {
-  const app = await buildApp(api)
-  const unused = findUnused(app)
+export async function openServer(api: Api, limits: ConnectionLimits = {}): Promise<Server> {
+  const app = await buildApp(api, limits)
+  const connections = boundConnections(app.server, api.log, limits)
   const address = await app.listen({ host: api.config.host, port: api.config.port })
   if (!api.config.baseUrl) api.baseUrl = address
   return {
     address,
     async [Symbol.asyncDispose]() {
       const cutting = [
-        setTimeout(() => {
-          for (const socket of unused) socket.destroy()
-        }, CLOSING_MS.unused),
+        setTimeout(() => connections.closeUnused(), CLOSING_MS.unused),
         setTimeout(() => app.server.closeAllConnections(), CLOSING_MS.all),
       ]
       await app.close()
@@ -115,17 +146,6 @@ export async function openServer(api: Api): Promise<Server> {
  * wait for them until their time is over. A request that is still being sent then is given up before the process is.
  */
 const CLOSING_MS = { unused: 1000, all: 20_000 }
-
-/** Connections on which no request has begun yet. */
-function findUnused(app: FastifyInstance): ReadonlySet<Socket> {
-  const unused = new Set<Socket>()
-  app.server.on('connection', (socket) => {
-    unused.add(socket)
-    socket.once('close', () => unused.delete(socket))
-  })
-  app.server.on('request', ({ socket }) => unused.delete(socket))
-  return unused
-}
 
 /** An idle connection that is kept alive would delay the end of the process. */
 function endConnectionsWhenDraining(app: FastifyInstance, api: Api) {
@@ -149,9 +169,9 @@ function acceptJsonOnly(app: FastifyInstance) {
       done(new AppError('invalid_request', 'The body is not JSON in UTF-8.', { cause: error }))
     }
   })
-  app.addContentTypeParser('*', ({ headers, is404 }, _body, done) => {
+  app.addContentTypeParser('*', ({ headers }, _body, done) => {
     const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
-    if (isEmpty || is404) done(null, undefined)
+    if (isEmpty) done(null, undefined)
     else done(new AppError('unsupported_media_type', 'Content-Type must be application/json.'))
   })
 }
@@ -185,11 +205,16 @@ const UNREADABLE_HEADERS = {
   connection: 'close',
 }
 
+const LINGER_MS = 1000
+
 /** Answers bytes that are not HTTP, or headers above the limit, with an error body, and closes the connection. */
 function answerUnreadable(this: FastifyInstance, _error: unknown, socket: Socket) {
   if (!socket.writable) return
   const headers = Object.entries(UNREADABLE_HEADERS).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('')}\r\n${UNREADABLE}`)
+  // At once would take the answer from a caller who still sends; a caller who never closes would keep the connection.
+  const cutting = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(cutting))
 }
 
 /** `Expect` with anything but 100-continue; Node would answer with a status that the interface does not have. */
