@@ -1,5 +1,5 @@
 // The only reader of the environment. Every variable is declared once here: what it means, its default, whether it is a
-// secret. docs/configuration.md and `cli config` are made from this list, so neither can drift from it.
+// secret. docs/configuration.md and `cli config` are generated from this list, so they always agree with it.
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { PUBLIC_LIMITS } from './accounts/tiers.ts'
@@ -7,9 +7,10 @@ import { assessmentProblems, DEFAULT_MODEL, DEFAULT_PRICES, readAssessment, read
 import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { withoutCredentials } from './config/credentials.ts'
-import { readFixtureHosts } from './config/fixtures.ts'
+import { fixtureHosts, readFixtureHosts } from './config/fixtures.ts'
 import { heapVariables } from './config/heap.ts'
 import { logVariables } from './config/logging.ts'
+import { whole } from './config/numbers.ts'
 import { storeVariables } from './config/stores.ts'
 import { readTracing, traceVariables } from './config/tracing.ts'
 import { errorMessage } from './errors.ts'
@@ -18,12 +19,11 @@ import { readWitnesses } from './receipts/witness-list.ts'
 export type { StripeSettings } from './config/billing.ts'
 export type { CdpKey } from './config/cdp-key.ts'
 
-const port = z.coerce.number().int().min(0).max(65_535)
-const count = z.coerce.number().int().min(0)
+const port = whole(0, 65_535)
 const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ''))
 const origin = url.refine((value) => new URL(value).pathname === '/', 'must be an address without a path')
-const priceIds = z.string().regex(/^[^\s,]+(,[^\s,]+)*$/, 'must be price ids with commas between')
+const priceIds = z.string().regex(/^[^\s,]+(,[^\s,]+)*$/, 'must be price ids, separated by commas')
 const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM address')
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address')
 const cdpSecret = z.string().refine(isCdpSecret, 'must be the base64 of 64 bytes, or a P-256 key in PEM')
@@ -45,12 +45,12 @@ export interface Variable {
 }
 
 export const variables = {
-  PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 takes a free one' },
+  PORT: { schema: port, default: '8402', about: 'Port of the web process; 0 selects a free port' },
   HOST: { schema: z.string().min(1), default: '127.0.0.1', about: 'Address the web process listens on' },
   BASE_URL: {
     schema: url,
     about:
-      'Public address, for links and payment resources. Testnet and mainnet require one with https. Unset: where it listens',
+      'Public address, for links and payment resources. Testnet and mainnet require an https URL. Unset: the address on which the process listens',
   },
   DATA_DIR: {
     schema: z.string().min(1),
@@ -69,12 +69,12 @@ export const variables = {
   },
   CDP_API_KEY_ID: { schema: z.string().min(1), about: 'Coinbase Developer Platform key id' },
   CDP_API_KEY_SECRET: { schema: cdpSecret, about: 'Coinbase Developer Platform key secret', secret: true },
-  PAY_TO_EVM: { schema: evmAddress, about: 'Address on Base that is paid' },
-  PAY_TO_SOLANA: { schema: solanaAddress, about: 'Address on Solana that is paid' },
+  PAY_TO_EVM: { schema: evmAddress, about: 'Address on Base that receives payments' },
+  PAY_TO_SOLANA: { schema: solanaAddress, about: 'Address on Solana that receives payments' },
   EVM_RPC_URL: {
     schema: url,
     about:
-      'JSON-RPC node of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is believed, and a public node is asked in doubt',
+      'JSON-RPC node of Base. Set: a settlement counts when the chain shows it. Unset: the facilitator is trusted, and a public node is used in doubt',
     secret: true,
   },
   SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC node of Solana, used like EVM_RPC_URL', secret: true },
@@ -92,7 +92,7 @@ export const variables = {
     about: 'Model id of the semantic assessment',
   },
   ANTHROPIC_MAX_TOKENS: {
-    schema: z.coerce.number().int().min(256).max(64_000),
+    schema: whole(256, 64_000),
     default: '8192',
     about: 'Longest answer of the model in tokens, thinking included',
   },
@@ -107,9 +107,9 @@ export const variables = {
       'While the model does not answer. none: new verifications answer 503 and paid ones wait. literal: claims are assessed without a model',
   },
   ASSESSMENT_CONCURRENCY: {
-    schema: z.coerce.number().int().min(1).max(256),
+    schema: whole(1, 256),
     default: '8',
-    about: 'Questions that one worker process asks the model at the same time',
+    about: 'Calls to the model that one worker process makes in parallel',
   },
   ASSESSMENT_TIMEOUT_SECONDS: {
     schema: z.coerce.number().min(0.05).max(110),
@@ -117,10 +117,9 @@ export const variables = {
     about: 'Longest wait for one answer of the model',
   },
   ASSESSMENT_WINDOW_TOKENS: {
-    schema: z.coerce.number().int().min(500).max(200_000),
+    schema: whole(500, 200_000),
     default: '24000',
-    about:
-      'Tokens of page text in one question; longer texts are asked about in parts. Must fit the context of the model',
+    about: 'Tokens of page text in one call to the model; longer texts are split. Must fit the context of the model',
   },
   SIGNING_SEED: { schema: seed, about: 'Root of all signing keys: 32 bytes as 64 hex characters', secret: true },
   SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File that holds the seed, instead of SIGNING_SEED' },
@@ -139,7 +138,7 @@ export const variables = {
     about: 'Stripe price of the dev tier. After a comma: earlier prices, whose subscribers keep the tier',
   },
   STRIPE_PRICE_PRO: { schema: priceIds, about: 'Stripe price of the pro tier, written like STRIPE_PRICE_DEV' },
-  STRIPE_API_BASE: { schema: origin, about: 'Address of the Stripe API. Unset: the one of Stripe' },
+  STRIPE_API_BASE: { schema: origin, about: "Address of the Stripe API. Unset: Stripe's own" },
   WITNESSES: {
     schema: z.string().superRefine(checkWitnesses),
     about: 'Witnesses that cosign checkpoints: VKEY URL, VKEY URL, ... (C2SP tlog-witness). Unset: none',
@@ -150,46 +149,46 @@ export const variables = {
     secret: true,
   },
   WORKER_CONCURRENCY: {
-    schema: z.coerce.number().int().min(1).max(256),
+    schema: whole(1, 256),
     default: '32',
-    about: 'Verifications that one worker process works on at the same time',
+    about: 'Verifications that one worker process runs in parallel',
   },
   WORKER_FETCHES: {
-    schema: z.coerce.number().int().min(0).max(4096),
+    schema: whole(0, 4096),
     default: '256',
-    about: 'Slow fetches that one worker process keeps open besides those verifications',
+    about: 'Slow fetches that one worker process keeps open in addition to those verifications',
   },
   ...heapVariables,
   ...logVariables,
   ...traceVariables,
   VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: new verifications answer 503' },
   MCP_VERIFICATION_ENABLED: { schema: flag, default: 'true', about: 'false: the paid MCP tool is not listed' },
-  QUOTE_TTL_SECONDS: { schema: count.min(1).max(86_400), default: '900', about: 'Lifetime of an unpaid quote' },
+  QUOTE_TTL_SECONDS: { schema: whole(1, 86_400), default: '900', about: 'Seconds an unpaid quote is valid' },
   RESULT_RETENTION_SECONDS: {
-    schema: count.min(1),
+    schema: whole(1),
     default: '86400',
-    about: 'How long a result is kept after completion; another value in offline mode only',
+    about: 'Seconds for which a result is kept after completion; other values are allowed in offline mode only',
   },
   RATE_LIMIT_PER_MINUTE: {
-    schema: count,
+    schema: whole(0),
     about:
-      'Calls per minute of one address, calls with a valid API key or recovery token not counted. 0: no limit. Unset: 600, in offline mode 0',
+      'Calls per minute from one address, without calls that have a valid API key or recovery token. 0: no limit. Unset: 600, in offline mode 0',
   },
   MAX_IN_FLIGHT_PER_PAYER: {
-    schema: count.max(PUBLIC_LIMITS.most_in_flight_per_payer),
+    schema: whole(0, PUBLIC_LIMITS.most_in_flight_per_payer),
     default: String(PUBLIC_LIMITS.first_in_flight_per_payer),
     about:
-      'Verifications a new payer may have in flight; one more with each settlement, one less with each that ends ' +
-      'uncharged. 0: no limit per payer',
+      'Verifications that a new payer may have in flight; one more with each settlement, one less with each request that ' +
+      'ends uncharged. 0: no limit per payer',
   },
   MAX_QUEUE_SECONDS: {
-    schema: count.max(3600),
+    schema: whole(0, 3600),
     default: '30',
-    about: 'No new verification is sold while it would wait for a worker for longer than this. 0: no limit',
+    about: 'No new verification is sold while it would wait for a worker for more seconds than this. 0: no limit',
   },
-  TRUST_PROXY: { schema: count.max(16), default: '0', about: 'Proxies in front whose X-Forwarded-For is believed' },
+  TRUST_PROXY: { schema: whole(0, 16), default: '0', about: 'Proxies in front whose X-Forwarded-For is trusted' },
   FIXTURE_HOSTS: {
-    schema: z.string().regex(/^[^=,\s]+=[^=,\s]+:\d+(,[^=,\s]+=[^=,\s]+:\d+)*$/, 'must be name=address:port,...'),
+    schema: fixtureHosts,
     about: 'Host names that are reached at a given address, for tests: name=127.0.0.1:8443,... Not in mainnet mode',
   },
   FIXTURE_CA_FILE: { schema: z.string().min(1), about: 'CA certificate (PEM) that is trusted for FIXTURE_HOSTS' },
@@ -274,7 +273,7 @@ function readValues(env: Readonly<Record<string, string | undefined>>, problems:
     // The message leaves the value out: it may be a secret that was put into the wrong variable.
     else problems.push(`${name}: ${parsed.error.issues[0]?.message ?? 'is not valid'}. ${variable.about}.`)
   }
-  // Sound: without problems, each member came out of the schema of its own name.
+  // The cast is safe: without problems, the schema of each name has parsed its member.
   return values as Values
 }
 
@@ -326,19 +325,19 @@ function readFile(name: VariableName, path: string, problems: string[]): string 
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    // The code alone: the message repeats the path, which may be a secret that was put into the wrong variable.
+    // Only the code: the message repeats the path, which may be a secret that was put into the wrong variable.
     const code = error instanceof Error && 'code' in error ? error.code : error
     problems.push(`${name}: cannot be read (${code}).`)
     return undefined
   }
 }
 
-/** The settings in force by the name of their variable, without secrets: a secret that is set is `(set, hidden)`. */
+/** The current settings by the name of their variable, without secrets: a secret that is set is `(set, hidden)`. */
 export function publicSettings(config: Config): Record<string, string> {
   return Object.fromEntries(describeConfig(config).map(({ name, value }) => [name, value]))
 }
 
-/** Every variable with its value in force and secrets masked, for `cli config`. */
+/** Every variable with its current value and secrets masked, for `cli config`. */
 export function describeConfig(config: Config) {
   const values: Readonly<Record<string, unknown>> = config.values
   return Object.entries<Variable>(variables).map(([name, variable]) => {

@@ -1,4 +1,13 @@
 // Parser of the variable FIXTURE_HOSTS: host names that tests and the demo reach at an address of their choice.
+import { z } from 'zod'
+
+export const fixtureHosts = z
+  .string()
+  .regex(/^[^=,\s]+=[^=,\s]+:\d+(,[^=,\s]+=[^=,\s]+:\d+)*$/, 'must be name=address:port,...')
+  .refine(
+    (text) => [...readFixtureHosts(text).values()].every(({ port }) => port >= 1 && port <= 65_535),
+    'must have ports from 1 to 65535',
+  )
 
 /**
  * Reads `name=address:port` with commas between; IPv6 addresses are in brackets. Empty text has no hosts. The keys are

@@ -1,12 +1,12 @@
-// The variable of the heap. The start commands of package.json, Dockerfile and compose.yaml read it, because a heap is as large as its
-// process was told at its start.
-import { z } from 'zod'
+// The variable of the heap. The start commands of package.json, Dockerfile and compose.yaml read it, because the size of
+// the heap is set when a process starts.
+import { whole } from './numbers.ts'
 
 export const heapVariables = {
   HEAP_MB: {
-    schema: z.coerce.number().int().min(64).max(65_536),
+    schema: whole(64, 65_536),
     default: '192',
     about:
-      'Megabytes that the start commands of web and worker allow the old generation of the heap. As much again, and 128, lie beside it',
+      'Megabytes of the old generation of the heap, set by the start commands of web and worker. The process needs as much again, and 128 MB, outside it',
   },
 } as const

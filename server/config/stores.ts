@@ -1,5 +1,6 @@
 // Variables of the database and of Redis.
 import { z } from 'zod'
+import { whole } from './numbers.ts'
 
 export const storeVariables = {
   DATABASE_URL: {
@@ -14,14 +15,13 @@ export const storeVariables = {
     secret: true,
   },
   DATABASE_CONNECTIONS: {
-    schema: z.coerce.number().int().min(2).max(100),
+    schema: whole(2, 100),
     default: '10',
-    about:
-      'Most connections of the pool of one process. Beside them a web process has 1 and a worker process 7 of its own',
+    about: 'Most connections in the pool of one process. In addition a web process uses 1 and a worker process 7',
   },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/ }),
-    about: 'Redis for shared rate limits and cached observations; unset: process memory and Postgres serve',
+    about: 'Redis for shared rate limits and cached observations; unset: process memory and Postgres are used',
     secret: true,
   },
 } as const
