@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
+import { atMost } from '../db/cache-bound.ts'
 import { type Database, nothing, sql } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import { isInForce, isWellFormedApiKey } from './api-keys.ts'
@@ -22,13 +23,13 @@ const MAX_CACHED = 10_000
 const MAX_VALID = 50_000
 
 /**
- * What this process knows of keys, by their digests. The caller of a key is cached for two seconds, so a key that another
- * process revokes is refused here at most that much later. That a key was valid is remembered longer. That has one effect:
- * the next query for the key is not counted against the caller's address.
+ * A cache of this process for keys, by their digests. The caller of a key is cached for two seconds, so a key that another
+ * process revokes is refused here at most two seconds later. The cache remembers for longer that a key was valid. This has
+ * one effect: the next query for the key is not counted against the caller's address.
  */
 export class CallerCache {
-  readonly #callers = new LRUCache<string, Caller>({ max: MAX_CACHED, ttl: CACHE_MS })
-  readonly #valid = new LRUCache<string, true>({ max: MAX_VALID })
+  readonly #callers = new LRUCache<string, Caller>({ ...atMost(MAX_CACHED), ttl: CACHE_MS })
+  readonly #valid = new LRUCache<string, true>(atMost(MAX_VALID))
   readonly #lookUps = new Map<string, Promise<Caller | null>>()
 
   /** @param digests SHA-256 in base64 of keys that were valid recently */

@@ -1,9 +1,10 @@
 // Limits of calls per minute, or hour: of an address, of an account by its tier, of a request that is recovered. With Redis all
 // web processes share one count. While Redis does not answer, each process counts by itself and lets no call pass uncounted.
 import type { Redis } from 'ioredis'
-import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
+import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '../errors.ts'
 import { addressKey } from './address-key.ts'
+import { type CallCount, CallCounts } from './call-counts.ts'
 import { CALLER_LIMITS, LIMITS, type Tier, type TierLimits } from './tiers.ts'
 
 /** The kinds of calls that an account has a limited number of in a minute or an hour. */
@@ -73,7 +74,7 @@ export function buildRateLimits(perMinute: number, redis: Redis | undefined): Ra
   const count: RateLimits['count'] = async (address) => {
     const refusal = await consume(addresses, addressKey(address))
     if (!refusal) return { refusal: null, flooding: false }
-    const flooding = refusal.consumedPoints > FLOOD_FACTOR * perMinute
+    const flooding = refusal.calls > FLOOD_FACTOR * perMinute
     return { refusal: refused(`More than ${perMinute} requests in a minute`, refusal), flooding }
   }
   return {
@@ -84,12 +85,12 @@ export function buildRateLimits(perMinute: number, redis: Redis | undefined): Ra
       const { refusal } = await count(address)
       if (refusal) throw refusal
     },
-    giveBack: async (address) => void (await addresses.reward(addressKey(address))),
+    giveBack: (address) => addresses.takeBack(addressKey(address)),
     spendRecovery: (requestId) => spendOn(recoveries, requestId, 'recoveries of one request'),
     spendLookUp: (address) => spendOn(lookUps, addressKey(address), 'unknown API keys from one address'),
-    giveBackLookUp: async (address) => void (await lookUps.reward(addressKey(address))),
+    giveBackLookUp: (address) => lookUps.takeBack(addressKey(address)),
     spendRegistration: () => spendOn(registrations, 'all', 'registrations by all callers together'),
-    giveBackRegistration: async () => void (await registrations.reward('all')),
+    giveBackRegistration: () => registrations.takeBack('all'),
   }
 }
 
@@ -104,12 +105,33 @@ const UNLIMITED = {
   giveBackRegistration: async () => {},
 }
 
-type Limiter = RateLimiterMemory | RateLimiterRedis
+interface Limiter {
+  /** Calls that a key has in one window. */
+  readonly points: number
+  /** Counts one call. */
+  add(key: string): Promise<CallCount>
+  takeBack(key: string): Promise<void>
+}
 
 function buildLimiter(redis: Redis | undefined, limit: { name: string; points: number; seconds: number }): Limiter {
-  const options = { points: limit.points, duration: limit.seconds, keyPrefix: `countersign:${limit.name}` }
-  const memory = new RateLimiterMemory(options)
-  return redis ? new RateLimiterRedis({ ...options, storeClient: redis, insuranceLimiter: memory }) : memory
+  const { points, seconds } = limit
+  const own = new CallCounts({ seconds })
+  if (!redis) return { points, add: async (key) => own.add(key), takeBack: async (key) => own.takeBack(key) }
+  const keyPrefix = `countersign:${limit.name}`
+  const shared = new RateLimiterRedis({ storeClient: redis, points, duration: seconds, keyPrefix })
+  return {
+    points,
+    async add(key) {
+      const counted = await shared.consume(key).catch((refusal) => refusal)
+      if (!(counted instanceof RateLimiterRes)) return own.add(key)
+      return { calls: counted.consumedPoints, msLeft: counted.msBeforeNext }
+    },
+    takeBack: (key) =>
+      shared.reward(key).then(
+        () => {},
+        () => own.takeBack(key),
+      ),
+  }
 }
 
 /** A limiter for each budget and tier, made at its first use. After a change of tier the count starts again. */
@@ -127,22 +149,17 @@ function buildAccountLimiters(build: (name: string, points: number, seconds: num
 }
 
 /** Null while something is left. */
-async function consume(limiter: Limiter, key: string): Promise<RateLimiterRes | null> {
-  try {
-    await limiter.consume(key)
-    return null
-  } catch (refusal) {
-    if (!(refusal instanceof RateLimiterRes)) throw refusal
-    return refusal
-  }
+async function consume(limiter: Limiter, key: string): Promise<CallCount | null> {
+  const count = await limiter.add(key)
+  return count.calls > limiter.points ? count : null
 }
 
-function refusedAccount(tier: Tier, budget: Budget, refusal: RateLimiterRes): AppError {
+function refusedAccount(tier: Tier, budget: Budget, refusal: CallCount): AppError {
   const { limit } = BUDGETS[budget]
   return refused(`${limit}: the ${tier} tier has ${LIMITS[tier][limit]}`, refusal)
 }
 
-function refused(why: string, { msBeforeNext }: RateLimiterRes): AppError {
-  const seconds = String(Math.max(1, Math.ceil(msBeforeNext / 1000)))
+function refused(why: string, { msLeft }: CallCount): AppError {
+  const seconds = String(Math.max(1, Math.ceil(msLeft / 1000)))
   return new AppError('rate_limited', `${why}. Try again in ${seconds} s.`, { headers: { 'retry-after': seconds } })
 }

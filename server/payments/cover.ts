@@ -1,6 +1,7 @@
 // The cover of a payer: how many verifications its balance pays for. The chain is asked for the balance, and the answer is
 // cached for a while, because admission needs it at every purchase.
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../db/cache-bound.ts'
 import { within } from './timeout.ts'
 
 /** Milliseconds for which a balance is cached. */
@@ -20,7 +21,7 @@ export interface Covers {
 }
 
 export function buildCovers(timeoutMs = TIMEOUT_MS): Covers {
-  const cached = new LRUCache<string, Promise<bigint | null>>({ max: MAX_ACCOUNTS, ttl: CACHED_MS })
+  const cached = new LRUCache<string, Promise<bigint | null>>({ ...atMost(MAX_ACCOUNTS), ttl: CACHED_MS })
   return {
     async coverOf(account, price, read) {
       let reading = cached.get(account)

@@ -1,6 +1,7 @@
 // Checks whether the payer's key signed an EIP-3009 authorization, on threads (see signature-thread.ts).
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { atMost } from '../db/cache-bound.ts'
 import { openThreads, type Threads } from '../threads/pool.ts'
 import type { EvmAuthorization } from './payload.ts'
 import type { SignedTransfer } from './signed-transfer.ts'
@@ -27,14 +28,15 @@ const MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0
 const MAX_SIGNERS = 16_384
 
 /**
- * Who signed does not change, so it is kept: a payment that was refused for the moment, by a limit for example, comes again as it was,
- * and a caller who sends one over and over does not keep the threads busy.
+ * The signer of a payment does not change, so it is cached. A payment that was refused temporarily, for example by a limit,
+ * is sent again unchanged, and a caller who sends one payment again and again does not occupy the threads.
  *
- * On threads of its own, which end with it, or on those that are lent. */
+ * Checks run on its own threads, which close with it, or on the threads given as `lent`.
+ */
 export function openSignatureChecks(lent?: Threads): SignatureChecks {
   const threads = lent ?? openThreads({ minThreads: 0, maxThreads: 2, maxWaiting: Number.POSITIVE_INFINITY })
-  /** Empty: no one's signature. */
-  const signers = new LRUCache<string, string>({ max: MAX_SIGNERS })
+  /** An empty value: the signature is invalid. */
+  const signers = new LRUCache<string, string>(atMost(MAX_SIGNERS))
   return {
     async isSignedByPayer(network, { signature, authorization }) {
       const s = SIGNATURE.exec(signature)?.[1]

@@ -1,7 +1,7 @@
 // Limits on the calls to facilitators and nodes that callers cause. Anyone can send a payment of the right form, so each
 // address may cause only some failing calls, and a process makes only so many calls in all.
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { addressKey } from '../accounts/address-key.ts'
+import { type CallCount, CallCounts } from '../accounts/call-counts.ts'
 import { AppError } from '../errors.ts'
 
 export interface UpstreamCalls {
@@ -23,28 +23,27 @@ export interface UpstreamLimits {
 const DEFAULT_LIMITS: UpstreamLimits = { failedPerMinute: 60, perSecond: 50 }
 
 export function buildUpstreamCalls(limits: UpstreamLimits = DEFAULT_LIMITS): UpstreamCalls {
-  const ofAddress = new RateLimiterMemory({ points: limits.failedPerMinute, duration: 60 })
-  const ofProcess = new RateLimiterMemory({ points: limits.perSecond, duration: 1 })
+  const ofAddress = new CallCounts({ seconds: 60 })
+  const ofProcess = new CallCounts({ seconds: 1 })
   return {
     async attempt(address, calls) {
       const caller = addressKey(address)
-      await ofAddress.consume(caller).catch(refuse)
-      try {
-        await ofProcess.consume('all')
-      } catch (refusal) {
-        await ofAddress.reward(caller)
-        return refuse(refusal)
+      const failed = ofAddress.add(caller)
+      if (failed.calls > limits.failedPerMinute) throw refused(failed)
+      const all = ofProcess.add('all')
+      if (all.calls > limits.perSecond) {
+        ofAddress.takeBack(caller)
+        throw refused(all)
       }
       const answer = await calls()
-      await ofAddress.reward(caller)
+      ofAddress.takeBack(caller)
       return answer
     },
   }
 }
 
-function refuse(refusal: unknown): never {
-  if (!(refusal instanceof RateLimiterRes)) throw refusal
-  const seconds = Math.max(1, Math.ceil(refusal.msBeforeNext / 1000))
+function refused({ msLeft }: CallCount): AppError {
+  const seconds = String(Math.max(1, Math.ceil(msLeft / 1000)))
   const message = `Too many payments needed a check by another service. Try again in ${seconds} s. Nothing was charged.`
-  throw new AppError('rate_limited', message, { headers: { 'retry-after': String(seconds) } })
+  return new AppError('rate_limited', message, { headers: { 'retry-after': seconds } })
 }

@@ -2,6 +2,7 @@
 // ask at the same time share one query, and it starts after the last of them asked, so none gets a head older than its call.
 import { LRUCache } from 'lru-cache'
 import { openBatcher, READ_GATHER_MS } from '../db/batch.ts'
+import { atMost } from '../db/cache-bound.ts'
 import type { Database } from '../db/pool.ts'
 import type { Attestation } from '../interface/attestation.ts'
 import { findAttestations, type NodeLoader, storedNodes } from './archive.ts'
@@ -38,7 +39,7 @@ export function openReader(db: Database): Reader {
     queue: Number.POSITIVE_INFINITY,
     gatherMs: READ_GATHER_MS,
   })
-  const known = new LRUCache<number, Attestation>({ max: MAX_ATTESTATIONS })
+  const known = new LRUCache<number, Attestation>(atMost(MAX_ATTESTATIONS))
   const blocks = openBatcher<Block, Buffer>((asked) => loadBlocks(db, asked), {
     batch: MAX_GROUP,
     queue: Number.POSITIVE_INFINITY,
@@ -92,10 +93,10 @@ const MAX_ATTESTATIONS = 16_384
  */
 function openNodes(db: Database, loadBlock: (block: Block) => Promise<Buffer>): (head: Head) => NodeLoader {
   const kept = new LRUCache<string, Buffer, Block>({
-    max: MAX_BLOCKS,
+    ...atMost(MAX_BLOCKS),
     fetchMethod: (_name, _stale, { context: block }) => loadBlock(block),
   })
-  const single = new LRUCache<string, Buffer>({ max: MAX_NODES })
+  const single = new LRUCache<string, Buffer>(atMost(MAX_NODES))
 
   // Calls that share a query for the head have one and the same.
   let last: { head: Head; load: NodeLoader } | undefined
@@ -116,7 +117,8 @@ function openNodes(db: Database, loadBlock: (block: Block) => Promise<Buffer>): 
         const name = nodeKey(subtree)
         const { block, offset } = placeOf(subtree)
         const hash = edge.get(name) ?? single.get(name)
-        // Most blocks are kept, and a promise for each of their nodes would cost more than the rest.
+        // Most blocks are in the cache already. To create a promise for each of their nodes would cost more than the rest
+        // of this work.
         const nodes = hash ? undefined : kept.get(nodeKey(block))
         if (hash) found.set(name, hash)
         else if (nodes) found.set(name, nodeIn(nodes, offset))

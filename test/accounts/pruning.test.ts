@@ -1,6 +1,6 @@
 // Expired rows of accounts are deleted in any number; the gauge shows how late.
 import { randomUUID } from 'node:crypto'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { measurePruneLag, pruneAccounts } from '../../server/accounts/pruning.ts'
 import { UNUSED_ACCOUNT_DAYS } from '../../server/accounts/tiers.ts'
 import { type Account, openAccountHarness } from './harness.ts'
@@ -15,11 +15,14 @@ const lagOf = async (table: string) =>
   (await measurePruneLag(db)).find((row) => row.table === table)?.seconds ?? Number.NaN
 const prune = () => pruneAccounts(db, undefined, 10)
 
-t.beforeEach(async () => {
-  await prune()
-})
+/** Begins without what the tests before have left to be deleted. */
+const test = (name: string, run: (t: Test) => Promise<void>) =>
+  t.test(name, async (t) => {
+    await prune()
+    await run(t)
+  })
 
-t.test('without expired rows nothing is deleted, and the lag is 0', async (t) => {
+test('without expired rows nothing is deleted, and the lag is 0', async (t) => {
   await harness.register()
   t.equal(await prune(), 0)
   const lags = await measurePruneLag(db)
@@ -36,7 +39,7 @@ t.test('without expired rows nothing is deleted, and the lag is 0', async (t) =>
   for (const { table, seconds } of lags) t.equal(seconds, 0, table)
 })
 
-t.test('counts of today and yesterday stay', async (t) => {
+test('counts of today and yesterday stay', async (t) => {
   const account = await harness.register()
   await tables.query(
     `insert into receipt_days (account_id, day, receipts, lease_acts)
@@ -59,7 +62,7 @@ t.test('counts of today and yesterday stay', async (t) => {
   }
 })
 
-t.test('ended keys are deleted, in several batches', async (t) => {
+test('ended keys are deleted, in several batches', async (t) => {
   const account = await harness.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)
@@ -74,7 +77,7 @@ t.test('ended keys are deleted, in several batches', async (t) => {
   t.equal((await account.call('GET', '/v1/usage')).status, 200)
 })
 
-t.test('expired pages of checkout are deleted, and the next checkout works without them', async (t) => {
+test('expired pages of checkout are deleted, and the next checkout works without them', async (t) => {
   const account = await harness.register()
   const ask = async (tier: string) => (await account.call('POST', '/v1/checkout', { body: { tier } })).body.checkout_url
   const first = await ask('dev')
@@ -88,7 +91,7 @@ t.test('expired pages of checkout are deleted, and the next checkout works witho
   t.equal(await count('simulated_checkouts'), 1)
 })
 
-t.test('billing events stay for ninety days', async (t) => {
+test('billing events stay for ninety days', async (t) => {
   const account = await harness.register()
   await account.call('POST', '/v1/checkout', { body: { tier: 'dev' } })
   await tables.query(
@@ -100,7 +103,7 @@ t.test('billing events stay for ninety days', async (t) => {
   t.equal(await count('billing_events'), 1)
 })
 
-t.test('only accounts that were never used are deleted', async (t) => {
+test('only accounts that were never used are deleted', async (t) => {
   const age = (account: Account, days: number) =>
     tables.query(
       `with aged as (update accounts set created_at = created_at - $2 * interval '1 day' where handle = $1 returning id)
@@ -130,7 +133,7 @@ t.test('only accounts that were never used are deleted', async (t) => {
   t.equal((await harness.call('POST', '/v1/register', { body: { handle: unused[0]!.handle } })).status, 201)
 })
 
-t.test('an aborted signal stops between two batches', async (t) => {
+test('an aborted signal stops between two batches', async (t) => {
   const account = await harness.register()
   await tables.query(
     `insert into api_keys (id, account_id, key_hash, kind, expires_at)
@@ -142,7 +145,7 @@ t.test('an aborted signal stops between two batches', async (t) => {
   t.equal(await prune(), 5)
 })
 
-t.test('/metrics shows the lag of each table', async (t) => {
+test('/metrics shows the lag of each table', async (t) => {
   const { bytes } = await harness.call('GET', '/metrics')
   for (const table of ['receipt_days', 'verification_requests', 'payment_ledger'])
     t.match(bytes.toString(), `countersign_prune_lag_seconds{table="${table}"} 0\n`)

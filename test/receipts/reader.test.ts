@@ -15,7 +15,7 @@ import { referenceTree } from './rfc6962.ts'
 const leafOf = (serial: number) => createHash('sha256').update(`leaf ${serial}`).digest()
 const hex = (hashes: Buffer[]) => hashes.map((hash) => hash.toString('hex'))
 
-/** A tree over receipts of which only the hashes are real. */
+/** A tree over receipts of which only the hashes are correct. */
 async function plant(log: TestLog, size: number) {
   const tree = growTree(0, Buffer.alloc(0))
   for (let serial = 1; serial <= size; serial++) tree.append(leafOf(serial))
@@ -32,43 +32,128 @@ async function plant(log: TestLog, size: number) {
   )
 }
 
-t.test('proofs of a tree with full tiles of two levels', async (t) => {
-  const SIZE = 65_536 + 700
+/** Leaves of the larger planted tree: a full tile of the second level, and some beside it. */
+const LEAVES = 65_536 + 700
+const reference = referenceTree(Array.from({ length: LEAVES }, (_, n) => leafOf(n + 1)))
+
+const middlesOf = ({ url }: TestLog) =>
+  query(url, `select level, index::int, encode(hashes, 'hex') hashes from tile_middles order by level, index`)
+
+t.test('a tree with full tiles of two levels, and more', async (t) => {
+  const SIZE = LEAVES
   await using log = await openTestLog()
   await plant(log, SIZE)
-  await using reader = openReader(log.db)
-  const head = await reader.head()
-  t.equal(head.serial, SIZE)
-  const reference = referenceTree(Array.from({ length: SIZE }, (_, n) => leafOf(n + 1)))
-  const edges = [
-    1,
-    2,
-    255,
-    256,
-    257,
-    511,
-    512,
-    513,
-    32_768,
-    65_535,
-    65_536,
-    65_537,
-    65_792,
-    66_047,
-    66_048,
-    66_049,
-    SIZE,
-  ]
-  for (const size of edges.filter((size) => size > 250)) {
-    for (const serial of edges.filter((serial) => serial <= size)) {
-      const { hashes } = await proveReceipt(reader.nodes(head), serial, size)
-      t.same(hashes, hex(reference.path(serial - 1, size)), `serial ${serial} in ${size}`)
+
+  await t.test('proofs from its tiles', async (t) => {
+    await using reader = openReader(log.db)
+    const head = await reader.head()
+    t.equal(head.serial, SIZE)
+    const edges = [
+      1,
+      2,
+      255,
+      256,
+      257,
+      511,
+      512,
+      513,
+      32_768,
+      65_535,
+      65_536,
+      65_537,
+      65_792,
+      66_047,
+      66_048,
+      66_049,
+      SIZE,
+    ]
+    for (const size of edges.filter((size) => size > 250)) {
+      for (const serial of edges.filter((serial) => serial <= size)) {
+        const { hashes } = await proveReceipt(reader.nodes(head), serial, size)
+        t.same(hashes, hex(reference.path(serial - 1, size)), `serial ${serial} in ${size}`)
+      }
+      const old = edges.find((one) => one * 3 > size)!
+      const expected = hex(reference.proof(old, size))
+      t.same(await proveConsistency(reader.nodes(head), old, size), expected, `${old} to ${size}`)
+      t.same(await proveConsistency(storedNodes(log.db), old, size), expected)
     }
-    const old = edges.find((one) => one * 3 > size)!
-    const expected = hex(reference.proof(old, size))
-    t.same(await proveConsistency(reader.nodes(head), old, size), expected, `${old} to ${size}`)
-    t.same(await proveConsistency(storedNodes(log.db), old, size), expected)
-  }
+  })
+
+  await t.test('the hashes half way up full tiles are those of the tree, and proofs from them the same', async (t) => {
+    const { db } = log
+    t.equal(await fillMiddles(db, { maxRunMs: 0 }), 0, 'a run without time makes nothing')
+    t.equal(await fillMiddles(db), 256 + 2 + 1)
+    t.equal(await fillMiddles(db), 0)
+    const rootsOf = (level: number, index: number) => {
+      const width = 16 * 256 ** level
+      return Array.from({ length: 16 }, (_, n) => {
+        const from = (index * 16 + n) * width
+        return reference.root(from + width, from).toString('hex')
+      }).join('')
+    }
+    const stored = await middlesOf(log)
+    t.same(
+      stored,
+      stored.map(({ level, index }) => ({ level, index, hashes: rootsOf(Number(level), Number(index)) })),
+    )
+    // What is read for each proof: every 97th receipt and both sides of every edge of a tile, each by a process that keeps nothing yet.
+    const serials = new Set(Array.from({ length: SIZE / 97 }, (_, n) => n * 97 + 1))
+    for (let edge = 256; edge <= SIZE; edge += 256 * 16) for (const at of [edge, edge + 1]) serials.add(at)
+    await using reader = openReader(db)
+    const head = await reader.head()
+    const prove = (serial: number) => proveReceipt(reader.nodes(head), serial, SIZE)
+    const wrong = []
+    for (const [n, { hashes }] of (await Promise.all([...serials].map(prove))).entries()) {
+      const serial = [...serials][n]!
+      if (hashes.join() !== hex(reference.path(serial - 1, SIZE)).join()) wrong.push(serial)
+    }
+    t.same(wrong, [])
+  })
+})
+
+t.test('a tree of full tiles', async (t) => {
+  // So many fill a tile of the second level too, and no node is left beside full tiles.
+  const SIZE = 65_536
+  await using log = await openTestLog()
+  await plant(log, SIZE)
+
+  await t.test('tiles that callers need at the same time come by few queries', async (t) => {
+    const TILES = 20
+    let queries = 0
+    const db: Database = {
+      ...log.db,
+      any: (query) => {
+        if (query.sql.includes('tree_nodes')) queries++
+        return log.db.any(query)
+      },
+    }
+    await using reader = openReader(db)
+    const head = await reader.head()
+    const serials = Array.from({ length: TILES }, (_, tile) => tile * 256 + 7)
+    const proofs = await Promise.all(serials.map((serial) => proveReceipt(reader.nodes(head), serial, head.serial)))
+    t.same(
+      proofs.map(({ hashes }) => hashes),
+      serials.map((serial) => hex(reference.path(serial - 1, head.serial))),
+    )
+    t.ok(queries > 0 && queries < TILES / 2, `${queries} queries for ${TILES} tiles`)
+  })
+
+  await t.test('with the hashes half way up a proof reads sixteen receipts of a tile, without them all', async (t) => {
+    const prove = async (serial: number) => {
+      await using reader = openReader(log.db)
+      return (await proveReceipt(reader.nodes(await reader.head()), serial, SIZE)).hashes
+    }
+    const expected = (serial: number) => hex(reference.path(serial - 1, SIZE))
+    const gone = `delete from receipts where serial = 513`
+    t.same(await prove(700), expected(700), 'no row yet')
+    await fillMiddles(log.db)
+    await log.damage('create table kept as select * from receipts where serial = 513', gone)
+    t.same(await prove(700), expected(700), 'the receipt that is gone is not read')
+    await log.damage('delete from tile_middles where level = 0 and index = 2')
+    await t.rejects(prove(700), /has a hole/)
+    await log.damage('insert into receipts select * from kept')
+    t.same(await prove(700), expected(700), 'a row that is gone')
+  })
 })
 
 t.test('a tile that is not full is not cached', async (t) => {
@@ -124,90 +209,6 @@ t.test('one query serves callers at the same time, and none gets a head older th
     found,
     serials.map((serial) => stored[serial - 1] ?? null),
   )
-})
-
-t.test('tiles that callers need at the same time come by few queries', async (t) => {
-  const TILES = 20
-  // So many fill a tile of the second level too, and no node is left beside full tiles.
-  const SIZE = 65_536
-  await using log = await openTestLog()
-  await plant(log, SIZE)
-  let queries = 0
-  const db: Database = {
-    ...log.db,
-    any: (query) => {
-      if (query.sql.includes('tree_nodes')) queries++
-      return log.db.any(query)
-    },
-  }
-  await using reader = openReader(db)
-  const head = await reader.head()
-  const reference = referenceTree(Array.from({ length: SIZE }, (_, n) => leafOf(n + 1)))
-  const serials = Array.from({ length: TILES }, (_, tile) => tile * 256 + 7)
-  const proofs = await Promise.all(serials.map((serial) => proveReceipt(reader.nodes(head), serial, head.serial)))
-  t.same(
-    proofs.map(({ hashes }) => hashes),
-    serials.map((serial) => hex(reference.path(serial - 1, head.serial))),
-  )
-  t.ok(queries > 0 && queries < TILES / 2, `${queries} queries for ${TILES} tiles`)
-})
-
-const middlesOf = ({ url }: TestLog) =>
-  query(url, `select level, index::int, encode(hashes, 'hex') hashes from tile_middles order by level, index`)
-
-t.test('the hashes half way up full tiles are those of the tree, and proofs from them the same', async (t) => {
-  const SIZE = 65_536 + 700
-  await using log = await openTestLog()
-  await plant(log, SIZE)
-  const { db } = log
-  t.equal(await fillMiddles(db, { maxRunMs: 0 }), 0, 'a run without time makes nothing')
-  t.equal(await fillMiddles(db), 256 + 2 + 1)
-  t.equal(await fillMiddles(db), 0)
-  const reference = referenceTree(Array.from({ length: SIZE }, (_, n) => leafOf(n + 1)))
-  const rootsOf = (level: number, index: number) => {
-    const width = 16 * 256 ** level
-    return Array.from({ length: 16 }, (_, n) => {
-      const from = (index * 16 + n) * width
-      return reference.root(from + width, from).toString('hex')
-    }).join('')
-  }
-  const stored = await middlesOf(log)
-  t.same(
-    stored,
-    stored.map(({ level, index }) => ({ level, index, hashes: rootsOf(Number(level), Number(index)) })),
-  )
-  // What is read for each proof: every 97th receipt and both sides of every edge of a tile, each by a process that keeps nothing yet.
-  const serials = new Set(Array.from({ length: SIZE / 97 }, (_, n) => n * 97 + 1))
-  for (let edge = 256; edge <= SIZE; edge += 256 * 16) for (const at of [edge, edge + 1]) serials.add(at)
-  await using reader = openReader(db)
-  const head = await reader.head()
-  const prove = (serial: number) => proveReceipt(reader.nodes(head), serial, SIZE)
-  const wrong = []
-  for (const [n, { hashes }] of (await Promise.all([...serials].map(prove))).entries()) {
-    const serial = [...serials][n]!
-    if (hashes.join() !== hex(reference.path(serial - 1, SIZE)).join()) wrong.push(serial)
-  }
-  t.same(wrong, [])
-})
-
-t.test('with them a proof reads sixteen receipts of a tile, without them all', async (t) => {
-  await using log = await openTestLog()
-  await plant(log, 65_536)
-  const prove = async (serial: number) => {
-    await using reader = openReader(log.db)
-    return (await proveReceipt(reader.nodes(await reader.head()), serial, 65_536)).hashes
-  }
-  const expected = (serial: number) =>
-    hex(referenceTree(Array.from({ length: 65_536 }, (_, n) => leafOf(n + 1))).path(serial - 1, 65_536))
-  const gone = `delete from receipts where serial = 513`
-  t.same(await prove(700), expected(700), 'no row yet')
-  await fillMiddles(log.db)
-  await log.damage('create table kept as select * from receipts where serial = 513', gone)
-  t.same(await prove(700), expected(700), 'the receipt that is gone is not read')
-  await log.damage('delete from tile_middles where level = 0 and index = 2')
-  await t.rejects(prove(700), /has a hole/)
-  await log.damage('insert into receipts select * from kept')
-  t.same(await prove(700), expected(700), 'a row that is gone')
 })
 
 t.test('a row that does not follow from the receipts is not used', async (t) => {
