@@ -1,5 +1,6 @@
-// The database away, in both ways: it refuses connections, or it is frozen and its sockets stay open. Every call under way and
-// every new one is answered 503 within five seconds, and everything is well within ten seconds of its return.
+// Both kinds of outage of the database: it refuses connections, or it is frozen and its sockets stay open. Every call in
+// progress and every new one is answered 503 within five seconds, and all calls succeed within ten seconds after its
+// return.
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,6 +8,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfig } from '../server/config.ts'
 import { migrate } from '../server/db/migrate.ts'
+import { within } from '../server/payments/timeout.ts'
 import { openService } from '../server/service.ts'
 import { openLog } from '../server/telemetry.ts'
 import { openPrivatePostgres } from './private-postgres.ts'
@@ -15,6 +17,8 @@ import { harbourClaim, PAGE, payingFetch, query, signPayment, termsOf, VERIFY } 
 
 const MAX_ANSWER_MS = 5000
 const MAX_RETURN_MS = 10_000
+/** Twice the time that a process has. */
+const MAX_CLOSE_MS = 60_000
 
 const server = await openPrivatePostgres()
 t.teardown(() => server[Symbol.asyncDispose]())
@@ -66,7 +70,7 @@ async function prepareCalls() {
   })
   const { request_id } = (await done.json()) as { request_id: string }
   const token = done.headers.get('x-service-recovery-token') ?? ''
-  // The process remembers results; this one is to be read from the database.
+  // The process caches results; this one must be read from the database.
   service.api.results.clear()
   const get =
     (path: string, headers = {}) =>
@@ -121,7 +125,7 @@ async function call(name: string, send: Send): Promise<Answered> {
   const ms = performance.now() - started
   const body = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : {}
   const content = body.result?.structuredContent ?? body.error?.data ?? body
-  // A tool that could not answer is HTTP's 200.
+  // A tool that could not answer has the HTTP status 200.
   const refused = body.result?.isError && /unavailable|internal|capacity/.test(content.error?.code)
   const status = refused ? 503 : response.status
   return { name, status, code: content.error?.code, retryAfter: response.headers.get('retry-after'), ms, body }
@@ -138,7 +142,7 @@ async function expectOutage(t: Test, begin: () => Promise<void>, end: () => Prom
   const first = await callAll(sends)
   const again = await callAll(sends)
   for (const [round, answers] of Object.entries({ first, again })) {
-    // The figures of the process that answers need no database, and say that there is none.
+    // The figures of the answering process need no database, and show that it does not answer.
     const due = (name: string) => (name === 'metrics' ? 200 : 503)
     const wrong = answers.filter(({ name, status, ms }) => status !== due(name) || ms > MAX_ANSWER_MS)
     t.same(wrong, [], `${round}: slowest ${Math.round(Math.max(...answers.map(({ ms }) => ms)))} ms`)
@@ -193,3 +197,16 @@ async function expectOutage(t: Test, begin: () => Promise<void>, end: () => Prom
 
 t.test('a frozen server, whose sockets stay open', (t) => expectOutage(t, server.freeze, server.thaw))
 t.test('a server that refuses connections', (t) => expectOutage(t, server.stop, server.start))
+
+t.test('a service that is closed while its database is frozen ends', async (t) => {
+  await server.freeze()
+  try {
+    const close = async () => {
+      await service[Symbol.asyncDispose]()
+      return 'closed'
+    }
+    t.equal(await within(MAX_CLOSE_MS, close()), 'closed')
+  } finally {
+    await server.thaw()
+  }
+})

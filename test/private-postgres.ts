@@ -1,5 +1,5 @@
-// A PostgreSQL of one test or bench alone, behind a port that stays when the server is started again. It can be frozen, stopped
-// and started.
+// A PostgreSQL for one test or bench only, behind a port that stays the same when the server restarts. It can be frozen,
+// stopped and started.
 import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,38 +28,50 @@ export async function openPrivatePostgres(options: { prepare?: (folder: string) 
   url.port = String(door.port)
 
   const frozen = new Set<number>()
-  /** What is frozen hears no request to end, also not that of the guard of a server whose process has ended. */
+  /**
+   * A frozen process does not react to a request to end, also not to that of the guard of a server whose process has
+   * ended.
+   */
   const thawNow = () => {
     for (const pid of frozen)
       try {
         process.kill(pid, 'SIGCONT')
       } catch {
-        // It was killed while it was frozen.
+        // It was killed while it was frozen, or ended when the server went on.
       }
   }
   process.once('exit', thawNow)
   opened.defer(() => void process.off('exit', thawNow))
 
-  /** The server and its backends, with a backend that was started meanwhile. */
-  async function signal(name: 'SIGSTOP' | 'SIGCONT') {
+  /** Stops the server and its backends. */
+  async function freeze() {
     const home = await realpath(join(folder, 'postgres'))
     const [pid] = (await readFile(join(home, 'data', 'postmaster.pid'), 'utf8')).split('\n')
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
     for (const one of [pid, ...children.split(' ').filter(Boolean)].map(Number)) {
-      process.kill(one, name)
-      if (name === 'SIGSTOP') frozen.add(one)
-      else frozen.delete(one)
+      frozen.add(one)
+      try {
+        process.kill(one, 'SIGSTOP')
+      } catch {
+        // A backend that ended since the list was read.
+      }
     }
+  }
+
+  /** The server goes on first and may end a backend, so every process of the list is tried: one that stays stopped keeps its locks. */
+  async function thaw() {
+    thawNow()
+    frozen.clear()
   }
   const closing = opened.move()
   return {
     url: url.href,
     folder,
-    /** Ends every connection; new ones are taken. */
+    /** Ends every connection; new ones are accepted. */
     drop: door.drop,
     /** Each ends an outage that the one before it began. */
-    freeze: () => signal('SIGSTOP'),
-    thaw: () => signal('SIGCONT'),
+    freeze,
+    thaw,
     async stop() {
       await door.shut()
       await server?.[Symbol.asyncDispose]()

@@ -11,6 +11,7 @@ import { BARE_ENV, startChild } from './children.ts'
 import { buy, openCrashHarness, run } from './crash-harness.ts'
 import { openTestDatabase } from './database.ts'
 import { harbourClaim, PAGE, payingFetch, VERIFY } from './system.ts'
+import { until } from './until.ts'
 
 // Most of the time these tests wait.
 t.jobs = 3
@@ -133,6 +134,23 @@ t.test(
     t.equal((await purchase.result).status, 'completed')
   },
 )
+
+t.test('worker: it ends also while the end of a job cannot be stored', { buffered: true }, async (t) => {
+  await using harness = await openApiHarness()
+  await harness.tables.query(`
+    create sequence refused_ends;
+    create function refuse_end() returns trigger language plpgsql as $$ begin
+      perform nextval('refused_ends');
+      raise exception 'No space left on device' using errcode = 'disk_full';
+    end $$;
+    create trigger refuse_end before delete on graphile_worker._private_jobs for each row execute function refuse_end()`)
+  await using worker = startChild('workers/main.ts', harness.env)
+  await worker.logs('worker_started')
+  t.equal((await buy(harness).result).status, 'completed')
+  await until(async () => (await harness.tables.query('select is_called from refused_ends')).rows[0].is_called)
+  worker.kill('SIGTERM')
+  t.same(await worker.ended, { code: 0, signal: null }, 'by itself: what is cut off ends with 1')
+})
 
 async function jobsOf({ tables }: ApiHarness) {
   const { rows } = await tables.query(`

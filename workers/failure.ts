@@ -1,4 +1,6 @@
-// What an error means for a verification: the request waits, fails without a charge, or is left to the queue's next attempt.
+// The consequence of an error for a verification: the request waits, fails without a charge, or is left to the queue's next
+// attempt.
+import { isConnectionLoss } from '../server/db/connection-loss.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
 import { annotate } from '../server/tracing/spans.ts'
@@ -11,7 +13,7 @@ import { describeAsked, OriginBusyError } from './retrieval/origins.ts'
 
 /** One run of a job, as the queue describes it. */
 export interface JobAttempt {
-  /** Aborts when the process is to stop; the request is then handed back, not failed. */
+  /** Aborts when the process has to stop; the request is then handed back and does not fail. */
   signal: AbortSignal
   /** Attempts that may follow this one; 0 for the last. */
   attemptsLeft: number
@@ -20,7 +22,7 @@ export interface JobAttempt {
 /** Validity that must be left of the payment when the work begins. */
 export const MIN_VALIDITY_SECONDS = 60
 
-/** Puts the request off or fails it. An error that the queue's next attempt may get over is thrown again. */
+/** Postpones the request or fails it. An error that the next attempt of the queue may not have is thrown again. */
 export async function handleFailure(
   error: unknown,
   request: WorkingRequest,
@@ -34,6 +36,8 @@ export async function handleFailure(
   if (job.signal.aborted) return snooze(request, work, { seconds: 0 })
   if (error instanceof OriginBusyError) return waitForOrigin(error, request, work)
   if (error instanceof AssessorBusyError) return waitForModel(error, request, work)
+  // At the last attempt as well: the queue gives the job back, and spends no attempt (see InterruptedError).
+  if (isConnectionLoss(error)) throw error
   const mayFail = request.state === 'accepted' || request.state === 'observed' || request.state === 'assessed'
   if (mayFail && error instanceof AppError) return fail(request, work, error)
   work.log.error({ event: 'verification_error', request_id: request.id, state: request.state, err: error })
@@ -47,7 +51,7 @@ function secondsLeft({ payment }: WorkingRequest): number {
   return payment.valid_before - Date.now() / 1000 - MIN_VALIDITY_SECONDS
 }
 
-/** A job in a line is woken when its turn is free. If that wake is lost, the job runs by itself this much later. */
+/** A job in a line is woken when its turn is free. If the wake-up is lost, the job runs by itself after so many seconds. */
 const RECHECK_SECONDS = 60
 
 /** Waits in the line of the origin, as long as the payment would still be valid afterwards. */
@@ -70,14 +74,14 @@ async function waitForOrigin(busy: OriginBusyError, request: WorkingRequest, wor
 }
 
 function tooLong({ asked }: OriginBusyError): string {
-  if (!asked) return 'More requests wait for this host than can be made before the payment runs out.'
+  if (!asked) return 'Too many requests wait for this host: the payment would expire before this one is made.'
   return `${describeAsked(asked)} The payment is not valid for that long.`
 }
 
 /** Waits for the model, as long as the payment would still be valid afterwards. */
 async function waitForModel(busy: AssessorBusyError, request: WorkingRequest, work: Work): Promise<void> {
   const { retryAfterSeconds: seconds } = busy
-  // That the model is away is logged once (see assessment/anthropic.ts).
+  // An outage of the model is logged once (see assessment/anthropic.ts).
   work.log.debug({ event: 'put_off', request_id: request.id, reason: busy.name, seconds })
   if (secondsLeft(request) > seconds)
     return snooze(request, work, { seconds, waiting: { for: 'model', until: inSeconds(seconds) } })

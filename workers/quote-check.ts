@@ -1,4 +1,5 @@
 // The job of one quote check: reads the page as for a verification, finds the quotes on a thread, and stores the answer.
+import { isConnectionLoss } from '../server/db/connection-loss.ts'
 import { enqueue, type Payload } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
 import { AppError } from '../server/errors.ts'
@@ -26,7 +27,7 @@ import { describeAsked, MAX_PATIENCE_SECONDS, OriginBusyError } from './retrieva
 import { type FoundQuote, findQuotes } from './text/quotes.ts'
 import { linkTo } from './text/text-fragment.ts'
 
-/** Seconds after which a check is tried again for which this process has no room. */
+/** Seconds after which a check is tried again if this process has no place for it. */
 const ROOM_SECONDS = 2
 
 export async function checkQuotes({ check_id }: Payload<'check_quotes'>, work: Work, job: JobAttempt): Promise<void> {
@@ -47,7 +48,7 @@ async function readAndAnswer(check: WorkingCheck, work: Work, job: JobAttempt): 
   const url = check.body.source_url
   const visit = () => observeSource(url, work, signal, checkJob(check).key)
   const fetching = work.cache.observe(url, DEFAULT_MAX_AGE_SECONDS, visit, signal)
-  // The last attempt keeps its job, so that a page that crashes its worker cannot do so for ever.
+  // The last attempt keeps its job, so that a page that crashes its worker cannot do that without end.
   if (job.attemptsLeft === 0 || (await work.slowFetches.isQuick(fetching)))
     return answer(check, (await fetching).observation, work, signal)
   // Until `fetching` is awaited again, a rejection has no other listener.
@@ -68,7 +69,7 @@ async function answer(check: WorkingCheck, { source, checked_at }: Observation, 
   const { source_url, quotes } = check.body
   const wanted = quotes.map((quote) => ({ quote, near: 0 }))
   const found = await findQuotes(work.threads, { text: source.normalized_text, quotes: wanted }, signal)
-  // Where a quote is found, the page is what was asked for.
+  // If a quote is found, the page is the one that was asked for.
   if (found.every(({ match }) => match === 'absent')) judgePage(quotes.join('\n'), { source })
   const { final_url, content_sha256, text_sha256 } = source
   const result: QuoteCheckResult = {
@@ -93,11 +94,12 @@ function describeFound(quote: string, found: FoundQuote, url: string): QuoteChec
   return { ...asked, start: null, end: null, fragment_url, nearest: { text, start, end, similarity } }
 }
 
-/** Puts the check off or fails it. An error that the queue's next attempt may get over is thrown again. */
+/** Postpones the check or fails it. An error that the next attempt of the queue may not have is thrown again. */
 async function handleFailure(error: unknown, check: WorkingCheck, work: Work, job: JobAttempt): Promise<void> {
   if (job.signal.aborted) return handBack(check, work, 0)
   if (error instanceof OriginBusyError) return waitForOrigin(error, check, work)
   if (error instanceof AppError) return fail(check, work, error)
+  if (isConnectionLoss(error)) throw error
   work.log.error({ event: 'quote_check_error', check_id: check.id, err: error })
   if (job.attemptsLeft > 0) throw error
   await fail(check, work, new AppError('execution_failed', 'The work could not be done.'))
@@ -111,15 +113,15 @@ async function handBack(check: WorkingCheck, { db }: Work, seconds: number): Pro
   })
 }
 
-/** A job in a line is woken when its turn is free. If that wake is lost, the job runs by itself this much later. */
+/** A job in a line is woken when its turn is free. If the wake-up is lost, the job runs by itself after so many seconds. */
 const LOOK_SECONDS = 60
 
-/** Waits in the line of the origin, for as long in all as a host may ask for. */
+/** Waits in the line of the origin, in total at most as long as a host may ask for. */
 async function waitForOrigin(busy: OriginBusyError, check: WorkingCheck, work: Work): Promise<void> {
   const { asked, retryAfterSeconds, tried } = busy
   const left = MAX_PATIENCE_SECONDS - (Date.now() - check.created_at.getTime()) / 1000
   if (left <= (asked ? retryAfterSeconds : 0)) {
-    const message = asked ? describeAsked(asked) : 'More requests wait for this host than it can be asked.'
+    const message = asked ? describeAsked(asked) : 'Too many requests wait for this host.'
     return fail(check, work, new AppError('source_rate_limited', message), { counts: check.begun || tried })
   }
   const seconds = Math.min(left, asked ? Math.max(retryAfterSeconds, LOOK_SECONDS) : LOOK_SECONDS)

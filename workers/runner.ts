@@ -1,11 +1,11 @@
 // Runs the queue in this process: graphile-worker with the tasks, the beat, the rescue of other pools' jobs, the delivery of
-// alerts and the scan of watchdogs. A pool that dies while its process lives would not be restarted, so `died` reports it and
-// the process exits.
+// alerts and the scan of watchdogs. Nothing would restart a pool that dies while its process is alive, so `died` reports it
+// and the process exits.
 import { EventEmitter } from 'node:events'
 import { Logger as QueueLogger, run, type WorkerEvents } from 'graphile-worker'
 import { openDeliveryLoop, openRounds } from '../server/alerts/delivery-loop.ts'
 import { every } from '../server/db/interval.ts'
-import { openQueuePool } from '../server/db/queue.ts'
+import { endQueuePool, openQueuePool } from '../server/db/queue.ts'
 import { openSessionLock, type SessionLock } from '../server/db/session-lock.ts'
 import { type Logger, openOutage } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
@@ -18,12 +18,18 @@ export interface Runner extends AsyncDisposable {
   died: Promise<never>
 }
 
-/** Milliseconds after which running jobs are aborted and hand their requests back, and after which the queue is killed. */
-const DRAIN_MS = { abort: 18_000, kill: 25_000 }
+/**
+ * Milliseconds after which running jobs are aborted and hand their requests back, and after which the queue is left. What is closed
+ * after it may take three seconds, before the hard stop of the process.
+ */
+const DRAIN_MS = { abort: 18_000, kill: 24_000 }
 /** graphile-worker's own connections: listening, fetching jobs, completing them. */
 export const QUEUE_CONNECTIONS = 6
 
-/** How often this worker looks for lost locks of others, and in how many looks it asks for old beats as well. */
+/**
+ * Milliseconds between two checks for lost locks of other workers; every `beatsEvery`-th check also looks for old
+ * beats.
+ */
 const WATCH = { ms: 250, beatsEvery: 4 }
 
 /** Starts taking jobs. Disposing takes no new ones, lets running ones finish or hand their requests back, then ends the beat. */
@@ -37,14 +43,14 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
     (error) => work.log.warn({ event: 'queue_connection_lost', err: error }),
     { ...openOutage(work.log, 'tasks of the queue'), stopping: halt.signal },
   )
-  opened.defer(() => pool.end())
+  opened.defer(() => endQueuePool(pool))
   opened.defer(() => halt.abort())
   const events: WorkerEvents = new EventEmitter()
   const poolId = Promise.withResolvers<string>()
   work.slowFetches.reopen()
   const deliveries = opened.use(openDeliveryLoop(work))
   events.once('pool:create', ({ workerPool }) => poolId.resolve(workerPool.id))
-  // Before the first job is taken; it is closed after the beat has been deleted.
+  // Opened before the first job is taken, and closed after the beat has been deleted.
   const lock = opened.use(await openWorkerLock(work, poolId.promise))
   const runner = await run({
     pgPool: pool,
@@ -65,7 +71,8 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   })
   const id = await poolId.promise
   await beat(work, id, lock.key)
-  opened.defer(() => endBeat(work, id))
+  // Where the database is away, the beat grows old.
+  opened.defer(() => endBeat(work, id).catch((error) => work.log.warn({ event: 'drain_failed', err: error })))
   opened.use(openPulse(work, id, lock))
   opened.use(openWatch(work))
   opened.use(openRounds(deliveries, work.log))
@@ -79,7 +86,7 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   opened.defer(async () => {
     stopping = true
     halt.abort()
-    // Side by side: each may take as long as the process has left, and none starts anything new meanwhile.
+    // In parallel: each may take all the time that the process has left, and none starts anything new.
     await Promise.all([
       drain(runner, work.log),
       work.slowFetches.drain(),
@@ -91,23 +98,18 @@ export async function openRunner(work: Work, options: { concurrency?: number } =
   return { died: queueDied, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
+/** Ends before graphile-worker has stopped when that takes too long: its own `kill` does nothing once it was asked to stop. */
 async function drain(runner: Awaited<ReturnType<typeof run>>, log: Logger) {
-  const kill = setTimeout(() => {
-    log.error({ event: 'drain_timeout' })
-    runner.kill('drain took too long').catch(() => {})
-  }, DRAIN_MS.kill)
-  try {
-    await runner.stop('asked to stop')
-  } catch (error) {
-    log.warn({ event: 'drain_failed', err: error })
-  } finally {
-    clearTimeout(kill)
-  }
+  const stopped = runner.stop('asked to stop').catch((error) => log.warn({ event: 'drain_failed', err: error }))
+  const { promise: killed, resolve } = Promise.withResolvers<void>()
+  const kill = setTimeout(resolve, DRAIN_MS.kill)
+  await Promise.race([stopped, killed.then(() => log.error({ event: 'drain_timeout' }))])
+  clearTimeout(kill)
 }
 
 /**
- * The lock whose end tells others that this worker died. When its connection is lost while the worker lives, the worker says so
- * at once by any connection, and takes the lock anew; both within the grace that others give.
+ * The lock whose end shows others that this worker has died. When its connection is lost while the worker is alive, the
+ * worker reports that at once on any connection, and takes the lock again, both within GRACE_SECONDS.
  */
 function openWorkerLock(work: Work, poolId: Promise<string>): Promise<SessionLock> {
   const { log } = work
@@ -119,7 +121,7 @@ function openWorkerLock(work: Work, poolId: Promise<string>): Promise<SessionLoc
     },
     onLost(error) {
       log.warn({ event: 'worker_lock_lost', err: error ?? new Error('the connection was closed') })
-      // If this cannot be written, the renewal says the same.
+      // If this write fails, the renewal of the lock reports the same.
       void poolId.then((id) => renounceLock(work, id)).catch(() => {})
     },
   })

@@ -7,8 +7,10 @@ import { pruneAlerts, recallAlerts } from '../server/alerts/outbox.ts'
 import { reconcile } from '../server/billing/reconciliation.ts'
 import { checkCitation } from '../server/citations/check.ts'
 import { wakeDueWatches } from '../server/citations/watch.ts'
+import { isConnectionLoss } from '../server/db/connection-loss.ts'
 import { type JobName, jobs } from '../server/db/jobs.ts'
 import { transact } from '../server/db/pool.ts'
+import { InterruptedError } from '../server/db/queue.ts'
 import { sweepQuoteChecks } from '../server/quotes/sweep.ts'
 import { fillMiddles } from '../server/receipts/blocks.ts'
 import { withSubject } from '../server/telemetry.ts'
@@ -72,22 +74,28 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
   } satisfies Record<JobName, Task>
 }
 
-/** A task that parses its payload. Throws a ZodError for a payload of another form. */
+/** A task that parses its payload. Throws a ZodError for a payload of another form, and InterruptedError when the database was away. */
 function taskOf<S extends z.ZodType>(
   schema: S,
   run: (payload: z.output<S>, helpers: JobHelpers) => Promise<void>,
 ): Task {
-  return (payload, helpers) => run(schema.parse(payload), helpers)
+  return async (payload, helpers) => {
+    try {
+      await run(schema.parse(payload), helpers)
+    } catch (error) {
+      throw isConnectionLoss(error) ? new InterruptedError(error) : error
+    }
+  }
 }
 
-/** Identifiers must not change: the queue stores under them which recurring job has run. */
+/** Identifiers must not change, because the queue uses them to store which recurring job has run. */
 export function crontab() {
   return parseCronItems([
     { task: 'sweep_requests', match: '* * * * *', identifier: 'sweep_requests', options: { maxAttempts: 1 } },
     { task: 'wake_citations', match: '* * * * *', identifier: 'wake_citations', options: { maxAttempts: 1 } },
     { task: 'fill_tiles', match: '* * * * *', identifier: 'fill_tiles', options: { maxAttempts: 1 } },
     { task: 'prune_requests', match: '* * * * *', identifier: 'prune_requests', options: { maxAttempts: 1 } },
-    // In a queue of its own, so that two never overlap. Not on the hour, when many services call Stripe.
+    // In a separate queue, so that two runs never overlap. Not on the hour, when many services call Stripe.
     {
       task: 'reconcile_billing',
       match: '23 * * * *',

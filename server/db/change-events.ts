@@ -1,11 +1,12 @@
 // Change events by LISTEN and NOTIFY: workers notify a channel of finished requests after their commit, many at a time, and
 // each API process listens on one connection. An event is only a hint and is lost with the connection, so every waiter also
-// reads its row once a second. What the table holds is what counts.
+// reads its row once a second. The row decides, not the event.
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { type Logger, openOutage } from '../telemetry.ts'
 import { type Batcher, openBatcher } from './batch.ts'
-import { type Database, nothing, sql } from './pool.ts'
+import { endClient } from './ending.ts'
+import { type Database, nothing, relaxed, sql } from './pool.ts'
 
 const CHANNEL = 'countersign_finished'
 const FALLBACK_MS = 1000
@@ -58,21 +59,22 @@ async function listen(url: string, log: Logger, closing: AbortSignal, onEvent: (
       keepAlive: true,
     })
     const { promise: lost, resolve: lose } = Promise.withResolvers<void>()
-    const stop = () => lose()
-    client.on('error', stop)
-    client.on('end', stop)
+    const { promise: stopped, resolve: stop } = Promise.withResolvers<void>()
+    client.on('error', () => lose())
+    client.on('end', () => lose())
     client.on('notification', ({ payload }) => onEvent(payload?.split(',') ?? []))
-    closing.addEventListener('abort', stop, { once: true })
+    const onAbort = () => stop()
+    closing.addEventListener('abort', onAbort, { once: true })
     try {
-      await client.connect()
-      await client.query(`listen ${CHANNEL}`)
-      outage.worked()
-      await lost
+      const listening = client.connect().then(() => client.query(`listen ${CHANNEL}`))
+      await Promise.race([listening, stopped])
+      if (!closing.aborted) outage.worked()
+      await Promise.race([lost, stopped])
     } catch (error) {
       outage.failed(error)
     }
-    closing.removeEventListener('abort', stop)
-    await client.end().catch(() => {})
+    closing.removeEventListener('abort', onAbort)
+    await endClient(client)
     if (!closing.aborted) await pause(RECONNECT_MS, undefined, { signal: closing }).catch(() => {})
   }
 }
@@ -82,7 +84,9 @@ export function openChangeNotifier(db: Database, log: Logger): Batcher<string, v
   return openBatcher<string, void>(
     async (ids) => {
       try {
-        await db.query(sql.type(nothing)`select from pg_notify(${CHANNEL}, ${ids.join(',')})`)
+        // A notification has a commit of its own, which would wait for the disk.
+        await db.query(sql.prepared('notify_finished', nothing)`
+          with ${relaxed} select from relaxed, pg_notify(${CHANNEL}, ${ids.join(',')})`)
       } catch (error) {
         log.warn({ event: 'announce_failed', err: error })
       }

@@ -1,16 +1,20 @@
-// A lock that lives as long as its connection: the death certificate of a process. Postgres ends the session of a killed process
-// within milliseconds, and the lock with it, so others see the death without waiting for a sign of life to grow old.
+// A lock that exists as long as its connection, and so shows whether a process is alive. When a process is killed, Postgres
+// ends its session within milliseconds, and with it the lock. So others detect the death without waiting until its last
+// beat is too old.
 //
-// Behind a pooler a connection is not a session: the lock would stay with the pooler, or go while the process lives. There no
-// lock is taken.
+// Behind a pooler a connection is not a session: the lock could stay with the pooler, or end while the process is alive. So
+// no lock is taken there.
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
+import { endClient } from './ending.ts'
 
 /** First key of the advisory locks of workers; the second names the worker. */
 export const WORKER_LOCKS = 8_402_003
 const RETRY_MS = 200
 const CONNECT_MS = 3000
+/** Longest wait for the answer to a query of this connection; each is one row. */
+const QUERY_MS = 3000
 
 export interface SessionLock extends AsyncDisposable {
   /** The second key while the lock is held; null while it is not. */
@@ -18,13 +22,16 @@ export interface SessionLock extends AsyncDisposable {
 }
 
 export interface SessionLockOptions {
-  /** Called after each time the lock was taken but the first, with a way to write on the very connection that holds it. */
+  /** Called each time the lock was taken again, with a function that writes on the connection that holds the lock. */
   onRenewed: (key: number, query: (text: string, values: unknown[]) => Promise<number>) => Promise<void>
-  /** Called when the connection is lost, and with it the lock. It is taken anew, under another key, as soon as possible. */
+  /**
+   * Called when the connection is lost, and with it the lock. The lock is taken again, under another key, as soon as
+   * possible.
+   */
   onLost: (error: unknown) => void
 }
 
-/** Takes a lock of its own. Resolves without one behind a pooler. Rejects if the database cannot be reached. */
+/** Takes a lock with a new key. Behind a pooler it resolves without a lock. Rejects if the database cannot be reached. */
 export async function openSessionLock(url: string, { onRenewed, onLost }: SessionLockOptions): Promise<SessionLock> {
   const closing = new AbortController()
   let held: { client: pg.Client; key: number } | null = null
@@ -36,6 +43,7 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
       application_name: 'countersign lock',
       keepAlive: true,
       connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: QUERY_MS,
     })
     const lost = (error?: unknown) => {
       if (held?.client !== client) return
@@ -51,7 +59,7 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
       await client.connect()
       const key = await lock(client)
       if (key !== null) held = { client, key }
-      else await client.end()
+      else await endClient(client)
     } catch (error) {
       client.end().catch(() => {})
       throw error
@@ -86,7 +94,7 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
     async [Symbol.asyncDispose]() {
       closing.abort()
       await renewing
-      await held?.client.end().catch(() => {})
+      if (held) await endClient(held.client)
     },
   }
 }
@@ -94,9 +102,10 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
 /** Answers the second key of a lock that is now this session's; null behind a pooler. */
 async function lock(client: pg.Client): Promise<number | null> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() pid')
-  // A pooler gives its clients process ids of its own.
+  // A pooler gives its clients other process ids than Postgres.
   if (rows[0]?.pid !== (client as unknown as { processID: number | null }).processID) return null
-  // The server asks a silent host soon whether it is there, and never ends this session for being idle.
+  // With these settings the server soon probes a silent client (TCP keep-alive), and never ends this session for being
+  // idle.
   await client.query(`select set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '2', false),
     set_config('tcp_keepalives_count', '3', false), set_config('idle_session_timeout', '0', false)`)
   for (;;) {

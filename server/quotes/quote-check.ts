@@ -28,7 +28,7 @@ export const quoteCheckInput = z.strictObject({
     .array(text(1, MAX_QUOTE_CHARS))
     .min(1)
     .max(MAX_QUOTES)
-    .describe('Looked for in the text that the page shows.'),
+    .describe('Searched in the text that the page shows.'),
 })
 export type QuoteCheckInput = z.output<typeof quoteCheckInput>
 
@@ -41,11 +41,7 @@ const nearest = z.strictObject({
   text: z.string(),
   start: z.int().min(0),
   end: z.int().min(1),
-  similarity: z
-    .number()
-    .min(0)
-    .max(1)
-    .describe('Of the words and their order to those of the quote; 1 for equal ones.'),
+  similarity: z.number().min(0).max(1).describe('Similarity of the words and their order to the quote; 1 if equal.'),
 })
 
 export const quoteCheckResult = z.strictObject({
@@ -53,7 +49,7 @@ export const quoteCheckResult = z.strictObject({
     requested_url: z.string(),
     final_url: z.string(),
     content_sha256: sha256Hex,
-    text_sha256: sha256Hex.describe('Of the text, in UTF-8, in which the offsets count.'),
+    text_sha256: sha256Hex.describe('Of the text in UTF-8 to which the offsets refer.'),
     checked_at: timestamp.describe('When the page was read.'),
   }),
   quotes: z
@@ -63,8 +59,8 @@ export const quoteCheckResult = z.strictObject({
         match: z
           .enum(['exact', 'typographic', 'near', 'absent'])
           .describe(
-            'exact: the text has the quote. typographic: it has it but for white space, quotation marks, dashes, case and ' +
-              'the composition of characters. near: it has a passage much like it, in nearest. absent: none of these.',
+            'exact: the text has the quote. typographic: it has the quote, except for white space, quotation marks, dashes, case and ' +
+              'the composition of characters. near: it has a similar passage, in nearest. absent: none of these.',
           ),
         ...offsets('an exact or typographic match'),
         quote_sha256: sha256Hex.describe('Of the quote as it was submitted.'),
@@ -95,7 +91,7 @@ const checkView = z.object({
 })
 export type CheckView = z.output<typeof checkView>
 
-/** Null for a check of another account as for none. */
+/** Null also for a check of another account. */
 export function findCheck(db: Database, accountId: string, id: string): Promise<CheckView | null> {
   return db.maybeOne(sql.prepared('find_quote_check', checkView)`
     select id, state, result, error, waiting,
@@ -127,7 +123,7 @@ export function holdsCheck(tx: Tx, check: Pick<WorkingCheck, 'id' | 'attempt'>):
     select 1 held from quote_checks where id = ${check.id} and attempt = ${check.attempt} and state = 'pending' for update`)
 }
 
-/** Writes nothing, and answers false, where another attempt has taken the check. */
+/** Writes nothing, and answers false, if another attempt has taken the check. */
 export async function completeCheck(db: Database, check: WorkingCheck, result: QuoteCheckResult): Promise<boolean> {
   const bytes = Buffer.from(JSON.stringify(quoteCheckResult.parse(result)))
   const { rowCount } = await db.query(sql.prepared('complete_quote_check', nothing)`
@@ -139,8 +135,8 @@ export async function completeCheck(db: Database, check: WorkingCheck, result: Q
 }
 
 /**
- * Writes nothing, and answers false, where another attempt has taken the check. @param counts whether the page still counts:
- * one that was never begun does not
+ * Writes nothing, and answers false, if another attempt has taken the check. @param counts whether the page counts
+ * against the daily limit: false if its reading never began
  */
 export async function failCheck(
   tx: Tx,
@@ -163,7 +159,7 @@ export async function failCheck(
   return true
 }
 
-/** Records what a check waits for. `begun`: the host was asked. */
+/** Records what a check waits for. `begun`: a request was sent to the host. */
 export async function storeWait(tx: Tx, id: string, wait: Waiting, begun: boolean): Promise<void> {
   await tx.query(sql.type(nothing)`
     update quote_checks set waiting = ${JSON.stringify(wait)}::json, begun = begun or ${begun} where id = ${id}`)

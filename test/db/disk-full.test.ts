@@ -1,4 +1,5 @@
-// Postgres whose disk is full: it answers, and can store nothing. What stands for the disk is a trigger that fails as a write does then.
+// Postgres with a full disk: it answers, and can store nothing. A trigger that fails like a write to a full disk simulates
+// it.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openRoomWatch } from '../../server/db/room.ts'
@@ -9,7 +10,7 @@ const FULL = `
     raise exception 'could not extend file "base/1/2": No space left on device' using errcode = 'disk_full';
   end $$`
 
-t.test('a database without room is a 503 that a repeat gets over, and no fault of the service', async (t) => {
+t.test('a full disk of the database gives a retryable 503, and is not logged as an error of the service', async (t) => {
   await using system = await startSystem()
   await system.sql(FULL)
   const full = (table: string) =>
@@ -51,7 +52,7 @@ t.test('a database without room is a 503 that a repeat gets over, and no fault o
   )
 })
 
-t.test('room is there again after a quiet time, and not with the next call that happens to succeed', async (t) => {
+t.test('disk space counts as free after a time without failures, not after one successful call', async (t) => {
   const changes: unknown[] = []
   let now = 0
   const full = Object.assign(new Error('No space left on device'), { code: '53100' })

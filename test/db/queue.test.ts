@@ -1,11 +1,15 @@
-// The look-up of the tasks, on which every job of a worker depends: it is repeated for as long as it fails, more often than
-// graphile-worker would, and ends when the worker is to stop. No time is waited for.
+// The pool of the queue while the database is away. It repeats the look-up of the tasks as long as it fails, more often than
+// graphile-worker would, and returns interrupted jobs. A worker that has to stop ends. The tests do not wait for real time.
 import { EventEmitter, once } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { Logger, run, type WorkerEvents } from 'graphile-worker'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { type LookUp, openQueuePool } from '../../server/db/queue.ts'
+import { InterruptedError, type LookUp, openQueuePool } from '../../server/db/queue.ts'
 import { openTestDatabase } from '../database.ts'
+import { openDoor } from '../door.ts'
+import { until } from '../until.ts'
 
 /** graphile-worker itself gives up after this many. */
 const MORE_THAN_IT_REPEATS = 150
@@ -44,7 +48,7 @@ async function openQueue(t: Test, more: Partial<LookUp> = {}) {
   return { tables, pool, failures, halt }
 }
 
-t.test('a look-up that fails more often than graphile-worker repeats it: the job is done', async (t) => {
+t.test('a query that fails more often than graphile-worker repeats a job: the job is done', async (t) => {
   const { tables, pool, failures } = await openQueue(t)
   await tables.query(`select graphile_worker.add_job('greet')`)
   await tables.query(FAIL)
@@ -63,7 +67,7 @@ t.test('a look-up that fails more often than graphile-worker repeats it: the job
   await runner.stop()
 })
 
-t.test('a worker that is to stop repeats no more', async (t) => {
+t.test('a worker that is stopping repeats no query', async (t) => {
   const { tables, pool, failures, halt } = await openQueue(t, {
     pause: async () => {
       if (failures.length === 3) halt.abort()
@@ -72,12 +76,12 @@ t.test('a worker that is to stop repeats no more', async (t) => {
   await tables.query(FAIL)
   const client = await pool.connect()
   const look = client.query('insert into graphile_worker._private_tasks as tasks (identifier) values ($1)', ['greet'])
-  await t.rejects(look, { message: 'not now', code: '40001' })
+  await t.rejects(look, { message: /worker stops/, code: undefined, cause: { message: 'not now' } })
   t.equal(failures.length, 3)
   client.release()
 })
 
-t.test('until the look-up has succeeded, a connection is waited for', async (t) => {
+t.test('the job waits for a connection until the query has succeeded', async (t) => {
   const { tables, pool, failures } = await openQueue(t, {
     pause: async () => {
       if (failures.length === 3) await allow(true)
@@ -97,3 +101,93 @@ t.test('until the look-up has succeeded, a connection is waited for', async (t) 
   t.match(failures[0], { code: '55000' })
   client.release()
 })
+
+t.test('after a loss, a worker waits for a connection until the database answers', async (t) => {
+  await using database = await openTestDatabase()
+  const own = new URL(database.url)
+  const target = Number(own.port)
+  await using door = await openDoor(() => target)
+  own.port = String(door.port)
+  let pauses = 0
+  const pool = openQueuePool(own.href, 2, () => {}, {
+    stopping: new AbortController().signal,
+    failed: () => {},
+    worked: () => {},
+    async pause() {
+      if (++pauses === 5) await door.open()
+    },
+  })
+  const client = await pool.connect()
+  await client.query('select id from graphile_worker._private_tasks as tasks')
+  client.release()
+  const removed = once(pool, 'remove')
+  await door.shut()
+  await removed
+  const waited = await Promise.allSettled([pool.connect(), pool.connect()])
+  t.match(waited, Array(2).fill({ status: 'rejected', reason: { code: '40001' } }), 'graphile-worker repeats it')
+  t.equal(pauses, 5, 'both waited for the same attempts')
+  const again = await pool.connect()
+  again.release()
+  await pool.end()
+})
+
+t.test('once a worker is to stop and the database is away, nothing is repeated', async (t) => {
+  const halt = new AbortController()
+  halt.abort()
+  const never = async () => t.fail('a pause')
+  const pool = openQueuePool('postgres://127.0.0.1:1/none', 1, () => {}, {
+    stopping: halt.signal,
+    failed: () => {},
+    worked: () => {},
+    pause: never,
+  })
+  const client = await pool.connect()
+  const look = client.query({ name: 'get_job17/graphile_worker', text: 'select 1', values: [] })
+  await t.rejects(look, { message: /worker stops/, code: undefined, cause: { code: 'ECONNREFUSED' } })
+  for (const name of ['complete_job/graphile_worker', 'fail_job/graphile_worker']) {
+    const end = client.query({ name, text: 'select 1', values: ['1', '[]'] })
+    await setImmediate()
+    t.match(inspect(end), /pending/, 'an error would be a rejection that no one handles')
+  }
+  client.release()
+  await pool.end()
+})
+
+t.test(
+  'a job that was interrupted because the database was away runs again at once and keeps its attempts',
+  async (t) => {
+    const { tables, pool } = await openQueue(t)
+    await tables.query(`select graphile_worker.add_job('greet', max_attempts => 1), graphile_worker.add_job('old')`)
+    await tables.query(`update graphile_worker._private_jobs set created_at = now() - interval '11 minutes'
+    where task_id = (select id from graphile_worker._private_tasks where identifier = 'old')`)
+    const attempts: number[] = []
+    const done = Promise.withResolvers<void>()
+    const runner = await run({
+      pgPool: pool,
+      taskList: {
+        async greet(_payload, { job }) {
+          attempts.push(job.attempts)
+          if (attempts.length < 4) throw new InterruptedError(new Error('gone'))
+          done.resolve()
+        },
+        async old() {
+          throw new InterruptedError(new Error('gone'))
+        },
+      },
+      crontab: '',
+      pollInterval: 20,
+      noHandleSignals: true,
+      logger: new Logger(() => () => {}),
+    })
+    await done.promise
+    t.same(attempts, [1, 1, 1, 1])
+    const old = await until(async () => {
+      const { rows } = await tables.query(
+        `select attempts, run_at > now() later from graphile_worker.jobs where task_identifier = 'old' and last_error is not null`,
+      )
+      return rows[0]
+    })
+    t.same(old, { attempts: 1, later: true }, 'after ten minutes it comes to an end like any other')
+    await runner.stop()
+  },
+)

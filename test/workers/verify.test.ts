@@ -1,7 +1,7 @@
 // A job of a verification that cannot continue: the request is handed back, failed, or left to the queue.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { AppError } from '../../server/errors.ts'
+import { AppError, UnavailableError } from '../../server/errors.ts'
 import type { Assessor } from '../../workers/assessment/assessor.ts'
 import { openWork, type Work } from '../../workers/context.ts'
 import type { JobAttempt } from '../../workers/failure.ts'
@@ -95,6 +95,24 @@ t.test('any other error is left to the queue, and fails the request uncharged at
   const answer = await front.ask({ key })
   t.equal(answer.status, 402, 'the same call may be paid again')
   t.notMatch(await answer.text(), /a fault/, 'the error is not shown to callers')
+})
+
+t.test('a database that is away fails no request, not even at the last attempt', async (t) => {
+  const away = [
+    new UnavailableError('provider_unavailable', 'The database does not answer.'),
+    new UnavailableError('provider_unavailable', 'The database does not answer.'),
+  ]
+  await using office = await openAccountHarness(async () => {
+    throw away.shift() ?? new AppError('assessment_failed', 'No verdict.')
+  })
+  const { front, work, queue } = office
+  await front.ask({ key: randomUUID(), fetch: payingFetch() })
+  await t.rejects(turn(front, work, { attemptsLeft: 0 }), UnavailableError)
+  t.match(await storedState(front), { state: 'observed', code: null })
+  await queue.pass()
+  t.match(await storedState(front), { state: 'observed', code: null, attempts: 0 }, 'the queue gave it back')
+  await queue.drain()
+  t.match(await storedState(front), { state: 'failed', code: 'assessment_failed' })
 })
 
 t.test('a request that is deleted, not paid or completed is not worked on', async (t) => {

@@ -1,0 +1,28 @@
+// The end of connections that pg's own client makes.
+import type { Socket } from 'node:net'
+import type pg from 'pg'
+
+/** Longest wait for the server's end of a connection, in milliseconds. */
+const PATIENCE_MS = 1000
+
+/**
+ * Ends a connection. pg waits for the server to close it, which a server that is frozen or cut off never does; then it is cut. Never
+ * rejects.
+ */
+export async function endClient(client: pg.ClientBase): Promise<void> {
+  const cutting = setTimeout(() => cut(client), PATIENCE_MS)
+  try {
+    await (client as pg.Client).end()
+  } catch {
+    // It is over in any case.
+  } finally {
+    clearTimeout(cutting)
+  }
+}
+
+/** Breaks a connection off: whatever waits for an answer on it fails. */
+function cut(client: pg.ClientBase): void {
+  // pg has no method for it, and its own pool reaches for the socket in this way, too.
+  const { connection } = client as unknown as { connection: { stream: Socket } }
+  connection.stream.destroy()
+}
