@@ -1,4 +1,4 @@
-// Politeness towards origins, on the real database and through the whole service.
+// Limits on fetches per origin, on the real database and through the whole service.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { z } from 'zod'
@@ -33,13 +33,13 @@ async function openOrigins(politeness: Politeness) {
     db,
     origins,
     other,
-    /** Takes a turn; the caller ends it by disposing. */
+    /** Takes a turn; the caller disposes it. */
     async take(key: string, url = URL_ONE, at = origins) {
       const hops = at.openHops(key, never)
       await hops.enter(url)
       return hops
     },
-    /** Puts a job into the line, as a worker does whose job has no turn. */
+    /** Puts a job into the line, as a worker does when its job gets no turn. */
     async join(key: string, busy: OriginBusyError) {
       const job = { name: 'verify_request' as const, payload: { request_id: randomUUID() }, key }
       await transact(db, async (tx) => {
@@ -162,6 +162,21 @@ t.test('a newcomer does not go ahead of those who wait, also where a turn is fre
   await held[Symbol.asyncDispose]()
 })
 
+t.test('a visit whose end cannot be stored does not fail the fetch, and ends by itself', async (t) => {
+  await using set = await openOrigins({ concurrency: 1, spacingMs: 0 })
+  await set.db.query(sql.type(z.object({}).strict())`
+    create function keep_visit() returns trigger language plpgsql as $$ begin
+      raise exception 'No space left on device' using errcode = 'disk_full';
+    end $$`)
+  await set.db.query(sql.type(z.object({}).strict())`
+    create trigger keep_visit before delete on origin_visits for each row execute function keep_visit()`)
+  const held = await set.take('held')
+  await t.resolves(async () => held[Symbol.asyncDispose]())
+  await busyOf(set.take('waits'))
+  await set.db.query(sql.type(z.object({}).strict())`update origin_visits set until = now() - interval '1 second'`)
+  await t.resolves(set.take('waits'))
+})
+
 t.test('a turn that became free before the job joined the line is not lost', async (t) => {
   await using set = await openOrigins({ concurrency: 1, spacingMs: 0 })
   const held = await set.take('held')
@@ -205,7 +220,9 @@ t.test('what a host asks for after a redirect is not charged to the host that re
     error: {
       code: 'source_rate_limited',
       retryable: true,
-      message: new RegExp(`"${OTHER_NAME}" answered with status 503 .* 999999999 seconds, of which 300`),
+      message: new RegExp(
+        `"${OTHER_NAME}" answered with status 503 .* 999999999 seconds, of which the service waits for 300`,
+      ),
     },
   })
   t.equal((await buy(system, system.site.url('/harbour'))).status, 200, 'the redirecting host is read')
@@ -224,10 +241,10 @@ t.test('Retry-After within the payment is waited out, and the 202 says so', asyn
   const ask = () => system.ask({ key, body, headers: { prefer: 'wait=1' }, fetch: payingFetch() })
   let first = await ask()
   let told = await first.text()
-  // A loaded machine comes to the page after the first wait.
+  // A machine under load fetches the page after the first wait.
   for (; first.status === 202 && /under way/.test(told); told = await first.text()) first = await ask()
   t.equal(first.status, 202)
-  t.match(JSON.parse(told), { error: { message: /"site\.test" asked not to be asked again for 3 s/ } })
+  t.match(JSON.parse(told), { error: { message: /"site\.test" asked for a pause of 3 s/ } })
   t.match(first.headers.get('retry-after'), /^[1-3]$/)
   t.equal((await system.ask({ key, body, headers: { prefer: 'wait=25' } })).status, 200)
   t.equal(answers, 2)
@@ -246,7 +263,8 @@ t.test('forty requests on one slow origin cause no work while they wait, and go 
   const paths = Array.from({ length: 40 }, (_, n) => `/page-${n}`)
   for (const path of paths) front.site.pages.set(path, { body: PAGE })
   for (const path of paths) t.equal((await ask(path)).status, 202)
-  // The slow page is asked for alone, after all have arrived: a page that is silent for 15 seconds is given up.
+  // The slow page is fetched alone, after all requests have arrived: a fetch of a page that sends nothing for 15 seconds
+  // fails.
   await front.tables.query(`
     update graphile_worker._private_jobs set run_at = now() + interval '1 hour'
     where id > (select min(id) from graphile_worker._private_jobs)`)

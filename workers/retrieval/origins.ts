@@ -1,9 +1,9 @@
-// Politeness towards the hosts that are read. All workers together have at most a few requests under way at one origin,
-// never two in the same instant, and none while the origin's Retry-After runs. A job that cannot have a turn at once
-// waits in the origin's line (origin-line.ts) and is woken when a turn is free.
+// Limits the requests to the hosts that are read. All workers together have at most a few requests in progress at one
+// origin, never start two at the same time, and start none while the origin's Retry-After lasts. A job that cannot have a
+// turn at once waits in the origin's line (origin-line.ts) and is woken when a turn is free.
 //
-// A turn is a row of `origin_visits`. A worker that is killed leaves its rows behind; they count until it is found dead, or
-// until `until`, a few seconds later.
+// A turn is a row of `origin_visits`. The rows of a killed worker count until the worker is found dead, or until `until`, a
+// few seconds later.
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
@@ -18,7 +18,7 @@ import type { Hops, RetryLaterError } from './response.ts'
 export interface Asked {
   host: string
   status: number
-  /** As the host gave them; at most MAX_PATIENCE_SECONDS of them are waited for. */
+  /** The seconds from the host; the service waits for at most MAX_PATIENCE_SECONDS. */
   seconds: number
 }
 
@@ -27,9 +27,9 @@ export class OriginBusyError extends Error {
   override name = 'OriginBusyError'
   /** The line to join: the name of an origin, or of one URL. */
   readonly line: string
-  /** Seconds until the host may be asked again; where only our own limits are in the way, a guess. */
+  /** Seconds until the next request to the host is allowed; an estimate if only the service's own limits delay it. */
   readonly retryAfterSeconds: number
-  /** Null where the host asked for nothing and only our own limits are in the way. */
+  /** Null if the host did not ask for a pause and only the service's own limits delay the request. */
   readonly asked: Asked | null
   /** Whether the host refused this job itself. */
   readonly tried: boolean
@@ -47,10 +47,10 @@ export class OriginBusyError extends Error {
   }
 }
 
-/** The message for callers: the host's own seconds, also where the service waits for fewer. */
+/** The message for callers. It names the seconds from the host, even if the service waits for fewer. */
 export function describeAsked({ host, status, seconds }: Asked): string {
-  const cap = seconds > MAX_PATIENCE_SECONDS ? `, of which ${MAX_PATIENCE_SECONDS} are waited for` : ''
-  return `"${host}" answered with status ${status} and asked not to be asked again for ${seconds} seconds${cap}.`
+  const cap = seconds > MAX_PATIENCE_SECONDS ? `, of which the service waits for ${MAX_PATIENCE_SECONDS}` : ''
+  return `"${host}" answered with status ${status} and asked for a pause of ${seconds} seconds${cap}.`
 }
 
 export interface Politeness {
@@ -67,7 +67,7 @@ export const MAX_PATIENCE_SECONDS = 300
 const MAX_WAIT_MS = 2000
 /** A visit counts for this long after its last renewal. Its worker renews it every third of that time. */
 const VISIT_SECONDS = 15
-/** Advised to callers while only our own limits make a job wait. */
+/** The Retry-After for callers while only the service's own limits delay a job. */
 const LINE_SECONDS = 5
 
 export interface Origins extends AsyncDisposable {
@@ -79,7 +79,7 @@ export interface Origins extends AsyncDisposable {
   /**
    * Puts the job into the line that `busy` names, in the caller's transaction. The caller stores the job itself, with a
    * later time, and calls `wake` after the commit: a turn may have become free in between.
-   * @param since when what the job is for arrived: the order of the line
+   * @param since when the request or check of the job arrived; the order of the line
    */
   join(tx: Tx, busy: OriginBusyError, since: Date, job: JobSpec & { key: string }): Promise<void>
   /** Gives the free turns of a line to the jobs in it. */
@@ -114,16 +114,22 @@ export function buildOrigins(
     return visit
   }
 
-  // The turns that are asked for at the same time are taken in one statement, and the visits that end so end in one.
+  // Turns that are requested at the same time are taken in one statement, and visits that end at the same time end in one
+  // statement.
   const turns = openBatcher((asked: AskedTurn[]) => takeTurns(db, asked, politeness), { batch: 64, queue: 4096 })
   const endings = openBatcher((ended: Ended[]) => endVisits(db, ended), { batch: 256, queue: 4096 })
 
+  /** What was fetched counts all the same when this fails: the visit is not renewed, and ends by itself within VISIT_SECONDS. */
   async function leave(visit: string, origin: string) {
     visits.delete(visit)
-    if (await endings.add({ visit, origin })) await wake(origin)
+    try {
+      if (await endings.add({ visit, origin })) await wake(origin)
+    } catch (error) {
+      options.log.warn({ event: 'visit_not_ended', origin, err: error })
+    }
   }
 
-  /** A wake that fails costs time only: every job in a line has a later time of its own. */
+  /** A failed wake-up costs only time, because every job in a line also has its own later time. */
   async function wake(line: string) {
     try {
       await transact(db, (tx) => wakeLine(tx, lineOf(line, politeness)))
@@ -175,8 +181,8 @@ async function endVisits(db: Database, ended: Ended[]): Promise<boolean[]> {
   await db.query(sql.prepared('end_visits', nothing)`
     with ${relaxed}
     delete from origin_visits using relaxed where id = any(${column(ended, 'uuid', ({ visit }) => visit)})`)
-  // After the delete has been committed: a job that joins the line meanwhile looks for free turns after its own
-  // commit, so at least one of the two sees the other.
+  // Runs after the delete has been committed. A job that joins the line meanwhile looks for free turns after its own
+  // commit, so at least one of the two transactions sees the other.
   const waited = await db.anyFirst(sql.prepared('find_lines', z.object({ origin: z.string() }))`
     select distinct origin from origin_waits where origin = any(${column(ended, 'text', ({ origin }) => origin)})`)
   const lines = new Set(waited)
@@ -189,7 +195,7 @@ async function prolong(db: Database, visits: readonly string[]) {
     where id = any(${sql.array(visits, 'uuid')})`)
 }
 
-/** The line of one URL: for what its own answer asked, which says nothing about its neighbours. */
+/** The line of one URL: for a pause that its own answer asked for, which does not concern other URLs of the host. */
 function urlLine(url: URL): string {
   return `url:${digestOf(url).toString('hex')}`
 }
@@ -210,8 +216,8 @@ const blockedRow = z.object({ line: z.string() })
 
 /**
  * Records the pause that an answer asked for and returns the line it is for: the host's for 429 and 503, otherwise the
- * URL's. The URL that blocked its host last is blocked alone when it asks again, so that one busy URL does not renew
- * the block for its neighbours.
+ * URL's. If the URL that last blocked its host asks for a pause again, only this URL is blocked, so that one busy URL does
+ * not block the others again and again.
  */
 async function block(db: Database, url: URL, { status, retryAfterSeconds, about }: RetryLaterError): Promise<string> {
   const line = urlLine(url)
@@ -252,7 +258,7 @@ interface AskedTurn {
   jobKey: string
 }
 
-/** All batches take their origins in the same order, so that none waits for another in a circle. */
+/** All batches lock their origins in the same order, so that they cannot deadlock. */
 async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacingMs }: Politeness): Promise<Turn[]> {
   const rows = await db.any(sql.prepared('take_origin_turns', turnRow)`
     select place, line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
