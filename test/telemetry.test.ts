@@ -1,4 +1,5 @@
-// Logs: an outage is one line, then reminders at growing intervals, then its end; and what follows from it is a detail.
+// Logs: an outage is one line, then reminders at growing intervals, then its end; events that follow from the outage have
+// level debug.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -90,3 +91,40 @@ t.test('pretty on request and never into a pipe by itself', async (t) => {
   t.match(JSON.parse(run('undefined')), { event: 'listening', api_key: '[redacted]' })
   t.match(run(`'pretty'`), /^\[\d\d:\d\d:\d\d\.\d+\] INFO: listening \{"address":"here","api_key":"\[redacted\]"\}\n$/)
 })
+
+t.test(
+  'secret fields are redacted in the line and in two levels below it, and what was logged stays as it was',
+  (t) => {
+    const { lines, log } = openTestLog()
+    const error = Object.assign(new Error('refused'), { payload: 'p', code: 'E' })
+    const logged = {
+      event: 'call',
+      api_key: 'k0',
+      'x402/payment': undefined,
+      list: ['a', { recovery_token: 'r' }],
+      headers: { authorization: 'Bearer', accept: 'text/html', nested: { 'idempotency-key': 'i', n: 1 } },
+      deep: { deeper: { deepest: { api_key: 'k3' } } },
+      at: new Date(0),
+      cause: Object.assign(new Error('inner'), { signature: 's' }),
+      err: error,
+    }
+    const before = structuredClone({ ...logged, err: null, cause: null })
+    log.info(logged)
+    t.match(lines[0], {
+      event: 'call',
+      api_key: '[redacted]',
+      list: ['a', { recovery_token: '[redacted]' }],
+      headers: { authorization: '[redacted]', accept: 'text/html', nested: { 'idempotency-key': '[redacted]', n: 1 } },
+      deep: { deeper: { deepest: { api_key: 'k3' } } },
+      at: '1970-01-01T00:00:00.000Z',
+      cause: { signature: '[redacted]' },
+      err: { message: 'refused', code: 'E', stack: /refused/ },
+    })
+    t.notOk('x402/payment' in (lines[0] ?? {}), 'a field without a value is not written')
+    t.notMatch(lines[0], { err: { payload: 'p' } })
+    t.same({ ...logged, err: null, cause: null }, before)
+    log.child({ payment_sealed: 'bytes', kept: 'yes' }).info({ event: 'of a child' })
+    t.match(lines[1], { event: 'of a child', payment_sealed: '[redacted]', kept: 'yes' })
+    t.end()
+  },
+)
