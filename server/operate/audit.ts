@@ -1,8 +1,9 @@
-// The audit: recomputes from the database what must hold of the whole service, and lists what does not. It changes nothing and
-// may run beside the service; what is under way is given time.
+// The audit: checks the invariants of the whole service against the database, and lists what breaks them. It changes
+// nothing and may run while the service runs; work in progress is allowed some time.
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { auditChain, type SignatureMode } from '../receipts/audit.ts'
+import { attestationOf } from './stored-json.ts'
 
 export interface Fault {
   /** Which rule is broken. */
@@ -12,21 +13,21 @@ export interface Fault {
   detail: string
 }
 
-/** The rules in the order in which they are checked, and what each says. */
+/** The rules in the order in which they are checked, with a description of each. */
 export const AUDIT_CHECKS = {
-  chain: 'every hash, link and tree node of the receipts is right, and the keys signed them',
+  chain: 'every hash, link and tree node of the receipts is correct, and the keys signed them',
   one_charge_per_request: 'a request, and so an Idempotency-Key, is charged at most once',
   one_charge_per_payment: 'a payment authorization is charged at most once',
-  charged_is_served: 'what was charged has a result, or had one that expired',
-  served_is_charged: 'what has a result was charged',
+  charged_is_served: 'every charged request has a result, or had one that expired',
+  served_is_charged: 'every request with a result was charged',
   result_has_receipt: "a result's receipt is in the chain, as the result shows it",
-  work_has_job: 'a request at work has a job that will run',
+  work_has_job: 'every request in progress has a job that will run',
   payment_is_bound: 'a payment is bound to a request exactly while that request may use it',
 } as const
 export type AuditCheck = keyof typeof AUDIT_CHECKS
 
 export interface Audit {
-  /** What each check looked at: receipts, requests or payments. */
+  /** The number of things that each check examined: receipts, requests or payments. */
   checked: Record<AuditCheck, number>
   faults: Fault[]
 }
@@ -39,9 +40,9 @@ export interface AuditOptions {
 /** Checks of one rule, most of which are one query. */
 type Check = (db: Database) => Promise<{ checked: number; found: Omit<Fault, 'check'>[] }>
 
-/** At most so many faults of each kind are listed. */
+/** Most faults of each kind that are listed. */
 const MAX_LISTED = 100
-/** Seconds that work may be under way between two steps. The sweep gives lost requests a new job once a minute. */
+/** Seconds that work may take between two steps. The sweep gives lost requests a new job once a minute. */
 const GRACE_SECONDS = 150
 
 export async function auditAll(db: Database, options: AuditOptions): Promise<Audit> {
@@ -53,7 +54,7 @@ export async function auditAll(db: Database, options: AuditOptions): Promise<Aud
     checked[name] = outcome.checked
     faults.push(...outcome.found.map((found) => ({ check: name as AuditCheck, ...found })))
   }
-  // Sound: `chain` and the members of CHECKS are all checks.
+  // The cast is safe: `chain` and the members of CHECKS are all checks.
   return { checked: checked as Audit['checked'], faults }
 }
 
@@ -113,7 +114,7 @@ const CHECKS: Record<Exclude<AuditCheck, 'chain'>, Check> = {
     found: [
       ...(await db.any(sql.type(fault)`
         with shown as materialized (
-          select id, convert_from(result, 'UTF8')::json #> '{receipt,attestation}' attestation
+          select id, ${attestationOf(sql.fragment`result`)} attestation
           from verification_requests where state = 'completed'
         )
         select s.id::text subject,

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { type Database, sql } from '../db/pool.ts'
 import { type State, states } from '../verification/request.ts'
+import { sourceHost } from './stored-json.ts'
 
 export interface RequestSearch {
   /** An id or its beginning, the hash of a transaction, a payer's address, or the host of a source. */
@@ -42,6 +43,8 @@ export interface RequestPage {
 
 type Fragment = ReturnType<typeof sql.fragment>
 
+const host = sourceHost(sql.fragment`r.body`)
+
 /** The states of each of three indexes; together they are all states. The conditions are those of the indexes. */
 const PARTS: Fragment[] = [
   sql.fragment`r.state in ('completed', 'failed', 'expired')`,
@@ -62,7 +65,7 @@ export async function pageRequests(db: Database, search: RequestSearch): Promise
      order by r.created_at desc, r.id desc limit ${limit + 1})`,
   )
   const found = await db.any(sql.type(row)`
-    select r.id::text, r.state, r.error ->> 'code' code, split_part(r.body ->> 'source_url', '/', 3) host, r.payer,
+    select r.id::text, r.state, r.error ->> 'code' code, ${host} host, r.payer,
            r.created_at, r.changed_at, r.created_at::text created_text
     from (select id from (${sql.join(parts, sql.fragment` union all `)}) parts
           order by created_at desc, id desc limit ${limit + 1}) listed
@@ -91,5 +94,5 @@ function matching(given: string | undefined): Fragment {
   if (SOLANA_ADDRESS.test(text)) return sql.fragment`r.payer = ${text}`
   if (EVM_TRANSACTION.test(text) || SOLANA_TRANSACTION.test(text))
     return sql.fragment`r.id in (select request_id from payment_ledger where transaction in (${text}, ${prefix}))`
-  return sql.fragment`split_part(r.body ->> 'source_url', '/', 3) = ${prefix}`
+  return sql.fragment`${host} = ${prefix}`
 }

@@ -6,6 +6,7 @@ import { type Database, sql, type Tx, transact } from '../db/pool.ts'
 import { type LedgerEntry, listEntries } from '../payments/ledger.ts'
 import { jobKeyOf, jobOf } from '../verification/job.ts'
 import { cancelByOperator, isWorking, type State, states } from '../verification/request.ts'
+import { attestationOf, sourceHost } from './stored-json.ts'
 
 export interface RequestFilter {
   state?: State
@@ -31,7 +32,7 @@ const summary = z.object({
 })
 export type RequestSummary = z.output<typeof summary>
 
-const host = sql.fragment`split_part(r.body ->> 'source_url', '/', 3)`
+const host = sourceHost(sql.fragment`r.body`)
 
 const summaryColumns = sql.fragment`
   r.id, r.state, r.error ->> 'code' code, ${host} host, r.created_at, r.changed_at,
@@ -69,7 +70,7 @@ const jobRow = z.object({
   last_error: z.string().nullable(),
 })
 
-/** A state that the request came to. `by` names the process, as HOST:PID. */
+/** A state that the request entered. `by` names the process, as HOST:PID. */
 const moment = z.object({ state: z.enum(states), at: z.iso.datetime({ offset: true }), by: z.string() })
 
 const detail = summary.extend({
@@ -96,7 +97,7 @@ export function showRequest(db: Database, id: string): Promise<RequestDetail | n
       const row = await tx.maybeOne(sql.type(detail)`
         select ${summaryColumns}, r.body, r.error, r.waiting, r.quote_expires_at, r.accepted_at, r.priority, r.history,
                case when r.result is not null
-                    then (convert_from(r.result, 'UTF8')::json #>> '{receipt,attestation,serial}')::bigint end receipt_serial
+                    then (${attestationOf(sql.fragment`r.result`)} ->> 'serial')::bigint end receipt_serial
         from ${joined} where r.id = ${id}`)
       if (!row) return null
       const job = await tx.maybeOne(sql.type(jobRow)`
@@ -111,7 +112,7 @@ export function showRequest(db: Database, id: string): Promise<RequestDetail | n
 export type RetryOutcome = 'retried' | 'not_found' | 'running' | 'not_working'
 
 /**
- * Gives a request that is at work a new job, which runs at once. A request that failed is not at work: its payment is free, and
+ * Gives a request in progress a new job, which runs at once. A failed request is not in progress: its payment is free, and
  * only its caller can pay again.
  */
 export function retryRequest(db: Database, id: string): Promise<RetryOutcome> {
@@ -132,8 +133,8 @@ export function retryRequest(db: Database, id: string): Promise<RetryOutcome> {
 export type CancelOutcome = 'cancelled' | 'not_found' | 'chargeable' | 'not_working'
 
 /**
- * Fails a request that cannot have been charged, as `cancelled`, and frees its payment. From `settling` on its payment may be
- * charged already: it is left alone.
+ * Fails a request that cannot have been charged, as `cancelled`, and frees its payment. From `settling` on its payment may
+ * be charged already, so it is not changed.
  * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER
  */
 export function cancelAsOperator(db: Database, id: string, maxInFlightPerPayer: number): Promise<CancelOutcome> {

@@ -1,6 +1,7 @@
 // The last stage of a verification: composes the result, appends its receipt to the chain, and stores the exact bytes that
 // every later answer serves. One transaction writes settlement, ledger, receipt, bytes and state (see receipts/chain.ts).
 import { z } from 'zod'
+import { packed } from '../db/packed.ts'
 import { column, nothing, sql, type Tx } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
 import {
@@ -17,7 +18,16 @@ import { type Append, type Chain, type Participant, Refused } from '../receipts/
 import { canonicalJson, sealEnvelope, sha256 } from '../receipts/format.ts'
 import type { Logger } from '../telemetry.ts'
 import { noted, StaleAttemptError, type WorkingRequest } from './request.ts'
-import { commit, type Step, type Steps, TransactionTakenError, unsavedStep, writeSteps } from './steps.ts'
+import {
+  bookSettlements,
+  commit,
+  passedOf,
+  type Step,
+  type StepOutcome,
+  type Steps,
+  TransactionTakenError,
+  unsavedStep,
+} from './steps.ts'
 
 /** `requested_by` of these receipts. The chain is public, so it names the service's role and no page. */
 const REQUESTED_BY = 'source-verification'
@@ -89,7 +99,7 @@ export function assertServable(request: WorkingRequest, log: Logger): void {
     checkInterface(unsigned, receiptOf({ envelope, envelopeBase64: base64 }, LONGEST_ATTESTATION))
   } catch (cause) {
     log.error({ event: 'unservable_result', request_id: request.id, err: cause })
-    throw new AppError('execution_failed', 'The result does not keep to the interface. Nothing was charged.', { cause })
+    throw new AppError('execution_failed', 'The result does not fit the interface. Nothing was charged.', { cause })
   }
 }
 
@@ -190,31 +200,49 @@ export function buildCompletions(maxInFlightPerPayer: number): Completions {
 
 async function lockSettled(tx: Tx, items: Sealed[], maxInFlightPerPayer: number) {
   const steps = items.flatMap(({ settled }) => settled ?? [])
-  const outcomes = steps.length > 0 ? await writeSteps(tx, steps, maxInFlightPerPayer) : []
-  const taken = new Set(steps.filter((_, n) => outcomes[n] === 'transaction_taken').map(({ id }) => id))
-  const ready = await tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
-    select r.id::text from verification_requests r
-    join unnest(${column(items, 'text', (item) => item.id)}, ${column(items, 'text', (item) => item.attempt)})
-      as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
-    where r.state = 'settled' order by r.id for update of r`)
-  const found = new Set(ready)
+  const outcomes = steps.length > 0 ? await bookSettlements(tx, steps, maxInFlightPerPayer) : []
+  const having = (wanted: StepOutcome) => new Set(steps.filter((_, n) => outcomes[n] === wanted).map(({ id }) => id))
+  // The row of a step that was taken is locked, and held by this attempt; it is written once, with its result.
+  const ready = having('taken')
+  const others = items.filter(({ id }) => !ready.has(id))
+  for (const id of others.length > 0 ? await lockOthers(tx, others) : []) ready.add(id)
+  const taken = having('transaction_taken')
   return items.map(({ id }) => {
-    if (found.has(id)) return null
+    if (ready.has(id)) return null
     return new Refused<RefusedCompletion>(taken.has(id) ? 'transaction_taken' : 'stale')
   })
 }
 
+/** Answers the ids of those that are settled under their attempt. */
+function lockOthers(tx: Tx, items: Sealed[]) {
+  return tx.anyFirst(sql.prepared('lock_settled', z.object({ id: z.string() }))`
+    select r.id::text from verification_requests r
+    join unnest(${column(items, 'text', (item) => item.id)}, ${column(items, 'text', (item) => item.attempt)})
+      as t (id, attempt) on r.id = t.id::uuid and r.attempt = t.attempt::uuid
+    where r.state = 'settled' order by r.id for update of r`)
+}
+
 async function storeResults(tx: Tx, entries: { item: Sealed; attestation: Attestation }[]) {
-  const results = entries.map(({ item, attestation }) => {
-    const receipt = receiptOf(item, attestationShape.parse(attestation))
-    return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies CompletedResult))
-  })
+  const results = packed(
+    entries.map(({ item, attestation }) => {
+      const receipt = receiptOf(item, attestationShape.parse(attestation))
+      return Buffer.from(JSON.stringify({ ...item.unsigned, receipt } satisfies CompletedResult))
+    }),
+  )
+  const now = Date.now()
+  const settlements = column(entries, 'text', ({ item: { settled } }) => settled && JSON.stringify(settled.settlement))
+  const passed = column(entries, 'text', ({ item: { settled } }) =>
+    JSON.stringify(settled ? passedOf(settled, now) : []),
+  )
   await tx.query(sql.prepared('complete_requests', nothing)`
     update verification_requests r
-    set state = 'completed', result = t.result, settlement_header = t.header, changed_at = now(),
-        history = ${noted(sql.fragment`'completed'`)}, observation = null, assessment = null, attempt = null
-    from unnest(${column(entries, 'text', (e) => e.item.id)}, ${sql.array(results, 'bytea')},
-              ${column(entries, 'text', (e) => e.item.settlementHeader)}) as t (id, result, header)
+    set state = 'completed', result = substr(${results.bytes}, t.start, t.length), settlement_header = t.header,
+        changed_at = now(), history = ${noted(sql.fragment`'completed'`, sql.fragment`t.passed::jsonb`)},
+        settlement = coalesce(t.settlement::json, r.settlement), payment_sealed = null,
+        observation = null, assessment = null, attempt = null
+    from unnest(${column(entries, 'text', (e) => e.item.id)}, ${results.starts}, ${results.lengths},
+              ${column(entries, 'text', (e) => e.item.settlementHeader)}, ${settlements}, ${passed})
+      as t (id, start, length, header, settlement, passed)
     where r.id = t.id::uuid`)
 }
 

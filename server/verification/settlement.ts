@@ -2,7 +2,7 @@
 import { transact } from '../db/pool.ts'
 import { askTraced } from '../payments/facilitator-span.ts'
 import { openPayload } from '../payments/seal.ts'
-import type { OfferedPayment, SettlementIntent } from '../payments/x402.ts'
+import type { OfferedPayment, PaymentPayload, SettlementIntent } from '../payments/x402.ts'
 import { annotate } from '../tracing/spans.ts'
 import { assertServable } from './completion.ts'
 import { releasePayment, type WorkingRequest } from './request.ts'
@@ -10,7 +10,10 @@ import { inSeconds, snooze } from './snooze.ts'
 import type { StageTools } from './stage-tools.ts'
 import { advance, enter } from './steps.ts'
 
-/** Seconds until a settling or settled request is taken up again after its attempts are used up. It is never given up. */
+/**
+ * Seconds until work on a settling or settled request begins again after its attempts are used up. The service never
+ * gives up such a request.
+ */
 export const PERSIST_SECONDS = 60
 
 /** Stores the intent before the facilitator is called: from this commit on the authorization may be used by others. */
@@ -46,7 +49,7 @@ export async function settle(request: WorkingRequest, tools: StageTools, { begun
   }
   if (outcome.kind === 'unknown') await checkLater(request, tools, outcome.retryAfterSeconds, outcome.intent)
   else await release(request, tools, outcome.reason)
-  // That an outcome is open is logged once for each request, however often it is looked for.
+  // An open outcome is logged once for each request, however often the chain is asked.
   const level = begun && outcome.kind === 'unknown' ? 'debug' : 'warn'
   tools.log[level]({ event: 'settlement', outcome: outcome.kind, reason: outcome.reason, request_id: request.id })
   return null
@@ -79,9 +82,15 @@ async function checkLater(
   await snooze(request, tools, { seconds, waiting: { for: 'settlement', until: inSeconds(seconds) }, intent })
 }
 
+/** The payloads that were opened, by their sealed bytes: each is needed for the intent and again for the settlement. */
+const opened = new WeakMap<Buffer, PaymentPayload>()
+
 function openOffer(request: WorkingRequest, { secrets }: Pick<StageTools, 'secrets'>): OfferedPayment {
-  if (!request.payment_sealed) throw new Error(`request ${request.id} holds no payment`)
-  return { payload: openPayload(secrets.payload, request.id, request.payment_sealed), bound: request.payment }
+  const { id, payment_sealed: sealed, payment: bound } = request
+  if (!sealed) throw new Error(`request ${id} holds no payment`)
+  const payload = opened.get(sealed) ?? openPayload(secrets.payload, id, sealed)
+  opened.set(sealed, payload)
+  return { payload, bound }
 }
 
 async function release(request: WorkingRequest, tools: StageTools, reason: string) {

@@ -87,32 +87,21 @@ export async function advance(
   return commit(steps, enter(request, to, added))
 }
 
+/** For `noted`: the states that the step passed. @param now milliseconds since the epoch */
+function agesOf({ passed = [] }: Step, now: number) {
+  return passed.map(({ state, at }) => ({ state, ms_ago: now - at }))
+}
+
+/** As agesOf, and the state of the step itself, which is passed when the request is written in the next one. */
+export function passedOf(step: Step, now: number) {
+  return [...agesOf(step, now), { state: step.to, ms_ago: 0 }]
+}
+
 /**
- * Writes one group of steps; columns that a step does not hold are not changed. A step to `settled` writes its ledger entry
- * and deletes the sealed payment in the same statement.
- *
- * The ledger comes first: a settlement whose transaction, or log of a transaction, has an entry already gets no second one,
- * and its request is not moved. The other steps of the group are written all the same.
- * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER: each settlement raises its payer's limit
+ * CTEs for a statement with steps `t` (id, attempt, from_state, to_state, settlement). `held` has the rows that go to `settled`, and
+ * `booked` the ids of those that got their entry in the ledger.
  */
-export async function writeSteps(
-  db: Database | Tx,
-  steps: Step[],
-  maxInFlightPerPayer: number,
-): Promise<StepOutcome[]> {
-  const now = Date.now()
-  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
-  const column = (values: (string | null)[]) => sql.array(values, 'text')
-  const written = await db.any(sql.prepared('write_steps', writtenStep)`
-    with t as (
-      select id::uuid, attempt::uuid, from_state, to_state, passed::jsonb, stored::json, assessment::json, intent::json, settlement::json
-      from unnest(${column(steps.map((s) => s.id))}, ${column(steps.map((s) => s.attempt))},
-                  ${column(steps.map((s) => s.from))}, ${column(steps.map((s) => s.to))},
-                  ${column(steps.map(({ passed = [] }) => json(passed.map(({ state, at }) => ({ state, ms_ago: now - at })))))},
-                  ${column(steps.map((s) => json(s.stored)))}, ${column(steps.map((s) => json(s.assessment)))},
-                  ${column(steps.map((s) => json(s.intent)))}, ${column(steps.map((s) => json(s.settlement)))})
-           as t (id, attempt, from_state, to_state, passed, stored, assessment, intent, settlement)
-    ), held as (
+const booking = sql.fragment`held as (
       -- Locked, so that a request with a new ledger entry is also moved.
       select r.id, r.payment, t.settlement -> 'payment' paid, t.settlement ->> 'proof' proof,
              (t.settlement ->> 'log_index')::int log_index
@@ -128,7 +117,33 @@ export async function writeSteps(
         select 1 from payment_ledger l
         where l.network = payment #>> '{identity,network}' and l.transaction = paid ->> 'transaction')
       on conflict do nothing
-      returning request_id
+      returning request_id`
+
+/**
+ * Writes one group of steps; columns that a step does not hold are not changed. A step to `settled` writes its ledger entry
+ * and deletes the sealed payment in the same statement.
+ *
+ * The ledger comes first: a settlement whose transaction, or log of a transaction, has an entry already gets no second one,
+ * and its request is not moved. The other steps of the group are written all the same.
+ * @param maxInFlightPerPayer MAX_IN_FLIGHT_PER_PAYER: each settlement raises its payer's limit
+ */
+export async function writeSteps(
+  db: Database | Tx,
+  steps: Step[],
+  maxInFlightPerPayer: number,
+): Promise<StepOutcome[]> {
+  const now = Date.now()
+  const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
+  const written = await db.any(sql.prepared('write_steps', writtenStep)`
+    with t as (
+      select id::uuid, attempt::uuid, from_state, to_state, passed::jsonb, stored::json, assessment::json, intent::json, settlement::json
+      from unnest(${texts(steps.map((s) => s.id))}, ${texts(steps.map((s) => s.attempt))},
+                  ${texts(steps.map((s) => s.from))}, ${texts(steps.map((s) => s.to))},
+                  ${texts(steps.map((step) => json(agesOf(step, now))))},
+                  ${texts(steps.map((s) => json(s.stored)))}, ${texts(steps.map((s) => json(s.assessment)))},
+                  ${texts(steps.map((s) => json(s.intent)))}, ${texts(steps.map((s) => json(s.settlement)))})
+           as t (id, attempt, from_state, to_state, passed, stored, assessment, intent, settlement)
+    ), ${booking}
     ), moved as (
       update verification_requests r
       set state = t.to_state, changed_at = now(), history = ${noted(sql.fragment`t.to_state`, sql.fragment`t.passed`)},
@@ -150,5 +165,29 @@ export async function writeSteps(
   const outcomes = new Map(written.map(({ id, outcome }) => [id, outcome]))
   return steps.map(({ id }) => outcomes.get(id) ?? 'stale')
 }
+
+/**
+ * For requests that are completed in the same transaction: enters their settlements in the ledger and locks their rows, and leaves the rows
+ * as they are. The caller writes them with their completion.
+ * @param maxInFlightPerPayer as above
+ */
+export async function bookSettlements(tx: Tx, steps: Step[], maxInFlightPerPayer: number): Promise<StepOutcome[]> {
+  const written = await tx.any(sql.prepared('book_settlements', writtenStep)`
+    with t as (
+      select id::uuid, attempt::uuid, from_state, 'settled' to_state, settlement::json
+      from unnest(${texts(steps.map((s) => s.id))}, ${texts(steps.map((s) => s.attempt))},
+                  ${texts(steps.map((s) => s.from))}, ${texts(steps.map((s) => JSON.stringify(s.settlement)))})
+           as t (id, attempt, from_state, settlement)
+    ), ${booking}
+    ), raised as (
+      ${raisePayerLimits(sql.fragment`held where id in (select request_id from booked)`, maxInFlightPerPayer)}
+    )
+    select id::text, case when id in (select request_id from booked) then 'taken' else 'transaction_taken' end outcome
+    from held`)
+  const outcomes = new Map(written.map(({ id, outcome }) => [id, outcome]))
+  return steps.map(({ id }) => outcomes.get(id) ?? 'stale')
+}
+
+const texts = (values: (string | null)[]) => sql.array(values, 'text')
 
 const writtenStep = z.object({ id: z.string(), outcome: z.enum(['taken', 'transaction_taken']) })

@@ -21,7 +21,7 @@ async function openOffice(env: Record<string, string> = {}) {
   return {
     front,
     cli: (...args: string[]) => runCli(front.env, ...args),
-    /** The jobs of the service; only what needs them pays for the threads. */
+    /** The jobs of the service, opened only by tests that need them, because the threads take time to start. */
     openJobs: async () => closing.use(openQueue(closing.use(await openWork(front.core)))),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
@@ -130,7 +130,7 @@ t.test('requests: list, show, retry', async (t) => {
     receipt_serial: Number,
     payments: [{ outcome: 'settled', amount_atomic: '30000' }],
   })
-  t.match(await cli('requests', 'retry', stuck), { code: 1, stderr: /not at work/ })
+  t.match(await cli('requests', 'retry', stuck), { code: 1, stderr: /not in progress/ })
 })
 
 t.test('requests cancel: asks before, frees the payment, and leaves alone what may be charged', async (t) => {
@@ -153,7 +153,7 @@ t.test('requests cancel: asks before, frees the payment, and leaves alone what m
   t.match(row, { state: 'failed', code: 'cancelled', payments: [{ outcome: 'failed', reason: 'cancelled' }] })
   t.equal((await front.tables.query('select from payment_claims')).rowCount, 0)
   t.equal((await front.ask({ key })).status, 402, 'its caller can pay again')
-  t.match(await cli('requests', 'cancel', id, '--yes'), { code: 1, stderr: /not at work/ })
+  t.match(await cli('requests', 'cancel', id, '--yes'), { code: 1, stderr: /not in progress/ })
 
   const settling = await order(front)
   await front.tables.query(
@@ -204,7 +204,7 @@ t.test('accounts: list, show, disable, enable', async (t) => {
   t.match(await cli('accounts', 'disable', 'kelby'), { code: 2, stderr: /cannot renew its leases.*\n.*--yes/ })
   t.equal((await usage()).status, 200)
   t.match(await cli('accounts', 'disable', 'kelby', '--yes'), { code: 0 })
-  // What other processes do within two seconds.
+  // Does what other processes do within two seconds.
   front.api.callers.clear()
   const refused = await usage()
   t.equal(refused.status, 403)
@@ -246,7 +246,7 @@ t.test('audit: all is well after purchases of every end, and each planted fault 
   const plant = async (text: string, values: unknown[] = []) => {
     const client = await front.tables.connect()
     try {
-      // Without triggers, as somebody with the rights of a superuser would.
+      // Without triggers, as a superuser of the database can do it.
       await client.query('set session_replication_role = replica')
       await client.query(text, values)
       await client.query('reset session_replication_role')

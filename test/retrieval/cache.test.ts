@@ -1,4 +1,4 @@
-// Shared observations: one fetch for many claims, nothing believed that is not ours, in both stores.
+// Shared observations in both stores: one fetch for many claims, and entries that this service did not write are not used.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import t from 'tap'
@@ -112,6 +112,39 @@ for (const [name, open] of Object.entries(stores))
     t.same(found, [{ isTurn: false, value: text }, ...Array(2).fill({ isTurn: false, value: null })])
     t.same(await opened.store.begin(key, randomUUID(), TURN), { isTurn: true, value: text }, 'the turn was ended')
   })
+
+t.test(
+  'postgres: entries that are put at once are stored in their order, but for those whose turn another has',
+  async (t) => {
+    await using opened = await openPostgresStore()
+    const { store } = opened
+    const keys = Array.from({ length: 40 }, (_, n) => n.toString(16).padStart(64, '0'))
+    const turns = await Promise.all(
+      keys.map(async (key) => {
+        const fetcher = randomUUID()
+        t.ok((await store.begin(key, fetcher, TURN)).isTurn)
+        return { key, fetcher }
+      }),
+    )
+    // Bytes that are no text, and an empty value between others.
+    const entryOf = (n: number) =>
+      n === 7 ? Buffer.alloc(0) : Buffer.from(Array.from({ length: 50 + n }, (_, i) => (i * 7 + n) % 256))
+    const [stranger, late] = [randomUUID(), Buffer.from('late')]
+    await Promise.all([
+      ...turns.map(({ key, fetcher }, n) =>
+        store.put(key, n === 3 ? late : entryOf(n), n === 3 ? stranger : fetcher, 300),
+      ),
+      store.put(keys[5] ?? '', late, stranger, 300),
+      store.put('f'.repeat(64), late, stranger, 300),
+    ])
+    const FRESH = { seconds: 15, freshSeconds: 60 }
+    const found = await Promise.all(keys.map((key) => store.begin(key, randomUUID(), FRESH)))
+    for (const [n, { value }] of found.entries())
+      t.same(value, n === 3 ? null : n === 5 ? late : entryOf(n), `entry ${n}`)
+    t.notOk(found[3]?.isTurn, 'its turn is still that of its fetcher')
+    t.same((await store.begin('f'.repeat(64), randomUUID(), FRESH)).value, late, 'an entry that nobody began')
+  },
+)
 
 for (const [name, open] of Object.entries(stores)) {
   t.test(name, async (t) => {

@@ -107,6 +107,21 @@ t.test('a settlement that breaks the interface is logged and never served', asyn
   t.ok(front.logged.some(({ event }) => event === 'verification_error'))
 })
 
+t.test('the row of a completed request holds its settlement and every state, and no sealed payment', async (t) => {
+  await using shop = await openShop()
+  const { front, ledger, work } = shop
+  t.equal((await front.ask({ key: randomUUID(), fetch: payingFetch() })).status, 202)
+  await turn(front, work)
+  const { rows } = await front.tables.query(`
+    select state, settlement -> 'payment' ->> 'status' paid, payment_sealed, observation, assessment, attempt,
+           jsonb_path_query_array(history, '$[*].state') states, result is not null "hasResult"
+    from verification_requests`)
+  const gone = { payment_sealed: null, observation: null, assessment: null, attempt: null }
+  const states = ['accepted', 'observed', 'assessed', 'settling', 'settled', 'completed']
+  t.match(rows[0], { state: 'completed', paid: 'settled', states, hasResult: true, ...gone })
+  t.equal((await ledger.charges()).length, 1)
+})
+
 t.test('a worker does not start with an assessor whose procedure is too long for results', async (t) => {
   await using front = await openApiHarness()
   const named = (length: number) => ({ assessor: { procedure: 'x'.repeat(length), assess: async () => VERDICT } })

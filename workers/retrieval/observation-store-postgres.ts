@@ -1,25 +1,21 @@
 // The observation cache in PostgreSQL, for a service without Redis.
 import { z } from 'zod'
 import { openBatcher } from '../../server/db/batch.ts'
+import { packed } from '../../server/db/packed.ts'
 import { column, type Database, nothing, relaxed, sql } from '../../server/db/pool.ts'
 import type { Begun, ObservationStore, TurnTerms } from './cache.ts'
 
 /**
- * Observations in the service's own database: what is used when there is no Redis. An entry or a turn that a crash of the
- * database loses costs one fetch, so no statement waits for the disk. What begins at the same time begins in one statement.
+ * Observations in the service's own database, used if there is no Redis. An entry or a turn that a crash of the database
+ * loses costs one fetch, so no statement waits for the disk. Calls of `begin` at the same time share one statement.
  */
 export function postgresObservations(db: Database): ObservationStore {
   const hex = (key: string) => sql.fragment`decode(${key}, 'hex')`
   const beginnings = openBatcher((asked: Beginning[]) => beginAll(db, asked), { batch: 64, queue: 4096 })
+  // Few at a time: the pages of one statement are in memory until it has been sent.
+  const puts = openBatcher((entries: Entry[]) => putAll(db, entries), { batch: 16, queue: 4096 })
   return {
-    async put(key, value, fetcher) {
-      await db.query(sql.prepared('put_observation', nothing)`
-        with ${relaxed}
-        insert into observations (key, value, checked_at) select ${hex(key)}, ${sql.binary(value)}, now() from relaxed
-        on conflict (key) do update set value = excluded.value, checked_at = excluded.checked_at,
-          fetcher = null, fetching_until = null
-        where observations.fetcher is null or observations.fetcher = ${fetcher}`)
-    },
+    put: (key, value, fetcher) => puts.add({ key, value, fetcher }),
     begin: (key, fetcher, terms) => beginnings.add({ key, fetcher, ...terms }),
     async end(key, fetcher) {
       await db.query(sql.prepared('end_observation', nothing)`
@@ -46,8 +42,8 @@ async function beginAll(db: Database, asked: Beginning[]): Promise<Begun[]> {
   const firsts = new Map<string, Beginning>()
   for (const one of asked) if (!firsts.has(one.key)) firsts.set(one.key, one)
   const rows = [...firsts.values()]
-  // A value of a turn is that of the latest version of the row, committed after this statement began. All batches take their
-  // rows in the same order, so that none waits for another in a circle.
+  // A value of a turn is that of the latest version of the row, committed after this statement began. All batches lock
+  // their rows in the same order, so that they cannot deadlock.
   const begun = await db.any(sql.prepared('begin_observations', begunRow)`
     with ${relaxed}, asked as (
       select decode(key, 'hex') key, fetcher, seconds, fresh_seconds
@@ -75,6 +71,39 @@ async function beginAll(db: Database, asked: Beginning[]): Promise<Begun[]> {
     const isTurn = row?.is_turn === true && firsts.get(one.key) === one
     return { isTurn, value: row && (isTurn || !row.is_turn) ? row.value : null }
   })
+}
+
+interface Entry {
+  key: string
+  value: Buffer
+  fetcher: string
+}
+
+/** Of several for one key in the same batch, each is stored by a statement after those before it. */
+async function putAll(db: Database, entries: Entry[]): Promise<undefined[]> {
+  for (let left = entries; left.length > 0; ) {
+    const firsts = new Map<string, Entry>()
+    for (const entry of left) if (!firsts.has(entry.key)) firsts.set(entry.key, entry)
+    await putDistinct(db, [...firsts.values()])
+    left = left.filter((entry) => firsts.get(entry.key) !== entry)
+  }
+  return entries.map(() => undefined)
+}
+
+/** All batches take their rows in the same order, so that none waits for another in a circle. */
+async function putDistinct(db: Database, entries: Entry[]): Promise<void> {
+  const values = packed(entries.map(({ value }) => value))
+  await db.query(sql.prepared('put_observations', nothing)`
+    with ${relaxed}, given as (
+      select decode(key, 'hex') key, fetcher, substr(${values.bytes}, start, length) value
+      from unnest(${column(entries, 'text', ({ key }) => key)}, ${column(entries, 'uuid', ({ fetcher }) => fetcher)},
+                  ${values.starts}, ${values.lengths}) as t (key, fetcher, start, length)
+    )
+    insert into observations (key, value, checked_at) select key, value, now() from given, relaxed order by key
+    on conflict (key) do update set value = excluded.value, checked_at = excluded.checked_at,
+      fetcher = null, fetching_until = null
+    where observations.fetcher is null
+      or observations.fetcher = (select given.fetcher from given where given.key = excluded.key)`)
 }
 
 /** Deletes observations that are too old to be served. */
