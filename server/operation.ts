@@ -1,5 +1,5 @@
 // An operation is one thing that a caller can ask for, as data and a function. HTTP routes, the OpenAPI document and MCP tools
-// are made from operations, so no protocol can forget a limit or the check of an answer.
+// are made from operations, so every protocol applies the limits and checks the answers.
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import {
@@ -18,12 +18,15 @@ import { AppError, type ErrorCode } from './errors.ts'
 import type { VerificationAnswer } from './verification/answer-body.ts'
 import type { State } from './verification/request.ts'
 
-/** Who calls, as far as the protocol has it: from headers in HTTP, from arguments and `_meta` in MCP. */
+/**
+ * The credentials of the caller, as far as the protocol has them: from headers in HTTP, from arguments and `_meta` in
+ * MCP.
+ */
 export interface Credentials {
   /** The address that the call came from, for rate limits. */
   address: string
   bearer?: string
-  /** PAYMENT-SIGNATURE as it came, or the object that MCP carries. */
+  /** PAYMENT-SIGNATURE unchanged, or the object from MCP. */
   payment?: unknown
   /** Present if the protocol has counted the call already (see access.ts). */
   counted?: CountedCall
@@ -32,7 +35,7 @@ export interface Credentials {
 /** Longest time that a call waits for completion; Heroku's router gives up at 30 s. */
 export const MAX_WAIT_SECONDS = 25
 
-/** How the call is to be answered, beside its input. */
+/** Options of a call other than its input. */
 export interface CallOptions {
   idempotencyKey?: string
   /** Id of the request, if this call creates it; the idempotency key was derived from it. */
@@ -50,7 +53,7 @@ export interface CallOptions {
   watch?: (state: State) => void
 }
 
-/** Aborts when a call has waited for as long as it may; null for a call that does not wait. @param draining of the process */
+/** Aborts when the longest wait of a call is over; null for a call that does not wait. @param draining of the process */
 export function endOfWait({ waitSeconds, signal }: CallOptions, draining: AbortSignal): AbortSignal | null {
   return waitSeconds > 0 ? AbortSignal.any([AbortSignal.timeout(waitSeconds * 1000), signal, draining]) : null
 }
@@ -68,7 +71,7 @@ export interface AccountCall extends Call {
 
 /** A plain answer. Operations return one for another status than 200 or for headers of their own; else the body alone. */
 export class Reply<T> {
-  /** A Buffer is sent as it is: bytes, or JSON that is too large to be parsed only to be checked. Tests check such JSON. */
+  /** A Buffer is sent unchanged: bytes, or JSON that is too large to parse it only for a check. Tests check such JSON. */
   readonly body: T | Buffer
   readonly status: number
   readonly headers: Record<string, string>
@@ -99,7 +102,7 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** As in OpenAPI: `/v1/things/{name}`. Path parameters are members of the input. */
   path: string
-  /** Which rules for errors and statuses apply (see http/routes.ts). */
+  /** Selects the rules for errors and statuses (see http/routes.ts). */
   family: 'verification' | 'control'
   /** Members of the input that HTTP takes from a raw body instead of JSON: `application/octet-stream`. */
   rawBody?: { member: string; limit: number }
@@ -118,13 +121,16 @@ interface Description<N extends string, I extends z.ZodObject, O extends z.ZodTy
   pending?: z.ZodType
 }
 
-/** Answers from one transaction: read-only for GET. The output is checked inside it, so a wrong answer changes nothing. */
+/**
+ * Runs in one transaction, which is read-only for GET. The output is checked inside it, so a wrong answer changes
+ * nothing.
+ */
 type Transaction<I extends z.ZodObject, O extends z.ZodType, C> = {
   kind: 'transaction'
   run(input: z.output<I>, call: C & { tx: Tx }): Promise<z.input<O> | Reply<z.input<O>>>
 }
 
-/** Answers by transactions of its own, because they are shared with other calls; see receipts/chain.ts. */
+/** Opens its own transactions, because it shares them with other calls; see receipts/chain.ts. */
 type Exchange<I extends z.ZodObject, A, C> = {
   kind: 'exchange'
   run(input: z.output<I>, call: C): Promise<A>
@@ -149,7 +155,7 @@ export type VerificationOperation = AnyDescription &
 
 export type Operation = PlainOperation | VerificationOperation
 
-/** Each function below keeps the types of one operation together: its input, its output, and what `run` is called with. */
+/** Each function below connects the types of one operation: its input, its output, and the arguments of `run`. */
 export function defineOperation<const N extends string, I extends z.ZodObject, O extends z.ZodType>(
   operation: Description<N, I, O> & PublicAccess & Transaction<I, O, Call>,
 ) {
@@ -181,9 +187,9 @@ export function defineVerification<const N extends string, I extends z.ZodObject
 }
 
 /**
- * The path of every call, whichever protocol it came through: it is counted, authenticated and authorized, and only then
- * is its input read. So a caller without the right learns that before anything about the input.
- * Throws AppError for what the caller can act on. @param read returns the raw input
+ * Runs every call of every protocol: counts, authenticates and authorizes it, and only then reads its input. So a caller
+ * without the right gets that error before any error about the input. Throws AppError for what the caller can act on.
+ * @param read returns the raw input
  */
 export async function execute(
   operation: VerificationOperation,
@@ -204,7 +210,7 @@ export async function execute(operation: Operation, read: () => unknown, call: C
   })
 }
 
-/** The codes that a call of an operation may fail with, whichever protocol it comes through. */
+/** The error codes of an operation in every protocol. */
 export function errorCodes({ access, errors = [] }: Operation): ErrorCode[] {
   const account = access === 'account' ? (['unauthenticated', 'forbidden'] as const) : []
   return ['invalid_request', ...account, ...errors, 'rate_limited']
@@ -252,6 +258,6 @@ function parseInput(schema: z.ZodObject, raw: unknown) {
   const issues = parsed.error.issues
     .slice(0, MAX_ISSUES)
     .map((issue) => `${issue.path.join('.') || 'body'}: ${issue.message}`)
-  // zod repeats an unrecognised key in its message; the key may be long and may not be well-formed Unicode.
-  throw new AppError('invalid_request', issues.join('; ').toWellFormed().slice(0, 500))
+  // zod repeats an unrecognised key in its message; the key may be long and may not be well-formed Unicode. The cut may part a pair.
+  throw new AppError('invalid_request', issues.join('; ').slice(0, 500).toWellFormed())
 }

@@ -16,7 +16,7 @@ import { sendPage } from './page-answers.ts'
 
 export function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly Operation[]) {
   const document = buildDocument(api, catalog)
-  // Some hundred kilobytes: serialized once, and not sent to clients that have it.
+  // Some hundred kilobytes: serialized once, and not sent again to clients that have it.
   const bytes = Buffer.from(JSON.stringify(document))
   const tag = `"${hash('sha256', bytes, 'base64url')}"`
   const limited = (request: FastifyRequest) => api.limits.spend(request.ip)
@@ -28,7 +28,7 @@ export function mountOpenApi(app: FastifyInstance, api: Api, catalog: readonly O
   const render = async () => referencePage(await openSite(api), { document, catalog, examples: await findExamples() })
   let reference: { baseUrl: string; page: Promise<string> } | undefined
   app.get('/docs', { config: { operation: 'docs' }, onRequest: limited }, async (_request, reply) => {
-    // Rendered once: it changes with the address alone, which is known when the service listens.
+    // Rendered once. It depends only on the address, which is known when the service listens.
     if (reference?.baseUrl !== api.baseUrl) reference = { baseUrl: api.baseUrl, page: render() }
     try {
       return await sendPage(reply, await reference.page)
@@ -96,7 +96,10 @@ function errorList() {
 
 type Schema = z.core.JSONSchema.BaseSchema
 
-/** The schemas of the catalogue never change, and to describe them all takes as long as the rest of a start of the application. */
+/**
+ * The schemas of the catalogue never change, and converting all of them takes as long as the rest of the application's
+ * start.
+ */
 const described = { input: new WeakMap<z.ZodType, Schema>(), output: new WeakMap<z.ZodType, Schema>() }
 
 /** Made once, and shared by every document, so nothing may change it. */
@@ -215,7 +218,7 @@ const HEADERS = {
   'PAYMENT-RESPONSE': text('Base64 x402 settlement response.'),
   'PAYMENT-REQUIRED': text('Base64 x402 payment requirements.'),
   'Retry-After': text('Seconds.'),
-  Location: text('Where the outcome is asked for.'),
+  Location: text('The URL of the outcome.'),
   ETag: text('The SHA-256 of the bytes, quoted.'),
 }
 type HeaderName = keyof typeof HEADERS
@@ -294,7 +297,7 @@ function describeSuccess(operation: Operation, status: number) {
     }
   const headers = operation.conditional && status !== 204 ? { headers: pick(['ETag']) } : {}
   if (status === 204) return { description: 'Done', ...headers }
-  if (status === 304) return { description: 'Not modified: If-None-Match names the present state', ...headers }
+  if (status === 304) return { description: 'Not modified: If-None-Match names the current state', ...headers }
   const content = operation.rawAnswer
     ? { [BYTES]: { schema: {} } }
     : { [JSON_BODY]: { schema: schemaOf(operation.output) } }
@@ -304,7 +307,8 @@ function describeSuccess(operation: Operation, status: number) {
 /** Every code that the operation may fail with in HTTP. */
 function codesOf(operation: Operation): ErrorCode[] {
   const body = operation.method === 'GET' ? [] : (['body_too_large', 'unsupported_media_type'] as const)
-  return [...errorCodes(operation), ...body, 'internal_error']
+  const anyCall = ['provider_unavailable', 'capacity_exceeded', 'internal_error'] as const
+  return [...new Set([...errorCodes(operation), ...body, ...anyCall])]
 }
 
 function statusOf(code: ErrorCode): number {

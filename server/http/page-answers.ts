@@ -1,4 +1,5 @@
-// How pages leave over HTTP: compressed, with the headers that keep them to this host, and only to callers who ask for HTML.
+// Sends pages over HTTP: compressed, with headers that restrict them to resources of this host, and only to callers who ask
+// for HTML.
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -6,7 +7,7 @@ import type { Api } from '../context.ts'
 import { type Asset, encode } from '../pages/assets.ts'
 import { errorPage } from '../pages/error-page.ts'
 import { openSite, pageHeaders } from '../pages/layout.ts'
-import type { HttpAnswer } from './verification.ts'
+import { type HttpAnswer, isOfInterface } from './verification.ts'
 
 /** True if the caller names HTML and wants JSON no more than that: a browser, but not curl, fetch or an agent. */
 export function asksForHtml(accept: string | undefined): boolean {
@@ -38,7 +39,7 @@ export async function sendPage(reply: FastifyReply, text: string, answer: PageAn
     .send(bytes)
 }
 
-/** A quality that costs less time than the bytes that it saves. */
+/** At this quality the saved bytes are worth the time. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
 async function compress(body: Buffer, accepted: string | undefined) {
@@ -64,14 +65,15 @@ export async function sendError(api: Api, request: FastifyRequest, reply: Fastif
 }
 
 /** Null for callers who get JSON: the verification routes have the interface's bodies for everybody. */
-async function pageOf(api: Api, { method, url, headers, log }: FastifyRequest, { status, body }: HttpAnswer) {
-  if (method !== 'GET' || url.startsWith('/api/') || !asksForHtml(headers.accept)) return null
+async function pageOf(api: Api, request: FastifyRequest, { status, body }: HttpAnswer) {
+  const { method, url, headers, log } = request
+  if (method !== 'GET' || isOfInterface(request) || !asksForHtml(headers.accept)) return null
   const { error } = body as { error?: { code: string; message: string; retryable: boolean } }
   if (!error) return null
   try {
     return errorPage(await openSite(api), url.split('?')[0] ?? url, { status, ...error })
   } catch (cause) {
-    // The page cannot be made; the error itself still reaches the caller.
+    // The error page cannot be made; the caller gets the error as JSON.
     log.error({ event: 'page_failed', err: cause })
     return null
   }

@@ -8,7 +8,7 @@ import type { Api } from '../context.ts'
 import { AppError, publicError, UnavailableError } from '../errors.ts'
 import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
 import { type Call, execute, MAX_WAIT_SECONDS, type Operation } from '../operation.ts'
-import { type HttpAnswer, renderAnswer, renderVerificationError } from './verification.ts'
+import { type HttpAnswer, isOfInterface, renderAnswer, renderVerificationError } from './verification.ts'
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
@@ -81,7 +81,7 @@ async function handle(operation: Operation, request: OperationRequest, reply: Fa
   return write(reply, answer)
 }
 
-/** Of calls that do not wait: to watch each connection would cost all of them. */
+/** The signal for calls that do not wait. To watch every connection would cost time in all calls. */
 const NEVER = new AbortController().signal
 
 async function answerCall(operation: Operation, read: () => unknown, call: Call): Promise<HttpAnswer> {
@@ -105,7 +105,7 @@ function inputOf(operation: Operation, request: OperationRequest): unknown {
   const { params: path } = request
   const given = operation.method === 'GET' ? request.query : bodyOf(operation, request)
   const twice = Object.keys(path).find((name) => Object.hasOwn(given, name))
-  // Two values for one member: the caller meant something else than what would happen.
+  // Two values for one member: the result would not be what the caller meant.
   if (twice !== undefined && operation.family === 'control')
     throw new AppError('invalid_request', `${twice}: is given by the path already.`)
   return { ...given, ...path }
@@ -152,7 +152,7 @@ export function renderError(error: unknown, request: FastifyRequest): HttpAnswer
     const operation = request.routeOptions.config?.operation ?? 'unknown'
     request.log.error({ event: 'request_failed', operation, err: known })
   }
-  if (request.url.startsWith('/api/')) return renderVerificationError(known)
+  if (isOfInterface(request)) return renderVerificationError(known)
   const { status, headers, error: body } = publicError(known)
   return { status: body.code === 'internal_error' ? 500 : status, headers: { ...headers }, body: { error: body } }
 }

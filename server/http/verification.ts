@@ -1,4 +1,5 @@
 // Renders answers of the verification operations in HTTP, with the statuses, headers and bodies of the interface and no others.
+import type { FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { publicError } from '../errors.ts'
 import { PRICE } from '../interface/price.ts'
@@ -6,6 +7,14 @@ import { encodeTerms, paymentRequired } from '../payments/x402.ts'
 import { failureBody, nonCompletedBody, type VerificationAnswer } from '../verification/answer-body.ts'
 import { describeResource } from '../verification/offer.ts'
 import { recoveryToken } from '../verification/recovery-token.ts'
+
+/**
+ * Whether the answer has the body of the interface: on its routes, and on the paths beside them that lead nowhere. The route counts too,
+ * because a path can be spelled in several ways (`/%61pi/`).
+ */
+export function isOfInterface({ routeOptions, url }: Pick<FastifyRequest, 'routeOptions' | 'url'>): boolean {
+  return [url, routeOptions.url].some((path) => path?.startsWith('/api/'))
+}
 
 /** An answer ready to be sent. A Buffer is sent as it is; anything else as JSON. */
 export interface HttpAnswer {

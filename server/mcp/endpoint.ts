@@ -30,7 +30,7 @@ export async function mountMcp(app: FastifyInstance, api: Api, features: readonl
       arrivals.set(request, await countHeaders({ address: request.ip, bearer }, api))
       checkOrigin(request.headers, api.baseUrl)
     })
-    // A message that cannot be read holds no key, so an address without a call left is refused for that.
+    // A message that cannot be read has no key, so if its address has no call left, that is the error.
     scope.setErrorHandler((error, request, reply) =>
       refuse(toRpcError(arrivals.get(request)?.refusal ?? error), request, reply),
     )
@@ -38,9 +38,9 @@ export async function mountMcp(app: FastifyInstance, api: Api, features: readonl
       method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
       url: PATH,
       config: { operation: 'mcp' },
-      handler: async () => {
-        throw new RpcError(405, CODES.server, 'This endpoint answers POST only.', { headers: { allow: 'POST' } })
-      },
+      // Before the body is read: whatever it is, the method is wrong.
+      onRequest: refuseMethod,
+      handler: refuseMethod,
     })
     scope.post(PATH, { bodyLimit: BODY_LIMIT, config: { operation: 'mcp' } }, async (request, reply) => {
       const counted = await countMessage(arrivals.get(request), request.body, api)
@@ -60,6 +60,10 @@ export async function mountMcp(app: FastifyInstance, api: Api, features: readonl
   })
 }
 
+async function refuseMethod(): Promise<never> {
+  throw new RpcError(405, CODES.server, 'This endpoint answers POST only.', { headers: { allow: 'POST' } })
+}
+
 /** What the SDK refused or could not deliver. The SDK repeats what it was sent in its messages, after a colon: cut there. */
 function logSdkError(error: Error, { log }: Pick<Api, 'log'>) {
   const about = error.message.split(/[:"]/, 1)[0]
@@ -68,7 +72,7 @@ function logSdkError(error: Error, { log }: Pick<Api, 'log'>) {
 }
 
 function refuse(refusal: RpcError, request: FastifyRequest, reply: FastifyReply) {
-  // Without a cause it is a refusal of ours, like 503.
+  // Without a cause the service itself refused the call, for example with 503.
   if (refusal.cause !== undefined) request.log.error({ event: 'request_failed', operation: 'mcp', err: refusal.cause })
   return reply
     .code(refusal.status)
@@ -77,7 +81,7 @@ function refuse(refusal: RpcError, request: FastifyRequest, reply: FastifyReply)
     .send(errorText(refusal, idOf(request.body)))
 }
 
-/** As the application does, but with an error of this protocol. */
+/** The same rule as in the application, with an error of this protocol. */
 function acceptJsonOnly(scope: FastifyInstance) {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser<Buffer>(JSON_TYPE, { parseAs: 'buffer' }, (_request, body, done) => {

@@ -37,7 +37,7 @@ export interface Check {
   detail?: string
 }
 
-/** Makes every check of a given receipt, in a fixed order. A check that could not be made is not ok. */
+/** Makes every check of a given receipt, in a fixed order. A check that could not be made counts as failed. */
 export async function checkReceipt(
   { db, reader }: { db: Database; reader: Reader },
   given: GivenReceipt,
@@ -69,8 +69,8 @@ function unchecked(given: GivenReceipt): Verdict[] {
 
 function describe(issue: { path: PropertyKey[]; message: string } | undefined): string {
   return `attestation${issue?.path.map((step) => `.${String(step)}`).join('') ?? ''}: ${issue?.message}`
-    .toWellFormed()
     .slice(0, 300)
+    .toWellFormed()
 }
 
 async function judge(
@@ -122,7 +122,7 @@ function keyFault(a: Attestation, key: KnownKey | undefined): string | null {
 
 function signatureFault(a: Attestation, text: string, key: KnownKey | undefined): string | null {
   if (!key) return 'not checked: the key is not known'
-  return isSigned({ text, key, signature: Buffer.from(a.sig_ed25519_hex, 'hex') }) ? null : 'is not by that key'
+  return isSigned({ text, key, signature: Buffer.from(a.sig_ed25519_hex, 'hex') }) ? null : 'is not made with that key'
 }
 
 function chainFault(a: Attestation, ours: Attestation | null, head: number): string | null {

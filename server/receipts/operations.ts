@@ -41,6 +41,8 @@ const label = z
   .meta({ maxLength: 200 })
   .describe('Public, like the whole chain. Never put private data here.')
 
+const receiptInput = z.strictObject({ subject_sha256: sha256Hex, label: label.nullish() })
+
 export const createReceipt = defineAccountExchange({
   name: 'create_receipt',
   summary: 'Append a signed receipt of a digest to the chain',
@@ -56,7 +58,7 @@ export const createReceipt = defineAccountExchange({
   statuses: [201, 200],
   errors: ['invalid_idempotency_key', 'idempotency_conflict', 'daily_limit', 'capacity_exceeded'],
   kind: 'exchange',
-  input: z.strictObject({ subject_sha256: sha256Hex, label: label.nullish() }),
+  input: receiptInput,
   output: receiptOutput,
   async run(input, call) {
     const { api, caller, options } = call
@@ -79,8 +81,9 @@ export const createReceipt = defineAccountExchange({
   },
 })
 
-function readKey(given: string, body: unknown) {
-  if (/^[\x21-\x7e]{1,255}$/.test(given)) return submissionKey(given, body)
+/** No label and the label null are the same body. */
+function readKey(given: string, { label, ...body }: z.output<typeof receiptInput>) {
+  if (/^[\x21-\x7e]{1,255}$/.test(given)) return submissionKey(given, { ...body, ...(label != null && { label }) })
   throw new AppError('invalid_idempotency_key', 'Idempotency-Key must be 1 to 255 visible ASCII characters here.')
 }
 

@@ -31,10 +31,10 @@ export const putWatchdog = defineAccountOperation({
   name: 'put_watchdog',
   summary: 'Expect a heartbeat every interval_s seconds, and alert a webhook when none comes',
   description:
-    'The clock starts at once. Without a heartbeat for interval_s the watchdog is late; after grace_s more (by default the ' +
+    'The clock starts at once. Without a heartbeat for interval_s the watchdog is late; after another grace_s seconds (by default the ' +
     'larger of 5 and a tenth of the interval) it is down and watchdog.missed is sent, once per outage; watchdog.recovered ' +
-    'follows the next heartbeat. With alert_after, so many intervals must be missed first; with remind_every_s, ' +
-    'watchdog.reminder is sent while it is down. Another PUT changes the terms and neither the clock nor a pause. ' +
+    'follows the next heartbeat. With alert_after, that number of intervals must be missed first; with remind_every_s, ' +
+    'watchdog.reminder is sent while it is down. Another PUT changes the terms, but not the clock or a pause. ' +
     'webhook_secret is shown once, when the watchdog is made.',
   method: 'PUT',
   path: '/v1/watchdog/{name}',
@@ -85,7 +85,7 @@ export const sendHeartbeat = defineAccountExchange({
   description:
     'No body is needed. `fail` means that the job ran and failed: the alert is sent at once, and the outage lasts until a ' +
     'heartbeat with `ok`. A paused watchdog counts heartbeats and stays paused. 12 outages of one watchdog are alerted at ' +
-    'once and one more every 5 minutes; those in between are alerted as one.',
+    'once, and one more every 5 minutes; one alert reports all outages in between.',
   method: 'POST',
   path: '/v1/heartbeat/{name}',
   family: 'control',
@@ -140,7 +140,7 @@ export const pauseWatchdog = defineAccountOperation({
   name: 'pause_watchdog',
   summary: 'Pause a watchdog, with or without an end, or resume it',
   description:
-    'A paused watchdog sends no alert. Resumed, by a call or at `until`, it starts with a fresh deadline. The end of an ' +
+    'A paused watchdog sends no alert. When it is resumed, by a call or at `until`, it starts with a new deadline. The end of an ' +
     'outage that was alerted before the pause is alerted with the first heartbeat, but not before the pause ends.',
   method: 'POST',
   path: '/v1/watchdog/{name}/pause',
@@ -152,7 +152,13 @@ export const pauseWatchdog = defineAccountOperation({
   input: z.strictObject({
     name: watchdogName,
     paused: z.boolean(),
-    until: z.iso.datetime().nullable().default(null).describe('UTC, ending in Z.'),
+    // Postgres has no year 0.
+    until: z.iso
+      .datetime()
+      .refine((time) => !time.startsWith('0000'), 'must be in the future')
+      .nullable()
+      .default(null)
+      .describe('UTC, ending in Z.'),
   }),
   output: watchdogOutput,
   async run({ name, paused, until }, { tx, caller }) {

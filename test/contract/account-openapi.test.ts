@@ -75,11 +75,11 @@ t.test('queries and conditional headers are parameters', async (t) => {
 
 t.test('answers: the statuses of success, bytes as bytes, and every failure by its code', async (t) => {
   const statuses = (id: string) => Object.keys(find(id).responses)
-  t.same(statuses('put_journal_slot'), ['200', '201', '400', '401', '403', '412', '413', '415', '429', '500'])
-  t.same(statuses('get_journal_slot'), ['200', '304', '400', '401', '403', '404', '412', '429', '500'])
-  t.same(statuses('delete_journal_slot'), ['204', '400', '401', '403', '404', '412', '413', '415', '429', '500'])
+  t.same(statuses('put_journal_slot'), ['200', '201', '400', '401', '403', '412', '413', '415', '429', '500', '503'])
+  t.same(statuses('get_journal_slot'), ['200', '304', '400', '401', '403', '404', '412', '429', '500', '503'])
+  t.same(statuses('delete_journal_slot'), ['204', '400', '401', '403', '404', '412', '413', '415', '429', '500', '503'])
   t.same(statuses('renew_lease'), ['200', '400', '401', '403', '404', '409', '413', '415', '429', '500', '503'])
-  t.same(statuses('register'), ['201', '400', '409', '413', '415', '429', '500'])
+  t.same(statuses('register'), ['201', '400', '409', '413', '415', '429', '500', '503'])
   const { responses } = find('get_journal_slot')
   t.same(Object.keys(responses[200]?.content ?? {}), ['application/octet-stream'])
   t.ok(responses[200]?.headers?.ETag && responses[304]?.headers?.ETag)

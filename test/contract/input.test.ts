@@ -203,6 +203,15 @@ t.test('bodies as bytes', async (t) => {
   }
 })
 
+t.test('a message that is cut within the name of an unknown field is well-formed Unicode', async (t) => {
+  // A letter before them moves the cut by half a character.
+  for (const before of ['', 'a']) {
+    const response = await post(JSON.stringify({ ...good, [before + '🚢'.repeat(400)]: 1 }))
+    const { error } = await expectNonCompleted(t, response, 400)
+    t.ok(error.message.length < 600 && error.message.isWellFormed(), JSON.stringify(error.message.slice(-4)))
+  }
+})
+
 t.test('a chunked body without a length has the same limit', async (t) => {
   const send = (length: number) =>
     fetch(system.url(VERIFY), {

@@ -53,10 +53,33 @@ t.test('wrong methods and unknown paths: 404 in the error shape', async (t) => {
     }
   }
   t.equal((await fetch(system.url(VERIFY), { method: 'HEAD' })).status, 404)
+  for (const method of ['PUT', 'PATCH', 'DELETE'])
+    for (const unreadable of ['{', body.padEnd(65_537)]) {
+      const headers = { 'content-type': 'application/json' }
+      const response = await fetch(system.url(VERIFY), { method, headers, body: unreadable })
+      await expectNonCompleted(t, response, 404, `${method} with a body of ${unreadable.length} bytes`)
+    }
   for (const method of ['TRACE', 'PROPFIND']) {
     const response = await talk(`${method} ${VERIFY} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
     await expectNonCompleted(t, response, 404, method)
   }
+})
+
+t.test('a route is the same, however its path is spelled', async (t) => {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': randomUUID() }
+  for (const path of ['/%61pi/agent/v1/verify-source', '/api/agent/v1/verify%2dsource']) {
+    const post = (body: string) => fetch(system.url(path), { method: 'POST', headers, body })
+    await expectNonCompleted(t, await post(body.padEnd(65_537)), 400, path)
+    await expectNonCompleted(t, await post('{'), 400, path)
+    await expectNonCompleted(t, await post(body), 402, path)
+  }
+  // As a client writes it to a proxy (RFC 9112 section 3.2.2).
+  const absolute = await talk(
+    `POST http://x${VERIFY} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{`,
+  )
+  await expectNonCompleted(t, absolute, 400, 'the whole address')
+  const page = await fetch(system.url(`/%61pi/agent/v1/requests/${randomUUID()}`), { headers: { accept: 'text/html' } })
+  await expectNonCompleted(t, page, 404, 'to a browser too')
 })
 
 t.test('recovery: malformed ids are 404, and wrong tokens get the answer of an unknown request', async (t) => {

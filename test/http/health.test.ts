@@ -28,7 +28,7 @@ t.test('/readyz says if no worker is alive, and stays ready', async (t) => {
   }
   t.same(await warnings(system.service.address), [200, []])
   await using front = await openApiHarness()
-  // An answer does not wait long for what is only a warning.
+  // An answer does not wait long for a check that is only a warning.
   const answer = await until(async () => {
     const answer = await warnings(front.url('/'))
     return String(answer[1]) === '' ? undefined : answer
@@ -37,7 +37,7 @@ t.test('/readyz says if no worker is alive, and stays ready', async (t) => {
 })
 
 t.test('/readyz: 503 while a migration is pending', async (t) => {
-  // A new process reads for itself; a reading is used for a second.
+  // A new process makes its own check; a result is used for a second.
   await using before = await system.openTwin()
   await using after = await system.openTwin()
   const [last] = await system.sql('select * from schema_migrations order by name desc limit 1')
@@ -80,8 +80,12 @@ t.test('/metrics: Prometheus text, open without OPERATOR_TOKEN', async (t) => {
   t.equal(response.status, 200)
   t.match(response.headers.get('content-type'), /^text\/plain; version=/)
   const text = await response.text()
-  for (const line of text.split('\n').filter(Boolean))
-    t.match(line, /^(# (HELP|TYPE) \w+ .+|\w+(\{([a-zA-Z_]\w*="[^"]*",?)*\})? (NaN|[+-]?Inf|[-+.\deE]+))$/, line)
+  const form = /^(# (HELP|TYPE) \w+ .+|\w+(\{([a-zA-Z_]\w*="[^"]*",?)*\})? (NaN|[+-]?Inf|[-+.\deE]+))$/
+  t.same(
+    text.split('\n').filter((line) => line !== '' && !form.test(line)),
+    [],
+    'every line has the form',
+  )
   const samples = text.split('\n').filter((line) => !line.startsWith('#'))
   t.ok(
     samples.some((line) => /settle/.test(line) && / 1$/.test(line)),

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { catalog } from '../../server/catalog.ts'
+import { UnavailableError } from '../../server/errors.ts'
 import { openAjv } from '../interface.schema.ts'
 import { payingFetch, startSystem, VERIFY } from '../system.ts'
 
@@ -183,6 +184,22 @@ t.test('answers agree with the document', async (t) => {
   await check('get', recovery, await system.recover(request_id, token))
   await check('get', recovery, await system.recover(request_id, 'not a token'))
   for (const path of ['/api/agent/v1/capabilities', '/v1/keys']) await check('get', path, await fetch(system.url(path)))
+  await using away = await system.openTwin()
+  const { db } = away.api
+  const unavailable = new UnavailableError('provider_unavailable', 'The database does not answer.')
+  away.api.db = new Proxy(db, { get: () => () => Promise.reject(unavailable) })
+  for (const [method, path, body] of [
+    ['get', '/v1/keys'],
+    ['post', '/v1/register', '{"handle":"away"}'],
+  ] as const) {
+    const response = await fetch(new URL(path, away.address), {
+      method,
+      ...(body && { body, headers: { 'content-type': 'application/json' } }),
+    })
+    t.equal(response.status, 503, `${path} without its database`)
+    await check(method, path, response)
+  }
+  away.api.db = db
 })
 
 t.test('recovery can answer every outcome of a purchase, and the document says so', async (t) => {

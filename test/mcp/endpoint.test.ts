@@ -28,6 +28,16 @@ t.test('methods other than POST get 405', async (t) => {
     t.equal(answer.headers.get('allow'), 'POST', method)
     if (method !== 'HEAD') t.match(JSON.parse(await answer.text()), { error: { code: -32_000 }, id: null })
   }
+  for (const [type, body] of [
+    ['application/json', '{'],
+    ['text/plain', 'x'],
+    ['application/json', 'x'.repeat(140_000)],
+  ] as const)
+    for (const method of ['DELETE', 'PUT']) {
+      const answer = await fetch(url, { method, headers: { 'content-type': type }, body })
+      t.equal(answer.status, 405, `${method} with a body of ${type}`)
+      t.equal(answer.headers.get('allow'), 'POST')
+    }
 })
 
 for (const era of ERAS)

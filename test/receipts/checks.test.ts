@@ -60,6 +60,25 @@ t.test('an account lists its own receipts, newest first, in pages', async (t) =>
     t.equal((await account.call('GET', `/v1/receipt${query}`)).status, 400, query)
 })
 
+t.test('no label and the label null are the same body of an idempotency key', async (t) => {
+  const account = await office.register()
+  const subject_sha256 = 'ab'.repeat(32)
+  const send = (body: object, key: string) =>
+    account.call('POST', '/v1/receipt', { body, headers: { 'idempotency-key': key } })
+  const bodies = [{ subject_sha256 }, { subject_sha256, label: null }]
+  for (const [key, [first, second]] of [
+    ['k1', bodies],
+    ['k2', bodies.toReversed()],
+  ] as const) {
+    const made = await send(first!, key)
+    t.equal(made.status, 201)
+    const again = await send(second!, key)
+    t.equal(again.status, 200)
+    t.same(again.body.attestation, made.body.attestation)
+    t.equal((await send({ subject_sha256, label: '' }, key)).status, 409, 'an empty label is another body')
+  }
+})
+
 t.test('a receipt of the service is valid, alone and with its proof', async (t) => {
   const account = await office.register({ tier: 'pro' })
   const first = await submit(account, 1, 'a "label" \u{1F600}')
@@ -166,6 +185,14 @@ t.test('the envelope of a purchase belongs to its attestation', async (t) => {
     shapeless.checks.some(({ ok }) => ok),
     'what could not be checked is not good',
   )
+})
+
+t.test('what is said of a wrong form is well-formed Unicode, wherever it is cut', async (t) => {
+  const { attestation } = await submit(await office.register(), 1)
+  for (const before of ['', 'a']) {
+    const { checks } = await scrutinize({ attestation: { ...attestation, [before + '🚢'.repeat(400)]: 1 } })
+    for (const { name, detail = '' } of checks) t.ok(detail.isWellFormed(), `${name}: ${detail.slice(-4)}`)
+  }
 })
 
 t.test('an input that is no receipt is refused', async (t) => {

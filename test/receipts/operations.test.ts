@@ -57,6 +57,8 @@ t.test('an account signs digests into the chain and reads them back', async (t) 
   t.match(await call('GET', '/v1/chain?from=1&to=1001'), { status: 400 })
   t.same((await call('GET', '/v1/chain?from=20')).body, { from: 20, to: 19, head_serial: 10, attestations: [] })
   t.same((await call('GET', '/v1/chain?from=11')).body, { from: 11, to: 10, head_serial: 10, attestations: [] })
+  const last = Number.MAX_SAFE_INTEGER
+  t.match((await call('GET', `/v1/chain?from=${last}`)).body, { from: last, attestations: [] }, 'the highest number')
   t.match((await call('GET', '/v1/chain?from=9&to=500')).body, { from: 9, to: 10, head_serial: 10 })
   t.match((await call('GET', '/v1/chain?from=20&to=30')).body, { from: 20, to: 19, attestations: [] })
   t.match(await call('POST', '/v1/receipt', { subject_sha256: digest('x') }), { status: 401 })

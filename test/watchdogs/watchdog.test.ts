@@ -301,6 +301,7 @@ t.test('while paused nothing is due; after resuming the clock starts afresh', as
   t.equal(Date.parse((await pause({ paused: true, until })).body.paused_until), Date.parse(until))
   for (const body of [
     { paused: true, until: '2020-01-01T00:00:00Z' },
+    { paused: true, until: '0000-01-01T00:00:00Z' },
     { paused: true, until: '2099-01-01' },
     { paused: true, until: '2099-01-01T00:00:00+01:00' },
     { paused: false, until },
