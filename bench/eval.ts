@@ -1,17 +1,8 @@
 // `npm run eval`: how well claims are assessed. Without options the project's own set is run through the literal assessor
 // and, where ANTHROPIC_API_KEY is set, through the configured model; otherwise through a model that answers by the labels,
-// which shows what the checks around a model do by themselves.
-//
-//   npm run eval -- [--assessor literal|semantic|oracle]... [--limit N] [--long] [--save] [set.jsonl]
-//   npm run eval -- --data [--json] [--part tune|report] [--literal] set.jsonl.gz ...
-//
-// --data measures sets of marked evidence beside BM25 and with models by script (eval/marked.ts); --json prints one
-// object a line and set; --part takes half of the pages, by their digest; --literal leaves the scripts out.
-// --save keeps what was measured for the page /accuracy, in docs/accuracy.json: of one whole set, and never of the oracle.
-// --limit takes the first N items; --long measures pages of 100,000 code points instead. The form of a set stands in
-// eval/labels.ts. Exits with 1 when a quotation is not in its text or an assessment breaks a rule of the interface.
+// which shows what the checks around a model do by themselves. `--help` has the options; the form of a set stands in
+// eval/labels.ts.
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { readConfig } from '../server/config.ts'
 import { openLog, openMetrics } from '../server/telemetry.ts'
 import { openThreads, type Threads } from '../server/threads/pool.ts'
@@ -23,44 +14,82 @@ import { semanticAssessor } from '../workers/assessment/semantic.ts'
 import { type Item, readLabels } from './eval/labels.ts'
 import { forMachines, measureMarked, partOfPage, printMarked } from './eval/marked.ts'
 import { openOracle } from './eval/oracle.ts'
-import { saveRun } from './eval/record.ts'
+import { saveMarked, saveRun } from './eval/record.ts'
 import { flawsOf, type Outcome, printScore } from './eval/score.ts'
 import { openSilentServer } from './eval/silent-server.ts'
 import { measureStillness } from './eval/stillness.ts'
+import { numberOption, readCall, refuse } from './program.ts'
 
 const NAMES = ['literal', 'semantic', 'oracle'] as const
 type Name = (typeof NAMES)[number]
 
+const NAME = 'npm run eval --'
+const ABOUT = `Without options the project's own set is run through the literal assessment and through the configured model; without
+ANTHROPIC_API_KEY, through a model that answers by the labels (oracle), which shows what the checks around a model do.
+That takes some seconds, and with a model as long as it answers, at its price.
+
+With --data each SET is a file of marked evidence (.jsonl or .jsonl.gz), which is measured beside BM25 and with models
+by script. That takes minutes; --literal leaves the models out, which is most of it.
+
+Needs no database and, but for the model, no network. bench/README.md says how is counted.`
+
 async function run(): Promise<boolean> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
+  const { options: values, operands } = await readCall(NAME, {
+    summary: 'measure how well claims are assessed',
+    operands: ['[SET...]'],
+    usage:
+      '[--assessor NAME]... [--limit N] [--long] [--save] | --data [--part PART] [--literal] [--limit N] [--json] [--save]',
+    about: ABOUT,
+    examples: [
+      'npm run eval',
+      'npm run eval -- --save',
+      'npm run --silent eval -- --data --part report --literal wice.jsonl.gz',
+    ],
+    exitStatus:
+      '0 good, 1 where a quotation is not in its text or an assessment breaks a rule of the interface, 2 wrong usage.',
     options: {
-      assessor: { type: 'string', multiple: true },
-      data: { type: 'boolean', default: false },
-      json: { type: 'boolean', default: false },
-      literal: { type: 'boolean', default: false },
-      part: { type: 'string' },
-      limit: { type: 'string' },
-      long: { type: 'boolean', default: false },
-      save: { type: 'boolean', default: false },
+      assessor: {
+        type: 'string',
+        value: 'NAME',
+        multiple: true,
+        help: `${NAMES.join(', ')}; repeatable. Default: literal, and semantic where a model\nis configured or else oracle`,
+      },
+      limit: { type: 'string', value: 'N', help: 'the first N items only' },
+      long: { type: 'boolean', default: false, help: 'measure pages of 100,000 code points instead' },
+      save: {
+        type: 'boolean',
+        default: false,
+        help: 'keep what was measured in docs/accuracy.json, for the page /accuracy, and in\ndocs/accuracy.md: of one whole set, or with --data of all, never of the oracle',
+      },
+      data: {
+        type: 'boolean',
+        default: false,
+        help: 'measure sets of marked evidence beside BM25 and with models by script',
+      },
+      part: {
+        type: 'string',
+        value: 'PART',
+        help: 'with --data: tune or report, one half of the pages by their digest',
+      },
+      literal: { type: 'boolean', default: false, help: 'with --data: leave the models by script out' },
+      json: { type: 'boolean', default: false, help: 'with --data: one object a line and set' },
     },
   })
+  const limit = values.limit === undefined ? undefined : numberOption(NAME, 'limit', values.limit, 1)
   await using opened = new AsyncDisposableStack()
   const threads = opened.use(openThreads())
-  if (values.data) return await runMarked(positionals, values, threads)
+  if (values.data) return await runMarked(operands, { ...values, limit }, threads)
   const config = readConfig()
   const names = values.assessor ?? ['literal', config.model ? 'semantic' : 'oracle']
-  const sets = positionals.length > 0 ? positionals : [OWN_SET]
-  if (values.save && (sets.length !== 1 || values.limit !== undefined || values.long))
-    throw new Error('--save keeps a run of one whole set: leave out --limit and --long, and name at most one set')
-  const items = (await readLabels(sets, threads)).slice(
-    0,
-    values.limit === undefined ? undefined : Number(values.limit),
-  )
+  const sets = operands.length > 0 ? operands : [OWN_SET]
+  if (values.save && (sets.length !== 1 || limit !== undefined || values.long))
+    refuse(NAME, '--save keeps a run of one whole set: leave out --limit and --long, and name at most one set.')
+  const unknown = names.find((name) => !NAMES.some((known) => known === name))
+  if (unknown !== undefined) refuse(NAME, `--assessor ${unknown} is none of ${NAMES.join(', ')}.`)
+  const items = (await readLabels(sets, threads)).slice(0, limit)
   console.log(`${items.length} items of ${sets.join(', ')}`)
   let isSound = true
   for (const name of names) {
-    if (!NAMES.some((known) => known === name)) throw new Error(`--assessor is one of ${NAMES.join(', ')}`)
     const save = values.save ? sets[0] : undefined
     isSound = (await runOne(name as Name, items, threads, { long: values.long, save })) && isSound
   }
@@ -70,19 +99,31 @@ async function run(): Promise<boolean> {
 interface MarkedOptions {
   json: boolean
   literal: boolean
-  part?: string
-  limit?: string
+  save: boolean
+  part?: string | undefined
+  limit: number | undefined
 }
 
 /** False when a quotation is not in its text. */
 async function runMarked(files: readonly string[], options: MarkedOptions, threads: Threads): Promise<boolean> {
   const { part, limit } = options
-  if (part !== undefined && part !== 'tune' && part !== 'report') throw new Error('--part is tune or report')
-  if (files.length === 0) throw new Error('--data needs the files of the sets')
-  const items = (await readLabels(files, threads))
-    .filter((item) => part === undefined || partOfPage(item) === part)
-    .slice(0, limit === undefined ? undefined : Number(limit))
-  const measured = await measureMarked(items, !options.literal)
+  if (part !== undefined && part !== 'tune' && part !== 'report') refuse(NAME, '--part is tune or report.')
+  if (files.length === 0) refuse(NAME, '--data needs the files of the sets.')
+  if (options.save && limit !== undefined) refuse(NAME, '--save keeps whole sets: leave out --limit.')
+  const fileOf = new Map<string, string>()
+  const all: Item[] = []
+  for (const file of files) {
+    const read = await readLabels([file], threads)
+    for (const { set } of read) {
+      if (options.save && (fileOf.get(set) ?? file) !== file) refuse(NAME, `--save: the set ${set} is in two files.`)
+      fileOf.set(set, file)
+    }
+    all.push(...read)
+  }
+  const items = all.filter((item) => part === undefined || partOfPage(item) === part).slice(0, limit)
+  const measured = await measureMarked(items, !options.literal, (what) => process.stderr.write(`${what}\n`))
+  if (options.save)
+    await saveMarked(measured.map((one) => ({ measured: one, file: fileOf.get(one.set)!, part: part ?? null })))
   for (const one of measured) options.json ? console.log(JSON.stringify(forMachines(one))) : printMarked(one)
   return measured.every(({ quotes }) => quotes.valid === quotes.all)
 }

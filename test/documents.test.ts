@@ -1,11 +1,13 @@
-// Documents say what is: commands, paths and links in them exist, tables are those of the code, and every room is named.
+// Documents are true: commands, paths and links in them exist, tables are those of the code, and every room is named.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
+import { renderAccuracy } from '../bench/eval/accuracy-document.ts'
 import { CALLER_LIMITS, LIMITS, PUBLIC_LIMITS, TIERS, type TierLimits } from '../server/accounts/tiers.ts'
 import { ALERT_TYPES } from '../server/alerts/format.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { renderConfigurationPage } from '../server/configuration-page.ts'
+import { findAccuracy } from '../server/pages/accuracy.ts'
 import { moves } from '../server/verification/request.ts'
 import { explainedFlags } from '../server/verification/risk-flag-advice.ts'
 import { MOVES } from '../server/watchdogs/watchdog.ts'
@@ -31,6 +33,16 @@ t.test('docs/configuration.md is what `cli config --markdown` prints', async (t)
   t.equal(documents.get('docs/configuration.md'), renderConfigurationPage())
   t.match(renderConfigurationPage(), '| `PORT` | `8402` |  | Port of the web process')
   t.match(readConfig({}), { port: 8402, dataDir: '.data', resultRetentionSeconds: 86_400, paymentMode: 'offline' })
+})
+
+t.test('docs/accuracy.md is what `npm run eval -- --save` writes beside docs/accuracy.json', async (t) => {
+  const accuracy = await findAccuracy()
+  const document = documents.get('docs/accuracy.md')
+  t.equal(document, renderAccuracy(accuracy))
+  t.ok(accuracy.runs.length > 0 && accuracy.marked.length > 0)
+  for (const { set, at, procedure } of [...accuracy.runs, ...accuracy.marked])
+    for (const named of [set.name, at.slice(0, 10), procedure, set.sha256.slice(0, 16)])
+      t.ok(document?.includes(named), named)
 })
 
 t.test('docs/methodology.md explains every risk flag and the versions in force', async (t) => {
@@ -202,7 +214,7 @@ t.test('README is short, and says in its first screen that without a model no ve
   t.match(lines.slice(0, 20).join(' '), 'Without a model no verdict is given.')
 })
 
-t.test('sentences that newcomers did not understand are gone', async (t) => {
+t.test('sentences that new readers did not understand are not used again', async (t) => {
   t.same(
     inDocuments((text) => {
       const plain = text.replace(/\s+/g, ' ')

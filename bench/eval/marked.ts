@@ -1,13 +1,14 @@
-// Sets whose evidence others have marked: how the literal assessment finds it beside BM25, and what the checks around a
-// model do with verdicts that are right or wrong in known ways.
+// Data sets with annotated evidence: measures how the literal assessment finds the evidence, compared with BM25, and what
+// the checks around a model do with verdicts that are right or wrong in known ways.
 import { createHash } from 'node:crypto'
+import { CHECK_MEANINGS, WAYS, type Way } from '../../server/pages/accuracy.ts'
 import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
 import { codePointIndex } from '../../workers/text/offsets.ts'
 import { printNote, printRows } from '../table.ts'
 import type { Item, Span } from './labels.ts'
 import { bm25 } from './peers.ts'
 import { SEED, type Share, seeded, shareOf } from './random.ts'
-import { type Case, runScripts, SCRIPT_MEANINGS, SCRIPTS, type Script } from './scripted.ts'
+import { type Case, runScripts, SCRIPTS, type Script } from './scripted.ts'
 
 /** What each way of looking quoted of one item. */
 interface Looked {
@@ -17,10 +18,7 @@ interface Looked {
   neighbours: Span[]
 }
 
-const WAYS = ['literal', 'bm25', 'neighbours'] as const
-type Way = (typeof WAYS)[number]
-
-interface Retrieval {
+export interface MeasuredRetrieval {
   top1: Share
   top3: Share
   whole: Share
@@ -30,19 +28,23 @@ interface Retrieval {
 export interface Measured {
   set: string
   n: number
-  retrieval: Record<Way, Retrieval>
+  retrieval: Record<Way, MeasuredRetrieval>
   abstainedBy: Map<string, Share>
   quotes: { valid: number; all: number; meanLength: number }
   misses: Item[]
   scripts: Map<Script, Case[]>
 }
 
-/** Measures each set by itself, in the order given. */
-export async function measureMarked(items: readonly Item[], withScripts: boolean): Promise<Measured[]> {
+/** Measures each set by itself, in the order given. @param tell hears of each set before it is measured, which may take a minute */
+export async function measureMarked(
+  items: readonly Item[],
+  withScripts: boolean,
+  tell: (what: string) => void = () => {},
+): Promise<Measured[]> {
   const measured: Measured[] = []
   for (const set of new Set(items.map((item) => item.set))) {
     const own = items.filter((item) => item.set === set)
-    process.stderr.write(`${set}: ${own.length} items\n`)
+    tell(`${set}: ${own.length} items`)
     const { looked, quotes } = look(own)
     const marked = looked.filter(({ item }) => item.gold.length > 0)
     const labels = new Set(own.map(labelOf))
@@ -116,7 +118,7 @@ const hasWhole = (looked: Looked, way: Way): boolean =>
 
 const pageOf = ({ item }: { item: Item }) => item.observation.source.text_sha256
 
-function retrieval(marked: readonly Looked[], way: Way): Retrieval {
+function retrieval(marked: readonly Looked[], way: Way): MeasuredRetrieval {
   return {
     top1: shareOf(marked, (one) => hits(one, way, 1), pageOf),
     top3: shareOf(marked, (one) => hits(one, way, 3), pageOf),
@@ -128,7 +130,7 @@ function retrieval(marked: readonly Looked[], way: Way): Retrieval {
 const abstention = (looked: readonly Looked[], way: Way): Share =>
   shareOf(looked, (one) => one[way].length === 0, pageOf)
 
-const lowered = (cases: readonly Case[] | undefined): Share =>
+export const lowered = (cases: readonly Case[] | undefined): Share =>
   shareOf(cases ?? [], ({ isLowered }) => isLowered, pageOf)
 
 export function printMarked({ set, n, retrieval, abstainedBy, quotes, misses, scripts }: Measured) {
@@ -146,7 +148,7 @@ export function printMarked({ set, n, retrieval, abstainedBy, quotes, misses, sc
   for (const script of SCRIPTS) {
     const cases = scripts.get(script) ?? []
     if (cases.length === 0) continue
-    printNote(`${SCRIPT_MEANINGS[script]}: ${interval(lowered(cases))}`)
+    printNote(`${CHECK_MEANINGS[script]}: ${interval(lowered(cases))}`)
     const stopped = cases.filter(({ isLowered }) => isLowered)
     for (const flag of [...new Set(stopped.flatMap(({ flags }) => flags))].sort()) {
       if (flag === 'verdict_lowered') continue
@@ -170,7 +172,7 @@ const interval = (share: Share) =>
 
 /** One set for machines; shares from 0 to 1, null where there is no case. */
 export function forMachines({ set, n, retrieval, abstainedBy, scripts }: Measured) {
-  const plain = ({ top1, top3, whole, abstained }: Retrieval) => ({
+  const plain = ({ top1, top3, whole, abstained }: MeasuredRetrieval) => ({
     top1: top1.share,
     top3: top3.share,
     whole: whole.share,

@@ -1,17 +1,26 @@
-// What a run of the evaluation leaves for the page /accuracy: docs/accuracy.json, with one run for each assessor and set.
+// Stores the results of the evaluation: docs/accuracy.json for the page /accuracy, with one run for each assessor and set, and
+// the same results as a document in docs/accuracy.md.
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { AssessmentKind } from '../../server/interface/assessment.ts'
 import {
   ACCURACY_FILE,
+  type Accuracy,
   type AccuracyRun,
+  type Bounded,
   type ClaimSupport,
   findAccuracy,
+  type MarkedRun,
   type Share,
 } from '../../server/pages/accuracy.ts'
+import { LITERAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
+import { renderAccuracy } from './accuracy-document.ts'
 import { type Label, VERDICTS } from './labels.ts'
+import { lowered, type MeasuredRetrieval, type Measured as MeasuredSet } from './marked.ts'
+import type { Share as Interval } from './random.ts'
 import { flawsOf, holdsPassage, isReversed, type Outcome } from './score.ts'
+import { SCRIPTED_PROCEDURE, SCRIPTS } from './scripted.ts'
 
 export interface Measured {
   assessment: AssessmentKind
@@ -24,11 +33,69 @@ export interface Measured {
 /** Replaces the earlier run of the same assessor on the same set. */
 export async function saveRun(measured: Measured): Promise<void> {
   const run = await recordOf(measured)
-  const others = (await findAccuracy()).filter(
-    ({ assessment, set }) => assessment !== run.assessment || set.name !== run.set.name,
-  )
-  await writeFile(ACCURACY_FILE, `${JSON.stringify({ runs: [...others, run] }, null, 2)}\n`)
+  const { runs, marked } = await findAccuracy()
+  const others = runs.filter(({ assessment, set }) => assessment !== run.assessment || set.name !== run.set.name)
+  await write({ runs: [...others, run], marked })
 }
+
+export interface MarkedSet {
+  measured: MeasuredSet
+  /** The file of the set. */
+  file: string
+  part: MarkedRun['part']
+}
+
+/** Replaces the earlier runs on the same parts of the same sets. */
+export async function saveMarked(sets: readonly MarkedSet[]): Promise<void> {
+  const { runs, marked } = await findAccuracy()
+  const fresh = await Promise.all(sets.map(markedRecordOf))
+  const isReplaced = ({ set, part }: MarkedRun) => fresh.some((one) => one.set.name === set.name && one.part === part)
+  await write({ runs, marked: [...marked.filter((one) => !isReplaced(one)), ...fresh] })
+}
+
+async function write(accuracy: Accuracy) {
+  await writeFile(ACCURACY_FILE, `${JSON.stringify(accuracy, null, 2)}\n`)
+  await writeFile(new URL('accuracy.md', ACCURACY_FILE), renderAccuracy(accuracy))
+}
+
+export async function markedRecordOf({ measured, file, part }: MarkedSet): Promise<MarkedRun> {
+  const { set, n, retrieval, scripts } = measured
+  const checks = SCRIPTS.flatMap((script) => {
+    const share = boundedOf(lowered(scripts.get(script)))
+    return share ? [[script, share] as const] : []
+  })
+  return {
+    procedure: LITERAL_PROCEDURE,
+    checked: checks.length > 0 ? SCRIPTED_PROCEDURE : null,
+    at: new Date().toISOString(),
+    set: { name: set, sha256: await digestOf(file), items: n },
+    part,
+    marked: retrieval.literal.top1.n,
+    retrieval: {
+      literal: retrievalOf(retrieval.literal),
+      bm25: retrievalOf(retrieval.bm25),
+      neighbours: retrievalOf(retrieval.neighbours),
+    },
+    checks: Object.fromEntries(checks),
+  }
+}
+
+const retrievalOf = ({ top1, top3, whole, abstained }: MeasuredRetrieval) => ({
+  top1: boundedOf(top1),
+  top3: boundedOf(top3),
+  whole: boundedOf(whole),
+  abstained: boundedOf(abstained),
+})
+
+function boundedOf({ share, low, high, n }: Interval): Bounded | null {
+  if (share === null) return null
+  return { part: Math.round(share * n), whole: n, low: Number(low.toFixed(4)), high: Number(high.toFixed(4)) }
+}
+
+const digestOf = async (file: string) =>
+  createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex')
 
 export async function recordOf({ assessment, procedure, set, outcomes }: Measured): Promise<AccuracyRun> {
   const assessed = outcomes.filter(({ found }) => found !== null)
@@ -44,9 +111,7 @@ export async function recordOf({ assessment, procedure, set, outcomes }: Measure
     at: new Date().toISOString(),
     set: {
       name: basename(set),
-      sha256: createHash('sha256')
-        .update(await readFile(set))
-        .digest('hex'),
+      sha256: await digestOf(set),
       items: outcomes.length,
     },
     assessed: assessed.length,

@@ -1,16 +1,17 @@
-// Models by script, each right or wrong in one way, asked through the whole semantic assessment. What becomes of their
-// verdicts, the checks did.
+// Scripted models, each right or wrong in one way, that run through the whole semantic assessment. Only the checks change
+// their verdicts.
 import { setImmediate as turn } from 'node:timers/promises'
 import { openLog, openMetrics } from '../../server/telemetry.ts'
 import type { Threads } from '../../server/threads/pool.ts'
 import { buildCircuit } from '../../workers/assessment/circuit.ts'
 import { linesOf } from '../../workers/assessment/lines.ts'
+import { semanticProcedure } from '../../workers/assessment/procedure.ts'
 import { semanticAssessor } from '../../workers/assessment/semantic.ts'
 import type { Item, Span } from './labels.ts'
 import { bm25 } from './peers.ts'
 import type { Random } from './random.ts'
 
-/** What a script makes of an item: the verdict given, and where it says that it stands. Null: no case for it. */
+/** The answer of a script to an item: the verdict, and the lines of `item` that it cites. */
 interface Part {
   item: Item
   verdict: 'supports' | 'contradicts'
@@ -35,16 +36,6 @@ export const SCRIPTS = [
 ] as const
 export type Script = (typeof SCRIPTS)[number]
 
-export const SCRIPT_MEANINGS: Record<Script, string> = {
-  false_veto_supports: 'false veto: supported, and said so, by the marked lines',
-  false_veto_contradicts: 'false veto: contradicted, and said so, by the marked lines',
-  caught_refuted: 'caught: contradicted, called supported by the marked lines',
-  caught_unsupported: 'caught: the page is silent, called supported by the most similar line',
-  caught_partly: 'caught: partly supported, called supported by the marked lines',
-  caught_reversed: 'caught: supported, called contradicted by the marked lines',
-  caught_other_page: 'caught: supported, but by the marked lines of the page of another item',
-}
-
 /** Puts every item to every script that has a case for it. */
 export async function runScripts(items: readonly Item[], random: Random): Promise<Map<Script, Case[]>> {
   const others = otherPages(items, random)
@@ -58,6 +49,7 @@ export async function runScripts(items: readonly Item[], random: Random): Promis
   return found
 }
 
+/** Null if the script has no case for the item. */
 function partOf(script: Script, item: Item, others: ReadonlyMap<Item, Item>): Part | null {
   const gold = item.gold[0] ?? []
   const cite = (verdict: Part['verdict']) => (gold.length > 0 ? { item, verdict, cited: gold } : null)
@@ -105,7 +97,7 @@ async function play({ item, verdict, cited }: Part): Promise<Omit<Case, 'item'>>
   const assessor = semanticAssessor({
     ...TOOLS,
     model: {
-      id: 'scripted',
+      id: MODEL,
       ask: async ({ page }) => ({ written: JSON.stringify(answerTo(page, item, verdict, cited)), usage: NO_USAGE }),
     },
   })
@@ -144,6 +136,7 @@ const inline: Threads = {
   threadCount: 0,
   async [Symbol.asyncDispose]() {},
 }
+const MODEL = 'scripted'
 const TOOLS = {
   circuit: buildCircuit(),
   threads: inline,
@@ -153,6 +146,8 @@ const TOOLS = {
   metrics: openMetrics(),
   log: openLog('error', process.stderr),
 }
+/** As methodology versions name it, with this in place of a model. */
+export const SCRIPTED_PROCEDURE = semanticProcedure(MODEL, TOOLS.windowTokens)
 const NO_USAGE = { input: 0, output: 0, cacheWrite: 0, cacheRead: 0, usd: null }
 const SHOWN = /^[0-9a-f]{4}-(\d+)\| (?!\[left out\]$)/gmu
 const MOST_LINES = 4

@@ -1,14 +1,18 @@
 // The pages /status and /accuracy: what is shown is what the probes, the roll-ups and the saved evaluation say.
 import { join } from 'node:path'
 import t from 'tap'
-import { recordOf } from '../../bench/eval/record.ts'
+import { renderAccuracy } from '../../bench/eval/accuracy-document.ts'
+import { type Item, observe } from '../../bench/eval/labels.ts'
+import { measureMarked } from '../../bench/eval/marked.ts'
+import { markedRecordOf, recordOf } from '../../bench/eval/record.ts'
 import type { Outcome } from '../../bench/eval/score.ts'
+import type { AssessmentKind } from '../../server/interface/assessment.ts'
 import { readDays } from '../../server/operate/roll-ups.ts'
-import { findAccuracy } from '../../server/pages/accuracy.ts'
+import { findAccuracy, percent } from '../../server/pages/accuracy.ts'
 import { accuracyPage } from '../../server/pages/accuracy-page.ts'
 import { openSite } from '../../server/pages/layout.ts'
 import { statusPage } from '../../server/pages/status-page.ts'
-import { LITERAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
+import { LITERAL_PROCEDURE, semanticProcedure } from '../../workers/assessment/procedure.ts'
 import { inspect, noBrowser, picture, sharedBrowser, visit } from '../browser.ts'
 import { startSystem } from '../system.ts'
 
@@ -47,7 +51,7 @@ t.test('what does not work is said, as /readyz says it', async (t) => {
 })
 
 t.test('the days are those of the roll-ups', async (t) => {
-  // Yesterday an hour was not well, the day before nothing was recorded, and ten days ago it began.
+  // Yesterday the service was not available for an hour, the day before nothing was recorded, and ten days ago it began.
   const insert = 'insert into day_figures (day, first_minute, recorded, well) values'
   await system.sql(
     `${insert} ((now() at time zone 'utc')::date - 10, date_trunc('day', now(), 'utc') - interval '10 days', 1440, 1440)`,
@@ -59,15 +63,16 @@ t.test('the days are those of the roll-ups', async (t) => {
   t.equal(days.length, 11)
   const site = await openSite({ baseUrl: 'https://verify.example' })
   const page = statusPage(site, { at: Date.now(), checks: {}, refusal: null, work: null, days })
-  t.match(page, `${days[0]?.day}: 100.00 % of 1,440 minutes were well`)
-  t.match(page, `${days.at(-2)?.day}: 95.83 % of 1,440 minutes were well`)
-  t.match(page, `${days.at(-3)?.day}: 0.00 % of 1,440 minutes were well`)
+  t.match(page, `${days[0]?.day}: 100.00 % of 1,440 minutes available`)
+  t.match(page, `${days.at(-2)?.day}: 95.83 % of 1,440 minutes available`)
+  t.match(page, `${days.at(-3)?.day}: 0.00 % of 1,440 minutes available`)
   t.equal(page.match(/class="state-plain"/g)?.length, 79)
   t.match(page, '11 of the last 90 days are on record')
 })
 
 t.test('/accuracy shows the saved run of this configuration alone', async (t) => {
-  const run = (await findAccuracy()).find(({ assessment }) => assessment === 'literal')
+  const { runs, marked } = await findAccuracy()
+  const run = runs.find(({ assessment }) => assessment === 'literal')
   t.ok(run, 'npm run eval -- --assessor literal --save')
   const page = await read('/accuracy')
   // After a change of the procedure the saved run is not of this configuration, until there is a new one.
@@ -75,6 +80,13 @@ t.test('/accuracy shows the saved run of this configuration alone', async (t) =>
   t.equal(page.includes(run?.set.sha256 ?? '?'), isShown)
   t.equal(page.includes('No evaluation was run on this configuration.'), !isShown)
   if (isShown) for (const { id } of run?.failures ?? []) t.ok(page.includes(`<code>${id}</code>`), id)
+  const quoted = marked.filter(({ procedure }) => procedure === LITERAL_PROCEDURE)
+  t.equal(page.includes('Data sets with annotated evidence'), quoted.length > 0)
+  for (const { set, retrieval } of quoted)
+    t.match(
+      page,
+      `<th scope="row">${set.name}</th><td>literal</td><td class="number">${percent(retrieval.literal.top1)}</td>`,
+    )
   await using semantic = await system.openTwin({}, { ANTHROPIC_API_KEY: 'k', ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' })
   const none = await read('/accuracy', semantic.address)
   t.match(none, 'No evaluation was run on this configuration.')
@@ -120,9 +132,63 @@ t.test('a run is recorded with its matrix, its abstentions and every failure', a
     ['abstained', 'reversed', 'rash', 'silent'],
   )
   const site = await openSite({ baseUrl: 'https://verify.example' })
-  const page = accuracyPage(site, [run], { assessment: 'semantic', methodologies: ['retrieval-1 semantic-1+gate-2'] })
+  const page = accuracyPage(
+    site,
+    { runs: [run], marked: [] },
+    { assessment: 'semantic', methodologies: ['retrieval-1 semantic-1+gate-2'] },
+  )
   t.match(page, /25\.0 %/, 'one of four is right')
   t.match(page, 'TimeoutError')
+})
+
+/** A page of three lines; the second bears on the claim. */
+const MARKED_PAGE = 'The town has two harbours.\nThe old harbour was opened in 1874.\nBoats leave at noon.'
+
+t.test('a set with annotated evidence is recorded, and shown to the configurations that it is of', async (t) => {
+  const item = (id: string, label: Item['label'], claim: string): Item => ({
+    id,
+    set: 'towns',
+    kind: label,
+    claim,
+    label,
+    passage: undefined,
+    gold: label === 'insufficient_evidence' ? [] : [[{ start: 27, end: 62 }]],
+    words: true,
+    attack: undefined,
+    observation: observe(MARKED_PAGE),
+  })
+  const items = [
+    item('right', 'supports', 'The old harbour was opened in 1874.'),
+    item('wrong', 'contradicts', 'The old harbour was opened in 1922.'),
+    item('silent', 'insufficient_evidence', 'Elephants weigh six tonnes.'),
+  ]
+  const [measured] = await measureMarked(items, true)
+  const run = await markedRecordOf({ measured: measured!, file: SET, part: 'report' })
+  t.match(run, {
+    procedure: LITERAL_PROCEDURE,
+    set: { name: 'towns', items: 3 },
+    part: 'report',
+    marked: 2,
+    retrieval: {
+      literal: { top1: { part: 2, whole: 2 }, abstained: { part: 0, whole: 2 } },
+      bm25: { top1: { part: 2 } },
+    },
+    checks: { false_veto_supports: { part: 0, whole: 1 }, caught_refuted: { part: 1, whole: 1 } },
+  })
+  t.match(renderAccuracy({ runs: [], marked: [run] }), /\| towns \| literal \| 100\.0 % \[100\.0, 100\.0\] \|/)
+
+  const site = await openSite({ baseUrl: 'https://verify.example' })
+  const shown = (assessment: AssessmentKind, procedure: string) =>
+    accuracyPage(site, { runs: [], marked: [run] }, { assessment, methodologies: [`text-1 ${procedure}+gate-3`] })
+  const literal = shown('literal', LITERAL_PROCEDURE)
+  t.match(literal, 'Data sets with annotated evidence')
+  t.notMatch(literal, 'Checks of the model')
+  const semantic = shown('semantic', semanticProcedure('claude-haiku-5-5', 24_000))
+  t.match(semantic, 'Checks of the model')
+  t.match(semantic, /<th scope="row">supported, and the model says so: lost<\/th><td class="number">0\.0 %<\/td>/)
+  t.notMatch(semantic, 'Data sets with annotated evidence')
+  for (const other of [shown('literal', 'literal-1'), shown('semantic', semanticProcedure('claude-haiku-5-5', 1000))])
+    t.notMatch(other, 'towns')
 })
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
