@@ -1,23 +1,37 @@
-// `node bench/capacity.ts [--quick]`: what processes of this release carry. Measures the CPU of a verification in a real house, simulates
-// the house with it, compares a simulated load with a real one that was not measured before, and then simulates larger houses.
-// Exits 1 where simulation and reality are more than a fifth apart. docs/capacity.md says what follows for an operator.
+// `node bench/capacity.ts`: the throughput of processes of this release. Measures the CPU of a verification in a real
+// installation, simulates it, compares a simulated load with a real one that was not measured before, and then simulates
+// larger installations. Exits 1 if simulation and reality differ by more than a fifth. docs/capacity.md has the conclusions
+// for an operator.
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
 import { CALLERS, type Kind, openCapacityHouse, type Run, USERS } from './capacity-house.ts'
 import { type Phase, simulate, type World } from './capacity-simulation.ts'
 import { seeded } from './eval/random.ts'
 import { openLab } from './lab.ts'
+import { NEEDS, readCall } from './program.ts'
 import { median } from './rounds.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
 
-const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false } } })
 const MOST_APART = 0.2
+const { options: values } = await readCall('node bench/capacity.ts', {
+  summary: 'measure what a verification costs each process, and simulate what larger houses carry',
+  operands: [],
+  usage: '[--quick]',
+  about:
+    'Buys verifications in a house of one web and one worker process, simulates the same house from the CPU that they took,\n' +
+    'compares both on a load that was not measured before, and then simulates larger houses. docs/capacity.md says what\n' +
+    `follows for an operator.\n\n${NEEDS}`,
+  examples: ['node bench/capacity.ts --quick'],
+  exitStatus: '0 good, 1 where simulation and reality are more than a fifth apart, 2 wrong usage.',
+  options: {
+    quick: { type: 'boolean', default: false, help: '2 rounds of 150 verifications of each sort instead of 3 of 300' },
+  },
+})
 const COUNT = values.quick ? 150 : 300
 const ROUNDS = values.quick ? 2 : 3
 /** Threads of a web process for signatures, and of a worker for pages. */
 const WEB_THREADS = 2
 const WORKER_THREADS = Math.min(4, Math.max(2, availableParallelism() - 1))
-/** Of the CPU of Postgres for one verification, what the admission takes. */
+/** The admission's share of the CPU of Postgres for one verification. */
 const ADMISSION_SHARE = 0.3
 
 type Costs = Record<Kind, Run['cpu']>
@@ -30,7 +44,7 @@ interface House {
   postgres: number
 }
 
-/** So much of everything that nothing of it is a limit. */
+/** So large that no part is a limit. */
 const UNLIMITED: House = { web: 64, webCores: 2, worker: 64, workerCores: 2, postgres: 512 }
 
 await using lab = await openLab({ quick: values.quick, profile: undefined })
@@ -92,13 +106,13 @@ printRows([
   ['Postgres, 8 cores', ...one({ postgres: 8 })],
 ])
 
-/** All on the cores of this machine that others leave. */
+/** Everything on the cores of this machine that other programs leave free. */
 function thisMachine(others: number): World {
   const cores = Math.max(0.1, availableParallelism() - others)
   return worldWith({ here: cores }, () => 'here', { web: 1, worker: 1, callers: CALLERS })
 }
 
-/** Hosts of their own; processes of one kind are one host with the cores of all, which is their best case. */
+/** Separate hosts. All processes of one kind are one host with the sum of their cores, which is the best case. */
 function worldOf({ web, webCores, worker, workerCores, postgres }: House): World {
   const hosts = { outside: 1000, web: web * webCores, worker: worker * workerCores, postgres }
   const hostOf = (user: string) =>
@@ -136,7 +150,7 @@ function rateOf(world: World, kinds: readonly Kind[], costs: Costs): number {
   return (kinds.length * 1000) / Math.max(...ended)
 }
 
-/** What a verification asks of whom, in the order of docs/architecture.md. */
+/** The work of a verification by part, in the order of docs/architecture.md. */
 function phasesOf(cpu: Run['cpu']): Phase[] {
   const visit = (station: (typeof USERS)[number], share = 1) => ({ station, ms: cpu[station] * share })
   return [

@@ -1,4 +1,4 @@
-// What the growth bench measures, each by the product's own code on one database: rates per second.
+// The operations of the growth bench, each run by the code of the service on one database: rates per second.
 import { randomBytes, randomInt } from 'node:crypto'
 import { pruneAccounts } from '../server/accounts/pruning.ts'
 import { PUBLIC_LIMITS } from '../server/accounts/tiers.ts'
@@ -30,7 +30,7 @@ export const OPERATIONS = {
   admission: 'admissions, durable, 64 callers',
   completion: 'completed verifications, one worker process',
   append: 'receipts made, POST, 64 callers',
-  receipt: 'old receipts with proof, of 200 tiles, read once',
+  receipt: 'old receipts with proof, from 200 tiles, read once',
   anywhere: 'the same from the whole chain, read once',
   again: 'the same, read again',
   page: 'pages of 1000 receipts, each read once',
@@ -38,9 +38,9 @@ export const OPERATIONS = {
   recovery: 'results recovered, each once',
   pruning: 'requests pruned',
   accounts: 'unused accounts pruned',
-  minute: 'looks of a minute: backlog and what is due',
+  minute: 'queries of each minute: backlog and due work',
   status: "the operator's status",
-  exported: 'receipts exported, page after page',
+  exported: 'receipts exported, page by page',
   audit: 'receipts audited',
 } as const
 export type Operation = keyof typeof OPERATIONS
@@ -60,7 +60,7 @@ export interface Tools {
   source: Source
 }
 
-/** @param url of a filled database with so many receipts; what the operations add to it is little beside them */
+/** @param url of a filled database with so many receipts; the operations add only few rows to it */
 export async function openHouse(
   tools: Tools,
   url: string,
@@ -101,7 +101,7 @@ export async function openHouse(
     return twice ? await run([...paths, ...paths, ...paths]) : first
   }
   const oldReceipts = () => Array.from({ length: READ_ONCE }, () => `/v1/receipt/${1 + randomInt(receipts)}`)
-  /** As many tiles of the tree on a small chain as on a long one: what is kept in memory helps both alike. */
+  /** The same number of tiles on a small chain and on a long one, so that caches help both alike. */
   function ofFewTiles() {
     const tiles = distinct(TILES, Math.floor(receipts / 256))
     return Array.from({ length: READ_ONCE }, (_, n) => `/v1/receipt/${tiles[n % TILES]! * 256 + 1 + randomInt(256)}`)
@@ -238,7 +238,7 @@ async function timed(work: () => Promise<number>): Promise<number> {
   return (rows * 1000) / (performance.now() - started)
 }
 
-/** Half of them results beyond their time, half of them unpaid quotes. */
+/** Half of them are results past their retention, half are unpaid quotes. */
 const MAKE_DUE = `with one as (
     select * from verification_requests where state = 'completed' and result is not null limit 1
   ), quoted as (

@@ -1,10 +1,5 @@
-// `node bench/growth.ts`: what a full house costs. Each operation runs on a database with millions of rows and on a small one, in
-// turns, by the product's own code.
-//
-//   node bench/growth.ts [--quick] [--receipts N] [--requests N] [--accounts N] [--only NAME,...] [--buffers SIZE] [--audit]
-//
-// `--buffers` are those of the embedded Postgres; with DATABASE_URL the server has its own. `--audit` audits the whole large chain at the end. Exits 1 where an operation keeps less than 0.8 of its rate.
-import { parseArgs } from 'node:util'
+// `node bench/growth.ts`: compares a database with 10 million receipts with a small one. Each operation runs on both in turns, with
+// the code of the service. `--help` lists the options.
 import { nothing, openDatabase, sql } from '../server/db/pool.ts'
 import { countersOf, paymentsOf } from '../server/operate/minutes.ts'
 import { auditChain } from '../server/receipts/audit.ts'
@@ -18,16 +13,20 @@ import { fill, type Sizes, STORED_ONE_IN } from './growth-fill.ts'
 import { type House, OPERATIONS, type Operation, openHouse } from './growth-operations.ts'
 import { type Lab, openClient, openLab } from './lab.ts'
 import { openMill, openSource, type Source } from './mill.ts'
+import { NEEDS, numberOption, readCall, refuse } from './program.ts'
 import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
 import { openWatch } from './watch.ts'
 
 const AIM = 0.8
-/** As a plan with 4 GB of memory has, the least whose disk holds the full house (docs/capacity.md). Both houses share it. */
+/**
+ * As in a plan with 4 GB of memory, the smallest whose disk holds the large database (docs/capacity.md). Both databases
+ * share it.
+ */
 const BUFFERS = '1GB'
 const FULL: Sizes = { receipts: 10_000_000, requests: 1_000_000, accounts: 100_000 }
 const QUICK: Sizes = { receipts: 500_000, requests: 100_000, accounts: 10_000 }
-/** Results are kept apart from their rows, so those of a tenth weigh in the requests too. */
+/** Results are stored apart from their rows, so the size of a request includes a tenth of a result. */
 const SIZES = `select pg_size_pretty(pg_database_size(current_database())) size,
     (pg_total_relation_size('receipts') + pg_total_relation_size('tree_nodes') + pg_total_relation_size('tile_middles'))::float8 receipts,
     (select sum(pg_total_relation_size(t::regclass)) from unnest(array['verification_requests', 'payment_claims', 'payment_ledger', 'payers']) t)::float8 requests,
@@ -41,28 +40,60 @@ const ROUNDS = 3
 const WITHOUT_AIM: readonly Operation[] = ['status']
 /** So many rows are no small table. */
 const LARGE_SCAN = 50_000
-/** Not empty, because an empty house has nothing to read. */
+/** Not empty, because an empty database has nothing to read. */
 const SMALL: Sizes = { receipts: 60_000, requests: 20_000, accounts: 100 }
 
-const { values } = parseArgs({
+const inFigures = (count: number) => count.toLocaleString('en')
+const describeSizes = ({ receipts, requests, accounts }: Sizes) =>
+  `${inFigures(receipts)} receipts, ${inFigures(requests)} finished requests and ${inFigures(accounts)} accounts`
+const NAME = 'node bench/growth.ts'
+const { options: values } = await readCall(NAME, {
+  summary: 'measure what a full house costs: each operation on a full database and on a small one, in turns',
+  operands: [],
+  usage: '[--quick] [--receipts N] [--requests N] [--accounts N] [--only NAME,...] [--buffers SIZE] [--audit]',
+  about:
+    `The small database has ${describeSizes(SMALL)}. The full one has as many as the options say.\n\n` +
+    `Operations:\n\n${Object.entries(OPERATIONS)
+      .map(([name, about]) => `  ${name.padEnd(12)}${about}`)
+      .join('\n')}\n\n${NEEDS}\nThe full house is filled first, which takes most of the time, and about 8 GB of disk.`,
+  examples: ['node bench/growth.ts --quick', 'node bench/growth.ts --only receipt,page --receipts 2000000'],
+  exitStatus: `0 good, 1 where an operation keeps less than ${AIM} of its rate or the audit finds a fault, 2 wrong usage.`,
   options: {
-    quick: { type: 'boolean', default: false },
-    receipts: { type: 'string' },
-    requests: { type: 'string' },
-    accounts: { type: 'string' },
-    only: { type: 'string' },
-    buffers: { type: 'string', default: BUFFERS },
-    audit: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false, help: `one round instead of ${ROUNDS}, and ${describeSizes(QUICK)}` },
+    receipts: {
+      type: 'string',
+      value: 'N',
+      help: `receipts of the full house, default ${inFigures(FULL.receipts)}, at least ${inFigures(SMALL.receipts)}`,
+    },
+    requests: {
+      type: 'string',
+      value: 'N',
+      help: `finished requests, default ${inFigures(FULL.requests)}, at least ${inFigures(SMALL.requests)}`,
+    },
+    accounts: {
+      type: 'string',
+      value: 'N',
+      help: `accounts, default ${inFigures(FULL.accounts)}, at least ${inFigures(SMALL.accounts)}`,
+    },
+    only: { type: 'string', value: 'NAME,...', help: 'these operations, default all' },
+    buffers: {
+      type: 'string',
+      value: 'SIZE',
+      default: BUFFERS,
+      help: `shared_buffers of the embedded Postgres, default ${BUFFERS}; the server of DATABASE_URL has its own`,
+    },
+    audit: { type: 'boolean', default: false, help: 'audit the whole full chain at the end' },
   },
 })
 const large: Sizes = { ...(values.quick ? QUICK : FULL) }
-for (const name of ['receipts', 'requests', 'accounts'] as const)
-  if (values[name] !== undefined) large[name] = Number(values[name])
-for (const [name, least] of Object.entries(SMALL))
-  if (!(large[name as keyof Sizes] >= least)) throw new Error(`--${name} is a number of at least ${least}`)
+for (const name of ['receipts', 'requests', 'accounts'] as const) {
+  const given = values[name]
+  if (given !== undefined) large[name] = numberOption(NAME, name, given, SMALL[name])
+}
 const names = (values.only?.split(',') ?? Object.keys(OPERATIONS)) as Operation[]
-const unknown = names.find((name) => !(name in OPERATIONS))
-if (unknown) throw new Error(`No operation is called ${unknown}. There are: ${Object.keys(OPERATIONS).join(', ')}`)
+const unknown = names.find((name) => !Object.hasOwn(OPERATIONS, name))
+if (unknown !== undefined)
+  refuse(NAME, `No operation is called ${unknown}: there are ${Object.keys(OPERATIONS).join(', ')}.`)
 
 const started = performance.now()
 await using opened = new AsyncDisposableStack()
@@ -74,7 +105,7 @@ const generator = opened.use(await openGenerator(lab))
 const tools = { lab, source, generator }
 printHeading(
   'growth',
-  `a full house beside a small one, in one Postgres with ${values.buffers} of buffers; rows made in bulk inside it, one result in ${STORED_ONE_IN} stored`,
+  `a large database and a small one, in one Postgres with ${values.buffers} of buffers; rows made in bulk inside it, one result in ${STORED_ONE_IN} stored`,
 )
 const houses = { full: await build(large, 'full'), small: await build(SMALL, 'small') }
 printRows([['', 'full /s', 'small /s', 'ratio']])
@@ -100,7 +131,7 @@ for (const name of names) {
   printRows([[OPERATIONS[name], figure(rate * ratio), figure(rate), `${figure(ratio)} ${judged}`]])
   if (judged === 'MISSED') {
     printNote(`  full: ${watch.heldBack()}`)
-    for (const what of WORK) printNote(`  ${what}: full ${figure(work.full[what])}, small ${figure(work.small[what])}`)
+    for (const what of WORK) printNote(`  ${what}: large ${figure(work.full[what])}, small ${figure(work.small[what])}`)
   }
   for (const [table, rows] of await scannedRows(houses.full)) {
     const read = rows - (before.get(table) ?? 0)
@@ -148,7 +179,7 @@ async function signHead(url: string) {
   await chain.append({ subjectSha256: sha256('bench'), label: null, requestedBy: 'bench' })
 }
 
-/** What processes do every minute, for the time of which the house has rows: middles of tiles, and figures of minutes. */
+/** The rows that processes write every minute: tile_middles, and figures of minutes. */
 async function keepUp(url: string) {
   const db = await openDatabase(url, { maxConnections: 1 })
   const from = performance.now()
@@ -175,7 +206,7 @@ async function auditAll({ url }: House) {
   if (faults.size > 0) process.exitCode = 1
 }
 
-/** What Postgres did so far: for all databases what it wrote to its log, for this one what it read. */
+/** The work of Postgres so far: writes to its log for all databases, reads for this one. */
 async function readWork({ url }: House): Promise<Work> {
   await using closing = new AsyncDisposableStack()
   const client = await openClient(url, closing)

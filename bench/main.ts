@@ -1,54 +1,87 @@
-// `npm run bench`: how fast the service is, each time beside a peer or a ceiling measured in the same run.
-//
-//   node bench/main.ts [part ...] [--quick] [--profile DIR]
-//
-// Needs nothing but Postgres: an embedded one in a temporary folder, or the server that DATABASE_URL names.
-import { parseArgs } from 'node:util'
-import { benchAdmission } from './admission.ts'
-import { benchBatch } from './batch.ts'
-import { benchCompletion } from './completion.ts'
-import { type Lab, openLab } from './lab.ts'
-import { benchMcp } from './mcp.ts'
-import { benchReceipts } from './receipts.ts'
-import { benchRecovery } from './recovery.ts'
-import { benchRetrieval } from './retrieval.ts'
-import { benchStages } from './stages.ts'
-import { benchSubmission } from './submission.ts'
-import { benchText } from './text.ts'
-import { benchWatchdogs } from './watchdogs.ts'
+// `npm run bench`: measures the speed of the service, compared with peers and upper bounds in the same run. `--help` lists what it
+// measures.
+import type { Lab } from './lab.ts'
+import { chooseParts, describeParts, NEEDS, type Part, readCall } from './program.ts'
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { quick: { type: 'boolean', default: false }, profile: { type: 'string' } },
-})
-const PARTS: Record<string, (lab: Lab) => Promise<void>> = {
-  admission: benchAdmission,
-  submission: benchSubmission,
-  completion: benchCompletion,
-  receipts: benchReceipts,
-  mcp: benchMcp,
-  watchdogs: benchWatchdogs,
-  recovery: benchRecovery,
-  stages: benchStages,
-  batch: benchBatch,
-  retrieval: benchRetrieval,
-  // Beside all the others, its peers would take longer than the rest together.
-  text: (lab) => benchText({ quick: lab.quick || positionals.length === 0 }),
+const NAME = 'npm run bench --'
+// Loaded when they run, so that the help comes at once.
+const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
+  admission: {
+    about: 'requests stored durably, in groups and one by one',
+    run: async (lab) => (await import('./admission.ts')).benchAdmission(lab),
+  },
+  submission: {
+    about: 'paid POSTs, beside the check of the signature alone',
+    run: async (lab) => (await import('./submission.ts')).benchSubmission(lab),
+  },
+  completion: {
+    about: 'verifications that one worker completes, beside a bare job with a plain fetch',
+    run: async (lab) => (await import('./completion.ts')).benchCompletion(lab),
+  },
+  receipts: {
+    about: 'receipts made and read, beside a transaction for each and a static route',
+    run: async (lab) => (await import('./receipts.ts')).benchReceipts(lab),
+  },
+  mcp: {
+    about: 'calls over MCP, beside a server of the SDK for each request',
+    run: async (lab) => (await import('./mcp.ts')).benchMcp(lab),
+  },
+  watchdogs: {
+    about: 'heartbeats, beside one update for each',
+    run: async (lab) => (await import('./watchdogs.ts')).benchWatchdogs(lab),
+  },
+  recovery: {
+    about: 'results recovered, beside a static route',
+    run: async (lab) => (await import('./recovery.ts')).benchRecovery(lab),
+  },
+  stages: {
+    about: 'CPU of each part of a verification; no peer',
+    run: async (lab) => (await import('./stages.ts')).benchStages(lab),
+  },
+  batch: {
+    about: '`countersign batch`, killed and resumed, beside a bare loop of the x402 client',
+    run: async (lab) => (await import('./batch.ts')).benchBatch(lab),
+  },
+  retrieval: {
+    about: 'pages fetched and read, beside a bare GET',
+    run: async (lab) => (await import('./retrieval.ts')).benchRetrieval(lab),
+  },
+  text: {
+    about: 'pages to text, beside parsers',
+    // Beside all the others, its peers would take longer than the rest together.
+    run: async (lab) => (await import('./text.ts')).benchText({ quick: lab.quick || operands.length === 0 }),
+  },
 }
 
-const unknown = positionals.find((name) => !(name in PARTS))
-if (unknown) throw new Error(`No part is called ${unknown}. There are: ${Object.keys(PARTS).join(', ')}`)
+const { operands, options } = await readCall(NAME, {
+  summary: 'measure how fast the service is, each figure beside a peer or a ceiling of the same run',
+  operands: ['[PART...]'],
+  usage: '[--quick] [--profile DIR]',
+  about: `${describeParts(PARTS)}\n\n${NEEDS}\nbench/README.md says why the peers are fair.`,
+  examples: ['npm run bench -- --quick', 'npm run bench -- receipts recovery --profile /tmp/profiles'],
+  exitStatus: '0 measured, 1 failed or stopped, 2 wrong usage. An aim that is missed is printed as MISSED.',
+  options: {
+    quick: { type: 'boolean', default: false, help: 'one round instead of three, and shorter ones: for a look' },
+    profile: {
+      type: 'string',
+      value: 'DIR',
+      help: 'a folder, in which each process of the service writes its CPU profile',
+    },
+  },
+})
+const runs = chooseParts(NAME, PARTS, operands)
 
 const started = performance.now()
-await using lab = await openLab({ quick: values.quick, profile: values.profile })
-await Promise.race([runParts(positionals.length > 0 ? positionals : Object.keys(PARTS)), interrupted()])
+const { openLab } = await import('./lab.ts')
+await using lab = await openLab({ quick: options.quick, profile: options.profile })
+await Promise.race([runParts(), interrupted()])
 console.log(`\n${((performance.now() - started) / 1000).toFixed(0)} s`)
 
-async function runParts(names: string[]) {
-  for (const name of names) await PARTS[name]!(lab)
+async function runParts() {
+  for (const run of runs) await run(lab)
 }
 
-/** Ends the run with what was opened put away. */
+/** Closes everything that was opened, and ends the run. */
 async function interrupted(): Promise<never> {
   const { promise, resolve } = Promise.withResolvers<string>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, resolve)

@@ -1,9 +1,8 @@
-// `node bench/slow-origins.ts [--quick]`: a worker holds 256 verifications of origins that take 20 seconds each, and pages of quick
+// `node bench/slow-origins.ts`: a worker holds 256 verifications of origins that take 20 seconds each, and pages of quick
 // origins go through meanwhile. Their rate is compared with that of the same worker when it holds none, in the same run. Exits 1
 // below 0.8 of it, or where the worker's memory goes beyond 512 MB.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { openDatabase, transact } from '../server/db/pool.ts'
 import { deriveSecret } from '../server/receipts/keys.ts'
 import { admitBatch } from '../server/verification/admission.ts'
@@ -11,6 +10,7 @@ import { openChild } from './child.ts'
 import { openClient, openLab } from './lab.ts'
 import { openSource } from './mill.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
+import { NEEDS, readCall } from './program.ts'
 import { median } from './rounds.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
 import { openWatch, peakMb } from './watch.ts'
@@ -27,7 +27,15 @@ const NO_QUICK_LEFT = `select not exists (
 /** Each visit of an origin has a row. */
 const HOLDS_ALL = `select count(*) >= ${HELD} holds from origin_visits where until > now()`
 
-const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false } } })
+const { options: values } = await readCall('node bench/slow-origins.ts', {
+  summary: 'compare the rate of quick pages while a worker holds slow ones with that while it holds none',
+  operands: [],
+  usage: '[--quick]',
+  about: `One worker holds ${HELD} verifications of origins that take 20 seconds each, which sets the time of a round.\n\n${NEEDS}`,
+  examples: ['node bench/slow-origins.ts --quick'],
+  exitStatus: `0 good, 1 below ${AIM} of the rate or above ${MOST_MB} MB of memory, 2 wrong usage.`,
+  options: { quick: { type: 'boolean', default: false, help: 'one round instead of three' } },
+})
 const ROUNDS = values.quick ? 1 : 3
 const COUNT = 200
 
