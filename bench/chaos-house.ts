@@ -1,6 +1,7 @@
-// The whole service under faults of every kind: webs and workers on Postgres, PgBouncer and Redis, paid on a local chain, with buyers
-// and accounts that keep journals. When all is quiet again, journals, tables, audit and chain must agree, and nothing may be held that
-// was not held before.
+// The whole service under faults of every kind: web and worker processes with Postgres, PgBouncer and Redis, payments on a
+// local blockchain, and buyers and accounts that log what they were promised. When everything has ended, logs, tables,
+// audit and chain must agree, and no memory, file or connection may be leaked.
+import { createWriteStream, type WriteStream } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe } from './chaos-kills.ts'
@@ -26,17 +27,19 @@ export interface HouseOptions {
   accounts: number
   /** Default: all. */
   kinds?: readonly FaultName[]
-  /** Facilitator and model do their work all the time. */
+  /** Facilitator and model never fail. */
   isCalm?: boolean
-  /** Memory, files and connections are compared, which takes half a minute of quiet. */
+  /** Memory, files and connections are compared, after half a minute without load. */
   leaks: boolean
+  /** Gets each fault, and each line that a process logs. */
+  write?: (line: Record<string, unknown>) => void
 }
 
 export interface HouseReport {
   incidents: Incident[]
-  /** What could not be tried here, in words. */
+  /** Faults that this machine does not allow, in words. */
   missing: string[]
-  /** What facilitator and model did, by name. */
+  /** The counted actions of facilitator and model, by name. */
   deeds: Record<string, number>
   /** Seconds of each purchase. */
   purchases: number[]
@@ -44,24 +47,35 @@ export interface HouseReport {
   calls: number
   toolkit: Record<string, number>
   /** From a kill or a freeze of a worker until another has begun with what it held, for each of its requests. */
-  rescues: Record<'killed' | 'frozen', number[]>
-  /** From the end of the faults until nothing was left to do. */
+  rescues: Rescue[]
+  /** Seconds from the end of the faults until no work was left. */
   quietSeconds: number
   before: Holdings
   after: Holdings
-  /** Errors in logs, by what they say. */
+  /** Errors in logs, by their message. */
   errors: Record<string, number>
   violations: string[]
 }
 
+export interface Rescue {
+  kind: 'killed' | 'frozen'
+  /** When the worker was killed or frozen, ISO 8601. */
+  at: string
+  /** The job's key, which names the request. */
+  key: string
+  seconds: number
+}
+
+/** Seconds from a kill or a freeze to the new start, for 99 of 100 requests. */
+const RESCUE_AIMS = { killed: 3, frozen: 15 } as const
 const WARM_UP_MS = 6_000
-/** For what was begun before the faults ended: longer than an authorization is valid. */
+/** Time to finish work that began before the faults ended: longer than an authorization is valid. */
 const PATIENCE_MS = 330_000
 const IDLE_MS = 12_000
 
 export async function runHouse(lab: Lab, options: HouseOptions): Promise<HouseReport> {
   await using opened = new AsyncDisposableStack()
-  const { seed, leaks } = options
+  const { seed, leaks, write = () => {} } = options
   const isFilled = !options.kinds || options.kinds.includes('disk full')
   const world = opened.use(await openWorld(lab, seed, { smallDisk: isFilled }))
   const arrivals = new Map<string, string[]>()
@@ -70,7 +84,7 @@ export async function runHouse(lab: Lab, options: HouseOptions): Promise<HouseRe
     if (!ids.includes(message.id)) arrivals.set(message.path, [...ids, message.id])
   })
   if (options.isCalm) world.calm()
-  const processes = opened.use(await openProcesses(lab, world, { web: options.webs, worker: options.workers }))
+  const processes = opened.use(await openProcesses(lab, world, { web: options.webs, worker: options.workers }, write))
   const buyers = await openBuyers(world, options.buyers)
   const over = new AbortController()
   const closing: Closing = { over: over.signal, lastOrders: Number.POSITIVE_INFINITY }
@@ -83,7 +97,7 @@ export async function runHouse(lab: Lab, options: HouseOptions): Promise<HouseRe
   const before = leaks ? await measureHoldings(world, processes) : {}
   const files = await readdir(lab.folder)
 
-  const incidents = await breakHouse(world, processes, options)
+  const incidents = await breakHouse(world, processes, { ...options, write })
   const faultsEnded = performance.now()
   over.abort()
   world.calm()
@@ -136,13 +150,14 @@ function describePurchases(buyers: Buyer[]) {
   return { purchases: entries.filter(({ bought }) => bought).map(({ seconds }) => seconds), refused }
 }
 
-async function readRescues({ admin }: World): Promise<HouseReport['rescues']> {
-  const { rows } = await admin.query<{ kind: 'killed' | 'frozen'; seconds: number }>(
-    `select k.kind, extract(epoch from min(s.at) - k.at)::float8 seconds
-     from kills k join starts s on s.key = k.key and s.at > k.at and s.worker <> k.worker group by k.id, k.at, k.kind`,
+async function readRescues({ admin }: World): Promise<Rescue[]> {
+  const { rows } = await admin.query<Rescue>(
+    `select k.kind, to_char(k.at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at, k.key,
+            extract(epoch from min(s.at) - k.at)::float8 seconds
+     from kills k join starts s on s.key = k.key and s.at > k.at and s.worker <> k.worker
+     group by k.id, k.at, k.kind, k.key order by k.at`,
   )
-  const secondsOf = (kind: string) => rows.filter((row) => row.kind === kind).map(({ seconds }) => seconds)
-  return { killed: secondsOf('killed'), frozen: secondsOf('frozen') }
+  return rows
 }
 
 const POLL_MS = 500
@@ -153,7 +168,7 @@ const LOOSE = `
   union all select 'a watchdog has an alert to raise', count(*)::int from watchdogs
   where (interval_s < 60 and down_since is null) or (failed_at is not null and revived_at is not null) having count(*) > 0`
 
-/** Answers what is still to be done when the time is over, in words. */
+/** Answers the work that is not finished when the time is over, in words. */
 async function waitUntilQuiet({ admin }: World, deadline: number): Promise<string[]> {
   for (;;) {
     const { rows } = await admin.query<{ what: string; n: number }>(LOOSE)
@@ -163,8 +178,16 @@ async function waitUntilQuiet({ admin }: World, deadline: number): Promise<strin
   }
 }
 
-/** @param minutes how long the faults go on; default 3, or 1 with --quick */
-export async function chaosHouse(lab: Lab, { seed, minutes }: { seed: number; minutes?: number }): Promise<void> {
+/**
+ * @param minutes how long the faults go on; default 3, or 1 with --quick
+ * @param log a file that gets each fault and each line that a process logs, as JSON
+ */
+export async function chaosHouse(
+  lab: Lab,
+  { seed, minutes, log }: { seed: number; minutes?: number; log?: string },
+): Promise<void> {
+  await using opened = new AsyncDisposableStack()
+  const file = log === undefined ? undefined : opened.adopt(createWriteStream(log), endFile)
   const options: HouseOptions = {
     seed,
     seconds: 60 * (minutes ?? (lab.quick ? 1 : 3)),
@@ -174,6 +197,7 @@ export async function chaosHouse(lab: Lab, { seed, minutes }: { seed: number; mi
     buyers: 8,
     accounts: 4,
     leaks: true,
+    write: (line) => file?.write(`${JSON.stringify({ written: new Date(), ...line })}\n`),
   }
   printHeading(
     'house',
@@ -195,10 +219,13 @@ function print(report: HouseReport) {
   printNote(`${report.purchases.length} purchases, in seconds: ${describe(report.purchases)}`)
   printNote(`refused: ${list(report.refused)}`)
   printNote(`${report.calls} calls of the toolkit: ${list(report.toolkit)}`)
-  for (const kind of ['killed', 'frozen'] as const)
-    printNote(
-      `${report.rescues[kind].length} requests of ${kind} workers began again after: ${describe(report.rescues[kind])}`,
-    )
+  for (const kind of ['killed', 'frozen'] as const) {
+    const seconds = report.rescues.filter((rescue) => rescue.kind === kind).map((rescue) => rescue.seconds)
+    printNote(`${seconds.length} requests of ${kind} workers began again after: ${describe(seconds)}`)
+  }
+  for (const { kind, at, key, seconds } of report.rescues)
+    if (seconds > RESCUE_AIMS[kind])
+      printNote(`  late: ${key}, ${kind} at ${at}, began again after ${figure(seconds)} s`)
   printNote(`all was done ${figure(report.quietSeconds)} s after the last fault`)
   const holdings = Object.entries(report.after).map(([name, now]): [string, ...string[]] => {
     const then = report.before[name]
@@ -210,6 +237,10 @@ function print(report: HouseReport) {
   printNote(`errors in logs: ${list(report.errors)}`)
   printNote(`violations: ${report.violations.length === 0 ? 'none' : report.violations.length}`)
   for (const violation of report.violations) printNote(`  ${violation}`)
+}
+
+async function endFile(file: WriteStream) {
+  await new Promise((ended) => file.end(ended))
 }
 
 function list(counts: Record<string, number>): string {

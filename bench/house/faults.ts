@@ -1,20 +1,20 @@
-// What is done to the house, by the seed: each kind of fault about as often as the others, one after the other, while the longer ones
-// go on beside them.
+// The faults of the run, chosen by the seed: each kind about equally often, one after the other; longer faults continue in
+// parallel.
 import { writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Random, seeded } from '../eval/random.ts'
 import type { Kind, Place, Processes } from './processes.ts'
 import type { World } from './world.ts'
 
-/** A frozen process goes on after its beat is old and others have its work. */
+/** Milliseconds for which a process is frozen: until its beat is too old and other processes have its work. */
 const FROZEN_MS = 20_000
 const OUTAGE_MS = 4_000
 const FULL_MS = 6_000
 const STEPPED_MS = 15_000
-/** By how much a clock is stepped at most, in either direction. An authorization of a payment holds five minutes. */
+/** Largest step of a clock, in either direction. The authorization of a payment is valid for five minutes. */
 const STEP_SECONDS = 90
 const CRASH_POLL_MS = 200
-/** How often a process is stopped and looked at, to freeze it in a transaction on the chain. */
+/** How often a process is stopped and examined, to freeze it in a transaction on the chain. */
 const AIMS = 60
 
 export interface Incident {
@@ -27,11 +27,14 @@ interface Scene {
   world: World
   processes: Processes
   random: Random
-  /** Each ends when what it began is as before. */
+  /** Each resolves when its fault is repaired. */
   healing: Promise<void>[]
 }
 
-/** Does it, and answers what to add to the table; null where it cannot be done now, because no process is free for it. */
+/**
+ * Causes the fault, and answers a note for the table; null if it is not possible now, because no process is free for
+ * it.
+ */
 type Fault = (scene: Scene) => Promise<string | null>
 
 const FAULTS = {
@@ -120,19 +123,23 @@ const FAULTS = {
 export type FaultName = keyof typeof FAULTS
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[]
 
+type Write = (line: Record<string, unknown>) => void
+
 export interface FaultOptions {
   seed: number
   seconds: number
   everySeconds: number
   /** Default: all. */
   kinds?: readonly FaultName[]
+  /** Gets each fault as it begins and when it is done. */
+  write: Write
 }
 
-/** Resolves when everything that was broken is whole again. */
+/** Resolves when every fault is repaired. */
 export async function breakHouse(
   world: World,
   processes: Processes,
-  { seed, seconds, everySeconds, kinds = FAULT_NAMES }: FaultOptions,
+  { seed, seconds, everySeconds, kinds = FAULT_NAMES, write }: FaultOptions,
 ): Promise<Incident[]> {
   const scene: Scene = { world, processes, random: seeded(seed), healing: [] }
   const incidents: Incident[] = []
@@ -144,11 +151,12 @@ export async function breakHouse(
     if (deck.length === 0) deck = shuffle(scene.random, possible)
     const name = deck.pop()!
     const at = (performance.now() - started) / 1000
-    const done = await FAULTS[name](scene).catch(unreachable)
+    write({ fault: name, at, begins: true })
+    const done = await FAULTS[name](scene).catch((error: unknown) => unreachable(error, write))
     // Its turn comes again when the place is free.
     if (done === null) deck.unshift(name)
     else incidents.push({ at, name, detail: done })
-    if (process.env.HOUSE_LOG) console.error(at.toFixed(1), name, done)
+    write({ fault: name, at, done })
   }
   await Promise.all(scene.healing)
   await processes.whole()
@@ -165,8 +173,8 @@ function isPossible({ redis, pooler, disk }: World, name: FaultName): boolean {
 }
 
 /** A fault that asks the database cannot be done while another one has it. */
-function unreachable(error: unknown): null {
-  if (process.env.HOUSE_LOG) console.error(error)
+function unreachable(error: unknown, write: Write): null {
+  write({ unreachable: String(error) })
   return null
 }
 
@@ -227,7 +235,7 @@ function freeze(scene: Scene, kind: Kind) {
   })
 }
 
-/** Where it is worst: the process holds the head of the chain. After many attempts anywhere. */
+/** Stops the process at the worst place, while it holds the head of the chain; after many attempts, anywhere. */
 async function stopInTransaction({ world: { admin } }: Scene, { child }: Place) {
   for (let aim = 1; ; aim++) {
     child!.process.kill('SIGSTOP')
@@ -243,7 +251,7 @@ async function stopInTransaction({ world: { admin } }: Scene, { child }: Place) 
   }
 }
 
-/** What a worker holds when it dies, so that the time until another has begun with it can be told. */
+/** The requests that a worker holds when it dies, to measure the time until another worker has begun with them. */
 async function noteHeld({ world: { admin } }: Scene, { pool }: Place, kind: 'killed' | 'frozen') {
   await admin.query(
     `insert into kills (at, worker, key, kind) select clock_timestamp(), locked_by, key, $2

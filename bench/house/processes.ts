@@ -1,4 +1,5 @@
-// The processes of the house: webs and workers, each at its place, where another one is started when it is killed, as platforms do.
+// The processes of the run: web and worker processes, each at its place. When one is killed, another is started at its
+// place, as platforms do.
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,9 +18,9 @@ export interface Place {
   child: Child | null
   /** Of a worker: by which the queue names it. */
   pool: string | null
-  /** Something is being done to it, and no other thing may be. */
+  /** A fault is in progress there, and no other fault may begin. */
   isTaken: boolean
-  /** Where the process reads how far its clock is off. */
+  /** The file from which the process reads the error of its clock. */
   clockFile: string
   starts: number
 }
@@ -28,7 +29,7 @@ export interface Processes extends AsyncDisposable {
   places: Place[]
   /** Addresses of the webs. */
   origins: string[]
-  /** Ends that no fault asked for, and ends by SIGTERM that were not clean, in words. */
+  /** Ends without a fault, and unclean ends after SIGTERM, in words. */
   misbehaved: string[]
   /** Lines of the log at the level of errors, by event. */
   errors: Record<string, number>
@@ -41,15 +42,23 @@ export interface Processes extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** A process has so long to end after SIGTERM. */
+/** Milliseconds that a process has to end after SIGTERM. */
 const DRAIN_MS = 35_000
 const RESTART_MS = 500
 /** pino's number. */
 const ERROR = 50
 const CLOCK = `--import=${join(import.meta.dirname, 'stepped-clock.ts')}`
 
-/** @param counts so many of each kind; the last of each goes through PgBouncer, where there is one */
-export async function openProcesses(lab: Lab, world: World, counts: Record<Kind, number>): Promise<Processes> {
+/**
+ * @param counts so many of each kind; the last of each goes through PgBouncer, where there is one
+ * @param write gets every line that a process logs, with the name of its place
+ */
+export async function openProcesses(
+  lab: Lab,
+  world: World,
+  counts: Record<Kind, number>,
+  write: (line: Record<string, unknown>) => void,
+): Promise<Processes> {
   const places: Place[] = []
   const misbehaved: string[] = []
   const errors: Record<string, number> = {}
@@ -87,7 +96,7 @@ export async function openProcesses(lab: Lab, world: World, counts: Record<Kind,
     place.starts++
     place.child = child
     child.process.once('exit', (code, signal) => {
-      // Whoever ends a process takes it from its place first.
+      // Code that ends a process removes it from its place first.
       if (place.child !== child || isClosing) return
       misbehaved.push(`${place.name} ended by itself with ${signal ?? code}`)
       place.child = null
@@ -102,7 +111,7 @@ export async function openProcesses(lab: Lab, world: World, counts: Record<Kind,
         try {
           await start(place)
         } catch {
-          // The database may be away. Platforms try again, too.
+          // The database may not answer. Platforms try again, too.
           await pause(RESTART_MS)
         }
       }
@@ -119,11 +128,11 @@ export async function openProcesses(lab: Lab, world: World, counts: Record<Kind,
   }
 
   function note({ name }: Place, line: Record<string, unknown>) {
+    write({ place: name, ...line })
     if (typeof line.level !== 'number' || line.level < ERROR) return
     const error = line.err as { type?: string; message?: string } | undefined
     const label = `${String(line.event ?? line.msg)}${error?.message ? `: ${error.message.slice(0, 120)}` : ''}`
     errors[label] = (errors[label] ?? 0) + 1
-    if (process.env.HOUSE_LOG) console.error(name, JSON.stringify(line))
   }
 
   async function terminate({ name, child }: { name: string; child: Child }) {
