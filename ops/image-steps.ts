@@ -98,9 +98,14 @@ function findBuilder(): string | undefined {
   return ['docker', 'podman', 'buildah'].find(works)
 }
 
+/** The form of images that podman and buildah make by themselves has no health check. */
+export function buildArguments(builder: string): string[] {
+  const format = builder === 'docker' ? [] : ['--format', 'docker']
+  return [builder === 'buildah' ? 'bud' : 'build', ...format, '--tag', TAG, '.']
+}
+
 function buildWith(builder: string): void {
-  const command = builder === 'buildah' ? ['bud', '--tag', TAG] : ['build', '--tag', TAG]
-  must(spawnSync(builder, [...command, '.'], { cwd: ROOT, stdio: 'inherit' }).status, builder)
+  must(spawnSync(builder, buildArguments(builder), { cwd: ROOT, stdio: 'inherit' }).status, builder)
   const size = builder === 'buildah' ? ['images', TAG] : ['image', 'ls', TAG]
   must(spawnSync(builder, size, { stdio: 'inherit' }).status, builder)
 }

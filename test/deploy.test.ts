@@ -1,9 +1,10 @@
-// The files by which the service is deployed agree with the house: what they copy, start and set exists.
+// The files for deployment agree with the code: every file that they copy or start, and every variable that they set,
+// exists.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { readSteps, takeSteps } from '../ops/image-steps.ts'
+import { buildArguments, readSteps, takeSteps } from '../ops/image-steps.ts'
 import { readConfig, variables } from '../server/config.ts'
 import { QUEUE_CONNECTIONS } from '../workers/runner.ts'
 
@@ -11,7 +12,7 @@ const ROOT = join(import.meta.dirname, '..')
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 const known = new Set<string>(Object.keys(variables))
 
-t.test('the image copies what is there and nothing that the build leaves out', async (t) => {
+t.test('the image copies only files that exist and that the build needs', async (t) => {
   const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names = '']) =>
     names.split(' '),
   )
@@ -57,9 +58,9 @@ t.test('every variable that they set is one of the configuration', async (t) => 
   )
 })
 
-t.test('web, worker and a command together find room in the database of app.json', async (t) => {
+t.test('web, worker and a command together fit in the connections of the database of app.json', async (t) => {
   const { addons, env, formation } = JSON.parse(read('app.json'))
-  // Connections of the plans, as the host says.
+  // Connections of the database plans, by the documents of the host.
   const plans: Record<string, number> = { 'essential-0': 20, 'essential-1': 20, 'essential-2': 40, 'standard-0': 120 }
   const plan = (addons as string[]).find((name) => name.startsWith('heroku-postgresql:'))?.split(':')[1] ?? ''
   const { databaseConnections } = readConfig({ DATABASE_CONNECTIONS: env.DATABASE_CONNECTIONS?.value })
@@ -73,6 +74,13 @@ t.test('web, worker and a command together find room in the database of app.json
   )
   // `doctor` opens two. Migrations run while the processes of the release before are alive.
   t.ok(wanted + 2 <= plans[plan]!, `${wanted} and 2 of ${plans[plan]}`)
+})
+
+t.test('whatever builds the image keeps its health check', async (t) => {
+  t.match(read('Dockerfile'), /^HEALTHCHECK /m)
+  for (const builder of ['podman', 'buildah'])
+    t.match(buildArguments(builder).join(' '), /^(build|bud) --format docker /)
+  t.same(buildArguments('docker'), ['build', '--tag', 'countersign:steps', '.'])
 })
 
 t.test('the steps of the image can be taken without a builder', async (t) => {
