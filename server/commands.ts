@@ -1,5 +1,5 @@
-// The index of the operator's commands: `npm run cli -- <command>`. Each command is in the room it is about, most in server/operate/.
-// Exit status 0 when all is well, 1 when not, 2 for a wrong call.
+// The index of the operator's commands: `npm run cli -- <command>`. Each command is in the room of its subject, most in
+// server/operate/. Exit status 0 when all is well, 1 when not, 2 for a wrong call.
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { billingCommands } from './billing/commands.ts'
@@ -72,7 +72,7 @@ const commands: Record<string, Command> = {
   config: {
     options: {
       markdown: { about: 'print docs/configuration.md: every variable with its default and its meaning' },
-      running: { about: 'what the processes that run have, and where they differ' },
+      running: { about: 'the values of the running processes, and where they differ' },
     },
     about: 'Print every variable with its value in this shell; secrets are masked.',
     async run(config, call) {
@@ -104,8 +104,8 @@ const commands: Record<string, Command> = {
   'keys rotate': {
     takes: ['receipt|checkpoint|lease|webhook'],
     about:
-      'Replace a signing key; the present receipt key signs the introduction of the new one. Needs no restart. ' +
-      'Asks before; --yes does not.',
+      'Replace a signing key; the current receipt key signs the introduction of the new one. Needs no restart. ' +
+      'Asks for confirmation, except with --yes.',
     run: (config, call) => withDatabase(config, (db) => rotate(db, config, logOrigin(config.baseUrl), call)),
   },
   'chain verify': {
@@ -125,7 +125,7 @@ const commands: Record<string, Command> = {
     takes: ['PAYMENT-REQUIRED'],
     about: 'Sign the terms of a 402 with a new wallet that owns nothing, and print PAYMENT-SIGNATURE.',
     async run(_config, { args: [terms = ''], json }) {
-      // Its libraries take most of a second to load, which no other command should pay.
+      // Its libraries take most of a second to load, so only this command loads them.
       const { signOffline } = await import('./payments/sign-offline.ts')
       const payment_signature = await signOffline(terms)
       if (json) printJson({ payment_signature })
@@ -180,7 +180,7 @@ export async function main(args: string[]): Promise<number> {
   }
 }
 
-/** Throws UsageError, which shows the help of what was meant. */
+/** Throws UsageError, which shows the help of the command that was probably meant. */
 function readCall(args: string[]) {
   // The name of a command has one word or two.
   const two = args.slice(0, 2).join(' ')
@@ -211,7 +211,7 @@ function parse(name: string, args: string[], known: Readonly<Record<string, Comm
   )
   try {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
-    // Sound: a switch that is given is true, and none is repeatable.
+    // The cast is safe: a switch that is given is true, and no option is repeatable.
     return { values: values as Record<string, string | true | undefined>, positionals }
   } catch (error) {
     const [sentence] = error instanceof Error ? error.message.split('. ') : []
@@ -221,7 +221,7 @@ function parse(name: string, args: string[], known: Readonly<Record<string, Comm
 
 async function askPerson(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) {
-    console.error(`${question}\nNobody can be asked here: repeat the command with --yes.`)
+    console.error(`${question}\nThere is no terminal to ask this: repeat the command with --yes.`)
     return false
   }
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
@@ -244,11 +244,12 @@ function usage(names: readonly string[]) {
   })
   const width = Math.max(...calls.map(({ call }) => call.length))
   const lines = calls.map(({ call, about }) => `  ${call.padEnd(width)}  ${about}`)
-  const common = '--json prints JSON and nothing else. --yes answers the question of a command. --help explains it.'
+  const common =
+    '--json prints JSON and nothing else. --yes skips the question of a command. --help explains the command.'
   return `npm run cli -- <command>\n\n${lines.join('\n')}\n\n${common}`
 }
 
-/** Causes that an operator meets, with their cure; else the message. */
+/** A known cause with its cure; for any other error its message. */
 function describeProblem(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const code = codeOf(error)

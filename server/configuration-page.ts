@@ -7,7 +7,7 @@ const INTRODUCTION = `# Configuration
 with the table in server/config.ts. -->
 
 Every setting is an environment variable. An empty value counts as unset. A process reads them once, when it starts, and
-refuses to start when one is not valid or when two contradict each other; it then names all problems at once.
+refuses to start when a value is not valid or when two values contradict each other; it then prints all problems.
 
 - \`npm run cli -- config\` prints every variable with its value. Secrets are masked.
 - \`npm run cli -- doctor\` checks the settings together with the database, the workers and the payment provider.

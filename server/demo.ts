@@ -87,7 +87,7 @@ const result = completedResult.parse(JSON.parse(text))
 say(`200   ${text.length} bytes`)
 showVerdict(result)
 
-step('The same order once more: the same bytes, not charged again')
+step('The same request once more: the same bytes, not charged again')
 const replay = await fetch(verifySource, order)
 expect(replay, 200)
 if ((await replay.text()) !== text) throw new Error('the replay differs from the first answer')
@@ -121,14 +121,14 @@ Next: \`npm start\` runs the service. Its page /verify shows such a file to peop
 With a model it gives a verdict: ANTHROPIC_API_KEY=... npm run demo`
 }`)
 
-/** The verdict, and the page with what it rests on marked. */
+/** Prints the verdict, and the page with the quotes highlighted that support the verdict. */
 function showVerdict({ claim, claim_support, explanation, evidence, source }: CompletedResult) {
   say(`claim    ${claim}`)
   say(`verdict  ${styleText('bold', claim_support)}`)
   say(`         ${explanation}`)
   say(`page     what the verdict rests on is marked «so»; offsets count characters of this text:`)
   const points = [...source.normalized_text]
-  // From the end, so that the marks move no offset that is still needed.
+  // Starts at the end, so that inserted marks do not move offsets that are still needed.
   for (const { start, end } of evidence.toSorted((a, b) => b.start - a.start)) {
     const quote = points.slice(start, end).join('')
     points.splice(start, end - start, `«${styleText('inverse', quote)}»`)

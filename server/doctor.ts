@@ -21,7 +21,7 @@ export interface Finding {
 
 const MAX_SKEW_MS = 2000
 
-/** Runs every check, whatever the others find. Nothing is changed. */
+/** Runs every check, even if others fail. Changes nothing. */
 export async function runDoctor(config: Config): Promise<Finding[]> {
   const found = await Promise.all([
     attempt('configuration', async () => [checkMode(config)]),
@@ -36,12 +36,12 @@ export async function runDoctor(config: Config): Promise<Finding[]> {
   return found.flat()
 }
 
-/** A check that breaks off is a finding too. */
+/** A check that throws is a finding too. */
 async function attempt(subject: string, check: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await check()
   } catch (error) {
-    const cure = 'the message says what broke off; report it if the cause is not yours'
+    const cure = 'the message says what failed; report it if you did not cause it'
     return [{ ok: false, subject, detail: errorMessage(error), cure }]
   }
 }
@@ -79,7 +79,7 @@ async function checkBilling(config: Config): Promise<Finding[]> {
 
 const MODEL_TIMEOUT_MS = 5000
 
-/** Asks the server of the model for its list of models, which costs nothing. Any answer but a refused key is good. */
+/** Asks the server of the model for its list of models, which costs nothing. Every answer except a refused key passes. */
 async function checkModel({ model }: Config): Promise<Finding[]> {
   if (!model) return []
   const subject = 'model'
@@ -148,7 +148,7 @@ function skipped(checks: [string, DatabaseCheck][]): Finding[] {
       ok: false,
       subject,
       detail: 'not checked: there is no database',
-      cure: 'cure the database first',
+      cure: 'repair the database first',
     }))
 }
 
@@ -251,7 +251,7 @@ async function checkWorkers(db: Database, { assessment }: Config): Promise<Findi
     return {
       ok: false,
       subject,
-      detail: `one assesses by ${other}, but ${assessment.kind} assessment is offered: until they agree, nothing is sold`,
+      detail: `a worker assesses by ${other}, but ${assessment.kind} assessment is offered: until they agree, nothing is sold`,
       cure: 'give web and worker processes the same ASSESSMENT and ANTHROPIC_API_KEY',
     }
   return {
@@ -269,8 +269,8 @@ async function checkWatchdogs(db: Database): Promise<Finding> {
   return {
     ok: seconds < MAX_SCAN_AGE_SECONDS,
     subject: 'watchdogs',
-    detail: `their deadlines were judged ${Math.round(seconds)} s ago`,
-    cure: 'start a web process, which takes heartbeats, and a worker process, which judges deadlines',
+    detail: `their deadlines were checked ${Math.round(seconds)} s ago`,
+    cure: 'start a web process, which accepts heartbeats, and a worker process, which checks deadlines',
   }
 }
 

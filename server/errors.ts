@@ -32,12 +32,13 @@ const table = {
   settlement_failed: {
     status: 402,
     retryable: true,
-    about: 'The payment did not settle and provably never will. Nothing was charged; the work done is kept.',
+    about:
+      'The payment did not settle, and it is proved that it never will. Nothing was charged; the finished work is kept.',
   },
-  unauthenticated: { status: 401, retryable: false, about: 'No valid API key came with the request.' },
-  forbidden: { status: 403, retryable: false, about: 'The API key does not have the right.' },
-  not_found: { status: 404, retryable: false, about: 'There is nothing here for this caller.' },
-  tier_limit: { status: 403, retryable: false, about: 'The tier of this account allows no more of these.' },
+  unauthenticated: { status: 401, retryable: false, about: 'The request has no valid API key.' },
+  forbidden: { status: 403, retryable: false, about: 'The API key does not have the right for this operation.' },
+  not_found: { status: 404, retryable: false, about: 'There is no such thing, or this caller may not see it.' },
+  tier_limit: { status: 403, retryable: false, about: 'The account already has as many of these as its tier allows.' },
   handle_taken: {
     status: 409,
     retryable: false,
@@ -54,7 +55,11 @@ const table = {
     about: 'Another call for the same account began or completed a checkout at the same moment.',
   },
   lease_ended: { status: 409, retryable: false, about: 'The lease is revoked or expired.' },
-  precondition_failed: { status: 412, retryable: false, about: 'If-Match or If-None-Match does not hold.' },
+  precondition_failed: {
+    status: 412,
+    retryable: false,
+    about: 'The condition in If-Match or If-None-Match is not met.',
+  },
   idempotency_conflict: {
     status: 409,
     retryable: false,
@@ -80,7 +85,11 @@ const table = {
     about: 'The source URL, or an address it leads to, is not a public HTTPS destination on port 443.',
   },
   source_dns_failed: { status: 422, retryable: true, about: 'The host name of the source does not resolve.' },
-  source_unreachable: { status: 422, retryable: true, about: 'No connection to the source, or it broke off.' },
+  source_unreachable: {
+    status: 422,
+    retryable: true,
+    about: 'The service could not connect to the source, or the connection broke.',
+  },
   source_timeout: { status: 422, retryable: true, about: 'The source did not answer in time.' },
   source_tls_invalid: {
     status: 422,
@@ -120,7 +129,7 @@ const table = {
     status: 422,
     retryable: true,
     about:
-      'The source answered with a check for robots. Sources check when they are busy, so a later call may get the page.',
+      'The source answered with a robot check. Sources do that when they are busy, so a later call may get the page.',
   },
   source_login_required: { status: 422, retryable: false, about: 'The source shows its text only after a login.' },
   source_not_found: {
@@ -132,7 +141,7 @@ const table = {
   assessment_failed: {
     status: 422,
     retryable: true,
-    about: 'The assessment did not come to a valid end. Not retryable where the model declined the text.',
+    about: 'The assessment gave no valid outcome. Not retryable if the model declined the text.',
   },
   cancelled: {
     status: 422,
@@ -140,7 +149,7 @@ const table = {
     about: 'The caller, or the operator, withdrew the request. Nothing was charged.',
   },
   execution_failed: { status: 422, retryable: true, about: 'The work could not be done. Nothing was charged.' },
-  daily_limit: { status: 429, retryable: true, about: 'No more of these until the next UTC midnight.' },
+  daily_limit: { status: 429, retryable: true, about: 'A limit for this UTC day is reached. The message names it.' },
   rate_limited: {
     status: 429,
     retryable: true,
@@ -149,8 +158,12 @@ const table = {
       'domain. The message names the limit. Nothing was charged, and the key and the payment stay free.',
   },
   verification_disabled: { status: 503, retryable: true, about: 'Verification is switched off.' },
-  capacity_exceeded: { status: 503, retryable: true, about: 'Too much work is waiting.' },
-  provider_unavailable: { status: 503, retryable: true, about: 'A provider that is needed does not answer.' },
+  capacity_exceeded: { status: 503, retryable: true, about: 'Too many requests are waiting.' },
+  provider_unavailable: {
+    status: 503,
+    retryable: true,
+    about: 'A service that is needed, such as the database or the model, does not answer.',
+  },
   internal_error: {
     status: 503,
     retryable: true,
@@ -185,8 +198,8 @@ export class AppError extends Error {
 }
 
 /**
- * The database does not answer, or has no connection free. Whether the interrupted work had an effect is not known. It is no
- * AppError, because a worker must not take it for the end of a request.
+ * The database does not answer, or has no connection free. Whether the interrupted work had an effect is not known. It is
+ * not an AppError, because a worker must not end a request because of it.
  */
 export class UnavailableError extends Error {
   override name = 'UnavailableError'
@@ -241,8 +254,8 @@ export function sayUncharged(message: string): string {
 }
 
 /**
- * The public form of any thrown value: an AppError as it is, a database that does not answer or has no room as 503 with Retry-After,
- * everything else as `internal_error` without details.
+ * The public form of any thrown value: an AppError unchanged, a database that does not answer or has no space as 503 with
+ * Retry-After, everything else as `internal_error` without details.
  */
 export function publicError(error: unknown) {
   const known = asAppError(error)
@@ -252,7 +265,10 @@ export function publicError(error: unknown) {
   return { status: errorTable[code].status, headers, retryAfterSeconds, error: { code, message, retryable } }
 }
 
-/** Whether Postgres lacks what it needs, as a full disk: SQLSTATE class 53. It passes once the operator has made room. */
+/**
+ * Whether Postgres lacks resources, for example on a full disk: SQLSTATE class 53. The error ends when the operator has
+ * freed space.
+ */
 export function isOutOfRoom(error: unknown): boolean {
   return (
     error instanceof Error && 'code' in error && typeof error.code === 'string' && /^53[0-9A-Z]{3}$/.test(error.code)
@@ -263,6 +279,6 @@ function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (error instanceof UnavailableError) return answerUnavailable(error)
   if (isOutOfRoom(error))
-    return answerUnavailable(new UnavailableError('provider_unavailable', 'The database of the service has no room.'))
-  return new AppError('internal_error', 'Something went wrong here. Try again.')
+    return answerUnavailable(new UnavailableError('provider_unavailable', 'The database of the service has no space.'))
+  return new AppError('internal_error', 'The service failed unexpectedly. Try again.')
 }

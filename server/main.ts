@@ -1,4 +1,4 @@
-// Entry of the API process. When it is asked to stop, it finishes the answers under way.
+// Entry of the API process. After SIGTERM it finishes the answers in progress.
 
 import { openServer } from './app.ts'
 import { publicSettings, readConfig } from './config.ts'
@@ -14,7 +14,7 @@ const PATIENCE_MS = 4000
 
 await runProcess(async (opened) => {
   const config = readConfig()
-  if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` brings its own database')
+  if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` starts its own database')
   const core = opened.use(await openCore(config, config.databaseUrl, { patienceMs: PATIENCE_MS }))
   const presence = opened.use(await openPresence(core, 'web', publicSettings(config), { probe: buildProbe(core) }))
   opened.use(openWarningLog(core, presence))

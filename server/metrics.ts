@@ -10,8 +10,8 @@ const SECONDS_TO_ANSWER = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 /**
  * Every metric of the service. Each call makes registries of its own, since a test process opens several services.
  *
- * `registry` holds what this process counts; operate/figures.ts adds it up over all processes. `shared` holds gauges that are
- * read from the database at a scrape, and are the same wherever they are read.
+ * `registry` holds the counts of this process; operate/figures.ts adds them over all processes. `shared` holds gauges that
+ * are read from the database at a scrape, and are the same in every process.
  */
 export function openMetrics(options: { process?: boolean } = {}) {
   const registry = new Registry()
@@ -22,8 +22,9 @@ export function openMetrics(options: { process?: boolean } = {}) {
 export type Metrics = ReturnType<typeof openMetrics>
 
 /**
- * What a process counts. Buckets of a histogram do not change under one name: sums of ended processes have them too. The samples that
- * an alarm waits for are there from the start with 0: Prometheus sees no increase in a sample that comes with 1.
+ * The metrics that each process counts. The buckets of a histogram must not change under one name, because the sums of
+ * ended processes have them too. Samples that an alarm uses start with 0, because Prometheus sees no increase in a sample
+ * that first appears with 1.
  */
 function countsOf(registers: Registry[]) {
   const counts = buildCounts(registers)
@@ -64,7 +65,7 @@ function buildCounts(registers: Registry[]) {
     }),
     admissionSeconds: new Histogram({
       name: 'countersign_admission_seconds',
-      help: 'Time from a paid call to its stored acceptance, upon which it can be answered 202',
+      help: 'Time from a paid call to its stored acceptance, after which it can be answered 202',
       buckets: SECONDS_TO_ANSWER,
       registers,
     }),
@@ -76,7 +77,7 @@ function buildCounts(registers: Registry[]) {
     }),
     readinessProbes: new Counter({
       name: 'countersign_readiness_probes_total',
-      help: 'Probes of their readiness that web processes made of themselves, by outcome: ready, not_ready',
+      help: 'Readiness probes that web processes made of themselves, by outcome: ready, not_ready',
       labelNames: ['outcome'] as const,
       registers,
     }),
@@ -171,12 +172,12 @@ function buildCounts(registers: Registry[]) {
   }
 }
 
-/** What is read from the database. */
+/** The gauges that are read from the database. */
 function sharedGauges(registers: Registry[]) {
   return {
     databaseUp: new Gauge({
       name: 'countersign_database_up',
-      help: '1 if the database answered this scrape; else only figures of the answering process follow',
+      help: '1 if the database answered this scrape; if 0, all other metrics are of the answering process only',
       registers,
     }),
     processes: new Gauge({

@@ -1,5 +1,5 @@
-// The rules of the house, held on the import graph: the order of the rooms, what each process may load, and which packages
-// have one door. docs/architecture.md explains the rooms.
+// The rules of architecture, checked on the import graph: the order of the rooms, what each process may load, and which
+// packages only one file may import. docs/architecture.md explains the rooms.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
@@ -51,7 +51,7 @@ interface Import {
 }
 
 interface Rule {
-  /** The test's name: the reason of the rule. */
+  /** The name of the test: the reason for the rule. */
   why: string
   /** Files that match `from` must not import what matches `to`. */
   from: RegExp
@@ -217,7 +217,7 @@ t.test('from the worker entry nothing reaches Fastify, a protocol or an operatio
   )
 })
 
-t.test('no circles, type imports included', async (t) => {
+t.test('no import cycles, type imports included', async (t) => {
   t.same(circlesIn(graph), [])
   const circle = new Map([
     ['a', [{ to: 'b', typeOnly: true }]],
@@ -260,7 +260,7 @@ t.test('what runs without the packages of development does not import them', asy
     [/^client\/(?!page\/)/, { ...client.dependencies, ...client.peerDependencies }],
     // The service bundles the pages; a caller gets them bundled.
     [/^client\/page\/(?!build\.ts)/, dependencies],
-    // It does without the optional bundler where it was left out.
+    // It works without the optional bundler if that is not installed.
     [/^client\/page\/build\.ts$/, { ...dependencies, ...optionalDependencies }],
   ] as const) {
     const missing = files
@@ -296,7 +296,7 @@ t.test('every SELECT lists its columns', async (t) => {
   t.same(filesWith(/select \*|returning \*/i, /^$/), [])
 })
 
-t.test('a file is short enough to be read at once', async (t) => {
+t.test('no file is longer than the limit of lines', async (t) => {
   const long = files.filter((file) => readFileSync(join(root, file), 'utf8').split('\n').length > 350)
   t.same(long, [])
 })

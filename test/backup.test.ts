@@ -1,4 +1,5 @@
-// A `pg_dump` of a live system, restored as docs/operations.md says: it is a moment of the chain and of the books, and both verify.
+// A `pg_dump` of a running system, restored as docs/operations.md says: it has the chain and the ledger of one moment, and
+// both verify.
 import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -29,7 +30,7 @@ const buy = async (system: System) => {
   return answer.status
 }
 
-t.test('a dump of a live system is a whole one', { skip: await findObstacle() }, async (t) => {
+t.test('a dump of a running system is consistent', { skip: await findObstacle() }, async (t) => {
   const env = { SIGNING_SEED: randomBytes(32).toString('hex'), RATE_LIMIT_PER_MINUTE: '0' }
   await using system = await startSystem({ env })
   const folder = await mkdtemp(join(tmpdir(), 'countersign-backup-'))

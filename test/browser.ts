@@ -1,8 +1,9 @@
-// Drives pages in headless Chromium, as people see them: what a page asks for, what its policy refuses, what axe finds, and,
-// where they are asked for, pictures of it in .tap/pages/.
-import { existsSync, mkdirSync } from 'node:fs'
+// Opens pages in headless Chromium: records the requests of a page, what its content policy refuses, what axe finds, and,
+// if requested, pictures of it in .tap/pages/.
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import axe from 'axe-core'
+import { fileURLToPath } from 'node:url'
+import type axe from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Frame, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 import { endings } from './endings.ts'
@@ -14,7 +15,7 @@ export type { Browser }
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const program = process.env.CHROMIUM ?? PROGRAMS.find((path) => existsSync(path))
 
-/** For the option `skip` of a test: why there is nothing to drive a page with, or false. */
+/** For the option `skip` of a test: why there is no browser, or false. */
 export const noBrowser: string | false = program
   ? false
   : `no Chromium at ${PROGRAMS.join(', ')}; name one in CHROMIUM to run the tests of pages`
@@ -65,10 +66,15 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
   return { page, requests, complaints, transferred: () => bytes, [Symbol.asyncDispose]: () => context.close() }
 }
 
+/** Axe without its comments: it is read by every page anew, which takes longer than to run it. */
+const AXE = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'))
+let axeSource: string | undefined
+
 /** Serious and critical findings of axe, one line each. */
 export async function seriousFindings(page: Page | Frame): Promise<string[]> {
-  // Half a megabyte, which takes longer to load than to run. It stays until the page is left.
-  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe.source)
+  axeSource ??= readFileSync(AXE, 'utf8')
+  // It stays until the page is left.
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource)
   const { violations } = await page.evaluate(async () => {
     const found = await (globalThis as unknown as { axe: typeof axe }).axe.run({ resultTypes: ['violations'] })
     return { violations: found.violations.map(({ id, impact, nodes }) => ({ id, impact, at: nodes[0]?.html ?? '' })) }
@@ -79,8 +85,8 @@ export async function seriousFindings(page: Page | Frame): Promise<string[]> {
 }
 
 /**
- * Stores a picture of the whole page, or of what the window shows of it, for people to look at: with `--pictures` and in the long
- * run. Nothing is held against it, and it costs as much as a look by axe.
+ * Stores a picture of the whole page, or of the visible part, for people to look at: with `--pictures` and in the long run.
+ * It is compared with nothing, and takes as long as a check by axe.
  */
 export async function picture(page: Page, name: string, fullPage = true): Promise<void> {
   if (!LONG && process.env.TEST_PICTURES !== '1') return
@@ -108,9 +114,9 @@ export interface InspectOptions {
 }
 
 /**
- * What holds for every page that is made on the server: nothing is wrong for axe in light and dark, it fits 360 pixels, its policy
- * refuses nothing, no other host is asked, it weighs less than 100 KB, and says the same without JavaScript. May store two pictures.
- * Returns its text.
+ * Checks what holds for every page that is made on the server: axe finds nothing in light and dark, the page fits 360
+ * pixels, its policy refuses nothing, it calls no other host, it transfers less than 100 KB, and has the same text without
+ * JavaScript. May store two pictures. Returns the text.
  */
 export async function inspect(
   t: Test,

@@ -1,4 +1,4 @@
-// What somebody reads who starts without the packages, or on an old Node.
+// The message for somebody who starts without the packages, or with an old Node.
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const check = (root: string, version = process.versions.node) =>
     )
   })
 
-t.test('one sentence, and nothing where all is well', async (t) => {
+t.test('a wrong version of Node gives one sentence, a right one gives nothing', async (t) => {
   t.same(await check(ROOT), { code: 0, stdout: '', stderr: '' })
   const old = await check(ROOT, '20.20.2')
   t.match(old, { code: 1, stdout: '', stderr: /^Node 24 or newer is needed, and this is 20\.20\.2\. .*\n$/ })
@@ -29,7 +29,7 @@ t.test('one sentence, and nothing where all is well', async (t) => {
   })
 })
 
-t.test('it runs before what a newcomer tries, and knows the version of package.json', async (t) => {
+t.test('the check runs before the commands of the first steps, and has the version of package.json', async (t) => {
   const { scripts, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   for (const name of ['prestart', 'predemo', 'pretest']) t.equal(scripts[name], 'node server/check-node.cjs')
   const needed = /NEEDED = (\d+)/.exec(readFileSync(join(ROOT, 'server/check-node.cjs'), 'utf8'))?.[1]

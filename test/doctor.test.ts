@@ -41,7 +41,7 @@ t.test('workers that assess by another method than the offered one', async (t) =
   t.match(await find('workers', MODEL), [{ ok: false, cure: /start a worker/ }])
 })
 
-t.test('metrics are closed without their token', async (t) => {
+t.test('/metrics is closed without its token', async (t) => {
   const away = 'http://127.0.0.1:9'
   const live = {
     PAYMENT_MODE: 'testnet',
@@ -56,7 +56,7 @@ t.test('metrics are closed without their token', async (t) => {
   t.match(await find('metrics'), [{ ok: true, detail: /open/ }])
 })
 
-t.test('without a database every other check is made, and each finding has its cure', async (t) => {
+t.test('without a database every other check is made, and each finding says how to fix it', async (t) => {
   const { hostname, port, username, password } = new URL(harness.api.databaseUrl)
   const server = `postgres://${username}:${password}@${hostname}:${port}`
   const ask = async (url: string) => {
@@ -86,7 +86,7 @@ t.test('without a database every other check is made, and each finding has its c
   })
 })
 
-t.test('a model that does not answer, and one that refuses the key', async (t) => {
+t.test('a model server that does not answer, and one that refuses the key', async (t) => {
   const server = createServer((_request, response) => response.writeHead(status).end())
   let status = 401
   server.listen(0, '127.0.0.1')

@@ -34,7 +34,7 @@ t.test('every file says what it is for', async (t) => {
   t.same(silent, [], `${silent.length} of ${files.length} files`)
 })
 
-t.test('a header is told from code, directives and labels', async (t) => {
+t.test('a file header is distinguished from code, directives and labels', async (t) => {
   t.ok(isHeader(headerOf('// The end of the chain: one row.\nimport x from "x"\n')))
   t.ok(isHeader(headerOf('#!/usr/bin/env node\n// The command line of the client, for people.\n')))
   t.ok(isHeader(headerOf('/**\n * The end of the chain,\n * as one row.\n */\n')))

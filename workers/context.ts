@@ -1,5 +1,5 @@
-// The context of the worker process, besides the core: threads, outbound connections, the assessor, and the batchers that its
-// jobs share.
+// The context of the worker process, in addition to the core: threads, outbound connections, the assessor, and the batchers
+// that its jobs share.
 import type { Core } from '../server/context.ts'
 import { type Batcher, openBatcher } from '../server/db/batch.ts'
 import { openChangeNotifier } from '../server/db/change-events.ts'
@@ -115,11 +115,11 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   }
 }
 
-/** Throws if the procedure is too long for a result, so that this is found at the start and not by a request. */
+/** Throws if the procedure is too long for a result, so that this fails at the start and not in a request. */
 function methodologyOf({ procedure }: Assessor): string {
   const gated = gatedProcedure(procedure)
   const fits = assessment.shape.procedure.safeParse(gated).success
-  if (!fits) throw new Error(`the assessor's procedure is longer than results may name it: ${gated}`)
+  if (!fits) throw new Error(`the name of the assessor's procedure is too long for a result: ${gated}`)
   return `${OBSERVATION_PROCEDURE} ${gated}`
 }
 

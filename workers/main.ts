@@ -10,7 +10,7 @@ import { openDrainableRunner } from './drainable-runner.ts'
 
 await runProcess(async (opened) => {
   const config = readConfig()
-  if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` has its own database')
+  if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` starts its own database')
   const core = opened.use(await openCore(config, config.databaseUrl))
   const presence = opened.use(await openPresence(core, 'worker', publicSettings(config)))
   opened.use(openWarningLog(core, presence))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks each report of the action and fails at the end if one of them does not hold. Needs what install.sh has installed, the
+# Checks each report of the action and fails at the end if one of them has a failed citation. Needs the client from install.sh, the
 # variables of action.yml, and COUNTERSIGN_SERVICE, COUNTERSIGN_KEY and, to buy verdicts, COUNTERSIGN_WALLET.
 set -uo pipefail
 

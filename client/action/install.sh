@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the client and what it needs for the action, into a folder of their own. Needs RUNNER_TEMP; PACKAGE, VERIFY and CHECKOUT
-# as in action.yml.
+# Installs the client and its dependencies for the action, into a new folder. Needs RUNNER_TEMP, and PACKAGE, VERIFY and CHECKOUT as in
+# action.yml.
 set -euo pipefail
 
 folder="$RUNNER_TEMP/countersign-client"
@@ -8,7 +8,7 @@ mkdir -p "$folder"
 cd "$folder"
 echo '{"private": true, "type": "module"}' > package.json
 
-# The parsers of reports, and what signs payments where verdicts are bought.
+# The parsers of reports and, to buy verdicts, the packages that sign payments.
 peers=$(node -p "
   const { peerDependencies } = JSON.parse(fs.readFileSync(process.env.CHECKOUT + '/client/package.json'))
   const wanted = process.env.VERIFY === 'true' ? /mdast|micromark|parse5|x402|viem|@solana/ : /mdast|micromark|parse5/

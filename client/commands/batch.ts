@@ -1,4 +1,4 @@
-// `countersign batch`: its options and its help. What it does is in `batch-run.ts`.
+// `countersign batch`: its options and its help. `batch-run.ts` runs it.
 import { FORMATS } from '../batch/formats.ts'
 import { command } from './command.ts'
 import { YES } from './confirm.ts'
@@ -14,11 +14,11 @@ const OPTIONS = {
   'budget-file': { type: 'string', value: 'FILE', help: 'count the budget over all batches that name this file' },
   out: { type: 'string', value: 'DIR', help: 'the folder for journal, results and errors' },
   format: { type: 'string', value: 'FORMAT', help: `${FORMATS.join(', ')}; by default by the ending of FILE` },
-  concurrency: { type: 'string', value: 'N', default: '8', help: 'rows under way at once, at most; 8' },
-  resume: { type: 'boolean', help: 'go on with the batch in DIR: what was bought is not bought again' },
-  'retry-errors': { type: 'boolean', help: 'go on, and try failed rows again, except refusals of the last day' },
+  concurrency: { type: 'string', value: 'N', default: '8', help: 'most rows in parallel; default: 8' },
+  resume: { type: 'boolean', help: 'continue the batch in DIR; bought rows are not bought again' },
+  'retry-errors': { type: 'boolean', help: 'continue, and try failed rows again, except refusals of the last day' },
   'solana-rpc': { type: 'string', value: 'URL', help: 'the node that Solana payments are prepared with' },
-  'dry-run': { type: 'boolean', help: 'say what would be bought, and stop' },
+  'dry-run': { type: 'boolean', help: 'print what would be bought, and stop' },
   yes: YES,
 } as const
 

@@ -1,4 +1,4 @@
-// `countersign check`: its options and its help. What it does is in `check-run.ts`.
+// `countersign check`: its options and its help. `check-run.ts` runs it.
 import { KEEP_DAYS } from '../report/answer-store.ts'
 import { command } from './command.ts'
 import { YES } from './confirm.ts'
@@ -9,14 +9,14 @@ export const CHECK_FORMATS = ['text', 'json', 'sarif', 'junit'] as const
 const OPTIONS = {
   ...ACCOUNT,
   format: { type: 'string', value: 'FORMAT', help: `${CHECK_FORMATS.join(', ')}; text` },
-  output: { type: 'string', value: 'FILE', help: 'write the format there, and the text on standard output' },
+  output: { type: 'string', value: 'FILE', help: 'write the format to this file, and the text to standard output' },
   summary: { type: 'string', value: 'FILE', help: 'append a summary in Markdown to this file' },
   cache: {
     type: 'string',
     value: 'FILE',
-    help: `keep what held there, for ${KEEP_DAYS} days, and do not ask for it again`,
+    help: `keep successful checks in this file for ${KEEP_DAYS} days, and do not repeat them`,
   },
-  verify: { type: 'boolean', help: 'also buy verdicts for what a quote check cannot settle, after a question' },
+  verify: { type: 'boolean', help: 'also buy verdicts for what a quote check cannot decide; asks first' },
   wallet: {
     type: 'string',
     value: 'FILE',
@@ -31,7 +31,7 @@ const OPTIONS = {
     help: `keeps results, receipts and journal: no verdict is bought twice within ${KEEP_DAYS} days;\n.countersign-verdicts`,
   },
   'solana-rpc': { type: 'string', value: 'URL', help: 'the node that Solana payments are prepared with' },
-  fix: { type: 'boolean', help: 'replace misquotations by the words of the page, after a question' },
+  fix: { type: 'boolean', help: 'replace misquotations by the words of the page; asks first' },
   yes: YES,
 } as const
 
@@ -41,7 +41,7 @@ export const check = command({
   usage: '--service URL --key FILE',
   about:
     'REPORT is Markdown or HTML; - reads standard input. Quotations beside a link, block quotations and text fragments\n' +
-    'must be on the page that is cited for them; every cited page must be there. Pages are asked for by the free quote\n' +
+    'must be on the page that is cited for them; every cited page must exist. Pages are read by the free quote\n' +
     'check, so each page counts against the daily limit of the account. A sentence that does not quote is listed as\n' +
     'unverified: a quote check cannot say whether the page supports it. --verify says how many are left and what\n' +
     'verdicts on them cost, asks, and buys them.',

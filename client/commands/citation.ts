@@ -41,7 +41,7 @@ is shown once, when the watch is made; --save is for that time.`,
     request: { type: 'string', value: 'REQUEST_ID', help: 'the verification' },
     evidence: { type: 'string', value: 'ID', help: 'the quote in it: e1 to e6' },
     token: { type: 'string', value: 'FILE', help: 'holds the recovery token of the verification, mode 600' },
-    every: { type: 'string', value: 'HOURS', help: 'hours between two looks at the page, 1 to 720; default 24' },
+    every: { type: 'string', value: 'HOURS', help: 'hours between two checks of the page, 1 to 720; default 24' },
   },
   async run([name = ''], options) {
     const { every, request, evidence, token } = options
@@ -104,9 +104,9 @@ const remove = command({
 })
 
 const check = command({
-  summary: 'ask for a look at the page before the next one is due',
+  summary: 'ask for a check of the page before the next one is due',
   operands: ['NAME'],
-  about: 'At most once a minute. The look takes some seconds; show says what it found.',
+  about: 'At most once a minute. The check takes some seconds; show prints its outcome.',
   examples: ['countersign citation check bridge'],
   options: ACCOUNT,
   async run([name = ''], options) {

@@ -1,12 +1,12 @@
-// What a command of the command line is: its own operands, options, examples and help; and groups of commands. Arguments
-// are read strictly: an option of another command is an error.
+// The type of a command: its operands, options, examples and help; and groups of commands. Arguments are read strictly: an
+// option of another command is an error.
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError } from '../arguments.ts'
 import { print } from './output.ts'
 
 export interface Option {
   type: 'string' | 'boolean'
-  /** What the help says about it, in one or several lines. */
+  /** Its description in the help, in one or several lines. */
   help: string
   /** The word for the value in the help; every `string` option has one. */
   value?: string
@@ -15,7 +15,7 @@ export interface Option {
   default?: string | boolean
 }
 
-type OptionTable = Readonly<Record<string, Option>>
+export type OptionTable = Readonly<Record<string, Option>>
 
 type ParsedConfig<O extends OptionTable> = { options: O & typeof COMMON; allowPositionals: true }
 
@@ -25,7 +25,7 @@ export type Values<O extends OptionTable> = ReturnType<typeof parseArgs<ParsedCo
 export interface CommandDefinition<O extends OptionTable> {
   /** What it does, as one line in the list of all commands; no full stop. */
   summary: string
-  /** The names of the operands in order: `FILE`, or `[FILE]` for one that may be left out. */
+  /** The names of the operands in order: `FILE`, `[FILE]` for one that may be left out, `[FILE...]` for any number at the end. */
   operands: readonly string[]
   /** The options that the usage line shows after the operands, such as `--source URL --claim TEXT`. */
   usage?: string
@@ -36,6 +36,8 @@ export interface CommandDefinition<O extends OptionTable> {
   /** What each exit status means, where a command has others than 0 good, 1 bad or refused, 2 wrong usage. */
   exitStatus?: string
   options: O
+  /** False where there is no `--json` but one of its own. */
+  json?: false
   /** Returns the exit status: 0 good, 1 bad or refused. Throws a UsageError for wrong usage. */
   run(operands: string[], options: Values<O>): Promise<number>
 }
@@ -62,7 +64,7 @@ const COMMON = {
 } as const satisfies OptionTable
 
 /**
- * Defines one command. Each has `--json` and `--help` besides its own options. A command with heavy imports loads them in
+ * Defines one command. Each has `--help` besides its own options, and `--json` unless it says otherwise. A command with heavy imports loads them in
  * `run`, so that the other commands start without them.
  */
 export function command<const O extends OptionTable>({ run, ...rest }: CommandDefinition<O>): SingleCommand {
@@ -89,19 +91,25 @@ function startSingle(name: string, single: SingleCommand, args: readonly string[
   const { values, positionals } = read(single, args)
   if (values.help) return Promise.resolve(print(helpOf(name, single)))
   const required = single.operands.filter((operand) => !operand.startsWith('['))
-  if (positionals.length < required.length || positionals.length > single.operands.length)
+  const most = single.operands.at(-1)?.endsWith('...]') ? Number.POSITIVE_INFINITY : single.operands.length
+  if (positionals.length < required.length || positionals.length > most)
     throw new UsageError(`It is: ${usageOf(name, single)}`)
   return single.start(positionals, values)
 }
 
 function read(single: SingleCommand, args: readonly string[]) {
-  const options = { ...single.options, ...COMMON } as NonNullable<ParseArgsConfig['options']>
+  const options = everyOption(single) as NonNullable<ParseArgsConfig['options']>
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true })
   } catch (cause) {
     throw new UsageError((cause as Error).message, { cause })
   }
 }
+
+const everyOption = ({ options, json }: Pick<SingleCommand, 'options' | 'json'>): OptionTable => ({
+  ...options,
+  ...(json === false ? { help: COMMON.help } : COMMON),
+})
 
 /** `countersign verify FILE (--keys FILE | --pin KEYID:HEX)...` */
 function usageOf(name: string, { operands, usage }: SingleCommand): string {
@@ -140,7 +148,7 @@ function helpOfCommand(name: string, single: SingleCommand): string {
     usageOf(name, single),
     sentence(single.summary),
     single.about,
-    `Options:\n\n${twoColumns(optionRows({ ...single.options, ...COMMON }))}`,
+    `Options:\n\n${twoColumns(optionRows(everyOption(single)))}`,
     examples(single.examples),
     `Exit status: ${single.exitStatus ?? EXIT_STATUS}`,
   )

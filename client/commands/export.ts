@@ -8,14 +8,14 @@ import { readable } from './files.ts'
 import { json, note, print } from './output.ts'
 
 export const exportChain = command({
-  summary: 'the whole chain into a file; run again to go on',
+  summary: 'the whole chain into a file; run again to continue',
   operands: ['BASE_URL', 'FILE'],
-  about: 'Pins the head it begins with, and goes on where a file stops. Prints the SERIAL:HASH to keep.',
+  about: 'Pins the head at the beginning, and continues an interrupted file. Prints the SERIAL:HASH to keep.',
   examples: [
     'countersign export https://service.example chain.jsonl && countersign verify chain.jsonl --keys keys.json',
   ],
   options: {
-    head: { type: 'string', value: 'SERIAL:HASH', help: 'end at this receipt instead of the present head' },
+    head: { type: 'string', value: 'SERIAL:HASH', help: 'end at this receipt instead of the current head' },
   },
   async run([baseUrl = '', file = ''], options) {
     const service = new Countersign({ baseUrl: readUrl(baseUrl) })

@@ -49,7 +49,7 @@ const grant = command({
 })
 
 const renew = command({
-  summary: 'let a lease go on for up to 30 seconds, never past its end',
+  summary: 'extend a lease for up to 30 seconds, never past its end',
   operands: ['ID'],
   examples: ['countersign lease renew ID --json > lease.json'],
   options: ACCOUNT,
@@ -86,7 +86,7 @@ const show = command({
 })
 
 const check = command({
-  summary: 'ask the service whether a lease is good; exit 1 if it is not',
+  summary: 'ask the service whether a lease is valid; exit 1 if it is not',
   operands: ['ID'],
   about: 'A gateway does this offline, with verifyLease of @countersign/client/lease.',
   examples: ['countersign lease check ID --agent buyer-1 --action pay'],

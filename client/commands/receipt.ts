@@ -27,7 +27,7 @@ proves that the digest was submitted, and when.`,
   options: {
     ...ACCOUNT,
     file: { type: 'string', value: 'FILE', help: 'the file whose digest is signed; - reads standard input' },
-    label: { type: 'string', value: 'TEXT', help: 'public words beside it, up to 200 characters' },
+    label: { type: 'string', value: 'TEXT', help: 'a public label, up to 200 characters' },
     'idempotency-key': {
       type: 'string',
       value: 'KEY',
@@ -59,7 +59,11 @@ const show = command({
   examples: ['countersign receipt show 42 --json > receipt.json && countersign verify receipt.json --keys keys.json'],
   options: {
     ...SERVICE,
-    tree: { type: 'string', value: 'SIZE', help: 'prove it in the tree of so many receipts; default: the present one' },
+    tree: {
+      type: 'string',
+      value: 'SIZE',
+      help: 'prove it in the tree with this number of receipts; default: the current one',
+    },
   },
   async run([serial = ''], options) {
     const input = {

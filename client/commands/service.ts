@@ -1,4 +1,4 @@
-// `countersign keys`, `ask` and `recover`: what a service publishes, asks for a verification, and keeps of one.
+// `countersign keys`, `ask` and `recover`: the keys of a service, the terms of a verification, and a stored result.
 import { readUrl, UsageError, visible } from '../arguments.ts'
 import { Countersign, CountersignError, createIdempotencyKey } from '../client.ts'
 import { command } from './command.ts'
@@ -52,7 +52,7 @@ export const ask = command({
   examples: ["countersign ask https://service.example --source https://example.org/ --claim 'It says so.' --dry-run"],
   options: {
     source: { type: 'string', value: 'URL', help: 'the page, https only' },
-    claim: { type: 'string', value: 'TEXT', help: 'the claim to hold against it' },
+    claim: { type: 'string', value: 'TEXT', help: 'the claim to check against the page' },
     'dry-run': { type: 'boolean', help: 'send nothing; print the request and the published price' },
   },
   async run([baseUrl = ''], options) {

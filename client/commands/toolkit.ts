@@ -1,4 +1,4 @@
-// What the commands of the control toolkit share: the service and the key they use, how they page, and how they answer.
+// Shared by the commands of the control toolkit: the service and the key, paging, and output.
 import { readUrl, UsageError } from '../arguments.ts'
 import { Countersign } from '../client.ts'
 import { fromEnvironment } from './environment.ts'
@@ -23,7 +23,7 @@ export const SAVE = {
 } as const
 
 export const LIMIT = {
-  limit: { type: 'string', value: 'N', default: '100', help: 'so many at most, the newest; 100' },
+  limit: { type: 'string', value: 'N', default: '100', help: 'the longest list, newest first; default: 100' },
 } as const
 
 /** A client without credentials. Throws a UsageError where no service is named. */

@@ -1,4 +1,4 @@
-// `countersign wallet`: makes a key file, names its addresses, and asks the chain for its balance.
+// `countersign wallet`: makes a key file, prints its addresses, and reads its balance from the chain.
 import { UsageError } from '../arguments.ts'
 import { formatUsd, NETWORKS, usdcOf } from '../batch/money.ts'
 import { createWalletKey, openWallet } from '../wallet.ts'
@@ -11,8 +11,8 @@ const create = command({
   summary: 'make a new key in a file of mode 600',
   operands: ['FILE'],
   about:
-    'The file holds the key as it is: who reads it can spend what is sent to its address. Keep little on it, and a copy\n' +
-    'of it elsewhere. A file that is there is never written over.',
+    'The file holds the key unencrypted: whoever reads it can spend what is sent to its address. Keep little money on it, and\n' +
+    'a copy of it elsewhere. An existing file is never overwritten.',
   examples: ['countersign wallet new wallet.key', 'countersign wallet new solana.key --solana'],
   options: { solana: { type: 'boolean', help: 'a key for Solana; by default one for EVM networks (Base)' } },
   async run([file = ''], { solana, json: asJson }) {
@@ -45,7 +45,7 @@ const address = command({
 })
 
 const balance = command({
-  summary: 'ask a node for the USDC of a wallet',
+  summary: 'print the USDC balance of a wallet',
   operands: ['FILE'],
   usage: '--network NETWORK',
   about: `NETWORK is one of ${NETWORKS.join(',\n')}.`,
@@ -55,7 +55,7 @@ const balance = command({
   ],
   options: {
     network: { type: 'string', value: 'NETWORK', help: 'the network, as the service names it (CAIP-2)' },
-    rpc: { type: 'string', value: 'URL', help: 'the node that is asked; by default a public one of the network' },
+    rpc: { type: 'string', value: 'URL', help: 'the node to use; by default a public one of the network' },
   },
   async run([file = ''], { network, rpc, json: asJson }) {
     const asset = network === undefined ? undefined : usdcOf(network)
@@ -91,7 +91,7 @@ async function solanaBalance(owner: string, asset: string, network: string, rpc?
 }
 
 export const wallet: CommandGroup = {
-  summary: 'make a key that pays, and ask for its address and balance',
+  summary: 'make a key that pays, and show its address and balance',
   commands: { new: create, address, balance },
   examples: ['countersign wallet new wallet.key', 'countersign wallet balance wallet.key --network eip155:8453'],
 }

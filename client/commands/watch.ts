@@ -12,7 +12,7 @@ import { signatureCheck } from './signature-check.ts'
 export const watch = command({
   summary: 'keep the head pinned; report a fork or a rollback',
   operands: ['BASE_URL', 'STATE_FILE'],
-  about: 'Goes on until it is stopped, or until an alarm. The state file holds what was pinned.',
+  about: 'Runs until it is stopped, or until an alarm. The state file holds the pinned head.',
   examples: [
     'countersign watch https://service.example pinned.json --vkey VKEY',
     'countersign watch https://service.example pinned.json --once',
@@ -26,7 +26,7 @@ export const watch = command({
         'the verifier key, from a source you trust, at the first run or in place of the one that is kept;\n' +
         "without it the first run takes the service's word",
     },
-    once: { type: 'boolean', help: 'look once and exit' },
+    once: { type: 'boolean', help: 'check once and exit' },
     interval: { type: 'string', value: 'SECONDS', default: '60', help: 'between two looks; 60' },
   },
   async run([baseUrl = '', file = ''], options) {

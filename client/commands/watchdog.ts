@@ -1,4 +1,4 @@
-// `countersign watchdog` and `countersign heartbeat`: alarms for silence.
+// `countersign watchdog` and `countersign heartbeat`: alerts for missing heartbeats.
 import { UsageError } from '../arguments.ts'
 import type { Watchdog } from '../client.ts'
 import { type CommandGroup, command } from './command.ts'
@@ -35,9 +35,13 @@ const set = command({
     ...SAVE,
     interval: { type: 'string', value: 'SECONDS', help: 'between two heartbeats; 10 to 2,592,000' },
     webhook: { type: 'string', value: 'URL', help: 'where alerts go; https only' },
-    grace: { type: 'string', value: 'SECONDS', help: 'and so much later; default: 5, or a tenth of the interval' },
-    'alert-after': { type: 'string', value: 'N', help: 'so many heartbeats must be missed; 1' },
-    'remind-every': { type: 'string', value: 'SECONDS', help: 'repeat the alert while it lasts' },
+    grace: {
+      type: 'string',
+      value: 'SECONDS',
+      help: 'seconds of grace after that; default: 5, or a tenth of the interval',
+    },
+    'alert-after': { type: 'string', value: 'N', help: 'intervals that must be missed; default: 1' },
+    'remind-every': { type: 'string', value: 'SECONDS', help: 'seconds between reminders during an outage' },
   },
   async run([name = ''], options) {
     const { grace, 'alert-after': after, 'remind-every': remind } = options
@@ -161,7 +165,7 @@ export const heartbeat = command({
   options: {
     ...ACCOUNT,
     fail: { type: 'boolean', help: 'the job went wrong' },
-    note: { type: 'string', value: 'TEXT', help: 'words that stand in the alert' },
+    note: { type: 'string', value: 'TEXT', help: 'text that is sent in the alert' },
   },
   async run([name = ''], options) {
     const { fail, note } = options

@@ -1,5 +1,5 @@
-// What `countersign watchdog` and `countersign citation` do alike with their webhook: test it, list and repeat its alerts,
-// and give it another secret.
+// Shared by `countersign watchdog` and `countersign citation`: test a webhook, list and repeat its alerts, and replace its
+// secret.
 import type { AlertHistory, AlertRecord, Countersign, NewSecret, TestAlert } from '../client.ts'
 import { type Command, command } from './command.ts'
 import { fields, table } from './tables.ts'
@@ -64,7 +64,7 @@ export function webhookCommands(noun: string, operations: WebhookOperations): Re
   const rotate = command({
     summary: 'another secret for the webhook, shown once',
     operands: ['NAME'],
-    about: 'The old secret signs beside it for a while; the answer says until when.',
+    about: 'The old secret also signs for a while; the answer says until when.',
     examples: [`countersign ${noun} rotate-secret NAME --save hook.secret`],
     options: { ...ACCOUNT, ...SAVE },
     async run([name = ''], options) {

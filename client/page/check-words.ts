@@ -1,4 +1,4 @@
-// What each check is, in words for people who have never read the documentation, and what its failure means.
+// The meaning of each check, and of its failure, for people who have not read the documentation.
 
 export interface CheckWords {
   /** What holds when the check passes. */
@@ -12,7 +12,7 @@ const words = (holds: string, fails: string): CheckWords => ({ holds, fails })
 /** By the name of the check, as the client gives it. */
 export const CHECK_WORDS: Readonly<Record<string, CheckWords>> = {
   json: words('The file can be read in one way only.', 'The file is not JSON that every reader reads in the same way.'),
-  plain_json: words('It holds plain JSON data.', 'It holds something that JSON has no form for.'),
+  plain_json: words('It is plain JSON data.', 'It has a value that JSON cannot express.'),
   well_formed_unicode: words('All its text is well-formed Unicode.', 'Some text in it is not well-formed Unicode.'),
   shape: words('It has every field it must have.', 'A field is missing, was added, or has the wrong form.'),
   trusted_key: words(
@@ -30,7 +30,7 @@ export const CHECK_WORDS: Readonly<Record<string, CheckWords>> = {
   attested_time: words('Its two times are the same time.', 'The time was changed: the two times in it differ.'),
   purchase_attestation: words(
     'The service itself sold this result.',
-    'The receipt is not from a sale: an account had a digest attested, and this file was built around it.',
+    'The receipt is not from a sale: an account requested it for a digest, and this file was built around it.',
   ),
   subject_sha256: words(
     'The receipt is for exactly this envelope.',
@@ -50,8 +50,8 @@ export const CHECK_WORDS: Readonly<Record<string, CheckWords>> = {
   ),
   text_sha256: words('The text of the page is as it was read.', 'The text of the page was changed.'),
   evidence_quotes: words(
-    'Each quote stands in the text, exactly where the result says.',
-    'A quote, or the place that it is said to stand at, was changed.',
+    'Each quote is in the text, exactly where the result says.',
+    'A quote, or its place in the text, was changed.',
   ),
   evidence_digests: words(
     'Each quote is from this reading of the page.',

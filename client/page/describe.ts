@@ -1,4 +1,4 @@
-// Says in words what a thing claims to be, before any of it is proved: the facts at the top of a report.
+// Describes in words what a file claims to be, before anything is proved: the facts at the top of a report.
 import { decodeBase64 } from '../bytes.ts'
 import { describeDocument, inWords } from '../document-words.ts'
 import { EXPORT_MARK } from '../export.ts'
@@ -91,7 +91,7 @@ function failureFacts({ status, request_id, error }: FailedAnswer): Fact[] {
 }
 
 const ANSWER_WORDS: Record<string, string> = {
-  pending: 'The service is still at work on it, or does not know yet whether the payment was made.',
+  pending: 'The service is still working on it, or does not know yet whether the payment was made.',
   failed: 'The service could not answer. A failed verification is not charged.',
   payment_required: 'The service asked for a payment. Nothing was charged.',
 }

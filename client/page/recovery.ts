@@ -1,4 +1,4 @@
-// Fetches a result with its token, as often as the service asks for, and says each time where it stands. The token goes to the
+// Fetches a result with its token, as often as the service asks, and reports the progress each time. The token goes to the
 // service of this page alone, as a bearer, and into no address.
 import { readAnswer } from '../answer.ts'
 import { type Clock, systemClock } from '../clock.ts'
@@ -59,7 +59,7 @@ export async function* recover(
 }
 
 function wordsOf(answer: Awaited<ReturnType<typeof readAnswer>> | null): string {
-  if (answer?.state === 'pending') return answer.message ?? 'The service is still at work on it.'
+  if (answer?.state === 'pending') return answer.message ?? 'The service is still working on it.'
   return answer?.state === 'refused' ? answer.failure.message : 'The service did not answer.'
 }
 

@@ -21,7 +21,7 @@ export const tierLimits = z.strictObject({
   quote_check_pages_per_day: z.int(),
   quote_checks_in_flight: z.int().describe('At a time.'),
   journal_slots: z.int(),
-  journal_bytes: z.int().describe('Of all slots together; follows from their number.'),
+  journal_bytes: z.int().describe('For all slots together; 64 KiB for each slot.'),
   api_keys: z.int().describe('At a time.'),
   heartbeats_per_minute: z.int(),
   /** Calls that ask for a receipt. */
@@ -32,10 +32,10 @@ export const tierLimits = z.strictObject({
 export type TierLimits = z.output<typeof tierLimits>
 
 /**
- * `lease_acts_per_day`: 4000 for each lease, which is one renewal every 22 seconds day and night (a lease has to be renewed
- * within 30). `heartbeats_per_minute`: twice what all watchdogs send at the shortest interval, 10 seconds.
+ * `lease_acts_per_day`: 4000 for each lease, which is one renewal every 22 seconds, all day (a lease has to be renewed
+ * within 30 seconds). `heartbeats_per_minute`: twice what all watchdogs send at the shortest interval, 10 seconds.
  * `receipts_per_minute`: several times the daily number spread over the day. `journal_bytes`: 64 KiB for each slot.
- * `checkouts_per_hour`: each of these calls asks the provider of billing.
+ * `checkouts_per_hour`: each of these calls makes a call to the billing provider.
  */
 export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
   free: {
@@ -92,8 +92,8 @@ export const LIMITS: Readonly<Record<Tier, TierLimits>> = {
 }
 
 /**
- * Limits of callers without an account. All but the last three are off where RATE_LIMIT_PER_MINUTE is 0: there the addresses of
- * callers are not known.
+ * Limits of callers without an account. If RATE_LIMIT_PER_MINUTE is 0, all but the last three are off, because the
+ * addresses of callers are then not known.
  */
 export const CALLER_LIMITS = {
   /** Well-formed API keys that do not exist, per address: each costs a query. */
@@ -104,7 +104,10 @@ export const CALLER_LIMITS = {
   registrations_per_day: 20,
   /** Registrations by all callers together. */
   registrations_per_minute: 120,
-  /** Calls that wait for a result, per account, or per address without one. One more is answered at once. */
+  /**
+   * Calls that wait for a result, per account, or per address for callers without an account. A further call is
+   * answered at once.
+   */
   waiting_calls: 128,
   /** Calls that wait for a result in one process. */
   waiting_calls_per_process: 1024,
@@ -142,12 +145,12 @@ export function secondsToMidnightUtc(now: Date): number {
 type Held = 'active_leases' | 'watchdogs' | 'citation_watches' | 'journal_slots' | 'api_keys'
 type Daily = 'receipts_per_day' | 'lease_acts_per_day' | 'quote_check_pages_per_day'
 
-/** The refusal of one more where the account has the most that its tier allows. */
+/** The error when the account already has the maximum of its tier. */
 export function tierLimit(name: Held, tier: Tier): AppError {
   return new AppError('tier_limit', `${name}: the ${tier} tier has ${LIMITS[tier][name]} at a time.`)
 }
 
-/** The refusal of one more on this UTC day; Retry-After holds the seconds to the next UTC midnight. */
+/** The error when the limit of this UTC day is reached; Retry-After holds the seconds until the next UTC midnight. */
 export function dailyLimit(name: Daily, tier: Tier): AppError {
   return refuseToday(`${name}: the ${tier} tier has ${LIMITS[tier][name]} a day (UTC).`)
 }

@@ -66,7 +66,7 @@ async function post(
   } catch (thrown) {
     if (thrown instanceof AppError) return { answer: null, error: thrown.message }
     tools.log.error({ event: 'alert_error', alert_id: claimed.alert.id, err: thrown })
-    return { answer: null, error: 'A fault of the service kept it from being sent.' }
+    return { answer: null, error: 'It was not sent because of a fault of the service.' }
   }
 }
 

@@ -1,4 +1,5 @@
-// The operations on alerts. They are the same for each kind of owner; watchdogs and citations make theirs from this.
+// The operations on alerts. They are the same for each kind of owner; watchdogs and citation watches derive theirs from
+// this file.
 import { z } from 'zod'
 import { type Tx, transact } from '../db/pool.ts'
 import { AppError } from '../errors.ts'
@@ -39,7 +40,7 @@ export function fresh<T>(body: T, status = 200): Reply<T> {
 }
 
 const MAX_PAGE = 100
-/** A test alert that is overtaken is composed anew, so many times in all. */
+/** Attempts to compose a test alert, which is composed again if its owner changes meanwhile. */
 const MAX_ATTEMPTS = 5
 
 export function defineAlertOperations<
@@ -64,7 +65,7 @@ export function defineAlertOperations<
     input: z.strictObject({
       name: ownerName,
       limit: wholeNumber(1, MAX_PAGE).default(20),
-      before: wholeNumber(1).optional().describe('`next` of the page before.'),
+      before: wholeNumber(1).optional().describe('`next` of the previous page.'),
     }),
     output: z.strictObject({
       webhook_state: z.enum(WEBHOOK_STATES),
@@ -84,7 +85,7 @@ export function defineAlertOperations<
     name: names.redeliver,
     summary: 'Send an alert once more, with the same webhook-id',
     description:
-      'An alert in any state is sent to the present webhook_url. A settled one is tried once and keeps its state, unless ' +
+      'An alert in any state is sent to the current webhook_url. A settled one is tried once and keeps its state, unless ' +
       'it is delivered now. A disabled webhook stays disabled: a PUT with a webhook_url enables it.',
     method: 'POST',
     path: `${path}/{name}/alerts/{id}/redeliver`,
@@ -105,7 +106,7 @@ export function defineAlertOperations<
   const rotate = defineAccountOperation({
     name: names.rotate,
     summary: 'A new webhook secret, shown once',
-    description: `For ${OVERLAP_HOURS} hours the secrets before it sign too: webhook-signature then has several v1.`,
+    description: `For ${OVERLAP_HOURS} hours the older secrets sign too: webhook-signature then has several v1.`,
     method: 'POST',
     path: `${path}/{name}/secret`,
     family: 'control',

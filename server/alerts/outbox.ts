@@ -16,7 +16,7 @@ export interface NewAlert {
   body: string
   /** Of its receipt. */
   serial: number
-  /** Of the span in which it was raised; null where that was not traced. */
+  /** The `traceparent` of the span that raised the alert; null if that was not traced. */
   traceparent: string | null
   tracestate: string | null
 }
@@ -53,12 +53,12 @@ export async function requireRoom(tx: Tx, webhookId: string): Promise<void> {
   const { room } = await tx.one(sql.type(z.object({ room: z.boolean() }))`
     select ${hasRoom(sql.fragment`${webhookId}::uuid`)} room`)
   if (room) return
-  throw new AppError('rate_limited', `${MAX_WAITING} alerts already wait for this receiver.`, {
+  throw new AppError('rate_limited', `${MAX_WAITING} alerts for this receiver are already waiting.`, {
     headers: { 'retry-after': '60' },
   })
 }
 
-/** Wakes the delivery loop by a job. The loop also looks every second, so a lost job costs a second. */
+/** Wakes the delivery loop by a job. The loop also checks the outbox every second, so a lost job costs a second. */
 export function wakeDelivery(tx: Tx, webhookIds: readonly string[]): Promise<void> {
   return enqueue(
     tx,

@@ -65,19 +65,19 @@ function noSubscription() {
 }
 
 function alreadyHas({ status, tier, payment, cancel_at_period_end }: Subscription) {
-  const ending = cancel_at_period_end ? ' and ends with the period that is paid' : ''
+  const ending = cancel_at_period_end ? ' and ends with the paid period' : ''
   const unpaid = payment === 'kept' ? '' : `, its last payment ${payment}`
   return new AppError(
     'already_subscribed',
     `There is a subscription to the ${tier} tier already; it is ${status}${unpaid}${ending}. ` +
-      'POST /v1/billing-portal brings the page to change, renew or end it.',
+      'POST /v1/billing-portal returns the page to change, renew or end it.',
   )
 }
 
 function unsettled({ status, tier }: Subscription) {
   return new AppError(
     'already_subscribed',
-    `The subscription to the ${tier} tier is ${status}: pay or end it first, on the page that POST /v1/billing-portal brings.`,
+    `The subscription to the ${tier} tier is ${status}: pay or end it first, on the page that POST /v1/billing-portal returns.`,
   )
 }
 
@@ -163,7 +163,7 @@ async function subscribe(buyer: Buyer, customer: Customer, tier: PaidTier): Prom
       reusable && before.checkout_id === null
         ? before
         : await beginCheckout(billing.db, account.accountId, before, provider.name, tier, billing.now())
-    // A concurrent call has begun a checkout, perhaps of the same tier: look again.
+    // A concurrent call has begun a checkout, perhaps of the same tier, so the state is read again.
     if (!begun?.expires_at) continue
     const { attempt, expires_at: expiresAt } = begun
     const key = `checkout:${account.accountId}:${attempt}`
@@ -175,7 +175,7 @@ async function subscribe(buyer: Buyer, customer: Customer, tier: PaidTier): Prom
     await provider.closeCheckout(made.id)
     throw superseded('was replaced by another call')
   }
-  throw superseded('is being begun by several calls at once')
+  throw superseded('is started by several calls at once')
 }
 
 function superseded(why: string) {

@@ -14,7 +14,7 @@ import { findBillingStatus, listSubscriptions, updateTier } from './subscription
 interface BillingCommand {
   takes?: string[]
   about: string
-  /** Returns the exit code: 0 when all is well, 2 for a wrong call or one that was taken back. */
+  /** Returns the exit code: 0 when all is well, 2 for a wrong call or a call that the user did not confirm. */
   run(db: Database, config: Config, call: BillingCall): Promise<number>
 }
 
@@ -70,7 +70,7 @@ export const billingCommands: Record<string, BillingCommand> = {
     takes: ['handle', TIERS.join('|')],
     about:
       'Grant a tier free of charge, or take the grant back with `free`. A subscription to a better tier stays in force. ' +
-      'Asks before; --yes does not.',
+      'Asks for confirmation, except with --yes.',
     run: async (db, config, { args: [handle = '', wanted = ''], json, confirm }) => {
       const tier = z.enum(TIERS).safeParse(wanted).data
       if (!tier) {

@@ -11,10 +11,10 @@ import { findUsage, usage } from './usage.ts'
 
 const subscriptionOutput = z.strictObject({
   status: z.string().describe('As Stripe names it: active, past_due, unpaid, ...'),
-  tier: z.enum(TIERS).describe('Of its price. What it gives may be less: see status and payment.'),
-  payment: z.enum(['kept', 'refunded', 'disputed']).describe('What became of what was paid last.'),
+  tier: z.enum(TIERS).describe('The tier of its price. The account may have a lower one: see status and payment.'),
+  payment: z.enum(['kept', 'refunded', 'disputed']).describe('The state of the latest payment.'),
   current_period_end: z.string().nullable(),
-  cancel_at_period_end: z.boolean().describe('It ends by itself.'),
+  cancel_at_period_end: z.boolean().describe('It ends with its period.'),
   provider: z.enum(PROVIDERS),
 })
 
@@ -37,7 +37,7 @@ export const getUsage = defineAccountOperation({
     limits: tierLimits,
     used: usage,
     resets_at: z.string().describe('The next UTC midnight.'),
-    subscription: subscriptionOutput.nullable().describe('The one that has not ended, if there is one.'),
+    subscription: subscriptionOutput.nullable().describe('The subscription that has not ended, if there is one.'),
   }),
   async run(_input, { tx, caller, api }) {
     const { used, resetsAt } = await findUsage(tx, caller.accountId, api.now())
@@ -64,10 +64,7 @@ function describeSubscription(subscription: Subscription): z.output<typeof subsc
 const MODES = { stripe: 'stripe', simulation: 'simulated' } as const
 const mode = z.enum(['stripe', 'simulated']).describe('simulated: the page is one of this service and nothing is paid.')
 const tier = z.enum(['dev', 'pro'])
-const expiresAt = z.iso
-  .datetime()
-  .nullable()
-  .describe('Until when the page can be used; null where Stripe does not say.')
+const expiresAt = z.iso.datetime().nullable().describe('Until when the page can be used; null if Stripe does not say.')
 
 export const createCheckout = defineAccountExchange({
   name: 'create_checkout',
@@ -131,7 +128,7 @@ export const openBillingPortal = defineAccountExchange({
   },
 })
 
-/** An answer that no cache keeps: usage changes, and the address of a page is all that its use takes. */
+/** An answer that no cache may store: usage changes, and whoever has the address of a page can use it. */
 function fresh<T>(body: T): Reply<T> {
   return new Reply(body, { headers: { 'cache-control': 'no-store' } })
 }

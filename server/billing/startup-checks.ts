@@ -99,7 +99,7 @@ function check(question: () => Promise<{ ok: boolean; detail: string; cure?: str
       if (error instanceof Stripe.errors.StripePermissionError)
         return { ok: true, detail: 'not checked: the key may not read this' }
       if (error instanceof Stripe.errors.StripeAuthenticationError)
-        return { ok: false, detail: 'Stripe does not know STRIPE_SECRET_KEY', cure: 'set a key that is in force' }
+        return { ok: false, detail: 'Stripe does not know STRIPE_SECRET_KEY', cure: 'set a valid key' }
       if (error instanceof Stripe.errors.StripeInvalidRequestError)
         return {
           ok: false,

@@ -1,4 +1,4 @@
-// Stripe as billing provider, by its own SDK.
+// Stripe as billing provider, through its SDK.
 import Stripe from 'stripe'
 import type { Tier } from '../accounts/tiers.ts'
 import type { StripeSettings } from '../config.ts'
@@ -19,7 +19,7 @@ import { findPortalConfiguration } from './stripe-portal.ts'
 /** The longest call, retries included, ends before a router gives up on the request. */
 const TIMEOUT_MS = 5000
 const MAX_RETRIES = 2
-/** Greatest age of a webhook's signature. */
+/** Greatest age of a webhook's signature, in seconds. */
 export const TOLERANCE_SECONDS = 300
 const PAGE = 100
 /** Marks the objects of this service in a Stripe account that may have other business. */
@@ -45,7 +45,7 @@ export function openStripe(settings: StripeSettings, log: Logger): StripeProvide
     (['dev', 'pro'] as const).flatMap((tier) => settings.prices[tier].map((price): [string, Tier] => [price, tier])),
   )
   const call = <T>(work: () => Promise<T>) => work().catch((error) => Promise.reject(toProviderError(error, log)))
-  /** Throws where this is not the Stripe account of the customers: it does not know the prices. */
+  /** Throws if this Stripe account does not know the prices, because then it is not the account of the customers. */
   const checkPrices = () => Promise.all([...tiers.keys()].map((price) => stripe.prices.retrieve(price)))
   /** Throws CustomerGoneError for a missing customer, but only once the account of the key is known to be the right one. */
   const orGone = async (error: unknown): Promise<never> => {
@@ -246,9 +246,9 @@ function toProviderError(error: unknown, log: Logger): unknown {
   if (!(error instanceof Stripe.errors.StripeError)) return error
   if (error instanceof Stripe.errors.StripeConnectionError) {
     log.warn({ event: 'stripe_away', err: error })
-    return new ProviderError('Stripe does not answer. Ask again in a moment.', { uncertain: true, cause: error })
+    return new ProviderError('Stripe does not answer. Try again in a moment.', { uncertain: true, cause: error })
   }
   const { type, code, statusCode, requestId } = error
   log.warn({ event: 'stripe_refused', type, code, status: statusCode, stripe_request: requestId })
-  return new ProviderError('Stripe did not do what it was asked. Ask again later.', { uncertain: false, cause: error })
+  return new ProviderError('Stripe refused the call. Try again later.', { uncertain: false, cause: error })
 }

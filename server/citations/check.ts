@@ -51,7 +51,10 @@ export async function checkCitation(
 /** Seconds after which a job in the line of an origin runs by itself, in case its wake-up was lost. */
 const LOOK_SECONDS = 60
 
-/** Only this service's own limits are in the way. The watch stays due, and its job waits for a turn at the origin. */
+/**
+ * Only this service's own request limits delay the check. The watch stays due, and its job waits for a turn at the
+ * origin.
+ */
 async function waitForTurn(busy: OriginBusyError, watch: CitationWatch, tools: Tools): Promise<void> {
   const job = { ...watchJob(watch.id), runAt: new Date(Date.now() + LOOK_SECONDS * 1000) }
   await transact(tools.db, async (tx) => {
@@ -61,12 +64,12 @@ async function waitForTurn(busy: OriginBusyError, watch: CitationWatch, tools: T
   await tools.origins.wake(busy.line)
 }
 
-/** Seconds that a check may wait for a turn at a busy origin. Then it counts as one in which the page was not readable. */
+/** Seconds that a check may wait for a turn at a busy origin. After that the page counts as unreadable. */
 const MAX_WAIT_SECONDS = HOUR
 
 /**
- * A page that cannot be read is an outcome too. So is a host that asks for time by Retry-After: it must not put off the checks
- * of its own pages for ever.
+ * A page that cannot be read is an outcome too. So is a host that sends Retry-After: it must not delay the checks of its
+ * own pages for ever.
  */
 async function checkOrFail(watch: CitationWatch, tools: Tools, signal: AbortSignal): Promise<Check> {
   try {
@@ -79,12 +82,15 @@ async function checkOrFail(watch: CitationWatch, tools: Tools, signal: AbortSign
   }
 }
 
-/** What is recorded for a check that got no turn; null while it may still wait for one. */
+/** The recorded outcome of a check that got no turn; null while it may still wait for one. */
 function refusedTurn({ asked }: OriginBusyError, watch: CitationWatch, tools: Tools): AppError | null {
   if (asked) return new AppError('source_rate_limited', describeAsked(asked))
   const overdueMs = tools.now() - Date.parse(watch.next_check_at)
   if (overdueMs < MAX_WAIT_SECONDS * 1000) return null
-  return new AppError('source_rate_limited', 'The host had no turn free for this check within an hour.')
+  return new AppError(
+    'source_rate_limited',
+    'The limit on requests to this host left no turn for this check within an hour.',
+  )
 }
 
 async function conclude(watch: CitationWatch, check: Check, tools: Tools): Promise<void> {

@@ -65,8 +65,8 @@ export const putCitationWatch = defineAccountOperation({
   name: 'put_citation_watch',
   summary: 'Watch a quote of a completed verification',
   description:
-    'Every every_hours the page is read again. When the quote is not in its text any more, an alert is sent: ' +
-    'citation.changed with the passage most like it, citation.vanished when there is none or the page cannot be read ' +
+    'The page is read again every every_hours hours. When the quote is not in its text any more, an alert is sent: ' +
+    'citation.changed with the most similar passage, citation.vanished when there is none or the page cannot be read ' +
     'three times in a row; citation.restored when the quote is back. request_id, recovery_token and evidence_id name the ' +
     'quote; leave all three out to change every_hours or the webhook of an existing watch.',
   method: 'PUT',
@@ -115,7 +115,7 @@ async function makeWatch(
   return fresh({ ...describe(made), webhook_secret }, 201)
 }
 
-/** The parts of a completed result that a citation is made of. */
+/** The parts of a completed result that a citation needs. */
 const citedResult = z.object({
   checked_at: timestamp,
   source: z.object(source.pick({ requested_url: true, content_sha256: true, text_sha256: true }).shape),

@@ -27,12 +27,12 @@ const place = { start: z.int().min(0), end: z.int().min(1) }
 export const sighting = observed.extend(place)
 export type Sighting = z.output<typeof sighting>
 
-/** The passage most like a quote that is not on the page any more. */
+/** The passage that is most similar to a quote that is no longer on the page. */
 const nearest = z.strictObject({
   quote: z.string(),
   quote_sha256: sha256Hex,
   ...place,
-  similarity: z.number().min(0).max(1).describe('Of the words and their order; 1 for equal ones.'),
+  similarity: z.number().min(0).max(1).describe('Similarity of the words and their order; 1 if equal.'),
 })
 
 /** The outcome of a check. `unreadable`: the page could not be read, so nothing is known of the quote. */
@@ -44,7 +44,7 @@ export const check = z.discriminatedUnion('outcome', [
 ])
 export type Check = z.output<typeof check>
 
-/** A check, and what follows from it. */
+/** A check and its consequences. */
 export interface CheckResult {
   check: Check
   /** Checks in a row, this one included, in which the page could not be read. */
@@ -84,7 +84,7 @@ const watches = sql.fragment`
          c.event_seq, ${utcMilliseconds(sql.fragment`c.created_at`)} created_at
   from citation_watches c join webhooks w on w.id = c.webhook_id`
 
-/** Throws AppError `not_found`, the same for a watch of another account as for none. */
+/** Throws AppError `not_found`, also for a watch of another account. */
 export async function findWatch(tx: Tx, accountId: string, name: string): Promise<CitationWatch> {
   return (await seekWatch(tx, accountId, name)) ?? missing()
 }
@@ -141,7 +141,7 @@ export async function updateWatch(
   { id, request_id, evidence_id }: CitationWatch,
   { everyHours, citation }: { everyHours: number; citation: Citation | null },
 ): Promise<void> {
-  // The next check may become earlier by this, never later.
+  // This can make the next check earlier, never later.
   await tx.query(sql.type(nothing)`
     update citation_watches
     set every_hours = ${everyHours}, check_at = least(check_at, now() + ${everyHours} * interval '1 hour')
@@ -211,7 +211,7 @@ export async function wakeDueWatches(tx: Tx): Promise<void> {
   await wakeWatches(tx, due)
 }
 
-/** Lower than that of verifications, which are paid for. */
+/** Lower than that of verifications, which are paid. */
 const PRIORITY = 10
 
 /** The job that checks one watch. */

@@ -25,12 +25,12 @@ export const traceVariables = {
   OTEL_SERVICE_NAME: { schema: z.string().min(1), default: 'countersign', about: 'The name of the service in traces' },
   OTEL_RESOURCE_ATTRIBUTES: {
     schema: pairs,
-    about: 'What traces say about this process: name=value,name=value',
+    about: 'Attributes of this process in traces: name=value,name=value',
   },
   OTEL_TRACES_SAMPLER: {
     schema: z.enum(SAMPLERS),
     default: 'parentbased_always_on',
-    about: 'Which traces are exported. parentbased: as the caller decided, if the call has a traceparent',
+    about: 'Which traces are exported. parentbased: the caller decides, if the call has a traceparent',
   },
   OTEL_TRACES_SAMPLER_ARG: {
     schema: z.coerce.number().min(0).max(1),

@@ -54,7 +54,10 @@ export async function mountBilling(app: FastifyInstance, api: Api) {
 type PageRoute = { Params: { token: string } }
 type PageRequest = FastifyRequest<PageRoute>
 
-/** 2xx only when the event is processed completely, or is of no interest here: after any other status Stripe repeats it. */
+/**
+ * Answers 2xx only when the event is processed completely or is ignored, because Stripe repeats it after any other
+ * status.
+ */
 async function receiveEvent(request: FastifyRequest<{ Body: Buffer }>, api: Api) {
   const provider = requireProvider(api)
   if (provider.name !== 'stripe') throw new AppError('not_found', 'Subscriptions are simulated here, without Stripe.')
@@ -67,7 +70,7 @@ async function receiveEvent(request: FastifyRequest<{ Body: Buffer }>, api: Api)
 function signatureOf({ headers }: Pick<FastifyRequest, 'headers'>): string {
   const signature = headers['stripe-signature']
   if (typeof signature === 'string' && SIGNATURE_FORM.test(signature)) return signature
-  throw new AppError('invalid_request', 'Stripe-Signature is missing or has another form.')
+  throw new AppError('invalid_request', 'Stripe-Signature is missing or malformed.')
 }
 
 /** This process caches accounts with their tiers; after a change of tier they are read again. */

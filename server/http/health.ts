@@ -14,10 +14,10 @@ import { findHead } from '../receipts/head.ts'
 import { measureBacklog } from '../verification/lookup.ts'
 import { measureScanAge } from '../watchdogs/intake-clock.ts'
 
-/** How long a reading is used again. */
+/** Milliseconds for which a result is reused. */
 const KEEP_MS = 1000
 
-/** What `/readyz` and `/status` say of this process: its probes by name, and whether it is shutting down. */
+/** The state of this process for `/readyz` and `/status`: its probes by name, and whether it is shutting down. */
 export function openReadiness(api: Api): () => Promise<Record<string, Check>> {
   const probes = singleFlight(() => checkReadiness(api), KEEP_MS)
   return async () => {
@@ -36,7 +36,7 @@ export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Pro
   app.get('/readyz', { config: { operation: 'readyz', cors: false } }, async (_request, reply) => {
     const [checks, hasWorker] = await Promise.all([readiness(), within(WARNING_MS, api.assessors.hasWorker())])
     const ready = Object.values(checks).every((check) => check.ok)
-    // Without a worker this process can serve all the same, so it stays ready.
+    // Without a worker this process can still serve callers, so it stays ready.
     const warnings = ready && hasWorker === false ? [NO_WORKER] : []
     return reply
       .code(ready ? 200 : 503)
@@ -57,9 +57,9 @@ export function mountHealth(app: FastifyInstance, api: Api, readiness: () => Pro
   })
 }
 
-/** Milliseconds that an answer may wait for what is only a warning. */
+/** Longest wait in milliseconds for the data of a warning. */
 const WARNING_MS = 500
-const NO_WORKER = 'No worker is alive: verifications that are paid wait for one.'
+const NO_WORKER = 'No worker is alive: paid verifications wait for one.'
 
 function isLive({ config }: Api): boolean {
   return config.paymentMode !== 'offline'
@@ -72,15 +72,15 @@ function isBearer(header: string | undefined, token: string): boolean {
 }
 
 /**
- * The figures of all processes, as text for Prometheus. While the database is away: those of this process alone, and none that
- * is a sum, since a sum without the others would look like a counter that began anew.
+ * The metrics of all processes, as text for Prometheus. While the database is away, only metrics of this process, without
+ * sums: a sum without the other processes would look like a counter reset.
  */
 async function readMetrics(api: Api): Promise<string> {
   try {
     await api.presence?.publish()
     const published = await readFigures(api.db)
     await measureDatabase(api)
-    // A process without presence has no others to add up with; tests open such ones.
+    // A process without presence has no other processes to add; tests open such processes.
     const own = api.presence ? [] : [await takeFigures(api.metrics)]
     return await renderFigures(await addFigures([published, ...own]), api.metrics)
   } catch (error) {

@@ -1,27 +1,31 @@
-// The door of the operator's dashboard: OPERATOR_TOKEN is asked for once and exchanged for a session in a cookie. The cookie is not the
-// token and is not stored: it is an expiry and a random number, with a MAC whose key follows from the seed and the token. Signing out
-// ends a session in every process. A new token, a new seed and the expiry each end every session.
+// Sessions of the operator's dashboard: the operator enters OPERATOR_TOKEN once and gets a session in a cookie. The cookie
+// is not the token, and the server does not store it: it is an expiry time and a random number, with a MAC whose key is
+// derived from the seed and the token. Signing out ends a session in every process. A new token or a new seed ends every
+// session.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { AppError } from '../errors.ts'
 import { isSignedOut } from '../operate/actions.ts'
 
-/** How long a session lasts, whatever is done in it. */
+/** Seconds until a session ends, even if it is in use. */
 export const SESSION_SECONDS = 8 * 3600
 const COOKIE = 'countersign_operator'
-/** Sent to the dashboard alone, over encrypted connections (and to this machine), to no script, and from no other site. */
+/**
+ * The browser sends the cookie only to the dashboard, over encrypted connections (or on this machine) and not from
+ * other sites; scripts cannot read it.
+ */
 const ATTRIBUTES = 'Path=/operator; HttpOnly; Secure; SameSite=Strict'
 
 export interface Session {
-  /** Names the session in the log of actions. It opens nothing. */
+  /** Names the session in the log of actions. It gives no access. */
   id: string
   expiresMs: number
-  /** A form must carry it: what another site makes the browser send cannot know it. */
+  /** Every form must contain it. Another site that makes the browser send a form does not know it. */
   formToken: string
 }
 
-/** Compares in constant time, whatever the lengths. */
+/** Compares in constant time, also for different lengths. */
 export function isOperatorToken(given: string, token: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(token))
@@ -43,7 +47,7 @@ export function openSession(api: Secrets & Pick<Api, 'now'>): { cookie: string; 
 /** The value of Set-Cookie that makes the browser forget the session. */
 export const CLOSING_COOKIE = `${COOKIE}=; Max-Age=0; ${ATTRIBUTES}`
 
-/** The session of a request; null without one, after its end or its sign-out, and where no token is set. */
+/** The session of a request; null without a session, after its expiry or sign-out, and if no token is configured. */
 export async function findSession(
   api: Secrets & Pick<Api, 'now' | 'db'>,
   { headers }: Pick<FastifyRequest, 'headers'>,
@@ -76,7 +80,7 @@ function sessionOf(api: Secrets, body: string, expiresMs: number): Session {
 export function requireForm(session: Session, form: URLSearchParams, request: Pick<FastifyRequest, 'headers'>): void {
   requireSameOrigin(request)
   if (!isSame(form.get('form_token') ?? '', session.formToken))
-    throw new AppError('forbidden', 'This form is not of this session. Load the page again.')
+    throw new AppError('forbidden', 'This form belongs to another session. Load the page again.')
 }
 
 /** Throws AppError `forbidden` where the browser says that another site sent the request. */

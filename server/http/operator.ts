@@ -48,7 +48,7 @@ const MAX_FORM_BYTES = 4096
 /** Rows of a page of requests, and of the log. */
 const PAGE = 50
 const LISTED = 20
-/** How long readings are used again: of the state now, and of the week. */
+/** Milliseconds for which results are reused: the current state, and the week. */
 const KEEP_MS = { now: 1000, week: 30_000 }
 const PRIVATE = { forms: true, secret: true } as const
 
@@ -207,7 +207,7 @@ async function readWeekly({
 function readPosition(text: string) {
   const [, created_at = '', id = ''] =
     /^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d)?) ([0-9a-f-]{36})$/.exec(text) ?? []
-  if (!z.uuid().safeParse(id).success) throw new AppError('invalid_request', 'after: is not what this page wrote.')
+  if (!z.uuid().safeParse(id).success) throw new AppError('invalid_request', 'after: is not a value from this page.')
   return { created_at, id }
 }
 
@@ -264,7 +264,7 @@ async function sendEvents(request: FastifyRequest, reply: FastifyReply, api: Api
     .send(Readable.from(whileSignedIn(api, session, events)))
 }
 
-/** Looks before each event, the signs of life included. */
+/** Checks the session before each event, keep-alive events included. */
 async function* whileSignedIn({ db }: Api, { id }: Session, events: AsyncGenerator<string>) {
   for await (const event of events) {
     if (await isSignedOut(db, id).catch(() => false)) return

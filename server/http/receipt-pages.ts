@@ -19,7 +19,7 @@ import { sendPage } from './page-answers.ts'
 /** Days of the plots on /chain, today included. */
 const DAYS = 30
 const LATEST = 20
-/** How long the figures of /chain are used again. */
+/** Milliseconds for which the figures of /chain are reused. */
 const KEEP_MS = 5000
 
 export function mountReceiptPages(app: FastifyInstance, api: Api) {
@@ -31,7 +31,7 @@ export function mountReceiptPages(app: FastifyInstance, api: Api) {
 
   app.get<{ Params: { id: string } }>('/results/:id', page('result_page'), async ({ params }, reply) => {
     const id = z.uuid().safeParse(params.id)
-    if (!id.success) throw new AppError('not_found', 'There is no such result: its address was cut off or mistyped.')
+    if (!id.success) throw new AppError('not_found', 'There is no such result: the address is incomplete or mistyped.')
     return sendPage(reply, resultPage(await openSite(api), id.data), { secret: true })
   })
   app.get<{ Querystring: { q?: unknown } }>('/receipts', page('receipt_search'), async ({ query }, reply) => {

@@ -1,4 +1,5 @@
-// The pages that say how the service does: /status, what works now and in the last 90 days, and /accuracy, how well it assesses.
+// The pages about the state of the service: /status shows what works now and in the last 90 days, and /accuracy how well it
+// assesses.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { singleFlight } from '../db/single-flight.ts'
@@ -13,7 +14,7 @@ import { configuredMethodologies } from '../verification/methodology.ts'
 import { describeOffer } from '../verification/offer.ts'
 import { sendPage } from './page-answers.ts'
 
-/** How long a reading is used again: of the present, and of the days. */
+/** Milliseconds for which results are reused: the current state, and the days. */
 const KEEP_MS = 1000
 const KEEP_DAYS_MS = 15_000
 
@@ -42,11 +43,11 @@ async function readNow(api: Api, readiness: () => Promise<Record<string, Check>>
   return { at: api.now(), checks, refusal, work: await readWork(api).catch(() => null) }
 }
 
-/** What a buyer would be told. A database that does not answer has a line of its own. */
+/** The message that a buyer would get. A database that does not answer has its own line. */
 function refusalOf(error: unknown): string {
   return error instanceof Error && 'code' in error && error.code === 'provider_unavailable'
     ? error.message
-    : 'It cannot be said whether a worker would take the work.'
+    : 'It is not known whether a worker would take the work.'
 }
 
 async function readWork({ db, assessors }: Api): Promise<Status['work']> {

@@ -32,7 +32,7 @@ export const verificationInput = z.strictObject({
   claim: text(1, LIMITS.claimChars)
     .refine((value) => /\S/u.test(value), 'must contain a non-whitespace character')
     .meta({ minLength: 1, maxLength: LIMITS.claimChars, pattern: '\\S' })
-    .describe('The one claim to check against what the page shows; its <title> is not part of that.'),
+    .describe('The one claim to check against the visible text of the page, which does not include its <title>.'),
   options: z
     .strictObject({
       // Published, but not filled in: an idempotency key is bound to the body as it was sent.
@@ -92,7 +92,7 @@ export const source = z.strictObject({
   content_sha256: sha256Hex,
   text_sha256: sha256Hex,
   normalized_text: text(0, LIMITS.textChars).describe(
-    'What the page shows. Its <title> is not part of it: text that only the title has cannot be quoted.',
+    'The visible text of the page, without its <title>: text that is only in the title cannot be quoted.',
   ),
   offset_unit: z.literal('unicode_codepoint'),
   redirects: z.array(redirect).max(LIMITS.redirects),
@@ -139,7 +139,7 @@ export const unsignedResult = z.strictObject({
   explanation: text(0, LIMITS.explanationChars),
   confidence: z.null(),
   evidence: z.array(evidence).max(LIMITS.evidenceItems),
-  risk_flags: riskFlags.describe('Each is explained at /risk-flags.'),
+  risk_flags: riskFlags.describe('GET /risk-flags explains each.'),
   checked_at: timestamp,
   served_at: timestamp,
   methodology_version: z.string().min(1).max(256).describe('Explained at /methodology/{version}.'),
@@ -158,7 +158,7 @@ export const completedResult = unsignedResult
   .meta({ allOf: consistencyRules() })
 export type CompletedResult = z.output<typeof completedResult>
 
-/** The rules of `inconsistency` below as JSON Schema, for those who validate by the published schema. */
+/** The rules of `inconsistency` below as JSON Schema, for callers who validate with the published schema. */
 function consistencyRules() {
   const has = (stance: string) => ({
     properties: { evidence: { contains: { properties: { stance: { const: stance } } } } },

@@ -12,7 +12,7 @@ export const putJournalSlot = defineAccountOperation({
   summary: 'Store bytes in a slot',
   description:
     'The service neither encrypts nor reads them: encrypt what must stay private. Only new slots count against ' +
-    "the tier. With `If-None-Match: *` it only creates; with If-Match and the slot's ETag it replaces that state alone.",
+    "the tier. With `If-None-Match: *` it only creates; with If-Match and the slot's ETag it replaces only that state.",
   method: 'PUT',
   path: '/v1/journal/{slot}',
   family: 'control',

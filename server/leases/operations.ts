@@ -1,4 +1,5 @@
-// Operations of leases. Every grant, renewal and revocation is also a receipt, so that it can be audited who could act when.
+// Operations of leases. Every grant, renewal and revocation is also a receipt, so that auditors can see who was allowed to
+// act and when.
 import { z } from 'zod'
 import { dailyLimit, LIMITS, tierLimit } from '../accounts/tiers.ts'
 import type { Api } from '../context.ts'
@@ -61,8 +62,8 @@ export const grantLease = defineAccountExchange({
   name: 'grant_lease',
   summary: 'Grant a lease: signed permission for one agent to do one action',
   description:
-    'Each grant is a lease of its own (a permission, not a lock). It authorizes until recheck_by_ms and, renewed ' +
-    'before that, until expires_ms. lim is signed as it is: your gateway has to enforce it.',
+    'Each grant makes a new lease (a permission, not a lock). It authorizes until recheck_by_ms and, renewed ' +
+    'before that, until expires_ms. lim is signed unchanged: your gateway has to enforce it.',
   method: 'POST',
   path: '/v1/lease',
   family: 'control',
@@ -138,8 +139,8 @@ export const revokeLease = defineAccountExchange({
   name: 'revoke_lease',
   summary: 'Revoke a lease',
   description:
-    'From now on it is not renewed, so every gateway stops honouring it by the recheck_by_ms signed last, at most 30 ' +
-    'seconds from now. Repeated, it gives the same answer.',
+    'The lease cannot be renewed any more, so every gateway stops accepting it by its latest recheck_by_ms, at most 30 ' +
+    'seconds from now. A repeated call gets the same answer.',
   method: 'POST',
   path: '/v1/lease/{lease_id}/revoke',
   family: 'control',
@@ -158,7 +159,7 @@ export const revokeLease = defineAccountExchange({
       return { act: 'revoke', accountId, leaseId: lease_id, atMs: signed.document.revoked_ms, signed }
     })
     const revoked = await findLease(api.db, accountId, lease_id)
-    // Refused as a repeat: a concurrent call revoked it, and that revocation counts.
+    // Refused as a repeat: a concurrent call revoked the lease, and that revocation is valid.
     if (appended instanceof Refused) return describeRevocation(revoked, await readAttestation(api, revoked))
     return describeRevocation(revoked, appended.attestation)
   },
@@ -166,7 +167,7 @@ export const revokeLease = defineAccountExchange({
 
 export const getLease = defineAccountOperation({
   name: 'get_lease',
-  summary: 'One lease, as it was signed last, and its state',
+  summary: 'One lease with its latest signature, and its state',
   method: 'GET',
   path: '/v1/lease/{lease_id}',
   family: 'control',
@@ -181,16 +182,16 @@ export const getLease = defineAccountOperation({
 })
 
 const asked = (name: string) =>
-  z.string().optional().describe(`The ${name} that the lease must be for; not compared without.`)
+  z.string().optional().describe(`The ${name} that the lease must be for; without it, any ${name} is accepted.`)
 const REASONS = ['wrong_agent', 'wrong_action', 'revoked', 'expired', 'recheck_passed'] as const
 
 export const verifyLease = defineAccountExchange({
   name: 'verify_lease',
   summary: 'Whether a lease authorizes at this moment',
   description:
-    'The verdict of the service on the lease as it was signed last. `recheck_passed`: renew it, then it authorizes again. A ' +
+    'The verdict of the service on the lease with its latest signature. `recheck_passed`: renew it, then it authorizes again. A ' +
     'gateway should not need this: it verifies the signed lease offline, with `verifyLease` of the client and pinned keys, ' +
-    'and goes on doing so when the service cannot be reached. `lim` is for the gateway to enforce either way.',
+    'also while the service cannot be reached. `lim` is for the gateway to enforce either way.',
   method: 'POST',
   path: '/v1/lease/{lease_id}/verify',
   family: 'control',
@@ -202,7 +203,7 @@ export const verifyLease = defineAccountExchange({
   output: z.strictObject({
     lease_id: leaseId,
     valid: z.boolean(),
-    reason: z.enum(REASONS).nullable().describe('Why not; null for a valid one.'),
+    reason: z.enum(REASONS).nullable().describe('Why the lease does not authorize; null if it does.'),
     state,
     agent: z.string(),
     action: z.string(),
@@ -246,7 +247,7 @@ export const listLeases = defineAccountOperation({
   input: z.strictObject({
     state: z.enum(['active', 'all']).default('all'),
     limit: wholeNumber(1, MAX_PAGE).default(100),
-    before: z.string().optional().describe('`next` of the page before.'),
+    before: z.string().optional().describe('`next` of the previous page.'),
   }),
   output: z.strictObject({ leases: z.array(leaseOutput), next: leaseId.nullable() }),
   async run({ state, limit, before }, { tx, caller, api }) {
@@ -260,7 +261,7 @@ export const listLeases = defineAccountOperation({
 })
 
 /**
- * Signs an act and appends its receipt. The act is signed again where the key was rotated in between, which the batch detects:
+ * Signs an act and appends its receipt. If the key was rotated meanwhile, the batch detects it and the act is signed again:
  * after a rotation, everything in the chain is signed with the new key.
  */
 async function append<Act extends Unkeyed<LeaseAct>>(

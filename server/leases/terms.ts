@@ -19,7 +19,7 @@ export const leaseTerms = z.strictObject({
   action: characters(1, 200).describe(
     'What may be done. The gateway compares it with the action that the agent asks for.',
   ),
-  lim: characters(0, 1000).describe('Policy, signed as it is. Only the gateway reads and enforces it.'),
+  lim: characters(0, 1000).describe('Policy, signed unchanged. Only the gateway reads and enforces it.'),
   ttl_s: z.int().min(1).max(MAX_TTL_S).describe('Seconds until the lease ends, however often it is renewed.'),
 })
 export type LeaseTerms = z.output<typeof leaseTerms>

@@ -49,7 +49,7 @@ export function toRpcError(error: unknown): RpcError {
     case 'unreadable':
       return new RpcError(400, CODES.invalidRequest, 'The request cannot be read.')
     case null:
-      return new RpcError(500, CODES.internal, 'Something went wrong here. Try again.', { cause: error })
+      return new RpcError(500, CODES.internal, 'The service failed unexpectedly. Try again.', { cause: error })
   }
 }
 

@@ -47,7 +47,10 @@ export interface McpRequest extends Call {
 /** A part of the protocol that is offered: its capabilities and its methods. */
 export interface Feature {
   capabilities: ServerCapabilities
-  /** Registers the methods. A ProtocolError that one throws is answered as it is, any other error as an internal error. */
+  /**
+   * Registers the methods. A ProtocolError that a method throws is answered unchanged, any other error as an internal
+   * error.
+   */
   install(server: Server, request: McpRequest): void
 }
 
@@ -102,7 +105,7 @@ class RedactingServer extends Server {
     this.#api = api
   }
 
-  /** The handler is the last argument of each of the SDK's forms. An error that it throws is an internal error. */
+  /** The handler is the last argument in every overload of the SDK. An error that it throws is an internal error. */
   override setRequestHandler(method: string, ...rest: unknown[]): void {
     const handler = rest.pop()
     if (typeof handler !== 'function') throw new TypeError(`${method} has no handler`)
@@ -132,6 +135,6 @@ class RedactingServer extends Server {
   #redact(method: string, error: unknown): ProtocolError {
     if (error instanceof ProtocolError) return error
     this.#api.log.error({ event: 'request_failed', operation: 'mcp', method, err: error })
-    return new ProtocolError(ProtocolErrorCode.InternalError, 'Something went wrong here. Try again.')
+    return new ProtocolError(ProtocolErrorCode.InternalError, 'The service failed unexpectedly. Try again.')
   }
 }

@@ -11,7 +11,7 @@ export const accountCommands: Record<string, OperatorCommand> = {
     options: {
       tier: { value: 'TIER', about: `one of ${TIERS.join(', ')}` },
       disabled: { about: 'only disabled ones' },
-      limit: { value: 'N', about: 'at most so many (20)' },
+      limit: { value: 'N', about: 'longest list (20)' },
     },
     async run(db, _config, call) {
       const tier = z.enum(TIERS).optional().safeParse(call.options.tier)
@@ -41,7 +41,7 @@ export const accountCommands: Record<string, OperatorCommand> = {
   },
   'accounts show': {
     takes: ['handle'],
-    about: 'Show one account: tier, keys without their secrets, what it has and what it used today.',
+    about: 'Show one account: tier, keys without their secrets, what it has, and its use today.',
     async run(db, _config, { args: [handle = ''], json }) {
       const found = await transact(db, (tx) => showAccount(tx, handle), { readOnly: true })
       if (!found) return refuse(NO_ACCOUNT)
@@ -52,22 +52,22 @@ export const accountCommands: Record<string, OperatorCommand> = {
   },
   'accounts disable': {
     takes: ['handle'],
-    about: "Refuse an account's API keys. Nothing is deleted. Asks before; --yes does not.",
+    about: "Refuse an account's API keys. Nothing is deleted. Asks for confirmation, except with --yes.",
     async run(db, _config, { args: [handle = ''], json, confirm }) {
       const question =
-        `Disable ${handle}? Its keys are refused at once: it cannot renew its leases, and its watchdogs alert when their ` +
+        `Disable ${handle}? Its keys are refused at once: it cannot renew its leases, and its watchdogs raise alerts when ` +
         'heartbeats stay away.'
       if (!(await transact(db, (tx) => showAccount(tx, handle), { readOnly: true }))) return refuse(NO_ACCOUNT)
       if (!(await confirm(question))) return refuse('Nothing was changed.', 2)
       await setDisabled(db, handle, true)
       if (json) printJson({ handle, disabled: true })
-      else console.log(`${handle} is disabled; \`accounts enable\` takes it back`)
+      else console.log(`${handle} is disabled; \`accounts enable\` undoes this`)
       return 0
     },
   },
   'accounts enable': {
     takes: ['handle'],
-    about: "Take a disabled account's API keys again.",
+    about: "Accept a disabled account's API keys again.",
     async run(db, _config, { args: [handle = ''], json }) {
       if (!(await setDisabled(db, handle, false))) return refuse(NO_ACCOUNT)
       if (json) printJson({ handle, disabled: false })

@@ -5,8 +5,8 @@ import { type OperatorCommand, printable, printJson } from './command.ts'
 export const auditCommands: Record<string, OperatorCommand> = {
   audit: {
     about:
-      'Recompute chain and ledger: charged once, served what was charged, no orphans. Exit 1 with a list of faults.',
-    options: { signatures: { about: 'check every signature, and not only the last of each key' } },
+      'Recompute chain and ledger: every charge is made once and has a result, and nothing is orphaned. Exit 1 with a list of faults.',
+    options: { signatures: { about: 'check every signature, not only the last of each key' } },
     async run(db, _config, { options, json }) {
       const onProgress = process.stderr.isTTY
         ? (serial: number, head: number) =>

@@ -7,7 +7,7 @@ const MAX_ERROR = 100
 export const jobCommands: Record<string, OperatorCommand> = {
   'jobs dead': {
     about: 'List jobs that used up their attempts. Exit 1 when there are any.',
-    options: { limit: { value: 'N', about: 'at most so many (50)' } },
+    options: { limit: { value: 'N', about: 'longest list (50)' } },
     async run(db, _config, call) {
       const found = await listDeadJobs(db, countOption(call, 'limit', 50))
       if (call.json) printJson(found)

@@ -6,7 +6,7 @@ import { listProcesses, processState } from './presence.ts'
 
 export const processCommands: Record<string, OperatorCommand> = {
   'processes list': {
-    about: 'List the processes of the last ten minutes, with what `processes drain` takes. Exit 1 when none is alive.',
+    about: 'List the processes of the last ten minutes, with the ids for `processes drain`. Exit 1 when none is alive.',
     async run(db, _config, { json }) {
       const processes = await listProcesses(db)
       if (json) printJson(processes.map(({ settings: _, ...rest }) => rest))
@@ -33,8 +33,8 @@ export const processCommands: Record<string, OperatorCommand> = {
   'processes drain': {
     takes: ['id|all'],
     about:
-      'Ask a worker process to take no new jobs and to finish or hand back those it has. It lives on, and ' +
-      '`processes resume` undoes it. Asks before; --yes does not.',
+      'Ask a worker process to take no new jobs and to finish or hand back those it has. It keeps running, and ' +
+      '`processes resume` undoes it. Asks for confirmation, except with --yes.',
     run: (db, _config, call) => ask(db, call, true),
   },
   'processes resume': {
@@ -47,7 +47,7 @@ export const processCommands: Record<string, OperatorCommand> = {
 async function ask(db: Database, { args: [subject = ''], json, confirm }: CommandCall, drains: boolean) {
   const question =
     `Drain ${subject === ALL ? 'all processes that take jobs' : `process ${subject}`}? While no process takes jobs, nothing is ` +
-    'sold, no alert is delivered, and no deadline of a watchdog is judged.'
+    'sold, no alert is delivered, and no deadline of a watchdog is checked.'
   if (drains && !(await confirm(question))) {
     console.error('Nothing was changed.')
     return 2

@@ -24,8 +24,8 @@ export const requestCommands: Record<string, OperatorCommand> = {
       state: { value: 'STATE', about: `one of ${states.join(', ')}` },
       code: { value: 'CODE', about: 'failed with this error code' },
       host: { value: 'HOST', about: 'whose source is on this host' },
-      stuck: { about: `at work and in their state for more than ${STUCK_SECONDS} s, the longest first` },
-      limit: { value: 'N', about: 'at most so many (20)' },
+      stuck: { about: `in progress and in their state for more than ${STUCK_SECONDS} s, the longest first` },
+      limit: { value: 'N', about: 'longest list (20)' },
     },
     async run(db, _config, call) {
       const found = await listRequests(db, {
@@ -60,7 +60,7 @@ export const requestCommands: Record<string, OperatorCommand> = {
   },
   'requests retry': {
     takes: ['request-id'],
-    about: 'Give a request that is at work a new job, which runs at once.',
+    about: 'Give a request in progress a new job, which runs at once.',
     async run(db, _config, { args, json }) {
       const outcome = isId(args[0]) ? await retryRequest(db, args[0]) : 'not_found'
       if (json) printJson({ request_id: args[0], outcome })
@@ -72,14 +72,15 @@ export const requestCommands: Record<string, OperatorCommand> = {
         {
           not_found: NO_REQUEST,
           running: 'Its job is running now. A job of a dead worker is freed within half a minute.',
-          not_working: 'It is not at work. A failed request is tried again when its caller pays again.',
+          not_working: 'It is not in progress. A failed request is tried again when its caller pays again.',
         }[outcome],
       )
     },
   },
   'requests cancel': {
     takes: ['request-id'],
-    about: 'Fail a request that cannot have been charged, and free its payment. Asks before; --yes does not.',
+    about:
+      'Fail a request that cannot have been charged, and free its payment. Asks for confirmation, except with --yes.',
     async run(db, config, { args, json, confirm }) {
       const found = isId(args[0]) ? await showRequest(db, args[0]) : null
       if (!found) return refuse(NO_REQUEST)
@@ -96,7 +97,7 @@ export const requestCommands: Record<string, OperatorCommand> = {
           not_found: NO_REQUEST,
           chargeable:
             'Its payment may have been charged, so it must be completed or proved unpaid. See `payments show`.',
-          not_working: 'It is not at work: there is nothing to cancel.',
+          not_working: 'It is not in progress: there is nothing to cancel.',
         }[outcome],
       )
     },

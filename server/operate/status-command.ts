@@ -45,7 +45,7 @@ function render(status: Status, model: Spending): string {
     ],
     [
       'watchdogs',
-      `${counted(watchdogs.by_state).replace(/^ \(|\)$/g, '') || 'none'}; judged ${duration(watchdogs.judged_seconds_ago)} ago`,
+      `${counted(watchdogs.by_state).replace(/^ \(|\)$/g, '') || 'none'}; deadlines checked ${duration(watchdogs.judged_seconds_ago)} ago`,
     ],
     [
       'alerts',

@@ -1,5 +1,5 @@
-// The warnings of the status: what an operator should look at, with the cure. Each alarm of ops/prometheus-rules.yaml has the warning
-// of its name with the same bound, so that status and log say what Prometheus would.
+// The warnings of the status, each with its cure. Each alarm of ops/prometheus-rules.yaml has a warning of the same name
+// with the same bound, so that status and log report what Prometheus would report.
 import type { Urgent } from './facts.ts'
 import type { RunningProcess } from './presence.ts'
 
@@ -10,7 +10,7 @@ export interface Warning {
   cure: string
 }
 
-/** Beyond these, an operator should look. Times in seconds, counts and shares of the last quarter of an hour. */
+/** Beyond these bounds a warning is raised. Times in seconds, counts and shares of the last quarter of an hour. */
 const BOUNDS = {
   request: 120,
   job: 60,
@@ -62,7 +62,7 @@ function ofProcesses(facts: Urgent): Found[] {
           true,
           'process_silent',
           `the ${kind} process ${pid} on ${host} has been silent for ${silent_seconds} s`,
-          'look at its log; its work is taken over by others, and this line goes away after ten minutes',
+          'look at its log; other processes take over its work, and this warning ends after ten minutes',
         ],
       ),
     ...facts.differing_settings
@@ -113,7 +113,7 @@ function ofWork(facts: Urgent): Found[] {
       workers.paused > 0,
       'model_away',
       workers.paused === workers.alive
-        ? `the model that assesses does not answer; it is asked again in ${assessor.paused_seconds} s`
+        ? `the model that assesses does not answer; the next call is in ${assessor.paused_seconds} s`
         : `the model that assesses does not answer ${workers.paused} of ${workers.alive} workers`,
       'run `npm run cli -- doctor`, and check the ANTHROPIC_ variables',
     ],
@@ -126,8 +126,8 @@ function ofWork(facts: Urgent): Found[] {
     [
       watchdogs.judged_seconds_ago > BOUNDS.scan,
       'deadlines_late',
-      `the deadlines of watchdogs were judged ${watchdogs.judged_seconds_ago} s ago`,
-      'a web process, which takes heartbeats, and a worker process, which judges deadlines, must run',
+      `the deadlines of watchdogs were last checked ${watchdogs.judged_seconds_ago} s ago`,
+      'a web process, which accepts heartbeats, and a worker process, which checks deadlines, must run',
     ],
     [
       alerts.given_up_last_hour > 0,
@@ -178,19 +178,19 @@ function ofTheLastMinutes({ recent }: Urgent): Found[] {
     [
       faults > 0,
       'work_failed',
-      `${faults} verifications failed ${last} by a fault of the service`,
+      `${faults} verifications failed ${last} because of a fault of the service`,
       'log event verification_error has the cause',
     ],
     [
       unknown > BOUNDS.unknownSettlements,
       'settlement_unknown',
       `the outcome of ${unknown} settlements ${last} was not known`,
-      'see `npm run cli -- payments list-unresolved`; nothing is charged twice meanwhile',
+      'see `npm run cli -- payments list-unresolved`; in the meantime nothing is charged twice',
     ],
     [
       recent.detection_p99 > BOUNDS.detection,
       'detection_slow',
-      `1 of 100 missed deadlines ${last} was seen ${recent.detection_p99.toFixed(1)} s late`,
+      `1 of 100 missed deadlines ${last} was detected ${recent.detection_p99.toFixed(1)} s late`,
       'start another worker process',
     ],
     [
@@ -202,7 +202,7 @@ function ofTheLastMinutes({ recent }: Urgent): Found[] {
   ]
 }
 
-/** Settings that processes of one deployment may have of their own. */
+/** Settings that may differ between processes of one deployment. */
 const OWN_SETTINGS: ReadonlySet<string> = new Set([
   'PORT',
   'HOST',

@@ -1,6 +1,6 @@
-// Outbound connections. Every connection to an address that a caller or a third party chose is made here: the URL is judged,
-// DNS is asked once, every answer must be public, and only those addresses can be dialled. Each connection is one verified TLS
-// socket for one request.
+// Outbound connections. Every connection to an address that a caller or a third party chose is made here: the URL is
+// checked, DNS is queried once, every address in its answer must be public, and only those addresses can be dialled. Each
+// connection is one verified TLS socket for one request.
 import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import { isIP, type LookupFunction } from 'node:net'
@@ -41,7 +41,7 @@ export interface OutboundOptions {
   }
 }
 
-/** The target of one URL: judged, and pinned to the addresses that DNS gave. */
+/** The target of one URL: checked, and pinned to the addresses from DNS. */
 export interface Destination {
   readonly url: URL
   readonly hostname: string
@@ -65,7 +65,7 @@ export interface Outbound extends AsyncDisposable {
   readonly fixtures: Fixtures
   readonly userAgent: string
   /**
-   * Judges a URL, asks DNS once and judges every answer. Throws AppError `source_blocked`, `source_dns_failed`,
+   * Checks a URL, queries DNS once and checks every address. Throws AppError `source_blocked`, `source_dns_failed`,
    * `invalid_request`.
    */
   resolve(url: URL, signal: AbortSignal): Promise<Destination>
@@ -76,7 +76,7 @@ export interface Outbound extends AsyncDisposable {
   connect(destination: Destination, options: { signal: AbortSignal; timeoutMs: number }): Promise<Connection>
 }
 
-/** Disposing ends every open connection and every DNS question under way. */
+/** Disposing ends every open connection and every running DNS query. */
 export function openOutbound(options: OutboundOptions): Outbound {
   for (const [name, { address }] of options.fixtures.hosts)
     if (isIP(address) === 0) throw new Error(`fixture host ${name}: ${address} is not an IP address`)
@@ -112,13 +112,13 @@ export function openOutbound(options: OutboundOptions): Outbound {
 
 async function resolve(url: URL, options: OutboundOptions, names: Names, signal: AbortSignal): Promise<Destination> {
   const { fixtures, seams } = options
-  // Judged here too, so that no URL can get past without having been judged.
+  // Checked here too, so that no caller can skip the check.
   const judged = parsePublicUrl(url.href, fixtures, url.href.length)
   const hostname = hostOf(judged)
   const fixture = fixtures.hosts.get(hostname)
   if (fixture)
     return { url: judged, hostname, addresses: [fixture.address], port: fixture.port, ca: fixtures.ca, fixture: true }
-  // An address as host is never looked up, here or in Node, so it is judged like an answer of DNS.
+  // An IP address as host is never looked up, here or in Node, so it is checked like an address from DNS.
   const addresses = isIP(hostname) ? [hostname] : await names.findAddresses(hostname, signal)
   await vet(addresses, hostname, options, names, signal)
   const pinned = Object.freeze(addresses.slice(0, MAX_ADDRESSES))
@@ -140,7 +140,7 @@ async function vet(
       (own.has(canonicalAddress(address)) ? 'an address of this machine' : null) ??
       (isIP(address) === 6 && (await names.isNat64(address, signal)) ? "in this network's NAT64 prefix" : null)
     if (why === null) continue
-    throw new AppError('source_blocked', `"${hostname}" does not lead to public addresses only.`, {
+    throw new AppError('source_blocked', `"${hostname}" has an address that is not public.`, {
       cause: new Error(`${address} is ${why}`),
     })
   }
@@ -194,7 +194,7 @@ async function connectTls(
 function tlsOptions({ hostname, port }: Destination, targets: readonly string[]) {
   const literal = isIP(hostname) !== 0
   return {
-    // Node dials an address without calling `lookup`; this one was judged.
+    // Node dials an IP address without calling `lookup`; this address was checked.
     host: literal ? targets[0] : hostname,
     port,
     lookup: pinnedLookup(targets),
@@ -209,7 +209,7 @@ function tlsOptions({ hostname, port }: Destination, targets: readonly string[])
   } satisfies ConnectionOptions & { autoSelectFamily: boolean; autoSelectFamilyAttemptTimeout: number }
 }
 
-/** A lookup that always gives the judged addresses and never asks DNS. */
+/** A lookup that always returns the checked addresses and never queries DNS. */
 function pinnedLookup(targets: readonly string[]): LookupFunction {
   const answers = targets.map((address) => ({ address, family: isIP(address) }))
   const [first] = answers
@@ -223,11 +223,11 @@ function identityError(hostname: string, certificate: PeerCertificate): Error | 
   return Object.assign(new Error('The certificate names no host.'), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
 }
 
-/** A second check, of the address that was really reached. */
+/** Checks the address that was really reached. */
 function checkPeer(socket: TLSSocket, { hostname }: Destination, targets: readonly string[]): void {
   const peer = canonicalAddress(socket.remoteAddress ?? '')
   if (!targets.some((address) => canonicalAddress(address) === peer))
-    throw new AppError('source_blocked', `"${hostname}" was reached at another address than it was found at.`, {
+    throw new AppError('source_blocked', `"${hostname}" was reached at another address than DNS gave.`, {
       cause: new Error(`reached ${peer || 'nothing'}, pinned ${targets.join(', ')}`),
     })
   if (!socket.authorized) throw new AppError('source_tls_invalid', `The certificate of "${hostname}" is not valid.`)
@@ -262,7 +262,7 @@ function buildConnection({ url, hostname }: Destination, socket: TLSSocket): Con
   }
 }
 
-/** Made once: an error of each connection's own would cost its stack, which says nothing. */
+/** Made once: an error for each connection would need a stack, which is useless here. */
 const OVER = new Error('The connection has served its request.')
 
 // HTTP/1.1 by undici's own parser; the request has "connection: close".

@@ -1,4 +1,5 @@
-// The front page: what the service is, a real result as people read it, three ways in, price and limits, and what is in force.
+// The front page: what the service is, a real result in readable form, three ways to use it, price, limits and current
+// settings.
 
 import { describe } from '../../client/page/describe.ts'
 import { html } from '../../client/page/html.ts'
@@ -80,7 +81,7 @@ function ExampleResult({ result }: { result: VerificationResult }) {
         html`serial ${serial} · ${result.payment.simulated ? 'no money moved' : result.payment.mode}<br /><code>${result.receipt.attestation.receipt_hash}</code>`,
       ],
     ]} />
-    <p class="aside">Made on a test service, about a page of its own. <a href="/example-result.json" download="result.json">Download it</a> and
+    <p class="aside">Made on a test service, about a test page. <a href="/example-result.json" download="result.json">Download it</a> and
       drop it on <a href="/verify">Verify</a>, with the pin <code>${`${key_id}:${pubkey_hex}`}</code>.</p>
   </article>`
 }

@@ -114,11 +114,11 @@ function jobInWords(job: string, row: RequestDetail['job_row']): Html {
   return html`${job}, ${attempts} of ${max_attempts} attempts${locked_by ? `, held by ${locked_by}` : html`, runs <${ShortTime} ms=${run_at.getTime()} />`}`
 }
 
-/** Each state that the request came to, with a bar as long as the time that it took. */
+/** Each state that the request entered, with a bar whose length is the time it took. */
 function Timeline({ moments }: { moments: readonly Moment[] }): Html {
   const longest = Math.max(...moments.map(({ seconds }) => seconds ?? 0), 0.001)
   return html`<h2>Timeline</h2>
-    <${Table} caption="The states that it came to, oldest first" unseen
+    <${Table} caption="The states that it entered, oldest first" unseen
       columns=${[{ name: 'State' }, { name: 'Time (UTC)' }, { name: 'After', number: true }, { name: '' }, { name: 'Process' }]}
       rows=${moments.map(({ state, at, seconds, by }) => [
         html`<${StateBadge} state=${state} />`,
@@ -129,18 +129,18 @@ function Timeline({ moments }: { moments: readonly Moment[] }): Html {
       ])} />`
 }
 
-/** What each action does, in words, before it is done. */
+/** The question before each action, with a description of what the action does. */
 export const QUESTIONS: Readonly<
   Record<Exclude<Action, 'sign_in' | 'sign_out'>, { title: string; does: string; button: string }>
 > = {
   retry_request: {
     title: 'Give this request a new job?',
-    does: 'It runs at once, from the stage that it has reached. Nothing that is done is done again.',
+    does: 'It runs at once, from the stage that it has reached. Finished stages are not repeated.',
     button: 'Give it a new job',
   },
   cancel_request: {
     title: 'Cancel this request?',
-    does: 'It fails as cancelled, and its payment is free. This cannot be taken back. A request whose payment may be charged is left alone.',
+    does: 'It fails as cancelled, and its payment is free. This cannot be taken back. A request whose payment may be charged is not changed.',
     button: 'Cancel it',
   },
   redeliver_alert: {
@@ -148,10 +148,10 @@ export const QUESTIONS: Readonly<
     does: 'Its receiver gets it again, with the same id.',
     button: 'Send it',
   },
-  redrive_job: { title: 'Let this job run again?', does: 'It gets all its attempts anew.', button: 'Run it' },
+  redrive_job: { title: 'Let this job run again?', does: 'It gets all its attempts again.', button: 'Run it' },
   drain_process: {
     title: 'Drain this process?',
-    does: 'It takes no new jobs. It finishes those it has, or hands them back within half a minute, and lives on. “Take jobs again” undoes this, and so does a restart. While no process takes jobs, nothing is sold, no alert is delivered, and no deadline of a watchdog is judged.',
+    does: 'It takes no new jobs. It finishes those it has, or hands them back within half a minute, and keeps running. “Take jobs again” undoes this, and so does a restart. While no process takes jobs, nothing is sold, no alert is delivered, and no deadline of a watchdog is checked.',
     button: 'Drain it',
   },
   resume_process: {
@@ -161,10 +161,10 @@ export const QUESTIONS: Readonly<
   },
   disable_account: {
     title: 'Disable this account?',
-    does: 'Its API keys are refused within two seconds. It cannot renew its leases, and its watchdogs alert when their heartbeats stay away. Nothing is deleted.',
+    does: 'Its API keys are refused within two seconds. It cannot renew its leases, and its watchdogs raise alerts when heartbeats are missing. Nothing is deleted.',
     button: 'Disable it',
   },
-  enable_account: { title: 'Enable this account?', does: 'Its API keys are taken again.', button: 'Enable it' },
+  enable_account: { title: 'Enable this account?', does: 'Its API keys are accepted again.', button: 'Enable it' },
 }
 
 export interface Question {
@@ -180,7 +180,7 @@ export function questionPage(site: Site, formToken: string, { action, subject }:
     formToken,
     body: html`<h1>${title}</h1>
       <p><code>${subject}</code></p>
-      <p>${does} It is written to the log of actions.</p>
+      <p>${does} This action is recorded in the log of actions.</p>
       <form method="post" action="/operator/act">
         <${FormToken} value=${formToken} /><input type="hidden" name="action" value=${action} /><input type="hidden" name="subject" value=${subject} />
         <p class="actions"><button type="submit" class="danger">${button}</button> <a class="button quiet" href=${backTo({ action, subject })}>Leave it</a></p>
@@ -188,7 +188,7 @@ export function questionPage(site: Site, formToken: string, { action, subject }:
   })
 }
 
-/** Where an action was begun. */
+/** The page on which the action was started. */
 function backTo({ action, subject }: Question): string {
   if (action === 'retry_request' || action === 'cancel_request')
     return `/operator/requests/${encodeURIComponent(subject)}`
@@ -210,7 +210,7 @@ export function operatorActionsPage(site: Site, formToken: string, { actions, ne
     formToken,
     body: html`<h1>Actions</h1>
       ${done && html`<${Notice} tone=${BAD.has(done.outcome) ? 'open' : 'good'} title=${`${done.action.replaceAll('_', ' ')}:`}>${done.outcome.replaceAll('_', ' ')}.<//>`}
-      <p>What was done on this dashboard. Nothing can be deleted from this list.</p>
+      <p>All actions on this dashboard. Nothing can be deleted from this list.</p>
       <${Table} caption="Actions, newest first" unseen empty="Nothing was done yet."
         columns=${[{ name: 'Number' }, { name: 'Time (UTC)' }, { name: 'Action' }, { name: 'To' }, { name: 'Outcome' }, { name: 'Session' }]}
         rows=${actions.map(({ action_id, at, action, subject, outcome, session }) => [

@@ -1,5 +1,5 @@
-// The page of one receipt, /receipts/{serial}: what it says in words, its neighbours in the chain, and the proof that it is in the log.
-// And the answers of the search for receipts.
+// The page of one receipt, /receipts/{serial}: its meaning in words, its neighbours in the chain, and the proof that it is
+// in the log. Also the results of the search for receipts.
 import { type Html, html } from '../../client/page/html.ts'
 import { Code, Facts, inFigures, Notice, Time } from '../../client/page/parts.ts'
 import type { Attestation } from '../interface/attestation.ts'
@@ -52,7 +52,7 @@ export function receiptPage(site: Site, { attestation, inclusion, checkpoint, pr
 
 /** Who asked for a receipt, in words, by `requested_by`. */
 function meaningOf(requestedBy: string): string {
-  return MEANINGS[requestedBy] ?? `The account ${requestedBy} handed it in.`
+  return MEANINGS[requestedBy] ?? `The account ${requestedBy} submitted it.`
 }
 
 const MEANINGS: Readonly<Record<string, string>> = {
@@ -106,7 +106,7 @@ export function ReceiptSearch({ value = '', problem }: { value?: string; problem
 
 export interface Search {
   given: string
-  /** Serials that were found; null where nothing was looked for. */
+  /** The serials found; null if there was no search. */
   found: readonly number[] | null
   problem?: string
 }

@@ -3,7 +3,7 @@ import { html } from '../../client/page/html.ts'
 import { Notice } from '../../client/page/parts.ts'
 import { renderPage, type Site } from './layout.ts'
 
-/** The same page for every id: whether there is a result, only its token may learn. */
+/** The same page for every id, because only a caller with the token may learn whether there is a result. */
 export function resultPage(site: Site, requestId: string): string {
   return renderPage(site, {
     title: 'Result',
@@ -12,7 +12,7 @@ export function resultPage(site: Site, requestId: string): string {
     scripts: ['result'],
     unlisted: true,
     body: html`<h1>Result of a verification</h1>
-      <p class="lead">Everyone who has this link can read the result. Your browser checks it; its token goes to this service alone.</p>
+      <p class="lead">Everyone who has this link can read the result. Your browser checks it; its token is sent only to this service.</p>
       <noscript><${Notice} tone="open" title="This page needs JavaScript, which is off.">The token in the address never reaches a
         server by itself, so only a script can ask with it. The command line does the same: <code>countersign recover ${site.baseUrl}
         ${requestId} --token FILE</code><//></noscript>

@@ -9,7 +9,7 @@ import { renderPage, type Site } from './layout.ts'
 export interface Status {
   /** When it was read, in milliseconds since the epoch. */
   at: number
-  /** As `/readyz` has them, by name. */
+  /** The checks of `/readyz`, by name. */
   checks: Readonly<Record<string, Check>>
   /** Why nothing can be bought at present; null if it can. */
   refusal: string | null
@@ -41,8 +41,8 @@ export function statusPage(site: Site, status: Status): string {
       <${Table} caption="Now" columns=${[{ name: 'part' }, { name: 'state' }, { name: '' }]}
         rows=${lines.map(([name, tone, state, detail]) => [name, html`<${Badge} tone=${tone}>${state}<//>`, detail])} />
       <${LastDays} days=${status.days} />
-      <p class="aside">A process that serves callers probes database, migrations and keys every 5 seconds. A minute counts as well if
-        every probe of it was, and as not well if there was none. For machines: <a href="/readyz">/readyz</a> says the same of the process
+      <p class="aside">A process that serves callers probes database, migrations and keys every 5 seconds. The service was available in a
+        minute if every probe in that minute succeeded and there was at least one. For machines: <a href="/readyz">/readyz</a> says the same of the process
         that answers.</p>`,
   })
 }
@@ -99,13 +99,13 @@ function LastDays({ days }: Pick<Status, 'days'>) {
     ${
       minutes > 0 &&
       html`<${Figures} figures=${[
-        ['of the minutes on record were well', inPercent(well, minutes)],
+        ['of recorded minutes available', inPercent(well, minutes)],
         ['today', today && today.share !== null ? inPercent(today.well, today.minutes) : 'no data'],
         [days.length === 1 ? 'day on record' : 'days on record', inFigures(days.length)],
       ]} />`
     }
     <${Strip} id="days" title="Each day" from=${`${DAYS} days ago`} to="today" states=${statesOf(days)}
-      description=${`${days.length} of the last ${DAYS} days are on record. ${minutes > 0 ? `${inPercent(well, minutes)} of their minutes were well.` : ''}`} />`
+      description=${`${days.length} of the last ${DAYS} days are on record. ${minutes > 0 ? `${inPercent(well, minutes)} of their minutes were available.` : ''}`} />`
 }
 
 /** One state for each of the last days; those before the first record have no data. */
@@ -122,7 +122,7 @@ function statesOf(days: readonly Day[]): StripState[] {
       return {
         name: day,
         tone,
-        state: `${inPercent(well, minutes)} of ${inFigures(Math.round(minutes))} minutes were well`,
+        state: `${inPercent(well, minutes)} of ${inFigures(Math.round(minutes))} minutes available`,
       }
     }),
   ]

@@ -1,4 +1,4 @@
-// The page /verify: a frame for what the browser does, and what to do where it cannot.
+// The page /verify: a frame for the work of the browser, and instructions for browsers without scripts.
 import { html } from '../../client/page/html.ts'
 import { INTRODUCTION, NO_SCRIPT, TITLE } from '../../client/page/page-words.ts'
 import { renderPage, type Site } from './layout.ts'
@@ -14,6 +14,6 @@ export function verifyPage(site: Site): string {
       <noscript><p>${NO_SCRIPT}</p></noscript>
       <div id="verifier" data-service="./"></div>
       <p class="aside verify-aside">The same page as <a href="/verify.html" download="verify.html">one file</a> that works from disk without a
-        network. From this service the page asks for its signing keys, and for a receipt whose serial you type.</p>`,
+        network. The page requests from this service only its signing keys, and a receipt if you type its serial.</p>`,
   })
 }

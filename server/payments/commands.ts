@@ -80,7 +80,7 @@ function printUnresolved(found: readonly Unresolved[]) {
       `${request_id} ${state} for ${open_seconds} s on ${network}\n    payer ${payer} nonce ${nonce}\n    ` +
         `valid until ${new Date(valid_before * 1000).toISOString()}, transaction ${transaction ?? 'not known'}`,
     )
-  console.log(found.length === 0 ? 'none: every payment is settled or known not to be' : `${found.length} open`)
+  console.log(found.length === 0 ? 'none: every payment is settled, or known to be unpaid' : `${found.length} open`)
 }
 
 async function openChains(config: Config, opened: AsyncDisposableStack) {
@@ -95,7 +95,7 @@ function describeReconciliation(result: Reconciliation): string[] {
     `${agrees} entries agree with the chain, ${differs.length} differ, ${open.length} are still open, ` +
       `${offline} are simulated`,
     ...(confirmed > 0
-      ? [`${confirmed} of them were booked on the facilitator's word and are now confirmed by the chain`]
+      ? [`${confirmed} of them rested on the facilitator's report only and are now confirmed by the chain`]
       : []),
     ...differs.map((entry) => `DIFFERS ${describeEntry(entry)}`),
     ...open.map((entry) => `open    ${describeEntry(entry)}${entry.proof ? `, booked as ${entry.proof}` : ''}`),

@@ -14,7 +14,7 @@ export class PaymentSetupError extends Error {
   override name = 'PaymentSetupError'
   constructor(wrong: readonly Inspection[]) {
     const lines = wrong.map(({ subject, detail, cure }) => `  - ${subject}: ${detail}${cure ? `; ${cure}` : ''}`)
-    super(`Payments cannot be taken as they are set up:\n${lines.join('\n')}`)
+    super(`The payment setup is wrong:\n${lines.join('\n')}`)
   }
 }
 

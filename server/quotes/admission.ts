@@ -10,7 +10,7 @@ import { AppError } from '../errors.ts'
 import { canonicalJson, sha256 } from '../receipts/format.ts'
 import { checkJob, countPagesToday, PAUSE_SECONDS, type QuoteCheckInput } from './quote-check.ts'
 
-/** The priority of the first check in flight of an account: later than verifications, which are paid for. */
+/** The priority of the first check in flight of an account: later than verifications, which are paid. */
 const FIRST_PRIORITY = 10
 
 export interface CheckRequest {
@@ -21,8 +21,8 @@ export interface CheckRequest {
 }
 
 /**
- * Answers the id of the check. Throws AppError `daily_limit` and `rate_limited`, both with Retry-After; a body that is checked
- * already is refused by no limit.
+ * Answers the id of the check. Throws AppError `daily_limit` and `rate_limited`, both with Retry-After; limits do not apply
+ * to a body that has been checked already.
  */
 export async function admitCheck(tx: Tx, { account, input, domain }: CheckRequest): Promise<string> {
   const { accountId, tier } = account
@@ -63,7 +63,8 @@ function measurePending(tx: Tx, accountId: string): Promise<Pending> {
 
 /**
  * Counts the work on pages of the domain, verifications included, under the lock under which verifications are admitted (see
- * `count_in_flight` in sql/). Verifications do not count checks: what is paid for is not refused for what is free.
+ * `count_in_flight` in sql/). The limit on verifications does not count checks, so free work never causes the refusal of
+ * paid work.
  */
 async function requireRoomIn(tx: Tx, domain: string): Promise<void> {
   const most = PUBLIC_LIMITS.in_flight_per_domain
@@ -74,12 +75,15 @@ async function requireRoomIn(tx: Tx, domain: string): Promise<void> {
           where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired') and domain = ${domain}
           union all
           select changed_at from quote_checks where state = 'pending' and domain = ${domain}) work`)
-  if (inFlight.n >= most) throw tooMany(`The limit of a domain is ${most} of its pages in flight.`, inFlight)
+  if (inFlight.n >= most) throw tooMany(`The limit of a domain is ${most} pages in flight.`, inFlight)
 }
 
 const MAX_RETRY_AFTER = 60
 
-/** What is in flight has on average run for as long as it will still run, so the first of n ends after an n-th of that. */
+/**
+ * Checks in flight have on average run for as long as they will still run, so the first of n ends after an n-th of
+ * their mean age.
+ */
 function tooMany(message: string, { n, seconds }: Pending): AppError {
   const retryAfter = Math.min(MAX_RETRY_AFTER, Math.max(1, Math.ceil(seconds / n)))
   return new AppError('rate_limited', message, { headers: { 'retry-after': String(retryAfter) } })

@@ -30,7 +30,7 @@ export async function sweepQuoteChecks(
     order by c.changed_at limit ${MAX_SWEPT}`)
   const lost = found.filter(({ exhausted }) => !exhausted)
   await transact(db, (tx) => enqueue(tx, lost.map(checkJob)))
-  const error = new AppError('execution_failed', 'The work was begun several times and never finished.')
+  const error = new AppError('execution_failed', 'The work began several times and never finished.')
   const hopeless = found.filter(({ exhausted }) => exhausted)
   for (const { id } of hopeless) {
     const check = await claimCheck(db, id, randomUUID())

@@ -50,8 +50,8 @@ export const verifyChain = defineExchange({
   summary: 'Check a range of the chain, at most 1000 receipts',
   description:
     'Recomputes every hash of the range, follows every link, also the one to the receipt before the range, and checks every ' +
-    'signature, time and key; if the range ends at the head, the head too. `receipts` is 0 beyond the head. This is the ' +
-    "service's own word; for proof, export the range and verify it with the client, from a pinned head.",
+    'signature, time and key; if the range ends at the head, the head too. `receipts` is 0 beyond the head. This is only ' +
+    "the service's own statement; for proof, export the range and verify it with the client, from a pinned head.",
   method: 'GET',
   path: '/v1/chain/verify',
   family: 'control',

@@ -25,7 +25,7 @@ export async function rotate(
   const { data: use } = z.enum(KEY_USES).safeParse(given)
   if (!use) return refuse(`"${given}" is not one of ${KEY_USES.join(', ')}.`)
   const question =
-    `Replace the ${use} key? The present one never signs again, and those who pin it must be told. ` +
+    `Replace the ${use} key? The present key never signs again; tell everyone who has pinned it. ` +
     'This cannot be undone.'
   if (!(await confirm(question))) return refuse('Nothing was changed.')
   const seed = config.signingSeed ?? keptSeed(config.dataDir)
@@ -38,7 +38,7 @@ export async function rotate(
     `key ${retired} is retired; key ${record.key_id} takes its place, introduced by receipt ${introduction.serial}`,
   )
   console.log(`${record.key_id}:${record.pubkey_hex}`)
-  console.log('Running processes take it up with the next receipt they make. Tell those who pin keys.')
+  console.log('Running processes use it from the next receipt that they make. Tell everyone who has pinned the key.')
   return 0
 }
 

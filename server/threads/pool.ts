@@ -1,4 +1,4 @@
-// The one wrapper for pools of threads. Work that would hold up the event loop runs here.
+// The only wrapper for thread pools. Work that would block the event loop runs here.
 import { getCompileCacheDir } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { dirname } from 'node:path'
@@ -48,7 +48,10 @@ const MAX_WAITING = 1000
 export interface ThreadsOptions {
   /** Threads that stay alive without work; 1 by default. The others end after a minute without work. */
   minThreads?: number
-  /** 2 to 4 by default, after the cores. Each may take up to its heap limit, so memory bounds this number. */
+  /**
+   * 2 to 4 by default, depending on the number of cores. Each may take up to its heap limit, so memory bounds this
+   * number.
+   */
   maxThreads?: number
   /** Tasks that may wait for a thread, MAX_WAITING by default. Beyond it `run` rejects with `busy`. */
   maxWaiting?: number
@@ -63,16 +66,19 @@ export function openThreads({
   maxWaiting = MAX_WAITING,
   onLoss = () => {},
 }: ThreadsOptions = {}): Threads {
-  // The heap of this process is made. Its flags would count for the heaps of the threads too, before their own limits.
+  // The heap of this process already exists. Its flags would also apply to the heaps of threads and override their own
+  // limits.
   for (const flag of ['--max-old-space-size=0', '--max-semi-space-size=0']) setFlagsFromString(flag)
   const compiled = getCompileCacheDir()
-  // Node makes a folder for its version in the one that it is told.
+  // Node makes a folder for its version inside the given folder.
   const compiledFolder = compiled && dirname(compiled)
   const pool = new Piscina<unknown, unknown>({
-    // The environment holds the secrets of the process, and its flags may hold a debugger's port. A thread only learns where Node
-    // keeps what it has compiled: compiling is most of its start.
+    // The environment holds the secrets of the process, and its flags may hold a debugger's port. A thread gets only the
+    // folder of Node's compile cache, because compilation takes most of its start.
     env: compiledFolder ? { NODE_COMPILE_CACHE: compiledFolder } : {},
     execArgv: [],
+    // The service does not read piscina's own histograms.
+    recordTiming: false,
     minThreads,
     maxThreads,
     idleTimeout: 60_000,
@@ -81,8 +87,8 @@ export function openThreads({
     // Threads wait for messages and not in Atomics.wait: a thread that waits there is sometimes not ended by `terminate`, and
     // then the pool, and with it the process, would not close.
     atomics: 'disabled',
-    // Half as much again as the largest page within the limits of the parser needs. Bounds the heap only: ArrayBuffers
-    // lie outside it, so each task bounds its own.
+    // One and a half times what the largest page within the limits of the parser needs. This limits only the heap:
+    // ArrayBuffers are outside it, so each task limits its own.
     resourceLimits: { maxOldGenerationSizeMb: 160, maxYoungGenerationSizeMb: 32 },
   })
   pool.on('error', onLoss)
@@ -96,7 +102,7 @@ export function openThreads({
       const ended = signal ? AbortSignal.any([closing.signal, signal]) : closing.signal
       try {
         const options = { filename: file.href, name, transferList: transfer, signal: ended }
-        // Nothing checks this: the function runs in another module, and the caller states what it returns.
+        // Unchecked cast: the function is in another module, and the caller states what it returns.
         return (await pool.run(argument, options)) as T
       } catch (error) {
         throw classify(error, ended, closing.signal)

@@ -1,7 +1,7 @@
 // Exports spans by OTLP over HTTP, with OpenTelemetry's SDK. Loaded only where OTEL_EXPORTER_OTLP_ENDPOINT is set.
 //
-// Spans are sent in batches behind the work. When the receiver is away, spans are dropped, and the log says so once and then at
-// growing intervals; no call and no job waits for it or fails by it.
+// Spans are sent in batches in the background. When the receiver is away, spans are dropped, and the log says so once and
+// then at growing intervals; no call or job waits or fails because of it.
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import {
@@ -34,12 +34,12 @@ import type { Attributes, Span, SpanOptions, SpanParent, Tracing } from './spans
 type TraceSettings = NonNullable<Config['tracing']>
 
 /**
- * Milliseconds between two batches; for one to be taken, repetitions included; and for which the end of a process waits. A batch
- * that is under way would keep the process from ending, so it takes less than that.
+ * Milliseconds between two batches; until a batch is given up, retries included; and for which the end of a process waits
+ * for spans. A batch that is being sent would delay the end of the process, so its time is shorter.
  */
 const TIMES_MS = { between: 2000, sending: 3000, end: 3500 }
 
-/** Disposing sends what waits, for 3.5 seconds at most. */
+/** Disposing sends the waiting spans, for 3.5 seconds at most. */
 export function openExport(settings: TraceSettings, log: Logger): Tracing {
   const processor = new BatchSpanProcessor({
     exporter: reporting(buildExporter(settings), log),
@@ -79,8 +79,8 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
     export(spans: ReadableSpan[], done) {
       exporter.export(spans, (result) => {
         if (result.code === ExportResultCode.SUCCESS) outage.worked()
-        else outage.failed(result.error ?? new Error('the spans were not taken'))
-        // The processor has nothing to do about a failure.
+        else outage.failed(result.error ?? new Error('the receiver did not accept the spans'))
+        // The processor cannot do anything about a failure.
         done({ code: ExportResultCode.SUCCESS })
       })
     },
@@ -108,7 +108,7 @@ function contextOf({ traceparent, tracestate }: SpanParent = {}): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { ...parent, isRemote: true, ...(traceState && { traceState }) })
 }
 
-/** Characters that W3C Trace Context asks to pass on; a longer one may be dropped. */
+/** Characters of a tracestate that W3C Trace Context requires to forward; a longer one may be dropped. */
 const MAX_TRACESTATE = 512
 
 const KINDS = {

@@ -20,7 +20,8 @@ export function askForPayment(row: RequestView, { api }: Call, refusal: AppError
     return {
       ...asked,
       code: 'settlement_failed',
-      message: 'The earlier payment did not settle and never will: nothing was charged. The work is kept; pay anew.',
+      message:
+        'The earlier payment did not settle and never will: nothing was charged. The work is kept; make a new payment.',
     }
   const offered = `${PRICE.usd} USDC buys this verification. Nothing was charged.`
   const again = `The last attempt failed and may succeed now (${row.error?.code}). ${PRICE.usd} USDC buys another.`
@@ -56,7 +57,10 @@ export async function answerRequest(
 /** Changes between two stages are not announced; a call that reports stages reads the row this often. */
 const WATCH_MS = 200
 
-/** Waits for the outcome as long as the caller wants to and the process may, and answers what the request came to. */
+/**
+ * Waits for the outcome, as long as the caller asks and the limits of the process allow, and returns the answer for the
+ * state that the request has then.
+ */
 export async function awaitOutcome(
   row: RequestView,
   call: Call,

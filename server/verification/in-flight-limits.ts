@@ -10,7 +10,7 @@ import type { BoundPayment } from '../payments/x402.ts'
 
 /** The members of an admission that the limits depend on. */
 export interface LimitedCall {
-  /** A row with this key was seen already. */
+  /** The call has found a row with this key. */
   known: boolean
   keyHash: Buffer
   /** Keyed digest of the caller's address, 16 bytes. */
@@ -39,9 +39,10 @@ export type Refusal =
 
 const MESSAGES: Record<Limited['limit'], (most: number) => string> = {
   payer: (most) => `The limit of this payer is ${most} verifications in flight. It grows with each settlement.`,
-  balance: (most) => `What this payer has in flight unsettled is what its balance and history cover: ${most}.`,
+  balance: (most) =>
+    `This payer has as many unsettled verifications in flight as its balance and history cover: ${most}.`,
   address: (most) => `The limit of an address is ${most} verifications in flight.`,
-  domain: (most) => `The limit of a domain is ${most} verifications in flight of its pages.`,
+  domain: (most) => `The limit of a domain is ${most} verifications of its pages in flight.`,
   open_quotes: (most) => `The limit of an address is ${most} quotes that are neither paid nor expired.`,
 }
 

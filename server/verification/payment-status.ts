@@ -16,11 +16,11 @@ const STATUSES = ['verified', 'settling', 'settled', 'delivered', 'unpaid', 'fai
 type PaymentStatus = (typeof STATUSES)[number]
 
 const MESSAGES: Record<PaymentStatus, string> = {
-  verified: 'The authorization is accepted and the work under way. Nothing is charged before it is done.',
-  settling: 'The payment is being settled. Whether it was charged is not certain yet; do not pay anew.',
+  verified: 'The authorization is accepted and the work has begun. Nothing is charged before the work is done.',
+  settling: 'The payment is being settled. It is not certain yet whether it was charged; do not make a new payment.',
   settled: 'The payment is charged, and the result is about to be delivered.',
   delivered: 'The payment is charged and the result was delivered.',
-  unpaid: 'The payment was not charged and provably never will be.',
+  unpaid: 'The payment was not charged, and it is proved that it never will be.',
   failed: 'The request failed before anything was settled. The payment was not charged.',
 }
 
@@ -45,7 +45,7 @@ const paymentAnswer = z.strictObject({
   pay_to: z.string(),
   amount_atomic: z.string(),
   transaction: z.string().nullable(),
-  valid_before: z.iso.datetime().describe('Until when the authorization can be charged at all.'),
+  valid_before: z.iso.datetime().describe('The latest time at which the authorization can be charged.'),
   changed_at: z.iso.datetime(),
 })
 type PaymentAnswer = z.output<typeof paymentAnswer>
@@ -53,7 +53,9 @@ type PaymentAnswer = z.output<typeof paymentAnswer>
 const payments = z.strictObject({
   schema_version: z.literal(SCHEMA_VERSION),
   request_id: z.uuid(),
-  payments: z.array(paymentAnswer).describe('Newest first: the first is in force, the others were not charged.'),
+  payments: z
+    .array(paymentAnswer)
+    .describe('Newest first: the first is the current payment, the others were not charged.'),
 })
 
 export const getPayment = defineOperation({
@@ -97,7 +99,8 @@ async function findStatusByRequest(input: { request_id: string }, { api, credent
 
 /** Checks the signature before the database is read, and outside a transaction: the check may need a call to a chain. */
 async function findStatusByAuthorization(_input: object, { api, credentials }: Call) {
-  const unknown = () => new AppError('not_found', 'No payment is known here by the authorization in PAYMENT-SIGNATURE.')
+  const unknown = () =>
+    new AppError('not_found', 'This service knows no payment with the authorization in PAYMENT-SIGNATURE.')
   if (credentials.payment === undefined) throw unknown()
   const identity = await provePayer(api, credentials.payment, credentials.address).catch((error) => {
     throw error instanceof AppError && error.code === 'payment_invalid' ? unknown() : error

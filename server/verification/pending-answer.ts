@@ -11,7 +11,7 @@ export interface PendingAnswer {
 const SOON = 1
 /** Retry-After while the request waits in an origin's line and the host asked for no pause: turns come one after another. */
 const LINE_SECONDS = 5
-/** Longest Retry-After of a request that waits for a worker: the forecast is not exact. */
+/** Longest Retry-After of a request that waits for a worker, because the forecast is not exact. */
 const QUEUE_SECONDS = 5
 const SETTLEMENT_SECONDS = 3
 const NO_WORKER_SECONDS = 10
@@ -28,12 +28,12 @@ export function describePending(
   if (state === 'settling') {
     const retryAfterSeconds = waiting?.for === 'settlement' && left > 0 ? left : SETTLEMENT_SECONDS
     const message =
-      'The payment is being settled. Repeat this call, with the same payment if any; never pay anew. ' +
+      'The payment is being settled. Repeat this call, with the same payment if any; never make a new payment. ' +
       `Ask again in ${retryAfterSeconds} s.`
     return { code: 'settlement_unknown', message, retryAfterSeconds }
   }
   const work = describeWork(waiting, { now, hasWorker })
-  // Those who came before it are served first. Asking meanwhile would only take time from them.
+  // Requests before it are served first, so an earlier call would be useless.
   const inQueue = state === 'accepted' ? queueSeconds - (now - changed_at.getTime()) / 1000 : 0
   const { reason } = work
   const retryAfterSeconds = Math.max(work.retryAfterSeconds, Math.min(QUEUE_SECONDS, Math.ceil(inQueue)))
@@ -46,7 +46,7 @@ interface WorkDescription {
   retryAfterSeconds: number
 }
 
-/** What work that no settlement holds up waits for. @param context as for `describePending` */
+/** What a request waits for that is not in settlement. @param context as for `describePending` */
 export function describeWork(
   waiting: RequestView['waiting'],
   { now, hasWorker }: { now: number; hasWorker: boolean },
@@ -58,9 +58,12 @@ export function describeWork(
   if (waiting?.for !== 'origin') return work('The work is under way.', SOON)
   const { host, asked_seconds } = waiting
   if (asked_seconds === undefined)
-    return work(`The request waits for its turn at "${host}", which is sent only a few requests at once.`, LINE_SECONDS)
+    return work(
+      `The request waits for its turn: the service sends only a few requests at a time to "${host}".`,
+      LINE_SECONDS,
+    )
   if (left <= 0) return work('The work is under way.', SOON)
-  return work(`"${host}" asked not to be asked again for ${asked_seconds} s; the request waits for it.`, left)
+  return work(`"${host}" asked for a pause of ${asked_seconds} s; the request waits for it to end.`, left)
 }
 
 function secondsLeft(waiting: RequestView['waiting'], now: number): number {

@@ -1,8 +1,8 @@
 // The purchase of a verification: quote, payment, acceptance.
 //
 // The order in `submit` is part of the contract. The key is looked up before any payment is read, because a stock x402
-// client repeats every call unsigned first and signs a new payment at every 402. No 402 is answered while a payment for the
-// key may be under way.
+// client repeats every call unsigned first and signs a new payment at every 402. The service never answers 402 while a
+// payment for the key may still be charged.
 import { AppError } from '../errors.ts'
 import type { VerificationInput } from '../interface/result.ts'
 import { type Call, refuseOverflow } from '../operation.ts'
@@ -44,13 +44,13 @@ export async function submit(input: VerificationInput, call: Call): Promise<Veri
 
   const id = row?.id ?? call.options.requestId ?? makeRequestId()
   aboutRequest(id)
-  // The payer is proved before anything is looked up by payer.
+  // The signature must prove the payer before anything is looked up by payer.
   const { offer, refusal } = await takePayment(call, id)
   const twin = offer && (await findTwin(offer, id, call))
   if (twin && twin.body_hash !== bodyHash)
     throw new AppError('payment_conflict', 'This payment identifier was used for another request body.')
   if (twin) return answerRequest(twin, withoutPayment(call), { replay: true })
-  if (call.options.withdrawn?.aborted) throw new AppError('cancelled', 'The call was taken back. Nothing was charged.')
+  if (call.options.withdrawn?.aborted) throw new AppError('cancelled', 'The call was cancelled. Nothing was charged.')
   const admission: Admission = {
     id,
     known: row !== null,

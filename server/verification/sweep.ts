@@ -57,7 +57,7 @@ async function failStranded({ db, config, changeEvents }: SweepTools, id: string
   const claim = { id, attempt: randomUUID() }
   const [request] = await claimRequests(db, [claim])
   if (!request) return
-  const error = requestErrorOf(new AppError('execution_failed', 'The work was begun several times and never finished.'))
+  const error = requestErrorOf(new AppError('execution_failed', 'The work began several times and never finished.'))
   try {
     await transact(db, (tx) => failRequest(tx, claim, error, config.maxInFlightPerPayer))
     await changeEvents.add(id)

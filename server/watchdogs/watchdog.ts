@@ -36,7 +36,7 @@ interface Move {
   to: StoredState
 }
 
-/** What moves a watchdog: the alert of that type, or its owner. From which states it may, and to which. */
+/** The moves of a watchdog, by the type of the alert or the action of its owner, with the states before and after. */
 export const MOVES = {
   'watchdog.missed': { from: ['watching'], to: 'down' },
   'watchdog.reminder': { from: ['down'], to: 'down' },
@@ -67,9 +67,12 @@ export interface Terms {
   remind_every_s: number | null
 }
 
-/** How a heartbeat came. Their places, from 1, are in the column `recent_beats`; heartbeats.ts writes it. */
+/**
+ * The possible arrivals of a heartbeat. The column `recent_beats` holds their places in this list, from 1;
+ * heartbeats.ts writes it.
+ */
 export const ARRIVALS = ['in_time', 'late', 'missed', 'failed'] as const
-/** Heartbeats of which that is kept. */
+/** Number of heartbeats whose arrival is kept. */
 export const RECENT_BEATS = 20
 
 export const watchdogRow = z.object({
@@ -85,8 +88,8 @@ export const watchdogRow = z.object({
   recent_beats: z
     .array(z.enum(ARRIVALS))
     .describe(
-      `How the last heartbeats came, at most ${RECENT_BEATS}, the oldest first: in_time; late, and before an outage was due; ` +
-        'missed, which is after that; failed. Equal ones at the same moment count once.',
+      `The last heartbeats, at most ${RECENT_BEATS}, the oldest first: in_time; late, but before an outage was due; ` +
+        'missed, which is after that; failed. Equal heartbeats at the same moment count once.',
     ),
   note: z.string().nullable(),
   down_since: z.string().nullable(),
@@ -106,7 +109,7 @@ export const dueAt = sql.fragment`(w.started_at + w.interval_s * interval '1 sec
 export const alertAt = sql.fragment`
   (w.started_at + (w.interval_s::bigint * w.alert_after + w.grace_s) * interval '1 second')`
 
-/** Of a row `w`: until when its allowance has no outage left; null when the allowance is whole. */
+/** Of a row `w`: the time until which its allowance has no outage left; null when the allowance is full. */
 export const nextOutageAt = sql.fragment`
   (w.outages_full_at - ${(OUTAGE_BURST - 1) * OUTAGE_SPACING_SECONDS} * interval '1 second')`
 
@@ -124,7 +127,7 @@ export const shownState = sql.fragment`
        when w.last_beat_at is null then 'new'
        else 'up' end`
 
-/** Of a row `w`: how the last heartbeats came, the oldest first. */
+/** Of a row `w`: the arrivals of the last heartbeats, the oldest first. */
 const recentBeats = sql.fragment`array(
   select (${sql.array([...ARRIVALS], 'text')})[(w.recent_beats >> (3 * n)) & 7]
   from generate_series(${RECENT_BEATS - 1}::int, 0, -1) n where (w.recent_beats >> (3 * n)) & 7 > 0)`
@@ -141,7 +144,7 @@ async function seekWatchdog(tx: Tx, accountId: string, name: string): Promise<Wa
     where w.account_id = ${accountId} and w.name = ${name}`)
 }
 
-/** Throws AppError `not_found`, the same for a watchdog of another account as for none. */
+/** Throws AppError `not_found`, also for a watchdog of another account. */
 export async function findWatchdog(tx: Tx, accountId: string, name: string): Promise<Watchdog> {
   return (await seekWatchdog(tx, accountId, name)) ?? missing()
 }
@@ -158,7 +161,7 @@ export function findWatchdogs(tx: Tx, accountId: string): Promise<readonly Watch
 }
 
 /**
- * Makes a watchdog and starts its clock, or changes one, whose clock goes on.
+ * Makes a watchdog and starts its clock, or changes a watchdog, whose clock continues.
  * @param refuse makes the error that is thrown when the account has `limit` watchdogs already
  */
 export async function writeWatchdog(
@@ -208,8 +211,8 @@ export async function startPause(tx: Tx, accountId: string, name: string, until:
 }
 
 /**
- * The columns of a row `w` after resuming: a fresh deadline, and no outage that was not alerted. An outage that was alerted
- * goes on: its end is alerted with the next heartbeat, or at once if one came during the pause.
+ * The columns of a row `w` after resuming: a fresh deadline, and no outage that was not alerted. An alerted outage
+ * continues: its end is alerted with the next heartbeat, or at once if a heartbeat came during the pause.
  */
 export const resumed = (at: ReturnType<typeof sql.fragment>) => sql.fragment`
   state = ${MOVES.resume.to}, started_at = ${at}, paused_until = null, check_at = ${at}, failed_at = null,

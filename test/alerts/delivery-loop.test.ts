@@ -1,4 +1,4 @@
-// Delivery loops side by side, receivers that keep them waiting, and the pruning of the outbox.
+// Several delivery loops at once, receivers that answer slowly, and the pruning of the outbox.
 import t from 'tap'
 import { openDeliveryLoop } from '../../server/alerts/delivery-loop.ts'
 import { alertPruneLag, KEEP_DAYS, pruneAlerts, recallAlerts } from '../../server/alerts/outbox.ts'
@@ -14,7 +14,7 @@ import { type Answering, failing, failingFirst, held, type Received, status } fr
 
 const idOf = ({ headers }: Received) => headers['webhook-id']
 
-t.test('several loops: one send at a time at a webhook, nothing twice, all in order', async (t) => {
+t.test('several loops send to one webhook: one send at a time, each alert once, in order', async (t) => {
   await using harness = await openAlertHarness()
   const { receiver, work } = harness
   const hooks: Hook[] = []
@@ -44,7 +44,7 @@ t.test('several loops: one send at a time at a webhook, nothing twice, all in or
   for (const loop of loops) await loop[Symbol.asyncDispose]()
 })
 
-t.test('a job only wakes the loop; a doubled, late or needless one does no harm', async (t) => {
+t.test('a job only wakes the loop; a duplicate, late or needless job does no harm', async (t) => {
   await using harness = await openAlertHarness()
   let woken = 0
   const loop = { wake: () => void woken++, idle: async () => {}, async [Symbol.asyncDispose]() {} }
@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('after a change of URL an attempt that hangs at the old one holds nothing up', async (t) => {
+t.test('after a change of URL an attempt that hangs at the old URL delays no other alert', async (t) => {
   await using harness = await openAlertHarness()
   const { receiver, front } = harness
   const hook = await harness.makeHook()
@@ -120,7 +120,7 @@ t.test('after a change of URL an attempt that hangs at the old one holds nothing
   t.match(await harness.alerts(hook), [{ state: 'delivered', attempts: 1 }])
 })
 
-t.test('four sends at a time at one host, two to unproved receivers, and other hosts do not wait', async (t) => {
+t.test('one host: at most four sends at a time, two to receivers that never answered', async (t) => {
   await using harness = await openAlertHarness(['crowded.test', 'other.test'])
   const { receiver } = harness
   const { answer, release } = held()
@@ -219,7 +219,7 @@ t.test('a worker that stops finishes its sends and claims nothing more', async (
   t.match(await harness.webhook(hook), { sender: null })
 })
 
-t.test('alerts whose job is gone are sent', async (t) => {
+t.test('alerts whose job was lost are sent', async (t) => {
   await using harness = await openAlertHarness()
   const hook = await harness.makeHook()
   await harness.raise(hook)
@@ -285,7 +285,7 @@ t.test('settled alerts are kept for 90 days, their receipts for ever', async (t)
   t.same(rows, [{ receipts: 3, attempts: 1 }])
 })
 
-t.test('pruning ends when nothing is left or its time is over; the lag says by how much it is behind', async (t) => {
+t.test('pruning ends with its work or its time; the lag is the age of the oldest row that is due', async (t) => {
   await using harness = await openAlertHarness()
   const { front } = harness
   const hook = await harness.makeHook()

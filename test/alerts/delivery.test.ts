@@ -225,7 +225,7 @@ t.test('a delivery that looked failed is repeated with the same id', async (t) =
   t.same(at(hook.path).map(idOf), [id, id])
 })
 
-t.test('the head alone is the answer', async (t) => {
+t.test('the status and the headers are the answer; the body is not waited for', async (t) => {
   for (const [answer, log] of [
     ['HTTP/1.1 200 OK\r\nContent-Len', /broke off/],
     ['HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc', 200],

@@ -1,4 +1,4 @@
-// Fairness: receivers that hang, and accounts with many alerts, do not hold up receivers that answer or are new.
+// Fairness: receivers that hang, and accounts with many alerts, do not delay alerts to receivers that answer or are new.
 import t from 'tap'
 import { BOUNDS, openDeliveryLoop } from '../../server/alerts/delivery-loop.ts'
 import { FIRST_TIMEOUT_MS, TIMEOUT_MS } from '../../server/alerts/post.ts'
@@ -56,7 +56,7 @@ t.test(
   },
 )
 
-t.test('slow receivers leave sends to untried ones', async (t) => {
+t.test('slow receivers do not take all sends from receivers that were never tried', async (t) => {
   const hosts = names(6)
   await using harness = await openAlertHarness(['new.test', ...hosts])
   const { receiver, front } = harness
@@ -173,7 +173,7 @@ t.test('hosts of one registrable domain count together', async (t) => {
   for (const { release } of crowd) release()
 })
 
-t.test('receivers that answer once and then hang lose their sends among the proved', async (t) => {
+t.test('receivers that answer once and then hang lose their place among the receivers that answer', async (t) => {
   const hosts = names(70)
   await using harness = await openAlertHarness(['proved.test', ...hosts])
   const { receiver } = harness

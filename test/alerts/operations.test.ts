@@ -152,7 +152,7 @@ t.test('redelivery: the same alert again, in any state', async (t) => {
       alerts: [{ state: 'delivered', attempts: { length: 13 } }],
     })
   })
-  await t.test('pending: the first one is tried now; a settled one goes before it and holds nothing up', async (t) => {
+  await t.test('pending: the first one is tried now; a settled one is sent before it and delays none', async (t) => {
     watchdog.answer(503)
     await watchdog.test()
     await watchdog.test()

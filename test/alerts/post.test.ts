@@ -48,7 +48,7 @@ t.test('a receiver that stalls is given up after the timeout', async (t) => {
       await t.rejects(post(300), { code: /source_(timeout|protocol_error)/ })
       t.ok(sockets.every((socket) => socket.destroyed))
     })
-  await t.test('after the head, which is an answer', async (t) => {
+  await t.test('after the headers, which are an answer', async (t) => {
     const { post, sockets } = await setUp(t, (socket) => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n')
       drip(socket, '1\r\nx\r\n')

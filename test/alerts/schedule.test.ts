@@ -77,7 +77,7 @@ t.test('a settled alert is tried once', async (t) => {
 
 t.test('docs/guide/alerts.md has the same schedule', async (t) => {
   const guide = readFileSync(new URL('../../docs/guide/alerts.md', import.meta.url), 'utf8')
-  const [, written = ''] = guide.match(/waits of ([^;]*?) before the next attempt/s) ?? []
+  const [, written = ''] = guide.match(/after waits of ([^.]*?)\. Each wait/s) ?? []
   const units: Record<string, number> = { s: 1, min: 60, h: 3600 }
   const seconds = [...written.matchAll(/(\d+) (s|min|h)\b/g)].map(([, n, unit = '']) => Number(n) * (units[unit] ?? 0))
   t.same(seconds, SCHEDULE_SECONDS.slice(1))

@@ -1,4 +1,5 @@
-// The model's server in trouble: what is tried again, what is handed back, what is final, and what is spared.
+// Failures of the model server: which calls are repeated, which requests go back to the queue, which fail, and which calls
+// are not made.
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { openThreads } from '../../server/threads/pool.ts'
@@ -14,13 +15,13 @@ const CLAIM = 'The harbour was opened in 1874.'
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())
 const good = (asked: Asked) => verdictOn(asked, 'opened in 1874', 'supports')
-/** Answers with each of these once, and rightly from then on. */
+/** Gives each of these answers once, and correct answers after them. */
 const first =
   (...replies: Reply[]) =>
   (asked: Asked) =>
     replies.shift() ?? good(asked)
 
-t.test('429 and 529 are tried again after as long as the server says', async (t) => {
+t.test('429 and 529 are tried again after the time that the server states', async (t) => {
   await using lab = await openLab(
     threads,
     first(refuse(429, 'rate_limit_error', { 'retry-after': '3' }), refuse(529, 'overloaded_error')),
@@ -38,7 +39,7 @@ t.test('429 and 529 are tried again after as long as the server says', async (t)
   t.ok(lab.pauses[3]! > 0 && lab.pauses[3]! <= 3000, 'a date')
 })
 
-t.test('a longer wait goes back to the queue, and meanwhile no question is sent', async (t) => {
+t.test('a request that must wait longer goes back to the queue, and meanwhile no call goes to the model', async (t) => {
   let now = 1_000_000
   await using lab = await openLab(threads, () => refuse(429, 'rate_limit_error', { 'retry-after': '90' }), {
     now: () => now,
@@ -55,7 +56,7 @@ t.test('a longer wait goes back to the queue, and meanwhile no question is sent'
   t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports')
 })
 
-t.test('three failures in a row hand the request back; five open the circuit', async (t) => {
+t.test('three failures in a row return the request to the queue; five open the circuit breaker', async (t) => {
   let now = 1_000_000
   await using lab = await openLab(threads, () => refuse(529, 'overloaded_error'), { now: () => now })
   await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AssessorBusyError' })
@@ -78,7 +79,7 @@ t.test('three failures in a row hand the request back; five open the circuit', a
   t.equal(lab.assessor.pausedUntil, null)
 })
 
-t.test('a wrong key, an unknown model, no money: nothing is tried again, and the circuit opens at once', async (t) => {
+t.test('a wrong key, an unknown model, no credit: no call is repeated, and the circuit opens at once', async (t) => {
   for (const [status, type] of [
     [401, 'authentication_error'],
     [402, 'billing_error'],
@@ -97,14 +98,14 @@ t.test('a wrong key, an unknown model, no money: nothing is tried again, and the
   }
 })
 
-t.test('a question that the server will not take fails its request alone, uncharged', async (t) => {
+t.test('a call that the model server rejects fails only its own request, which is not charged', async (t) => {
   await using lab = await openLab(threads, () => refuse(400, 'invalid_request_error'))
   for (let i = 0; i < 6; i++) await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AppError', code: 'assessment_failed' })
   t.equal(lab.server.asked.length, 6)
   t.equal(lab.assessor.pausedUntil, null)
 })
 
-t.test('of a refusal the log has status, type and request id, and nothing that may quote claim or page', async (t) => {
+t.test('the log of a refusal has status, type and request id, and no text of claim or page', async (t) => {
   for (const status of [400, 401, 413]) {
     const quoting = `cannot take: ${CLAIM} ${TEXT}`
     const headers = { 'request-id': 'req_011CSHoEeqs5C35K2UUqR7Fy' }
@@ -144,7 +145,7 @@ t.test('no log line of an assessment quotes claim or page, for any answer of the
   }
 })
 
-t.test('a slow server, one that breaks off in the middle, and one that closes the door', async (t) => {
+t.test('a slow server, one that stops in the middle of a response, and one that closes the connection', async (t) => {
   const hanging = Promise.withResolvers<void>()
   await using lab = await openLab(
     threads,
@@ -177,7 +178,7 @@ t.test('a slow server, one that breaks off in the middle, and one that closes th
   t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'five megabytes')
 })
 
-t.test('a redirect is not followed: it would take the key along', async (t) => {
+t.test('a redirect is not followed, because it would receive the API key', async (t) => {
   await using other = await openLab(threads, good)
   await using lab = await openLab(threads, () => (_asked, response) => {
     response.writeHead(307, { location: `${other.server.url}/v1/messages` })
@@ -187,7 +188,7 @@ t.test('a redirect is not followed: it would take the key along', async (t) => {
   t.equal(other.server.asked.length, 0)
 })
 
-t.test('the deadline of the payment and the end of the process are kept', async (t) => {
+t.test('a call ends at the deadline of the payment and at the end of the process', async (t) => {
   const reached = Promise.withResolvers<void>()
   await using lab = await openLab(threads, () => () => reached.resolve())
   const stop = new AbortController()
@@ -219,7 +220,7 @@ t.test('tokens and cost are counted, cached ones at their own price', async (t) 
   t.equal(await unpriced.metric('countersign_model_usd_total'), 0)
 })
 
-t.test('where it is configured, the literal assessor stands in, and says so', async (t) => {
+t.test('with a literal fallback the literal assessor replaces the model, and the result says so', async (t) => {
   const fallback = literalAssessor(threads)
   await using lab = await openLab(threads, () => refuse(529, 'overloaded_error'), { fallback })
   const found = await lab.assess(CLAIM, TEXT)
@@ -237,7 +238,7 @@ t.test('where it is configured, the literal assessor stands in, and says so', as
   t.equal((await lab.assess(CLAIM, TEXT)).assessment_scope, 'literal_quotation_only')
 })
 
-t.test('calls under way when the circuit opens do not open it further', (t) => {
+t.test('calls that were in flight when the circuit breaker opened do not extend its pause', (t) => {
   let now = 0
   const circuit = buildCircuit(() => now)
   const leaves = Array.from({ length: 20 }, () => circuit.enter())
@@ -257,7 +258,7 @@ t.test('calls under way when the circuit opens do not open it further', (t) => {
   t.end()
 })
 
-t.test('the semaphore lets so many through, in order, and forgets who gave up', async (t) => {
+t.test('the semaphore admits its number of callers in order, and drops callers that gave up', async (t) => {
   const semaphore = buildSemaphore(2)
   const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
   const begun: number[] = []
@@ -291,7 +292,7 @@ t.test('the semaphore lets so many through, in order, and forgets who gave up', 
   await semaphore.pass(async () => {}, never)
 })
 
-t.test('a model that is away is logged once, without what it says, and at its return', async (t) => {
+t.test('a model that does not answer is logged once, without its text, and again when it answers', async (t) => {
   let now = 1_000_000
   await using lab = await openLab(threads, () => refuse(529, 'overloaded_error', {}, 'the harbour is closed'), {
     now: () => now,

@@ -1,6 +1,6 @@
-// How the work of an assessment grows with hostile claims and pages, counted and not timed: what is read by expressions
-// and what is walked in lists and maps. Twice as much of both may cost about twice the work; where a claim is held
-// against every part of a page, it costs four times.
+// How the work of an assessment grows with hostile claims and pages. The work is counted and not timed: characters read by
+// regular expressions, and entries of lists and maps. A claim and a page of twice the length may cost about twice the work,
+// and four times where a claim is compared with every part of a page.
 import t from 'tap'
 import { isSuspect } from '../../workers/assessment/injection.ts'
 import { linesOf } from '../../workers/assessment/lines.ts'
@@ -41,17 +41,20 @@ const kinds: Record<string, (length: number) => string> = {
   spaces: (length) => `a${' '.repeat(length - 2)}b`,
 }
 const CLAIM = 2000
-/** Less than a page may have, for the sake of time: what is counted does not depend on how long it takes. */
+/** Less than a page may have, to save time: the counts do not depend on the duration. */
 const PAGE = 16_000
 /** Below this, a threshold that only the larger one passes may count for more than the growth. */
 const LITTLE = 2e6
 /**
- * Of the claims, numbers ask the most of a page, and of the pages, sentences give a claim the most places to be looked for.
- * Each is held against every kind, and each kind against itself. The long run also turns the two round.
+ * Among the claims, numbers cost the most work on a page; among the pages, sentences have the most places to search. Each
+ * of the two is compared with every kind, and each kind with itself. A check of contradiction reads claim and page as a check
+ * of support does, so it is tried only with each kind against itself, and with the pair that costs most. The long run tries all
+ * of these for every work, and also swaps claim and page.
  */
-const isTried = (ofClaim: string, ofPage: string) =>
+const isTried = (work: string, ofClaim: string, ofPage: string) =>
   ofClaim === ofPage ||
-  isOneOf('numbers', 'sentences', ofClaim, ofPage) ||
+  (ofClaim === 'numbers' && ofPage === 'small counts') ||
+  ((LONG || work !== 'a check of contradiction') && isOneOf('numbers', 'sentences', ofClaim, ofPage)) ||
   (LONG && isOneOf('sentences', 'numbers', ofClaim, ofPage))
 const isOneOf = (claim: string, page: string, ofClaim: string, ofPage: string) => ofClaim === claim || ofPage === page
 
@@ -108,7 +111,7 @@ function openMeter() {
 
 const digests = { sourceSha256: 'a'.repeat(64), textSha256: 'b'.repeat(64) }
 
-/** A model that names as many lines as it may. */
+/** A model that cites as many lines as it may. */
 function namedLines(text: string, stance: 'supports' | 'contradicts'): Heard[] {
   const last = linesOf(text).length - 1
   const items = Array.from({ length: 12 }, (_, i) => ({
@@ -141,13 +144,13 @@ const works: Record<string, (claim: string, text: string) => unknown> = {
 }
 
 for (const [name, work] of Object.entries(works))
-  t.test(`${name} costs twice as much for twice the claim and page`, (t) => {
+  t.test(`${name} takes at most about twice the time for twice the claim and page`, (t) => {
     const { countWork, stop } = openMeter()
     const tooMuch: string[] = []
     try {
       for (const [ofClaim, claim] of Object.entries(kinds))
         for (const [ofPage, page] of Object.entries(kinds)) {
-          if (!isTried(ofClaim, ofPage)) continue
+          if (!isTried(name, ofClaim, ofPage)) continue
           const whole = countWork(() => work(claim(CLAIM), page(PAGE)))
           if (whole <= LITTLE) continue
           const half = countWork(() => work(claim(CLAIM / 2), page(PAGE / 2)))

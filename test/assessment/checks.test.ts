@@ -3,7 +3,7 @@ import type { Answer } from '../../workers/assessment/answer.ts'
 import { checkEvidence } from '../../workers/assessment/checks.ts'
 import { linesOf, windowsOf } from '../../workers/assessment/lines.ts'
 
-/** What is left of the stance of a page's only line, and the flags. */
+/** The stance that the page's only line has after the checks, and the flags. */
 function check(
   claim: string,
   text: string,
@@ -41,18 +41,18 @@ const failing: [claim: string, text: string, flag: string][] = [
   ['The harbour belongs to the Marlow family.', 'Dogs are welcome on the piers.', 'unrelated_evidence'],
 ]
 
-t.test('what agrees is left alone', (t) => {
+t.test('a verdict that agrees with its lines is unchanged', (t) => {
   for (const [claim, text] of agreeing) t.equal(check(claim, text), 'supports', `${claim} | ${text}`)
   t.end()
 })
 
-t.test('what does not agree loses its stance, and is named', (t) => {
+t.test('evidence that does not agree with its lines loses its stance, and a flag names the reason', (t) => {
   for (const [claim, text, flag] of failing)
     t.match(check(claim, text), new RegExp(`^mentions .*${flag}`), `${claim} | ${text}`)
   t.end()
 })
 
-t.test('a difference that may be one of words is only mentioned', (t) => {
+t.test('a difference that may be only one of wording becomes a flag and changes no verdict', (t) => {
   t.equal(
     check('The page says "the earth is flat".', 'The page says that the earth is round.'),
     'supports quoted_phrase_absent',
@@ -69,7 +69,7 @@ t.test('a difference that may be one of words is only mentioned', (t) => {
   t.end()
 })
 
-t.test('a number may stand elsewhere on the page, but not nowhere', (t) => {
+t.test('a number of the claim may be in another place on the page, but it must be on the page', (t) => {
   const text = 'Annual report 2019\nThe mill employed 312 people.'
   const lines = linesOf(text)
   const quote = { start: lines[1]!.start, end: lines[1]!.end, stance: 'supports' as const }
@@ -84,7 +84,7 @@ t.test('a number may stand elsewhere on the page, but not nowhere', (t) => {
   t.end()
 })
 
-t.test('a contradiction by the very words of the claim is none, unless they are denied', (t) => {
+t.test('lines that repeat the words of the claim do not contradict it, unless they negate them', (t) => {
   t.equal(
     check('The harbour opened in 1874.', 'The harbour opened in 1874.', 'contradicts', 'other_value'),
     'mentions claim_wording_present',
@@ -98,7 +98,7 @@ t.test('a contradiction by the very words of the claim is none, unless they are 
   t.end()
 })
 
-t.test('a verdict is not more than its own reason', (t) => {
+t.test('a verdict is never more definite than the reason that the model gave', (t) => {
   for (const basis of ['partly', 'reported', 'unsure', 'silent'] as const)
     t.equal(check('The mill is old.', 'The mill is old.', 'supports', basis), 'mentions weak_basis')
   t.equal(check('The mill is old and red.', 'The mill is new.', 'contradicts', 'partly'), 'contradicts')
@@ -106,14 +106,14 @@ t.test('a verdict is not more than its own reason', (t) => {
   t.end()
 })
 
-t.test('claims in another language than the page are not held to its words', (t) => {
+t.test('a claim in another language than the page does not need the words of the page', (t) => {
   const german = 'Der Hafen wurde 1874 vom Ingenieur des Kreises eröffnet, und er ist der älteste der Küste.'
   t.equal(check('The harbour was opened in 1874.', german), 'supports')
   t.match(check('The harbour was opened in 1901.', german), /^mentions date_mismatch/)
   t.end()
 })
 
-t.test('lines hold every visible character once; windows hold every line and overlap', (t) => {
+t.test('every visible character is in one line; the windows contain every line and overlap', (t) => {
   const texts = [
     'One. Two.\nThree',
     'x',
@@ -144,7 +144,7 @@ t.test('lines hold every visible character once; windows hold every line and ove
   t.end()
 })
 
-t.test('every number of a claim is checked, up to a hundred; of more the flag says so', (t) => {
+t.test('up to a hundred numbers of a claim are checked; a flag says when there are more', (t) => {
   const figures = (from: number, count: number) => Array.from({ length: count }, (_, i) => 1e6 + (from + i) * 1000)
   const claim = (from: number, count: number) => `The mill sold these lots: ${figures(from, count).join('; ')}.`
   const page = claim(0, 150)
@@ -156,7 +156,7 @@ t.test('every number of a claim is checked, up to a hundred; of more the flag sa
   t.end()
 })
 
-t.test('each of many quoted phrases must stand on the page, token for token', (t) => {
+t.test('each quoted phrase of a claim must be on the page, token for token', (t) => {
   const phrases = Array.from({ length: 60 }, (_, i) => `lot ${i} of oak`)
   const page = `Sold: ${phrases.join(', ')}. Also «12 ½» and “…?!…”.`
   const said = (list: string[]) => `The page lists ${list.map((phrase) => `"${phrase}"`).join(', ')}.`

@@ -1,5 +1,5 @@
-// The checks doubt for reasons: of each way in which they once doubted or trusted wrongly, the case that was found and
-// others of its kind.
+// The checks lower a verdict only for a reason. For each known kind of mistake (a verdict lowered or kept wrongly), the
+// tests have the case that was found and similar ones.
 import t from 'tap'
 import { agree } from '../../workers/assessment/agreement.ts'
 import type { Answer } from '../../workers/assessment/answer.ts'
@@ -18,7 +18,7 @@ function check(claim: string, text: string, verdict: Answer['verdict'] = 'suppor
   return [checked.evidence[0]?.stance, ...checked.flags].join(' ')
 }
 
-t.test('the beginning of a word that is cut off denies nothing', (t) => {
+t.test('a negating prefix of a word that is cut off is no negation', (t) => {
   for (const place of [
     'North',
     'Norway',
@@ -40,7 +40,7 @@ t.test('the beginning of a word that is cut off denies nothing', (t) => {
   t.end()
 })
 
-t.test('quotation marks are paired in order, however short what they hold is', (t) => {
+t.test('quotation marks are paired in order, however short the quoted text is', (t) => {
   for (const claim of [
     'The "Halo" maps in "Anniversary" are new.',
     'The "Iris" film and "Oslo" film are new.',
@@ -140,7 +140,7 @@ const differing: [string, string][] = [
   ['6-7 March 2018', '8 March 2018'],
 ]
 
-t.test('quantities agree in whatever form, and bounds are inequalities', (t) => {
+t.test('quantities agree in any notation, and bounds are inequalities', (t) => {
   const say = (a: string, b: string) =>
     quantitiesOf(a).every((one) => quantitiesOf(b).some((other) => agreeAcrossUnits(one, other)))
   for (const [a, b] of agreeing) t.ok(say(a, b), `${a} | ${b}`)
@@ -158,7 +158,7 @@ t.test('quantities agree in whatever form, and bounds are inequalities', (t) => 
   t.end()
 })
 
-t.test('a year is no other date than a day without one', (t) => {
+t.test('a year does not differ from a day without a year', (t) => {
   for (const [month, year] of [
     'May',
     'June',
@@ -181,7 +181,7 @@ t.test('a year is no other date than a day without one', (t) => {
   t.end()
 })
 
-t.test('a small count is another one only of the same thing', (t) => {
+t.test('small counts differ only if they count the same thing', (t) => {
   for (const noun of [
     'piers',
     'ships',
@@ -210,7 +210,7 @@ t.test('a small count is another one only of the same thing', (t) => {
   t.end()
 })
 
-t.test('opposites in the place of a word of the claim', (t) => {
+t.test('the line has an antonym where the claim has a word', (t) => {
   for (const [claim, text] of [
     ['Sales of the mill increased in May.', 'Sales of the mill decreased in May.'],
     ['It was the best film of the year.', 'It was the worst film of the year.'],
@@ -229,7 +229,7 @@ t.test('opposites in the place of a word of the claim', (t) => {
   t.end()
 })
 
-t.test('another name in the place of one that is nowhere on the page', (t) => {
+t.test('the line has another name where the claim has one that is not on the page', (t) => {
   for (const [claim, text] of [
     ['The film Southpaw was written by Adam Robins.', 'Southpaw is a film written by Kurt Sutter.'],
     ['The house was designed by architect Olaf Dahl.', 'The house was designed by architect Anna Berg in 1901.'],
@@ -254,7 +254,7 @@ t.test('another name in the place of one that is nowhere on the page', (t) => {
   t.end()
 })
 
-t.test('No. before a number denies nothing, and what is refused is denied', (t) => {
+t.test('"No." before a number is no negation, and "refused" is one', (t) => {
   for (const number of [1, 18, 100])
     t.notMatch(
       check(`The album reached No. ${number} in Norway.`, `The album reached rank ${number} in Norway.`),
@@ -272,7 +272,7 @@ t.test('No. before a number denies nothing, and what is refused is denied', (t) 
   t.end()
 })
 
-t.test('what says more than its words without a negation denies nothing', (t) => {
+t.test('a line with more words than the claim and without a negation denies nothing', (t) => {
   for (const [claim, text] of [
     ['The play was a success.', 'The play was not only a success but toured the country.'],
     ['The play was a success.', "The play wasn't just a success: it toured the country."],
@@ -286,7 +286,7 @@ t.test('what says more than its words without a negation denies nothing', (t) =>
     ['Das Stück war ein Erfolg.', 'Das Stück war nicht nur ein Erfolg, es ging auf Reisen.'],
     ['La pièce fut un succès.', 'La pièce fut non seulement un succès mais un événement.'],
     ['La obra fue un éxito.', 'La obra fue no solo un éxito.'],
-    // What is joined on behind the words of the claim, or parted from them by a comma.
+    // Text that follows the words of the claim, directly or after a comma.
     ['Ida Holm left the town in 1999.', 'In 1999 Ida Holm left the town and never returned.'],
     ['Ida Holm left the town.', 'Ida Holm left the town, without a word.'],
     ['Ida Holm lived in Kelby.', 'Never married, Ida Holm lived in Kelby.'],
@@ -308,7 +308,7 @@ t.test('what says more than its words without a negation denies nothing', (t) =>
   t.end()
 })
 
-t.test('another number, date, rank or name in the place of a denied one bears the claim out', (t) => {
+t.test('another number, date, rank or name where the claim denies one supports the claim', (t) => {
   for (const [claim, text] of [
     ['Ida Holm was not born in 1960.', 'Ida Holm was born in 1970 at Kelby.'],
     ['The town did not exist in 1035.', 'The town was founded in 1234.'],
@@ -329,7 +329,7 @@ t.test('another number, date, rank or name in the place of a denied one bears th
   t.end()
 })
 
-t.test('each part of a claim needs its evidence, and the flag and the explanation say which has none', (t) => {
+t.test('each part of a claim needs evidence, and the flag and the explanation name the parts without it', (t) => {
   for (const [claim, text, part] of [
     [
       'The harbour was opened in 1874, and a storm destroyed its lighthouse.',
@@ -359,7 +359,7 @@ t.test('each part of a claim needs its evidence, and the flag and the explanatio
   t.end()
 })
 
-t.test('a number that lines nearby give is not taken for another', (t) => {
+t.test('a number that nearby lines state is not taken for a different number', (t) => {
   const text = 'Marlow Herald\n4 July 2017\nThe club has a new coach.\nHis predecessor left the club on 29 June.'
   const lines = linesOf(text)
   const evidence = lines.slice(2).map((line) => ({ ...line, stance: 'supports' as const }))
@@ -370,7 +370,7 @@ t.test('a number that lines nearby give is not taken for another', (t) => {
   t.end()
 })
 
-t.test('a contradiction by lines that say the claim itself is doubted, one with another word is not', (t) => {
+t.test('a contradiction is doubted if its lines state the claim, and not if they differ in a word', (t) => {
   for (const [claim, same, other] of [
     [
       'The harbour of Marlow was opened in 1874.',

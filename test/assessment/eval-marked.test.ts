@@ -1,4 +1,4 @@
-// The evaluation on marked evidence counts right: its form, its peers, its scripts and its intervals.
+// The evaluation on marked evidence counts correctly: its file format, its baselines, its scripts and its intervals.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -70,7 +70,7 @@ t.test('each script is counted where it has a case', async (t) => {
   t.equal(measured!.scripts.get('caught_other_page')!.length, 2)
 })
 
-t.test('BM25 finds stems, and widens by neighbours as far as the length goes', (t) => {
+t.test('BM25 finds stems, and adds neighbouring lines up to the given length', (t) => {
   const text = 'One goat. The harbours open. Two sheep. Three oxen here.'
   const cut = ({ start, end }: { start: number; end: number }) => text.slice(start, end)
   const peer = bm25('A harbour opened', text)
@@ -81,7 +81,7 @@ t.test('BM25 finds stems, and widens by neighbours as far as the length goes', (
   t.end()
 })
 
-t.test('intervals are the same on every run, hold the share, and draw whole pages', (t) => {
+t.test('confidence intervals are the same on every run, contain the share, and resample whole pages', (t) => {
   const random = seeded(1)
   t.same(
     [random(1000), random(1000)],

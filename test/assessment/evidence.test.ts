@@ -41,14 +41,14 @@ t.test('a quotation is the text at its offsets, which count code points', (t) =>
   t.end()
 })
 
-t.test('half a character is made whole', (t) => {
+t.test('a quotation that would split a surrogate pair is widened to the whole character', (t) => {
   const text = 'ab🎉cd'
   t.same(quotes(text, [3, 5]), ['🎉c'])
   t.same(quotes(text, [0, 3]), ['ab🎉'])
   t.end()
 })
 
-t.test('white space at the ends is left out, and what is nothing else is dropped', (t) => {
+t.test('white space at the ends is left out, and a proposal of white space alone is dropped', (t) => {
   t.same(quotes('  one \n two  ', [0, 6], [5, 8], [7, 13]), ['one', 'two'])
   t.end()
 })
@@ -84,7 +84,7 @@ t.test('no more than six are kept, in the order proposed', (t) => {
   t.end()
 })
 
-t.test('what is longer than a quotation may be ends at the last sensible boundary', (t) => {
+t.test('a proposal longer than the limit of a quotation ends at the last sentence or word boundary', (t) => {
   const sentence = `${'word '.repeat(30).trim()}. `
   t.equal(quotes(sentence.repeat(20), [0, 2000])[0], sentence.repeat(6).trim(), 'a sentence')
   t.equal(quotes(`${'clause one, '.repeat(200)}`, [0, 2000])[0], 'clause one, '.repeat(83).trim(), 'a clause')
@@ -97,13 +97,13 @@ t.test('what is longer than a quotation may be ends at the last sensible boundar
   t.end()
 })
 
-t.test('a text may be longer than offsets may be', (t) => {
+t.test('a text may be longer than the largest offset of the interface', (t) => {
   const text = `${'x'.repeat(99_990)} end and more`
   t.same(quotes(text, [99_991, 99_994], [99_995, text.length]), ['end'])
   t.end()
 })
 
-t.test('a text with half a character is refused', (t) => {
+t.test('a text with a lone surrogate is refused', (t) => {
   t.throws(() => prove('a\ud83d', [0, 1]), TypeError)
   t.end()
 })

@@ -1,10 +1,10 @@
-// Which words count as forms of one word, and how nearly.
+// Which words count as forms of one word, and how similar they are.
 import t from 'tap'
 import { kinship as between, stemmed } from '../../workers/assessment/kinship.ts'
 
 const kinship = (one: string, other: string) => between(stemmed(one), stemmed(other))
 
-t.test('forms of one word are nearer than words that only begin alike, and other words are not akin', (t) => {
+t.test('forms of one word are more similar than words that only begin alike, and other words are not related', (t) => {
   const [sameStem, sameBeginning, beginsAlike] = [0.95, 0.8, 0.6]
   for (const [one, other, strength] of [
     ['harbour', 'harbour', 1],

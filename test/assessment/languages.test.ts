@@ -116,7 +116,7 @@ t.test('sentences', (t) => {
   t.end()
 })
 
-t.test('a language that is not known is said by a flag', (t) => {
+t.test('a flag names an unknown language', (t) => {
   for (const [language, text] of Object.entries(texts)) t.ok(isKnownLanguage(text), language)
   for (const [language, text] of Object.entries(unknown)) {
     t.notOk(isKnownLanguage(text), language)

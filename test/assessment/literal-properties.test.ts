@@ -17,7 +17,7 @@ function assess(claim: string, text: string) {
   return assessLiterally({ claim, text, digests: { sourceSha256: SOURCE, textSha256: textDigest(text) } })
 }
 
-/** What no claim and no text may break. */
+/** Properties that hold for every claim and every text. */
 function flaws(claim: string, text: string): string[] {
   const found = assess(claim, text)
   const shape = assessment.safeParse({ ...found, procedure: 'test' })
@@ -130,7 +130,7 @@ const randomText = (pieces: number) =>
 
 const cutTo = (text: string, characters: number) => Array.from(text).slice(0, characters).join('')
 
-/** Something of the text, something like it, or something else; always well formed and never blank. */
+/** A part of the text, a changed part of it, or other text; always well formed and never blank. */
 function randomClaim(text: string): string {
   const characters = Array.from(text)
   const at = random(Math.max(1, characters.length))
@@ -153,7 +153,7 @@ t.test('any claim on any text is answered soundly', (t) => {
   t.end()
 })
 
-t.test('so it is at the greatest length', (t) => {
+t.test('any claim on any text of the greatest length is answered soundly', (t) => {
   for (let round = 0; round < 3; round++) {
     const text = cutTo(randomText(45_000), MOST_CHARACTERS)
     t.equal(codePoints(text), MOST_CHARACTERS)
@@ -208,7 +208,7 @@ t.test('hostile texts of the greatest length take no more work than others', (t)
     const started = process.cpuUsage()
     t.same(flaws(claim, text), [], what)
     const { user } = process.cpuUsage(started)
-    // Work that grew with the square of the length would take minutes.
+    // With work proportional to the square of the length this would take minutes.
     t.ok(user < 5e6, `${what}: ${Math.round(user / 1000)} ms`)
     const query = readClaim(claim)
     const { hits, tokenCounts } = searchText(query, text, sentencesOf(text))

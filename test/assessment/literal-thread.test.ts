@@ -17,7 +17,7 @@ const labelled = labelledClaims().map((label) => {
 const bearing = labelled.filter(({ first }) => first !== null)
 const unrelated = labelled.filter(({ first }) => first === null)
 
-t.test('the labels are sound', (t) => {
+t.test('the labels of the test set are valid', (t) => {
   for (const { first, text } of bearing) t.ok(text.includes(first!), first!)
   t.ok(bearing.length >= 90)
   t.ok(unrelated.length >= 35)
@@ -25,7 +25,7 @@ t.test('the labels are sound', (t) => {
   t.end()
 })
 
-t.test('the passage that bears most on a claim is the first', (t) => {
+t.test('the most relevant passage is the first', (t) => {
   const missed = bearing.filter(({ first, found }) => !found.evidence[0]?.quote.includes(first!))
   for (const { claim } of missed) t.comment(`not first: ${claim}`)
   const rate = 1 - missed.length / bearing.length
@@ -42,7 +42,7 @@ t.test('a claim that has nothing to do with the page ends as insufficient eviden
   t.end()
 })
 
-t.test('a page that one quotation may hold is quoted for one telling word of the claim', (t) => {
+t.test('a page that fits in one quotation is quoted if it has one content word of the claim', (t) => {
   const claim = 'The northern lighthouse of Marlow guided herring boats past dangerous reefs during winter storms.'
   const quotesOf = (text: string) => assess(claim, text).evidence.length
   t.equal(quotesOf('Its lighthouses were sold in 1931.'), 1)
@@ -51,7 +51,7 @@ t.test('a page that one quotation may hold is quoted for one telling word of the
   t.end()
 })
 
-t.test('warnings are there where they should be and not where they should not', (t) => {
+t.test('each warning is on the cases that need it and on no others', (t) => {
   for (const { claim, first, found, flags, absentFlags } of bearing) {
     if (!found.evidence[0]?.quote.includes(first!)) continue
     for (const flag of flags) t.ok(found.risk_flags.includes(flag), `${flag}: ${claim}`)
@@ -77,7 +77,7 @@ t.test('the same claim and text give the same bytes', (t) => {
   t.end()
 })
 
-t.test('a place with the whole wording comes before one that shares more words', (t) => {
+t.test('a place with the whole wording of the claim comes before one that has more of its words', (t) => {
   const text = 'The pier, the old pier of the harbour, was rebuilt in 1953 and 1954.\n\nThe old pier was rebuilt.'
   const { evidence, risk_flags } = assess('the old pier was rebuilt', text)
   t.equal(evidence[0]!.quote, 'The old pier was rebuilt.')
@@ -85,7 +85,7 @@ t.test('a place with the whole wording comes before one that shares more words',
   t.end()
 })
 
-t.test('an exact place comes before one that is alike', (t) => {
+t.test('an exact match comes before one that differs in case', (t) => {
   const text = 'They said THE OLD PIER was long.\n\nWe walked along the old pier again.'
   t.match(assess('the old pier', text).evidence, [{ quote: /along the old pier/ }, { quote: /THE OLD PIER/ }])
   t.end()
@@ -102,7 +102,7 @@ t.test('places of equal rank come in the order of the page, and no sentence is s
   t.end()
 })
 
-t.test('more places than are shown are said to be', (t) => {
+t.test('the explanation says when there are more places than it shows', (t) => {
   const text = Array.from({ length: 8 }, (_, i) => `Line ${i} has the red lantern in it.`).join('\n')
   const { evidence, explanation, risk_flags } = assess('The red lantern', text)
   t.equal(evidence.length, 6)
@@ -111,7 +111,7 @@ t.test('more places than are shown are said to be', (t) => {
   t.end()
 })
 
-t.test('a short sentence is shown with its neighbours, but not with those of another line', (t) => {
+t.test('a short sentence is shown with the neighbouring sentences of its own line', (t) => {
   const text = 'Nothing here.\nThe keeper was Ada Lund. She resigned. The lamp went out.\nNothing there.'
   t.equal(assess('Ada Lund resigned', text).evidence[0]!.quote, text.split('\n')[1])
   t.equal(assess('resigned', text).evidence[0]!.quote, text.split('\n')[1])
@@ -128,7 +128,7 @@ t.test('claims of odd characters have an answer', (t) => {
   t.end()
 })
 
-t.test('the explanation says what was found, what was not, what to check, and what it does not mean', (t) => {
+t.test('the explanation says what was found, what was not found, what to check, and what it does not mean', (t) => {
   const text = 'The old pier was not rebuilt in 1953, the mayor said.\n\nA pier is long.'
   const { explanation } = assess('The old pier was rebuilt by convicts in 1954', text)
   t.equal(

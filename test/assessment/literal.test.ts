@@ -43,19 +43,19 @@ t.test('a claim is assessed in a thread', async (t) => {
   for (const item of found.evidence) t.equal(flawOf(item, text, SOURCE), null)
 })
 
-t.test('the procedure names what its answers depend on and fits', async (t) => {
+t.test('the procedure names everything that its answers depend on, and is within its length limit', async (t) => {
   t.ok(LITERAL_PROCEDURE.length <= 100)
   t.ok(LITERAL_PROCEDURE.includes(process.versions.icu!) && LITERAL_PROCEDURE.includes(process.versions.unicode!))
 })
 
-t.test('the signal ends it', async (t) => {
+t.test('an aborted signal ends the assessment', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   const signal = AbortSignal.abort()
   const assessed = literalAssessor(threads).assess({ claim: 'x', observation: observationOf('x'), signal })
   await t.rejects(assessed, { name: 'ThreadError', code: 'aborted' })
 })
 
-t.test('a thread that ran out of memory is no verdict, and any other loss is left to the queue', async (t) => {
+t.test('a thread out of memory gives no verdict; work of a thread lost otherwise is repeated', async (t) => {
   const failing = (code: ThreadError['code']): Threads => ({
     run: () => Promise.reject(new ThreadError(code)),
     queueSize: 0,

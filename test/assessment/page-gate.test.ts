@@ -1,5 +1,5 @@
-// Which pages are refused as no answer to what was asked, by a corpus of small pages (fixtures/gate). What must hold: one
-// phrase does not refuse a page that has text or the words of the claim; what has neither is refused and not charged.
+// Which pages are refused because they are not the document itself, with a corpus of small pages (fixtures/gate). One
+// phrase must not refuse a page that has text or the words of the claim. A page with neither is refused and not charged.
 import t from 'tap'
 import { judgePage } from '../../workers/assessment/page-quality.ts'
 import { gatePages } from './fixtures/gate.ts'
@@ -8,26 +8,26 @@ const page = (text: string) => ({ source: { normalized_text: text, decoded_bytes
 const refused = gatePages('refused')
 const readable = gatePages('readable')
 
-/** Claims that none of the pages bears on; the second names a site as many pages do. */
+/** Claims that no page is related to; the second names a site, as many pages do. */
 const UNRELATED = [
   'The copper mine at Quillota closed in 1931 after a flood.',
   'The Kelby Herald reported that rents in the old quarter rose by a tenth.',
 ]
 
-t.test('a wall, a check for robots, a missing page or a shell is refused for a claim it has no words of', (t) => {
+t.test('a paywall, bot check, error page or empty shell without words of the claim is refused', (t) => {
   for (const { outcome: code, name, text } of refused)
     for (const claim of UNRELATED)
       t.throws(() => judgePage(claim, page(text)), { name: 'AppError', code }, `${code}: ${name}`)
   t.end()
 })
 
-t.test('a page with such a phrase that holds the claim is read, and the doubt is a flag', (t) => {
+t.test('a page with such a phrase that has the words of the claim is read, with a flag', (t) => {
   for (const { outcome, name, claim, text } of readable)
     t.same(judgePage(claim, page(text)), outcome === 'none' ? [] : [outcome], name)
   t.end()
 })
 
-t.test('a claim in other words than those of the page is read too', (t) => {
+t.test('a page is read for a claim in other words, too', (t) => {
   const text = (name: string) => readable.find((one) => one.name.startsWith(name))!.text
   t.same(judgePage('It is a library to read serial ports.', page(text('a repository'))), [])
   t.same(judgePage("Kelby's harbour master resigned.", page(text('a teaser'))), ['login_wall_suspected'])
@@ -35,7 +35,7 @@ t.test('a claim in other words than those of the page is read too', (t) => {
   t.end()
 })
 
-t.test('a page that has text is read for a claim it says nothing of', (t) => {
+t.test('a page with enough text is read, also for a claim it says nothing about', (t) => {
   for (const name of [
     'a product page with a sign-in line in its menu',
     'an article about pay walls',
@@ -47,14 +47,14 @@ t.test('a page that has text is read for a claim it says nothing of', (t) => {
   t.end()
 })
 
-t.test('the words of a claim do not count where a missing page only repeats its address', (t) => {
+t.test('words of the claim do not count where an error page only repeats its URL', (t) => {
   const claim = 'The harbour of Kelby was opened in 1874 by the county engineer.'
   const { text } = refused.find(({ name }) => name.startsWith('repeats the address'))!
   t.throws(() => judgePage(claim, page(text)), { code: 'source_not_found' })
   t.end()
 })
 
-t.test('what is asked for one act, such as a comment, shuts no page', (t) => {
+t.test('a page that asks for a sign-in only for one action, such as a comment, is read', (t) => {
   for (const line of [
     'You must be signed in to change notification settings',
     'Please log in to leave a comment.',

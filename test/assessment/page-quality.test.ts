@@ -63,14 +63,14 @@ const refused: [code: string, texts: string[]][] = [
   ],
 ]
 
-t.test('pages that are no answer are refused, each with its own code', (t) => {
+t.test('error pages, bot checks and empty shells are refused, each with its own code', (t) => {
   for (const [code, texts] of refused)
     for (const text of texts)
       t.throws(() => judgePage('The harbour is old.', page(text)), { name: 'AppError', code }, text)
   t.end()
 })
 
-t.test('a page that tells something is assessed, with a flag where it says such things too', (t) => {
+t.test('a page with content is assessed, with a flag where it has such phrases too', (t) => {
   t.same(judgePage('x', page(ARTICLE)), [])
   t.same(judgePage('x', page(`${ARTICLE}\nPlease log in to leave a comment.`)), [])
   t.same(judgePage('x', page(`${ARTICLE}\nSubscribe to continue reading.`)), ['login_wall_suspected'])
@@ -88,7 +88,7 @@ t.test('little text alone is no reason to refuse', (t) => {
   t.end()
 })
 
-t.test('a claim about just that is for the assessor', (t) => {
+t.test('a claim about such a phrase goes to the assessor', (t) => {
   t.same(judgePage('The site answers "Page not found".', page('404\nPage not found')), ['soft_404_suspected'])
   t.same(judgePage('One has to sign in to continue.', page('Sign in to continue')), ['login_wall_suspected'])
   t.end()

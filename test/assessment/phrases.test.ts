@@ -3,7 +3,7 @@ import { phraseFollower } from '../../workers/assessment/phrases.ts'
 import { rounds } from '../long.ts'
 import { seeded } from './fixtures/random.ts'
 
-/** The longest run that ends at `at` and also stands in the claim, by trying all. */
+/** The longest run that ends at `at` and is also in the claim, by brute force. */
 function longestRun(claim: readonly number[], text: readonly number[], at: number): number {
   for (let length = at + 1; length > 0; length--) {
     const run = text.slice(at + 1 - length, at + 1)
@@ -13,7 +13,7 @@ function longestRun(claim: readonly number[], text: readonly number[], at: numbe
   return 0
 }
 
-t.test('the longest runs are those that trying all finds, and stand where they are said to', (t) => {
+t.test('the longest runs are those that a brute-force search finds, and have the right positions', (t) => {
   const random = seeded(5)
   const symbols = (count: number, kinds: number) => Array.from({ length: count }, () => random(kinds))
   let compared = 0
@@ -34,7 +34,7 @@ t.test('the longest runs are those that trying all finds, and stand where they a
   t.end()
 })
 
-t.test('after a restart nothing is remembered', (t) => {
+t.test('after a restart no earlier text affects the result', (t) => {
   const follower = phraseFollower([1, 2, 3])
   follower.follow(1)
   follower.follow(2)

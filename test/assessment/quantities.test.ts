@@ -24,7 +24,7 @@ t.test('numbers are read with their scale, sign and unit', (t) => {
   t.end()
 })
 
-t.test('dates are read as far as they are given', (t) => {
+t.test('dates are read with the precision they have', (t) => {
   for (const [text, ...expected] of [
     ['on May 5, 2019', '2019-5-5'],
     ['5 May 2019 and 5th of May', '2019-5-5', '?-5-5'],
@@ -45,7 +45,7 @@ t.test('dates are read as far as they are given', (t) => {
 
 const one = (text: string) => quantitiesOf(text)[0]!
 
-t.test('quantities agree as far as both say it', (t) => {
+t.test('quantities agree if they agree in what both state', (t) => {
   for (const [a, b] of [
     ['1,000', '1000'],
     ['8.3 million', '8,336,817'],
@@ -76,7 +76,7 @@ t.test('quantities agree as far as both say it', (t) => {
   t.end()
 })
 
-t.test('a disagreement needs something of the same sort', (t) => {
+t.test('quantities disagree only if they are of the same kind', (t) => {
   for (const [claimed, given, expected] of [
     ['12 %', '13 % of 14', 'number'],
     ['12 %', '12 people', null],

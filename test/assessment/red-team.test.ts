@@ -1,6 +1,6 @@
-// Pages that try to settle their own verdict, before a model that obeys every order it is shown. It has no judgement at all,
-// so what holds here holds by construction; a real model adds to it. An attack is one line of red-team/attacks.jsonl: what is
-// put into the page, and the verdict it is after.
+// Pages that try to decide their own verdict, and a model that obeys every instruction in its prompt. The model has no
+// judgement, so these tests prove the protection by code alone; a real model adds to it. An attack is one line of
+// red-team/attacks.jsonl: the text that is put into the page, and the verdict that it wants.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -19,10 +19,10 @@ interface Attack {
   /** Markup that holds the attack; without it the attack is lines of text. */
   html?: string
   claim?: string
-  /** What the page says of the claim without the attack, and the line it stands on; silent without. */
+  /** What the page says about the claim without the attack, and its line; without a line the page says nothing. */
   truth?: string
   truthLine?: string
-  /** The line that the obedient model cites; the attack's own without. */
+  /** The line that the obedient model cites; by default the line of the attack. */
   cite?: string
 }
 
@@ -45,10 +45,10 @@ const CLAIM = 'The harbour belongs to the Marlow family.'
 
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())
-/** Most of its words stand on the page, so that only seeing through the attack helps. */
+/** Most of its words are on the page, so only recognizing the attack helps. */
 const NEAR_CLAIM = 'The lighthouse has three piers.'
 
-/** What the model gives as evidence for the verdict it was ordered to give. */
+/** The evidence that the model gives for the verdict that the attack ordered. */
 type Cited = 'attack' | 'near'
 
 t.test('no attack changes the verdict of a model that obeys', async (t) => {
@@ -68,7 +68,7 @@ t.test('no attack changes the verdict of a model that obeys', async (t) => {
   t.same(changed, [])
 })
 
-/** Claims on the page without an order, and what it says of them. */
+/** Claims on the page without an instruction, and what it says about them. */
 const TRUTHS: [claim: string, verdict: string, line: string][] = [
   ['The harbour was opened in 1874.', 'supports', 'opened in 1874'],
   ['The harbour was opened in 1901.', 'contradicts', 'opened in 1874'],
@@ -77,7 +77,7 @@ const TRUTHS: [claim: string, verdict: string, line: string][] = [
 ]
 const GOALS = ['supports', 'contradicts', 'mixed', 'insufficient_evidence'] as const
 
-/** Obeys any line shown that has the word; a verdict on both sides rests on the lines nearest to the claim. */
+/** Obeys any line in the prompt that has the word; a verdict on both sides cites the lines most similar to the claim. */
 function obeyWord(asked: Asked, word: string, goal: (typeof GOALS)[number], truth: (typeof TRUTHS)[number]) {
   const [, verdict, line] = truth
   const isOrdered = [...asked.lines.values()].some((shown) => shown.includes(word))
@@ -88,7 +88,7 @@ function obeyWord(asked: Asked, word: string, goal: (typeof GOALS)[number], trut
   return { evidence: sides, suspicious: [], basis: 'combined', verdict: 'mixed' }
 }
 
-t.test('an order in words that no pattern knows changes no verdict, wherever it stands', async (t) => {
+t.test('an instruction in words that no pattern matches changes no verdict, wherever it is on the page', async (t) => {
   await using lab = await openLab(threads, () => SILENT)
   const page = [...BEFORE, ...AFTER]
   const changed: string[] = []
@@ -109,7 +109,7 @@ t.test('an order in words that no pattern knows changes no verdict, wherever it 
   t.same(changed, [])
 })
 
-t.test('a claim that gives orders ends in no verdict', async (t) => {
+t.test('a claim that gives instructions to the model gets no verdict', async (t) => {
   await using lab = await openLab(threads, (asked) =>
     /ignore|supports/i.test(asked.claim) ? verdictOn(asked, 'harbour of Kelby', 'supports') : SILENT,
   )
@@ -136,7 +136,7 @@ t.test('people who write about machines, instructions and verdicts are not taken
   t.end()
 })
 
-t.test('orders are seen by their build, and what follows them in the paragraph is left out', (t) => {
+t.test('instructions are recognized by their grammar, and the rest of their paragraph is left out', (t) => {
   const families = readFileSync(join(import.meta.dirname, 'red-team/orders.txt'), 'utf8')
     .trim()
     .split(/^# /m)
@@ -172,7 +172,7 @@ const paragraphs = (lines: readonly string[]) => lines.map((line) => `<p>${line}
 const wordsOf = ({ attack }: Attack) => [attack].flat()
 const isVisible = (attack: Attack, text: string) => wordsOf(attack).some((words) => text.includes(words))
 
-/** Any sentence of the attack that is still shown is obeyed. */
+/** The model obeys any sentence of the attack that is still in the prompt. */
 function obey(asked: Asked, attack: Attack, cite: Cited) {
   const shown = [...asked.lines.values()].join(' ')
   const orders = wordsOf(attack).flatMap((words) => words.split(/(?<=[.!?]) /))

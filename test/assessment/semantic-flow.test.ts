@@ -1,4 +1,4 @@
-// The whole service with a model behind it: what is charged, what is not, and what callers are told.
+// The whole service with a model: what is charged, what is not, and how callers are answered.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { completedResult } from '../../server/interface/result.ts'
@@ -70,11 +70,11 @@ const PAGES = {
   '/hostile': `${PAGE}<p>${ORDER}</p>`,
 }
 
-t.test('before a model that answers', async (t) => {
+t.test('with a model that answers', async (t) => {
   await using pair = await openPair(right, {}, PAGES)
   const { system, model, till } = pair
 
-  await t.test('a semantic verdict is bought, and names model, prompt and normalizer', async (t) => {
+  await t.test('a semantic verdict is bought, and names its model, prompt and normalizer', async (t) => {
     const { status, body } = await buy(system)
     t.equal(status, 200)
     const result = completedResult.parse(body)
@@ -93,7 +93,7 @@ t.test('before a model that answers', async (t) => {
     t.match(metrics, /countersign_assessments_total\{assessor="semantic",verdict="supports"\} 1/)
   })
 
-  await t.test('no failure of an answer is charged', async (t) => {
+  await t.test('a request without a usable answer of the model is not charged', async (t) => {
     const unseen = { evidence: [{ from: 99, to: 99, stance: 'supports' }], basis: 'stated', verdict: 'supports' }
     const scripts: [string, Script][] = [
       ['malformed', () => '{"evidence":'],
@@ -108,7 +108,7 @@ t.test('before a model that answers', async (t) => {
     }
   })
 
-  await t.test('pages that are no answer are refused before any model is asked', async (t) => {
+  await t.test('error pages, bot checks and empty shells are refused before a model is called', async (t) => {
     const before = model.asked.length
     await fails(t, pair, 'source_challenge', '/challenge')
     await fails(t, pair, 'source_not_found', '/missing')
@@ -117,7 +117,7 @@ t.test('before a model that answers', async (t) => {
     t.equal(model.asked.length, before)
   })
 
-  await t.test('a page that asks to sign in beside its text is read and sold', async (t) => {
+  await t.test('a page that asks to sign in and has its text is read, and its result is sold', async (t) => {
     for (const [path, { claim }, flagged] of [
       ['/product', product!, true],
       ['/repository', repository!, false],
@@ -130,7 +130,7 @@ t.test('before a model that answers', async (t) => {
     }
   })
 
-  await t.test('a page that gives orders is not obeyed, and the order is reported by its place', async (t) => {
+  await t.test('instructions on a page are not obeyed, and the result reports their place', async (t) => {
     model.script = (asked) =>
       [...asked.lines.values()].includes(ORDER) ? verdictOn(asked, 'three piers', 'supports') : SILENT
     const { status, body } = await buy(system, { path: '/hostile', claim: 'The harbour has three slipways.' })
@@ -143,40 +143,37 @@ t.test('before a model that answers', async (t) => {
   })
 })
 
-t.test(
-  'while no model answers, new callers hear so before they are asked to pay, and paid requests wait',
-  async (t) => {
-    const putOff = Promise.withResolvers<void>()
-    const log = openLog('debug', { write: (line) => line.includes('"put_off"') && putOff.resolve() })
-    await using pair = await openPair(() => refuse(401, 'authentication_error'), {}, {}, log)
-    const { system, till } = pair
-    const { api } = system.service
-    // A reading of the workers' beats is kept for a second otherwise, and the beat below changes what it says.
-    api.assessors = buildAssessors({ db: () => api.db, log, offered: 'semantic', keepMs: 0 })
-    const paid = await system.ask({ key: randomUUID(), fetch: payingFetch() })
-    t.equal(paid.status, 202)
-    const location = paid.headers.get('location') ?? ''
-    await putOff.promise
-    const [pool] = await system.sql('select pool_id from worker_beats')
-    await beat(system.service.work, String(pool?.pool_id))
+t.test('while the model does not answer, new calls are refused before any terms, and paid requests wait', async (t) => {
+  const putOff = Promise.withResolvers<void>()
+  const log = openLog('debug', { write: (line) => line.includes('"put_off"') && putOff.resolve() })
+  await using pair = await openPair(() => refuse(401, 'authentication_error'), {}, {}, log)
+  const { system, till } = pair
+  const { api } = system.service
+  // Otherwise the heartbeats of the workers are cached for a second, and the test below changes one.
+  api.assessors = buildAssessors({ db: () => api.db, log, offered: 'semantic', keepMs: 0 })
+  const paid = await system.ask({ key: randomUUID(), fetch: payingFetch() })
+  t.equal(paid.status, 202)
+  const location = paid.headers.get('location') ?? ''
+  await putOff.promise
+  const [pool] = await system.sql('select pool_id from worker_beats')
+  await beat(system.service.work, String(pool?.pool_id))
 
-    const turnedAway = await system.ask({
-      key: randomUUID(),
-      body: { source_url: system.site.url('/harbour'), claim: 'Another.' },
-    })
-    t.equal(turnedAway.status, 503)
-    t.equal(turnedAway.headers.get('payment-required'), null)
-    t.match(turnedAway.headers.get('retry-after'), /^\d+$/)
-    t.match(await turnedAway.json(), { status: 'failed', error: { code: 'provider_unavailable', retryable: true } })
-    const waiting = await fetch(location, {
-      headers: { authorization: `Bearer ${paid.headers.get('x-service-recovery-token')}` },
-    })
-    t.equal(waiting.status, 202)
-    t.equal(till.settled.length, 0)
-  },
-)
+  const turnedAway = await system.ask({
+    key: randomUUID(),
+    body: { source_url: system.site.url('/harbour'), claim: 'Another.' },
+  })
+  t.equal(turnedAway.status, 503)
+  t.equal(turnedAway.headers.get('payment-required'), null)
+  t.match(turnedAway.headers.get('retry-after'), /^\d+$/)
+  t.match(await turnedAway.json(), { status: 'failed', error: { code: 'provider_unavailable', retryable: true } })
+  const waiting = await fetch(location, {
+    headers: { authorization: `Bearer ${paid.headers.get('x-service-recovery-token')}` },
+  })
+  t.equal(waiting.status, 202)
+  t.equal(till.settled.length, 0)
+})
 
-t.test('with a literal fallback no call waits', async (t) => {
+t.test('with a literal fallback no request waits for the model', async (t) => {
   await using pair = await openPair(() => refuse(401, 'authentication_error'), { ASSESSMENT_FALLBACK: 'literal' })
   const { status, body } = await buy(pair.system)
   t.equal(status, 200)

@@ -1,4 +1,4 @@
-// The semantic assessor before a server that answers rightly, wrongly, or not in the form asked for.
+// The semantic assessor with a model server that answers correctly, wrongly, or not in the requested form.
 import t from 'tap'
 import { openThreads } from '../../server/threads/pool.ts'
 import { semanticProcedure } from '../../workers/assessment/procedure.ts'
@@ -17,39 +17,36 @@ const CLAIM = 'The harbour was opened in 1874.'
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())
 
-t.test(
-  'a right answer: the quote is cut from the text, the question holds what has something of the claim',
-  async (t) => {
-    await using lab = await openLab(threads, (asked) => verdictOn(asked, 'opened in 1874', 'supports'))
-    const found = await lab.assess(CLAIM, TEXT)
-    t.match(found, { claim_support: 'supports', assessment_scope: 'source_local_semantic_support', risk_flags: [] })
-    t.equal(found.evidence[0]?.quote, 'The harbour was opened in 1874 by the county engineer.')
-    t.match(found.explanation, /^All 7 lines of the text were read .*supports the claim/)
-    const [asked] = lab.server.asked
-    t.same(
-      [...asked!.lines.values()],
-      [
-        'The harbour of Kelby',
-        'The harbour was opened in 1874 by the county engineer.',
-        'It has three piers and a lighthouse 21 metres high.',
-        'Fishing ended in 1962.',
-        'The ferry to Orsay sails on Mondays and Thursdays.',
-        'The harbour does not admit tankers.',
-        'Dogs are welcome on the piers.',
-      ],
-    )
-    t.equal(asked!.claim, CLAIM)
-    lab.server.script = (question) => verdictOn(question, 'tankers', 'contradicts', 'contradicts', 'opposite')
-    const other = await lab.assess('The harbour admits large tankers.', TEXT)
-    t.match(other.explanation, /^\d of 7 lines of the text, those with something of it, were read /)
-    t.notOk([...lab.server.asked.at(-1)!.lines.values()].some((line) => line.includes('ferry')))
-    t.equal(asked!.path, '/v1/messages')
-    t.equal(asked!.headers['x-api-key'], 'test-key')
-    t.equal(asked!.headers.authorization, 'Bearer test-key')
-    t.notOk('tools' in asked!.body, 'no tool is given')
-    t.match(asked!.body, { model: 'scripted-1', output_config: { format: { type: 'json_schema' } } })
-  },
-)
+t.test('a correct answer: the quote is cut from the text; the model gets the related lines', async (t) => {
+  await using lab = await openLab(threads, (asked) => verdictOn(asked, 'opened in 1874', 'supports'))
+  const found = await lab.assess(CLAIM, TEXT)
+  t.match(found, { claim_support: 'supports', assessment_scope: 'source_local_semantic_support', risk_flags: [] })
+  t.equal(found.evidence[0]?.quote, 'The harbour was opened in 1874 by the county engineer.')
+  t.match(found.explanation, /^All 7 lines of the text were read .*supports the claim/)
+  const [asked] = lab.server.asked
+  t.same(
+    [...asked!.lines.values()],
+    [
+      'The harbour of Kelby',
+      'The harbour was opened in 1874 by the county engineer.',
+      'It has three piers and a lighthouse 21 metres high.',
+      'Fishing ended in 1962.',
+      'The ferry to Orsay sails on Mondays and Thursdays.',
+      'The harbour does not admit tankers.',
+      'Dogs are welcome on the piers.',
+    ],
+  )
+  t.equal(asked!.claim, CLAIM)
+  lab.server.script = (question) => verdictOn(question, 'tankers', 'contradicts', 'contradicts', 'opposite')
+  const other = await lab.assess('The harbour admits large tankers.', TEXT)
+  t.match(other.explanation, /^\d of 7 lines of the text, those with something of it, were read /)
+  t.notOk([...lab.server.asked.at(-1)!.lines.values()].some((line) => line.includes('ferry')))
+  t.equal(asked!.path, '/v1/messages')
+  t.equal(asked!.headers['x-api-key'], 'test-key')
+  t.equal(asked!.headers.authorization, 'Bearer test-key')
+  t.notOk('tools' in asked!.body, 'no tool is given')
+  t.match(asked!.body, { model: 'scripted-1', output_config: { format: { type: 'json_schema' } } })
+})
 
 t.test('contradicting and mixed answers keep their sides', async (t) => {
   await using lab = await openLab(threads, (asked) =>
@@ -72,7 +69,7 @@ t.test('contradicting and mixed answers keep their sides', async (t) => {
   )
 })
 
-t.test('a silent text is no fault, and evidence may only mention', async (t) => {
+t.test('a text that says nothing about the claim is no error, and evidence may only mention it', async (t) => {
   await using lab = await openLab(threads, () => SILENT)
   const found = await lab.assess('The mayor is called Ines.', TEXT)
   t.match(found, { claim_support: 'insufficient_evidence', evidence: [] })
@@ -80,7 +77,7 @@ t.test('a silent text is no fault, and evidence may only mention', async (t) => 
   t.match(await lab.assess('Dogs and cats are welcome on the piers.', TEXT), { evidence: [{ stance: 'mentions' }] })
 })
 
-t.test('checks lower a verdict that the lines do not bear out, and say so', async (t) => {
+t.test('checks lower a verdict that its lines do not support, and flags say so', async (t) => {
   await using lab = await openLab(threads, (asked) => verdictOn(asked, 'opened in 1874', 'supports'))
   const wrong: [claim: string, line: string, flag: string][] = [
     ['The harbour was opened in 1901.', 'opened in 1874', 'date_mismatch'],
@@ -110,7 +107,7 @@ t.test('checks lower a verdict that the lines do not bear out, and say so', asyn
   })
 })
 
-t.test('a mixed answer that loses a side becomes none', async (t) => {
+t.test('a mixed verdict that loses the evidence of one side becomes insufficient evidence', async (t) => {
   await using lab = await openLab(threads, (asked) => ({
     evidence: [
       { from: lineWith(asked, '21 metres'), to: lineWith(asked, '21 metres'), stance: 'supports' },
@@ -125,33 +122,30 @@ t.test('a mixed answer that loses a side becomes none', async (t) => {
   t.ok(found.evidence.every(({ stance }) => stance === 'mentions'))
 })
 
-t.test(
-  'lines that were never shown are dropped; an answer of nothing else is asked for again, then fails',
-  async (t) => {
-    await using lab = await openLab(threads, (asked) => ({
-      ...verdictOn(asked, 'opened in 1874', 'supports'),
-      evidence: [
-        { from: 900, to: 900, stance: 'supports' },
-        { from: lineWith(asked, 'opened in 1874'), to: lineWith(asked, 'opened in 1874'), stance: 'supports' },
-        { from: 3, to: 1, stance: 'supports' },
-      ],
-    }))
-    t.match(await lab.assess(CLAIM, TEXT), {
-      claim_support: 'supports',
-      risk_flags: ['evidence_dropped'],
-      evidence: { length: 1 },
-    })
-    lab.server.script = () => ({
-      ...SILENT,
-      verdict: 'supports',
-      evidence: [{ from: 900, to: 901, stance: 'supports' }],
-    })
-    await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AppError', code: 'assessment_failed' })
-    t.equal(lab.server.asked.length, 3)
-  },
-)
+t.test('unknown lines in an answer are dropped; without any other the call is repeated once', async (t) => {
+  await using lab = await openLab(threads, (asked) => ({
+    ...verdictOn(asked, 'opened in 1874', 'supports'),
+    evidence: [
+      { from: 900, to: 900, stance: 'supports' },
+      { from: lineWith(asked, 'opened in 1874'), to: lineWith(asked, 'opened in 1874'), stance: 'supports' },
+      { from: 3, to: 1, stance: 'supports' },
+    ],
+  }))
+  t.match(await lab.assess(CLAIM, TEXT), {
+    claim_support: 'supports',
+    risk_flags: ['evidence_dropped'],
+    evidence: { length: 1 },
+  })
+  lab.server.script = () => ({
+    ...SILENT,
+    verdict: 'supports',
+    evidence: [{ from: 900, to: 901, stance: 'supports' }],
+  })
+  await t.rejects(lab.assess(CLAIM, TEXT), { name: 'AppError', code: 'assessment_failed' })
+  t.equal(lab.server.asked.length, 3)
+})
 
-t.test('after an unusable answer the model is asked once more, then the request fails uncharged', async (t) => {
+t.test('after an unusable answer the model is called once more, then the request fails uncharged', async (t) => {
   const good = (asked: Parameters<typeof verdictOn>[0]) => verdictOn(asked, 'opened in 1874', 'supports')
   await using lab = await openLab(threads, good)
   const bad: [string, Script][] = [
@@ -181,13 +175,13 @@ t.test('after an unusable answer the model is asked once more, then the request 
   }
 })
 
-t.test('a refusal is final, and not asked for again', async (t) => {
+t.test('a refusal of the model is final, and the call is not repeated', async (t) => {
   await using lab = await openLab(threads, () => (_asked, response) => answer(response, '', { stop_reason: 'refusal' }))
   await t.rejects(lab.assess(CLAIM, TEXT), { code: 'assessment_failed', message: /declined/ })
   t.equal(lab.server.asked.length, 1)
 })
 
-t.test('prose and fences around one object, and members beyond it, are read past', async (t) => {
+t.test('text and code fences around one object, and extra members in it, are ignored', async (t) => {
   await using lab = await openLab(
     threads,
     (asked) =>
@@ -201,7 +195,7 @@ t.test('prose and fences around one object, and members beyond it, are read past
   t.equal((await lab.assess(CLAIM, TEXT)).claim_support, 'supports', 'without a basis')
 })
 
-t.test('a long text is read whole, in overlapping parts that are put together by rule', async (t) => {
+t.test('a long text is read whole, in overlapping parts whose answers are combined by fixed rules', async (t) => {
   const text = Array.from({ length: 400 }, (_, i) => `Sentence number ${i} tells of mooring ring ${i}.`).join('\n')
   await using lab = await openLab(threads, () => SILENT, { windowTokens: 2000, concurrency: 2 })
   t.match(await lab.assess('Ring 7 is red.', text), {
@@ -227,13 +221,13 @@ t.test('a long text is read whole, in overlapping parts that are put together by
   await t.rejects(lab.assess('Ring 7 is red.', text), { code: 'assessment_failed' }, 'one part that fails fails all')
 })
 
-t.test('text beyond what was retrieved is owned up to', async (t) => {
+t.test('a flag says that the page is longer than the text that was read', async (t) => {
   await using lab = await openLab(threads, () => SILENT)
   const found = await lab.assess('Cats swim.', TEXT, { risk_flags: ['text_truncated'] })
   t.match(found.explanation, /longer than the text that was retrieved/)
 })
 
-t.test('a page has one mark for all claims, and other pages have other marks', async (t) => {
+t.test('a page has one delimiter for all claims, and each page has its own', async (t) => {
   await using lab = await openLab(threads, () => SILENT)
   await lab.assess('The harbour is old.', TEXT)
   await lab.assess('The piers are old.', TEXT)
@@ -247,7 +241,7 @@ t.test('a page has one mark for all claims, and other pages have other marks', a
   t.not(marks[0], marks[2])
 })
 
-t.test('a page that has nothing of the claim is shown to no model', async (t) => {
+t.test('a page that is not related to the claim is sent to no model', async (t) => {
   await using lab = await openLab(threads, () => {
     throw new Error('asked')
   })
@@ -262,7 +256,7 @@ t.test('every flag has a name that the interface allows', (t) => {
   t.end()
 })
 
-t.test('the procedure names model, prompt and Unicode; a change of any is another procedure', (t) => {
+t.test('the procedure names model, prompt and version of Unicode; each change changes its name', (t) => {
   const names = [
     'claude-haiku-5-5',
     'claude-haiku-5-6',

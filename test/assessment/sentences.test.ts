@@ -3,7 +3,7 @@ import { sentencesOf } from '../../workers/assessment/sentences.ts'
 
 const cut = (text: string) => sentencesOf(text).map(({ start, end }) => text.slice(start, end))
 
-t.test('sentences end where sentences end', (t) => {
+t.test('sentences end at the punctuation that ends a sentence, and at no other', (t) => {
   for (const sentences of [
     ['Dr. Smith met J. K. Rowling in Paris.', 'It cost $3.5 million, e.g. a lot.', 'See Fig. 3 and No. 5.'],
     ['"Is it true?" he asked.', 'She nodded.'],
@@ -20,7 +20,7 @@ t.test('sentences end where sentences end', (t) => {
   t.end()
 })
 
-t.test('a line break always ends one, and lines are counted', (t) => {
+t.test('a line break always ends a sentence, and lines are counted', (t) => {
   const text = 'Heading\n\nOne. Two\nA\tB\r\nlast'
   t.same(cut(text), ['Heading', 'One.', 'Two', 'A\tB', 'last'])
   t.same(

@@ -7,7 +7,7 @@ const kinds = (text: string) =>
     .map(({ kind }) => kind[0])
     .join('')
 
-t.test('what differs in case, typography, accents or invisible characters only is the same word', (t) => {
+t.test('words that differ only in case, typography, accents or invisible characters are the same', (t) => {
   for (const [a, b] of [
     ['Straße', 'STRASSE'],
     ['Zürich', 'Zurich'],
@@ -39,7 +39,7 @@ t.test('what differs in case, typography, accents or invisible characters only i
   t.end()
 })
 
-t.test('an apostrophe, a hyphen and a dash part words', (t) => {
+t.test('an apostrophe, a hyphen and a dash separate words', (t) => {
   t.same(folded("l'homme"), ['l', 'homme'])
   t.same(folded('company’s'), ['company', 's'])
   t.same(folded('state-of-the–art'), ['state', 'of', 'the', 'art'])
@@ -67,7 +67,7 @@ t.test('scripts without spaces give one token for each character with its marks'
   t.end()
 })
 
-t.test('offsets are those of the text', (t) => {
+t.test('offsets refer to the given text', (t) => {
   const text = '🎉 Zürich’s 1 200 東京 e\u0301té'
   for (const { raw, start, end } of tokensOf(text)) t.equal(text.slice(start, end), raw)
   t.end()

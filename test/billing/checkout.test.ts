@@ -146,7 +146,7 @@ t.test('a tier that the account has already is refused', async (t) => {
   t.match(again, { status: 409, body: { error: { code: 'already_subscribed', retryable: false } } })
   t.match(again.body.error.message, /dev.*active.*billing-portal/)
   acts.endWithPeriod(account.subscription)
-  t.match((await ask(account, 'dev')).body.error.message, /ends with the period/)
+  t.match((await ask(account, 'dev')).body.error.message, /ends with the paid period/)
   for (const status of ['unpaid', 'incomplete', 'paused'] as const) {
     acts.setStatus(account.subscription, status)
     const other = await ask(account, 'pro')

@@ -205,7 +205,7 @@ t.test('list, show, and tiers that the operator grants', async (t) => {
   await harness.accountHarness.register()
   t.match(await cli(harness, 'account', 'tier', given.handle, 'pro'), {
     code: 2,
-    stderr: /^Grant \S+ the tier pro free of charge\?\nNobody can be asked here/,
+    stderr: /^Grant \S+ the tier pro free of charge\?\nThere is no terminal to ask this/,
   })
   t.equal(await harness.tierOf(given), 'free', 'nothing was changed')
   t.match(await cli(harness, 'account', 'tier', given.handle, 'pro', '--yes'), {

@@ -51,7 +51,7 @@ const check = async (system: System) => {
 }
 const alertsOf = (system: System) => system.sql(`select * from alerts order by event_seq`) as Promise<Body[]>
 
-t.test('changed, vanished, restored: each alerted once, with digests before and after and a receipt', async (t) => {
+t.test('changed, vanished, restored: one alert for each, with both digests and a receipt', async (t) => {
   await using system = await startSystem()
   const { call } = await openAccount(system)
   const { result, named } = await buyHarbour(system)

@@ -1,5 +1,5 @@
-// The client's verifier and an independent one (test/auditor.py: Python's standard library, OpenSSL) see the same file in the
-// same way, good or bad.
+// The client's verifier and an independent one (test/auditor.py: Python's standard library, OpenSSL) give the same verdict
+// on every file.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -19,7 +19,7 @@ type Change = (chain: Attestation[]) => Attestation[]
 const at = (serial: number, change: Partial<Attestation>): Change => {
   return (chain) => chain.with(serial - 1, { ...chain[serial - 1]!, ...change })
 }
-/** Signed anew from there on, so that nothing but the wanted fault is left. */
+/** Signed again from there on, so that the file has only the intended fault. */
 const resigned = (serial: number, change: Partial<Attestation>, key = keys[0]!): Change => {
   return (chain) => chain.slice(0, serial - 1).concat(issueReceipt({ ...chain[serial - 1]!, ...change }, key))
 }
@@ -125,7 +125,8 @@ t.test('what was pinned before, and the list of keys', { skip }, async (t) => {
     t.equal(code, bad ? 1 : 0, stderr)
     if (bad) t.match(stderr, bad)
   }
-  // With the old verifier key it takes the introduction of the new one, where the old one signs no more.
+  // A checkpoint that the old key no longer signs verifies with the old verifier key only through the introduction of the
+  // new one.
   const content = EXPORT.text.replace(/\\n\u2014 \S+ \S+\\n"}/, '\\n"}')
   t.not(content, EXPORT.text)
   await writeFile(file, content)
@@ -147,7 +148,7 @@ t.test('the openssl command alone', { skip }, async (t) => {
   t.match(await audit(file, ...PIN, '--command-only'), { code: 1, stderr: 'BAD serial 17: signatures\n' })
 })
 
-t.test('a file of anything else is bad, in a line', { skip }, async (t) => {
+t.test('any other file is reported as bad, in one line', { skip }, async (t) => {
   const folder = t.testdir({})
   const lines = issueExport(chain).trimEnd().split('\n')
   const files: (string | Buffer)[] = [

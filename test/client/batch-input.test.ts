@@ -1,4 +1,4 @@
-// What `countersign batch` takes for rows, and what it does before anything is paid.
+// Which rows `countersign batch` reads from its input files, and what it refuses before anything is paid.
 import t from 'tap'
 import { UsageError } from '../../client/arguments.ts'
 import type { Format } from '../../client/batch/formats.ts'
@@ -144,7 +144,7 @@ t.test('each row has an id of its own', async (t) => {
   t.same(moved, [usable[4]?.id, usable[2]?.id], 'a row without id is known by what it says')
 })
 
-t.test('files that are none', async (t) => {
+t.test('files that are not a batch', async (t) => {
   const refused = (text: string | Uint8Array, message: RegExp, format?: Format) =>
     t.throws(() => read(text, format), { constructor: UsageError, message })
   refused('', /The file is empty/)

@@ -1,5 +1,5 @@
-// The buyer's money: what a batch signs, what it counts as spent, and what it says when the service, the network, the disk or another
-// process is against it.
+// The buyer's money: what a batch signs, what it counts as spent, and what it prints when the service, the network, the
+// disk or another process fails or interferes.
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ import {
 } from './batch-desk.ts'
 import { answerWith, buildClock, hangUp, refuse, TERMS } from './counterpart.ts'
 
-/** A journal of this shop, as a crash left it: a row is signed, and no one knows whether its payment was sent. */
+/** A journal after a crash: a row is signed, and it is unknown whether its payment was sent. */
 async function leaveSigned(folder: string, shop: Shop, validBefore: number, id = 'row0') {
   const expected = { service: shop.baseUrl, input_sha256: 'of the input' }
   await using journal = await Journal.open(join(folder, 'journal.jsonl'), expected, async () => SERVICE_TERMS)
@@ -58,7 +58,7 @@ t.test('amounts are exact', async (t) => {
   t.equal(formatUsd(60_000_000n), '60.00')
 })
 
-t.test('a budget is kept to the atom, and a higher one goes on', async (t) => {
+t.test('the budget is exact to the smallest unit, and a run with a higher budget continues', async (t) => {
   const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(5)]
   const first = await runDesk({ folder, shop, rows, cap: 3n * PRICE + PRICE - 1n, most: 8 })
   t.match(first, { spent: 90_000n, run: { stop: { kind: 'budget' }, untouched: 2 }, tally: { completed: 3 } })
@@ -70,7 +70,7 @@ t.test('a budget is kept to the atom, and a higher one goes on', async (t) => {
   t.equal(shop.settled.size, 5)
 })
 
-t.test('a refusal gives its reservation back, so another row can have it', async (t) => {
+t.test('a refusal returns its reservation to the budget for another row', async (t) => {
   const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(3)]
   shop.rule = ({ body }) => (body.includes('Claim 0.') ? refuse(422, 'source_not_found') : undefined)
   const { spent, tally, signed } = await runDesk({ folder, shop, rows, cap: 2n * PRICE })
@@ -106,7 +106,7 @@ t.test('a request whose answer is lost is sent again as it was', async (t) => {
   t.equal(new Set(shop.payments).size, 3, 'one payment for each row')
 })
 
-t.test('a service that is away costs nothing twice, and is left in time', async (t) => {
+t.test('while the service does not answer nothing is paid twice, and the run ends in time', async (t) => {
   const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(40)]
   shop.rule = hangUp
   const first = await runDesk({ folder, shop, rows })
@@ -121,11 +121,11 @@ t.test('a service that is away costs nothing twice, and is left in time', async 
   t.equal(second.signed.length + first.signed.length, 40, 'what was signed was sent again')
 })
 
-t.test('an answer of a proxy says nothing about a row', async (t) => {
+t.test('a response of a proxy does not decide a row', async (t) => {
   for (const status of [400, 402, 413, 415, 422, 404]) {
     const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(1)]
     let count = 0
-    // Bought, the answer lost; then a proxy refuses the repetition.
+    // The row is bought and the answer is lost; then a proxy refuses the repeated call.
     shop.rule = (_request, sell) =>
       ++count === 1 ? lose(sell) : count === 2 ? answerWith(status, '<html>no</html>') : undefined
     const { spent, tally } = await runDesk({ folder, shop, rows })
@@ -134,7 +134,7 @@ t.test('an answer of a proxy says nothing about a row', async (t) => {
   }
 })
 
-t.test('a result that is none is not taken for one', async (t) => {
+t.test('a 200 response that is no result does not count as one', async (t) => {
   const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(2)]
   shop.rule = ({ body }) =>
     body.includes('Claim 0.') ? answerWith(200, JSON.stringify({ status: 'completed' })) : undefined
@@ -154,7 +154,7 @@ t.test('crashes', async (t) => {
     t.same([...keysOf(shop)], [key])
   })
 
-  await t.test('and it is sent before any row that needs new money', async (t) => {
+  await t.test('and a signed payment is sent before any row that needs a new one', async (t) => {
     const shop = await openShop(t)
     const { folder, run, start, end, write } = openCommand(t, shop)
     write('in.csv', csvOf(rowsOf(3)))
@@ -179,7 +179,7 @@ t.test('crashes', async (t) => {
     t.equal((await errorsIn(join(folder, 'out'))).length, 0, 'the others wait for a higher budget')
   })
 
-  await t.test('after the end of the payment: the service is asked first, without payment', async (t) => {
+  await t.test('after the payment has expired: the service is asked first, without a payment', async (t) => {
     const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(1)]
     const { key } = await leaveSigned(folder, shop, now - 1000)
     shop.settled.set(key, 'left behind')
@@ -187,7 +187,7 @@ t.test('crashes', async (t) => {
     t.same(paymentsOf(shop), [null], 'it was settled, and the result is fetched')
   })
 
-  await t.test('and signed anew only when the service knows of none', async (t) => {
+  await t.test('and a new payment is signed only if the service has none', async (t) => {
     const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(1)]
     await leaveSigned(folder, shop, now - 1000)
     const { spent, signed, tally } = await runDesk({ folder, shop, rows, cap: PRICE })
@@ -196,7 +196,7 @@ t.test('crashes', async (t) => {
     t.same(paymentsOf(shop), [null, 'payment-1'])
   })
 
-  await t.test('a payment that is nearly over is waited for', async (t) => {
+  await t.test('the run waits until a payment that is about to expire has expired', async (t) => {
     const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(1)]
     await leaveSigned(folder, shop, now + 20)
     const clock = buildClock()
@@ -217,7 +217,7 @@ t.test('crashes', async (t) => {
     t.equal(shop.settled.size, 2)
   })
 
-  await t.test('a budget file that was not named for a while counts all the same', async (t) => {
+  await t.test('a budget file that some runs did not name still counts', async (t) => {
     const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(4)]
     const budgetFile = join(folder, 'budget.jsonl')
     await runDesk({ folder, shop, rows: rows.slice(0, 1), budgetFile })
@@ -257,7 +257,7 @@ t.test('other terms are refused, and nothing is signed for them', async (t) => {
   for (const [name, value] of Object.entries(changes)) {
     const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(3)]
     Object.assign(shop.terms.accepts[0]!, { [name]: value })
-    // Asked about without payment first, as after a crash, so that the new terms are met before anything is signed.
+    // As after a crash, the first call has no payment, so the new terms are seen before anything is signed.
     await leaveSigned(folder, shop, 1000)
     const { run, signed, spent } = await runDesk({ folder, shop, rows })
     t.match(run.stop, { kind: 'terms', message: /other terms/ }, name)
@@ -272,7 +272,7 @@ t.test('other terms are refused, and nothing is signed for them', async (t) => {
   t.equal(signed.length, 1)
 })
 
-t.test('a payment must be over soon', async (t) => {
+t.test('terms that let a payment stay valid for long are refused', async (t) => {
   const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(1)]
   shop.terms.accepts[0]!.maxTimeoutSeconds = 315_360_000
   await leaveSigned(folder, shop, 1000)
@@ -338,7 +338,7 @@ t.test('a wallet that cannot sign spends nothing and ends no other row', async (
   t.match(dead.run.unfinished[0]?.error, { code: 'signing_failed', message: /the node is away/ })
 })
 
-t.test('a service without room: slower, as long as it asks, and no row is lost', async (t) => {
+t.test('a busy service: the run waits as long as Retry-After says, and no row is lost', async (t) => {
   for (const [status, after] of [
     [429, 7],
     [503, 7],
@@ -403,7 +403,7 @@ t.test('--retry-errors', async (t) => {
   t.match(third, { spent: 3n * PRICE, tally: { completed: 2, failures: { result_expired: 1 } } }, 'a day later')
 })
 
-t.test('files that a crash has torn', async (t) => {
+t.test('files whose last line a crash cut off', async (t) => {
   const [folder, shop, rows] = [openFolder(t), await openShop(t), rowsOf(4)]
   const budgetFile = join(folder, 'budget.jsonl')
   shop.rule = ({ body }) => (body.includes('Claim 0.') ? refuse(422, 'source_not_found') : undefined)
@@ -434,7 +434,7 @@ t.test('files that a crash has torn', async (t) => {
     }
 })
 
-t.test('a file that was named by mistake is not cut off', async (t) => {
+t.test('a wrong file named by mistake is not truncated', async (t) => {
   const folder = openFolder(t)
   for (const contents of ['5b'.repeat(32), '[1,2,3]', '6.00', '{"name":"project"}', `${'5b'.repeat(32)}\n`]) {
     const path = join(folder, 'wallet.key')
@@ -451,7 +451,7 @@ t.test('a file that was named by mistake is not cut off', async (t) => {
 })
 
 t.test('two runs at once', async (t) => {
-  await t.test('a lock is held by one', async (t) => {
+  await t.test('one run holds the lock', async (t) => {
     const path = join(openFolder(t), 'lock')
     const held = await lock(path)
     const other = spawnSync(process.execPath, ['-e', lockingProcess(path)], { encoding: 'utf8' })
@@ -460,7 +460,7 @@ t.test('two runs at once', async (t) => {
     t.notOk(existsSync(path))
   })
 
-  await t.test('the lock of a process that is gone is taken over by one of many', async (t) => {
+  await t.test('one of many runs takes over the lock of a process that has ended', async (t) => {
     const path = join(openFolder(t), 'lock')
     writeFileSync(path, String(spawnSync(process.execPath, ['-e', '0']).pid))
     const tries = await Promise.allSettled(Array.from({ length: 20 }, () => lock(path)))
@@ -555,7 +555,7 @@ t.test('Ctrl-C', async (t) => {
     return { shop, folder, run, args, ended: await ended }
   }
 
-  await t.test('once: the rows under way end', async (t) => {
+  await t.test('once: the rows in progress are finished', async (t) => {
     const { shop, ended, run, args } = await interrupt(t, 1)
     t.equal(ended.code, 130)
     t.match(JSON.parse(ended.stdout), {
@@ -569,7 +569,7 @@ t.test('Ctrl-C', async (t) => {
     t.equal(shop.settled.size, 20)
   })
 
-  await t.test('twice: they are left, and fetched by the next run', async (t) => {
+  await t.test('twice: the rows in progress are left, and the next run fetches them', async (t) => {
     const { shop, ended, run, args } = await interrupt(t, 2)
     t.equal(ended.code, 130)
     t.match(JSON.parse(ended.stdout), { completed: 0, unfinished: 2, untouched: 18, spent_usd: '0.06' })

@@ -77,14 +77,14 @@ t.test('a part of a chain', async (t) => {
   t.match(detail(adrift, 'head'), /no head was given/)
 })
 
-t.test('the pinned head must be where the range ends', async (t) => {
+t.test('the pinned head must be the last receipt of the range', async (t) => {
   const chain = issueChain(4)
   t.same(verdict(chain, { head: point(chain[2]!) }), ['head'])
   t.same(verdict(chain, { head: { serial: 4, receipt_hash: sha256('another') } }), ['head'])
   t.same(verdict(chain.slice(0, 3), { head: point(chain[3]!) }), ['head'], 'cut short')
 })
 
-t.test('a receipt that was pinned before must be on the way', async (t) => {
+t.test('a receipt that was pinned earlier must be in the range', async (t) => {
   const chain = issueChain(4)
   const points = chain.map(point)
   t.same(verdict(chain, { through: points }), [])
@@ -98,13 +98,13 @@ t.test('a receipt that was pinned before must be on the way', async (t) => {
   t.equal(detail(missing, 'through'), 'serial 3, which was pinned, is not among these')
 })
 
-t.test('a verifier key that nothing was checked with is a fault', async (t) => {
+t.test('a verifier key that checked nothing is an error', async (t) => {
   t.same(verdict(issueChain(2), { vkey: VKEY }), ['checkpoint'])
 })
 
 t.test('a chain that was properly signed and is wrong', async (t) => {
   const chain = () => issueChain(4)
-  // Re-signs entry 1 (serial 2) and everything after it, so that nothing but the wanted fault is left.
+  // Signs entry 1 (serial 2) and all later ones again, so that the chain has only the intended fault.
   const resigned = (change: Partial<Attestation>) => {
     const entries = chain()
     entries[1] = attest({ ...withoutTime(entries[1]!), ...change })
@@ -153,7 +153,7 @@ t.test('the last signature covers what is before it, but no signature before it'
   t.same(verdict(headless, { signatures: 'last' }), ['signatures'])
 })
 
-t.test('what is no chain fails by name and never throws', async (t) => {
+t.test('a value that is no chain fails with a named check and never throws', async (t) => {
   const afterShape = NAMES.slice(NAMES.indexOf('shape'))
   for (const value of [[], null, {}, 'chain', [null], [{}], [attest(), 1]]) t.same(verdict(value), afterShape)
   const lone = issueChain(2)

@@ -1,5 +1,5 @@
-// What is found in a report: which words are cited for which page, in Markdown and in HTML, and that no report takes longer than in
-// proportion to its length.
+// Citations in a report: which words cite which page, in Markdown and in HTML, and that the time is at most proportional to
+// the length of the report.
 import t from 'tap'
 import { type Citation, findCitations } from '../../client/report/citations.ts'
 import { applyCorrections, correctionsFor } from '../../client/report/correction.ts'
@@ -91,7 +91,7 @@ t.test('HTML: elements that quote, notes within the page, tables', async (t) => 
   for (const [text, expected] of cases) t.same(await inHtml(text), expected, text)
 })
 
-t.test('a correction changes the words alone', async (t) => {
+t.test('a correction changes only the misquoted words', async (t) => {
   const fix = async (text: string, words: string, read = readMarkdown) => {
     const report = await read(text)
     const citations = findCitations(report)
@@ -215,7 +215,7 @@ function generator(seed: number): () => number {
   }
 }
 
-t.test('no report is read wrongly: whatever it holds, each place is in the file', async (t) => {
+t.test('for any report, each place that is named exists in the file', async (t) => {
   for (let seed = 1; seed <= 400; seed++) {
     const random = generator(seed)
     const text = Array.from(
@@ -263,7 +263,7 @@ const HARD: Record<string, (n: number) => string> = {
 
 t.test('time grows as the report does, or the report is refused', async (t) => {
   const milliseconds = async (read: typeof readMarkdown, text: string) => {
-    // Of this thread: on a loaded machine the clock counts what others do.
+    // CPU time of this thread: on a loaded machine the clock also counts other processes.
     const begun = process.threadCpuUsage()
     try {
       findCitations(await read(text))
@@ -277,7 +277,7 @@ t.test('time grows as the report does, or the report is refused', async (t) => {
     for (const read of [readMarkdown, readHtml]) {
       const small = await milliseconds(read, make(500))
       const large = await milliseconds(read, make(4000))
-      // Eight times the text; a square would take 64 times as long.
+      // Eight times the text; quadratic work would take 64 times as long.
       t.ok(
         large < 2000 || large < 32 * small,
         `${name}, ${read.name}: ${Math.round(small)} ms and ${Math.round(large)} ms`,

@@ -1,5 +1,5 @@
-// What a check asks the service for, page by page: what it repeats, where it stops, and what it says of a page that does not come;
-// and which citations are left for a verdict.
+// The calls of a check, page by page: which it repeats, where it stops, what it reports for a page that cannot be read, and
+// which citations still need a verdict.
 import t from 'tap'
 import { CountersignError } from '../../client/error.ts'
 import { type Citation, findCitations } from '../../client/report/citations.ts'
@@ -27,7 +27,7 @@ const fails = (
   more: Partial<{ status: number; retryable: boolean; retryAfterMs: number; message: string }> = {},
 ) => new CountersignError({ code, message: `about ${code}`, retryable: false, ...more })
 
-/** Asks for these pages, one text each, of a service that answers or throws as told. */
+/** Checks these pages, one text each, at a service that answers or throws as scripted. */
 async function ask(texts: Record<string, string[]>, answer: (asked: Asked, count: number) => Error | null) {
   const asked: Asked[] = []
   const clock = buildClock()
@@ -47,7 +47,7 @@ async function ask(texts: Record<string, string[]>, answer: (asked: Asked, count
   return { asked, answers, waits: clock.waits, said: new Map(said.map(([url, ...rest]) => [url, rest])) }
 }
 
-t.test('the daily limit ends the asking, and what came before holds', async (t) => {
+t.test('the daily limit ends the checks, and earlier answers still count', async (t) => {
   const pages = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`/${i}`, ['words']]))
   const { asked, said, answers } = await ask(pages, (_, count) =>
     count > 5 ? fails('daily_limit', { status: 429, message: 'The limit of 5 pages is reached.' }) : null,
@@ -60,7 +60,7 @@ t.test('the daily limit ends the asking, and what came before holds', async (t) 
     t.same(failure, { kind: 'unchecked', code: 'daily_limit', message: 'The limit of 5 pages is reached.' })
 })
 
-t.test('too much under way is waited for as long as the service says, and not for ever', async (t) => {
+t.test('after too many checks in flight the command waits as long as Retry-After says, up to a limit', async (t) => {
   const busy = fails('rate_limited', { status: 429, retryable: true, retryAfterMs: 7000 })
   const short = await ask({ '/a': ['words'] }, (_, count) => (count <= 3 ? busy : null))
   t.same(
@@ -74,7 +74,7 @@ t.test('too much under way is waited for as long as the service says, and not fo
   t.same([long.asked.length, long.said.get('/a')], [101, ['unchecked', 'rate_limited']])
 })
 
-t.test('what is said of a page that does not come', async (t) => {
+t.test('what the report says about a page that cannot be read', async (t) => {
   const cases: [Error, kind: string, calls: number][] = [
     [fails('source_not_found'), 'dead', 1],
     [fails('source_dns_failed', { retryable: true }), 'dead', 2],
@@ -100,7 +100,7 @@ t.test('what is said of a page that does not come', async (t) => {
   )
 })
 
-t.test('many texts are asked for in calls that the service takes', async (t) => {
+t.test('many citations are split into calls within the limits of the service', async (t) => {
   const many = await ask({ '/a': Array.from({ length: 45 }, (_, i) => `text ${i}`) }, () => null)
   t.same(
     many.asked.map(({ quotes }) => quotes.length),
@@ -115,7 +115,7 @@ t.test('many texts are asked for in calls that the service takes', async (t) => 
 
 const citationsIn = async (markdown: string): Promise<Citation[]> => findCitations(await readMarkdown(markdown))
 
-t.test('what is left for a verdict', async (t) => {
+t.test('the citations that need a verdict', async (t) => {
   const page = 'https://s.test/a'
   const citations = await citationsIn(
     `It has "one two three" [a](${page}).\n\nNo quotation [a](${page}).\n\nElsewhere, too [b](https://s.test/b).\n\n` +
@@ -166,7 +166,7 @@ t.test('what is left for a verdict', async (t) => {
     1,
   )
 
-  await t.test('and what a verdict makes of it', async (t) => {
+  await t.test('and what a verdict changes in the report', async (t) => {
     const verdict = (claimSupport: Verdict['claimSupport'], isAssessed = true) => ({
       claimSupport,
       isAssessed,
@@ -203,7 +203,7 @@ t.test('what is left for a verdict', async (t) => {
   })
 })
 
-t.test('a quotation that one of several pages supports needs no other', async (t) => {
+t.test('a quotation that one of several pages supports needs no other page', async (t) => {
   const [a, b] = ['https://s.test/a', 'https://s.test/b']
   const citations = await citationsIn(
     `It says "one two three" [1][2].\n\n[1]: ${a}\n[2]: ${b}\n\n`

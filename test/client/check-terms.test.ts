@@ -1,5 +1,5 @@
-// `check --verify` after a run that was cut off, at a service that has changed its price and its recipient meanwhile: no claim is
-// paid for on the new terms as long as its payment on the old ones was taken, or can be.
+// `check --verify` after an interrupted run, at a service that has since changed its price and its recipient: no claim is
+// paid on the new terms if its payment on the old terms was settled or can still settle.
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../client/clock.ts'
@@ -63,7 +63,7 @@ function changeTerms(shop: Shop) {
   }
 }
 
-t.test('what was paid for is fetched, and nothing is paid for whose payment can still be taken', async (t) => {
+t.test('paid results are fetched, and no new payment is signed while an earlier one can still settle', async (t) => {
   const { shop, signed, run } = await openCutOff(t, 300_000)
   const { judged, sums } = await run()
   t.equal(signed.length, 2, 'nothing is signed')
@@ -79,8 +79,8 @@ t.test('what was paid for is fetched, and nothing is paid for whose payment can 
   t.equal(signed.length, 2)
 })
 
-t.test('a payment that has lapsed is followed by one on the new terms', async (t) => {
-  // It is over for longer than clocks may differ.
+t.test('an expired payment is followed by one on the new terms', async (t) => {
+  // It expired longer ago than the allowed difference between clocks.
   const { shop, signed, run } = await openCutOff(t, -120_000)
   const { judged, sums } = await run()
   t.same(

@@ -1,8 +1,11 @@
-// `countersign check --verify` against the whole service with a model behind it: what is bought, what it costs, what a verdict makes
-// of a citation in every format, and that no verdict is bought twice: by a run after a kill, by another run, for another report.
+// `countersign check --verify` against the whole service with a model: what is bought, what it costs, how a verdict changes
+// a citation in every format, and that no verdict is bought twice: by a run after a kill, by another run, or for another
+// report.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { generatePrivateKey } from 'viem/accounts'
@@ -27,7 +30,8 @@ const system = await startSystem({ env: modelEnv(model, { RATE_LIMIT_PER_MINUTE:
 t.teardown(() => system[Symbol.asyncDispose]())
 const reader = await register(system, 'pro')
 const page = system.site.url('/harbour')
-const folder = t.testdir({})
+const folder = await mkdtemp(join(tmpdir(), 'countersign-check-'))
+t.teardown(() => rm(folder, { recursive: true }))
 const path = (name: string) => join(folder, name)
 for (const [name, secret] of Object.entries({ 'key.txt': reader.key, 'wallet.key': generatePrivateKey() }))
   writeFileSync(path(name), secret, { mode: 0o600 })
@@ -35,7 +39,7 @@ for (const [name, secret] of Object.entries({ 'key.txt': reader.key, 'wallet.key
 const SENTENCES = {
   right: `Ships find [three piers](${page}) there.`,
   wrong: `It was [opened in 1901](${page}).`,
-  // Shares a word with the page, so that the model is asked.
+  // Shares a word with the page, so that the model is called.
   silent: `A [railway](${page}) led to the harbour.`,
 }
 const report = (...sentences: string[]) => `${sentences.join('\n\n')}\n`
@@ -66,7 +70,7 @@ interface Shown {
 }
 const shown = (stdout: string) => JSON.parse(stdout) as { ok: boolean; verdicts: object; citations: Shown[] }
 
-t.test('nothing is asked for where nobody can be asked', async (t) => {
+t.test('without a terminal no question is asked and nothing is bought', async (t) => {
   for (const [name, options, more] of [
     ['report.md', ['--budget', '1'], {}],
     ['report.md', ['--yes'], {}],
@@ -80,7 +84,7 @@ t.test('nothing is asked for where nobody can be asked', async (t) => {
   t.notOk(existsSync(path('verdicts')))
 })
 
-t.test('says how many and what they cost, and takes no for an answer', async (t) => {
+t.test('the question names the number of verdicts and their price, and "no" buys nothing', async (t) => {
   const { code, stdout, stderr } = await verify('report.md', ['--budget', '0.06'], { typed: 'n\n' })
   t.equal(code, 1, 'a dead page')
   t.match(stderr, 'The quote check cannot settle 3 citations. 3 verdicts at 0.03 USDC: 0.09 USDC.\n')
@@ -113,7 +117,7 @@ t.test('a run that is killed goes on, and pays for nothing twice', async (t) => 
   const working = async () =>
     (await system.sql(`select count(*)::int from verification_requests where state in ('accepted', 'observed')`))[0]
       ?.count
-  // The model holds the answer, so a purchase that has begun stays under way; without one the command ends.
+  // The model delays its answer, so a purchase that has begun stays in progress; without a purchase the command ends.
   await until(async () => (await working()) !== 0 || child.exitCode !== null)
   child.kill('SIGKILL')
   t.same(await ended, [null, 'SIGKILL'])

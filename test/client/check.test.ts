@@ -72,7 +72,7 @@ t.test('a report of 60 citations', async (t) => {
     t.same(statuses((await check('report.html', '--json')).stdout), expected)
   })
 
-  await t.test('for people: the line, the marks, the difference', async (t) => {
+  await t.test('text output: the line, the quotation, the difference', async (t) => {
     const { code, stdout } = await check('report.md')
     t.equal(code, 1)
     const at = markdown.split('\n').findIndex((line) => line.includes('1847')) + 1
@@ -118,7 +118,7 @@ t.test('a report of 60 citations', async (t) => {
     t.equal(stdout.match(/<failure /g)?.length, expected.filter(({ status }) => /wrong|dead/.test(status)).length)
   })
 
-  await t.test('--summary appends a table of what does not hold', async (t) => {
+  await t.test('--summary appends a table of the citations that failed', async (t) => {
     writeFileSync(path('summary.md'), 'before\n')
     await check('report.md', '--summary', path('summary.md'))
     const summary = readFileSync(path('summary.md'), 'utf8')
@@ -126,7 +126,7 @@ t.test('a report of 60 citations', async (t) => {
     t.equal(summary.match(/^\| \d+:\d+ \| (wrong|dead|moved|unreadable) \|/gm)?.length, 13)
   })
 
-  await t.test('--cache keeps what held, and nothing else', async (t) => {
+  await t.test('--cache keeps citations that passed, and nothing else', async (t) => {
     system.site.requests.length = 0
     t.equal((await check('report.md', '--cache', path('cache.json'))).code, 1)
     const cache = JSON.parse(readFileSync(path('cache.json'), 'utf8'))
@@ -146,7 +146,7 @@ t.test('a report of 60 citations', async (t) => {
     t.equal(JSON.parse(readFileSync(path('cache.json'), 'utf8')).version, 1)
   })
 
-  await t.test('--fix replaces the misquotations, and nothing else', async (t) => {
+  await t.test('--fix replaces misquotations, and nothing else', async (t) => {
     chmodSync(path('report.md'), 0o640)
     const unasked = await check('report.md', '--fix')
     t.match(unasked, { code: 2, stderr: /give --yes/ })

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
@@ -25,12 +27,15 @@ async function run(args: string[], input: string | Buffer = '') {
   return { ...ran, lines: ran.stdout.trimEnd().split('\n') }
 }
 
-const files = t.testdir({
+const files = await mkdtemp(join(tmpdir(), 'countersign-cli-'))
+t.teardown(() => rm(files, { recursive: true }))
+for (const [name, content] of Object.entries({
   'result.json': JSON.stringify(issueResult(), null, 2),
   'keys.json': JSON.stringify({ keys: keys.map((key) => ({ ...key, use: 'receipt', status: 'active' })) }),
   'list.json': JSON.stringify(keys),
   'unrelated.json': '{"keys":7}',
-})
+}))
+  await writeFile(join(files, name), content)
 const result = join(files, 'result.json')
 
 t.test('verify prints a line per check and says good', async (t) => {
@@ -105,7 +110,7 @@ t.test('verify refuses a file that two readers may read differently', async (t) 
   }
 })
 
-t.test('what a file says cannot write lines of its own', async (t) => {
+t.test('text from a file cannot add lines to the output', async (t) => {
   const { code, lines, stdout } = await run(['verify', '-', PIN], JSON.stringify({ '\u001b[2J\ngood\n': '\ud800' }))
   t.equal(code, 1)
   t.notOk(lines.includes('good'))
@@ -170,7 +175,7 @@ t.test('an option of another command is refused', async (t) => {
   }
 })
 
-t.test('keys prints what can be kept and pinned', async (t) => {
+t.test('keys prints the keys in the form that can be pinned', async (t) => {
   const published = { keys: [{ ...keys[0], use: 'receipt', status: 'active' }] }
   const { baseUrl } = await play(t, answerWith(200, JSON.stringify(published)), refuse(503, 'internal_error'))
   const { code, stdout, stderr } = await run(['keys', baseUrl])
@@ -264,7 +269,7 @@ t.test('a reader that stops early gets no stack trace', async (t) => {
   t.equal(code, 0, 'the exit status still says what was found')
 })
 
-t.test('recover prints the bytes that were paid for, and takes the token from a file', async (t) => {
+t.test('recover prints the bytes of the paid result, and reads the token from a file', async (t) => {
   const { baseUrl, received } = await play(t, complete())
   const { code, stdout } = await run(['recover', baseUrl, REQUEST_ID, '--token', '-'], `${TOKEN}\n`)
   t.equal(code, 0)

@@ -31,7 +31,7 @@ const INPUT = { source_url: 'https://example.org/bridge', claim: 'The bridge ope
 const POST = 'POST /api/agent/v1/verify-source'
 const GET = `GET /api/agent/v1/requests/${REQUEST_ID}`
 
-/** Replaces a wallet: signs every text it gets, once per call. */
+/** Replaces a wallet: signs every text that it is given, once per call. */
 const pay: Fetch = (url, init) =>
   fetch(url, { ...init, headers: { ...(init?.headers as object), 'payment-signature': 'signed' } })
 
@@ -103,7 +103,7 @@ t.test('a purchase completed at once brings its settlement', async (t) => {
   t.same(signed(received), [false, true])
 })
 
-t.test('a key that has bought before is not paid again', async (t) => {
+t.test('an idempotency key that has bought a result is not paid again', async (t) => {
   const { baseUrl, received } = await play(t, complete({ 'x-service-idempotent-replay': 'true' }))
   const service = new Countersign({ baseUrl, fetch: pay, clock: buildClock() })
   const purchase = await service.verifySource(INPUT, { idempotencyKey: KEY })
@@ -111,7 +111,7 @@ t.test('a key that has bought before is not paid again', async (t) => {
   t.same(signed(received), [false])
 })
 
-t.test('a key that is being bought is waited for, unpaid', async (t) => {
+t.test('while a purchase under the key is pending, the client waits without paying', async (t) => {
   const { baseUrl, received } = await play(t, pending(), complete())
   await new Countersign({ baseUrl, fetch: pay, clock: buildClock() }).verifySource(INPUT, { idempotencyKey: KEY })
   t.same(received.map(route), [POST, GET])
@@ -166,13 +166,13 @@ t.test('a busy service is asked again with the same key, when it said so', async
   )
   const clock = buildClock()
   await new Countersign({ baseUrl, fetch: pay, clock }).verifySource(INPUT, { idempotencyKey: KEY })
-  // The fourth names a moment: 30 s after the clock's beginning, of which 14 have gone.
+  // The fourth is a date: 30 s after the start of the clock, of which 14 s have passed.
   t.same(clock.waits, [5000, 2000, 7000, 16_000, 16_000])
   t.same(new Set(received.map(({ headers }) => headers['idempotency-key'])), new Set([KEY]))
   t.same(signed(received), [false, false, false, false, false, false, true])
 })
 
-t.test('it does not go on for ever', async (t) => {
+t.test('the client does not repeat without end', async (t) => {
   const { baseUrl } = await play(t, ...Array.from({ length: 6 }, () => answerWith(502, '<html>')))
   const clock = buildClock()
   const error = await failure(new Countersign({ baseUrl, clock }).verifySource(INPUT, { idempotencyKey: KEY }))
@@ -242,7 +242,7 @@ t.test('a connection lost after payment is never a reason to sign again', async 
   })
 })
 
-t.test('a wallet that refuses to pay is the cause that is told', async (t) => {
+t.test('an error caused by a wallet that refuses to pay has the error of the wallet as its cause', async (t) => {
   const { baseUrl, received } = await play(t, askForPayment(), askForPayment())
   const refusal = new Error('above the spending limit')
   const service = new Countersign({ baseUrl, fetch: () => Promise.reject(refusal), clock: buildClock() })
@@ -363,7 +363,7 @@ t.test('waiting at the service', async (t) => {
 })
 
 t.test('recovery', async (t) => {
-  await t.test('waits for the end and keeps the bytes', async (t) => {
+  await t.test('waits until the request has ended, and keeps the bytes', async (t) => {
     const { baseUrl, received } = await play(t, hangUp(), pending(), complete())
     const clock = buildClock()
     const service = new Countersign({ baseUrl, fetch: () => Promise.reject(new Error('never paid')), clock })
@@ -374,12 +374,12 @@ t.test('recovery', async (t) => {
     t.match(purchase, { requestId: REQUEST_ID, recoveryToken: TOKEN, idempotencyKey: null })
     for (const { headers } of received) t.equal(headers.authorization, `Bearer ${TOKEN}`)
   })
-  await t.test('tells what went wrong', async (t) => {
+  await t.test('reports the error', async (t) => {
     const { baseUrl } = await play(t, refuse(404, 'not_found'))
     const error = await failure(new Countersign({ baseUrl, clock: buildClock() }).recover(REQUEST_ID, 'wrong'))
     t.match(error, { code: 'not_found', status: 404, retryable: false, idempotencyKey: null })
   })
-  await t.test('keeps a strange request id inside its path segment', async (t) => {
+  await t.test('escapes an unusual request id in the path', async (t) => {
     const { baseUrl, received } = await play(t, refuse(404, 'not_found'))
     await failure(new Countersign({ baseUrl, clock: buildClock() }).recover('../../v1/keys?x', TOKEN))
     t.equal(received[0]?.url, '/api/agent/v1/requests/..%2F..%2Fv1%2Fkeys%3Fx')
@@ -436,7 +436,7 @@ t.test('discovery', async (t) => {
   )
 })
 
-t.test('an answer that is too long, or never ends, is no answer', async (t) => {
+t.test('a response that is too long, or never ends, is an error', async (t) => {
   const clock = buildClock()
   const dripping: Step = (response) => {
     response.writeHead(200)

@@ -1,4 +1,4 @@
-// A file is taken for what it is, and never for something easier to pass.
+// The kind of a file is recognized correctly, and never as a kind that has fewer checks.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -35,7 +35,7 @@ async function failed(content: unknown, options: Partial<DocumentOptions> = {}) 
   return names
 }
 
-t.test('what a file is taken for is said', async (t) => {
+t.test('the output names the kind of file it recognized', async (t) => {
   const kinds: [unknown, string | undefined][] = [
     [issueResult(), 'a completed result'],
     [issueResult().receipt, 'the receipt of a purchase'],
@@ -66,11 +66,11 @@ t.test('the receipt of a purchase is checked without its result', async (t) => {
   t.match(await failed({ ...sold, attestation: chain[2] }), ['purchase_attestation', 'subject_sha256'])
 })
 
-t.test('a file that comes a byte at a time is the same file', async (t) => {
+t.test('a file that arrives one byte at a time gives the same result', async (t) => {
   for (const content of [issueExport(chain), receipt, issueResult()]) t.equal((await verify(content, {}, 1)).ok, true)
 })
 
-t.test('something good that was put beside it makes nothing good', async (t) => {
+t.test('adding a valid document to an invalid one does not make it valid', async (t) => {
   const forged = { ...issueResult(), claim: 'another' }
   const { receipt: _receipt, ...unsigned } = forged
   const mixtures: unknown[] = [
@@ -87,7 +87,7 @@ t.test('something good that was put beside it makes nothing good', async (t) => 
   for (const [index, mixture] of mixtures.entries()) t.not((await failed(mixture)).length, 0, `mixture ${index}`)
 })
 
-t.test('a pin that says nothing about such a file is refused, not passed over', async (t) => {
+t.test('a pin that does not apply to such a file is refused, not ignored', async (t) => {
   const point = { serial: 1, receipt_hash: chain[0]!.receipt_hash }
   const options: Record<string, Partial<DocumentOptions>> = {
     from: { from: point },
@@ -113,7 +113,7 @@ t.test('a pin that says nothing about such a file is refused, not passed over', 
     }
 })
 
-t.test('a page is the range that it says', async (t) => {
+t.test('a page of the chain must be the range that it states', async (t) => {
   t.same(await failed({ ...page, head_serial: 8 }), [])
   const changes: object[] = [
     { from: 2 },
@@ -128,7 +128,7 @@ t.test('a page is the range that it says', async (t) => {
   t.ok((await failed({ attestations: chain })).includes('page'), 'nothing but attestations')
 })
 
-/** Where a change goes unseen, and why it may. */
+/** Where a change is not noticed, and why that is acceptable. */
 interface Uncovered {
   why: string
   part: string
@@ -168,7 +168,7 @@ for (const { name, content, options, uncovered } of FILES) {
     return [start, start + Buffer.byteLength(part)] as const
   })
 
-  t.test(`${name}: every byte counts, but for what is listed`, async (t) => {
+  t.test(`${name}: a change of any byte fails, except those listed`, async (t) => {
     t.same(await failed(bytes, options), [])
     const unseen = new Set<number>()
     let tried = 0
@@ -191,7 +191,7 @@ for (const { name, content, options, uncovered } of FILES) {
       )
   })
 
-  t.test(`${name}: the same value in other words is the same`, async (t) => {
+  t.test(`${name}: the same value in another JSON notation passes`, async (t) => {
     // Digests and signatures are over the canonical form of values, not over the text: every reader of the file sees the same values.
     for (const [what, respell] of RESPELLINGS) t.same(await failed(respell(bytes.toString()), options), [], what)
     t.same(await failed(`\ufeff${bytes}`, options), ['json'], 'but with a mark before it, it is not JSON')
@@ -199,7 +199,7 @@ for (const { name, content, options, uncovered } of FILES) {
   })
 }
 
-t.test('a receipt: every field, changed, dropped, added to', async (t) => {
+t.test('a receipt: any field that is changed, dropped or added fails', async (t) => {
   const named: Record<string, string> = {
     'attestation.key_id': 'trusted_key',
     'attestation.pubkey_hex': 'trusted_key',
@@ -232,7 +232,7 @@ t.test('a receipt: every field, changed, dropped, added to', async (t) => {
   }
 })
 
-t.test('the command line knows the pins', async (t) => {
+t.test('the command line accepts the pins', async (t) => {
   const cli = async (content: unknown, ...args: string[]) => {
     const child = spawn(process.execPath, [
       `${import.meta.dirname}/../../client/cli.ts`,

@@ -1,4 +1,4 @@
-// An export that is fetched, interrupted, tampered with while it lay there, and gone on with.
+// An export that is fetched, interrupted, changed on disk, and continued.
 import t from 'tap'
 import { Countersign } from '../../client/client.ts'
 import { BrokenChainError, download, type ExportFile } from '../../client/download.ts'
@@ -43,7 +43,7 @@ t.test('a whole chain', async (t) => {
   t.equal((await verifyExport(file.read(), { keys: pins, vkey: VKEY })).ok, true)
 })
 
-t.test('goes on wherever it was cut off, in the middle of a character too', async (t) => {
+t.test('a download continues wherever it was cut off, also in the middle of a character', async (t) => {
   const { service } = await serve(t)
   const bytes = Buffer.from(whole)
   const inside = bytes.indexOf('\u00e9') + 1
@@ -56,7 +56,7 @@ t.test('goes on wherever it was cut off, in the middle of a character too', asyn
   }
 })
 
-t.test('a file that was changed since is not gone on with, and stays as it is', async (t) => {
+t.test('a file that was changed since is not continued, and stays unchanged', async (t) => {
   const { service } = await serve(t)
   const lines = whole.split('\n').slice(0, 6)
   const edit = (at: number, change: (line: string) => string) => lines.with(at, change(lines[at]!))
@@ -90,7 +90,7 @@ t.test('a file that was changed since is not gone on with, and stays as it is', 
   }
 })
 
-t.test('nor one of another history, nor one that goes beyond its head', async (t) => {
+t.test('a file of another history, or one that goes beyond its head, is not continued', async (t) => {
   const other = issueLog([9], ['another history']).chain
   const { service } = await serve(t)
   const head = `${whole.split('\n')[0]}\n`
@@ -101,7 +101,7 @@ t.test('nor one of another history, nor one that goes beyond its head', async (t
   await t.rejects(download(service, beyond), { name: 'BrokenChainError', message: /does not lead to the pinned head/ })
 })
 
-t.test('what the service sends must hang together', async (t) => {
+t.test('the responses of the service must be consistent with each other', async (t) => {
   const at = (serial: number, change: object) =>
     chain.with(serial - 1, { ...chain[serial - 1]!, ...change }) as Attestation[]
   const answers: [RegExp, Shown['answers']][] = [
@@ -126,7 +126,7 @@ t.test('what the service sends must hang together', async (t) => {
   await t.rejects(download(service, openFile(), { head: { serial: 0, receipt_hash: '0'.repeat(64) } }), SyntaxError)
 })
 
-t.test('an empty log, and a service that is away', async (t) => {
+t.test('an empty log, and a service that does not answer', async (t) => {
   const empty = await serve(t, { chain: [] })
   await t.rejects(download(empty.service, openFile()), { name: 'BrokenChainError', message: /no receipts yet/ })
   const { service, clock } = await serve(t, { chain, refuse: { '/v1/chain': 503 } })

@@ -1,4 +1,4 @@
-// An export of a small chain, and everything that may be done to it: each change is enumerated, found, and named.
+// An export of a small chain, and all kinds of changes to it: each change is made, detected, and named.
 import t from 'tap'
 import { attestationShape } from '../../client/attestation.ts'
 import { verifyDocument } from '../../client/document.ts'
@@ -53,7 +53,7 @@ t.test('a good export, in pieces of any size', async (t) => {
   }
 })
 
-t.test('what is not given is said', async (t) => {
+t.test('the output names what was not checked', async (t) => {
   const { ok, checks } = await verifyExport(chunks(issueExport(chain, null)), { keys: pins, signatures: 'last' })
   t.equal(ok, true)
   const details = Object.fromEntries(checks.map(({ name, detail }) => [name, detail]))
@@ -62,11 +62,11 @@ t.test('what is not given is said', async (t) => {
   t.match(unpinned.checks.at(-1), { ok: true, detail: /signature was not checked/ })
 })
 
-/** Three receipts with a handover between them: long enough for everything, and read many thousand times. */
+/** Three receipts with a rotation of the key between them: long enough for every case, and read many thousand times. */
 const small = issueLog([1, 1], ['caf\u00e9 "quoted" \\ \u{1F600}\u2028'])
 const bytes = Buffer.from(issueExport(small.chain))
 
-/** Which checks may name a change there, beside those of anything that is no longer written as an export writes it. */
+/** Which checks may report a change there, beside the check of the spelling of an export. */
 function concerned(at: number): string[] {
   const line = bytes.subarray(0, at).filter((byte) => byte === 0x0a).length
   if (line === 0) return ['head', 'checkpoint']
@@ -74,7 +74,7 @@ function concerned(at: number): string[] {
   return at >= bytes.indexOf('"sig_ed25519_hex"', start) ? ['signatures'] : ['receipt_hashes', 'serials']
 }
 
-t.test('every byte of the file counts, and what depends on it is named', async (t) => {
+t.test('a change of any byte fails, and the failed checks are named', async (t) => {
   const names = async (changed: Uint8Array, vkey?: string) => {
     const { ok, checks } = await verifyDocument(chunks(changed), { keys: pins, vkey, signatureCheck: openssl })
     return ok ? [] : checks.filter((check) => !check.ok).map(({ name }) => name)
@@ -108,7 +108,7 @@ const FIELDS: Record<keyof Attestation, { values: unknown[]; named: string }> = 
   sig_ed25519_hex: { values: ['0'.repeat(128), chain[0]!.sig_ed25519_hex.replace(/^./, 'f')], named: 'signatures' },
 }
 
-/** What a value of another receipt in its place is named by, where that differs. */
+/** The check that reports a value of another receipt in this place, if it differs. */
 const MOVED: Partial<Record<keyof Attestation, string>> = {
   serial: 'receipt_hashes',
   label: 'receipt_hashes',
@@ -118,7 +118,7 @@ const MOVED: Partial<Record<keyof Attestation, string>> = {
   receipt_hash: 'receipt_hashes',
 }
 
-t.test('every field of every receipt, by other values, by none, and by those of other receipts', async (t) => {
+t.test('every field of every receipt, replaced by another value, removed, or taken from another receipt', async (t) => {
   const checkpoint = issueCheckpoint(chain)
   const changed = (at: number, receipt: unknown) =>
     failed(issueExport(chain.with(at, receipt as Attestation), checkpoint))
@@ -173,7 +173,7 @@ t.test('receipts left out, moved, repeated, added', async (t) => {
   )
 })
 
-t.test('a header that says otherwise', async (t) => {
+t.test('a header that does not agree with the file', async (t) => {
   const body = good.slice(good.indexOf('\n') + 1)
   const { serial, receipt_hash } = chain.at(-1)!
   const given = { countersign_export: 1, head: { serial, receipt_hash }, checkpoint: issueCheckpoint(chain) }
@@ -194,7 +194,7 @@ t.test('a header that says otherwise', async (t) => {
     t.ok((await failed(`${JSON.stringify(header)}\n${body}`)).includes(named), JSON.stringify(header))
 })
 
-t.test('of a line there is one spelling', async (t) => {
+t.test('each line has only one valid spelling', async (t) => {
   const lines = good.trimEnd().split('\n')
   const respelt = (spell: (line: string) => string) =>
     Promise.all(lines.map((_, at) => failed(`${lines.with(at, spell(lines[at]!)).join('\n')}\n`)))
@@ -216,7 +216,7 @@ t.test('of a line there is one spelling', async (t) => {
   t.ok((await failed(`${good}\n`)).includes('format'), 'an empty line at the end')
 })
 
-t.test('lines without end and data without bottom are refused', async (t) => {
+t.test('lines without end and JSON nested too deep are refused', async (t) => {
   const header = `${good.split('\n')[0]}\n`
   const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
   for (const more of ['x'.repeat(70_000), `${deep}\n`, `"${'x'.repeat(70_000)}"\n`, 'null\n', '7\n', '[]\n'])
@@ -229,13 +229,13 @@ t.test('lines without end and data without bottom are refused', async (t) => {
   t.match(checks[0], { name: 'format', ok: false, detail: /longer than 65536 bytes/ })
 })
 
-t.test('a checkpoint that was taken out is missed by who has the verifier key', async (t) => {
+t.test('with the verifier key, a checkpoint that was removed is noticed', async (t) => {
   const bare = issueExport(chain, null)
   t.same(await failed(bare), ['checkpoint'])
   t.same(await failed(bare, { vkey: undefined }), [])
 })
 
-t.test('a receipt that was pinned before must be on the way', async (t) => {
+t.test('a receipt that was pinned earlier must be in the range', async (t) => {
   const points = chain.map(({ serial, receipt_hash }) => ({ serial, receipt_hash }))
   t.same(await failed(good, { through: points }), [])
   t.same(await failed(good, { through: [{ ...points[2]!, receipt_hash: sha256('x') }] }), ['through'])

@@ -3,7 +3,7 @@ import t from 'tap'
 import { canonicalJson, jsonFaults, parseJson } from '../../client/json.ts'
 
 t.test('numbers are written as ECMAScript writes them', async (t) => {
-  // RFC 8785, appendix B, and what parsers make of other spellings.
+  // RFC 8785, appendix B, and how other spellings are parsed.
   const cases: [string, string][] = [
     ['1e21', '1e+21'],
     ['100000000000000000000', '100000000000000000000'],
@@ -34,15 +34,15 @@ t.test('members are sorted by UTF-16 code units, at every level', async (t) => {
   t.equal(canonicalJson(parseJson('{"b":1,"__proto__":{"y":1,"x":2}}')), '{"__proto__":{"x":2,"y":1},"b":1}')
 })
 
-t.test('only what must be escaped is', async (t) => {
+t.test('only characters that must be escaped are escaped', async (t) => {
   t.equal(canonicalJson('\u2028\u2029'), '"\u2028\u2029"')
   t.equal(canonicalJson('\u007f\u00a0\ufeff</'), '"\u007f\u00a0\ufeff</"')
   t.equal(canonicalJson('\b\t\n\f\r"\\\u0000\u001f'), '"\\b\\t\\n\\f\\r\\"\\\\\\u0000\\u001f"')
-  // Canonical is not normalised: the two spellings of e-acute stay two.
+  // Canonical form does not normalize: the two spellings of e-acute stay different.
   t.not(canonicalJson('\u00e9'), canonicalJson('e\u0301'))
 })
 
-t.test('what has no canonical form is refused, with its place', async (t) => {
+t.test('a value without a canonical form is refused, and the error names its place', async (t) => {
   class Thing {
     a = 1
   }
@@ -93,7 +93,7 @@ t.test('a repeated member is refused in any spelling', async (t) => {
   t.throws(() => parseJson('{"a":1,}'), SyntaxError)
 })
 
-t.test('nesting without end is refused, not followed', async (t) => {
+t.test('nesting without end is refused, without recursion', async (t) => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   t.doesNotThrow(() => parseJson(nested(64)))
   for (const text of [nested(65), nested(200_000), `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`])

@@ -22,7 +22,7 @@ for (const { name, answer, options, expect, remaining_ms } of vectors.cases)
     if (verdict.ok) t.same(verdict.lease, LEASE)
   })
 
-t.test('a time that is not known is no time at which a lease is good', async (t) => {
+t.test('with an invalid time no lease is valid', async (t) => {
   const options = { ...LEASE_OPTIONS, keys: leaseKeys }
   const answer = issueLease()
   t.match(verifyLease(answer, { ...options, now: Number.NaN }), { ok: false })
@@ -31,12 +31,12 @@ t.test('a time that is not known is no time at which a lease is good', async (t)
   t.throws(() => verifyLease(answer, { ...options, skewMs: Number.NaN }), TypeError)
 })
 
-t.test('a pin that is no key is a mistake of the caller', async (t) => {
+t.test('a pin that is no key throws', async (t) => {
   const keys = [{ key_id: 3, pubkey_hex: '00'.repeat(32) }]
   t.throws(() => verifyLease(issueLease(), { ...LEASE_OPTIONS, keys }), TypeError)
 })
 
-t.test('without account, agent or action nothing is good', async (t) => {
+t.test('without account, agent or action no lease is valid', async (t) => {
   for (const name of ['account', 'agent', 'action']) {
     const options = { ...LEASE_OPTIONS, keys: leaseKeys, [name]: undefined } as unknown as LeaseOptions
     t.match(verifyLease(issueLease(), options), { ok: false, reason: `wrong_${name}` })

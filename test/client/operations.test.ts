@@ -163,7 +163,7 @@ t.test('each member goes where the route takes it from, with the credential of t
   t.equal(received[1]?.headers['content-type'], undefined)
 })
 
-t.test('bytes come as they are, with their entity tag', async (t) => {
+t.test('bytes are returned unchanged, with their entity tag', async (t) => {
   const { baseUrl } = await play(
     t,
     answerWith(200, 'a\u0000b', { etag: '"tag"' }),
@@ -178,7 +178,7 @@ t.test('bytes come as they are, with their entity tag', async (t) => {
   t.equal(await service.deleteJournalSlot({ slot: 's' }, { ifMatch: etag }), undefined)
 })
 
-t.test('failures say code, retryable, status and how long to wait; nothing is repeated', async (t) => {
+t.test('errors have code, retryable, status and the time to wait; no call is repeated', async (t) => {
   const error = { code: 'daily_limit', message: 'Tomorrow.', retryable: true }
   const elsewhere = await play(t)
   const { baseUrl, received } = await play(
@@ -201,7 +201,7 @@ t.test('failures say code, retryable, status and how long to wait; nothing is re
   t.match(await failure(service.getUsage()), { code: 'unexpected_response', status: 200 })
 })
 
-t.test('what cannot be sent is refused before anything is sent', async (t) => {
+t.test('input that cannot be sent is refused before any call', async (t) => {
   const { baseUrl, received } = await play(t)
   const missing = await failure(new Countersign({ baseUrl }).getUsage())
   t.match(missing, { code: 'api_key_missing', retryable: false, status: null })

@@ -55,14 +55,14 @@ t.test('nothing outside the command line needs Node', async (t) => {
     t.notMatch(read(`client/${file}`), /\b(Buffer|process|require|setImmediate|__dirname)\b/, file)
 })
 
-t.test('the dependencies are the ones tested here', async (t) => {
+t.test('the dependencies have the versions tested here', async (t) => {
   const { dependencies, devDependencies, version, license } = JSON.parse(read('package.json'))
   const tested = { ...devDependencies, ...dependencies }
   for (const [name, range] of Object.entries(manifest.dependencies)) t.equal(tested[name], range, name)
   t.match(manifest, { version, license })
 })
 
-t.test('what the manifest names is made from a file that exists', async (t) => {
+t.test('every file that the manifest names is built from a file that exists', async (t) => {
   const { exports, bin } = manifest
   const { './package.json': itself, ...entries } = exports
   t.equal(itself, './package.json')

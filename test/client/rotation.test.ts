@@ -59,7 +59,7 @@ t.test('a key signs nothing outside its serials', async (t) => {
   }
 })
 
-t.test('later pins lead on, never back', async (t) => {
+t.test('a pin introduces later keys, never earlier ones', async (t) => {
   t.same(idsOf(trustIntroduced(published, [pin(1)])), [3, 4])
   t.same(idsOf(trustIntroduced(published, [pin(2)])), [4])
   t.same(idsOf(trustIntroduced([], [pin(0)])), [1])
@@ -93,7 +93,7 @@ t.test('a key that the service calls compromised is not trusted, nor what it int
   t.same(good(1, trustIntroduced(calling(0), [pin(0)])), false)
 })
 
-t.test('a hostile list takes nothing down', async (t) => {
+t.test('a hostile list of keys crashes nothing and takes bounded time', async (t) => {
   const introduction = published[1]!.introduction!
   const lists = [
     [{ key_id: 9, pubkey_hex: smallOrderKey, use: 'receipt', introduction }],
@@ -102,7 +102,7 @@ t.test('a hostile list takes nothing down', async (t) => {
     [{ ...published[1], status: {} }],
   ]
   for (const list of lists) t.doesNotThrow(() => trustIntroduced(list, [pin(0)]))
-  // Introduced as it should be, and yet no key that a signature could be good under.
+  // Introduced correctly, but no signature can be valid under this key.
   const subject_sha256 = sha256(jcs(keyRecord({ ...issuerKey(9), pubkey_hex: smallOrderKey }, 5)))
   const weak = issueReceipt({ ...introduction, subject_sha256 }, keys[0]!)
   const list = [{ key_id: 9, pubkey_hex: smallOrderKey, use: 'receipt', introduction: weak }]
@@ -129,7 +129,7 @@ t.test('a checkpoint key that is trusted signs beside the pinned verifier key', 
   t.match(noteFault(crowded, readVerifierKeys(VKEY, [])), /more than 100 signature lines/)
 })
 
-t.test('what nothing trusted introduces is not trusted', async (t) => {
+t.test('a key that no trusted key introduces is not trusted', async (t) => {
   const [first, second, third] = published as [ListedKey, ListedKey, ListedKey]
   const other = issuerKey(9)
   const introduction = second.introduction!
@@ -213,7 +213,7 @@ t.test('a receipt with its proof', async (t) => {
   const older = { tree_size: 5, root_hash: tree.root(5).toString('hex') }
   t.same(failed(receipt(2, 5), { tree: older }), [], 'into a tree that was pinned before')
   t.match(details(receipt(2, 5), { tree: older, vkey: VKEY }), [/leads to the tree of 5.*, but to the given one$/])
-  // Without that tree, invented hashes lead there too.
+  // Without that tree, invented hashes also give a valid path.
   const madeUp = { ...receipt(2), inclusion: { leaf_index: 1, tree_size: 2, hashes: [sha256('made up')] } }
   for (const value of [receipt(2, 5), madeUp]) t.same(failed(value, { tree: undefined }), ['inclusion'])
   const good = receipt(4)

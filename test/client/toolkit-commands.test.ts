@@ -1,5 +1,5 @@
 // The commands of the control toolkit against the real service: an account from its registration to its last slot, the
-// files of keys and secrets, and the questions before what cannot be undone.
+// files of keys and secrets, and the questions before irreversible actions.
 import { spawnSync } from 'node:child_process'
 import { hash, randomUUID } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -179,7 +179,7 @@ t.test('watchdog and heartbeat', async (t) => {
   }
   t.match((await run(['watchdog', 'list'])).stdout, 'nightly')
   const skip = spawnSync('script', ['--version']).status === 0 ? false : 'there is no `script` to make a terminal with'
-  await t.test('the question on a terminal', { skip }, async (t) => {
+  await t.test('on a terminal the command asks before it pays', { skip }, async (t) => {
     t.match(await onTerminal(remove, env, '\u0004'), { code: 1, stdout: /\[y\/N\][\s\S]*Nothing was done\./ })
     t.match(await onTerminal(remove, env, 'y\n'), { code: 0, stdout: /nightly is deleted\./ })
   })

@@ -6,7 +6,7 @@ import { attest, type Forgery, issueResult, jcs, keys, pubkeyHex, publicKey, SEE
 import { smallOrderKey, torsionSignature, zip215Signature } from './signatures.ts'
 import { change, drop, leaves, members, other } from './tampering.ts'
 
-// What the service may send is exactly what the client says it gets; a difference does not compile.
+// The types of the service's answers are exactly those of the client; a difference does not compile.
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : never) : never
 const sameType: Same<VerificationResult, CompletedResult> = true
 
@@ -63,7 +63,7 @@ t.test('changing any single leaf fails', async (t) => {
     const result = issueResult()
     change(result, path, other)
     const name = path.join('.')
-    // Nothing signs the note for people, and nothing must depend on it.
+    // No signature covers the note for people, and nothing may depend on it.
     if (name === 'receipt.verification') t.same(verdict(result), [], name)
     else t.not(verdict(result).length, 0, name)
   }
@@ -90,7 +90,7 @@ t.test('an added member fails, in the receipt too', async (t) => {
   }
 })
 
-t.test('a change in transit names what it broke', async (t) => {
+t.test('a change in transit fails the check of what was changed', async (t) => {
   const cases: [string, unknown, string[]][] = [
     ['claim', 'Another claim', ['result_sha256']],
     ['claim_support', 'supports', ['result_sha256']],
@@ -232,7 +232,7 @@ t.test('the canonical envelope has one spelling', async (t) => {
   ])
     t.same(respell(spell), ['subject_sha256', 'canonical_envelope'])
 
-  // Attested bytes that say the same as the envelope, but not canonically.
+  // Attested bytes with the same value as the envelope, but not in canonical form.
   const result = issueResult()
   const spaced = Buffer.from(JSON.stringify(result.receipt.envelope, null, 1))
   result.receipt.canonical_envelope_base64 = spaced.toString('base64')
@@ -253,11 +253,11 @@ t.test('a string that is not well-formed Unicode fails by name', async (t) => {
   }
   const named = { ...issueResult(), '\udc00': 1 }
   t.same(verdict(named), ['well_formed_unicode', ...AFTER_SHAPE])
-  // Out of order, the halves of a pair are two lone ones.
+  // In the wrong order, the halves of a surrogate pair are two lone surrogates.
   t.same(verdict({ ...issueResult(), claim: '\ude00\ud83d' }), ['well_formed_unicode', ...AFTER_SHAPE])
 })
 
-t.test('a value that is no result fails by name and never throws', async (t) => {
+t.test('a value that is no result fails with a named check and never throws', async (t) => {
   const cyclic: Record<string, unknown> = {}
   cyclic.self = cyclic
   for (const value of [undefined, () => 1, new Date(0), cyclic, Number.NaN, { a: 1n }, [undefined]])

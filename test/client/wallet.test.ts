@@ -38,7 +38,7 @@ t.test('the formats of keys', async (t) => {
   }
 })
 
-t.test('rubbish is refused, and not repeated', async (t) => {
+t.test('text that is no key is refused, and the error does not repeat it', async (t) => {
   const wrongHalf = Uint8Array.from(BYTES).fill(1, 32)
   for (const contents of [
     HEX.slice(1),
@@ -122,7 +122,7 @@ t.test('the command', async (t) => {
     const { serveRpc } = await openNode(t)
     const args = ['batch', 'in.csv', '--service', serveRpc, '--budget', '1', '--out', 'out', '--yes']
     const set = (COUNTERSIGN_WALLET: string) => run(args, { COUNTERSIGN_WALLET })
-    // The stand-in is no service that sells, so each attempt ends after the wallet was read.
+    // The test server sells nothing, so each attempt ends after the wallet was read.
     for (const good of [`${folder}/evm.key`, HEX, BASE58, `${HEX}\n${BASE58}`])
       t.notMatch((await set(good)).stderr, /wallet|key/i, 'it is read')
     for (const bad of [HEX.slice(1), `${HEX}5b`, `${HEX}\n${HEX}`]) {

@@ -1,4 +1,4 @@
-// A log that is watched: honest, shortened, forked, and speaking with two tongues.
+// `countersign watch` with a log that is honest, shortened, forked, or different for different callers.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ import {
 import { openLogServer, type Shown } from './log-server.ts'
 
 const { chain, keys } = issueLog([20])
-/** The same as far as serial 12, and then another history under the same keys. */
+/** The same log up to serial 12, and then another history under the same keys. */
 const fork = chain.slice(0, 12)
 while (fork.length < 20) {
   const prev_hash = fork.at(-1)!.receipt_hash
@@ -97,7 +97,7 @@ t.test('a shorter log is a rollback, another receipt in a pinned place a fork', 
   t.same(await sightings(t, [upTo(15), upTo(0)]), ['pinned', 'rollback'])
 })
 
-t.test('a head that does not hold together', async (t) => {
+t.test('a head whose parts do not agree', async (t) => {
   const head = (members: Record<string, unknown>): Shown => ({ ...upTo(15), head: members })
   const root_hash = '0'.repeat(64)
   const other = issuerKey(55)
@@ -214,12 +214,12 @@ t.test('a proof of the wrong shape is an alarm, not an excuse', async (t) => {
   t.match(await sightings(t, [upTo(15), refused]), ['pinned', /^invalid: .*does not prove/])
 })
 
-t.test('a first look at a log whose verifier key is none', async (t) => {
+t.test('the first watch of a log whose verifier key is malformed', async (t) => {
   t.match(await sightings(t, [{ ...upTo(15), head: { vkey: 'nonsense' } }]), [/^invalid: .*without a verifier key/])
   await t.rejects(sightings(t, [upTo(15)], { vkey: 'nonsense' }), TypeError, 'but one that we give is our mistake')
 })
 
-t.test('a service that cannot be asked is no alarm', async (t) => {
+t.test('a service that does not answer is no alarm', async (t) => {
   for (const [path, status] of [
     ['/v1/chain-head', 503],
     ['/v1/consistency', 500],

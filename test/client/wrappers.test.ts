@@ -1,4 +1,4 @@
-// Each wrapper buys one verification in its framework's own runner, from the real service with a scripted model behind it.
+// Each wrapper buys one verification in its framework's own runner, from the real service with a scripted model.
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
 import { END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph'
 import { ToolNode, toolsCondition } from '@langchain/langgraph/prebuilt'
@@ -169,7 +169,7 @@ t.test('MCP: a lost answer is asked for again, with the payment that was signed'
   t.equal(signed, 1)
 })
 
-t.test('autoevals: a scorer among its own', async (t) => {
+t.test('autoevals: the scorer works beside its own scorers', async (t) => {
   const { bought, options } = openShop()
   const scorer: Scorer<string, Record<never, never>> = citationScorer(options)
   const output = `${CLAIM.slice(0, -1)} [history](${question.source_url}).`
@@ -247,7 +247,7 @@ t.test('a text without one readable page is graded without buying', async (t) =>
   await t.rejects(poor({ output: CLAIM, source_url: question.source_url }), { code: 'payment_required' })
 })
 
-t.test('a failure that may pass is repeated with the same key, and others are not', async (t) => {
+t.test('a retryable failure is repeated with the same key, and others are not', async (t) => {
   const clock = buildClock()
   const failing = refuse(422, 'source_timeout', { retryable: true })
   const { baseUrl, received } = await play(t, failing, refuse(422, 'source_timeout', { retryable: true }), complete())

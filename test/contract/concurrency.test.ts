@@ -74,7 +74,8 @@ t.test('fifty callers, signed and unsigned, one key, two services', async (t) =>
   for (const { signed, response } of await Promise.all(rush)) {
     const answer = await expectNonCompleted(t, response, signed || response.status === 202 ? 202 : 402)
     t.equal(answer.request_id, id)
-    if (response.status === 202) t.equal(response.headers.get('x-service-recovery-token'), token)
+    // Of the unsigned, those that came first are asked for a payment, and how many they are is left to chance.
+    t.equal(response.status === 202 ? response.headers.get('x-service-recovery-token') : token, token)
   }
 
   held.release()

@@ -140,7 +140,7 @@ t.test('the balance is read only for a proved payer with unsettled requests', as
   t.same(asked, [], 'the payer was not proved')
   await expectNonCompleted(t, await system.ask(second!), 202)
   const { error } = await expectNonCompleted(t, await system.ask(third!), 429)
-  t.match(error.message, /balance and history cover: 2\. Nothing was charged\./)
+  t.match(error.message, /as its balance and history cover: 2\. Nothing was charged\./)
   t.same(
     asked,
     [wallet.address, wallet.address].map((address) => address.toLowerCase()),

@@ -40,7 +40,7 @@ t.test('400, 415 and 422: nothing is stored, and the key is free', async (t) => 
   }
 })
 
-t.test('429: the key is free when the address may call again', async (t) => {
+t.test('429: the key can be used when the address may call again', async (t) => {
   await using limited = await startSystem({ env: { RATE_LIMIT_PER_MINUTE: '1', TRUST_PROXY: '1' } })
   const key = randomUUID()
   const from = (address: string) => ({ 'x-forwarded-for': address })

@@ -173,15 +173,11 @@ function find(text: string): string[] {
     .map(([name]) => name)
 }
 
+const finish = await walk()
 /** The database while one request waits for its page, and at the end. */
-let during: Record<string, string> = {}
-let finished: Record<string, string> = {}
-t.before(async () => {
-  const finish = await walk()
-  during = await dump()
-  await finish()
-  finished = await dump()
-})
+const during = await dump()
+await finish()
+const finished = await dump()
 const isNonce = (name: string) => name.endsWith(': nonce')
 
 t.test('the search finds stored text', async (t) => {

@@ -1,4 +1,5 @@
-// The pool with a limit on waiting, on a database that is well: what is slow is not cut, what finds no connection is refused.
+// The pool with a limit on waiting, with a healthy database: slow queries are not cancelled, and calls that get no
+// connection are refused.
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import pg from 'pg'
@@ -26,7 +27,7 @@ t.test('a slow query is answered, since the database answers when it is asked', 
   t.same(changes, [])
 })
 
-t.test('a call that finds no connection is refused and never runs', async (t) => {
+t.test('a call that gets no connection in time is refused and never runs', async (t) => {
   const holder = new pg.Client({ connectionString: database.url })
   await holder.connect()
   await holder.query('create table made (n int)')

@@ -1,4 +1,4 @@
-// How the pool reads DATABASE_URL where it asks for an encrypted connection, and how long a transaction may stand still.
+// How the pool reads a DATABASE_URL that asks for an encrypted connection, and how long a transaction may be idle.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -16,21 +16,18 @@ t.test('every name of an encrypted connection is taken, and none falls back to p
   }
 })
 
-t.test(
-  'a frozen process keeps its locks for ten seconds, by the pool and by what operators are told to set',
-  async (t) => {
-    await using database = await openTestDatabase()
-    const db = await openDatabase(database.url, { maxConnections: 2 })
-    t.teardown(() => db.end())
-    const shown = z.object({ idle_in_transaction_session_timeout: z.string() })
-    const limit = await db.oneFirst(sql.type(shown)`show idle_in_transaction_session_timeout`)
-    t.equal(limit, '10s')
-    const operations = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
-    t.match(operations, `set idle_in_transaction_session_timeout = '${limit}'`)
-  },
-)
+t.test('a frozen process keeps its locks for ten seconds, by the pool and by documented settings', async (t) => {
+  await using database = await openTestDatabase()
+  const db = await openDatabase(database.url, { maxConnections: 2 })
+  t.teardown(() => db.end())
+  const shown = z.object({ idle_in_transaction_session_timeout: z.string() })
+  const limit = await db.oneFirst(sql.type(shown)`show idle_in_transaction_session_timeout`)
+  t.equal(limit, '10s')
+  const operations = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
+  t.match(operations, `set idle_in_transaction_session_timeout = '${limit}'`)
+})
 
-t.test('a transaction that stood still too long ends like a lost connection, and its locks with it', async (t) => {
+t.test('a transaction that is idle for too long ends like a lost connection, and releases its locks', async (t) => {
   await using database = await openTestDatabase()
   const db = await openDatabase(database.url, { maxConnections: 2 })
   t.teardown(() => db.end())

@@ -12,12 +12,17 @@ import { PAGE, payingFetch, VERIFY } from '../system.ts'
 
 const skip = !hasPooler && 'there is no pgbouncer on this machine'
 
-t.test('web and worker behind PgBouncer sell, listen, and hold their locks past it', { skip }, async (t) => {
+t.test('web and worker work behind PgBouncer; they listen and lock on direct connections', { skip }, async (t) => {
   await using harness = await openApiHarness()
   await using opened = new AsyncDisposableStack()
   let pooler = await openPooler(harness.databaseUrl)
   opened.defer(() => pooler[Symbol.asyncDispose]())
-  const env = { ...harness.env, DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: harness.databaseUrl, LOG_LEVEL: 'info' }
+  const env = {
+    ...harness.env,
+    DATABASE_URL: pooler.url,
+    DATABASE_DIRECT_URL: harness.databaseUrl,
+    LOG_LEVEL: 'info',
+  }
   const web = opened.use(startChild('server/main.ts', env))
   const worker = opened.use(startChild('workers/main.ts', env))
   const { address } = await web.logs('listening')

@@ -153,13 +153,11 @@ function find(text: string): string[] {
 }
 
 const texts = new Map<string, string>()
-t.before(async () => {
-  const finish = await walk()
-  texts.set('the database, while work stands', await dump())
-  await finish()
-  texts.set('the database, when it is done', await dump())
-  texts.set('the metrics', await (await fetch(system.url('/metrics'))).text())
-})
+const finish = await walk()
+texts.set('the database, while work stands', await dump())
+await finish()
+texts.set('the database, when it is done', await dump())
+texts.set('the metrics', await (await fetch(system.url('/metrics'))).text())
 
 t.test('the search finds a secret that was planted', async (t) => {
   t.ok(secrets.size >= 20)

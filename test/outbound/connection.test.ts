@@ -238,7 +238,7 @@ t.test('a refusal names the requested host and not its addresses', async (t) => 
   const { outbound } = await setUp(t, good, { zone: { 'good.example.com': { A: ['10.20.30.40'] } } })
   const error = await outbound.resolve(new URL('https://good.example.com/'), forever).catch((thrown) => thrown)
   t.equal(error.code, 'source_blocked')
-  t.equal(error.message, '"good.example.com" does not lead to public addresses only.')
+  t.equal(error.message, '"good.example.com" has an address that is not public.')
   t.match(error.cause.message, /10\.20\.30\.40 is private use/, 'but the log may know')
 })
 

@@ -1,4 +1,4 @@
-// Reconciliation confirms settlements that rest on a facilitator's word, or reports them.
+// Reconciliation confirms settlements that only a facilitator has reported, or reports them as wrong.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
@@ -60,9 +60,9 @@ t.test('an unconfirmed settlement stays open until the chain can be read, and is
   const read = await runReconcile(harness)
   t.equal(read.code, 0)
   t.match(read.text, /^1 entries agree with the chain, 0 differ/)
-  t.match(read.text, "1 of them were booked on the facilitator's word")
+  t.match(read.text, "1 of them rested on the facilitator's report only")
   t.same(await entryOf(harness, order), { entry, transaction, proof: 'chain', log_index: 0, chain_says: 'agrees' })
-  t.notMatch((await runReconcile(harness)).text, 'booked on', 'once')
+  t.notMatch((await runReconcile(harness)).text, 'rested on', 'once')
 })
 
 t.test('an unconfirmed settlement that did not happen is reported', async (t) => {
@@ -79,6 +79,6 @@ t.test('settlements without a configured node are confirmed once there is one', 
   await using harness = await openEvmHarness({ nodeless: true })
   const orders = [await harness.order(), await harness.order()]
   for (const order of orders) t.equal((await order.buyAndWait()).status, 200)
-  t.match(await runReconcile(harness), { code: 0, text: "2 of them were booked on the facilitator's word" })
+  t.match(await runReconcile(harness), { code: 0, text: "2 of them rested on the facilitator's report only" })
   for (const order of orders) t.match(await entryOf(harness, order), { proof: 'chain', chain_says: 'agrees' })
 })

@@ -84,7 +84,7 @@ t.test('pages of one domain in flight, verifications included', async (t) => {
   t.equal(answers.filter(({ status }) => status === 202).length, most - 1)
   const refused = answers.filter(({ status }) => status !== 202)
   t.match(refused, [
-    { body: { error: { code: 'rate_limited', message: `The limit of a domain is ${most} of its pages in flight.` } } },
+    { body: { error: { code: 'rate_limited', message: `The limit of a domain is ${most} pages in flight.` } } },
   ])
   const source_url = 'https://other.test/harbour'
   const other = await readers[1].call('POST', '/v1/quote-check', { source_url, quotes: ['a'] })

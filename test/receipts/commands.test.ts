@@ -12,7 +12,11 @@ t.test('keys rotate, chain verify', async (t) => {
     cli(env, 'keys', 'rotate', 'receipt'),
     askCli(env, 'no\n', 'keys', 'rotate', 'receipt'),
   ])
-  t.match(silent, { code: 2, stdout: '', stderr: /^Replace the receipt key\?.*\nNobody can be asked here.*--yes\./ })
+  t.match(silent, {
+    code: 2,
+    stdout: '',
+    stderr: /^Replace the receipt key\?.*\nThere is no terminal to ask this.*--yes\./,
+  })
   t.match(declined, { code: 2, stdout: '', stderr: /Nothing was changed\.\n$/ })
   t.equal((await log.head()).serial, 1, 'no key was introduced')
   const rotated = await cli(env, 'keys', 'rotate', 'receipt', '--yes')

@@ -4,7 +4,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import t from 'tap'
-import { openThreads, type Threads } from '../../server/threads/pool.ts'
+import { openThreads } from '../../server/threads/pool.ts'
 import { extractText, type PageBytes } from '../../workers/text/extraction.ts'
 import { TEXT_PROCEDURE } from '../../workers/text/procedure.ts'
 import { riskFlagMeanings } from '../../workers/text/risk-flags.ts'
@@ -43,11 +43,8 @@ const page = (body: string | Uint8Array, more: Partial<PageBytes> = {}): PageByt
   ...more,
 })
 
-let threads: Threads
-t.before(() => {
-  threads = openThreads({ maxThreads: 1 })
-})
-t.after(() => threads[Symbol.asyncDispose]())
+const threads = openThreads({ maxThreads: 1 })
+t.teardown(() => threads[Symbol.asyncDispose]())
 
 t.test('a page becomes its text, with its measures and digests', async (t) => {
   const found = await extractText(threads, page(article))
@@ -170,7 +167,7 @@ t.test('the caller can call it off', async (t) => {
 })
 
 t.test('a page that takes too much memory is refused, and the next is answered', async (t) => {
-  // The parser keeps all that is misplaced in a table, piece by piece, until the table has an end.
+  // The parser keeps all misplaced text of a table, in pieces, until the table ends.
   const found = extractText(threads, page(`<table>${' \0'.repeat(4_190_000)}`))
   await t.rejects(found, { name: 'AppError', code: 'source_too_complex', cause: { code: 'out_of_memory' } })
   t.equal((await extractText(threads, page(article))).text, articleText)

@@ -1,10 +1,10 @@
-// The flags that page-quality.ts raises, in words.
+// The flags that page-quality.ts raises, and their meanings.
 
-/** What a reader should know about the page as a whole. Flag → meaning; flags are never renamed. */
+/** Flag → meaning, about the page as a whole. Flags are never renamed. */
 export const pageFlagMeanings = {
-  challenge_suspected: 'The page has words of a check for robots; what it holds otherwise was assessed.',
+  challenge_suspected: 'The page has phrases of a robot check; its other text was assessed.',
   login_wall_suspected: 'The page asks to log in or subscribe; it may not show all of its text.',
-  soft_404_suspected: 'The page has words of a missing page; what it holds otherwise was assessed.',
+  soft_404_suspected: 'The page has phrases of a "not found" page; its other text was assessed.',
   script_shell_suspected:
     'The page shows little text for its size, or asks for JavaScript; it may be filled in by scripts.',
 } as const satisfies Record<`${Lowercase<string>}`, string>

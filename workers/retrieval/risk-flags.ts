@@ -1,12 +1,13 @@
-// Risk flags that retrieval may raise: circumstances of an observation, never a judgement of it. They go into the
-// result's `risk_flags` as they are; a name is never reused for something else.
+// Risk flags that retrieval may raise: circumstances of an observation, never a judgement. They go into the result's
+// `risk_flags` unchanged; a name is never reused for something else.
 
 export const retrievalRiskFlags = {
   cross_host_redirect: 'The page came from another host than the one asked for.',
-  internationalized_host: 'The host of the page has an xn-- label: shown decoded, it may look like another name.',
+  internationalized_host:
+    'The host of the page has an xn-- label; when it is shown decoded, it may look like another name.',
   ip_address_host: 'The URL of the page names an IP address instead of a host.',
   certificate_near_expiry: 'The TLS certificate of the page expires within 48 hours.',
-  no_content_length: 'The end of the page was marked by closing the connection alone; a page cut short looks the same.',
+  no_content_length: 'Only the end of the connection marked the end of the page; a truncated page looks the same.',
   refresh_header: 'The response had a Refresh header, which was not followed.',
   attachment: 'The response was offered as a download (Content-Disposition: attachment).',
 } as const

@@ -5,7 +5,8 @@ import type { CharsetSource } from './charset.ts'
 export const riskFlagMeanings = {
   charset_guessed: 'The page declares no charset and is not UTF-8; it was read as windows-1252.',
   replacement_characters: 'Bytes that are invalid in the charset became U+FFFD.',
-  hidden_text: 'Text that markup or in-page style hides was left out, a tenth as long as what is shown or longer.',
+  hidden_text:
+    'Text that markup or in-page style hides was left out; it is at least a tenth as long as the visible text.',
   invisible_characters:
     'Characters that can carry unseen content (tags, overrides of direction, controls) were removed.',
   text_truncated: 'The text is longer than 100,000 code points; only its beginning was kept.',
