@@ -1,10 +1,10 @@
 // The queue, run by a test: one pass does every job, as if the waiting time of all of them had passed.
-import { once } from 'node:events'
 import { Logger, runOnce } from 'graphile-worker'
 import { BOUNDS, openDeliveryLoop } from '../server/alerts/delivery-loop.ts'
 import { openQueuePool } from '../server/db/queue.ts'
 import type { Work } from '../workers/context.ts'
 import { buildTasks } from '../workers/tasks.ts'
+import { until } from './until.ts'
 
 export interface Queue extends AsyncDisposable {
   /**
@@ -31,7 +31,7 @@ export function openQueue(work: Work): Queue {
     await runOnce({ pgPool: pool, taskList, logger, concurrency: CONCURRENCY, noHandleSignals: true })
     // graphile-worker does not wait until the end of each job is stored, and until then a failed job looks as if it were
     // running.
-    while (pool.waitingCount > 0 || pool.idleCount < pool.totalCount) await once(pool, 'release')
+    await until(() => pool.waitingCount === 0 && pool.idleCount === pool.totalCount)
   }
   const pass = async () => {
     const { rowCount } = await pool.query(`
