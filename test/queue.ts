@@ -1,7 +1,7 @@
 // The queue, run by a test: one pass does every job, as if the waiting time of all of them had passed.
 import { Logger, runOnce } from 'graphile-worker'
 import { BOUNDS, openDeliveryLoop } from '../server/alerts/delivery-loop.ts'
-import { openQueuePool } from '../server/db/queue.ts'
+import { endQueuePool, openQueuePool } from '../server/db/queue.ts'
 import type { Work } from '../workers/context.ts'
 import { buildTasks } from '../workers/tasks.ts'
 import { until } from './until.ts'
@@ -49,7 +49,7 @@ export function openQueue(work: Work): Queue {
     },
     async [Symbol.asyncDispose]() {
       await deliveries[Symbol.asyncDispose]()
-      await pool.end()
+      await endQueuePool(pool)
     },
   }
 }

@@ -162,18 +162,23 @@ export function openQueuePool(
   })
 }
 
-/** Milliseconds that a connection has for its end. */
-const END_MS = 1000
+/** Milliseconds that a connection has for its end, and that the pool has in all. */
+const END_MS = { connection: 1000, pool: 3000 }
 
-/** Ends the pool, whose users have stopped. What is still under way on it then has a second; a frozen server gets no more. */
+/**
+ * Ends the pool, whose users have stopped. What is still under way on it then has a second; a frozen server gets no more. A connection
+ * that is not given back even then would keep the pool from its end for ever, so it is left.
+ */
 export async function endQueuePool(pool: QueuePool): Promise<void> {
-  const cutting = setInterval(() => pool.cut(), END_MS)
+  const cutting = setInterval(() => pool.cut(), END_MS.connection)
+  const left = new AbortController()
   try {
-    await pool.end()
+    await Promise.race([pool.end(), sleep(END_MS.pool, left.signal).catch(() => {})])
   } finally {
+    left.abort()
     clearInterval(cutting)
     // The end of the pool does not wait for that of its connections, and each keeps the process alive.
-    setTimeout(() => pool.cut(), END_MS).unref()
+    setTimeout(() => pool.cut(), END_MS.connection).unref()
   }
 }
 

@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import { Logger, run, type WorkerEvents } from 'graphile-worker'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { InterruptedError, type LookUp, openQueuePool } from '../../server/db/queue.ts'
+import { endQueuePool, InterruptedError, type LookUp, openQueuePool } from '../../server/db/queue.ts'
 import { openTestDatabase } from '../database.ts'
 import { openDoor } from '../door.ts'
 import { until } from '../until.ts'
@@ -151,6 +151,16 @@ t.test('once a worker is to stop and the database is away, nothing is repeated',
   }
   client.release()
   await pool.end()
+})
+
+t.test('the pool ends although a connection is never given back', async (t) => {
+  await using database = await openTestDatabase()
+  const pool = openQueuePool(database.url, 2, () => {})
+  const kept = await pool.connect()
+  const asked = t.rejects(kept.query('select pg_sleep(60)'), /Connection terminated/)
+  await endQueuePool(pool)
+  await asked
+  t.equal(pool.totalCount, 1, 'it is left')
 })
 
 t.test(
