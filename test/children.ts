@@ -55,6 +55,7 @@ export function startChild(
     env: { ...BARE_ENV, ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc' as const] : [])],
   })
+  endWithProcess(child)
   const heard: Heard[] = []
   const listeners = new Set<(item: Heard) => void>()
   const hear = (item: Heard) => {
