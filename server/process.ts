@@ -13,6 +13,8 @@ export interface Running {
 }
 
 const HARD_STOP_MS = 29_000
+/** Milliseconds after the drain in which the process may end by itself. */
+const END_MS = 500
 
 /** Runs `start` and waits for SIGTERM, SIGINT or a failure. Exits 0 after a drain, else 1. */
 export async function runProcess(start: (opened: AsyncDisposableStack) => Promise<Running>): Promise<void> {
@@ -41,6 +43,8 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
     report(error, log)
   }
   log?.info({ event: 'stopped' })
+  // A call of a job that was left behind, as to a facilitator that does not answer, would keep the process alive for up to a minute.
+  setTimeout(() => process.exit(), END_MS).unref()
 }
 
 function report(error: unknown, log: Logger | undefined) {

@@ -158,6 +158,20 @@ async function jobsOf({ tables }: ApiHarness) {
   return rows
 }
 
+t.test(
+  'what still waits for an outside answer after the drain does not keep the process',
+  { buffered: true },
+  async (t) => {
+    await using child = startChild('test/lingering-process.ts', {})
+    await child.logs('ready')
+    const stopped = performance.now()
+    child.kill('SIGTERM')
+    await child.logs('stopped')
+    t.same(await child.ended, { code: 0, signal: null })
+    t.ok(performance.now() - stopped < 10_000)
+  },
+)
+
 t.test('SIGTERM to `npm run web` reaches the process, which drains', { buffered: true }, async (t) => {
   await using harness = await openApiHarness()
   const npm = spawn('npm', ['run', '--silent', 'web'], {
