@@ -50,7 +50,10 @@ async function runStages(claimed: WorkingRequest, work: Work, job: JobAttempt): 
     held = request ?? held
     if (request?.state === 'assessed') request = await timed(spent, work, 'intend', () => prepareSettlement(held, work))
     held = request ?? held
-    if (request?.state === 'settling') request = await timed(spent, work, 'settle', () => settle(held, work, { begun }))
+    if (request?.state === 'settling')
+      request = await timed(spent, work, 'settle', () =>
+        unlessStopping(job.signal, () => settle(held, work, { begun })),
+      )
     held = request ?? held
     // The settlement is committed alone: if it made an earlier attempt fail, it must not make the receipts of other
     // requests fail.
@@ -76,6 +79,25 @@ async function complete(request: WorkingRequest, work: Work) {
   if (request.assessment) work.metrics.completed.inc({ verdict: request.assessment.claim_support })
   work.metrics.resultSeconds.observe(Math.max(0, (work.now() - request.accepted_at.getTime()) / 1000))
   await work.changeEvents.add(request.id)
+}
+
+/**
+ * Rejects when the process has to stop. A facilitator may take a minute, which is longer than the process then has; the next attempt
+ * asks the chain first, as after a crash.
+ */
+async function unlessStopping<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  signal.throwIfAborted()
+  const stopped = Promise.withResolvers<never>()
+  const stop = () => stopped.reject(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  const running = run()
+  // It is not awaited after a stop.
+  running.catch(() => {})
+  try {
+    return await Promise.race([running, stopped.promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
 }
 
 /** Seconds that this attempt spent in each stage. */

@@ -71,6 +71,29 @@ t.test('a worker that is stopped while it assesses keeps the observation', async
   t.same(await storedState(front), { state: 'observed', code: null, attempts: 0, due: true })
 })
 
+t.test('a worker that is stopped while the facilitator does not answer hands the settlement back', async (t) => {
+  await using office = await openAccountHarness()
+  const { front, work, queue } = office
+  const { settle } = work.facilitator
+  const asked = Promise.withResolvers<void>()
+  work.facilitator.settle = () => {
+    asked.resolve()
+    return new Promise(() => {})
+  }
+  const key = randomUUID()
+  await front.ask({ key, fetch: payingFetch() })
+  await lockJob(front)
+  const stop = new AbortController()
+  const turned = turn(front, work, { signal: stop.signal })
+  await asked.promise
+  stop.abort()
+  await turned
+  t.same(await storedState(front), { state: 'settling', code: null, attempts: 0, due: true })
+  work.facilitator.settle = settle
+  await queue.drain()
+  await readResult(await front.ask({ key }))
+})
+
 t.test('an AppError fails the request at once', async (t) => {
   await using office = await openAccountHarness(async () => {
     throw new AppError('assessment_failed', 'No verdict.')
@@ -109,6 +132,8 @@ t.test('a database that is away fails no request, not even at the last attempt',
   await front.ask({ key: randomUUID(), fetch: payingFetch() })
   await t.rejects(turn(front, work, { attemptsLeft: 0 }), UnavailableError)
   t.match(await storedState(front), { state: 'observed', code: null })
+  // The pause of an interrupted job is a quarter of its age: this one is not due again within the pass.
+  await front.tables.query(`update graphile_worker._private_jobs set created_at = now() - interval '5 minutes'`)
   await queue.pass()
   t.match(await storedState(front), { state: 'observed', code: null, attempts: 0 }, 'the queue gave it back')
   await queue.drain()
