@@ -17,6 +17,8 @@ export interface Cell {
   name: string
   /** Deeds for the first calls of /settle. */
   script?: Deed[]
+  /** Of a service for this fault alone. */
+  settleTimeoutMs?: number
   /** Causes the fault, and continues until the chain shows the outcome. */
   play(stage: Stage): Promise<void>
   /** The final state of the first authorization on the chain. */
@@ -52,6 +54,7 @@ export const cells: Cell[] = [
   {
     name: 'settle times out, the block comes later',
     script: [deeds.neverAnswers],
+    settleTimeoutMs: 400,
     play: async ({ harness, order, staysOpen }) => {
       await harness.chain.controls.setAutomine(false)
       await staysOpen()

@@ -26,19 +26,23 @@ interface Row {
 }
 const table: Row[] = []
 
-const harness = await openEvmHarness({ overrides: { settleTimeoutMs: 400 } })
-t.teardown(() => harness[Symbol.asyncDispose]())
+const shared = await openEvmHarness()
+t.teardown(() => shared[Symbol.asyncDispose]())
 /** Started ahead, because a process takes long to load. */
 const processes = {
-  'before call': harness.startCrashingProcess('worker', 'before call'),
-  'after call': harness.startCrashingProcess('worker', 'after call'),
-  'after receipt': harness.startCrashingProcess('worker', 'after receipt'),
-  'after verify': harness.startCrashingProcess('api', 'after verify'),
+  'before call': shared.startCrashingProcess('worker', 'before call'),
+  'after call': shared.startCrashingProcess('worker', 'after call'),
+  'after receipt': shared.startCrashingProcess('worker', 'after receipt'),
+  'after verify': shared.startCrashingProcess('api', 'after verify'),
 }
 
 for (const cell of cells) {
   t.test(cell.name, async (t) => {
-    await using order = await openStage(cell)
+    // On a slow machine other calls of this service could take longer than its timeout.
+    const { settleTimeoutMs } = cell
+    await using own = settleTimeoutMs ? await openEvmHarness({ overrides: { settleTimeoutMs } }) : undefined
+    const harness = own ?? shared
+    await using order = await openStage(harness, cell)
     let open: number | undefined
     let answer: number | undefined
     const stage: Stage = {
@@ -67,12 +71,12 @@ for (const cell of cells) {
     await expectPaid(t, harness, order, last)
     t.equal(order.signatures.length, charged ? 1 : 2, 'signatures asked of the wallet')
     t.equal(order.count(402, open), 0, 'no 402 before the proof')
-    table.push(await rowOf(cell.name, order, { first: cell.first, answer: answer ?? last.status, open, last }))
+    table.push(await rowOf(cell.name, harness, order, { first: cell.first, answer: answer ?? last.status, open, last }))
   })
 }
 
 /** A purchase on a chain whose clock is reset when the purchase is disposed. */
-async function openStage(cell: Cell) {
+async function openStage(harness: EvmHarness, cell: Cell) {
   const order = await harness.order()
   const before = await harness.chain.controls.snapshot()
   const restoreClock = () => harness.chain.controls.revert({ id: before })
@@ -91,6 +95,7 @@ async function openStage(cell: Cell) {
 }
 
 t.test(apiKilled, async (t) => {
+  const harness = shared
   const crashing = processes['after verify']
   const { address } = await crashing.logs('listening')
   const order = await harness.order({ url: `${address}/api/agent/v1/verify-source` })
@@ -103,7 +108,7 @@ t.test(apiKilled, async (t) => {
   await expectPaid(t, harness, order, last)
   t.equal(order.signatures.length, 2)
   t.equal(harness.facilitator.asked.settle, 1, 'the first authorization was never given out of hand')
-  table.push(await rowOf(apiKilled, order, { first: 'never given to settle', answer: 'none', open: 1, last }))
+  table.push(await rowOf(apiKilled, harness, order, { first: 'never given to settle', answer: 'none', open: 1, last }))
 })
 
 t.teardown(() => console.log(formatTable(table)))
@@ -151,6 +156,7 @@ async function expectPaid(t: Test, harness: EvmHarness, order: Purchase, answer:
 
 async function rowOf(
   name: string,
+  harness: EvmHarness,
   order: Purchase,
   seen: { first: string; answer: number | string; open?: number; last: Response },
 ): Promise<Row> {
