@@ -20,7 +20,10 @@ const END_MS = 500
 export async function runProcess(start: (opened: AsyncDisposableStack) => Promise<Running>): Promise<void> {
   const opened = new AsyncDisposableStack()
   const stop = Promise.withResolvers<string>()
-  const onSignal = (signal: string) => stop.resolve(signal)
+  const onSignal = (signal: string) => {
+    stop.resolve(signal)
+    boundEnd()
+  }
   process.once('SIGTERM', onSignal).once('SIGINT', onSignal)
   let log: Logger | undefined
   try {
@@ -33,9 +36,7 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
     process.exitCode = 1
     report(error, log)
   }
-  // A second signal, or the deadline, ends the process at once: committed work is safe, and another worker takes over the rest.
-  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
-  setTimeout(() => process.exit(1), HARD_STOP_MS).unref()
+  boundEnd()
   try {
     await opened.disposeAsync()
   } catch (error) {
@@ -46,6 +47,19 @@ export async function runProcess(start: (opened: AsyncDisposableStack) => Promis
   // A call of a job that was left behind, as to a facilitator that does not answer, would keep the process alive for up to a minute.
   setTimeout(() => process.exit(), END_MS).unref()
 }
+
+/**
+ * From here on a second signal, or the deadline, ends the process at once: committed work is safe, and another worker takes over the
+ * rest. A process that does not get through its start ends in this way too.
+ */
+function boundEnd() {
+  if (isBounded) return
+  isBounded = true
+  process.once('SIGTERM', () => process.exit(1)).once('SIGINT', () => process.exit(1))
+  setTimeout(() => process.exit(1), HARD_STOP_MS).unref()
+}
+
+let isBounded = false
 
 function report(error: unknown, log: Logger | undefined) {
   if (error instanceof ConfigError) console.error(error.message)

@@ -1,10 +1,12 @@
-// A process of the service that still waits for something when all that it opened is closed, as for an outside answer.
+// A process of the service that never gets through its start, with STARTS=never, or else still waits for something when all that it
+// opened is closed, as for an outside answer.
 import { runProcess } from '../server/process.ts'
 import { openLog } from '../server/telemetry.ts'
 
 await runProcess(async () => {
-  setInterval(() => {}, 60_000)
   const log = openLog('info')
   log.info({ event: 'ready' })
+  setInterval(() => {}, 60_000)
+  if (process.env.STARTS === 'never') await new Promise(() => {})
   return { log }
 })

@@ -172,6 +172,16 @@ t.test(
   },
 )
 
+t.test('a second signal ends a process that does not get through its start', { buffered: true }, async (t) => {
+  await using child = startChild('test/lingering-process.ts', { STARTS: 'never' })
+  await child.logs('ready')
+  child.kill('SIGTERM')
+  // Both would be one signal if the second came before the first was handled.
+  const again = setInterval(() => child.kill('SIGTERM'), 50)
+  t.teardown(() => clearInterval(again))
+  t.same(await child.ended, { code: 1, signal: null })
+})
+
 t.test('SIGTERM to `npm run web` reaches the process, which drains', { buffered: true }, async (t) => {
   await using harness = await openApiHarness()
   const npm = spawn('npm', ['run', '--silent', 'web'], {
