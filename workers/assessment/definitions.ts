@@ -11,8 +11,8 @@ import { type Token, tokensOf } from './tokens.ts'
 export function isOtherKind(claim: string, quotes: readonly string[]): boolean {
   const [, said] = DEFINED.exec(claim.trim()) ?? []
   if (said === undefined || !quotes.some((quote) => DEFINES.test(quote.slice(0, LONGEST_READ)))) return false
-  const telling = new Set(readClaim(claim).terms.flatMap(({ folded, prior }) => (prior > 0 ? [folded] : [])))
-  const words = tokensOf(said).filter(({ kind, folded }) => kind === 'word' && telling.has(folded))
+  const contentWords = new Set(readClaim(claim).terms.flatMap(({ folded, prior }) => (prior > 0 ? [folded] : [])))
+  const words = tokensOf(said).filter(({ kind, folded }) => kind === 'word' && contentWords.has(folded))
   if (words.length > MOST_WORDS || !words.some(isCommon) || words.some(({ folded }) => WIDE.has(folded))) return false
   const read = tokensOf(quotes.join('\n').slice(0, LONGEST_READ))
   const given = [...new Set(read.map(({ folded }) => folded))].map(stemmed)

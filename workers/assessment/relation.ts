@@ -6,7 +6,7 @@ import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
 import { POINTS_BACK } from './passages.ts'
 import type { PageText } from './quantity-checks.ts'
-import { isTelling, type Query } from './query.ts'
+import { isContentTerm, type Query } from './query.ts'
 import { tokensOf } from './tokens.ts'
 import { mayShareLanguage } from './vocabulary.ts'
 import { isNegation } from './warnings.ts'
@@ -68,7 +68,7 @@ function namesOf({ tokens, terms }: Query): number[][] {
   let isOpen = false
   for (const [i, { folded, raw, kind }] of tokens.entries()) {
     const term = numbers.get(folded)
-    const isName = i > 0 && kind === 'word' && IS_NAME.test(raw) && term !== undefined && isTelling(terms[term]!)
+    const isName = i > 0 && kind === 'word' && IS_NAME.test(raw) && term !== undefined && isContentTerm(terms[term]!)
     if (isName && isOpen) names.at(-1)!.push(term)
     else if (isName) names.push([term])
     isOpen = isName

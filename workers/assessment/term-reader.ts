@@ -1,6 +1,6 @@
 // Finds the tokens of a text that are a claim's terms, or related to them.
 import { kinship, SHORTEST_AKIN, type Stemmed, stemmed } from './kinship.ts'
-import { isTelling, LONGEST_GRAM, type Term } from './query.ts'
+import { isContentTerm, LONGEST_GRAM, type Term } from './query.ts'
 import type { TokenKind } from './tokens.ts'
 
 /**
@@ -32,7 +32,7 @@ function openReader(
     readJoined(folded, kind, start, end, hit)
     if (kind === 'dense') return readDense(folded, kind, start, end, hit)
     const term = exact.get(folded)
-    if (term !== undefined && isTelling(terms[term]!)) hit(term, 1)
+    if (term !== undefined && isContentTerm(terms[term]!)) hit(term, 1)
     if (term !== undefined || kind === 'number') return
     let related = akin.get(folded)
     if (related === undefined) {
@@ -50,7 +50,7 @@ function joinedReader(terms: readonly Term[], exact: ReadonlyMap<string, number>
   return (folded, kind, start, end, hit) => {
     if (kind === 'number' && word !== '' && start === wordEnd + 1) {
       const term = exact.get(word + folded)
-      if (term !== undefined && isTelling(terms[term]!)) hit(term, 1)
+      if (term !== undefined && isContentTerm(terms[term]!)) hit(term, 1)
     }
     word = kind === 'word' ? folded : ''
     wordEnd = end
@@ -85,7 +85,7 @@ interface Akin {
 function akinFinder(terms: readonly Term[]): (word: string) => Akin[] {
   const byBeginning = new Map<string, { term: number; form: Stemmed }[]>()
   for (const [term, { folded }] of terms.entries()) {
-    if (!isTelling(terms[term]!)) continue
+    if (!isContentTerm(terms[term]!)) continue
     for (const form of formsOf(folded)) {
       const alike = byBeginning.get(form.slice(0, SHORTEST_AKIN)) ?? []
       // A claim whose words all begin alike must not make every word of the text expensive.
