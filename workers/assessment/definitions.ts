@@ -1,8 +1,8 @@
 // Detects that a claim says what kind of thing its subject is, and the quoted lines say another kind: "is a poker player",
 // and "is an American football quarterback". English.
-import { kinship, type Stemmed, stemmed } from './kinship.ts'
 import { readClaim } from './query.ts'
 import { type Token, tokensOf } from './tokens.ts'
+import { type Stemmed, stemmed, wordSimilarity } from './word-similarity.ts'
 
 /**
  * Whether a claim only says what its subject is, and the quotes define something themselves with none of these words and no
@@ -23,7 +23,7 @@ const isCommon = ({ raw }: Token): boolean => /^\p{Ll}/u.test(raw)
 
 function areOfOneKind(one: Stemmed, other: Stemmed): boolean {
   const isSameKind = KINDS.some((words) => words.has(one.word) && words.has(other.word))
-  return kinship(one, other) > 0 || isSameKind || holds(one.word, other.word)
+  return wordSimilarity(one, other) > 0 || isSameKind || holds(one.word, other.word)
 }
 
 /** footballer and football, filmmaker and film */
