@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { openThreads } from '../../server/threads/pool.ts'
 import { rankPassages } from '../../workers/assessment/passages.ts'
 import { readClaim } from '../../workers/assessment/query.ts'
-import { bearsOnClaim } from '../../workers/assessment/relevance.ts'
+import { isPageRelevant } from '../../workers/assessment/relevance.ts'
 import { searchText } from '../../workers/assessment/search.ts'
 import { sentencesOf } from '../../workers/assessment/sentences.ts'
 import { printRows } from '../table.ts'
@@ -58,7 +58,7 @@ function look({ claim, gold }: Item, text: string): Page {
   const query = readClaim(claim)
   const sentences = sentencesOf(text)
   const findings = searchText(query, text, sentences)
-  const reached = BOUNDS.filter((bound) => bearsOnClaim(query, findings, text.length, bound))
+  const reached = BOUNDS.filter((bound) => isPageRelevant(query, findings, text.length, bound))
   const quotes = rankPassages(claim, query, { text, sentences }, findings, 3, true)
   const isWhole = quotes[0] !== undefined && quotes[0].wording !== 'partial'
   return {

@@ -59,12 +59,12 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
  * share of the claim, in which numbers count less, because another number is relevant to the claim too. `length` is in
  * UTF-16 units; `enough` is the least sum of the two shares.
  */
-export function bearsOnClaim(query: Query, findings: Findings, length: number, enough = ENOUGH): boolean {
+export function isPageRelevant(query: Query, findings: Findings, length: number, enough = ENOUGH): boolean {
   const isShort = length <= SHORT_PAGE
-  return query.parts.some((part) => bearsOnPart(query, part, findings, { isShort, enough }))
+  return query.parts.some((part) => isRelevantToPart(query, part, findings, { isShort, enough }))
 }
 
-function bearsOnPart(
+function isRelevantToPart(
   query: Query,
   part: ReadonlySet<number>,
   findings: Findings,
