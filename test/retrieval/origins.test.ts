@@ -6,7 +6,7 @@ import { enqueue } from '../../server/db/jobs.ts'
 import { openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openWork } from '../../workers/context.ts'
-import { buildOrigins, forgetOrigins, OriginBusyError, type Politeness } from '../../workers/retrieval/origins.ts'
+import { buildOrigins, forgetOrigins, OriginBusyError, type OriginLimits } from '../../workers/retrieval/origins.ts'
 import { RetryLaterError } from '../../workers/retrieval/response.ts'
 import { openApiHarness, openSlowPage } from '../api-harness.ts'
 import { openTestDatabase } from '../database.ts'
@@ -20,12 +20,12 @@ const ORIGIN = URL_ONE.origin
 const never = new AbortController().signal
 const log = openLog('silent')
 
-async function openOrigins(politeness: Politeness) {
+async function openOrigins(limits: OriginLimits) {
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
   const db = await openDatabase(database.url, { maxConnections: 4 })
   opened.defer(() => db.end())
-  const build = () => opened.use(buildOrigins(db, { politeness, log }))
+  const build = () => opened.use(buildOrigins(db, { limits, log }))
   const origins = build()
   const other = build()
   const closing = opened.move()
@@ -252,7 +252,7 @@ t.test('Retry-After within the payment is waited out, and the 202 says so', asyn
 
 t.test('forty requests on one slow origin cause no work while they wait, and go in order', async (t) => {
   await using front = await openApiHarness()
-  await using work = await openWork(front.core, { slowMs: 60_000, politeness: { concurrency: 1, spacingMs: 0 } })
+  await using work = await openWork(front.core, { slowMs: 60_000, originLimits: { concurrency: 1, spacingMs: 0 } })
   await using queue = openQueue(work)
   const slow = openSlowPage(PAGE)
   front.site.pages.set('/slow', slow.page)

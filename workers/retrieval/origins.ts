@@ -53,14 +53,14 @@ export function describeAsked({ host, status, seconds }: Asked): string {
   return `"${host}" answered with status ${status} and asked for a pause of ${seconds} seconds${cap}.`
 }
 
-export interface Politeness {
+export interface OriginLimits {
   /** Requests under way at one origin. */
   concurrency: number
   /** Milliseconds between the starts of two requests. */
   spacingMs: number
 }
 
-const POLITENESS: Politeness = { concurrency: 4, spacingMs: 50 }
+const ORIGIN_LIMITS: OriginLimits = { concurrency: 4, spacingMs: 50 }
 /** The longest pause that a host may ask for. A payment is not valid for longer. */
 export const MAX_PATIENCE_SECONDS = 300
 /** A job that would wait longer than this in the worker waits in the line instead. */
@@ -88,10 +88,10 @@ export interface Origins extends AsyncDisposable {
 
 export function buildOrigins(
   db: Database,
-  options: { politeness?: Politeness | undefined; log: Logger; makeId?: () => string },
+  options: { limits?: OriginLimits | undefined; log: Logger; makeId?: () => string },
 ): Origins {
   const makeId = options.makeId ?? randomUUID
-  const politeness = options.politeness ?? POLITENESS
+  const limits = options.limits ?? ORIGIN_LIMITS
   const visits = new Set<string>()
   // One statement renews all visits of the process. A lost renewal lets one visit too many begin, which does no harm.
   const signs = setInterval(
@@ -116,7 +116,7 @@ export function buildOrigins(
 
   // Turns that are requested at the same time are taken in one statement, and visits that end at the same time end in one
   // statement.
-  const turns = openBatcher((asked: AskedTurn[]) => takeTurns(db, asked, politeness), { batch: 64, queue: 4096 })
+  const turns = openBatcher((asked: AskedTurn[]) => takeTurns(db, asked, limits), { batch: 64, queue: 4096 })
   const endings = openBatcher((ended: Ended[]) => endVisits(db, ended), { batch: 256, queue: 4096 })
 
   /** What was fetched counts all the same when this fails: the visit is not renewed, and ends by itself within VISIT_SECONDS. */
@@ -132,7 +132,7 @@ export function buildOrigins(
   /** A failed wake-up costs only time, because every job in a line also has its own later time. */
   async function wake(line: string) {
     try {
-      await transact(db, (tx) => wakeLine(tx, lineOf(line, politeness)))
+      await transact(db, (tx) => wakeLine(tx, lineOf(line, limits)))
     } catch (error) {
       options.log.warn({ event: 'origin_wake_failed', err: error })
     }
@@ -207,7 +207,7 @@ function digestOf(url: URL): Buffer {
 }
 
 /** A URL's line has no turns of its own: its jobs go on to the line of the host. */
-function lineOf(name: string, { concurrency }: Politeness): Line {
+function lineOf(name: string, { concurrency }: OriginLimits): Line {
   const isUrl = name.startsWith('url:')
   return { name, turns: isUrl ? Number.MAX_SAFE_INTEGER : concurrency, keep: isUrl ? 0 : VISIT_SECONDS }
 }
@@ -259,7 +259,7 @@ interface AskedTurn {
 }
 
 /** All batches lock their origins in the same order, so that they cannot deadlock. */
-async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacingMs }: Politeness): Promise<Turn[]> {
+async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacingMs }: OriginLimits): Promise<Turn[]> {
   const rows = await db.any(sql.prepared('take_origin_turns', turnRow)`
     select place, line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
     from (
