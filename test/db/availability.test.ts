@@ -14,7 +14,7 @@ t.teardown(() => database[Symbol.asyncDispose]())
 const changes: AvailabilityChange[] = []
 const db = await openDatabase(database.url, {
   maxConnections: 1,
-  patienceMs: 500,
+  acquireTimeoutMs: 500,
   onChange: (change) => changes.push(change),
 })
 t.teardown(() => db.end())
