@@ -23,7 +23,7 @@ export interface Provocation {
   seenInStatus?(stage: Stage): Promise<boolean>
 }
 
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 const ROOT = join(import.meta.dirname, '../..')
 /** More than the increase that the alarm needs. */
 const MANY = 24
@@ -361,7 +361,7 @@ function expect(status: number, expected: number) {
 }
 
 async function until(isThere: () => Promise<boolean>) {
-  const deadline = performance.now() + PATIENCE_MS
+  const deadline = performance.now() + TIMEOUT_MS
   while (!(await isThere())) {
     if (performance.now() > deadline) throw new Error('it did not come in time')
     await pause(500)

@@ -66,12 +66,12 @@ function Chat({ app, service, known }: ChatProps): Html {
 /** The current keys, through the host. Throws if the host cannot read them; then the keys in the page are used. */
 async function askKeys(app: App): Promise<readonly PublishedKey[]> {
   if (!app.getHostCapabilities()?.serverResources) throw new Error('the host reads no resources for its pages')
-  const { contents } = await app.readServerResource({ uri: 'service://keys' }, { timeout: PATIENCE_MS })
+  const { contents } = await app.readServerResource({ uri: 'service://keys' }, { timeout: TIMEOUT_MS })
   const [first] = contents
   return readKeyList(first && 'text' in first ? first.text : '')
 }
 
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 
 function Waiting({ args: { claim, source_url } }: { args: Arguments }): Html {
   const asked = [
