@@ -49,7 +49,7 @@ export class Exchange {
   async persist(send: () => Promise<Answer>): Promise<Answer> {
     for (let failures = 1; ; failures++) {
       const answer = await send()
-      if (answer.state !== 'refused' || !answer.passing || failures === PATIENCE) return answer
+      if (answer.state !== 'refused' || !answer.passing || failures === MAX_FAILURES) return answer
       await this.pause(answer, failures)
     }
   }
@@ -115,4 +115,4 @@ function broken(cause: unknown): Refused {
 /** The longest wait of the service; its router would cut longer ones off. */
 const MAX_WAIT_S = 25
 /** Transient failures in a row: at least about half a minute of them. */
-const PATIENCE = 6
+const MAX_FAILURES = 6
