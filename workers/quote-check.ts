@@ -23,7 +23,7 @@ import { judgePage } from './assessment/page-quality.ts'
 import type { Work } from './context.ts'
 import type { JobAttempt } from './failure.ts'
 import { observeSource } from './retrieval/observation.ts'
-import { describeAsked, MAX_PATIENCE_SECONDS, OriginBusyError } from './retrieval/origins.ts'
+import { describeAsked, MAX_PAUSE_SECONDS, OriginBusyError } from './retrieval/origins.ts'
 import { type FoundQuote, findQuotes } from './text/quotes.ts'
 import { linkTo } from './text/text-fragment.ts'
 
@@ -119,7 +119,7 @@ const LOOK_SECONDS = 60
 /** Waits in the line of the origin, in total at most as long as a host may ask for. */
 async function waitForOrigin(busy: OriginBusyError, check: WorkingCheck, work: Work): Promise<void> {
   const { asked, retryAfterSeconds, tried } = busy
-  const left = MAX_PATIENCE_SECONDS - (Date.now() - check.created_at.getTime()) / 1000
+  const left = MAX_PAUSE_SECONDS - (Date.now() - check.created_at.getTime()) / 1000
   if (left <= (asked ? retryAfterSeconds : 0)) {
     const message = asked ? describeAsked(asked) : 'Too many requests wait for this host.'
     return fail(check, work, new AppError('source_rate_limited', message), { counts: check.begun || tried })

@@ -92,7 +92,7 @@ t.test('visits are spaced, and one that would wait long is handed back', async (
   t.ok(retryAfterSeconds > 50 && retryAfterSeconds <= 60)
 })
 
-t.test("an origin's patience is believed up to 300 s, and its own seconds are told", async (t) => {
+t.test('a pause that an origin asks for is kept for up to 300 s, and its own seconds are reported', async (t) => {
   await using set = await openOrigins({ concurrency: 9, spacingMs: 0 })
   const hops = await set.take('a')
   const busy = await hops.postpone(URL_ONE, new RetryLaterError(429, 999_999_999, 'host'))

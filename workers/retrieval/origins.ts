@@ -18,7 +18,7 @@ import type { Hops, RetryLaterError } from './response.ts'
 export interface Asked {
   host: string
   status: number
-  /** The seconds from the host; the service waits for at most MAX_PATIENCE_SECONDS. */
+  /** The seconds from the host; the service waits for at most MAX_PAUSE_SECONDS. */
   seconds: number
 }
 
@@ -49,7 +49,7 @@ export class OriginBusyError extends Error {
 
 /** The message for callers. It names the seconds from the host, even if the service waits for fewer. */
 export function describeAsked({ host, status, seconds }: Asked): string {
-  const cap = seconds > MAX_PATIENCE_SECONDS ? `, of which the service waits for ${MAX_PATIENCE_SECONDS}` : ''
+  const cap = seconds > MAX_PAUSE_SECONDS ? `, of which the service waits for ${MAX_PAUSE_SECONDS}` : ''
   return `"${host}" answered with status ${status} and asked for a pause of ${seconds} seconds${cap}.`
 }
 
@@ -62,7 +62,7 @@ export interface OriginLimits {
 
 const ORIGIN_LIMITS: OriginLimits = { concurrency: 4, spacingMs: 50 }
 /** The longest pause that a host may ask for. A payment is not valid for longer. */
-export const MAX_PATIENCE_SECONDS = 300
+export const MAX_PAUSE_SECONDS = 300
 /** A job that would wait longer than this in the worker waits in the line instead. */
 const MAX_WAIT_MS = 2000
 /** A visit counts for this long after its last renewal. Its worker renews it every third of that time. */
@@ -154,7 +154,7 @@ export function buildOrigins(
         },
         async postpone(url, answer) {
           const line = await block(db, url, answer)
-          const seconds = Math.min(answer.retryAfterSeconds, MAX_PATIENCE_SECONDS)
+          const seconds = Math.min(answer.retryAfterSeconds, MAX_PAUSE_SECONDS)
           const asked = { host: url.hostname, status: answer.status, seconds: answer.retryAfterSeconds }
           return new OriginBusyError(line, seconds, asked, true)
         },
@@ -230,7 +230,7 @@ async function block(db: Database, url: URL, { status, retryAfterSeconds, about 
         then ${url.origin} else ${line} end line
     )
     insert into origins (origin, next_at, blocked_until, asked_status, asked_seconds, blocked_by)
-    select line, now(), now() + least(${retryAfterSeconds}::float8, ${MAX_PATIENCE_SECONDS}) * interval '1 second',
+    select line, now(), now() + least(${retryAfterSeconds}::float8, ${MAX_PAUSE_SECONDS}) * interval '1 second',
            ${status}, ${retryAfterSeconds}::float8, ${sql.binary(by)}
     from target
     on conflict (origin) do update set blocked_until = greatest(origins.blocked_until, excluded.blocked_until),
