@@ -11,9 +11,9 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { openChild } from './child.ts'
 import { type Lab, openClient } from './lab.ts'
-import { openSource, type Source } from './mill.ts'
 import { closedLoop, compete } from './rounds.ts'
 import { printHeading, printNote, printStandings } from './table.ts'
+import { openSource, type Source } from './worker-harness.ts'
 
 const AIM = 0.9
 const CONCURRENCY = 8

@@ -11,8 +11,8 @@ import { describe } from './chaos-kills.ts'
 import { type Child, openChild } from './child.ts'
 import { followToEnd } from './crowd-buyers.ts'
 import { type Lab, openClient } from './lab.ts'
-import { openSource, type Source } from './mill.ts'
 import { figure, printHeading, printNote } from './table.ts'
+import { openSource, type Source } from './worker-harness.ts'
 
 const VERIFY = '/api/agent/v1/verify-source'
 /** Buyers at a time while the capacity is measured. */
