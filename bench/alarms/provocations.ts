@@ -189,7 +189,7 @@ export const PROVOCATIONS: readonly Provocation[] = [
     alarms: ['CountersignFailing'],
     means: 'port 443 of all pages is closed',
     async provoke({ hosts, order, world }) {
-      await hosts.shut()
+      await hosts.close()
       for (let n = 0; n < MANY; n++) await order(world.hosts.pages[n % world.hosts.pages.length])
     },
     events: events(event('verification_failed')),
@@ -244,7 +244,7 @@ export const PROVOCATIONS: readonly Provocation[] = [
     means: 'the receiver of an alert refuses connections for 31 hours',
     async provoke({ account, hosts, world }) {
       await account.putWatchdog({ name: 'given-up', webhook_url: `https://${world.hosts.receiver}/`, interval_s: 3600 })
-      await hosts.shut()
+      await hosts.close()
       await account.sendHeartbeat({ name: 'given-up', status: 'fail' })
       await until(async () => {
         await world.admin.query(
