@@ -171,11 +171,11 @@ function sourceOf(file: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
-t.test('each limit is listed once, and every door of the threat model has its tables', async (t) => {
+t.test('each limit is listed once, and every section of the threat model has its tables', async (t) => {
   const names = rows.map(({ limit }) => limit)
   t.same([...new Set(names)], names)
-  const doors = [...page.matchAll(/^## (.+)$/gm)].map(([, title]) => title)
-  t.same(doors, [
+  const sections = [...page.matchAll(/^## (.+)$/gm)].map(([, title]) => title)
+  t.same(sections, [
     'How to report a vulnerability',
     'HTTP',
     'MCP',
