@@ -100,7 +100,7 @@ t.test(
     const worker = await workers.next()
     await run(worker, { at: 'in assessment', how: 'hold' })
     const purchase = buy(harness)
-    await worker.tells('held')
+    await worker.reports('held')
     const told = performance.now()
     worker.kill('SIGTERM')
     t.same(await worker.ended, { code: 0, signal: null })
@@ -123,7 +123,7 @@ t.test(
     const worker = await workers.next()
     await run(worker, { at: 'before charge', how: 'hold' })
     const purchase = buy(harness)
-    await worker.tells('held')
+    await worker.reports('held')
     const told = performance.now()
     worker.kill('SIGTERM')
     const { signal } = await worker.ended

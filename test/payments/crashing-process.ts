@@ -55,9 +55,9 @@ await runProcess(async (opened) => {
     },
   }
   const told = once(process, 'message')
-  process.send?.({ told: 'ready' })
+  process.send?.({ type: 'ready' })
   await told
   opened.use(await openRunner(work))
-  process.send?.({ told: 'running' })
+  process.send?.({ type: 'running' })
   return { log: core.log }
 })

@@ -244,7 +244,7 @@ t.test('where no receiver is named, nothing of the SDK is loaded', { buffered: t
   const env = { DATABASE_URL: database.url, DATA_DIR: t.testdir({}), PORT: '0' }
   const loaded = async (more: Record<string, string>) => {
     await using child = startChild('test/tracing/loaded-modules.ts', { ...env, ...more }, { ipc: true })
-    return await child.tells('loaded')
+    return await child.reports('loaded')
   }
   const [without, traced] = await Promise.all([loaded({}), loaded(receiver.env)])
   t.equal(without.status, 200)
