@@ -102,7 +102,7 @@ for (const [what, send] of Object.entries({
     t.same(
       logged.map(({ event, connections }) => [event, connections]),
       [['connections_full', MOST]],
-      'told once',
+      'logged once',
     )
   })
 

@@ -54,9 +54,9 @@ await runProcess(async (opened) => {
       return appended
     },
   }
-  const told = once(process, 'message')
+  const released = once(process, 'message')
   process.send?.({ type: 'ready' })
-  await told
+  await released
   opened.use(await openRunner(work))
   process.send?.({ type: 'running' })
   return { log: core.log }

@@ -240,11 +240,11 @@ t.test('Retry-After within the payment is waited out, and the 202 says so', asyn
   const body = { source_url: system.site.url('/soon'), claim: 'The harbour was opened in 1874.' }
   const ask = () => system.ask({ key, body, headers: { prefer: 'wait=1' }, fetch: payingFetch() })
   let first = await ask()
-  let told = await first.text()
+  let text = await first.text()
   // A machine under load fetches the page after the first wait.
-  for (; first.status === 202 && /under way/.test(told); told = await first.text()) first = await ask()
+  for (; first.status === 202 && /under way/.test(text); text = await first.text()) first = await ask()
   t.equal(first.status, 202)
-  t.match(JSON.parse(told), { error: { message: /"site\.test" asked for a pause of 3 s/ } })
+  t.match(JSON.parse(text), { error: { message: /"site\.test" asked for a pause of 3 s/ } })
   t.match(first.headers.get('retry-after'), /^[1-3]$/)
   t.equal((await system.ask({ key, body, headers: { prefer: 'wait=25' } })).status, 200)
   t.equal(answers, 2)
