@@ -12,6 +12,7 @@ import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/v
 import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
+import { type Liveness, openLiveness } from './liveness.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
 import { type BodyMemory, buildBodyMemory } from './retrieval/memory.ts'
 import { postgresObservations } from './retrieval/observation-store-postgres.ts'
@@ -19,12 +20,11 @@ import { redisObservations } from './retrieval/observation-store-redis.ts'
 import { buildOrigins, type OriginLimits, type Origins } from './retrieval/origins.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
 import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
-import { openStanding, type Standing } from './standing.ts'
 import { makeWorkerId, type WorkerId } from './worker-id.ts'
 
 export interface Work extends Core {
   id: WorkerId
-  standing: Standing
+  liveness: Liveness
   threads: Threads
   outbound: Outbound
   cache: ObservationCache
@@ -95,7 +95,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   return {
     ...core,
     id,
-    standing: openStanding(),
+    liveness: openLiveness(),
     threads,
     outbound,
     cache,
