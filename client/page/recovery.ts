@@ -6,7 +6,7 @@ import type { Failure } from '../error.ts'
 import { PURCHASE } from '../operations.ts'
 import type { VerificationResult } from '../result.ts'
 
-export type Standing =
+export type Recovery =
   | { state: 'asking' }
   /** `seconds`: until the service is asked again. */
   | { state: 'pending'; message: string; seconds: number }
@@ -25,7 +25,7 @@ export async function* recover(
   { service, requestId, token }: Recoverable,
   signal: AbortSignal,
   clock: Clock = systemClock,
-): AsyncGenerator<Standing> {
+): AsyncGenerator<Recovery> {
   yield { state: 'asking' }
   const url = new URL(PURCHASE.recover.path.slice(1).replace('{request_id}', encodeURIComponent(requestId)), service)
   // A redirect would carry the token to another address.
