@@ -106,7 +106,7 @@ async function killAt(child: Process, file: string, results: number): Promise<vo
     const contents = await readFile(file, 'utf8').catch(() => '')
     if (contents.split('\n').length > results) child.kill('SIGKILL')
   }
-  const timer = setInterval(() => void kill(), LOOK_MS)
+  const timer = setInterval(() => void kill(), POLL_MS)
   await end.finally(() => clearInterval(timer))
 }
 
@@ -141,4 +141,4 @@ async function buy(pay: typeof fetch, service: string, source_url: string): Prom
   await response.arrayBuffer()
 }
 
-const LOOK_MS = 20
+const POLL_MS = 20

@@ -30,11 +30,11 @@ async function run(): Promise<void> {
   for (const set of new Set(items.map((item) => item.set))) {
     const own = items.filter((item) => item.set === set)
     const marked = own.filter(({ gold }) => gold.length > 0)
-    const pages = marked.map((item) => look(item, textOf(item)))
-    const silent = own.filter(({ gold }) => gold.length === 0).map((item) => look(item, textOf(item)))
+    const pages = marked.map((item) => assess(item, textOf(item)))
+    const silent = own.filter(({ gold }) => gold.length === 0).map((item) => assess(item, textOf(item)))
     const emptied = marked.flatMap((item) => {
       const rest = withoutSpans(textOf(item), item.gold.flat())
-      return rest.length > SHORT ? [look(item, rest)] : []
+      return rest.length > SHORT ? [assess(item, rest)] : []
     })
     console.log(`\n${set}: ${pages.length} with marked evidence, ${silent.length} silent, ${emptied.length} emptied`)
     printRows([
@@ -54,7 +54,7 @@ async function run(): Promise<void> {
 
 const textOf = ({ observation }: Item) => observation.source.normalized_text
 
-function look({ claim, gold }: Item, text: string): Page {
+function assess({ claim, gold }: Item, text: string): Page {
   const query = readClaim(claim)
   const sentences = sentencesOf(text)
   const findings = searchText(query, text, sentences)

@@ -43,7 +43,7 @@ export function buildQueueWait({
 }: QueueWaitOptions): QueueWait {
   /** Requests per second that the workers ended, at the latest readings. */
   let rates: { at: number; rate: number }[] = []
-  const look = async () => {
+  const measure = async () => {
     const { oldest, ahead, quoted, ended } = await readQueue(db(), quoteTtlSeconds)
     if (oldest >= MIN_OLDEST_SECONDS && ended > 0)
       rates.push({ at: now(), rate: ended / Math.min(oldest, MAX_COUNTED_SECONDS) })
@@ -54,7 +54,7 @@ export function buildQueueWait({
     // Quotes cost nothing, so they count at most as much as paid requests.
     return Math.max(oldest, (ahead + Math.min(ahead, quoted)) / rate)
   }
-  const forecast = singleFlight(look, keepMs, now)
+  const forecast = singleFlight(measure, keepMs, now)
   return {
     forecast,
     async requireShort() {

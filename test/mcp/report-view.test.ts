@@ -220,12 +220,12 @@ async function fits(frame: Frame) {
   await frame.evaluate(
     () =>
       new Promise<void>((resolve) => {
-        const look = () => {
+        const check = () => {
           const { height } = document.querySelector('main')?.getBoundingClientRect() ?? { height: 0 }
           if (height > 0 && Math.abs(innerHeight - height) <= 1) requestAnimationFrame(() => resolve())
-          else requestAnimationFrame(look)
+          else requestAnimationFrame(check)
         }
-        look()
+        check()
       }),
   )
 }
