@@ -35,16 +35,16 @@ export interface Measured {
   scripts: Map<Script, Case[]>
 }
 
-/** Measures each set by itself, in the order given. @param tell hears of each set before it is measured, which may take a minute */
+/** Measures each set by itself, in the order given. @param onSet called before each set, which may take a minute */
 export async function measureMarked(
   items: readonly Item[],
   withScripts: boolean,
-  tell: (what: string) => void = () => {},
+  onSet: (what: string) => void = () => {},
 ): Promise<Measured[]> {
   const measured: Measured[] = []
   for (const set of new Set(items.map((item) => item.set))) {
     const own = items.filter((item) => item.set === set)
-    tell(`${set}: ${own.length} items`)
+    onSet(`${set}: ${own.length} items`)
     const { assessed, quotes } = assess(own)
     const marked = assessed.filter(({ item }) => item.gold.length > 0)
     const labels = new Set(own.map(labelOf))
