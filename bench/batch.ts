@@ -11,9 +11,9 @@ import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { openChild } from './child.ts'
 import { type Lab, openClient } from './lab.ts'
-import { openSource, type Source } from './mill.ts'
 import { closedLoop, compete } from './rounds.ts'
 import { printHeading, printNote, printStandings } from './table.ts'
+import { openSource, type Source } from './worker-harness.ts'
 
 const AIM = 0.9
 const CONCURRENCY = 8
@@ -106,7 +106,7 @@ async function killAt(child: Process, file: string, results: number): Promise<vo
     const contents = await readFile(file, 'utf8').catch(() => '')
     if (contents.split('\n').length > results) child.kill('SIGKILL')
   }
-  const timer = setInterval(() => void kill(), LOOK_MS)
+  const timer = setInterval(() => void kill(), POLL_MS)
   await end.finally(() => clearInterval(timer))
 }
 
@@ -141,4 +141,4 @@ async function buy(pay: typeof fetch, service: string, source_url: string): Prom
   await response.arrayBuffer()
 }
 
-const LOOK_MS = 20
+const POLL_MS = 20

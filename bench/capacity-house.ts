@@ -5,9 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
 import { type Lab, openClient } from './lab.ts'
-import { openSource } from './mill.ts'
 import { bodyFor, signPayments } from './orders.ts'
 import { openWatch, peakMb } from './watch.ts'
+import { openSource } from './worker-harness.ts'
 
 export type Kind = 'short' | 'long'
 

@@ -24,12 +24,12 @@ async function append({ databaseUrl, seedHex, callers }: AppenderOrder) {
   const db = await openDatabase(databaseUrl, { maxConnections: 3 })
   db.on('error', (error) => log.debug({ err: error }))
   const chain = openChain(db, await openSigner(db, Buffer.from(seedHex, 'hex')), { origin: 'chaos.test/log' })
-  process.send!({ told: [], failed: 0 } satisfies AppenderReport)
+  process.send!({ acknowledged: [], failed: 0 } satisfies AppenderReport)
   const stopped = new AbortController()
   process.once('message', () => stopped.abort())
-  const told: Acknowledged[] = []
+  const acknowledged: Acknowledged[] = []
   let failed = 0
-  const tell = () => process.send!({ told: told.splice(0), failed } satisfies AppenderReport)
+  const report = () => process.send!({ acknowledged: acknowledged.splice(0), failed } satisfies AppenderReport)
   const call = async () => {
     while (!stopped.signal.aborted) {
       const subject = randomBytes(32).toString('hex')
@@ -37,15 +37,17 @@ async function append({ databaseUrl, seedHex, callers }: AppenderOrder) {
         const appended = await chain.append({ subjectSha256: subject, label: null, requestedBy: 'chaos' })
         if (appended instanceof Refused) throw new Error('the receipt was refused')
         const { serial, receipt_hash } = appended.attestation
-        told.push({ serial, receipt_hash, subject })
+        acknowledged.push({ serial, receipt_hash, subject })
       } catch (error) {
         log.debug({ err: error })
         failed++
       }
-      if (told.length >= GROUP) tell()
+      if (acknowledged.length >= GROUP) report()
     }
   }
   await Promise.all(Array.from({ length: callers }, call))
-  await new Promise((sent) => process.send!({ told: told.splice(0), failed } satisfies AppenderReport, sent))
+  await new Promise((sent) =>
+    process.send!({ acknowledged: acknowledged.splice(0), failed } satisfies AppenderReport, sent),
+  )
   await chain[Symbol.asyncDispose]()
 }

@@ -70,7 +70,7 @@ export interface Rescue {
 const RESCUE_AIMS = { killed: 3, frozen: 15 } as const
 const WARM_UP_MS = 6_000
 /** Time to finish work that began before the faults ended: longer than an authorization is valid. */
-const PATIENCE_MS = 330_000
+const FINISH_TIMEOUT_MS = 330_000
 const IDLE_MS = 12_000
 
 export async function runHouse(lab: Lab, options: HouseOptions): Promise<HouseReport> {
@@ -101,7 +101,7 @@ export async function runHouse(lab: Lab, options: HouseOptions): Promise<HouseRe
   const faultsEnded = performance.now()
   over.abort()
   world.calm()
-  closing.lastOrders = faultsEnded + PATIENCE_MS
+  closing.lastOrders = faultsEnded + FINISH_TIMEOUT_MS
   await busy
   const accounts = await using
   const loose = await waitUntilQuiet(world, closing.lastOrders)

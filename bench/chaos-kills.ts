@@ -14,8 +14,8 @@ import { auditAll } from '../server/operate/audit.ts'
 import { type Child, findPort, openChild } from './child.ts'
 import { seeded } from './eval/random.ts'
 import { type Lab, openClient } from './lab.ts'
-import { openSource, type Source } from './mill.ts'
 import { figure, printHeading, printNote } from './table.ts'
+import { openSource, type Source } from './worker-harness.ts'
 
 export interface KillsOptions {
   buyers: number

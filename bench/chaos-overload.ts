@@ -11,15 +11,15 @@ import { describe } from './chaos-kills.ts'
 import { type Child, openChild } from './child.ts'
 import { followToEnd } from './crowd-buyers.ts'
 import { type Lab, openClient } from './lab.ts'
-import { openSource, type Source } from './mill.ts'
 import { figure, printHeading, printNote } from './table.ts'
+import { openSource, type Source } from './worker-harness.ts'
 
 const VERIFY = '/api/agent/v1/verify-source'
 /** Buyers at a time while the capacity is measured. */
 const AT_ONCE = 32
 /** A refusal is answered from memory, so it must be fast on a busy machine too. */
 const MAX_REFUSAL_SECONDS = 5
-const PATIENCE_MS = 120_000
+const TIMEOUT_MS = 120_000
 
 type Ending =
   | { kind: 'completed'; seconds: number }
@@ -145,7 +145,7 @@ async function buy({ origin, source }: House): Promise<Ending> {
   const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(privateKeyToAccount(generatePrivateKey())))
   const n = callers++
   const headers = { 'x-forwarded-for': `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`, prefer: 'wait=25' }
-  const signal = AbortSignal.timeout(PATIENCE_MS)
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
   const began = performance.now()
   const ended = () => (performance.now() - began) / 1000
   try {

@@ -18,7 +18,7 @@ export interface AppenderOrder {
 }
 
 export interface AppenderReport {
-  told: Acknowledged[]
+  acknowledged: Acknowledged[]
   /** Calls that failed so far. */
   failed: number
 }
@@ -69,7 +69,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const killedBackends = await killUntil(admin, harness, options)
     await harness.stop()
     const seconds = (performance.now() - started) / 1000
-    return { ...(await examine(admin, harness.told, options.databaseUrl)), ...harness.counts, killedBackends, seconds }
+    return {
+      ...(await examine(admin, harness.acknowledged, options.databaseUrl)),
+      ...harness.counts,
+      killedBackends,
+      seconds,
+    }
   } finally {
     harness.end()
     await admin.end()
@@ -84,7 +89,7 @@ async function openCrashHarness({ databaseUrl, processes, callers, killedProcess
     seedHex: randomBytes(32).toString('hex'),
     callers: Math.ceil(callers / processes),
   }
-  const told: Acknowledged[] = []
+  const acknowledged: Acknowledged[] = []
   const counts = { failedCalls: 0, killedProcesses: 0 }
   const failures = new Map<ChildProcess, number>()
   const children = await Promise.all(Array.from({ length: processes }, start))
@@ -93,7 +98,7 @@ async function openCrashHarness({ databaseUrl, processes, callers, killedProcess
   async function start() {
     const child = fork(join(import.meta.dirname, 'chaos-appender.ts'))
     child.on('message', (report: AppenderReport) => {
-      told.push(...report.told)
+      acknowledged.push(...report.acknowledged)
       failures.set(child, report.failed)
       counts.failedCalls = [...failures.values()].reduce((sum, n) => sum + n, 0)
     })
@@ -108,7 +113,7 @@ async function openCrashHarness({ databaseUrl, processes, callers, killedProcess
   }
 
   return {
-    told,
+    acknowledged,
     counts,
     /** Kills one process when it is due, and starts another in its place. */
     async replace(progress: number) {
@@ -136,20 +141,20 @@ async function killUntil(
   { receipts, killEveryMs }: ChaosOptions,
 ): Promise<number> {
   let killed = 0
-  while (harness.told.length < receipts) {
+  while (harness.acknowledged.length < receipts) {
     if (harness.dead()) throw new Error('a process died by itself')
     const { rows } = await admin.query<{ killed: boolean }>(
       `select pg_terminate_backend(pid) killed from pg_stat_activity
        where datname = current_database() and pid <> pg_backend_pid() order by random() limit 1`,
     )
     killed += rows.length
-    await harness.replace(harness.told.length / receipts)
+    await harness.replace(harness.acknowledged.length / receipts)
     await pause(Math.random() * killEveryMs)
   }
   return killed
 }
 
-async function examine(admin: pg.Client, told: Acknowledged[], databaseUrl: string) {
+async function examine(admin: pg.Client, acknowledged: Acknowledged[], databaseUrl: string) {
   const { rows } = await admin.query<Acknowledged>(
     `select serial::float8, encode(receipt_hash, 'hex') receipt_hash, encode(subject_sha256, 'hex') subject from receipts`,
   )
@@ -162,10 +167,10 @@ async function examine(admin: pg.Client, told: Acknowledged[], databaseUrl: stri
   const audit = await auditChain(db, { signatures: 'every' })
   await db.end()
   return {
-    acknowledged: told.length,
+    acknowledged: acknowledged.length,
     receipts: rows.length,
-    lost: told.filter((one) => !stands(one)).length,
-    duplicates: told.length - new Set(told.map(({ serial }) => serial)).size,
+    lost: acknowledged.filter((one) => !stands(one)).length,
+    duplicates: acknowledged.length - new Set(acknowledged.map(({ serial }) => serial)).size,
     repeated: rows.length - new Set(rows.map(({ subject }) => subject)).size,
     faults: [...audit.faults].map(([name, text]) => `${name}: ${text}`),
   }

@@ -82,7 +82,7 @@ export async function runWatchdogChaos(lab: Lab, options: WatchdogChaosOptions):
   const pack = {
     dogs,
     admin,
-    told: new Set<string>(),
+    reported: new Set<string>(),
     seen: receiver.seen,
     accounts,
     origin: harness.origin,
@@ -125,7 +125,7 @@ interface Pack extends WatchdogChaosOptions {
   dogs: Dog[]
   admin: pg.Pool
   /** Watchdogs with an outage alert: a silence ends when its time has come, but not before its alert. */
-  told: Set<string>
+  reported: Set<string>
   /** Ids of alerts that the receiver got for each, in order. */
   seen: ReadonlyMap<string, string[]>
   accounts: BenchAccount[]
@@ -157,7 +157,7 @@ async function turnOf(
   pool: Pool,
   counts: { heartbeats: number; failedHeartbeats: number },
 ) {
-  const back = dog.cameBack || (at >= dog.backAt && pack.told.has(dog.name))
+  const back = dog.cameBack || (at >= dog.backAt && pack.reported.has(dog.name))
   if (at >= dog.silentAt && !back) {
     if (!dog.fellSilent && pack.hasten) await hasten(pack, dog)
     dog.fellSilent = true
@@ -253,12 +253,12 @@ async function findAlerts(admin: pg.Pool): Promise<Alert[]> {
   return rows
 }
 
-async function followAlerts({ admin, told }: Pack, over: AbortSignal) {
+async function followAlerts({ admin, reported }: Pack, over: AbortSignal) {
   while (!over.aborted) {
     const { rows } = await admin.query<{ name: string }>(
       `select distinct w.name from alerts a join watchdogs w on w.webhook_id = a.webhook_id`,
     )
-    for (const { name } of rows) told.add(name)
+    for (const { name } of rows) reported.add(name)
     await pause(500, undefined, { signal: over }).catch(() => {})
   }
 }
@@ -271,9 +271,9 @@ async function settled({ dogs, admin, seen }: Pack) {
   while (performance.now() < deadline) {
     const alerts = await findAlerts(admin)
     const byName = Map.groupBy(alerts, ({ name }) => name)
-    const told = dogs.every((dog) => (byName.get(dog.name)?.length ?? 0) >= expectedOf(dog))
+    const isRaised = dogs.every((dog) => (byName.get(dog.name)?.length ?? 0) >= expectedOf(dog))
     const back = dogs.every((dog) => dog.backAt === Number.POSITIVE_INFINITY || dog.cameBack)
-    if (told && back && countOf(seen) >= alerts.length) return
+    if (isRaised && back && countOf(seen) >= alerts.length) return
     await pause(500)
   }
 }
@@ -285,14 +285,14 @@ async function examine({ dogs, admin, seen }: Pack) {
   const byName = Map.groupBy(alerts, ({ name }) => name)
   const faults = { missing: [] as string[], wrong: [] as string[], misdelivered: [] as string[] }
   for (const dog of dogs) {
-    const told = byName.get(dog.name) ?? []
-    const types = told.map(({ type }) => type)
-    const untold = dog.fellSilent && !dog.cameBack && types.at(-1) !== 'watchdog.missed'
-    if (types.length < expectedOf(dog) || untold) faults.missing.push(`${dog.name}: ${types}`)
+    const raised = byName.get(dog.name) ?? []
+    const types = raised.map(({ type }) => type)
+    const isUnreported = dog.fellSilent && !dog.cameBack && types.at(-1) !== 'watchdog.missed'
+    if (types.length < expectedOf(dog) || isUnreported) faults.missing.push(`${dog.name}: ${types}`)
     const alternate = types.every((type, n) => type === (n % 2 ? 'watchdog.recovered' : 'watchdog.missed'))
-    if (!alternate || told.some((alert) => isFalse(alert, dog))) faults.wrong.push(`${dog.name}: ${types}`)
+    if (!alternate || raised.some((alert) => isFalse(alert, dog))) faults.wrong.push(`${dog.name}: ${types}`)
     const got = seen.get(dog.name) ?? []
-    if (got.some((id, n) => id !== told[n]?.id)) faults.misdelivered.push(dog.name)
+    if (got.some((id, n) => id !== raised[n]?.id)) faults.misdelivered.push(dog.name)
   }
   const delays = alerts.filter(({ type }) => type === 'watchdog.missed').map(({ delay }) => delay)
   delays.sort((a, b) => a - b)

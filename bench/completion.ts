@@ -2,10 +2,10 @@
 // job of three checkpoint commits under the same queue settings, and the same job with a plain fetch of the page in it.
 
 import type { Lab } from './lab.ts'
-import { openBareMill, openMill, openSource, type Source } from './mill.ts'
 import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
 import { openWatch } from './watch.ts'
+import { openBareHarness, openSource, openWorkerHarness, type Source } from './worker-harness.ts'
 
 /**
  * Verifications before the measurement. A worker runs for days, so the compilation in its first minutes is not
@@ -19,41 +19,41 @@ const AIMS = { short: 0.6, long: 0.4 }
 export async function benchCompletion(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()
   const source = opened.use(await openSource(lab))
-  const mill = opened.use(await openMill(lab, source))
-  const bare = opened.use(await openBareMill(lab, source))
-  const watch = opened.use(await openWatch(mill.url, { worker: mill.worker.pid, page: source.page.pid }))
+  const harness = opened.use(await openWorkerHarness(lab, source))
+  const bare = opened.use(await openBareHarness(lab, source))
+  const watch = opened.use(await openWatch(harness.url, { worker: harness.worker.pid, page: source.page.pid }))
   const bareWatch = opened.use(await openWatch(bare.url, { bare: bare.worker.pid }))
   const counts = lab.quick ? { ours: 500, bare: 1000 } : { ours: 1000, bare: 2000 }
   let completed = 0
   const ours = async () => {
     completed += counts.ours
-    return mill.grind('/', counts.ours, (work) => watch.during(work))
+    return harness.measureRate('/', counts.ours, (work) => watch.during(work))
   }
 
   printHeading('completion', 'verifications by one worker process, each of an origin of its own, over TLS')
   for (const path of ['/', '/long/']) {
-    await mill.grind(path, WARM_UP)
-    await bare.grind(path, WARM_UP)
+    await harness.measureRate(path, WARM_UP)
+    await bare.measureRate(path, WARM_UP)
   }
-  await bare.grind(null, WARM_UP)
+  await bare.measureRate(null, WARM_UP)
   printStandings(
     await compete(lab.rounds, [
-      { what: `page of ${kilobytes(source, 'short')}, ${mill.concurrency} under way`, run: ours },
+      { what: `page of ${kilobytes(source, 'short')}, ${harness.concurrency} under way`, run: ours },
       {
         what: 'bare job of three commits',
-        run: () => bare.grind(null, counts.bare, (work) => bareWatch.during(work)),
+        run: () => bare.measureRate(null, counts.bare, (work) => bareWatch.during(work)),
       },
       {
         what: 'the same job with a plain fetch of the page',
-        run: () => bare.grind('/', counts.ours * 2),
+        run: () => bare.measureRate('/', counts.ours * 2),
         aim: AIMS.short,
       },
     ]),
   )
   printStandings(
     await compete(1, [
-      { what: `page of ${kilobytes(source, 'long')}`, run: () => mill.grind('/long/', counts.ours / 2) },
-      { what: 'bare job with a plain fetch of it', run: () => bare.grind('/long/', counts.ours), aim: AIMS.long },
+      { what: `page of ${kilobytes(source, 'long')}`, run: () => harness.measureRate('/long/', counts.ours / 2) },
+      { what: 'bare job with a plain fetch of it', run: () => bare.measureRate('/long/', counts.ours), aim: AIMS.long },
     ]),
   )
   const cpu = (name: string) => `${name} ${figure(watch.cpuMs(name) / completed)} ms`

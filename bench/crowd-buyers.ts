@@ -45,14 +45,14 @@ export function makeBuyers(count: number): Buyer[] {
 export async function buyAll(origin: string, buyers: Buyer[], hosts: string[], seconds: number): Promise<Purchase[]> {
   const start = performance.now()
   const end = start + seconds * 1000
-  const patience = AbortSignal.timeout(seconds * 1000 + GRACE_MS)
+  const deadline = AbortSignal.timeout(seconds * 1000 + GRACE_MS)
   const purchases = await Promise.all(
     buyers.map(async (buyer, place) => {
       const own: Purchase[] = []
       await pause((PACE_MS * place) / buyers.length)
       for (let n = place; performance.now() < end; n++) {
         const began = performance.now()
-        const problem = await buy(origin, buyer, hosts[n % hosts.length]!, patience)
+        const problem = await buy(origin, buyer, hosts[n % hosts.length]!, deadline)
         own.push({ at: (began - start) / 1000, ms: performance.now() - began, problem })
         await pause(Math.max(0, began + PACE_MS - performance.now()))
       }

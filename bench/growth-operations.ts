@@ -16,9 +16,9 @@ import { openChild } from './child.ts'
 import type { Generator } from './generator.ts'
 import { type Lab, openClient } from './lab.ts'
 import type { Load } from './load.ts'
-import { openMill, type Source } from './mill.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
 import { closedLoop } from './rounds.ts'
+import { openWorkerHarness, type Source } from './worker-harness.ts'
 
 export interface House {
   url: string
@@ -140,9 +140,9 @@ export async function openHouse(
   }
 
   async function completion() {
-    await using mill = await openMill(lab, source, url)
-    await mill.grind('/', lab.quick ? 100 : 200)
-    return await mill.grind('/', lab.quick ? 150 : 300)
+    await using harness = await openWorkerHarness(lab, source, url)
+    await harness.measureRate('/', lab.quick ? 100 : 200)
+    return await harness.measureRate('/', lab.quick ? 150 : 300)
   }
 
   async function recovery() {

@@ -12,11 +12,11 @@ import { openGenerator } from './generator.ts'
 import { fill, type Sizes, STORED_ONE_IN } from './growth-fill.ts'
 import { type House, OPERATIONS, type Operation, openHouse } from './growth-operations.ts'
 import { type Lab, openClient, openLab } from './lab.ts'
-import { openMill, openSource, type Source } from './mill.ts'
 import { NEEDS, numberOption, readCall, refuse } from './program.ts'
 import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
 import { openWatch } from './watch.ts'
+import { openSource, openWorkerHarness, type Source } from './worker-harness.ts'
 
 const AIM = 0.8
 /**
@@ -165,8 +165,8 @@ async function build(sizes: Sizes, name: string): Promise<House> {
 }
 
 async function completeOne(lab: Lab, source: Source, url: string) {
-  await using mill = await openMill(lab, source, url)
-  await mill.grind('/', 1)
+  await using harness = await openWorkerHarness(lab, source, url)
+  await harness.measureRate('/', 1)
 }
 
 /** One receipt by the service itself, which signs the head over all before it. */

@@ -7,10 +7,10 @@ import { openChild } from './child.ts'
 import { openGenerator } from './generator.ts'
 import { type Lab, openClient } from './lab.ts'
 import type { Load } from './load.ts'
-import { openMill, openSource } from './mill.ts'
 import { compete } from './rounds.ts'
 import { figure, printHeading, printNote, printRows, printStandings } from './table.ts'
 import { openWatch, type Watch } from './watch.ts'
+import { openSource, openWorkerHarness } from './worker-harness.ts'
 
 const AIM = 0.5
 const CALLERS = 32
@@ -67,9 +67,9 @@ const WARM_UP_MS = 700
 async function completeOne(lab: Lab) {
   await using opened = new AsyncDisposableStack()
   const source = opened.use(await openSource(lab))
-  const mill = opened.use(await openMill(lab, source))
-  await mill.grind('/', 1)
-  const client = await openClient(mill.url, opened)
+  const harness = opened.use(await openWorkerHarness(lab, source))
+  await harness.measureRate('/', 1)
+  const client = await openClient(harness.url, opened)
   const { rows } = await client.query<{ id: string; result: Buffer }>('select id, result from verification_requests')
-  return { url: mill.url, id: rows[0]!.id, bytes: rows[0]!.result }
+  return { url: harness.url, id: rows[0]!.id, bytes: rows[0]!.result }
 }

@@ -8,12 +8,12 @@ import { deriveSecret } from '../server/receipts/keys.ts'
 import { admitBatch } from '../server/verification/admission.ts'
 import { openChild } from './child.ts'
 import { openClient, openLab } from './lab.ts'
-import { openSource } from './mill.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
 import { NEEDS, readCall } from './program.ts'
 import { median } from './rounds.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
 import { openWatch, peakMb } from './watch.ts'
+import { openSource } from './worker-harness.ts'
 
 const HELD = 256
 const AIM = 0.8

@@ -10,9 +10,9 @@ import { admitBatch } from '../server/verification/admission.ts'
 import { openWork, type Work } from '../workers/context.ts'
 import { verifyRequest } from '../workers/verify.ts'
 import type { Lab } from './lab.ts'
-import { openSource } from './mill.ts'
 import { bodyFor, buildAdmission } from './orders.ts'
 import { figure, printHeading, printNote, printRows } from './table.ts'
+import { openSource } from './worker-harness.ts'
 
 export async function benchStages(lab: Lab): Promise<void> {
   await using opened = new AsyncDisposableStack()

@@ -93,12 +93,12 @@ export function verifyAlert(message: AlertMessage & AlertOptions): AlertVerdict 
   const signedBy = judgeSignatures(head.signatures, signed, checks)
   if ('reason' in signedBy) return signedBy
   // From here on the service has signed the message.
-  const told = readBody(bytes)
-  if ('reason' in told) return told
+  const content = readBody(bytes)
+  if ('reason' in content) return content
   const receiptKeys = keys.filter(({ use }) => use === 'receipt')
-  const fault = receiptKeys.length > 0 ? receiptFault(told.body, receiptKeys) : null
+  const fault = receiptKeys.length > 0 ? receiptFault(content.body, receiptKeys) : null
   if (fault) return refuse('bad_receipt', fault)
-  const alert = { ...told.body, id: head.id }
+  const alert = { ...content.body, id: head.id }
   return { ok: true, alert, signedBy: signedBy.kinds, receipted: receiptKeys.length > 0 }
 }
 
@@ -214,11 +214,11 @@ function readBody(bytes: Uint8Array) {
 /** Handles that no account can have. A receipt that an account requested for a digest is not a receipt of an alert. */
 export const REQUESTERS: readonly string[] = ['watchdog', 'citation-watch']
 
-function receiptFault({ receipt, ...told }: Body, keys: readonly PinnedKey[]): string | null {
+function receiptFault({ receipt, ...subject }: Body, keys: readonly PinnedKey[]): string | null {
   const attestation = receipt?.attestation
   const failed = verifyAttestation(attestation, { keys }).checks.find(({ ok }) => !ok)
   if (!attestation || failed) return `${failed?.name}: ${failed?.detail}`
   if (!REQUESTERS.includes(attestation.requested_by))
     return `it was made for ${JSON.stringify(attestation.requested_by)}`
-  return attestation.subject_sha256 === sha256Hex(canonicalJson(told)) ? null : 'it is the receipt of something else'
+  return attestation.subject_sha256 === sha256Hex(canonicalJson(subject)) ? null : 'it is the receipt of something else'
 }

@@ -29,7 +29,7 @@ export async function call(
   options: AnyCallOptions,
 ): Promise<unknown> {
   const idempotencyKey = operation.keyed ? (options.idempotencyKey ?? createIdempotencyKey()) : null
-  const bearings = { idempotencyKey, requestId: null, recoveryToken: null }
+  const reference = { idempotencyKey, requestId: null, recoveryToken: null }
   if (operation.access === 'account' && apiKey === null)
     throw new CountersignError(clientFailure('api_key_missing', 'This needs an account: give the option apiKey.'))
   const deadline = clock.deadline(options.timeoutMs ?? READ_MS)
@@ -51,10 +51,10 @@ export async function call(
       : operation.waits && deadline.aborted
         ? clientFailure('deadline_exceeded', 'Not completed in time. Repeat the call to go on.', cause)
         : clientFailure('network_error', 'The service could not be reached, or the connection broke.', cause)
-    throw new CountersignError(failure, bearings)
+    throw new CountersignError(failure, reference)
   })
   const answer = read(operation, response, bytes, clock.now())
-  if (answer.failure) throw new CountersignError(answer.failure, bearings)
+  if (answer.failure) throw new CountersignError(answer.failure, reference)
   return answer.body
 }
 

@@ -162,7 +162,7 @@ export class Countersign extends OperationMethods {
     return shaped(list(hex256, MAX_PROOF), hashes) as string[]
   }
 
-  #open(known: Partial<Exchange['bearings']>, options: WaitOptions): Exchange {
+  #open(known: Partial<Exchange['reference']>, options: WaitOptions): Exchange {
     return new Exchange(this.#clock, { idempotencyKey: null, requestId: null, recoveryToken: null, ...known }, options)
   }
 
@@ -173,7 +173,7 @@ export class Countersign extends OperationMethods {
   }
 
   #recover(exchange: Exchange): Promise<Answer> {
-    const { requestId, recoveryToken } = exchange.bearings
+    const { requestId, recoveryToken } = exchange.reference
     const path = PURCHASE.recover.path.replace('{request_id}', encodeURIComponent(String(requestId)))
     const url = this.#base + path.slice(1)
     return exchange.send(this.#plain, url, { headers: { authorization: `Bearer ${recoveryToken}` } })
@@ -181,16 +181,16 @@ export class Countersign extends OperationMethods {
 
   /** Waits until a pending purchase ends; `repeat` asks again where there is no recovery token. */
   async #complete(exchange: Exchange, first: Answer, repeat: () => Promise<Answer>): Promise<Purchase> {
-    const { bearings } = exchange
+    const { reference } = exchange
     let answer = first
     while (answer.state === 'pending') {
       await exchange.pause(answer)
-      const recoverable = bearings.requestId !== null && bearings.recoveryToken !== null
+      const recoverable = reference.requestId !== null && reference.recoveryToken !== null
       answer = await exchange.persist(recoverable ? () => this.#recover(exchange) : repeat)
     }
     if (answer.state === 'refused') throw exchange.error(answer.failure)
     const { result, bytes, replay, settlement } = answer
-    const { recoveryToken, idempotencyKey } = bearings
+    const { recoveryToken, idempotencyKey } = reference
     return { result, bytes, replay, requestId: result.request_id, recoveryToken, settlement, idempotencyKey }
   }
 }

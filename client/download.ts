@@ -140,11 +140,11 @@ async function persist<T>(clock: Clock, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
     } catch (error) {
-      if (!(error instanceof CountersignError) || !error.retryable || failures === PATIENCE) throw error
+      if (!(error instanceof CountersignError) || !error.retryable || failures === MAX_FAILURES) throw error
       await clock.sleep(1000 * 2 ** (failures - 1), new AbortController().signal)
     }
   }
 }
 
 const PAGE = 1000
-const PATIENCE = 6
+const MAX_FAILURES = 6

@@ -40,7 +40,8 @@ export interface Failure {
   cause?: unknown
 }
 
-export interface Bearings {
+/** What names a call, so that it can be repeated or recovered. */
+export interface CallReference {
   idempotencyKey: string | null
   requestId: string | null
   recoveryToken: string | null
@@ -66,16 +67,19 @@ export class CountersignError extends Error {
   // Private, so that a printed or serialised error does not show it.
   readonly #recoveryToken: string | null
 
-  constructor(failure: Failure, bearings: Bearings = { idempotencyKey: null, requestId: null, recoveryToken: null }) {
+  constructor(
+    failure: Failure,
+    reference: CallReference = { idempotencyKey: null, requestId: null, recoveryToken: null },
+  ) {
     super(failure.message, { cause: failure.cause })
     this.code = failure.code
     this.retryable = failure.retryable
     this.status = failure.status ?? null
     this.retryAfter = typeof failure.retryAfterMs === 'number' ? Math.ceil(failure.retryAfterMs / 1000) : null
-    this.requestId = failure.requestId ?? bearings.requestId
-    this.idempotencyKey = bearings.idempotencyKey
+    this.requestId = failure.requestId ?? reference.requestId
+    this.idempotencyKey = reference.idempotencyKey
     this.paymentRequired = failure.paymentRequired ?? null
-    this.#recoveryToken = bearings.recoveryToken
+    this.#recoveryToken = reference.recoveryToken
   }
 
   /**

@@ -1,7 +1,7 @@
 // The requests of one purchase: all have one deadline, and every failure contains the key and the token.
 import { type Answer, type Pending, type Refused, readAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
-import { type Bearings, type ClientErrorCode, CountersignError, type Failure } from './error.ts'
+import { type CallReference, type ClientErrorCode, CountersignError, type Failure } from './error.ts'
 
 /** The part of `fetch` that is used. Must reject when the signal aborts. */
 export type Fetch = (url: string, init?: RequestInit) => Promise<Response>
@@ -15,15 +15,15 @@ export interface WaitOptions {
 }
 
 export class Exchange {
-  readonly bearings: Bearings
+  readonly reference: CallReference
   readonly #clock: Clock
   readonly #wait: number
   readonly #ends: number
   readonly #deadline: AbortSignal
   readonly #signal: AbortSignal
 
-  constructor(clock: Clock, bearings: Bearings, { wait = MAX_WAIT_S, timeoutMs = 180_000, signal }: WaitOptions) {
-    this.bearings = { ...bearings }
+  constructor(clock: Clock, reference: CallReference, { wait = MAX_WAIT_S, timeoutMs = 180_000, signal }: WaitOptions) {
+    this.reference = { ...reference }
     this.#clock = clock
     this.#wait = Math.max(0, Math.min(MAX_WAIT_S, Math.trunc(wait)))
     this.#ends = clock.now() + timeoutMs
@@ -49,7 +49,7 @@ export class Exchange {
   async persist(send: () => Promise<Answer>): Promise<Answer> {
     for (let failures = 1; ; failures++) {
       const answer = await send()
-      if (answer.state !== 'refused' || !answer.passing || failures === PATIENCE) return answer
+      if (answer.state !== 'refused' || !answer.passing || failures === MAX_FAILURES) return answer
       await this.pause(answer, failures)
     }
   }
@@ -64,7 +64,7 @@ export class Exchange {
   }
 
   error(failure: Failure): CountersignError {
-    return new CountersignError(failure, this.bearings)
+    return new CountersignError(failure, this.reference)
   }
 
   /** The wait that a request asks for never exceeds the time left. */
@@ -74,10 +74,10 @@ export class Exchange {
   }
 
   #note(answer: Answer): Answer {
-    if (answer.state === 'completed') this.bearings.requestId = answer.result.request_id
-    if (answer.state === 'pending') this.bearings.requestId = answer.requestId ?? this.bearings.requestId
-    if (answer.state === 'refused') this.bearings.requestId = answer.failure.requestId ?? this.bearings.requestId
-    else this.bearings.recoveryToken = answer.recoveryToken ?? this.bearings.recoveryToken
+    if (answer.state === 'completed') this.reference.requestId = answer.result.request_id
+    if (answer.state === 'pending') this.reference.requestId = answer.requestId ?? this.reference.requestId
+    if (answer.state === 'refused') this.reference.requestId = answer.failure.requestId ?? this.reference.requestId
+    else this.reference.recoveryToken = answer.recoveryToken ?? this.reference.recoveryToken
     return answer
   }
 
@@ -115,4 +115,4 @@ function broken(cause: unknown): Refused {
 /** The longest wait of the service; its router would cut longer ones off. */
 const MAX_WAIT_S = 25
 /** Transient failures in a row: at least about half a minute of them. */
-const PATIENCE = 6
+const MAX_FAILURES = 6

@@ -52,7 +52,7 @@ export const ALARMS: ReadonlySet<Verdict> = new Set(['rollback', 'fork', 'invali
  * @param options `vkey` from a source independent of the service, for the first check or to replace the pinned one; without
  * it, the first check trusts the service
  */
-export async function look(
+export async function checkHead(
   service: Countersign,
   before: Pinned | null,
   options: { vkey?: string; signatureCheck?: SignatureCheck } = {},
@@ -84,17 +84,18 @@ export interface PinStore {
 }
 
 /**
- * Checks once and saves the head; an alarm leaves the pin unchanged. Throws as `look`, and a SyntaxError for a bad pin.
+ * Checks once and saves the head; an alarm leaves the pin unchanged. Throws as `checkHead`, and a SyntaxError for a bad
+ * pin.
  */
-export async function lookAndKeep(
+export async function checkAndKeep(
   service: Countersign,
   store: PinStore,
-  options: Parameters<typeof look>[2] = {},
+  options: Parameters<typeof checkHead>[2] = {},
 ): Promise<Sighting> {
   const before = readPinned(await store.load())
   if (before && options.vkey !== undefined && nameOf(options.vkey) !== nameOf(before.vkey))
     throw new SyntaxError(`it is of the log ${nameOf(before.vkey)}, and the verifier key of another`)
-  const sighting = await look(service, before, options)
+  const sighting = await checkHead(service, before, options)
   if (ALARMS.has(sighting.verdict)) await store.keepEvidence(pretty({ before, ...sighting }))
   else await store.save(pretty(sighting.seen))
   return sighting

@@ -83,7 +83,7 @@ export interface Overrides {
   threads?: Threads
   maxConnections?: number
   /** Longest wait of a call for a database connection, in milliseconds; default: without limit. */
-  patienceMs?: number
+  acquireTimeoutMs?: number
 }
 
 /** Opens database, keys, chain and facilitator. Throws with the reason when one of them cannot be used. */
@@ -99,7 +99,7 @@ export async function openCore(config: Config, databaseUrl: string, overrides: O
     pooled: config.databaseDirectUrl !== undefined,
     // The history of a request names it.
     name: `${hostname()}:${process.pid}`,
-    ...(overrides.patienceMs !== undefined && { patienceMs: overrides.patienceMs }),
+    ...(overrides.acquireTimeoutMs !== undefined && { acquireTimeoutMs: overrides.acquireTimeoutMs }),
     onChange: reportDatabase(log, 'database'),
     onRoom: reportDatabase(log, 'room of the database'),
   })

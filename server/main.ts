@@ -10,12 +10,12 @@ import { runProcess } from './process.ts'
 import { describeAssessment } from './verification/offer.ts'
 
 /** A call that gets no database connection in this time is answered 503. */
-const PATIENCE_MS = 4000
+const ACQUIRE_TIMEOUT_MS = 4000
 
 await runProcess(async (opened) => {
   const config = readConfig()
   if (!config.databaseUrl) throw new Error('DATABASE_URL is required here; `npm start` starts its own database')
-  const core = opened.use(await openCore(config, config.databaseUrl, { patienceMs: PATIENCE_MS }))
+  const core = opened.use(await openCore(config, config.databaseUrl, { acquireTimeoutMs: ACQUIRE_TIMEOUT_MS }))
   const presence = opened.use(await openPresence(core, 'web', publicSettings(config), { probe: buildProbe(core) }))
   opened.use(openWarningLog(core, presence))
   const api = opened.use(await openApi(core, presence))

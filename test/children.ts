@@ -13,20 +13,20 @@ export interface Ending {
 
 export interface Child extends AsyncDisposable {
   pid: number
-  /** Log lines with an `event`, and messages with a `told`, in the order in which they came. */
+  /** Log lines with an `event`, and messages with a `type`, in the order in which they came. */
   heard: Heard[]
   /** The first line or message that matches, past ones included. Rejects with the last output when the child ends first. */
   hears(match: (heard: Heard) => boolean): Promise<Heard>
   /** A line of its log. */
   logs(event: string): Promise<Heard>
   /** A message it sent. */
-  tells(told: string): Promise<Heard>
-  tell(message: object): void
+  reports(type: string): Promise<Heard>
+  send(message: object): void
   kill(signal: NodeJS.Signals): void
   ended: Promise<Ending>
 }
 
-export type Heard = Record<string, unknown> & { event?: string; told?: string }
+export type Heard = Record<string, unknown> & { event?: string; type?: string }
 
 const ROOT = join(import.meta.dirname, '..')
 
@@ -86,8 +86,8 @@ export function startChild(
     heard,
     hears,
     logs: (event) => hears((item) => item.event === event),
-    tells: (told) => hears((item) => item.told === told),
-    tell: (message) => child.send(message),
+    reports: (type) => hears((item) => item.type === type),
+    send: (message) => child.send(message),
     kill: (signal) => child.kill(signal),
     ended,
     async [Symbol.asyncDispose]() {

@@ -31,7 +31,7 @@ export function openCrashHarness(harness: ApiHarness, count: number): CrashHarne
       const child = waiting
       if (!child) throw new Error(`The test asked for ${count} workers.`)
       waiting = workers.length < count ? hire() : undefined
-      await child.tells('ready')
+      await child.reports('ready')
       return child
     },
     async [Symbol.asyncDispose]() {
@@ -44,8 +44,8 @@ export function openCrashHarness(harness: ApiHarness, count: number): CrashHarne
 export async function run(child: Child, aim?: Aim) {
   const order = randomUUID()
   const costly = aim !== undefined && /observed|assess/.test(aim.at)
-  child.tell({ do: 'run', order, costly, ...(aim && { aim }) } satisfies Order)
-  await child.hears((heard) => heard.told === 'running' && heard.order === order)
+  child.send({ do: 'run', order, costly, ...(aim && { aim }) } satisfies Order)
+  await child.hears((heard) => heard.type === 'running' && heard.order === order)
 }
 
 /** Makes silent workers count as dead: moves their last beats and locks an hour into the past. */

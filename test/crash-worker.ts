@@ -1,13 +1,13 @@
 // A worker process like workers/main.ts that stops at a named place: it kills itself with SIGKILL, or waits there until its test
-// releases it. Tests send it messages (`do`), and it answers with messages (`told`).
+// releases it. Tests send it messages (`do`), and it answers with messages (`type`).
 //
-//   told: ready                    everything is open; no job is taken yet
+//   type: ready                    everything is open; no job is taken yet
 //   do: run, order, aim, costly    takes jobs from now on, and stops once at the place of `aim`; a later aim replaces it.
 //                                  `costly`: its assessments cost money, so that `observed` and `assessed` are committed
-//   told: running, order
-//   told: held, at                 it waits at the place (how: hold)
+//   type: running, order
+//   type: held, at                 it waits at the place (how: hold)
 //   do: go                         releases it
-//   told: committed, to, taken     whether a step, or the receipt, was accepted
+//   type: committed, to, taken     whether a step, or the receipt, was accepted
 import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
 import type { Batcher } from '../server/db/batch.ts'
@@ -39,14 +39,14 @@ export type Order = { do: 'run'; order: string; aim?: Aim; costly?: boolean } | 
 interface Watch {
   readonly costly: boolean
   pass(place: string): Promise<void>
-  tell(told: string, about?: object): void
+  report(type: string, about?: object): void
 }
 
 function openWatch(run: () => Promise<void>): Watch {
   let aim: Aim | undefined
   let costly = false
   let release = () => {}
-  const tell = (told: string, about: object = {}) => void process.send?.({ told, ...about })
+  const report = (type: string, about: object = {}) => void process.send?.({ type, ...about })
   const pass = async (place: string) => {
     if (aim?.at !== place) return
     const { how } = aim
@@ -54,30 +54,34 @@ function openWatch(run: () => Promise<void>): Watch {
     if (how === 'kill') process.kill(process.pid, 'SIGKILL')
     const { promise, resolve } = Promise.withResolvers<void>()
     release = resolve
-    tell('held', { at: place })
+    report('held', { at: place })
     await promise
   }
   process.on('message', (order: Order) => {
     if (order.do === 'go') return release()
     aim = order.aim
     costly = order.costly ?? false
-    void run().then(() => tell('running', { order: order.order }))
+    void run().then(() => report('running', { order: order.order }))
   })
   return {
     get costly() {
       return costly
     },
     pass,
-    tell,
+    report,
   }
 }
 
-function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string, { pass, tell }: Watch): Batcher<I, O> {
+function watchBatcher<I, O>(
+  batcher: Batcher<I, O>,
+  nameOf: (item: I) => string,
+  { pass, report }: Watch,
+): Batcher<I, O> {
   return {
     async add(item) {
       await pass(`before ${nameOf(item)}`)
       const outcome = await batcher.add(item)
-      tell('committed', { to: nameOf(item), taken: outcome !== 'stale' })
+      report('committed', { to: nameOf(item), taken: outcome !== 'stale' })
       await pass(`after ${nameOf(item)}`)
       return outcome
     },
@@ -88,7 +92,7 @@ function watchBatcher<I, O>(batcher: Batcher<I, O>, nameOf: (item: I) => string,
   }
 }
 
-function watchChain(chain: Chain, { pass, tell }: Watch): Chain {
+function watchChain(chain: Chain, { pass, report }: Watch): Chain {
   const inside = <Item, Refusal>(kind: Participant<Item, Refusal>): Participant<Item, Refusal> => ({
     async check(tx, items) {
       await pass('head locked')
@@ -106,7 +110,7 @@ function watchChain(chain: Chain, { pass, tell }: Watch): Chain {
       const { participant } = entry
       const watched = participant && { kind: inside(participant.kind), item: participant.item }
       const outcome = await chain.append({ ...entry, ...(watched && { participant: watched }) })
-      tell('committed', { to: 'completed', taken: !(outcome instanceof Refused) })
+      report('committed', { to: 'completed', taken: !(outcome instanceof Refused) })
       await pass('after receipt')
       return outcome
     },
@@ -160,6 +164,6 @@ await runProcess(async (opened) => {
     runner = opened.use(await openRunner(work))
   })
   const work = await watchWork(opened.use(await openWork(core)), watch, opened)
-  watch.tell('ready')
+  watch.report('ready')
   return { log: core.log, stopping: () => process.disconnect() }
 })

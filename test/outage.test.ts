@@ -183,16 +183,16 @@ async function expectOutage(t: Test, begin: () => Promise<void>, end: () => Prom
   )
   t.same(rows, [])
 
-  const told = logged.slice(before)
-  const about = (event: string) => told.filter((line) => line.event === event && line.dependency === 'database')
+  const lines = logged.slice(before)
+  const about = (event: string) => lines.filter((line) => line.event === event && line.dependency === 'database')
   t.equal(about('dependency_away').length, 1, 'the outage is logged once')
   t.equal(about('dependency_back').length, 1, 'and its end')
   t.same(
-    told.filter((line) => line.event === 'request_failed'),
+    lines.filter((line) => line.event === 'request_failed'),
     [],
     'no call is logged as a fault',
   )
-  t.ok(told.length < 40, `${told.length} lines`)
+  t.ok(lines.length < 40, `${lines.length} lines`)
 }
 
 t.test('a frozen server, whose sockets stay open', (t) => expectOutage(t, server.freeze, server.thaw))

@@ -4,7 +4,7 @@ import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EmbeddedPostgres, openEmbeddedPostgres } from '../server/db/embedded.ts'
-import { openDoor } from './door.ts'
+import { openTcpProxy } from './tcp-proxy.ts'
 
 export type PrivatePostgres = Awaited<ReturnType<typeof openPrivatePostgres>>
 
@@ -22,10 +22,10 @@ export async function openPrivatePostgres(options: { prepare?: (folder: string) 
   const start = () => openEmbeddedPostgres({ dataDir: folder, durable: true, log: () => {} })
   let server: EmbeddedPostgres | undefined = await start()
   opened.defer(async () => void (await server?.[Symbol.asyncDispose]()))
-  const door = await openDoor(() => Number(new URL(server!.url).port))
-  opened.use(door)
+  const proxy = await openTcpProxy(() => Number(new URL(server!.url).port))
+  opened.use(proxy)
   const url = new URL(server.url)
-  url.port = String(door.port)
+  url.port = String(proxy.port)
 
   const frozen = new Set<number>()
   /**
@@ -68,18 +68,18 @@ export async function openPrivatePostgres(options: { prepare?: (folder: string) 
     url: url.href,
     folder,
     /** Ends every connection; new ones are accepted. */
-    drop: door.drop,
+    drop: proxy.drop,
     /** Each ends an outage that the one before it began. */
     freeze,
     thaw,
     async stop() {
-      await door.shut()
+      await proxy.close()
       await server?.[Symbol.asyncDispose]()
       server = undefined
     },
     async start() {
       server = await start()
-      await door.open()
+      await proxy.open()
     },
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

@@ -27,15 +27,15 @@ t.test('web: waiting calls are answered with 202 at once', { buffered: true }, a
     body: JSON.stringify(harbourClaim(harness.site)),
   })
   await accepted.heard
-  const told = performance.now()
+  const signalled = performance.now()
   web.kill('SIGTERM')
   const { status, headers } = await answer
-  const answered = performance.now() - told
+  const answered = performance.now() - signalled
   t.equal(status, 202)
   t.match(headers.get('location'), /\/api\/agent\/v1\/requests\//)
   t.ok(answered < 3000, `answered after ${Math.round(answered)} ms`)
   t.same(await web.ended, { code: 0, signal: null })
-  const ended = performance.now() - told
+  const ended = performance.now() - signalled
   t.ok(ended < 6000, `ended after ${Math.round(ended)} ms`)
 })
 
@@ -45,10 +45,10 @@ t.test('web: without calls it ends at once', { buffered: true }, async (t) => {
   const { address, assessment } = await web.logs('listening')
   t.match(assessment, /^literal: no model is asked/, 'the start logs the assessment')
   t.equal((await fetch(new URL('/healthz', String(address)))).status, 200, 'the connection stays open')
-  const told = performance.now()
+  const signalled = performance.now()
   web.kill('SIGTERM')
   t.same(await web.ended, { code: 0, signal: null })
-  t.ok(performance.now() - told < 6000)
+  t.ok(performance.now() - signalled < 6000)
 })
 
 t.test('web: a connection on which no request came does not hold up its end', { buffered: true }, async (t) => {
@@ -62,10 +62,10 @@ t.test('web: a connection on which no request came does not hold up its end', { 
   await once(ahead, 'connect')
   // Connections are accepted in order, so the process has the one before.
   t.equal((await fetch(new URL('/healthz', String(address)))).status, 200)
-  const told = performance.now()
+  const signalled = performance.now()
   web.kill('SIGTERM')
   t.same(await web.ended, { code: 0, signal: null })
-  t.ok(performance.now() - told < 6000)
+  t.ok(performance.now() - signalled < 6000)
 })
 
 t.test('worker: jobs under way are finished, and no other is begun', { buffered: true }, async (t) => {
@@ -100,11 +100,11 @@ t.test(
     const worker = await workers.next()
     await run(worker, { at: 'in assessment', how: 'hold' })
     const purchase = buy(harness)
-    await worker.tells('held')
-    const told = performance.now()
+    await worker.reports('held')
+    const signalled = performance.now()
     worker.kill('SIGTERM')
     t.same(await worker.ended, { code: 0, signal: null })
-    const seconds = (performance.now() - told) / 1000
+    const seconds = (performance.now() - signalled) / 1000
     t.ok(seconds < 25, `ended after ${seconds.toFixed(1)} s`)
     t.match(await jobsOf(harness), [{ attempts: 0, locked_by: null }])
     const { rows } = await harness.tables.query('select state, error from verification_requests')
@@ -123,11 +123,11 @@ t.test(
     const worker = await workers.next()
     await run(worker, { at: 'before charge', how: 'hold' })
     const purchase = buy(harness)
-    await worker.tells('held')
-    const told = performance.now()
+    await worker.reports('held')
+    const signalled = performance.now()
     worker.kill('SIGTERM')
     const { signal } = await worker.ended
-    const seconds = (performance.now() - told) / 1000
+    const seconds = (performance.now() - signalled) / 1000
     t.equal(signal, null, 'by itself')
     t.ok(seconds < 30, `ended after ${seconds.toFixed(1)} s`)
     await run(await workers.next())

@@ -26,7 +26,7 @@ import { MAX_TIMEOUT_SECONDS } from '../server/payments/x402.ts'
 import { MAX_QUOTE_CHARS, MAX_QUOTES, KEEP_SECONDS as QUOTE_CHECK_KEEP_SECONDS } from '../server/quotes/quote-check.ts'
 import { BEAT_SECONDS, STALE_SECONDS } from '../workers/beat.ts'
 import { KEEP_SECONDS } from '../workers/retrieval/cache.ts'
-import { MAX_PATIENCE_SECONDS } from '../workers/retrieval/origins.ts'
+import { MAX_PAUSE_SECONDS } from '../workers/retrieval/origins.ts'
 import { maxDepth, maxNodes } from '../workers/text/markup.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -89,7 +89,7 @@ const numbers: Record<string, readonly number[]> = {
   'Registrations per address in a day': [CALLER_LIMITS.registrations_per_day],
   'Waiting calls per account, or else per address': [CALLER_LIMITS.waiting_calls],
   'Waiting calls per process': [CALLER_LIMITS.waiting_calls_per_process],
-  'Patience that an origin can ask for': [MAX_PATIENCE_SECONDS],
+  'Pause that an origin can ask for': [MAX_PAUSE_SECONDS],
   'Slow fetches of one worker process, beside those that hold a place': [config.workerFetches],
   'Pages of quote checks a day': byTier('quote_check_pages_per_day'),
   'Quote checks in flight': byTier('quote_checks_in_flight'),
@@ -120,7 +120,7 @@ const numbers: Record<string, readonly number[]> = {
   'Time of one attempt': [TIMEOUT_MS / 1000],
   'Attempts at one alert': [SCHEDULE_SECONDS.length],
   'Age at which an alert is given up': [GIVE_UP_SECONDS],
-  'Patience that a receiver can ask for': [MAX_RETRY_AFTER_SECONDS],
+  'Pause that a receiver can ask for': [MAX_RETRY_AFTER_SECONDS],
   'Time alerts and their attempts are kept': [KEEP_DAYS],
   'Time old secrets sign beside a new one': [OVERLAP_HOURS],
   'Validity of a payment that is asked for': [MAX_TIMEOUT_SECONDS],
@@ -171,11 +171,11 @@ function sourceOf(file: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
-t.test('each limit is listed once, and every door of the threat model has its tables', async (t) => {
+t.test('each limit is listed once, and every section of the threat model has its tables', async (t) => {
   const names = rows.map(({ limit }) => limit)
   t.same([...new Set(names)], names)
-  const doors = [...page.matchAll(/^## (.+)$/gm)].map(([, title]) => title)
-  t.same(doors, [
+  const sections = [...page.matchAll(/^## (.+)$/gm)].map(([, title]) => title)
+  t.same(sections, [
     'How to report a vulnerability',
     'HTTP',
     'MCP',

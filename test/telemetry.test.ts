@@ -32,7 +32,7 @@ t.test('a dependency that fails once a second for an hour', async (t) => {
   t.match(lines.at(-1), { event: 'dependency_back', seconds: 3600, failures: 3600, level: 30 })
   t.equal(lines.filter(({ event }) => event === 'dependency_back').length, 1)
   outage.failed(cause)
-  t.match(lines.at(-1), { event: 'dependency_away' }, 'the next outage is told again')
+  t.match(lines.at(-1), { event: 'dependency_away' }, 'the next outage is logged again')
 })
 
 t.test('events that follow from a database that is away have level debug; others keep theirs', async (t) => {

@@ -12,19 +12,19 @@ import { type Step, type StepOutcome, type Steps, writeSteps } from '../server/v
 import type { Assessor } from './assessment/assessor.ts'
 import { chooseAssessor } from './assessment/choice.ts'
 import { gatedProcedure } from './assessment/procedure.ts'
+import { type Liveness, openLiveness } from './liveness.ts'
 import { buildObservationCache, type ObservationCache } from './retrieval/cache.ts'
 import { type BodyMemory, buildBodyMemory } from './retrieval/memory.ts'
 import { postgresObservations } from './retrieval/observation-store-postgres.ts'
 import { redisObservations } from './retrieval/observation-store-redis.ts'
-import { buildOrigins, type Origins, type Politeness } from './retrieval/origins.ts'
+import { buildOrigins, type OriginLimits, type Origins } from './retrieval/origins.ts'
 import { OBSERVATION_PROCEDURE } from './retrieval/procedure.ts'
 import { openSlowFetches, type SlowFetches } from './slow-fetches.ts'
-import { openStanding, type Standing } from './standing.ts'
 import { makeWorkerId, type WorkerId } from './worker-id.ts'
 
 export interface Work extends Core {
   id: WorkerId
-  standing: Standing
+  liveness: Liveness
   threads: Threads
   outbound: Outbound
   cache: ObservationCache
@@ -53,7 +53,7 @@ const LIVE_SETTLE_SECONDS = 4
 /** Replacements for tests. */
 export interface WorkOverrides {
   assessor?: Assessor
-  politeness?: Politeness
+  originLimits?: OriginLimits
   /** Milliseconds after which a fetch leaves its job. */
   slowMs?: number
 }
@@ -82,9 +82,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   )
   const claims = opened.use(openBatcher((batch: Claim[]) => claimRequests(core.db, batch), { batch: 64, queue: 4096 }))
   const changeEvents = opened.use(openChangeNotifier(core.db, core.log))
-  const origins = opened.use(
-    buildOrigins(core.db, { politeness: overrides.politeness, log: core.log, makeId: id.make }),
-  )
+  const origins = opened.use(buildOrigins(core.db, { limits: overrides.originLimits, log: core.log, makeId: id.make }))
   const slowFetches = opened.use(
     openSlowFetches({
       db: core.db,
@@ -97,7 +95,7 @@ export async function openWork(core: Core, overrides: WorkOverrides = {}): Promi
   return {
     ...core,
     id,
-    standing: openStanding(),
+    liveness: openLiveness(),
     threads,
     outbound,
     cache,

@@ -23,7 +23,7 @@ import { judgePage } from './assessment/page-quality.ts'
 import type { Work } from './context.ts'
 import type { JobAttempt } from './failure.ts'
 import { observeSource } from './retrieval/observation.ts'
-import { describeAsked, MAX_PATIENCE_SECONDS, OriginBusyError } from './retrieval/origins.ts'
+import { describeAsked, MAX_PAUSE_SECONDS, OriginBusyError } from './retrieval/origins.ts'
 import { type FoundQuote, findQuotes } from './text/quotes.ts'
 import { linkTo } from './text/text-fragment.ts'
 
@@ -114,17 +114,17 @@ async function handBack(check: WorkingCheck, { db }: Work, seconds: number): Pro
 }
 
 /** A job in a line is woken when its turn is free. If the wake-up is lost, the job runs by itself after so many seconds. */
-const LOOK_SECONDS = 60
+const FALLBACK_SECONDS = 60
 
 /** Waits in the line of the origin, in total at most as long as a host may ask for. */
 async function waitForOrigin(busy: OriginBusyError, check: WorkingCheck, work: Work): Promise<void> {
   const { asked, retryAfterSeconds, tried } = busy
-  const left = MAX_PATIENCE_SECONDS - (Date.now() - check.created_at.getTime()) / 1000
+  const left = MAX_PAUSE_SECONDS - (Date.now() - check.created_at.getTime()) / 1000
   if (left <= (asked ? retryAfterSeconds : 0)) {
     const message = asked ? describeAsked(asked) : 'Too many requests wait for this host.'
     return fail(check, work, new AppError('source_rate_limited', message), { counts: check.begun || tried })
   }
-  const seconds = Math.min(left, asked ? Math.max(retryAfterSeconds, LOOK_SECONDS) : LOOK_SECONDS)
+  const seconds = Math.min(left, asked ? Math.max(retryAfterSeconds, FALLBACK_SECONDS) : FALLBACK_SECONDS)
   const job = { ...checkJob(check), runAt: new Date(Date.now() + seconds * 1000) }
   const wait: Waiting = {
     for: 'origin',

@@ -127,9 +127,9 @@ function openWorkerLock(work: Work, poolId: Promise<string>): Promise<SessionLoc
   })
 }
 
-function takenForDead({ log, standing }: Work) {
+function takenForDead({ log, liveness }: Work) {
   log.error({ event: 'taken_for_dead' })
-  standing.lose()
+  liveness.lose()
 }
 
 /** Beats until disposed. A database error is logged, and the next beat tries again. */

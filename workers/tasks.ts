@@ -29,7 +29,7 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
     verify_request: taskOf(jobs.verify_request, (payload, { job, abortSignal }) =>
       withSubject(payload.request_id, () =>
         verifyRequest(payload, work, {
-          signal: work.standing.limit(abortSignal),
+          signal: work.liveness.limit(abortSignal),
           attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
         }),
       ),
@@ -38,13 +38,13 @@ export function buildTasks(work: Work, deliveries: DeliveryLoop): TaskList {
     deliver_alerts: taskOf(jobs.deliver_alerts, async () => deliveries.wake()),
     check_citation: taskOf(jobs.check_citation, (payload, { abortSignal }) =>
       inTrace(work.tracing, ...processing('check_citation'), () =>
-        checkCitation(payload, work, work.standing.limit(abortSignal)),
+        checkCitation(payload, work, work.liveness.limit(abortSignal)),
       ),
     ),
     check_quotes: taskOf(jobs.check_quotes, (payload, { job, abortSignal }) =>
       inTrace(work.tracing, ...processing('check_quotes'), () =>
         checkQuotes(payload, work, {
-          signal: work.standing.limit(abortSignal),
+          signal: work.liveness.limit(abortSignal),
           attemptsLeft: Math.max(0, job.max_attempts - job.attempts),
         }),
       ),

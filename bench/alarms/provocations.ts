@@ -23,7 +23,7 @@ export interface Provocation {
   seenInStatus?(stage: Stage): Promise<boolean>
 }
 
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 const ROOT = join(import.meta.dirname, '../..')
 /** More than the increase that the alarm needs. */
 const MANY = 24
@@ -189,7 +189,7 @@ export const PROVOCATIONS: readonly Provocation[] = [
     alarms: ['CountersignFailing'],
     means: 'port 443 of all pages is closed',
     async provoke({ hosts, order, world }) {
-      await hosts.shut()
+      await hosts.close()
       for (let n = 0; n < MANY; n++) await order(world.hosts.pages[n % world.hosts.pages.length])
     },
     events: events(event('verification_failed')),
@@ -244,7 +244,7 @@ export const PROVOCATIONS: readonly Provocation[] = [
     means: 'the receiver of an alert refuses connections for 31 hours',
     async provoke({ account, hosts, world }) {
       await account.putWatchdog({ name: 'given-up', webhook_url: `https://${world.hosts.receiver}/`, interval_s: 3600 })
-      await hosts.shut()
+      await hosts.close()
       await account.sendHeartbeat({ name: 'given-up', status: 'fail' })
       await until(async () => {
         await world.admin.query(
@@ -361,7 +361,7 @@ function expect(status: number, expected: number) {
 }
 
 async function until(isThere: () => Promise<boolean>) {
-  const deadline = performance.now() + PATIENCE_MS
+  const deadline = performance.now() + TIMEOUT_MS
   while (!(await isThere())) {
     if (performance.now() > deadline) throw new Error('it did not come in time')
     await pause(500)

@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Countersign } from '../../client/client.ts'
 import { openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { closeMinute } from '../../server/operate/minutes.ts'
-import { type Door, openDoor } from '../../test/door.ts'
+import { openTcpProxy, type TcpProxy } from '../../test/tcp-proxy.ts'
 import { openAccounts } from '../accounts.ts'
 import { type Child, findPort, openChild } from '../child.ts'
 import { openBuyers } from '../house/buyers.ts'
@@ -38,7 +38,7 @@ export interface Stage extends AsyncDisposable {
   /** Lines of all logs since they were forgotten last. */
   lines: Line[]
   /** Pages and the receiver of alerts are behind it. */
-  hosts: Door
+  hosts: TcpProxy
   account: Countersign
   /** Null while there is none. */
   web: Child | null
@@ -67,7 +67,7 @@ export async function openStage(lab: Lab, heard: (line: Line) => void = () => {}
   await using opened = new AsyncDisposableStack()
   const world = opened.use(await openWorld(lab, 1, { smallDisk: false }))
   world.calm()
-  const hosts = opened.use(await openDoor(() => Number(world.hosts.fixtures.match(/:(\d+)/)?.[1])))
+  const hosts = opened.use(await openTcpProxy(() => Number(world.hosts.fixtures.match(/:(\d+)/)?.[1])))
   const port = await findPort()
   const env = {
     ...world.env,

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { openThreads } from '../../server/threads/pool.ts'
 import { rankPassages } from '../../workers/assessment/passages.ts'
 import { readClaim } from '../../workers/assessment/query.ts'
-import { bearsOnClaim } from '../../workers/assessment/relevance.ts'
+import { isPageRelevant } from '../../workers/assessment/relevance.ts'
 import { searchText } from '../../workers/assessment/search.ts'
 import { sentencesOf } from '../../workers/assessment/sentences.ts'
 import { printRows } from '../table.ts'
@@ -30,11 +30,11 @@ async function run(): Promise<void> {
   for (const set of new Set(items.map((item) => item.set))) {
     const own = items.filter((item) => item.set === set)
     const marked = own.filter(({ gold }) => gold.length > 0)
-    const pages = marked.map((item) => look(item, textOf(item)))
-    const silent = own.filter(({ gold }) => gold.length === 0).map((item) => look(item, textOf(item)))
+    const pages = marked.map((item) => assess(item, textOf(item)))
+    const silent = own.filter(({ gold }) => gold.length === 0).map((item) => assess(item, textOf(item)))
     const emptied = marked.flatMap((item) => {
       const rest = withoutSpans(textOf(item), item.gold.flat())
-      return rest.length > SHORT ? [look(item, rest)] : []
+      return rest.length > SHORT ? [assess(item, rest)] : []
     })
     console.log(`\n${set}: ${pages.length} with marked evidence, ${silent.length} silent, ${emptied.length} emptied`)
     printRows([
@@ -54,11 +54,11 @@ async function run(): Promise<void> {
 
 const textOf = ({ observation }: Item) => observation.source.normalized_text
 
-function look({ claim, gold }: Item, text: string): Page {
+function assess({ claim, gold }: Item, text: string): Page {
   const query = readClaim(claim)
   const sentences = sentencesOf(text)
   const findings = searchText(query, text, sentences)
-  const reached = BOUNDS.filter((bound) => bearsOnClaim(query, findings, text.length, bound))
+  const reached = BOUNDS.filter((bound) => isPageRelevant(query, findings, text.length, bound))
   const quotes = rankPassages(claim, query, { text, sentences }, findings, 3, true)
   const isWhole = quotes[0] !== undefined && quotes[0].wording !== 'partial'
   return {

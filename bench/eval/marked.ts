@@ -11,7 +11,7 @@ import { SEED, type Share, seeded, shareOf } from './random.ts'
 import { type Case, runScripts, SCRIPTS, type Script } from './scripted.ts'
 
 /** What each way of looking quoted of one item. */
-interface Looked {
+interface Assessed {
   item: Item
   literal: Span[]
   bm25: Span[]
@@ -35,18 +35,18 @@ export interface Measured {
   scripts: Map<Script, Case[]>
 }
 
-/** Measures each set by itself, in the order given. @param tell hears of each set before it is measured, which may take a minute */
+/** Measures each set by itself, in the order given. @param onSet called before each set, which may take a minute */
 export async function measureMarked(
   items: readonly Item[],
   withScripts: boolean,
-  tell: (what: string) => void = () => {},
+  onSet: (what: string) => void = () => {},
 ): Promise<Measured[]> {
   const measured: Measured[] = []
   for (const set of new Set(items.map((item) => item.set))) {
     const own = items.filter((item) => item.set === set)
-    tell(`${set}: ${own.length} items`)
-    const { looked, quotes } = look(own)
-    const marked = looked.filter(({ item }) => item.gold.length > 0)
+    onSet(`${set}: ${own.length} items`)
+    const { assessed, quotes } = assess(own)
+    const marked = assessed.filter(({ item }) => item.gold.length > 0)
     const labels = new Set(own.map(labelOf))
     measured.push({
       set,
@@ -60,7 +60,7 @@ export async function measureMarked(
         [...labels].sort().map((label) => [
           label,
           abstention(
-            looked.filter(({ item }) => labelOf(item) === label),
+            assessed.filter(({ item }) => labelOf(item) === label),
             'literal',
           ),
         ]),
@@ -78,7 +78,7 @@ const labelOf = ({ label, kind }: Item) => (kind === 'partially_supported' ? kin
 
 const MOST = 6
 
-function look(items: readonly Item[]) {
+function assess(items: readonly Item[]) {
   const quotes = { valid: 0, all: 0, meanLength: 0 }
   const literal = items.map(({ claim, observation }) => {
     const text = observation.source.normalized_text
@@ -93,7 +93,7 @@ function look(items: readonly Item[]) {
   })
   const lengths = literal.flat().map(({ start, end }) => end - start)
   quotes.meanLength = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length)
-  const looked = items.map((item, i): Looked => {
+  const assessed = items.map((item, i): Assessed => {
     const peer = bm25(item.claim, item.observation.source.normalized_text)
     return {
       item,
@@ -102,23 +102,23 @@ function look(items: readonly Item[]) {
       neighbours: peer.withNeighbours(MOST, quotes.meanLength),
     }
   })
-  return { looked, quotes }
+  return { assessed, quotes }
 }
 
 /** A quotation holds at least half of a span. */
 export const holds = (quote: Span, gold: Span): boolean =>
   (Math.min(quote.end, gold.end) - Math.max(quote.start, gold.start)) * 2 >= gold.end - gold.start
 
-const hits = (looked: Looked, way: Way, most: number): boolean =>
-  looked[way].slice(0, most).some((quote) => looked.item.gold.flat().some((gold) => holds(quote, gold)))
+const hits = (assessed: Assessed, way: Way, most: number): boolean =>
+  assessed[way].slice(0, most).some((quote) => assessed.item.gold.flat().some((gold) => holds(quote, gold)))
 
 /** Of one set of spans each is held by some quotation. */
-const hasWhole = (looked: Looked, way: Way): boolean =>
-  looked.item.gold.some((spans) => spans.every((gold) => looked[way].some((quote) => holds(quote, gold))))
+const hasWhole = (assessed: Assessed, way: Way): boolean =>
+  assessed.item.gold.some((spans) => spans.every((gold) => assessed[way].some((quote) => holds(quote, gold))))
 
 const pageOf = ({ item }: { item: Item }) => item.observation.source.text_sha256
 
-function retrieval(marked: readonly Looked[], way: Way): MeasuredRetrieval {
+function retrieval(marked: readonly Assessed[], way: Way): MeasuredRetrieval {
   return {
     top1: shareOf(marked, (one) => hits(one, way, 1), pageOf),
     top3: shareOf(marked, (one) => hits(one, way, 3), pageOf),
@@ -127,8 +127,8 @@ function retrieval(marked: readonly Looked[], way: Way): MeasuredRetrieval {
   }
 }
 
-const abstention = (looked: readonly Looked[], way: Way): Share =>
-  shareOf(looked, (one) => one[way].length === 0, pageOf)
+const abstention = (assessed: readonly Assessed[], way: Way): Share =>
+  shareOf(assessed, (one) => one[way].length === 0, pageOf)
 
 export const lowered = (cases: readonly Case[] | undefined): Share =>
   shareOf(cases ?? [], ({ isLowered }) => isLowered, pageOf)

@@ -1,4 +1,4 @@
-// Fits the weights of workers/assessment/bearing.ts, and prints how they perform on other pages:
+// Fits the weights of workers/assessment/support-score.ts, and prints how they perform on other pages:
 //
 //   node bench/eval/weights.ts [--share 0.015] set.jsonl.gz ...
 //
@@ -7,11 +7,11 @@
 // share of supporting lines of other pages that may fall below the bound.
 import { parseArgs } from 'node:util'
 import { openThreads } from '../../server/threads/pool.ts'
-import { ABSENCES, absencesOf } from '../../workers/assessment/bearing.ts'
 import { coverageOf } from '../../workers/assessment/coverage.ts'
 import { linesOf } from '../../workers/assessment/lines.ts'
 import { pageText } from '../../workers/assessment/quantity-checks.ts'
 import { readClaim } from '../../workers/assessment/query.ts'
+import { ABSENCES, absencesOf } from '../../workers/assessment/support-score.ts'
 import { printRows } from '../table.ts'
 import { type Item, readLabels, type Span, withoutSpans } from './labels.ts'
 import { partOfPage } from './marked.ts'

@@ -17,19 +17,19 @@ const SILENCE = { interval_s: 10, grace_s: 5 }
 const SILENT = 4
 
 /** A receipt as it was acknowledged. */
-export interface Told {
+export interface AcknowledgedReceipt {
   serial: number
   receiptHash: string
 }
 
-export interface ToldLease {
+export interface AcknowledgedLease {
   id: string
   /** Of the acts, in order. */
-  receipts: Told[]
+  receipts: AcknowledgedReceipt[]
   isRevoked: boolean
 }
 
-export interface ToldDog {
+export interface AcknowledgedWatchdog {
   name: string
   account: string
   kind: 'silent' | 'failing'
@@ -39,11 +39,11 @@ export interface ToldDog {
 }
 
 export interface AccountJournal {
-  receipts: (Told & { subject: string })[]
-  leases: ToldLease[]
+  receipts: (AcknowledgedReceipt & { subject: string })[]
+  leases: AcknowledgedLease[]
   /** Grants that may have been made without an answer. */
   unknownGrants: number
-  dogs: ToldDog[]
+  dogs: AcknowledgedWatchdog[]
   /** Serials in the order in which one caller got them. */
   sequences: number[][]
   /**
@@ -138,10 +138,10 @@ async function lease(caller: Caller) {
     journal.unknownGrants += granted.unknown
     if (granted.value) {
       const lease_id = granted.value.lease.lease_id
-      const told: ToldLease = { id: lease_id, receipts: [], isRevoked: false }
-      journal.leases.push(told)
+      const acknowledged: AcknowledgedLease = { id: lease_id, receipts: [], isRevoked: false }
+      journal.leases.push(acknowledged)
       const hear = ({ attestation }: { attestation: { serial: number; receipt_hash: string } }) => {
-        told.receipts.push({ serial: attestation.serial, receiptHash: attestation.receipt_hash })
+        acknowledged.receipts.push({ serial: attestation.serial, receiptHash: attestation.receipt_hash })
         sequence.push(attestation.serial)
       }
       hear(granted.value)
@@ -151,7 +151,7 @@ async function lease(caller: Caller) {
       if (revoked.value) {
         // An earlier attempt may have revoked it: the answer is then the receipt of that.
         if (revoked.unknown === 0) hear(revoked.value)
-        told.isRevoked = true
+        acknowledged.isRevoked = true
         const seen = (await ask(caller, (client) => client.getLease({ lease_id }, options))).value
         if (seen && seen.state !== 'revoked') journal.violations.push(`lease ${lease_id} is ${seen.state} when revoked`)
       }
@@ -170,7 +170,7 @@ async function keepDogs(caller: Caller, receiver: string) {
     const terms = { name, webhook_url: `https://${receiver}/${name}`, ...clock }
     const made = await ask(caller, (client) => client.putWatchdog(terms, options))
     if (made.value) {
-      const dog: ToldDog = { name, account: account.accountId, kind, isUnsure: false, isDone: false }
+      const dog: AcknowledgedWatchdog = { name, account: account.accountId, kind, isUnsure: false, isDone: false }
       journal.dogs.push(dog)
       const beats = kind === 'silent' ? (['ok'] as const) : (['fail', 'ok'] as const)
       let heard = 0

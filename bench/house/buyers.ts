@@ -13,7 +13,7 @@ export const PRICE_ATOMIC = BigInt(PRICE.atomic)
 /** More than any buyer spends. */
 const PURSE = 100_000n * PRICE_ATOMIC
 const PACE_MS = 400
-const PATIENCE_MS = { usual: 45_000, impatient: 6_000 }
+const TIMEOUT_MS = { usual: 45_000, short: 6_000 }
 /** One of so many purchases is of a page that never ends. */
 const HOSTILE = 12
 /** One of so many results is fetched once more, by its key. */
@@ -70,7 +70,7 @@ export async function shop(
     const order: Order = {
       key: randomUUID(),
       input: { source_url: `https://${host}/${randomUUID()}`, claim: 'The harbour was opened in 1874.' },
-      timeoutMs: random(3) === 0 ? PATIENCE_MS.impatient : PATIENCE_MS.usual,
+      timeoutMs: random(3) === 0 ? TIMEOUT_MS.short : TIMEOUT_MS.usual,
       isHostile,
     }
     const entry = await buy(clients, closing, order)

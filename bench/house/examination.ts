@@ -1,6 +1,6 @@
 // The checks after the run: the audit, the logs of the callers, the tables and the blockchain must agree.
 import { runCliApart } from '../../test/cli-process.ts'
-import type { AccountJournal, ToldDog } from './accounts.ts'
+import type { AccountJournal, AcknowledgedWatchdog } from './accounts.ts'
 import { type Buyer, PRICE_ATOMIC } from './buyers.ts'
 import type { World } from './world.ts'
 
@@ -122,15 +122,15 @@ async function compareReceipts({ world: { admin }, buyers, accounts }: Evidence)
   const bySerial = new Map(rows.map((row) => [Number(row.serial), row]))
   const counts = new Map<string, number>()
   for (const { subject } of rows) counts.set(subject, (counts.get(subject) ?? 0) + 1)
-  const told = [
+  const acknowledged = [
     ...accounts.receipts,
     ...accounts.leases.flatMap(({ receipts }) => receipts),
     ...buyers.flatMap(({ journal }) => journal.flatMap(({ bought }) => bought ?? [])),
   ]
   return [
-    ...told
+    ...acknowledged
       .filter(({ serial, receiptHash }) => bySerial.get(serial)?.hash !== receiptHash)
-      .map(({ serial }) => `receipt ${serial} was told and is not in the chain`),
+      .map(({ serial }) => `receipt ${serial} was acknowledged and is not in the chain`),
     ...accounts.receipts
       .filter(({ subject }) => counts.get(subject) !== 1)
       .map(({ subject, serial }) => `what receipt ${serial} attests has ${counts.get(subject)} receipts`),
@@ -179,7 +179,7 @@ async function compareAlerts({ world: { admin }, accounts, arrivals }: Evidence)
   })
 }
 
-function isExpected({ kind, isUnsure, isDone }: ToldDog, types: string[]): boolean {
+function isExpected({ kind, isUnsure, isDone }: AcknowledgedWatchdog, types: string[]): boolean {
   const alternate = types.every((type, n) => type === (n % 2 ? 'recovered' : 'missed'))
   if (isUnsure || !isDone) return alternate
   return types.join() === (kind === 'silent' ? 'missed' : 'missed,recovered')

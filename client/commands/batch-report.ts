@@ -16,7 +16,7 @@ interface Plan {
 }
 
 /** What was read, and what it costs. */
-export function tell({ usable, unusable }: Rows, { capabilities, price, budget, options }: Plan): void {
+export function printPlan({ usable, unusable }: Rows, { capabilities, price, budget, options }: Plan): void {
   const cost = price * BigInt(usable.length)
   if (options.json && options['dry-run']) {
     const rejected = unusable.map(({ id, line, reason }) => ({ id, line, reason }))

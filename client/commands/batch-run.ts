@@ -12,7 +12,7 @@ import { type ErrorLine, isRetried, OutputFiles } from '../batch/output-files.ts
 import { readRows } from '../batch/rows.ts'
 import { Countersign } from '../client.ts'
 import type { Terms } from '../wallet.ts'
-import { counted, questionOf, report, tell } from './batch-report.ts'
+import { counted, printPlan, questionOf, report } from './batch-report.ts'
 import { askTerms, budgetOf, buyRows, explained, ownAddress, settleAccounts } from './buying.ts'
 import { confirm } from './confirm.ts'
 import { note } from './output.ts'
@@ -49,7 +49,7 @@ async function run(file: string, options: BatchOptions): Promise<number> {
   const price = BigInt(capabilities.price.amount_atomic)
   if (options['dry-run']) {
     const budget = options.budget === undefined ? null : budgetOf(options.budget)
-    tell(rows, { capabilities, price, budget, options })
+    printPlan(rows, { capabilities, price, budget, options })
     return 0
   }
   const cap = budgetOf(options.budget)
@@ -67,7 +67,7 @@ async function run(file: string, options: BatchOptions): Promise<number> {
 
   let known: Terms | undefined
   if (!goesOn) {
-    tell(rows, { capabilities, price, budget: cap, options })
+    printPlan(rows, { capabilities, price, budget: cap, options })
     if (rows.usable.length === 0) throw new UsageError('No row can be bought.')
     known = await askTerms(service, rows.usable, wallet, capabilities)
     note(`Paid to ${visible(known.payTo)} on ${visible(known.network)}, from ${ownAddress(wallet, known)}.\n`)

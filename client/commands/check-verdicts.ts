@@ -103,7 +103,7 @@ async function purchase(rows: Row[], { kept, home, options }: Purchase): Promise
   const earlier = await fetchEarlier(rows, { home, folder, options })
   const left = rows.filter((row) => !earlier.verdicts.has(nameOf(row)))
   if (left.length === 0 || earlier.isInterrupted) return earlier
-  tell(left.length, { kept: kept + rows.length - left.length, price, cap, capabilities })
+  printPlan(left.length, { kept: kept + rows.length - left.length, price, cap, capabilities })
   note(`Paid to ${visible(terms.payTo)} on ${visible(terms.network)}, from ${ownAddress(wallet, terms)}.\n`)
   if (!(await confirm(questionOf(left.length, price, capabilities, 'verdict'), yes))) return earlier
   const { verdicts, spent, isInterrupted } = await buy(left, terms, { folder, options: less(options, earlier.spent) })
@@ -208,7 +208,7 @@ interface Plan {
   capabilities: Capabilities
 }
 
-function tell(count: number, { kept, price, cap, capabilities }: Plan): void {
+function printPlan(count: number, { kept, price, cap, capabilities }: Plan): void {
   const cost = price * BigInt(count)
   if (kept > 0) note(`${counted(kept, 'verdict')} of earlier runs still count.\n`)
   note(`The quote check cannot settle ${counted(count, 'citation')}. `)

@@ -3,7 +3,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkVerifierKey, readSeconds, readUrl, visible } from '../arguments.ts'
 import { Countersign, CountersignError } from '../client.ts'
-import { ALARMS, lookAndKeep, type PinStore } from '../watch.ts'
+import { ALARMS, checkAndKeep, type PinStore } from '../watch.ts'
 import { command } from './command.ts'
 import { readable } from './files.ts'
 import { explain, isHeard, note, print } from './output.ts'
@@ -46,21 +46,25 @@ export const watch = command({
       },
     }
     for (;;) {
-      const status = await readable(file, () => lookOnce(service, store, options))
+      const status = await readable(file, () => checkOnce(service, store, options))
       if (options.once || status === 1 || !isHeard()) return status
       await pause(seconds * 1000)
     }
   },
 })
 
-interface Look {
+interface WatchOptions {
   vkey?: string
   json?: boolean
 }
 
-async function lookOnce(service: Countersign, store: PinStore, { vkey, json: asJson = false }: Look): Promise<number> {
+async function checkOnce(
+  service: Countersign,
+  store: PinStore,
+  { vkey, json: asJson = false }: WatchOptions,
+): Promise<number> {
   try {
-    const { verdict, detail, seen } = await lookAndKeep(service, store, { vkey, signatureCheck })
+    const { verdict, detail, seen } = await checkAndKeep(service, store, { vkey, signatureCheck })
     const at = new Date().toISOString()
     print(asJson ? `${JSON.stringify({ at, verdict, detail, seen })}\n` : `${at} ${verdict}: ${visible(detail)}\n`)
     return ALARMS.has(verdict) ? 1 : 0

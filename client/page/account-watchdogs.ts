@@ -12,11 +12,11 @@ const EVERY_SECONDS = 10
 export function WatchdogsSection({ client }: SectionProps): Html {
   const loaded = useLoaded(() => client.listWatchdogs(), [client], EVERY_SECONDS)
   const [secret, setSecret] = useState<Secret | null>(null)
-  const tell = (name: string, text: string | undefined) =>
+  const showSecret = (name: string, text: string | undefined) =>
     text && setSecret({ what: `The webhook secret of ${name}`, text })
   const make = async ({ name = '', interval_s = '', webhook_url = '' }) => {
     const made = await client.putWatchdog({ name, interval_s: Number(interval_s), webhook_url })
-    tell(name, made.webhook_secret)
+    showSecret(name, made.webhook_secret)
   }
   return html`<p>A watchdog alerts your webhook when a heartbeat stays away.</p>
     <${OnceShown} secret=${secret} />
@@ -35,7 +35,7 @@ export function WatchdogsSection({ client }: SectionProps): Html {
               .sort((a, b) => RANK[a.state] - RANK[b.state] || a.name.localeCompare(b.name))
               .map(
                 (one) =>
-                  html`<${WatchdogCard} key=${one.name} watchdog=${one} client=${client} onDone=${loaded.reload} tell=${tell} />`,
+                  html`<${WatchdogCard} key=${one.name} watchdog=${one} client=${client} onDone=${loaded.reload} showSecret=${showSecret} />`,
               )}</ul>`}<//>`
 }
 
@@ -69,10 +69,10 @@ function Beats({ watchdog: { name, recent_beats } }: { watchdog: Watchdog }): Ht
 interface CardProps extends SectionProps {
   watchdog: Watchdog
   onDone(): void
-  tell(name: string, secret: string): void
+  showSecret(name: string, secret: string): void
 }
 
-function WatchdogCard({ watchdog, client, onDone, tell }: CardProps): Html {
+function WatchdogCard({ watchdog, client, onDone, showSecret }: CardProps): Html {
   const {
     name,
     state,
@@ -96,7 +96,7 @@ function WatchdogCard({ watchdog, client, onDone, tell }: CardProps): Html {
     `Every ${span(interval_s)}.`,
     note && `Note: ${note}`,
   ]
-  const rotate = async () => tell(name, (await client.rotateWebhookSecret({ name })).webhook_secret)
+  const rotate = async () => showSecret(name, (await client.rotateWebhookSecret({ name })).webhook_secret)
   return html`<li class="card">
     <h3><bdi>${name}</bdi> <${Badge} tone=${TONES[state]}>${state}<//>
       ${webhook_state !== 'active' && html` <${Badge} tone="bad">webhook ${webhook_state}<//>`}</h3>

@@ -59,13 +59,14 @@ const STEPS: [name: string, reasons: AlertRefusal[]][] = [
 
 /** The receipt in the body of an alert: whose it is, and that it covers exactly this body. */
 export function checkBody(body: unknown, keys: readonly PinnedKey[]): Verification {
-  const { receipt, ...told } = body as { receipt?: { attestation?: Attestation } }
+  const { receipt, ...subject } = body as { receipt?: { attestation?: Attestation } }
   const attestation = receipt?.attestation
   const { checks } = verifyAttestation(attestation, { keys })
   const requester = REQUESTERS.includes(attestation?.requested_by ?? '')
     ? null
     : `the receipt was made for ${JSON.stringify(attestation?.requested_by ?? null)}`
-  const isCovered = jsonFaults(told).length === 0 && sha256Hex(canonicalJson(told)) === attestation?.subject_sha256
+  const isCovered =
+    jsonFaults(subject).length === 0 && sha256Hex(canonicalJson(subject)) === attestation?.subject_sha256
   return listed([
     ...checks,
     fault('alert_requester', requester),

@@ -61,9 +61,9 @@ const READERS: Record<string, (value: Json) => Bytes[]> = {
       { label: 'Signature (Ed25519, hex)', text: String(value.sig_ed25519_hex) },
     ]
   },
-  alert_subject: ({ receipt: _receipt, ...told }) => [
-    { label: 'SHA-256 of the alert without its receipt', text: sha256Hex(canonicalJson(told)) },
-    { label: 'Hashed text (canonical JSON)', text: canonicalJson(told) },
+  alert_subject: ({ receipt: _receipt, ...subject }) => [
+    { label: 'SHA-256 of the alert without its receipt', text: sha256Hex(canonicalJson(subject)) },
+    { label: 'Hashed text (canonical JSON)', text: canonicalJson(subject) },
   ],
 }
 

@@ -12,7 +12,7 @@ import { Badge, Facts, Notice } from './parts.ts'
 import { ReportView } from './report-view.ts'
 import { type PublishedKey, readKeyList } from './trust.ts'
 
-type Standing =
+type Call =
   | { state: 'waiting' }
   | { state: 'answered'; answer: Answer }
   | { state: 'cancelled'; reason: string }
@@ -28,19 +28,17 @@ interface ChatProps {
 
 function Chat({ app, service, known }: ChatProps): Html {
   const [args, setArgs] = useState<Arguments>({})
-  const [standing, setStanding] = useState<Standing>({ state: 'waiting' })
+  const [call, setCall] = useState<Call>({ state: 'waiting' })
   const [published, setPublished] = useState<readonly PublishedKey[]>()
   useEffect(() => {
     let given: Arguments = {}
     app.addEventListener('toolinput', ({ arguments: all = {} }) => {
       given = all
       setArgs(all)
-      setStanding({ state: 'waiting' })
+      setCall({ state: 'waiting' })
     })
-    app.addEventListener('toolresult', (result) =>
-      setStanding({ state: 'answered', answer: readAnswer(result, given) }),
-    )
-    app.addEventListener('toolcancelled', ({ reason = '' }) => setStanding({ state: 'cancelled', reason }))
+    app.addEventListener('toolresult', (result) => setCall({ state: 'answered', answer: readAnswer(result, given) }))
+    app.addEventListener('toolcancelled', ({ reason = '' }) => setCall({ state: 'cancelled', reason }))
     app.addEventListener('hostcontextchanged', ({ theme }) => theme && followTheme(theme))
     const start = async () => {
       await app.connect()
@@ -48,15 +46,15 @@ function Chat({ app, service, known }: ChatProps): Html {
       if (theme) followTheme(theme)
       setPublished(await askKeys(app).catch(() => known))
     }
-    start().catch(() => setStanding({ state: 'alone' }))
+    start().catch(() => setCall({ state: 'alone' }))
   }, [])
-  switch (standing.state) {
+  switch (call.state) {
     case 'waiting':
       return html`<${Waiting} args=${args} />`
     case 'answered':
-      return html`<${Answered} answer=${standing.answer} published=${published} service=${service} />`
+      return html`<${Answered} answer=${call.answer} published=${published} service=${service} />`
     case 'cancelled':
-      return html`<${Notice} tone="open" title="The call was cancelled.">${standing.reason}<//>`
+      return html`<${Notice} tone="open" title="The call was cancelled.">${call.reason}<//>`
     case 'alone':
       return html`<${Notice} tone="open" title="There is no chat host.">This page draws results that a chat host hands to it. A
         saved result can be checked on the page Verify of the service.<//>`
@@ -66,12 +64,12 @@ function Chat({ app, service, known }: ChatProps): Html {
 /** The current keys, through the host. Throws if the host cannot read them; then the keys in the page are used. */
 async function askKeys(app: App): Promise<readonly PublishedKey[]> {
   if (!app.getHostCapabilities()?.serverResources) throw new Error('the host reads no resources for its pages')
-  const { contents } = await app.readServerResource({ uri: 'service://keys' }, { timeout: PATIENCE_MS })
+  const { contents } = await app.readServerResource({ uri: 'service://keys' }, { timeout: TIMEOUT_MS })
   const [first] = contents
   return readKeyList(first && 'text' in first ? first.text : '')
 }
 
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 
 function Waiting({ args: { claim, source_url } }: { args: Arguments }): Html {
   const asked = [

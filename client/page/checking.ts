@@ -68,13 +68,13 @@ export function useReport({ source, pinned, published }: Task, isWaiting: boolea
     setProgress('')
     if (!source || isWaiting) return
     let isCurrent = true
-    const tell = (percent: number) => isCurrent && setProgress(`Checking ${source.name}: ${percent} %`)
+    const onProgress = (percent: number) => isCurrent && setProgress(`Checking ${source.name}: ${percent} %`)
     const end = (report: Report | null, said: string) => {
       if (!isCurrent) return
       setProgress(said)
       setMade({ of: task, report })
     }
-    examine(() => inSteps(source.blob, tell), { pinned, published }).then(
+    examine(() => inSteps(source.blob, onProgress), { pinned, published }).then(
       (report) => end(report, ''),
       (error: Error) => end(null, `It cannot be checked: ${error.message}`),
     )
@@ -87,9 +87,9 @@ export function useReport({ source, pinned, published }: Task, isWaiting: boolea
 }
 
 /** Lets the browser draw between the steps: the signatures of a step take some tenths of a second. */
-async function* inSteps(blob: Blob, tell: (percent: number) => void): AsyncGenerator<Uint8Array> {
+async function* inSteps(blob: Blob, onProgress: (percent: number) => void): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < blob.size; at += STEP_BYTES) {
-    tell(Math.floor((100 * at) / blob.size))
+    onProgress(Math.floor((100 * at) / blob.size))
     await new Promise((resolve) => setTimeout(resolve))
     yield new Uint8Array(await blob.slice(at, at + STEP_BYTES).arrayBuffer())
   }

@@ -103,11 +103,11 @@ interface AlertBody {
 }
 
 function alertFacts({ type, timestamp, data }: AlertBody): Fact[] {
-  const told = Object.entries(data).filter(([, value]) => typeof value === 'string' || typeof value === 'number')
+  const simple = Object.entries(data).filter(([, value]) => typeof value === 'string' || typeof value === 'number')
   return [
     ['Alert', type],
     ['Raised on', when(Date.parse(timestamp))],
-    ...told.slice(0, 8).map(([name, value]) => [name.replaceAll('_', ' '), String(value)] as const),
+    ...simple.slice(0, 8).map(([name, value]) => [name.replaceAll('_', ' '), String(value)] as const),
   ]
 }
 

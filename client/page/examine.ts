@@ -20,12 +20,12 @@ import { type PublishedKey, type Ring, ringsOf, type Trust, type Voucher } from 
  * - `bad`: changed, or not what it says.
  * - `unsigned`: an answer without a receipt, so there is nothing to verify.
  */
-export type Standing = 'good' | 'published' | 'stranger' | 'lapsed' | 'bad' | 'unsigned'
+export type Status = 'good' | 'published' | 'stranger' | 'lapsed' | 'bad' | 'unsigned'
 
 export interface Report {
   /** E.g. `a completed result`. */
   kind: string
-  standing: Standing
+  status: Status
   facts: Fact[]
   checks: Check[]
   /** The parsed value; undefined for text that is not JSON, and for files too long to keep. */
@@ -33,11 +33,11 @@ export interface Report {
   /** For `unsigned`: why there is nothing to verify. */
   failure: string | null
   /** The key that the thing names; null where it names none. */
-  key: { id: number; hex: string | null; standing: KeyStanding } | null
+  key: { id: number; hex: string | null; status: KeyStatus } | null
 }
 
 /** `unpinned`: published here, but it is none of the keys that the reader pinned. */
-export type KeyStanding = 'pinned' | 'published' | 'unpinned' | 'unknown'
+export type KeyStatus = 'pinned' | 'published' | 'unpinned' | 'unknown'
 
 /**
  * @param chunks the bytes; they are asked for once for each list of keys that is tried
@@ -53,7 +53,7 @@ export async function examine(
   const { value, kind } = subject
   const facts = describe(value, subject.text)
   const named = { kind, facts, value, failure }
-  if (failure && !subject.isLease) return { ...named, standing: 'unsigned', checks: [], key: null }
+  if (failure && !subject.isLease) return { ...named, status: 'unsigned', checks: [], key: null }
   const judged = await judge(subject, trust, now)
   return { ...named, ...judged, kind: judged.kind ?? kind }
 }
@@ -116,7 +116,7 @@ function checkLease(value: unknown, keys: readonly PublishedKey[], now: number) 
   return { ok: false, lapsed, checks: [{ name, ok: false, detail: `${reason}: ${detail}` }] }
 }
 
-type Judgement = Pick<Report, 'standing' | 'checks' | 'key'> & { kind?: string }
+type Judgement = Pick<Report, 'status' | 'checks' | 'key'> & { kind?: string }
 
 async function judge(subject: Subject, trust: Trust, now: number): Promise<Judgement> {
   const own = ownKey(subject)
@@ -131,13 +131,13 @@ async function judge(subject: Subject, trust: Trust, now: number): Promise<Judge
   const last = tried.at(-1) ?? first
   if (knowsKey(last.verdict)) {
     const isUnpinned = last.voucher === 'published' && trust.pinned.length > 0
-    const key = own && { ...own, standing: isUnpinned ? ('unpinned' as const) : (last.voucher as KeyStanding) }
+    const key = own && { ...own, status: isUnpinned ? ('unpinned' as const) : (last.voucher as KeyStatus) }
     const { kind, checks, ok, lapsed } = last.verdict
-    if (!ok) return { kind, checks, key, standing: lapsed ? 'lapsed' : 'bad' }
-    if (isUnpinned) return { kind, checks: distrusted(first.verdict.checks, checks), key, standing: 'stranger' }
-    return { kind, checks, key, standing: last.voucher === 'pinned' ? 'good' : 'published' }
+    if (!ok) return { kind, checks, key, status: lapsed ? 'lapsed' : 'bad' }
+    if (isUnpinned) return { kind, checks: distrusted(first.verdict.checks, checks), key, status: 'stranger' }
+    return { kind, checks, key, status: last.voucher === 'pinned' ? 'good' : 'published' }
   }
-  const key = own && { ...own, standing: 'unknown' as const }
+  const key = own && { ...own, status: 'unknown' as const }
   // The file's own key shows whether anything was changed since; it says nothing about who signed.
   const alone =
     own?.hex && subject.namesKey
@@ -145,10 +145,10 @@ async function judge(subject: Subject, trust: Trust, now: number): Promise<Judge
       : null
   if (!alone) {
     const isOnlyKey = first.verdict.checks.every(({ ok, name }) => ok || KEY_CHECKS.includes(name))
-    return { ...first.verdict, key, standing: isOnlyKey ? 'stranger' : 'bad' }
+    return { ...first.verdict, key, status: isOnlyKey ? 'stranger' : 'bad' }
   }
   const checks = distrusted(first.verdict.checks, alone.checks)
-  return { kind: alone.kind, checks, key, standing: alone.ok ? 'stranger' : 'bad' }
+  return { kind: alone.kind, checks, key, status: alone.ok ? 'stranger' : 'bad' }
 }
 
 const KEY_CHECKS = ['trusted_key', 'trusted_keys']

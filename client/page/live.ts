@@ -10,12 +10,12 @@ if (source && parts().length > 0) {
   // After the end of the session the service refuses the connection; the browser gives up, and the page shows since when it
   // is not updated.
   events.addEventListener('error', () =>
-    tell(events.readyState === EventSource.CLOSED ? 'Not live: load the page again.' : 'Reconnecting.'),
+    showStatus(events.readyState === EventSource.CLOSED ? 'Not live: load the page again.' : 'Reconnecting.'),
   )
-  events.addEventListener('open', () => tell('Live.'))
+  events.addEventListener('open', () => showStatus('Live.'))
 }
 
-function tell(words: string) {
+function showStatus(words: string) {
   const status = document.getElementById('live-status')
   if (status) status.textContent = words
 }

@@ -6,7 +6,7 @@ import type { Failure } from '../error.ts'
 import { PURCHASE } from '../operations.ts'
 import type { VerificationResult } from '../result.ts'
 
-export type Standing =
+export type Recovery =
   | { state: 'asking' }
   /** `seconds`: until the service is asked again. */
   | { state: 'pending'; message: string; seconds: number }
@@ -25,7 +25,7 @@ export async function* recover(
   { service, requestId, token }: Recoverable,
   signal: AbortSignal,
   clock: Clock = systemClock,
-): AsyncGenerator<Standing> {
+): AsyncGenerator<Recovery> {
   yield { state: 'asking' }
   const url = new URL(PURCHASE.recover.path.slice(1).replace('{request_id}', encodeURIComponent(requestId)), service)
   // A redirect would carry the token to another address.
@@ -51,7 +51,7 @@ export async function* recover(
     const failure = answer ? (answer.state === 'refused' ? answer.failure : null) : NO_ANSWER
     const passes = !answer || (answer.state === 'refused' && answer.passing)
     failures = failure ? failures + 1 : 0
-    if (failure && (!passes || failures === PATIENCE)) return yield { state: 'refused', failure }
+    if (failure && (!passes || failures === MAX_FAILURES)) return yield { state: 'refused', failure }
     const ms = answer?.retryAfterMs ?? PAUSE_MS
     yield { state: 'pending', message: wordsOf(answer), seconds: Math.ceil(ms / 1000) }
     await clock.sleep(ms, signal)
@@ -65,5 +65,5 @@ function wordsOf(answer: Awaited<ReturnType<typeof readAnswer>> | null): string 
 
 const NO_ANSWER: Failure = { code: 'network_error', message: 'The service did not answer.', retryable: true }
 /** Failures in a row that pass by themselves. */
-const PATIENCE = 6
+const MAX_FAILURES = 6
 const PAUSE_MS = 3000

@@ -3,7 +3,7 @@
 import type { Check } from '../checks.ts'
 import { bytesBehind } from './bytes-behind.ts'
 import { LEASE_WORDS, wordsOf } from './check-words.ts'
-import type { KeyStanding, Report, Standing } from './examine.ts'
+import type { KeyStatus, Report, Status } from './examine.ts'
 import { type Html, html } from './html.ts'
 import { Badge, Facts as FactList, type Tone, toneClass } from './parts.ts'
 import { QuotesView } from './quotes-view.ts'
@@ -15,14 +15,14 @@ export interface ReportProps {
 }
 
 export function ReportView({ report, host }: ReportProps): Html {
-  const { standing, kind, failure, facts, value } = report
+  const { status, kind, failure, facts, value } = report
   return html`<article class="report" aria-labelledby="verdict">
-    <header class=${`verdict ${toneClass(TONES[standing])}`}>
+    <header class=${`verdict ${toneClass(TONES[status])}`}>
       <p class="kind">This is ${failure ?? (kind === 'a file' ? 'nothing that this page knows' : kind)}.</p>
-      <h2 id="verdict" tabindex="-1">${HEADLINES[standing]}</h2>
+      <h2 id="verdict" tabindex="-1">${HEADLINES[status]}</h2>
       <${Summary} report=${report} host=${host} />
     </header>
-    ${facts.length > 0 && html`<${Facts} facts=${facts} isProved=${standing === 'good' || standing === 'published'} />`}
+    ${facts.length > 0 && html`<${Facts} facts=${facts} isProved=${status === 'good' || status === 'published'} />`}
     <${QuotesView} value=${value} />
     ${report.key && html`<${KeyView} report=${report} host=${host} />`}
     ${report.checks.length > 0 && html`<${Checks} checks=${report.checks} value=${value} />`}
@@ -34,7 +34,7 @@ const LIMITS =
   'A check shows who signed what, when, and that it is unchanged. It does not show that the claim is true, nor that the page ' +
   'says the same today.'
 
-const TONES: Record<Standing, Tone> = {
+const TONES: Record<Status, Tone> = {
   good: 'good',
   published: 'good',
   stranger: 'open',
@@ -43,7 +43,7 @@ const TONES: Record<Standing, Tone> = {
   unsigned: 'open',
 }
 
-export const HEADLINES: Record<Standing, string> = {
+export const HEADLINES: Record<Status, string> = {
   good: 'Genuine',
   published: 'Genuine, if you trust this service',
   stranger: 'Unchanged, but signed with an unknown key',
@@ -53,7 +53,7 @@ export const HEADLINES: Record<Standing, string> = {
 }
 
 function Summary({ report, host }: ReportProps): Html {
-  switch (report.standing) {
+  switch (report.status) {
     case 'good':
       return html`<p>It is unchanged since it was signed, and the key is one that you pinned.</p>`
     case 'published':
@@ -90,27 +90,27 @@ function KeyView({ report: { key }, host }: ReportProps): Html {
   if (!key) return null
   return html`<section class="key" aria-labelledby="whose">
     <h3 id="whose">Whose key is this?</h3>
-    <p><${Badge} tone=${KEY_TONES[key.standing]}>${KEY_WORDS[key.standing]}<//> ${keyMeaning(key.standing, host)}</p>
+    <p><${Badge} tone=${KEY_TONES[key.status]}>${KEY_WORDS[key.status]}<//> ${keyMeaning(key.status, host)}</p>
     <p class="bytes-line"><code>${key.hex ? `${key.id}:${key.hex}` : `key ${key.id}`}</code></p>
   </section>`
 }
 
-const KEY_TONES: Record<KeyStanding, Tone> = {
+const KEY_TONES: Record<KeyStatus, Tone> = {
   pinned: 'good',
   published: 'good',
   unpinned: 'open',
   unknown: 'open',
 }
 
-const KEY_WORDS: Record<KeyStanding, string> = {
+const KEY_WORDS: Record<KeyStatus, string> = {
   pinned: 'Pinned by you.',
   published: 'Published here.',
   unpinned: 'Not one of your pins.',
   unknown: 'Unknown.',
 }
 
-function keyMeaning(standing: KeyStanding, host: string | null): string {
-  switch (standing) {
+function keyMeaning(status: KeyStatus, host: string | null): string {
+  switch (status) {
     case 'pinned':
       return 'You gave this key yourself, so no one else has to be trusted.'
     case 'published':

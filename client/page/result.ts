@@ -8,7 +8,7 @@ import type { VerificationResult } from '../result.ts'
 import { Pins, usePublishedKeys, useReport } from './checking.ts'
 import { type Html, html } from './html.ts'
 import { Facts, Notice } from './parts.ts'
-import { type Recoverable, recover, type Standing } from './recovery.ts'
+import { type Recoverable, type Recovery, recover } from './recovery.ts'
 import { ReportView } from './report-view.ts'
 import type { PublishedKey } from './trust.ts'
 
@@ -38,30 +38,30 @@ function useToken(): string {
 }
 
 function Recovered(place: Recoverable): Html {
-  const [standing, setStanding] = useState<Standing>({ state: 'asking' })
+  const [recovery, setRecovery] = useState<Recovery>({ state: 'asking' })
   useEffect(() => {
     const leaving = new AbortController()
-    follow(place, leaving.signal, setStanding)
+    follow(place, leaving.signal, setRecovery)
     return () => leaving.abort()
   }, [])
-  switch (standing.state) {
+  switch (recovery.state) {
     case 'asking':
       return html`<p role="status">Asking for the result.</p>`
     case 'pending':
-      return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${standing.message}${' '}
-        This page asks again in ${standing.seconds} seconds, and costs nothing. No second payment is needed.<//></div>`
+      return html`<div role="status"><${Notice} tone="open" title="Not ready yet.">${recovery.message}${' '}
+        This page asks again in ${recovery.seconds} seconds, and costs nothing. No second payment is needed.<//></div>`
     case 'refused':
-      return html`<${Refused} failure=${standing.failure} requestId=${place.requestId} />`
+      return html`<${Refused} failure=${recovery.failure} requestId=${place.requestId} />`
     case 'completed':
-      return html`<${Shown} result=${standing.result} bytes=${standing.bytes} service=${place.service} />`
+      return html`<${Shown} result=${recovery.result} bytes=${recovery.bytes} service=${place.service} />`
   }
 }
 
-async function follow(place: Recoverable, signal: AbortSignal, tell: (standing: Standing) => void) {
+async function follow(place: Recoverable, signal: AbortSignal, show: (recovery: Recovery) => void) {
   try {
-    for await (const standing of recover(place, signal)) tell(standing)
+    for await (const recovery of recover(place, signal)) show(recovery)
   } catch (error) {
-    if (!signal.aborted) tell({ state: 'refused', failure: unreadable(error) })
+    if (!signal.aborted) show({ state: 'refused', failure: unreadable(error) })
   }
 }
 

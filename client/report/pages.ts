@@ -53,7 +53,7 @@ export interface AskOptions {
 /** Pages at a time: what an account of the free tier has. */
 const AT_ONCE = 4
 /** Milliseconds for one answer: a host may ask for pauses of up to five minutes. */
-const PATIENCE_MS = 360_000
+const TIMEOUT_MS = 360_000
 const MAX_TEXTS = 20
 /** Of the texts of one call, in UTF-8 as JSON: a body may have 65,536. */
 const MAX_BYTES = 60_000
@@ -144,7 +144,7 @@ class Asker {
       try {
         return await this.#service.checkQuotes(
           { source_url: url, quotes },
-          { timeoutMs: PATIENCE_MS, signal: this.#signal },
+          { timeoutMs: TIMEOUT_MS, signal: this.#signal },
         )
       } catch (error) {
         if (!(error instanceof CountersignError)) throw error

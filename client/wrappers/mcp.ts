@@ -2,7 +2,7 @@
 // `service_verify_source` where a model calls it. The wallet stays in the host; the model never sees a payment.
 import type { ClientErrorCode } from '../client.ts'
 import { type Clock, systemClock } from '../clock.ts'
-import { type Bearings, CountersignError, type PaymentRequired } from '../error.ts'
+import { type CallReference, CountersignError, type PaymentRequired } from '../error.ts'
 import { clientFailure, createIdempotencyKey } from '../exchange.ts'
 
 /** A call of a tool, as the clients of the SDKs take it. */
@@ -135,8 +135,8 @@ class PaidCall<R extends ToolAnswer> {
   }
 
   #failure(code: ClientErrorCode, message: string, cause?: unknown): CountersignError {
-    const bearings: Bearings = { idempotencyKey: this.#key, requestId: null, recoveryToken: null }
-    return new CountersignError(clientFailure(code, message, cause), bearings)
+    const reference: CallReference = { idempotencyKey: this.#key, requestId: null, recoveryToken: null }
+    return new CountersignError(clientFailure(code, message, cause), reference)
   }
 }
 

@@ -49,14 +49,14 @@ export async function checkCitation(
 }
 
 /** Seconds after which a job in the line of an origin runs by itself, in case its wake-up was lost. */
-const LOOK_SECONDS = 60
+const FALLBACK_SECONDS = 60
 
 /**
  * Only this service's own request limits delay the check. The watch stays due, and its job waits for a turn at the
  * origin.
  */
 async function waitForTurn(busy: OriginBusyError, watch: CitationWatch, tools: Tools): Promise<void> {
-  const job = { ...watchJob(watch.id), runAt: new Date(Date.now() + LOOK_SECONDS * 1000) }
+  const job = { ...watchJob(watch.id), runAt: new Date(Date.now() + FALLBACK_SECONDS * 1000) }
   await transact(tools.db, async (tx) => {
     await tools.origins.join(tx, busy, new Date(watch.next_check_at), job)
     await enqueue(tx, [job])

@@ -30,7 +30,7 @@ export interface AvailabilityOptions {
   /** Connections of the pool: the number of calls that can run at the same time. */
   places: number
   /** Longest wait for a place in milliseconds; beyond it the work is refused as `capacity_exceeded`. */
-  patienceMs: number
+  acquireTimeoutMs: number
   /** Called at each probe that finds the database away, with the reason, and when it is back. */
   onChange: (change: AvailabilityChange) => void
   /** Is informed how each call ended. */
@@ -73,7 +73,7 @@ export class Availability implements Disposable {
 
   /**
    * Runs work that needs one connection. Throws UnavailableError: while the database is away, when the connection was lost (the
-   * outcome of a COMMIT under way is then unknown), and after `patienceMs` without a place.
+   * outcome of a COMMIT under way is then unknown), and after `acquireTimeoutMs` without a place.
    */
   async run<T>(work: () => Promise<T>): Promise<T> {
     await this.#enter()
@@ -167,7 +167,7 @@ export class Availability implements Disposable {
     this.#expectedTick = now + TICK_MS
     // Answers that have arrived in the sockets are read only after this tick.
     if (lag > MAX_LAG_MS) return
-    this.#refuseImpatient(now)
+    this.#refuseTimedOut(now)
     if (this.#awaySince !== null) {
       if (now - this.#lastProbe >= PAUSE_MS) this.#probe()
       return
@@ -177,9 +177,9 @@ export class Availability implements Disposable {
   }
 
   /** Waiters are in order of arrival. */
-  #refuseImpatient(now: number) {
+  #refuseTimedOut(now: number) {
     for (const waiter of this.#waiting) {
-      if (now - waiter.since < this.#options.patienceMs) return
+      if (now - waiter.since < this.#options.acquireTimeoutMs) return
       this.#waiting.delete(waiter)
       waiter.reject(busy())
     }

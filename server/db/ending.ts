@@ -3,14 +3,14 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 
 /** Longest wait for the server's end of a connection, in milliseconds. */
-const PATIENCE_MS = 1000
+const CLOSE_TIMEOUT_MS = 1000
 
 /**
  * Ends a connection. pg waits for the server to close it, which a server that is frozen or cut off never does; then it is cut. Never
  * rejects.
  */
 export async function endClient(client: pg.ClientBase): Promise<void> {
-  const cutting = setTimeout(() => cut(client), PATIENCE_MS)
+  const cutting = setTimeout(() => cut(client), CLOSE_TIMEOUT_MS)
   try {
     await (client as pg.Client).end()
   } catch {

@@ -67,7 +67,7 @@ export interface PoolOptions {
   /** What Postgres and its views call the connections, at most 63 characters. A name in the URL takes precedence. */
   name?: string
   /** Longest wait for a free connection in milliseconds; default: without limit. */
-  patienceMs?: number
+  acquireTimeoutMs?: number
   /**
    * Whether the URL is of a pooler in transaction mode. Statements then have no names, because the next one may run on another
    * connection, and the server must set the time limits of sessions.
@@ -91,7 +91,7 @@ export async function openDatabase(url: string, options: PoolOptions): Promise<D
     url,
     named: options.pooled !== true,
     places: options.maxConnections,
-    patienceMs: options.patienceMs ?? Number.POSITIVE_INFINITY,
+    acquireTimeoutMs: options.acquireTimeoutMs ?? Number.POSITIVE_INFINITY,
     onChange: options.onChange ?? (() => {}),
     ...(options.onRoom && { room: openRoomWatch(options.onRoom) }),
   })

@@ -8,7 +8,7 @@ import { listProcesses, type Presence } from './presence.ts'
 import { readWarnings } from './status.ts'
 import type { Warning } from './warnings.ts'
 
-const LOOK_MS = 15_000
+const CHECK_MS = 15_000
 /**
  * Milliseconds after which a continuing warning is logged again: the first pause, which doubles each time, and the
  * longest pause.
@@ -24,11 +24,11 @@ interface Tools {
 /** Checks until disposed. While the database is away it reads nothing, and the outage is in the log. */
 export function openWarningLog({ db, log, config }: Tools, presence: Pick<Presence, 'id'>): AsyncDisposable {
   const note = openNotes(log)
-  const look = async () => {
+  const check = async () => {
     const eldest = (await listProcesses(db)).find(({ alive }) => alive)
     if (eldest?.id === presence.id) note(await readWarnings(db, config))
   }
-  return every(LOOK_MS, look, (error) => log.warn({ event: 'warnings_unread', err: error }))
+  return every(CHECK_MS, check, (error) => log.warn({ event: 'warnings_unread', err: error }))
 }
 
 /**

@@ -95,8 +95,8 @@ export function openOutbound(options: OutboundOptions): Outbound {
     },
     async connect(destination, { signal, timeoutMs }) {
       if (!vetted.has(destination)) throw new Error('the destination was not resolved here')
-      const patience = { signal: AbortSignal.any([signal, closing.signal]), timeoutMs }
-      const socket = await connectTls(destination, options, contexts(destination.ca), patience)
+      const bounds = { signal: AbortSignal.any([signal, closing.signal]), timeoutMs }
+      const socket = await connectTls(destination, options, contexts(destination.ca), bounds)
       sockets.add(socket.once('close', () => sockets.delete(socket)))
       // `closing` may have been aborted after the handshake and before this line.
       if (closing.signal.aborted) socket.destroy()
@@ -177,15 +177,15 @@ async function connectTls(
   const socket = connect({ ...tlsOptions(destination, targets), secureContext })
   // Stays for the life of the socket: an error without a listener would end the process.
   socket.on('error', () => {})
-  using patience = openDeadline(timeoutMs)
+  using deadline = openDeadline(timeoutMs)
   try {
-    await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, patience.signal]) })
+    await once(socket, 'secureConnect', { signal: AbortSignal.any([signal, deadline.signal]) })
     checkPeer(socket, destination, targets)
     return socket
   } catch (error) {
     socket.destroy()
     signal.throwIfAborted()
-    if (patience.signal.aborted) throw new AppError('source_timeout', `"${destination.hostname}" does not answer.`)
+    if (deadline.signal.aborted) throw new AppError('source_timeout', `"${destination.hostname}" does not answer.`)
     throw outboundFailure(error, destination.hostname, socket)
   }
 }

@@ -13,7 +13,7 @@ export interface OperatorPage {
 }
 
 /** The settings of the pages that are shown before a person signs in. */
-const DOOR = {
+const SIGNED_OUT = {
   title: 'Operator',
   path: '/operator',
   description: 'The dashboard of the operators of this service.',
@@ -30,7 +30,7 @@ export function renderOperatorPage(site: Site, { title, path, formToken, body, l
   return renderPage(site, {
     title,
     path,
-    description: DOOR.description,
+    description: SIGNED_OUT.description,
     scripts: live ? ['live'] : [],
     wide: true,
     unlisted: true,
@@ -52,7 +52,7 @@ export function FormToken({ value }: { value: string }): Html {
 
 export function signInPage(site: Site, { problem, unkept = false }: { problem?: string; unkept?: boolean }): string {
   return renderPage(site, {
-    ...DOOR,
+    ...SIGNED_OUT,
     body: html`<h1>Operator's dashboard</h1>
       ${unkept && html`<${Notice} tone="bad" title="Your browser did not keep the session.">It keeps it over https alone, and on the machine itself.<//>`}
       <form method="post" action="/operator/sign-in">
@@ -65,7 +65,7 @@ export function signInPage(site: Site, { problem, unkept = false }: { problem?: 
 
 export function closedPage(site: Site): string {
   return renderPage(site, {
-    ...DOOR,
+    ...SIGNED_OUT,
     body: html`<h1>Operator's dashboard</h1>
       <${Notice} tone="open" title="It is closed here.">No operator token is set. Set one for all processes and start them again:<//>
       <${Code} label="In the environment of web and worker" text="OPERATOR_TOKEN=$(openssl rand -hex 24)" />

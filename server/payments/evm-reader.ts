@@ -73,7 +73,7 @@ export function openEvmReader(rpcUrl: string) {
     cacheTime: 0,
   })
 
-  async function look(usage: Usage, intent: SettlementIntent): Promise<Finding> {
+  async function findSettlement(usage: Usage, intent: SettlementIntent): Promise<Finding> {
     const named = intent.transaction ? await findIn(hexText.parse(intent.transaction), usage) : null
     if (named?.kind === 'paid') return named
     const head = await client.getBlock({ blockTag: 'latest' })
@@ -167,7 +167,7 @@ export function openEvmReader(rpcUrl: string) {
   }
 
   return {
-    look,
+    findSettlement,
     findIn,
     income,
     balance: (token: Address, account: Address): Promise<bigint> =>

@@ -63,10 +63,10 @@ export function openEvmNetwork({ id, payTo, rpcUrl, proves, signatures }: EvmNet
     accountOf: ({ bound }) => bound.identity.payer,
     balanceOf: (account) => chain.balance(asset, hexText.parse(account)),
     height: chain.height,
-    look: ({ bound }, intent) => {
+    findSettlement: ({ bound }, intent) => {
       const { payTo, amount } = bound.requirements
       const expected = { ...bound.identity, pay_to: payTo, amount_atomic: amount, valid_before: bound.valid_before }
-      return chain.look(usageOf(expected), intent)
+      return chain.findSettlement(usageOf(expected), intent)
     },
     // The ledger compares hashes as text, so each hash has one form.
     readTransactionId: (text) => (/^0x[0-9a-f]{64}$/i.test(text) ? text.toLowerCase() : null),
@@ -88,7 +88,7 @@ async function auditEntry(entry: LedgerEntry, chain: EvmReader): Promise<Audit |
     const found = await chain.findIn(hexText.parse(entry.transaction), usage)
     return found?.kind === 'paid' ? { agrees: true, logIndex: found.logIndex } : { agrees: false, logIndex: null }
   }
-  const found = await chain.look(usage, {
+  const found = await chain.findSettlement(usage, {
     at: entry.valid_before - AUDIT_WINDOW_SECONDS,
     block: null,
     transaction: null,

@@ -40,12 +40,12 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
   const { provider, mode, calls, networkOf, log, now, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
 
   /** Null if the node does not answer in time. */
-  async function lookWithRetries(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding | null> {
+  async function findWithRetries(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding | null> {
     const network = networkOf(offer.bound.identity.network)
     const end = Date.now() + chainTimeoutMs
     for (let left = chainTimeoutMs; left > 0; left = end - Date.now()) {
       try {
-        return await within(left, lookTraced(network, offer, intent))
+        return await within(left, findTraced(network, offer, intent))
       } catch (error) {
         logUnreadable(network, error)
         await pause(Math.min(RETRY_MS, Math.max(0, end - Date.now())))
@@ -57,10 +57,10 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
   }
 
   /** A chain that does not answer proves nothing. */
-  async function look(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
+  async function findSettlement(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
     const network = networkOf(offer.bound.identity.network)
     try {
-      return await lookTraced(network, offer, intent)
+      return await findTraced(network, offer, intent)
     } catch (error) {
       logUnreadable(network, error)
       return { kind: 'waiting', reason: 'chain_unreadable', seconds: pace(intent) }
@@ -129,12 +129,12 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
       const terms = bound.requirements
       const answer = await askToSettle(calls, payload, terms, { payer: identity.payer, readTransactionId })
       const named = { ...intent, transaction: answer.transaction ?? intent.transaction }
-      if (answer.kind === 'doubt') return conclude(offer, named, await look(offer, named), answer.reason)
+      if (answer.kind === 'doubt') return conclude(offer, named, await findSettlement(offer, named), answer.reason)
       // After one success that the chain did not show, only the chain counts, even if the node does not answer.
-      if (intent.denied_at) return conclude(offer, named, await look(offer, named), 'settlement_not_shown')
+      if (intent.denied_at) return conclude(offer, named, await findSettlement(offer, named), 'settlement_not_shown')
       const { transaction } = answer
       if (!proves) return paid(offer, { transaction, proof: 'facilitator', logIndex: null })
-      const found = await lookWithRetries(offer, named)
+      const found = await findWithRetries(offer, named)
       if (found) return conclude(offer, { ...named, denied_at: now() }, found, 'settlement_not_shown')
       // After a crash from here to the commit, the next attempt asks the chain, and waits for the node if it does not answer.
       log.warn({ event: 'settlement_unconfirmed', network: identity.network, transaction })
@@ -142,7 +142,7 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
     },
 
     async resolve(offer, intent) {
-      const found = await look(offer, intent)
+      const found = await findSettlement(offer, intent)
       if (found.kind === 'waiting') return unknown(found.reason, found.seconds, intent)
       if (found.kind !== 'open') return conclude(offer, intent, found, 'looked_for')
       return isFreshDenial(intent) ? unknown('settlement_not_shown', pace(intent), intent) : found
@@ -150,9 +150,9 @@ export function buildLiveSettlement(options: LiveSettlementOptions): Pick<Facili
   }
 }
 
-function lookTraced(network: PaymentNetwork, offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
+function findTraced(network: PaymentNetwork, offer: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
   const attributes = { 'countersign.payment.network': network.id }
-  return inSpan('chain.look', { kind: 'client', attributes }, () => network.look(offer, intent))
+  return inSpan('chain.look', { kind: 'client', attributes }, () => network.findSettlement(offer, intent))
 }
 
 function unknown(reason: string, seconds: number, intent: SettlementIntent): SettlementOutcome {

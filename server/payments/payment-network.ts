@@ -62,7 +62,7 @@ export interface PaymentNetwork {
   /** Height of the chain. Throws if it cannot be read. */
   height(): Promise<number>
   /** Looks for the payment on the chain. Throws if the chain cannot be read. */
-  look(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding>
+  findSettlement(offer: OfferedPayment, intent: SettlementIntent): Promise<Finding>
   /** A transaction id in the form in which it is stored; null for text that is no id on this network. */
   readTransactionId(text: string): string | null
   /** Stores what the facilitator announces for this network; false if that is not enough for payments through it. */

@@ -111,7 +111,7 @@ export async function openSolanaNetwork({ id, payTo, rpcUrl, proves }: SolanaNet
     accountOf: ({ payload }) => readSolanaTransaction(payload.payload).source,
     balanceOf: (source) => chain.balance(source, asset),
     height: () => chain.slot('confirmed').then(Number),
-    look: (offer, intent) => chain.look(offer, intent),
+    findSettlement: (offer, intent) => chain.findSettlement(offer, intent),
     readTransactionId,
     audit: (entry) => chain.audit(entry),
     income: async () => null,
@@ -177,7 +177,7 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
     return (await rpc.isBlockhashValid(blockhashOf(blockhash), options).send(within())).value
   }
 
-  async function look({ payload, bound }: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
+  async function findSettlement({ payload, bound }: OfferedPayment, intent: SettlementIntent): Promise<Finding> {
     const { blockhash } = readSolanaTransaction(payload.payload)
     const wanted = { memo: memoOf(bound.requirements), messageHash: bound.identity.nonce, since: intent.at }
     const named = intent.transaction ? await readTransaction(intent.transaction, wanted.messageHash, 'confirmed') : null
@@ -268,7 +268,7 @@ function openSolanaReader(rpcUrl: string, ours: { owner: string; account: string
   }
 
   return {
-    look,
+    findSettlement,
     audit,
     balance,
     slot,

@@ -29,7 +29,7 @@ export function watchNode(network: PaymentNetwork, log: Logger): PaymentNetwork 
     ...network,
     balanceOf: watch(network.balanceOf),
     height: watch(network.height),
-    look: watch(network.look),
+    findSettlement: watch(network.findSettlement),
   }
 }
 

@@ -51,11 +51,11 @@ export async function admitBatch(tx: Tx, items: Admission[], maxInFlightPerPayer
     tx,
     items.filter((item) => !item.known && !places.refusalOf(item)),
   )
-  const standing = await lockRows(
+  const existing = await lockRows(
     tx,
     items.filter((item) => !made.has(keyOf(item))),
   )
-  const rowOf = (item: Admission) => made.get(keyOf(item)) ?? standing.get(keyOf(item))
+  const rowOf = (item: Admission) => made.get(keyOf(item)) ?? existing.get(keyOf(item))
   const { offers, refusals } = seat(items, { rowOf, made, places })
   const accepted = await acceptOffers(tx, offers)
   const offered = new Set(offers.map((offer) => offer.item))

@@ -33,13 +33,13 @@ export interface AssessorsOptions {
 
 export function buildAssessors({ db, log, offered, keepMs = 1000, now }: AssessorsOptions): Assessors {
   const outage = openOutage(log, 'workers', now)
-  const look = async () => {
+  const readAlive = async () => {
     const beats = await readBeats(db())
     if (beats.length > 0) outage.worked()
     else outage.failed('none is alive: what is paid waits for one')
     return beats
   }
-  const read = singleFlight(look, keepMs, now)
+  const read = singleFlight(readAlive, keepMs, now)
   let reported = ''
   return {
     async requireOne() {

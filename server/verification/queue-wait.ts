@@ -43,18 +43,18 @@ export function buildQueueWait({
 }: QueueWaitOptions): QueueWait {
   /** Requests per second that the workers ended, at the latest readings. */
   let rates: { at: number; rate: number }[] = []
-  const look = async () => {
+  const measure = async () => {
     const { oldest, ahead, quoted, ended } = await readQueue(db(), quoteTtlSeconds)
-    if (oldest >= TELLING_SECONDS && ended > 0)
+    if (oldest >= MIN_OLDEST_SECONDS && ended > 0)
       rates.push({ at: now(), rate: ended / Math.min(oldest, MAX_COUNTED_SECONDS) })
     rates = rates.filter(({ at }) => at > now() - RATE_MS)
     // A worker that restarts ends no requests for some seconds, but its jobs do not take longer than before.
     const rate = Math.max(0, ...rates.map((one) => one.rate))
-    if (oldest < TELLING_SECONDS || rate === 0) return oldest
+    if (oldest < MIN_OLDEST_SECONDS || rate === 0) return oldest
     // Quotes cost nothing, so they count at most as much as paid requests.
     return Math.max(oldest, (ahead + Math.min(ahead, quoted)) / rate)
   }
-  const forecast = singleFlight(look, keepMs, now)
+  const forecast = singleFlight(measure, keepMs, now)
   return {
     forecast,
     async requireShort() {
@@ -76,7 +76,7 @@ const MAX_RETRY_AFTER = 60
  * The measured rate counts once the oldest job has waited for so many seconds. While a job waits, all workers are busy, but
  * workers that were idle before end nothing in their first moments.
  */
-const TELLING_SECONDS = 1
+const MIN_OLDEST_SECONDS = 1
 /** Seconds before now in which ended requests are counted at most. */
 const MAX_COUNTED_SECONDS = 10
 /** Milliseconds for which the best rate counts. */

@@ -70,7 +70,7 @@ export async function openReceiver(hosts: readonly [string, ...string[]] = [HOOK
       besides,
     }
     received.push(item)
-    for (const look of waiting) look()
+    for (const check of waiting) check()
     const answer = answers.get(path)
     if (answer) await answer(response, item)
     else response.writeHead(204).end()
@@ -89,23 +89,23 @@ export async function openReceiver(hosts: readonly [string, ...string[]] = [HOOK
     answers,
     arrivals(path, count) {
       const { promise, resolve } = Promise.withResolvers<Received[]>()
-      const look = () => {
+      const check = () => {
         const here = received.filter((item) => item.path === path)
         if (here.length < count) return
-        waiting.delete(look)
+        waiting.delete(check)
         resolve(here)
       }
-      waiting.add(look)
-      look()
+      waiting.add(check)
+      check()
       return promise
     },
     anyArrival() {
       const { promise, resolve } = Promise.withResolvers<void>()
-      const look = () => {
-        waiting.delete(look)
+      const check = () => {
+        waiting.delete(check)
         resolve()
       }
-      waiting.add(look)
+      waiting.add(check)
       return promise
     },
     async [Symbol.asyncDispose]() {

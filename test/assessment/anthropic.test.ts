@@ -297,20 +297,20 @@ t.test('a model that does not answer is logged once, without its text, and again
   await using lab = await openLab(threads, () => refuse(529, 'overloaded_error', {}, 'the harbour is closed'), {
     now: () => now,
   })
-  const told = () =>
+  const logged = () =>
     lab.logged
       .filter(({ dependency }) => dependency === 'model scripted-1')
       .map(({ event, reason }) => [event, reason].filter(Boolean))
   await t.rejects(lab.assess(CLAIM, TEXT))
-  t.same(told(), [], 'three failures are no outage')
+  t.same(logged(), [], 'three failures are no outage')
   await t.rejects(lab.assess(CLAIM, TEXT))
   await t.rejects(lab.assess(CLAIM, TEXT))
-  t.same(told(), [['dependency_away', 'overloaded (http_529)']])
+  t.same(logged(), [['dependency_away', 'overloaded (http_529)']])
   now += 60_000
   await t.rejects(lab.assess(CLAIM, TEXT))
-  t.equal(told().length, 1, 'a probe that fails says nothing new')
+  t.equal(logged().length, 1, 'a probe that fails says nothing new')
   now += 600_000
   lab.server.script = good
   await lab.assess(CLAIM, TEXT)
-  t.same(told().at(-1), ['dependency_back'])
+  t.same(logged().at(-1), ['dependency_back'])
 })

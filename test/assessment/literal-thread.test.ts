@@ -14,22 +14,22 @@ const labelled = labelledClaims().map((label) => {
   const text = pageText(label.page)
   return { ...label, text, found: assess(label.claim, text) }
 })
-const bearing = labelled.filter(({ first }) => first !== null)
+const relevant = labelled.filter(({ first }) => first !== null)
 const unrelated = labelled.filter(({ first }) => first === null)
 
 t.test('the labels of the test set are valid', (t) => {
-  for (const { first, text } of bearing) t.ok(text.includes(first!), first!)
-  t.ok(bearing.length >= 90)
+  for (const { first, text } of relevant) t.ok(text.includes(first!), first!)
+  t.ok(relevant.length >= 90)
   t.ok(unrelated.length >= 35)
   t.equal(new Set(labelled.map(({ page }) => page)).size, 23)
   t.end()
 })
 
 t.test('the most relevant passage is the first', (t) => {
-  const missed = bearing.filter(({ first, found }) => !found.evidence[0]?.quote.includes(first!))
+  const missed = relevant.filter(({ first, found }) => !found.evidence[0]?.quote.includes(first!))
   for (const { claim } of missed) t.comment(`not first: ${claim}`)
-  const rate = 1 - missed.length / bearing.length
-  t.ok(rate >= 0.9, `${(100 * rate).toFixed(1)} % of ${bearing.length} claims`)
+  const rate = 1 - missed.length / relevant.length
+  t.ok(rate >= 0.9, `${(100 * rate).toFixed(1)} % of ${relevant.length} claims`)
   t.end()
 })
 
@@ -52,7 +52,7 @@ t.test('a page that fits in one quotation is quoted if it has one content word o
 })
 
 t.test('each warning is on the cases that need it and on no others', (t) => {
-  for (const { claim, first, found, flags, absentFlags } of bearing) {
+  for (const { claim, first, found, flags, absentFlags } of relevant) {
     if (!found.evidence[0]?.quote.includes(first!)) continue
     for (const flag of flags) t.ok(found.risk_flags.includes(flag), `${flag}: ${claim}`)
     for (const flag of absentFlags) t.notOk(found.risk_flags.includes(flag), `not ${flag}: ${claim}`)

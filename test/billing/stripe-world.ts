@@ -92,7 +92,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
   const seconds = () => Math.floor(now() / 1000)
   const get = <T>(map: Map<string, T>, id: string): T => map.get(id) ?? fail(`no ${id}`)
 
-  function tell(type: string, object: object): StripeEvent {
+  function send(type: string, object: object): StripeEvent {
     // A copy of the present state, which may be old when the event arrives.
     const event = {
       id: makeId('evt'),
@@ -132,7 +132,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
     object: 'invoice',
     customer: subscription.customer,
   })
-  const updated = (subscription: Subscription) => tell('customer.subscription.updated', subscription)
+  const updated = (subscription: Subscription) => send('customer.subscription.updated', subscription)
   const latestCharge = (id: string) => get(invoices, get(subscriptions, id).latest_invoice ?? '').paidBy.at(-1)
 
   const acts = {
@@ -153,9 +153,9 @@ export function buildWorld(prices: readonly string[], now: () => number) {
         created: seconds(),
       }
       subscriptions.set(subscription.id, subscription)
-      tell('customer.subscription.created', subscription)
+      send('customer.subscription.created', subscription)
       bill(subscription, paid)
-      tell(paid ? 'invoice.paid' : 'invoice.payment_failed', about(subscription))
+      send(paid ? 'invoice.paid' : 'invoice.payment_failed', about(subscription))
       return subscription.id
     },
 
@@ -167,7 +167,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       const { metadata } = session.subscription_data
       const subscription = acts.subscribe(session.customer, session.line_items[0]?.price ?? '', { metadata })
       Object.assign(session, { status: 'complete', url: null, subscription })
-      tell('checkout.session.completed', session)
+      send('checkout.session.completed', session)
       return subscription
     },
 
@@ -176,7 +176,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       for (const item of subscription.items.data) item.current_period_end += MONTH
       bill(subscription, paid)
       subscription.status = paid ? 'active' : 'past_due'
-      tell(paid ? 'invoice.paid' : 'invoice.payment_failed', about(subscription))
+      send(paid ? 'invoice.paid' : 'invoice.payment_failed', about(subscription))
       updated(subscription)
     },
 
@@ -185,14 +185,14 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       const subscription = get(subscriptions, id)
       pay(subscription)
       subscription.status = 'active'
-      tell('invoice.paid', about(subscription))
+      send('invoice.paid', about(subscription))
       updated(subscription)
     },
 
     setStatus(id: string, status: Status) {
       const subscription = get(subscriptions, id)
       subscription.status = status
-      tell(status === 'canceled' ? 'customer.subscription.deleted' : 'customer.subscription.updated', subscription)
+      send(status === 'canceled' ? 'customer.subscription.deleted' : 'customer.subscription.updated', subscription)
     },
 
     setPrice(id: string, price: string) {
@@ -211,7 +211,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       const charge = latestCharge(id) ?? fail('nothing was paid')
       charge.amount_refunded = Math.min(charge.amount, charge.amount_refunded + amount)
       charge.refunded = charge.amount_refunded === charge.amount
-      tell('charge.refunded', charge)
+      send('charge.refunded', charge)
     },
 
     dispute(id: string, status = 'needs_response') {
@@ -219,14 +219,14 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       charge.disputed = true
       const dispute = { id: makeId('dp'), object: 'dispute' as const, charge: charge.id, status }
       disputes.set(dispute.id, dispute)
-      tell('charge.dispute.created', dispute)
+      send('charge.dispute.created', dispute)
       return dispute.id
     },
 
     closeDispute(id: string, status: 'won' | 'lost') {
       const dispute = get(disputes, id)
       dispute.status = status
-      tell('charge.dispute.closed', dispute)
+      send('charge.dispute.closed', dispute)
     },
 
     deleteCustomer(id: string) {
@@ -234,7 +234,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
       for (const subscription of subscriptions.values())
         if (subscription.customer === id && subscription.status !== 'canceled')
           acts.setStatus(subscription.id, 'canceled')
-      tell('customer.deleted', { id, object: 'customer' })
+      send('customer.deleted', { id, object: 'customer' })
     },
   }
 
@@ -253,7 +253,7 @@ export function buildWorld(prices: readonly string[], now: () => number) {
     acts,
     makeId,
     seconds,
-    tell,
+    send,
   }
 }
 

@@ -131,8 +131,8 @@ t.test(
     const subscription = acts.payCheckout(await harness.checkout(account, 'dev'))
     acts.renew(subscription, false)
     acts.setStatus(subscription, 'canceled')
-    const told = events.splice(0).filter(({ type }) => type !== 'customer.subscription.updated')
-    t.same(told.map(({ type }) => type).sort(), [
+    const sent = events.splice(0).filter(({ type }) => type !== 'customer.subscription.updated')
+    t.same(sent.map(({ type }) => type).sort(), [
       'checkout.session.completed',
       'customer.subscription.created',
       'customer.subscription.deleted',
@@ -140,7 +140,7 @@ t.test(
       'invoice.payment_failed',
     ])
     const wrong: string[] = []
-    for (const [index, order] of [...permutations(told)].entries()) {
+    for (const [index, order] of [...permutations(sent)].entries()) {
       if (!LONG && index % 5 > 0) continue
       await accountHarness.tables.query('delete from billing_events')
       await accountHarness.tables.query(`update accounts set tier = 'dev' where handle = $1`, [account.handle])
@@ -173,13 +173,13 @@ t.test('concurrent duplicates through two services', async (t) => {
   t.teardown(() => desk[Symbol.asyncDispose]())
   const account = await accountHarness.register()
   acts.payCheckout(await harness.checkout(account, 'pro'))
-  const told = events.splice(0)
+  const sent = events.splice(0)
   const before = await eventRows()
   const answers = await Promise.all(
-    told.flatMap((event) => [accountHarness, desk, accountHarness, desk].map((at) => harness.deliver(event, { at }))),
+    sent.flatMap((event) => [accountHarness, desk, accountHarness, desk].map((at) => harness.deliver(event, { at }))),
   )
   t.ok(answers.every(({ status }) => status === 200))
-  t.equal((await eventRows()) - before, told.length, 'one row each')
+  t.equal((await eventRows()) - before, sent.length, 'one row each')
   t.equal(await harness.tierOf(account), 'pro')
   t.equal((await desk.call('GET', '/v1/usage', { key: account.key })).body.tier, 'pro')
 })
@@ -238,14 +238,14 @@ t.test('forged events are refused without a query and without a call to Stripe',
 
 t.test('other event types, other business, other methods and bodies', async (t) => {
   const rows = await eventRows()
-  const other = stripe.world.tell('payout.paid', { id: 'po_1' })
-  const foreign = stripe.world.tell('invoice.paid', { id: 'in_1', customer: 'cus_of_another_business' })
+  const other = stripe.world.send('payout.paid', { id: 'po_1' })
+  const foreign = stripe.world.send('invoice.paid', { id: 'in_1', customer: 'cus_of_another_business' })
   stripe.world.customers.set('cus_of_another_business', {
     id: 'cus_of_another_business',
     object: 'customer',
     metadata: {},
   })
-  const nobody = stripe.world.tell('charge.refunded', { id: 'ch_1', customer: null })
+  const nobody = stripe.world.send('charge.refunded', { id: 'ch_1', customer: null })
   events.splice(0)
   for (const event of [other, foreign, nobody])
     t.match(await harness.deliver(event), { status: 200, body: { received: true, outcome: 'ignored' } }, event.type)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { Countersign } from '../../client/client.ts'
-import { look, type Pinned } from '../../client/watch.ts'
+import { checkHead, type Pinned } from '../../client/watch.ts'
 import { referenceTree } from '../receipts/rfc6962.ts'
 import { jcs, sha256 } from './issuer.ts'
 import {
@@ -33,7 +33,7 @@ while (fork.length < 20) {
 async function sightings(
   t: Parameters<typeof openLogServer>[0],
   shown: Shown[],
-  options: Parameters<typeof look>[2] = {},
+  options: Parameters<typeof checkHead>[2] = {},
 ) {
   const { baseUrl, show } = await openLogServer(t, shown[0]!)
   const service = new Countersign({ baseUrl })
@@ -41,7 +41,7 @@ async function sightings(
   const verdicts: string[] = []
   for (const one of shown) {
     show(one)
-    const { verdict, detail, seen } = await look(service, pinned, options)
+    const { verdict, detail, seen } = await checkHead(service, pinned, options)
     verdicts.push(verdict)
     if (verdict === 'invalid') verdicts[verdicts.length - 1] = `invalid: ${detail}`
     if (['pinned', 'unchanged', 'advanced'].includes(verdict)) pinned = seen
@@ -72,17 +72,17 @@ t.test('continuations of many lengths, and no continuation of another history', 
   for (const before of lengths)
     for (const now of lengths) {
       show(upTo(before))
-      const { seen } = await look(service, null)
+      const { seen } = await checkHead(service, null)
       show(upTo(now))
-      const honest = (await look(service, seen)).verdict
+      const honest = (await checkHead(service, seen)).verdict
       const expected = now < before ? 'rollback' : now === before ? 'unchanged' : 'advanced'
       if (honest !== expected) t.fail(`${before} to ${now}: ${honest}`)
       show(upTo(now, fork))
-      const forked = (await look(service, seen)).verdict
+      const forked = (await checkHead(service, seen)).verdict
       const shared = now < before ? 'rollback' : before <= 12 ? expected : 'fork'
       if (forked !== shared) t.fail(`${before} to ${now} of the other: ${forked}`)
     }
-  t.pass(`${3 * lengths.length ** 2} looks`)
+  t.pass(`${3 * lengths.length ** 2} checks`)
 })
 
 t.test('a shorter log is a rollback, another receipt in a pinned place a fork', async (t) => {
@@ -157,10 +157,10 @@ t.test('the pin follows a key that the tree introduces, and no other', async (t)
   })
   const { baseUrl, show } = await openLogServer(t, upTo(15))
   const service = new Countersign({ baseUrl })
-  const { seen: pinned } = await look(service, null, { vkey: VKEY })
+  const { seen: pinned } = await checkHead(service, null, { vkey: VKEY })
   const seeing = async (shown: Shown, before = pinned, options = {}) => {
     show(shown)
-    return look(service, before, options)
+    return checkHead(service, before, options)
   }
 
   const followed = await seeing(at(17, [next, CHECKPOINT_KEY]))

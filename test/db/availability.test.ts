@@ -14,7 +14,7 @@ t.teardown(() => database[Symbol.asyncDispose]())
 const changes: AvailabilityChange[] = []
 const db = await openDatabase(database.url, {
   maxConnections: 1,
-  patienceMs: 500,
+  acquireTimeoutMs: 500,
   onChange: (change) => changes.push(change),
 })
 t.teardown(() => db.end())
@@ -63,16 +63,16 @@ t.test('a connection that is ended by the server is not an outage', async (t) =>
 t.test('a server that ends a connection while it is being closed ends no process', async (t) => {
   let isSlow = false
   const over = Promise.withResolvers<void>()
-  const door = createServer({ allowHalfOpen: true }, (near) => {
+  const proxy = createServer({ allowHalfOpen: true }, (near) => {
     const far = connect(Number(new URL(database.url).port), '127.0.0.1')
     // What the server is told in the end, it does not read in time.
     near.on('data', (bytes) => isSlow || far.write(bytes)).on('close', () => over.resolve())
     far.pipe(near)
   })
-  await once(door.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => door.close())
+  await once(proxy.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => proxy.close())
   const url = new URL(database.url)
-  url.port = String((door.address() as AddressInfo).port)
+  url.port = String((proxy.address() as AddressInfo).port)
   const closing = await openDatabase(url.href, { maxConnections: 1, name: 'being closed' })
   t.match(await closing.query(sql.type(nothing)`select`), { rowCount: 1 })
   isSlow = true

@@ -40,14 +40,14 @@ t.test('a full disk of the database gives a retryable 503, and is not logged as 
 
   const bought = await system.ask({ key, fetch: payingFetch(), headers: { prefer: 'wait=25' } })
   t.equal(bought.status, 200, 'by the same key')
-  const told = system.logged.filter(({ level }) => Number(level) >= 40)
+  const warnings = system.logged.filter(({ level }) => Number(level) >= 40)
   t.match(
-    told.filter(({ dependency }) => dependency === 'room of the database'),
+    warnings.filter(({ dependency }) => dependency === 'room of the database'),
     [{ event: 'dependency_away', level: 50, reason: /No space left on device/ }],
-    'the operator is told once',
+    'logged once',
   )
   t.same(
-    told.filter(({ event }) => event === 'request_failed'),
+    warnings.filter(({ event }) => event === 'request_failed'),
     [],
   )
 })

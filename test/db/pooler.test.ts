@@ -6,9 +6,9 @@ import { isConnectionLoss, openDatabase, sql, transact } from '../../server/db/p
 import { openApiHarness, outcomeOf, readResult } from '../api-harness.ts'
 import { startChild } from '../children.ts'
 import { openTestDatabase } from '../database.ts'
-import { openDoor } from '../door.ts'
 import { hasPooler, openPooler } from '../pooler.ts'
 import { PAGE, payingFetch, VERIFY } from '../system.ts'
+import { openTcpProxy } from '../tcp-proxy.ts'
 
 const skip = !hasPooler && 'there is no pgbouncer on this machine'
 
@@ -63,8 +63,8 @@ t.test(
     await using database = await openTestDatabase({ template: false })
     const url = new URL(database.url)
     const target = Number(url.port)
-    await using door = await openDoor(() => target)
-    url.port = String(door.port)
+    await using proxy = await openTcpProxy(() => target)
+    url.port = String(proxy.port)
     await using pooler = await openPooler(url.href)
     const db = await openDatabase(pooler.url, { maxConnections: 2, pooled: true })
     t.teardown(() => db.end())
@@ -77,13 +77,13 @@ t.test(
     const cut = await thrownBy(
       transact(db, async (tx) => {
         await tx.oneFirst(one)
-        door.drop()
+        proxy.drop()
         return tx.oneFirst(one)
       }),
     )
     t.ok(isConnectionLoss(cut), String(cut))
     t.equal(await db.oneFirst(one), 1)
-    await door.shut()
+    await proxy.close()
     // Until PgBouncer has tried to connect, it has no answer.
     const refused = await thrownBy(db.oneFirst(one))
     t.ok(isConnectionLoss(refused), String(refused))

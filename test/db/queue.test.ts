@@ -8,7 +8,7 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { endQueuePool, InterruptedError, type LookUp, openQueuePool } from '../../server/db/queue.ts'
 import { openTestDatabase } from '../database.ts'
-import { openDoor } from '../door.ts'
+import { openTcpProxy } from '../tcp-proxy.ts'
 import { until } from '../until.ts'
 
 /** graphile-worker itself gives up after this many. */
@@ -106,22 +106,22 @@ t.test('after a loss, a worker waits for a connection until the database answers
   await using database = await openTestDatabase()
   const own = new URL(database.url)
   const target = Number(own.port)
-  await using door = await openDoor(() => target)
-  own.port = String(door.port)
+  await using proxy = await openTcpProxy(() => target)
+  own.port = String(proxy.port)
   let pauses = 0
   const pool = openQueuePool(own.href, 2, () => {}, {
     stopping: new AbortController().signal,
     failed: () => {},
     worked: () => {},
     async pause() {
-      if (++pauses === 5) await door.open()
+      if (++pauses === 5) await proxy.open()
     },
   })
   const client = await pool.connect()
   await client.query('select id from graphile_worker._private_tasks as tasks')
   client.release()
   const removed = once(pool, 'remove')
-  await door.shut()
+  await proxy.close()
   await removed
   const waited = await Promise.allSettled([pool.connect(), pool.connect()])
   t.match(waited, Array(2).fill({ status: 'rejected', reason: { code: '40001' } }), 'graphile-worker repeats it')

@@ -21,7 +21,7 @@ const harness = await openAccountHarness({ PAYMENT_MODE: 'offline' })
 t.teardown(() => harness[Symbol.asyncDispose]())
 
 /** Another listener of the same process. */
-async function openDoor(t: Test, limits: ConnectionLimits) {
+async function openListener(t: Test, limits: ConnectionLimits) {
   const logged: Record<string, unknown>[] = []
   const log = openLog('warn', { write: (line) => logged.push(JSON.parse(line)) })
   const server = await openServer({ ...harness.api, log }, limits)
@@ -83,7 +83,7 @@ for (const [what, send] of Object.entries({
   'asks once on each': GET,
 }))
   t.test(`an address that ${what} on every connection loses its own, and no other`, async (t) => {
-    const { open, logged } = await openDoor(t, { maxConnections: MOST })
+    const { open, logged } = await openListener(t, { maxConnections: MOST })
     const idle = await open(HONEST)
     t.equal(await idle.ask(), '200')
     const hostile: Caller[] = []
@@ -102,12 +102,12 @@ for (const [what, send] of Object.entries({
     t.same(
       logged.map(({ event, connections }) => [event, connections]),
       [['connections_full', MOST]],
-      'told once',
+      'logged once',
     )
   })
 
 t.test('where all addresses have as many, the one that was idle for longest makes room', async (t) => {
-  const { open } = await openDoor(t, { maxConnections: 4 })
+  const { open } = await openListener(t, { maxConnections: 4 })
   const callers: Caller[] = []
   for (let n = 0; n < 4; n++) callers.push(await open(`127.0.1.${n}`))
   // The first one opened has called last.
@@ -121,7 +121,7 @@ t.test('where all addresses have as many, the one that was idle for longest make
 })
 
 t.test('a burst of connections leaves no more than the bound', async (t) => {
-  const { open } = await openDoor(t, { maxConnections: MOST })
+  const { open } = await openListener(t, { maxConnections: MOST })
   const callers = await Promise.all(Array.from({ length: 200 }, () => open(HOSTILE)))
   await untilClosed(callers, 200 - MOST)
   t.equal(await (await open(HONEST)).ask(), '200')
@@ -164,7 +164,7 @@ t.test('who waits for an answer keeps the connection, until the answer is not re
 })
 
 t.test('a caller who sends no request, or never its end, is closed', async (t) => {
-  const { open } = await openDoor(t, { headersTimeoutMs: 200, timeoutCheckMs: 50 })
+  const { open } = await openListener(t, { headersTimeoutMs: 200, timeoutCheckMs: 50 })
   const callers = [await open(HOSTILE), await open(HOSTILE)]
   callers[0]?.socket.write(HALF_HEADERS)
   const reset = callers.map(({ socket }) => new Promise((resolve) => socket.once('close', resolve)))
@@ -178,13 +178,13 @@ t.test('a caller who sends no request, or never its end, is closed', async (t) =
 })
 
 t.test('a connection that is silent while its request is under way is closed', async (t) => {
-  const { open } = await openDoor(t, { silenceTimeoutMs: 200 })
+  const { open } = await openListener(t, { silenceTimeoutMs: 200 })
   const caller = await open(HOSTILE)
   t.equal(await caller.ask(HALF_BODY), undefined)
 })
 
 t.test('an idle connection stays longer than routers keep theirs', async (t) => {
-  const { open } = await openDoor(t, { silenceTimeoutMs: 200 })
+  const { open } = await openListener(t, { silenceTimeoutMs: 200 })
   const caller = await open(HONEST)
   t.equal(await caller.ask(), '200')
   const [, seconds] = caller.text.match(/keep-alive: timeout=(\d+)/i) ?? []

@@ -84,14 +84,14 @@ t.test('a lease ends however often it was renewed', async (t) => {
 t.test('while the service does not answer, a lease authorizes until its deadline', async (t) => {
   const { account, id, wait } = await openCase(t)
   let away = false
-  const door = createServer(async (request, response) => {
+  const server = createServer(async (request, response) => {
     if (away) return void response.writeHead(503).end('{}')
     const answer = await account.call(request.method ?? '', request.url ?? '')
     response.writeHead(answer.status).end(answer.bytes)
   })
-  await new Promise<void>((resolve) => door.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => door.close())
-  const { port } = door.address() as import('node:net').AddressInfo
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as import('node:net').AddressInfo
   const mayPay = buildGateway(`http://127.0.0.1:${port}`, account.key, account.handle, keys)
   t.equal(await mayPay(id, 'agent-7', 1), 'ok')
   away = true
@@ -101,5 +101,5 @@ t.test('while the service does not answer, a lease authorizes until its deadline
   t.equal(await mayPay(id, 'agent-7', 1), 'recheck_passed')
   away = false
   t.equal(await mayPay(id, 'agent-7', 1), 'ok')
-  door.closeAllConnections()
+  server.closeAllConnections()
 })

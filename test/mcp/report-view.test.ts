@@ -183,8 +183,8 @@ t.test('in a frame of the stock host', { skip: noBrowser }, async (t) => {
     const refused = await callTool(address, { args: { ...args, source_url: 'http://example.com/' } })
     t.match(await draw(opened, args, refused), /This is a failed request[\s\S]*Nothing to verify[\s\S]*not charged/)
     const pending = { status: 'pending', error: { code: 'in_progress', message: 'At work.', retryable: true } }
-    const told = { content: [{ type: 'text', text: JSON.stringify(pending) }], structuredContent: pending }
-    t.match(await draw(opened, args, told), /This is a request that is not completed[\s\S]*Do not pay again/)
+    const reported = { content: [{ type: 'text', text: JSON.stringify(pending) }], structuredContent: pending }
+    t.match(await draw(opened, args, reported), /This is a request that is not completed[\s\S]*Do not pay again/)
     const task = { content: [{ type: 'text', text: 'The page is being read.' }] }
     t.match(await draw(opened, args, task), /There is no result to draw\. The host handed on: The page is being read/)
     await page.evaluate(() => window.host.cancel('The user stopped it.'))
@@ -220,12 +220,12 @@ async function fits(frame: Frame) {
   await frame.evaluate(
     () =>
       new Promise<void>((resolve) => {
-        const look = () => {
+        const check = () => {
           const { height } = document.querySelector('main')?.getBoundingClientRect() ?? { height: 0 }
           if (height > 0 && Math.abs(innerHeight - height) <= 1) requestAnimationFrame(() => resolve())
-          else requestAnimationFrame(look)
+          else requestAnimationFrame(check)
         }
-        look()
+        check()
       }),
   )
 }

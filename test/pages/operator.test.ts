@@ -1,4 +1,4 @@
-// The operator's dashboard: its door, what it shows of a house in trouble, its actions with their log, and 10,000 requests.
+// The operator's dashboard: sign-in, what it shows of a service in trouble, its actions with their log, and 10,000 requests.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { noBrowser, overflow, picture, seriousFindings, sharedBrowser, shown, type Visit, visit } from '../browser.ts'
@@ -7,7 +7,7 @@ import { payingFetch, startSystem } from '../system.ts'
 const TOKEN = 'a-token-for-the-operator'
 const ROWS = 10_000
 
-t.test('the door of the dashboard', async (t) => {
+t.test('signing in to the dashboard', async (t) => {
   let skew = 0
   const system = await startSystem({ env: { OPERATOR_TOKEN: TOKEN }, overrides: { now: () => Date.now() + skew } })
   t.teardown(() => system[Symbol.asyncDispose]())

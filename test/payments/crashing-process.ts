@@ -54,10 +54,10 @@ await runProcess(async (opened) => {
       return appended
     },
   }
-  const told = once(process, 'message')
-  process.send?.({ told: 'ready' })
-  await told
+  const released = once(process, 'message')
+  process.send?.({ type: 'ready' })
+  await released
   opened.use(await openRunner(work))
-  process.send?.({ told: 'running' })
+  process.send?.({ type: 'running' })
   return { log: core.log }
 })

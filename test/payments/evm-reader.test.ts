@@ -47,17 +47,17 @@ async function prepare(changes: Partial<Authorization> = {}) {
 t.test('unused: open, then about to expire, then expired, and at last final', async (t) => {
   const before = await chain.controls.snapshot()
   const { usage, intent } = await prepare()
-  t.same(await reader.look(usage, intent), { kind: 'open' })
+  t.same(await reader.findSettlement(usage, intent), { kind: 'open' })
   const passTo = async (time: bigint) => {
     await chain.controls.setNextBlockTimestamp({ timestamp: time })
     await chain.controls.mine({ blocks: 1 })
   }
   await passTo(usage.validBefore - 5n)
-  t.same(await reader.look(usage, intent), { kind: 'waiting', reason: 'about_to_expire', seconds: 7 })
+  t.same(await reader.findSettlement(usage, intent), { kind: 'waiting', reason: 'about_to_expire', seconds: 7 })
   await passTo(usage.validBefore)
-  t.match(await reader.look(usage, intent), { kind: 'waiting', reason: 'expiry_not_final' })
+  t.match(await reader.findSettlement(usage, intent), { kind: 'waiting', reason: 'expiry_not_final' })
   await chain.makeFinal()
-  t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_expired' })
+  t.same(await reader.findSettlement(usage, intent), { kind: 'unpaid', reason: 'authorization_expired' })
   await chain.controls.revert({ id: before })
 })
 
@@ -67,21 +67,21 @@ t.test('used by any sender, before or after the intent: paid, with the transacti
     chain,
     await sign(chain, wallet, authorization),
   )
-  t.same(await reader.look(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
-  t.same(await reader.look(usage, { ...intent, block: Number(blockNumber) + 20 }), {
+  t.same(await reader.findSettlement(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
+  t.same(await reader.findSettlement(usage, { ...intent, block: Number(blockNumber) + 20 }), {
     kind: 'paid',
     transaction,
     logIndex: 0,
   })
-  t.same(await reader.look(usage, { ...intent, block: null }), { kind: 'paid', transaction, logIndex: 0 })
+  t.same(await reader.findSettlement(usage, { ...intent, block: null }), { kind: 'paid', transaction, logIndex: 0 })
   t.same(
-    await reader.look(usage, { ...intent, transaction }),
+    await reader.findSettlement(usage, { ...intent, transaction }),
     { kind: 'paid', transaction, logIndex: 0 },
     'found by the named transaction',
   )
   const { transactionHash: wrong } = await chain.mint(payTo, 1n)
   t.same(
-    await reader.look(usage, { ...intent, transaction: wrong }),
+    await reader.findSettlement(usage, { ...intent, transaction: wrong }),
     { kind: 'paid', transaction, logIndex: 0 },
     'found although a wrong transaction is named',
   )
@@ -95,25 +95,28 @@ t.test('a transfer of another authorization in the same transaction does not cou
   const { transactionHash: transaction } = await chain.sendTogether(
     calls.map((signed) => ({ functionName: 'transferWithAuthorization', args: transferArguments(signed) })),
   )
-  t.same(await reader.look(other.usage, other.intent), { kind: 'paid', transaction, logIndex: 2 })
-  t.match(await reader.look(ours.usage, ours.intent), { kind: 'waiting', reason: 'use_not_final' })
+  t.same(await reader.findSettlement(other.usage, other.intent), { kind: 'paid', transaction, logIndex: 2 })
+  t.match(await reader.findSettlement(ours.usage, ours.intent), { kind: 'waiting', reason: 'use_not_final' })
   await chain.makeFinal()
-  t.same(await reader.look(ours.usage, ours.intent), { kind: 'unpaid', reason: 'authorization_used_elsewhere' })
+  t.same(await reader.findSettlement(ours.usage, ours.intent), {
+    kind: 'unpaid',
+    reason: 'authorization_used_elsewhere',
+  })
 })
 
 t.test('used for another value: unpaid', async (t) => {
   const { authorization, usage, intent } = await prepare()
   await sendAuthorization(chain, await sign(chain, wallet, { ...authorization, value: '29999' }))
   await chain.makeFinal()
-  t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_used_elsewhere' })
+  t.same(await reader.findSettlement(usage, intent), { kind: 'unpaid', reason: 'authorization_used_elsewhere' })
 })
 
 t.test('cancelled: unpaid once the cancellation is final', async (t) => {
   const { usage, intent } = await prepare()
   await cancelAuthorization(chain, wallet, usage.nonce)
-  t.match(await reader.look(usage, intent), { kind: 'waiting', reason: 'use_not_final' })
+  t.match(await reader.findSettlement(usage, intent), { kind: 'waiting', reason: 'use_not_final' })
   await chain.makeFinal()
-  t.same(await reader.look(usage, intent), { kind: 'unpaid', reason: 'authorization_canceled' })
+  t.same(await reader.findSettlement(usage, intent), { kind: 'unpaid', reason: 'authorization_canceled' })
 })
 
 /** A node that answers the logs of at most so many blocks at once. */
@@ -147,10 +150,10 @@ t.test('a node that answers logs of few blocks at a time', async (t) => {
   const { authorization, usage, intent } = await prepare()
   await chain.controls.mine({ blocks: 100 })
   const { transactionHash: transaction } = await sendAuthorization(chain, await sign(chain, wallet, authorization))
-  t.same(await openEvmReader(node.url).look(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
+  t.same(await openEvmReader(node.url).findSettlement(usage, intent), { kind: 'paid', transaction, logIndex: 0 })
 })
 
 t.test('a node that does not answer: every method throws', async (t) => {
   const { usage, intent } = await prepare()
-  await t.rejects(openEvmReader('http://127.0.0.1:9').look(usage, intent))
+  await t.rejects(openEvmReader('http://127.0.0.1:9').findSettlement(usage, intent))
 })

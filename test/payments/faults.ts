@@ -273,9 +273,9 @@ export const cells: Cell[] = [
 async function killWorker({ t, harness, order, processes }: Stage, place: Place) {
   await harness.stopWorker()
   const crashing = processes[place]
-  await crashing.tells('ready')
-  crashing.tell({ do: 'run' })
-  await crashing.tells('running')
+  await crashing.reports('ready')
+  crashing.send({ do: 'run' })
+  await crashing.reports('running')
   await order.buy()
   t.match(await crashing.ended, { signal: 'SIGKILL' })
   const asked = await order.ask()

@@ -45,13 +45,14 @@ const broken: Answer = (_method, response) => response.destroy()
 function openRecord() {
   const lines: Record<string, unknown>[] = []
   const log = openLog('info', { write: (line) => lines.push(JSON.parse(line)) })
-  const told = () => lines.splice(0).map(({ event, dependency, reason }) => [event, dependency, reason].filter(Boolean))
-  return { lines, log, told }
+  const logged = () =>
+    lines.splice(0).map(({ event, dependency, reason }) => [event, dependency, reason].filter(Boolean))
+  return { lines, log, logged }
 }
 
 t.test('a facilitator', async (t) => {
   await using upstream = await openUpstream()
-  const { log, told } = openRecord()
+  const { log, logged } = openRecord()
   const kinds = [{ x402Version: 2, scheme: 'exact', network: NETWORK }]
   upstream.answer = (method, response) => json(response, { kinds, isValid: false, invalidReason: method })
   const config = readConfig({
@@ -65,7 +66,7 @@ t.test('a facilitator', async (t) => {
     publicRpcUrl: `http://127.0.0.1:9/${KEY}`,
     upstream: { failedPerMinute: 100, perSecond: 100 },
   })
-  told()
+  logged()
   const resource = { url: 'https://shop.example/', description: 'A test', assessment: 'literal' } as const
   const terms = { x402Version: 2, resource, accepts: [...facilitator.accepts] } as const
   const { header } = await signPayment(terms as unknown as Parameters<typeof signPayment>[0])
@@ -74,21 +75,21 @@ t.test('a facilitator', async (t) => {
   const provider = `facilitator 127.0.0.1:${new URL(upstream.url).port}`
 
   await t.rejects(verify(), { code: 'payment_invalid' })
-  t.same(told(), [], 'a refusal is an answer')
+  t.same(logged(), [], 'a refusal is an answer')
   upstream.answer = broken
   for (let call = 0; call < 5; call++) await t.rejects(verify(), { code: 'provider_unavailable' })
-  t.same(told(), [['dependency_away', provider, 'connection_failed']], 'once for five calls')
+  t.same(logged(), [['dependency_away', provider, 'connection_failed']], 'once for five calls')
   upstream.answer = (_method, response) => json(response, { error: 'down' }, 503)
   await t.rejects(verify(), { code: 'provider_unavailable' })
-  t.same(told(), [], 'still away')
+  t.same(logged(), [], 'still away')
   upstream.answer = (_method, response) => json(response, { isValid: false, invalidReason: 'insufficient_funds' })
   await t.rejects(verify(), { code: 'payment_invalid' })
-  t.same(told(), [['dependency_back', provider]])
+  t.same(logged(), [['dependency_back', provider]])
 })
 
 t.test('a node', async (t) => {
   await using upstream = await openUpstream()
-  const { lines, log, told } = openRecord()
+  const { lines, log, logged } = openRecord()
   const { height } = openEvmReader(`${upstream.url}/${KEY}`)
   // Sound: of a network only what the watch calls is used.
   const node = watchNode({ id: NETWORK, height } as unknown as PaymentNetwork, log)
@@ -98,14 +99,14 @@ t.test('a node', async (t) => {
   await t.rejects(node.height())
   const written = JSON.stringify(lines)
   t.notMatch(written, KEY)
-  const [away, ...more] = told()
+  const [away, ...more] = logged()
   t.match(away, ['dependency_away', `node of ${NETWORK}`, /^(UND_ERR_SOCKET|ECONNRESET)$/])
   t.same(more, [])
   upstream.answer = (_method, response) =>
     json(response, { jsonrpc: '2.0', id: 1, error: { code: -32000, message: 'no' } })
   await t.rejects(node.height())
-  t.same(told(), [['dependency_back', `node of ${NETWORK}`]], 'an error of JSON-RPC is an answer')
+  t.same(logged(), [['dependency_back', `node of ${NETWORK}`]], 'an error of JSON-RPC is an answer')
   upstream.answer = (_method, response) => response.writeHead(429).end(KEY)
   await t.rejects(node.height())
-  t.same(told(), [['dependency_away', `node of ${NETWORK}`, 'http_429']])
+  t.same(logged(), [['dependency_away', `node of ${NETWORK}`, 'http_429']])
 })

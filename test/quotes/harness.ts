@@ -30,7 +30,7 @@ export interface QuoteHarness extends AsyncDisposable {
 }
 
 /** No limit on turns at one origin. */
-const politeness = { concurrency: 10_000, spacingMs: 0 }
+const originLimits = { concurrency: 10_000, spacingMs: 0 }
 
 export async function openQuoteHarness(
   env: Record<string, string> = {},
@@ -38,7 +38,7 @@ export async function openQuoteHarness(
 ): Promise<QuoteHarness> {
   await using opened = new AsyncDisposableStack()
   const front = opened.use(await openApiHarness(env))
-  const work = opened.use(await openWork(front.core, { politeness, ...overrides }))
+  const work = opened.use(await openWork(front.core, { originLimits, ...overrides }))
   const queue = opened.use(openQueue(work))
   const closing = opened.move()
   return {

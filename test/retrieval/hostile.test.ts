@@ -146,7 +146,7 @@ const slow: Row[] = (
       script: drip(ok('Transfer-Encoding: chunked\r\n', '1;'), 'x'),
       limits: brief,
     },
-    { attack: 'silence to the end of patience', script: () => {}, limits: { timeoutMs: 60, socketTimeoutMs: 5000 } },
+    { attack: 'silence until the timeout', script: () => {}, limits: { timeoutMs: 60, socketTimeoutMs: 5000 } },
   ] satisfies Part[]
 ).map((row) => ({
   ...row,

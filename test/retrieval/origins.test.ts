@@ -6,7 +6,7 @@ import { enqueue } from '../../server/db/jobs.ts'
 import { openDatabase, sql, transact } from '../../server/db/pool.ts'
 import { openLog } from '../../server/telemetry.ts'
 import { openWork } from '../../workers/context.ts'
-import { buildOrigins, forgetOrigins, OriginBusyError, type Politeness } from '../../workers/retrieval/origins.ts'
+import { buildOrigins, forgetOrigins, OriginBusyError, type OriginLimits } from '../../workers/retrieval/origins.ts'
 import { RetryLaterError } from '../../workers/retrieval/response.ts'
 import { openApiHarness, openSlowPage } from '../api-harness.ts'
 import { openTestDatabase } from '../database.ts'
@@ -20,12 +20,12 @@ const ORIGIN = URL_ONE.origin
 const never = new AbortController().signal
 const log = openLog('silent')
 
-async function openOrigins(politeness: Politeness) {
+async function openOrigins(limits: OriginLimits) {
   await using opened = new AsyncDisposableStack()
   const database = opened.use(await openTestDatabase())
   const db = await openDatabase(database.url, { maxConnections: 4 })
   opened.defer(() => db.end())
-  const build = () => opened.use(buildOrigins(db, { politeness, log }))
+  const build = () => opened.use(buildOrigins(db, { limits, log }))
   const origins = build()
   const other = build()
   const closing = opened.move()
@@ -92,7 +92,7 @@ t.test('visits are spaced, and one that would wait long is handed back', async (
   t.ok(retryAfterSeconds > 50 && retryAfterSeconds <= 60)
 })
 
-t.test("an origin's patience is believed up to 300 s, and its own seconds are told", async (t) => {
+t.test('a pause that an origin asks for is kept for up to 300 s, and its own seconds are reported', async (t) => {
   await using set = await openOrigins({ concurrency: 9, spacingMs: 0 })
   const hops = await set.take('a')
   const busy = await hops.postpone(URL_ONE, new RetryLaterError(429, 999_999_999, 'host'))
@@ -240,11 +240,11 @@ t.test('Retry-After within the payment is waited out, and the 202 says so', asyn
   const body = { source_url: system.site.url('/soon'), claim: 'The harbour was opened in 1874.' }
   const ask = () => system.ask({ key, body, headers: { prefer: 'wait=1' }, fetch: payingFetch() })
   let first = await ask()
-  let told = await first.text()
+  let text = await first.text()
   // A machine under load fetches the page after the first wait.
-  for (; first.status === 202 && /under way/.test(told); told = await first.text()) first = await ask()
+  for (; first.status === 202 && /under way/.test(text); text = await first.text()) first = await ask()
   t.equal(first.status, 202)
-  t.match(JSON.parse(told), { error: { message: /"site\.test" asked for a pause of 3 s/ } })
+  t.match(JSON.parse(text), { error: { message: /"site\.test" asked for a pause of 3 s/ } })
   t.match(first.headers.get('retry-after'), /^[1-3]$/)
   t.equal((await system.ask({ key, body, headers: { prefer: 'wait=25' } })).status, 200)
   t.equal(answers, 2)
@@ -252,7 +252,7 @@ t.test('Retry-After within the payment is waited out, and the 202 says so', asyn
 
 t.test('forty requests on one slow origin cause no work while they wait, and go in order', async (t) => {
   await using front = await openApiHarness()
-  await using work = await openWork(front.core, { slowMs: 60_000, politeness: { concurrency: 1, spacingMs: 0 } })
+  await using work = await openWork(front.core, { slowMs: 60_000, originLimits: { concurrency: 1, spacingMs: 0 } })
   await using queue = openQueue(work)
   const slow = openSlowPage(PAGE)
   front.site.pages.set('/slow', slow.page)

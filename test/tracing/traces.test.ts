@@ -57,9 +57,9 @@ t.test(
     t.equal(bought.status, 200, await bought.clone().text())
     const { request_id } = (await bought.json()) as { request_id: string }
 
-    const told = Promise.withResolvers<void>()
+    const received = Promise.withResolvers<void>()
     harness.site.pages.set('/hook', () => {
-      told.resolve()
+      received.resolve()
       return { body: '' }
     })
     const call = async (method: string, path: string, body: object, headers: Record<string, string> = {}) => {
@@ -85,7 +85,7 @@ t.test(
       { status: 'fail' },
       { authorization, traceparent: failing.traceparent, tracestate: 'ferry=late' },
     )
-    await told.promise
+    await received.promise
 
     // Spans that wait for export are exported when the processes are asked to stop.
     for (const child of [web, worker]) child.kill('SIGTERM')
@@ -244,7 +244,7 @@ t.test('where no receiver is named, nothing of the SDK is loaded', { buffered: t
   const env = { DATABASE_URL: database.url, DATA_DIR: t.testdir({}), PORT: '0' }
   const loaded = async (more: Record<string, string>) => {
     await using child = startChild('test/tracing/loaded-modules.ts', { ...env, ...more }, { ipc: true })
-    return await child.tells('loaded')
+    return await child.reports('loaded')
   }
   const [without, traced] = await Promise.all([loaded({}), loaded(receiver.env)])
   t.equal(without.status, 200)

@@ -1,4 +1,4 @@
-// A short log with a change of keys, told wrongly in every way there is.
+// A short log with a change of keys, made wrong in every way there is.
 import type { Attestation, ChainPoint, PinnedKey } from '../../client/verification.ts'
 import { jcs, sha256 } from '../client/issuer.ts'
 import {
@@ -37,20 +37,23 @@ function altered(changes: Record<number, object>): Attestation[] {
 }
 
 /** From a serial on made anew and linked, so that nothing but the wanted fault is left. */
-function retold(from: number, tell: (serial: number) => [fields: Partial<Attestation>, key: IssuerKey]): Attestation[] {
-  const told = short.slice(0, from - 1)
+function reissued(
+  from: number,
+  choose: (serial: number) => [fields: Partial<Attestation>, key: IssuerKey],
+): Attestation[] {
+  const attestations = short.slice(0, from - 1)
   for (let serial = from; serial <= short.length; serial++) {
-    const [fields, key] = tell(serial)
+    const [fields, key] = choose(serial)
     const { ts_utc: _time, key_id: _id, pubkey_hex: _key, ...kept } = short[serial - 1]!
-    const prev_hash = told.at(-1)?.receipt_hash ?? '0'.repeat(64)
-    told.push(issueReceipt({ ...kept, prev_hash, ...fields }, key))
+    const prev_hash = attestations.at(-1)?.receipt_hash ?? '0'.repeat(64)
+    attestations.push(issueReceipt({ ...kept, prev_hash, ...fields }, key))
   }
-  return told
+  return attestations
 }
 
 const bySerial = (serial: number) => (serial <= 3 ? old : young)
 const once = (at: number, fields: Partial<Attestation>) =>
-  retold(at, (serial) => [serial === at ? fields : {}, bySerial(serial)])
+  reissued(at, (serial) => [serial === at ? fields : {}, bySerial(serial)])
 const introducing = (key: IssuerKey, first_serial: number | null, use?: string) => ({
   subject_sha256: sha256(jcs(keyRecord(key, first_serial, use))),
 })
@@ -129,13 +132,13 @@ const chainCases: ChainCase[] = [
   },
   {
     name: 'a key that nothing introduced',
-    attestations: retold(2, (serial) => [{}, serial === 2 ? mallory : bySerial(serial)]),
+    attestations: reissued(2, (serial) => [{}, serial === 2 ? mallory : bySerial(serial)]),
     fails: ['key_changes', ...UNTRUSTED],
   },
-  { name: 'the old key after the change', attestations: retold(4, () => [{}, old]), fails: ['key_changes'] },
+  { name: 'the old key after the change', attestations: reissued(4, () => [{}, old]), fails: ['key_changes'] },
   {
     name: 'another key than the one that was introduced',
-    attestations: retold(4, () => [{}, mallory]),
+    attestations: reissued(4, () => [{}, mallory]),
     fails: ['key_changes', ...UNTRUSTED],
   },
   {
@@ -160,7 +163,7 @@ const chainCases: ChainCase[] = [
   },
   {
     name: 'a log by somebody else',
-    attestations: retold(1, () => [{}, mallory]),
+    attestations: reissued(1, () => [{}, mallory]),
     fails: ['key_changes', ...UNTRUSTED],
   },
   {

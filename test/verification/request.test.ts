@@ -281,7 +281,7 @@ t.test('expired data is deleted, and a request that ever had a payment leaves a 
   }
   await pruneRequests(db, DAY)
   const whole = Object.fromEntries([...ids.keys()].map((name) => [name, `${name.split(',')[0]}, whole`]))
-  t.same(await standing(tables, ids), {
+  t.same(await summaries(tables, ids), {
     ...whole,
     'quoted, old': 'expired, empty',
     'unpaid, old': 'expired, empty',
@@ -293,11 +293,11 @@ t.test('expired data is deleted, and a request that ever had a payment leaves a 
   t.equal(await pruneRequests(db, DAY), 0, 'once')
 })
 
-async function standing(tables: pg.Pool, ids: Map<string, string>) {
-  const { rows } = await tables.query<{ id: string; standing: string }>(`
+async function summaries(tables: pg.Pool, ids: Map<string, string>) {
+  const { rows } = await tables.query<{ id: string; summary: string }>(`
     select id, state || case when body is null and result is null and observation is null and assessment is null
-                              and settlement is null then ', empty' else ', whole' end standing
+                              and settlement is null then ', empty' else ', whole' end summary
     from verification_requests`)
-  const found = new Map(rows.map((row) => [row.id, row.standing]))
+  const found = new Map(rows.map((row) => [row.id, row.summary]))
   return Object.fromEntries([...ids].map(([name, id]) => [name, found.get(id)]))
 }

@@ -13,7 +13,7 @@ t.test('killed while it settles: completed by another worker within 30 seconds',
   const [victim, other] = [await workers.next(), await workers.next()]
   await run(victim, { at: 'after charge', how: 'hold' })
   const purchase = buy(front)
-  await victim.tells('held')
+  await victim.reports('held')
   await run(other)
   const killed = performance.now()
   victim.kill('SIGKILL')
@@ -73,12 +73,12 @@ t.test(
     const seconds: number[] = []
     for (let kills = 0; kills < 4; kills++) {
       const victim = worker
-      await victim.tells('held')
+      await victim.reports('held')
       worker = await workers.next()
       await run(worker, kills < 3 ? { at: 'before settling', how: 'hold' } : undefined)
       const killed = await now(front)
       victim.kill('SIGKILL')
-      if (kills < 3) await worker.tells('held')
+      if (kills < 3) await worker.reports('held')
       else await purchase.result
       const { rows } = await front.tables.query('select min(at) at from starts where at > $1', [killed])
       seconds.push((rows[0].at.getTime() - killed.getTime()) / 1000)
@@ -97,7 +97,7 @@ t.test('frozen while it settles: its request starts again when its beat is old',
   const [frozen, other] = [await workers.next(), await workers.next()]
   await run(frozen, { at: 'before charge', how: 'hold' })
   const purchase = buy(front)
-  await frozen.tells('held')
+  await frozen.reports('held')
   await run(other)
   const stopped = await now(front)
   frozen.kill('SIGSTOP')
@@ -108,7 +108,7 @@ t.test('frozen while it settles: its request starts again when its beat is old',
   t.ok(seconds > STALE_SECONDS - BEAT_SECONDS - 1, `${seconds} s`)
   // It continues, learns that it was taken for dead, and commits nothing.
   frozen.kill('SIGCONT')
-  frozen.tell({ do: 'go' })
+  frozen.send({ do: 'go' })
   await frozen.logs('taken_for_dead')
   await checkBooks(t, front, [await purchase.result], { jobs: false })
 })

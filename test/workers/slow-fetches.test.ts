@@ -20,7 +20,7 @@ function order(front: ApiHarness, path: string) {
 }
 
 /** No limit on turns at one origin, which these tests do not cover. */
-const politeness = { concurrency: 10_000, spacingMs: 0 }
+const originLimits = { concurrency: 10_000, spacingMs: 0 }
 
 /** Buying them is what takes the time. */
 const SLOW = LONG ? 256 : 96
@@ -63,7 +63,7 @@ t.test('a fetch that waits for its own busy process is not slow', async (t) => {
 
 t.test('a slow fetch leaves its job, and the request continues when it has ended', async (t) => {
   await using front = await openApiHarness({ WORKER_FETCHES: '1' })
-  await using work = await openWork(front.core, { politeness, slowMs: 1 })
+  await using work = await openWork(front.core, { originLimits, slowMs: 1 })
   await using runner = await openRunner(work, { concurrency: 1 })
   runner.died.catch(() => {})
   const page = openSlowPage('')
@@ -83,7 +83,7 @@ t.test('a worker that stops hands back the requests of its slow fetches', async 
   front.site.pages.set('/slow', page.page)
   const answer = await order(front, '/slow')
   {
-    await using work = await openWork(front.core, { politeness, slowMs: 1 })
+    await using work = await openWork(front.core, { originLimits, slowMs: 1 })
     await using runner = await openRunner(work, { concurrency: 1 })
     runner.died.catch(() => {})
     await page.asked
@@ -104,7 +104,7 @@ t.test('a worker that stops hands back the requests of its slow fetches', async 
 
 t.test('a queue that is opened again in the same process takes slow fetches again', async (t) => {
   await using front = await openApiHarness({ WORKER_FETCHES: '4' })
-  await using work = await openWork(front.core, { politeness, slowMs: 1 })
+  await using work = await openWork(front.core, { originLimits, slowMs: 1 })
   for (let time = 0; time < 2; time++) {
     await using runner = await openRunner(work, { concurrency: 1 })
     runner.died.catch(() => {})
@@ -115,7 +115,7 @@ t.test('a queue that is opened again in the same process takes slow fetches agai
 
 t.test('a killed worker leaves a job with the remaining attempts', async (t) => {
   await using front = await openApiHarness({ WORKER_FETCHES: '4' })
-  await using work = await openWork(front.core, { politeness, slowMs: 1 })
+  await using work = await openWork(front.core, { originLimits, slowMs: 1 })
   const page = openSlowPage(PAGE)
   front.site.pages.set('/slow', page.page)
   await order(front, '/slow')

@@ -50,9 +50,9 @@ t.test('a worker that was taken for dead and comes back commits nothing', async 
       await run(worker)
       results.push(await purchase.result)
       zombie.kill('SIGCONT')
-      zombie.tell({ do: 'go' } satisfies Order)
+      zombie.send({ do: 'go' } satisfies Order)
       await Promise.all([zombie.logs('fenced'), zombie.hears(isLate)])
-      const commits = zombie.heard.slice(before).filter((heard) => heard.told === 'committed')
+      const commits = zombie.heard.slice(before).filter((heard) => heard.type === 'committed')
       t.match(commits, [{ to: commit, taken: false }])
       t.equal(commits.length, 1)
       t.same(await spentOn(purchase, front, ledger), expected)
@@ -92,17 +92,17 @@ t.test('it commits nothing while its successor has not committed yet', async (t)
       await declareDead(front)
       worker = await workers.next()
       await run(worker, { at, how: 'hold' })
-      await worker.hears((heard) => heard.told === 'held' && heard.at === at)
+      await worker.hears((heard) => heard.type === 'held' && heard.at === at)
       zombie.kill('SIGCONT')
-      zombie.tell({ do: 'go' } satisfies Order)
+      zombie.send({ do: 'go' } satisfies Order)
       await Promise.all([zombie.logs('fenced'), zombie.hears(isLate)])
       t.match(
-        zombie.heard.findLast(({ told }) => told === 'committed'),
+        zombie.heard.findLast(({ type }) => type === 'committed'),
         { to: commit, taken: false },
       )
       zombie.kill('SIGTERM')
       await zombie.ended
-      worker.tell({ do: 'go' } satisfies Order)
+      worker.send({ do: 'go' } satisfies Order)
       results.push(await purchase.result)
       t.equal((await ledger.charges()).length, results.length, 'one charge')
     })
@@ -118,14 +118,14 @@ t.test('it commits nothing while its successor has not committed yet', async (t)
  */
 function nextCommit(worker: Child) {
   const known = new Set(worker.heard)
-  return (heard: Heard) => heard.told === 'committed' && !known.has(heard)
+  return (heard: Heard) => heard.type === 'committed' && !known.has(heard)
 }
 
 /** A purchase that a worker holds at that place. */
 async function holdAt(worker: Child, at: Place, front: ApiHarness): Promise<Purchase> {
   await run(worker, { at, how: 'hold' })
   const purchase = buy(front)
-  await worker.hears((heard) => heard.told === 'held' && heard.at === at)
+  await worker.hears((heard) => heard.type === 'held' && heard.at === at)
   return purchase
 }
 

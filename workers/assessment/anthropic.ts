@@ -9,7 +9,7 @@ import { type Logger, type Metrics, type Outage, openOutage } from '../../server
 import { annotate, inSpan, type SpanOptions } from '../../server/tracing/spans.ts'
 import { answerSchema, UnusableAnswerError } from './answer.ts'
 import { boundedFetch } from './bounded-fetch.ts'
-import { AssessorBusyError, type Circuit, type Failure, type Leave, PATIENCE_MS } from './circuit.ts'
+import { AssessorBusyError, type Circuit, type Failure, type Leave, MAX_PAUSE_MS } from './circuit.ts'
 import type { Question } from './prompt.ts'
 import { buildSemaphore } from './semaphore.ts'
 
@@ -88,7 +88,7 @@ export function anthropicModel(options: ModelOptions): Model {
           report(failure, options.circuit, outage)
           if (!failure) throw error
           const waitMs = failure.retryAfterMs ?? FIRST_PAUSE_MS * 2 ** (attempt - 1) * (1 + Math.random() / 2)
-          const isOver = attempt === ATTEMPTS || failure.lasting || waitMs > PATIENCE_MS
+          const isOver = attempt === ATTEMPTS || failure.lasting || waitMs > MAX_PAUSE_MS
           if (isOver || Date.now() + waitMs + LEAST_TIME_MS > until)
             throw new AssessorBusyError(failure.message, waitFor(options.circuit, waitMs), { cause: error })
           await pause(waitMs, signal)

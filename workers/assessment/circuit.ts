@@ -57,7 +57,7 @@ export function buildCircuit(now: () => number = Date.now): Circuit {
       if (isProbe) probing = false
       // Calls that began before the circuit opened are ignored.
       else if (openUntil !== null) return
-      if (isProbe || lasting || failures >= FAILURES || retryAfterMs > PATIENCE_MS) open(retryAfterMs)
+      if (isProbe || lasting || failures >= FAILURES || retryAfterMs > MAX_PAUSE_MS) open(retryAfterMs)
     },
     abandoned() {
       if (isProbe) probing = false
@@ -83,5 +83,5 @@ const FAILURES = 5
 const FIRST_MS = 15_000
 const LONGEST_MS = 300_000
 /** A provider that asks for a longer pause than this gets no calls until the pause is over. Milliseconds. */
-export const PATIENCE_MS = 5000
+export const MAX_PAUSE_MS = 5000
 const PROBE_SECONDS = 2

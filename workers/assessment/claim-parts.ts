@@ -2,7 +2,7 @@
 // its own content words; an addition, such as the second of two names, belongs to the part before it.
 import { agreeAcrossUnits } from './measures.ts'
 import { quantitiesOf } from './quantities.ts'
-import { isTelling, readClaim } from './query.ts'
+import { isContentTerm, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 import { sentencesOf } from './sentences.ts'
 
@@ -13,7 +13,7 @@ export function claimParts(claim: string): string[] {
     let begun = ''
     for (const piece of claim.slice(start, end).split(SEAM)) {
       begun += piece
-      if (tellingWords(begun) < LEAST_OF_PART) continue
+      if (countContentTerms(begun) < LEAST_OF_PART) continue
       parts.push(begun)
       begun = ''
     }
@@ -31,22 +31,22 @@ export function partsWithout(claim: string, lines: string): string[] {
   return parts.filter((part) => {
     const query = readClaim(part)
     const { frequencies } = searchText(query, lines, sentences)
-    if (query.terms.some((term, i) => isTelling(term) && (frequencies[i] ?? 0) > 0)) return false
+    if (query.terms.some((term, i) => isContentTerm(term) && (frequencies[i] ?? 0) > 0)) return false
     return !quantitiesOf(part)
       .slice(0, MOST_OF_PART)
       .some((one) => given.some((other) => agreeAcrossUnits(one, other)))
   })
 }
 
-function tellingWords(text: string): number {
-  return readClaim(text).terms.filter(isTelling).length
+function countContentTerms(text: string): number {
+  return readClaim(text).terms.filter(isContentTerm).length
 }
 
 /** The place before the mark or word that adds another statement, or after the mark if no space follows it. */
 const SEAM =
   /(?<=[;:；：，、])|(?=,? (?:and|but|while|whereas|although|though|because|who|whose|which|und|aber|während|obwohl|weil|et|mais|tandis|bien que|parce que|y|pero|mientras|aunque|porque|e|mas|enquanto|embora)(?= ))|(?<=,)(?= )/u
 const ENDS = /^[\s,;:；：，、]+|[\s,;:；：，、.!?。]+$/gu
-/** Telling words. */
+/** Content terms. */
 const LEAST_OF_PART = 3
 const MOST_PARTS = 12
 /** Most quantities of a part, and of the lines that each is compared with. */

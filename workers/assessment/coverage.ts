@@ -3,7 +3,7 @@ import { agreeAcrossUnits } from './measures.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
 import { distinctQuantities, MOST_QUANTITIES, type PageText } from './quantity-checks.ts'
-import { isTellingWord, type Query, type Term } from './query.ts'
+import { isContentWord, type Query, type Term } from './query.ts'
 import { searchText } from './search.ts'
 
 /** The terms of a claim that were found, by number, each with its strength: 1 for the word itself. */
@@ -20,7 +20,7 @@ export function strengthsIn(query: Query, texts: readonly string[]): Strengths {
 
 /** The claim's content words with the numbers of their terms; its numbers are compared by value. */
 export function wordsOf({ terms }: Query): [number, Term][] {
-  return [...terms.entries()].filter(([, term]) => isTellingWord(term))
+  return [...terms.entries()].filter(([, term]) => isContentWord(term))
 }
 
 /** The weight of the words, or of those among them that were found. */

@@ -1,8 +1,8 @@
 // Detects that a claim says what kind of thing its subject is, and the quoted lines say another kind: "is a poker player",
 // and "is an American football quarterback". English.
-import { kinship, type Stemmed, stemmed } from './kinship.ts'
 import { readClaim } from './query.ts'
 import { type Token, tokensOf } from './tokens.ts'
+import { type Stemmed, stemmed, wordSimilarity } from './word-similarity.ts'
 
 /**
  * Whether a claim only says what its subject is, and the quotes define something themselves with none of these words and no
@@ -11,8 +11,8 @@ import { type Token, tokensOf } from './tokens.ts'
 export function isOtherKind(claim: string, quotes: readonly string[]): boolean {
   const [, said] = DEFINED.exec(claim.trim()) ?? []
   if (said === undefined || !quotes.some((quote) => DEFINES.test(quote.slice(0, LONGEST_READ)))) return false
-  const telling = new Set(readClaim(claim).terms.flatMap(({ folded, prior }) => (prior > 0 ? [folded] : [])))
-  const words = tokensOf(said).filter(({ kind, folded }) => kind === 'word' && telling.has(folded))
+  const contentWords = new Set(readClaim(claim).terms.flatMap(({ folded, prior }) => (prior > 0 ? [folded] : [])))
+  const words = tokensOf(said).filter(({ kind, folded }) => kind === 'word' && contentWords.has(folded))
   if (words.length > MOST_WORDS || !words.some(isCommon) || words.some(({ folded }) => WIDE.has(folded))) return false
   const read = tokensOf(quotes.join('\n').slice(0, LONGEST_READ))
   const given = [...new Set(read.map(({ folded }) => folded))].map(stemmed)
@@ -23,7 +23,7 @@ const isCommon = ({ raw }: Token): boolean => /^\p{Ll}/u.test(raw)
 
 function areOfOneKind(one: Stemmed, other: Stemmed): boolean {
   const isSameKind = KINDS.some((words) => words.has(one.word) && words.has(other.word))
-  return kinship(one, other) > 0 || isSameKind || holds(one.word, other.word)
+  return wordSimilarity(one, other) > 0 || isSameKind || holds(one.word, other.word)
 }
 
 /** footballer and football, filmmaker and film */

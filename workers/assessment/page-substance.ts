@@ -2,7 +2,7 @@
 // claim.
 import { codePoints } from '../../server/interface/scalars.ts'
 import { FURNITURE } from './page-phrases.ts'
-import { isTelling, isTellingWord, readClaim } from './query.ts'
+import { isContentTerm, isContentWord, readClaim } from './query.ts'
 import { searchText } from './search.ts'
 
 /**
@@ -50,11 +50,11 @@ export function holdsWordsOf(claim: string, lines: readonly string[], phrase: Re
   const { frequencies } = searchText(query, text, [{ start: 0, end: text.length, line: 0 }])
   let [all, found, words, wordsFound] = [0, 0, 0, 0]
   for (const [i, term] of query.terms.entries()) {
-    if (!isTelling(term)) continue
+    if (!isContentTerm(term)) continue
     const isFound = (frequencies[i] ?? 0) > 0
     all += term.prior
     if (isFound) found += term.prior
-    if (!isTellingWord(term)) continue
+    if (!isContentWord(term)) continue
     words++
     if (isFound) wordsFound++
   }

@@ -4,7 +4,7 @@ import { agreeingShare } from './agreement.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
 import type { Query } from './query.ts'
-import { bearsOnClaim, type Relevance, relevanceMeasure } from './relevance.ts'
+import { isPageRelevant, type Relevance, relevanceMeasure } from './relevance.ts'
 import type { Findings } from './search.ts'
 import type { Sentence } from './sentences.ts'
 
@@ -74,7 +74,7 @@ export function rankPassages(
   page: Page,
   findings: Findings,
   most: number,
-  mayBePartial = bearsOnClaim(query, findings, page.text.length),
+  mayBePartial = isPageRelevant(query, findings, page.text.length),
 ): Passage[] {
   const measure = relevanceMeasure(query, findings)
   const candidates: Candidate[] = []

@@ -111,8 +111,8 @@ export function giveInsteadOfDenied(claim: string, quotes: readonly string[]): b
 /** Lumo 4, Section 12: a whole number behind a name; and the year that tells a work from others, as in (2008 film). */
 function numbersInNames(claim: string): ReadonlySet<number> {
   const behind = [...claim.matchAll(NAME_WITH_NUMBER)].map((match) => Number(match[1]))
-  const telling = [...claim.matchAll(WORK_WITH_YEAR)].map((match) => Number(match[1]))
-  return new Set([...behind.filter((value) => value < 1000), ...telling])
+  const years = [...claim.matchAll(WORK_WITH_YEAR)].map((match) => Number(match[1]))
+  return new Set([...behind.filter((value) => value < 1000), ...years])
 }
 
 /** Words such as "between": the number in the text then differs legitimately. Bounds are compared as bounds. */

@@ -6,7 +6,7 @@ import { vocabularyOf } from './vocabulary.ts'
 
 /**
  * A distinct word, number or character sequence of the claim. `prior` is its weight: 0 for "the", 1 for most words. A
- * content word (`isTelling`) has a weight above 0.
+ * content term (`isContentTerm`) has a weight above 0.
  */
 export interface Term {
   folded: string
@@ -21,8 +21,8 @@ export interface Term {
  */
 export type TermKind = 'word' | 'number' | 'measure' | 'gram'
 
-export const isTelling = ({ prior }: Term): boolean => prior > 0
-export const isTellingWord = ({ prior, kind }: Term): boolean => prior > 0 && (kind === 'word' || kind === 'gram')
+export const isContentTerm = ({ prior }: Term): boolean => prior > 0
+export const isContentWord = ({ prior, kind }: Term): boolean => prior > 0 && (kind === 'word' || kind === 'gram')
 
 export interface Query {
   granularity: Granularity
@@ -70,7 +70,7 @@ function termsOf(tokens: readonly Token[]): Term[] {
   for (const gram of gramsOf(tokens))
     terms.set(gram, { folded: gram, raw: gram, kind: 'gram', prior: priorOfGram(gram) })
   const list = [...terms.values()]
-  return list.some(isTelling) ? list : list.map((term) => ({ ...term, prior: PRIOR.word }))
+  return list.some(isContentTerm) ? list : list.map((term) => ({ ...term, prior: PRIOR.word }))
 }
 
 /** A single letter or digit occurs on most pages: 4b, plan B, two. */
@@ -132,17 +132,17 @@ function partsOf(claim: string, tokens: readonly Token[], terms: readonly Term[]
   return [...sets.slice(0, -2), new Set([...beforeLast, ...last])]
 }
 
-/** The terms of some sentences, and whether enough of them are content words. */
+/** The terms of some sentences, and whether enough of them are content terms. */
 function openPart(all: readonly Term[]) {
   const terms = new Set<number>()
-  let telling = 0
+  let contentTerms = 0
   return {
     terms,
     add(term: number) {
-      if (!terms.has(term) && isTelling(all[term]!)) telling++
+      if (!terms.has(term) && isContentTerm(all[term]!)) contentTerms++
       terms.add(term)
     },
-    isFull: () => telling >= LEAST_OF_PART,
+    isFull: () => contentTerms >= LEAST_OF_PART,
   }
 }
 

@@ -1,5 +1,5 @@
 // How much of a claim a quoted line says, and whether it negates it or attributes it to a speaker.
-import { isTelling, isTellingWord, type Query } from './query.ts'
+import { isContentTerm, isContentWord, type Query } from './query.ts'
 import { searchText } from './search.ts'
 import { sentencesOf } from './sentences.ts'
 import { absentTerms, wordingOf } from './warnings.ts'
@@ -10,11 +10,11 @@ import { absentTerms, wordingOf } from './warnings.ts'
  */
 export function readQuote(claim: string, query: Query, quote: string) {
   const findings = searchText(query, quote, sentencesOf(quote))
-  const telling = query.terms.filter((term) => isTelling(term) && term.kind === 'word').length
+  const contentWords = query.terms.filter((term) => isContentTerm(term) && term.kind === 'word').length
   return {
     ...wordingOf(claim, query, quote),
     isVerbatim: findings.wholeMatchCount > 0,
-    share: telling === 0 ? 0 : 1 - absentTerms(query, findings).length / telling,
+    share: contentWords === 0 ? 0 : 1 - absentTerms(query, findings).length / contentWords,
     ...weightIn(query, findings.frequencies),
   }
 }
@@ -24,7 +24,7 @@ function weightIn({ terms }: Query, frequencies: Uint32Array) {
   let [all, found] = [0, 0]
   for (const [i, term] of terms.entries()) {
     const has = (frequencies[i] ?? 0) > 0
-    if (!isTelling(term) || !(isTellingWord(term) || has)) continue
+    if (!isContentTerm(term) || !(isContentWord(term) || has)) continue
     all += term.prior
     if (has) found += term.prior
   }

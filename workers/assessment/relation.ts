@@ -1,12 +1,12 @@
 // Checks whether the lines that a model names, and their page, are about the claim.
 import type { Answer } from './answer.ts'
-import { absencesOf, bearing, LEAST_BEARING } from './bearing.ts'
 import { coverageOf, strengthsIn, weightOf } from './coverage.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
 import { POINTS_BACK } from './passages.ts'
 import type { PageText } from './quantity-checks.ts'
-import { isTelling, type Query } from './query.ts'
+import { isContentTerm, type Query } from './query.ts'
+import { absencesOf, LEAST_SUPPORT_SCORE, supportScore } from './support-score.ts'
 import { tokensOf } from './tokens.ts'
 import { mayShareLanguage } from './vocabulary.ts'
 import { isNegation } from './warnings.ts'
@@ -35,7 +35,7 @@ export function isRelated(claim: string, query: Query, page: PageText, { verdict
     const shared = (weightOf(words, inLines.terms) + weightOf(words, around)) / 2
     return shared >= LEAST_AGAINST * weightOf(words) || pointsBack(page, evidence)
   }
-  if (verdict === 'supports' && !isShort && bearing(absencesOf(coverage)) < LEAST_BEARING) return false
+  if (verdict === 'supports' && !isShort && supportScore(absencesOf(coverage)) < LEAST_SUPPORT_SCORE) return false
   const weighed = ({ terms, numbers }: (typeof coverage)['inLines']) => weightOf(words, terms) + numbers
   const all = weightOf(words) + coverage.numbers
   const names = words.filter(([, { raw }]) => IS_NAME.test(raw) && !IS_NATIONALITY.test(raw))
@@ -68,7 +68,7 @@ function namesOf({ tokens, terms }: Query): number[][] {
   let isOpen = false
   for (const [i, { folded, raw, kind }] of tokens.entries()) {
     const term = numbers.get(folded)
-    const isName = i > 0 && kind === 'word' && IS_NAME.test(raw) && term !== undefined && isTelling(terms[term]!)
+    const isName = i > 0 && kind === 'word' && IS_NAME.test(raw) && term !== undefined && isContentTerm(terms[term]!)
     if (isName && isOpen) names.at(-1)!.push(term)
     else if (isName) names.push([term])
     isOpen = isName

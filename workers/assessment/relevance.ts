@@ -1,6 +1,6 @@
 // Measures how relevant neighbouring sentences are to a claim: BM25 over the claim's terms, the heaviest run of its words
 // in its order, and whether the page has enough of the claim.
-import { isTelling, isTellingWord, type Query, type Term } from './query.ts'
+import { isContentTerm, isContentWord, type Query, type Term } from './query.ts'
 import type { Findings } from './search.ts'
 
 export interface Relevance {
@@ -59,29 +59,29 @@ export function relevanceMeasure(query: Query, findings: Findings): Measure {
  * share of the claim, in which numbers count less, because another number is relevant to the claim too. `length` is in
  * UTF-16 units; `enough` is the least sum of the two shares.
  */
-export function bearsOnClaim(query: Query, findings: Findings, length: number, enough = ENOUGH): boolean {
+export function isPageRelevant(query: Query, findings: Findings, length: number, enough = ENOUGH): boolean {
   const isShort = length <= SHORT_PAGE
-  return query.parts.some((part) => bearsOnPart(query, part, findings, { isShort, enough }))
+  return query.parts.some((part) => isRelevantToPart(query, part, findings, { isShort, enough }))
 }
 
-function bearsOnPart(
+function isRelevantToPart(
   query: Query,
   part: ReadonlySet<number>,
   findings: Findings,
   { isShort, enough }: { isShort: boolean; enough: number },
 ): boolean {
-  const telling = query.terms.filter((term, number) => part.has(number) && isTelling(term))
+  const contentTerms = query.terms.filter((term, number) => part.has(number) && isContentTerm(term))
   const coverage = shares(
     Float64Array.from(query.terms, ({ prior, kind }, term) =>
       part.has(term) ? prior * (isShort && kind === 'number' ? NUMBER_COVERAGE : 1) : 0,
     ),
   )
-  const needsWord = telling.some(isTellingWord)
+  const needsWord = contentTerms.some(isContentWord)
   const last = findings.tokenCounts.length - 1
   const page = coveredBy(findings, 0, last, coverage, query.terms)
   if (page.terms === 0 || (needsWord && page.words === 0)) return false
   if (isShort && (page.hasWord || (page.share >= ENOUGH_OF_SHORT && page.isSpaced))) return true
-  const least = Math.min(2, telling.length)
+  const least = Math.min(2, contentTerms.length)
   for (let i = 0; i <= last; i++) {
     if (findings.hitsFrom[i] === findings.hitsFrom[i + 1]) continue
     const near = coveredBy(findings, Math.max(0, i - BESIDE), Math.min(last, i + BESIDE), coverage, query.terms)
@@ -111,7 +111,7 @@ function coveredBy(
   let hasWord = false
   for (const [term, strength] of strengths) {
     share += strength * coverage[term]!
-    if (isTellingWord(terms[term]!)) words++
+    if (isContentWord(terms[term]!)) words++
     if (terms[term]!.kind !== 'word') continue
     isSpaced = true
     if (strength >= ONE_STEM) hasWord = true

@@ -1,6 +1,6 @@
 // Detects that the quoted lines have another name in the place of a name of the claim: "written by Anna Berg" where the
 // claim has "written by Olaf Dahl", "a French film" where it has "an American film".
-import { isTelling, type Query } from './query.ts'
+import { isContentTerm, type Query } from './query.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
 /** A name of the claim, and the name in its place. */
@@ -15,7 +15,7 @@ export interface Substitution {
  * replace names, so they do not count as other names.
  */
 export function substitutedNames(query: Query, quotes: readonly string[], onPage: ReadonlySet<number>): Substitution[] {
-  const telling = new Set(query.terms.filter(isTelling).map(({ folded }) => folded))
+  const contentTerms = new Set(query.terms.filter(isContentTerm).map(({ folded }) => folded))
   const numbers = new Map(query.terms.map(({ folded }, term) => [folded, term]))
   const said = new Set(query.tokens.map(({ folded }) => folded))
   const givenBeside = namesBeside(quotes, said)
@@ -24,8 +24,10 @@ export function substitutedNames(query: Query, quotes: readonly string[], onPage
     const run = query.tokens.slice(first, last + 1)
     if (first <= 1 || run.some(({ folded }) => onPage.has(numbers.get(folded) ?? -1))) return []
     return run.flatMap((token, i) => {
-      if (!telling.has(token.folded)) return []
-      const others = contextsOf(query.tokens, first + i, telling).flatMap((context) => givenBeside.get(context) ?? [])
+      if (!contentTerms.has(token.folded)) return []
+      const others = contextsOf(query.tokens, first + i, contentTerms).flatMap(
+        (context) => givenBeside.get(context) ?? [],
+      )
       const other = others.find((one) => !areAlike(token, one))
       return other ? [{ claimed: token.raw, given: other.raw }] : []
     })
@@ -52,12 +54,12 @@ function namesBeside(quotes: readonly string[], said: ReadonlySet<string>): Map<
 }
 
 /** On either side, the words up to the first content word, which must be within two words. */
-function contextsOf(tokens: readonly Token[], at: number, telling: ReadonlySet<string>): string[] {
+function contextsOf(tokens: readonly Token[], at: number, contentTerms: ReadonlySet<string>): string[] {
   return [-1, 1].flatMap((step) => {
     const [near, far] = [tokens[at + step]?.folded, tokens[at + 2 * step]?.folded]
     if (near === undefined) return []
-    if (telling.has(near)) return [contextOf(tokens, at, step, 1)]
-    return far !== undefined && telling.has(far) ? [contextOf(tokens, at, step, 2)] : []
+    if (contentTerms.has(near)) return [contextOf(tokens, at, step, 1)]
+    return far !== undefined && contentTerms.has(far) ? [contextOf(tokens, at, step, 2)] : []
   })
 }
 

@@ -1,7 +1,7 @@
 // Finds the tokens of a text that are a claim's terms, or related to them.
-import { kinship, SHORTEST_AKIN, type Stemmed, stemmed } from './kinship.ts'
-import { isTelling, LONGEST_GRAM, type Term } from './query.ts'
+import { isContentTerm, LONGEST_GRAM, type Term } from './query.ts'
 import type { TokenKind } from './tokens.ts'
+import { SHORTEST_PREFIX, type Stemmed, stemmed, wordSimilarity } from './word-similarity.ts'
 
 /**
  * Calls `hit` for every content term that ends with this token; `strength` is 1, or less for a word that is only related.
@@ -15,16 +15,16 @@ export type HitVisitor = (term: number, strength: number) => void
  */
 export function termIndex(terms: readonly Term[]): () => TermReader {
   const exact = new Map(terms.map(({ folded }, term) => [folded, term]))
-  const findAkin = akinFinder(terms)
-  const akin = new Map<string, readonly Akin[]>()
-  return () => openReader(terms, exact, akin, findAkin)
+  const findRelated = relatedTermFinder(terms)
+  const relatedTerms = new Map<string, readonly RelatedTerm[]>()
+  return () => openReader(terms, exact, relatedTerms, findRelated)
 }
 
 function openReader(
   terms: readonly Term[],
   exact: ReadonlyMap<string, number>,
-  akin: Map<string, readonly Akin[]>,
-  findAkin: (word: string) => Akin[],
+  relatedTerms: Map<string, readonly RelatedTerm[]>,
+  findRelated: (word: string) => RelatedTerm[],
 ): TermReader {
   const readDense = denseReader(exact)
   const readJoined = joinedReader(terms, exact)
@@ -32,12 +32,12 @@ function openReader(
     readJoined(folded, kind, start, end, hit)
     if (kind === 'dense') return readDense(folded, kind, start, end, hit)
     const term = exact.get(folded)
-    if (term !== undefined && isTelling(terms[term]!)) hit(term, 1)
+    if (term !== undefined && isContentTerm(terms[term]!)) hit(term, 1)
     if (term !== undefined || kind === 'number') return
-    let related = akin.get(folded)
+    let related = relatedTerms.get(folded)
     if (related === undefined) {
-      related = findAkin(folded)
-      akin.set(folded, related)
+      related = findRelated(folded)
+      relatedTerms.set(folded, related)
     }
     for (const { term: other, strength } of related) hit(other, strength)
   }
@@ -50,7 +50,7 @@ function joinedReader(terms: readonly Term[], exact: ReadonlyMap<string, number>
   return (folded, kind, start, end, hit) => {
     if (kind === 'number' && word !== '' && start === wordEnd + 1) {
       const term = exact.get(word + folded)
-      if (term !== undefined && isTelling(terms[term]!)) hit(term, 1)
+      if (term !== undefined && isContentTerm(terms[term]!)) hit(term, 1)
     }
     word = kind === 'word' ? folded : ''
     wordEnd = end
@@ -76,36 +76,36 @@ function denseReader(exact: ReadonlyMap<string, number>): TermReader {
 }
 
 /** A term that a word is related to, and the strength of the relation. */
-interface Akin {
+interface RelatedTerm {
   term: number
   strength: number
 }
 
 /** Finds the terms that a word is related to, among terms that begin like it. */
-function akinFinder(terms: readonly Term[]): (word: string) => Akin[] {
+function relatedTermFinder(terms: readonly Term[]): (word: string) => RelatedTerm[] {
   const byBeginning = new Map<string, { term: number; form: Stemmed }[]>()
   for (const [term, { folded }] of terms.entries()) {
-    if (!isTelling(terms[term]!)) continue
+    if (!isContentTerm(terms[term]!)) continue
     for (const form of formsOf(folded)) {
-      const alike = byBeginning.get(form.slice(0, SHORTEST_AKIN)) ?? []
+      const alike = byBeginning.get(form.slice(0, SHORTEST_PREFIX)) ?? []
       // A claim whose words all begin alike must not make every word of the text expensive.
       if (alike.length < MOST_ALIKE)
-        byBeginning.set(form.slice(0, SHORTEST_AKIN), [...alike, { term, form: stemmed(form) }])
+        byBeginning.set(form.slice(0, SHORTEST_PREFIX), [...alike, { term, form: stemmed(form) }])
     }
   }
   return (word) => {
-    const found: Akin[] = []
+    const found: RelatedTerm[] = []
     for (const form of formsOf(word)) {
-      const alike = byBeginning.get(form.slice(0, SHORTEST_AKIN))
+      const alike = byBeginning.get(form.slice(0, SHORTEST_PREFIX))
       if (!alike) continue
       const own = stemmed(form)
-      for (const other of alike) keepNearest(found, other.term, kinship(own, other.form))
+      for (const other of alike) keepNearest(found, other.term, wordSimilarity(own, other.form))
     }
     return found
   }
 }
 
-function keepNearest(found: Akin[], term: number, strength: number): void {
+function keepNearest(found: RelatedTerm[], term: number, strength: number): void {
   if (strength === 0) return
   for (const one of found)
     if (one.term === term) {

@@ -5,7 +5,7 @@ import type { RiskFlag } from './literal-risk-flags.ts'
 import type { Passage } from './passages.ts'
 import { quantitiesOf } from './quantities.ts'
 import type { Quantity } from './quantity.ts'
-import { isTelling, type Query, readClaim } from './query.ts'
+import { isContentTerm, type Query, readClaim } from './query.ts'
 import type { Findings } from './search.ts'
 import { sentencesOf } from './sentences.ts'
 import { type TermReader, termIndex } from './term-reader.ts'
@@ -43,7 +43,7 @@ export function wordingOf(claim: string, query: Query, passage: string) {
  */
 export function absentTerms({ terms }: Query, { frequencies }: Findings): string[] {
   return terms
-    .filter((term, i) => isTelling(term) && term.kind === 'word' && frequencies[i] === 0)
+    .filter((term, i) => isContentTerm(term) && term.kind === 'word' && frequencies[i] === 0)
     .map(({ raw }) => raw)
 }
 

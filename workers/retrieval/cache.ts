@@ -104,7 +104,7 @@ export function buildObservationCache(
       if (maxAgeSeconds === 0) return { observation: await fetch(), hit: false }
       const key = keyOf(url)
       const fetcher = makeId()
-      const patience = now() + MAX_WAIT_MS
+      const deadline = now() + MAX_WAIT_MS
       let freshSeconds = maxAgeSeconds
       while (true) {
         // A claim must be able to fetch even if the store fails.
@@ -115,7 +115,7 @@ export function buildObservationCache(
           if (isTurn) await tolerant(store.end(key, fetcher), undefined)
           return { observation: cached, hit: true }
         }
-        if (isTurn || now() > patience) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
+        if (isTurn || now() > deadline) return { observation: await fetchInTurn(key, fetcher, fetch), hit: false }
         // The entry is too old by this clock, or has no valid MAC.
         if (value && freshSeconds > 0) freshSeconds = 0
         else await pause(POLL_MS, undefined, { signal })

@@ -22,7 +22,7 @@ export interface BodyMemory {
  * tenth of it.
  */
 const PROTECTED_MS = 5000
-const LOOK_MS = 500
+const CHECK_MS = 500
 
 interface Holder {
   bytes: number
@@ -45,7 +45,7 @@ export function buildBodyMemory(maxBytes: number, now: () => number = Date.now):
   const holders = new Set<Holder>()
   const waiting: Waiting[] = []
   let held = 0
-  let looking: NodeJS.Timeout | undefined
+  let timer: NodeJS.Timeout | undefined
 
   const grant = (holder: Holder, bytes: number) => {
     held += bytes
@@ -62,7 +62,7 @@ export function buildBodyMemory(maxBytes: number, now: () => number = Date.now):
         next.go()
       } else index++
     }
-    if (waiting.length === 0) clearInterval(looking)
+    if (waiting.length === 0) clearInterval(timer)
   }
   const endOne = () => {
     const blocked = new Set(waiting.map(({ holder }) => holder))
@@ -92,7 +92,7 @@ export function buildBodyMemory(maxBytes: number, now: () => number = Date.now):
             }
             const entry: Waiting = { holder, bytes, go }
             signal.addEventListener('abort', leave, { once: true })
-            if (waiting.push(entry) === 1) looking = setInterval(endOne, LOOK_MS).unref()
+            if (waiting.push(entry) === 1) timer = setInterval(endOne, CHECK_MS).unref()
             endOne()
             serve()
           })

@@ -18,7 +18,7 @@ import type { Hops, RetryLaterError } from './response.ts'
 export interface Asked {
   host: string
   status: number
-  /** The seconds from the host; the service waits for at most MAX_PATIENCE_SECONDS. */
+  /** The seconds from the host; the service waits for at most MAX_PAUSE_SECONDS. */
   seconds: number
 }
 
@@ -49,20 +49,20 @@ export class OriginBusyError extends Error {
 
 /** The message for callers. It names the seconds from the host, even if the service waits for fewer. */
 export function describeAsked({ host, status, seconds }: Asked): string {
-  const cap = seconds > MAX_PATIENCE_SECONDS ? `, of which the service waits for ${MAX_PATIENCE_SECONDS}` : ''
+  const cap = seconds > MAX_PAUSE_SECONDS ? `, of which the service waits for ${MAX_PAUSE_SECONDS}` : ''
   return `"${host}" answered with status ${status} and asked for a pause of ${seconds} seconds${cap}.`
 }
 
-export interface Politeness {
+export interface OriginLimits {
   /** Requests under way at one origin. */
   concurrency: number
   /** Milliseconds between the starts of two requests. */
   spacingMs: number
 }
 
-const POLITENESS: Politeness = { concurrency: 4, spacingMs: 50 }
+const ORIGIN_LIMITS: OriginLimits = { concurrency: 4, spacingMs: 50 }
 /** The longest pause that a host may ask for. A payment is not valid for longer. */
-export const MAX_PATIENCE_SECONDS = 300
+export const MAX_PAUSE_SECONDS = 300
 /** A job that would wait longer than this in the worker waits in the line instead. */
 const MAX_WAIT_MS = 2000
 /** A visit counts for this long after its last renewal. Its worker renews it every third of that time. */
@@ -88,10 +88,10 @@ export interface Origins extends AsyncDisposable {
 
 export function buildOrigins(
   db: Database,
-  options: { politeness?: Politeness | undefined; log: Logger; makeId?: () => string },
+  options: { limits?: OriginLimits | undefined; log: Logger; makeId?: () => string },
 ): Origins {
   const makeId = options.makeId ?? randomUUID
-  const politeness = options.politeness ?? POLITENESS
+  const limits = options.limits ?? ORIGIN_LIMITS
   const visits = new Set<string>()
   // One statement renews all visits of the process. A lost renewal lets one visit too many begin, which does no harm.
   const signs = setInterval(
@@ -116,7 +116,7 @@ export function buildOrigins(
 
   // Turns that are requested at the same time are taken in one statement, and visits that end at the same time end in one
   // statement.
-  const turns = openBatcher((asked: AskedTurn[]) => takeTurns(db, asked, politeness), { batch: 64, queue: 4096 })
+  const turns = openBatcher((asked: AskedTurn[]) => takeTurns(db, asked, limits), { batch: 64, queue: 4096 })
   const endings = openBatcher((ended: Ended[]) => endVisits(db, ended), { batch: 256, queue: 4096 })
 
   /** What was fetched counts all the same when this fails: the visit is not renewed, and ends by itself within VISIT_SECONDS. */
@@ -132,7 +132,7 @@ export function buildOrigins(
   /** A failed wake-up costs only time, because every job in a line also has its own later time. */
   async function wake(line: string) {
     try {
-      await transact(db, (tx) => wakeLine(tx, lineOf(line, politeness)))
+      await transact(db, (tx) => wakeLine(tx, lineOf(line, limits)))
     } catch (error) {
       options.log.warn({ event: 'origin_wake_failed', err: error })
     }
@@ -154,7 +154,7 @@ export function buildOrigins(
         },
         async postpone(url, answer) {
           const line = await block(db, url, answer)
-          const seconds = Math.min(answer.retryAfterSeconds, MAX_PATIENCE_SECONDS)
+          const seconds = Math.min(answer.retryAfterSeconds, MAX_PAUSE_SECONDS)
           const asked = { host: url.hostname, status: answer.status, seconds: answer.retryAfterSeconds }
           return new OriginBusyError(line, seconds, asked, true)
         },
@@ -207,7 +207,7 @@ function digestOf(url: URL): Buffer {
 }
 
 /** A URL's line has no turns of its own: its jobs go on to the line of the host. */
-function lineOf(name: string, { concurrency }: Politeness): Line {
+function lineOf(name: string, { concurrency }: OriginLimits): Line {
   const isUrl = name.startsWith('url:')
   return { name, turns: isUrl ? Number.MAX_SAFE_INTEGER : concurrency, keep: isUrl ? 0 : VISIT_SECONDS }
 }
@@ -230,7 +230,7 @@ async function block(db: Database, url: URL, { status, retryAfterSeconds, about 
         then ${url.origin} else ${line} end line
     )
     insert into origins (origin, next_at, blocked_until, asked_status, asked_seconds, blocked_by)
-    select line, now(), now() + least(${retryAfterSeconds}::float8, ${MAX_PATIENCE_SECONDS}) * interval '1 second',
+    select line, now(), now() + least(${retryAfterSeconds}::float8, ${MAX_PAUSE_SECONDS}) * interval '1 second',
            ${status}, ${retryAfterSeconds}::float8, ${sql.binary(by)}
     from target
     on conflict (origin) do update set blocked_until = greatest(origins.blocked_until, excluded.blocked_until),
@@ -259,7 +259,7 @@ interface AskedTurn {
 }
 
 /** All batches lock their origins in the same order, so that they cannot deadlock. */
-async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacingMs }: Politeness): Promise<Turn[]> {
+async function takeTurns(db: Database, asked: AskedTurn[], { concurrency, spacingMs }: OriginLimits): Promise<Turn[]> {
   const rows = await db.any(sql.prepared('take_origin_turns', turnRow)`
     select place, line, taken, wait_ms, blocked_seconds, asked_status, asked_seconds
     from (

@@ -45,17 +45,17 @@ export async function openSource(lab: Lab): Promise<Source> {
 /** Called around the timed part. */
 type Around = <T>(work: () => Promise<T>) => Promise<T>
 
-export interface Mill extends AsyncDisposable {
+export interface WorkerHarness extends AsyncDisposable {
   url: string
   worker: Child
   /** Verifications under way at once. */
   concurrency: number
   /** Admits this number of requests, starts the worker, and answers completions per second. */
-  grind(path: string, count: number, around?: Around): Promise<number>
+  measureRate(path: string, count: number, around?: Around): Promise<number>
 }
 
 /** The service's worker process. @param database in place of a database of its own */
-export async function openMill(lab: Lab, source: Source, database?: string): Promise<Mill> {
+export async function openWorkerHarness(lab: Lab, source: Source, database?: string): Promise<WorkerHarness> {
   await using opened = new AsyncDisposableStack()
   const url = database ?? (await lab.makeDatabase())
   const env = { DATABASE_URL: url, ...source.env }
@@ -69,7 +69,7 @@ export async function openMill(lab: Lab, source: Source, database?: string): Pro
     url,
     worker,
     concurrency: Number(worker.ready.concurrency),
-    async grind(path, count, around = (work) => work()) {
+    async measureRate(path, count, around = (work) => work()) {
       worker.process.kill('SIGSTOP')
       const orders = Array.from({ length: count }, () => buildAdmission(secret, bodyFor(source.nextUrl(path))))
       for (let from = 0; from < count; from += ADMITTED_AT_ONCE)
@@ -93,7 +93,7 @@ const FAILED = `select count(*)::int failed from verification_requests
   where state in ('completed', 'failed') and state = 'failed' and body is not null`
 
 /** The bare worker (see bare-worker.ts); a path makes its jobs fetch. */
-export async function openBareMill(lab: Lab, source: Source) {
+export async function openBareHarness(lab: Lab, source: Source) {
   await using opened = new AsyncDisposableStack()
   const url = await lab.makeDatabase()
   const client = await openClient(url, opened)
@@ -104,7 +104,7 @@ export async function openBareMill(lab: Lab, source: Source) {
   return {
     url,
     worker,
-    async grind(path: string | null, count: number, around: Around = (work) => work()): Promise<number> {
+    async measureRate(path: string | null, count: number, around: Around = (work) => work()): Promise<number> {
       worker.process.kill('SIGSTOP')
       const urls = Array.from({ length: count }, () => path && source.nextUrl(path))
       await client.query(ADD_BARE, [urls, randomBytes(200).toString('hex')])

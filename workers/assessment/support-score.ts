@@ -22,13 +22,13 @@ export function absencesOf({ words, numbers, inLines, nearby, onPage }: Coverage
   }
 }
 
-/** Decreases with what is absent. Below `LEAST_BEARING` the lines hardly support the claim. */
-export function bearing(absences: Absences): number {
+/** Decreases with what is absent. Below `LEAST_SUPPORT_SCORE` the lines hardly support the claim. */
+export function supportScore(absences: Absences): number {
   return ABSENCES.reduce((sum, name) => sum - WEIGHTS[name] * absences[name], INTERCEPT)
 }
 
 const INTERCEPT = 2.04
 const WEIGHTS: Absences = { wordsNearby: 4.25, wordsOnPage: 2.39, numbersInLines: 2.44, numbersNearby: 1.97 }
 /** Two in a hundred of the lines that support their claim are below it, and three in four of the lines that do not. */
-export const LEAST_BEARING = -1.3
+export const LEAST_SUPPORT_SCORE = -1.3
 const [FURTHER_WORDS, FURTHER_NUMBERS] = [2, 1]

@@ -1,8 +1,8 @@
 // How likely two words are forms of one word: by Porter's stems in English, and in any language by their beginnings.
 import { stemmer } from 'stemmer'
 
-/** Words that are akin have at least so many letters in common at the beginning. */
-export const SHORTEST_AKIN = 3
+/** Related words begin with at least so many letters in common. */
+export const SHORTEST_PREFIX = 3
 
 /** A folded word with its stem, which is found once. */
 export interface Stemmed {
@@ -16,12 +16,12 @@ export const stemmed = (word: string): Stemmed => ({ word, stem: stemOf(word) })
  * 1 for the same word, less for another form of it, 0 for another word: increase and increasing, not international. Words
  * that begin alike and continue differently may be different words, so they count least.
  */
-export function kinship(a: Stemmed, b: Stemmed): number {
+export function wordSimilarity(a: Stemmed, b: Stemmed): number {
   if (a.word === b.word) return 1
   const [short, long] = a.word.length < b.word.length ? [a.word, b.word] : [b.word, a.word]
   let common = 0
   while (common < short.length && short[common] === long[common]) common++
-  if (common < SHORTEST_AKIN) return 0
+  if (common < SHORTEST_PREFIX) return 0
   if (a.stem === b.stem) return STRENGTH.sameStem
   if (common < SHORTEST_LOOSE) return 0
   const isInflected = common >= LONG_ENOUGH && long.length - common <= LONGEST_INFLECTION

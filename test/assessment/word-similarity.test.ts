@@ -1,8 +1,8 @@
 // Which words count as forms of one word, and how similar they are.
 import t from 'tap'
-import { kinship as between, stemmed } from '../../workers/assessment/kinship.ts'
+import { stemmed, wordSimilarity } from '../../workers/assessment/word-similarity.ts'
 
-const kinship = (one: string, other: string) => between(stemmed(one), stemmed(other))
+const similarity = (one: string, other: string) => wordSimilarity(stemmed(one), stemmed(other))
 
 t.test('forms of one word are more similar than words that only begin alike, and other words are not related', (t) => {
   const [sameStem, sameBeginning, beginsAlike] = [0.95, 0.8, 0.6]
@@ -21,13 +21,13 @@ t.test('forms of one word are more similar than words that only begin alike, and
     ['sin', 'sing', 0],
     ['', 'a', 0],
   ] as const) {
-    t.equal(kinship(one, other), strength, `${one}, ${other}`)
-    t.equal(kinship(other, one), strength, `${other}, ${one}`)
+    t.equal(similarity(one, other), strength, `${one}, ${other}`)
+    t.equal(similarity(other, one), strength, `${other}, ${one}`)
   }
   t.end()
 })
 
 t.test('a long run of letters is no English word', (t) => {
-  t.equal(kinship('y'.repeat(50_000), `${'y'.repeat(50_000)}s`), 0.8)
+  t.equal(similarity('y'.repeat(50_000), `${'y'.repeat(50_000)}s`), 0.8)
   t.end()
 })

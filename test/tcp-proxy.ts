@@ -2,18 +2,18 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-export interface Door extends AsyncDisposable {
+export interface TcpProxy extends AsyncDisposable {
   port: number
   /** Ends every connection; new ones are accepted. */
   drop(): void
   /** Ends every connection, and refuses new ones. */
-  shut(): Promise<void>
-  /** Undoes `shut`. */
+  close(): Promise<void>
+  /** Undoes `close`. */
   open(): Promise<void>
 }
 
 /** @param target the port that it forwards to, called for each connection */
-export async function openDoor(target: () => number): Promise<Door> {
+export async function openTcpProxy(target: () => number): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
   const server = createServer((near) => {
     const far = connect(target(), '127.0.0.1')
@@ -36,7 +36,7 @@ export async function openDoor(target: () => number): Promise<Door> {
   const drop = () => {
     for (const socket of sockets) socket.destroy()
   }
-  const shut = async () => {
+  const close = async () => {
     if (!server.listening) return
     const closed = once(server, 'close')
     server.close()
@@ -45,5 +45,5 @@ export async function openDoor(target: () => number): Promise<Door> {
   }
   await open()
   port = (server.address() as AddressInfo).port
-  return { port, drop, shut, open, [Symbol.asyncDispose]: shut }
+  return { port, drop, close, open, [Symbol.asyncDispose]: close }
 }
