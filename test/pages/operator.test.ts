@@ -197,11 +197,13 @@ t.test('the dashboard in a browser', { skip: noBrowser }, async (t) => {
     t.match(await shown(page, 'main'), /Payments that are not resolved[\s\S]*There are none/)
     t.equal(await overflow(page), 0)
     await page.getByRole('link', { name: 'Requests' }).click()
+    await page.getByText('No request matches').waitFor()
     t.match(await shown(page, 'main'), /No request matches/)
     await page.getByRole('link', { name: 'Actions' }).click()
+    await page.getByText('signed in').first().waitFor()
     t.match(await shown(page, 'main'), /sign in\s+signed in/)
     await page.getByRole('button', { name: 'Sign out' }).click()
-    t.ok(await page.isVisible('#token'))
+    await page.waitForSelector('#token', { state: 'visible' })
   })
 
   const key = 'a-purchase-that-is-done'
