@@ -28,8 +28,9 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     grep: { type: 'string', short: 'g', multiple: true },
-    // Two more than there are processors, because files also wait.
-    jobs: { type: 'string', short: 'j', default: String(availableParallelism() + 2) },
+    // One more than there are processors, because files also wait; and another one for those that mostly wait. With more the tests
+    // of files that work take more processor time for the same.
+    jobs: { type: 'string', short: 'j', default: String(availableParallelism() + 1) },
     only: { type: 'boolean', default: false },
     // Of the pages, in .tap/pages/, for people.
     pictures: { type: 'boolean', default: false },
@@ -53,11 +54,18 @@ async function runFiles(files: string[]): Promise<Sums> {
   // The test that tap opens for each process is not used here, and would time out.
   t.setTimeout(0)
   const suite = new Test({ name: 'tests' })
-  suite.jobs = Number(options.jobs)
+  const jobs = Number(options.jobs)
+  const groups = groupFiles(files)
+  const alone = groups.filter((group) => group.length === 1).length
+  suite.jobs = jobs > 1 ? jobs + 1 : 1
   const begun = new Map<Base, number>()
   const times: [file: string, milliseconds: number][] = []
   let broken = 0
-  suite.on('subtestStart', (file) => begun.set(file, performance.now()))
+  suite.on('subtestStart', (file) => {
+    begun.set(file, performance.now())
+    // tap reads it before each start.
+    if (begun.size >= alone) suite.jobs = jobs
+  })
   suite.on('subtestEnd', (file) => {
     const milliseconds = performance.now() - (begun.get(file) ?? performance.now())
     times.push([file.name, milliseconds])
@@ -68,7 +76,7 @@ async function runFiles(files: string[]): Promise<Sums> {
   else suite.resume()
   const completed = new Promise((resolve) => suite.once('complete', resolve))
   suite.runMain(() => {})
-  for (const group of groupFiles(files)) add(suite, group)
+  for (const group of groups) add(suite, group)
   suite.end()
   await completed
   const passedOver = [...suite.lists.skip, ...suite.lists.todo]
