@@ -24,6 +24,31 @@ t.test('numbers are read with their scale, sign and unit', (t) => {
   t.end()
 })
 
+t.test('numbers in words, fractions and dozens have their value', (t) => {
+  for (const [text, ...expected] of [
+    ['thirty-one minutes and twenty one people', '31 minute', '21'],
+    ['the forty-fourth president, the fifty-first state', '44', '51'],
+    ['two hundred and fifty people', '250'],
+    ['two thousand five hundred and six', '2506'],
+    ['two hundred and fifty thousand dollars', '250000 dollar'],
+    ['between two hundred and three hundred', '200', '300'],
+    ['two hundred, fifty', '200', '50'],
+    ['one thousand nine hundred and eighty-four', '1984'],
+    ['half a million, a quarter of a million', '500000', '250000'],
+    ['three and a half million', '3500000'],
+    ['one and a half years, two and a half weeks', '1.5 year', '2.5 week'],
+    ['an hour and a half, a year and a half', '1.5 hour', '1.5 year'],
+    ['half an hour, a half-hour show', '0.5 hour', '0.5 hour'],
+    ['a quarter of a century', '0.25 century'],
+    ['a dozen, two dozen, half a dozen', '12', '24', '6'],
+    ['2½ miles, 3 3/4 hours', '2.5 mile', '3.75 hour'],
+    ['the second half of a match, half of it, a half'],
+    ['on 5 1/2/2010', '5', '2010-2-1'],
+  ] as const)
+    t.same(quantitiesOf(text).map(shown), expected, text)
+  t.end()
+})
+
 t.test('dates are read with the precision they have', (t) => {
   for (const [text, ...expected] of [
     ['on May 5, 2019', '2019-5-5'],

@@ -1,7 +1,8 @@
 // The numbers and dates of a short text, with what makes them comparable: scale, unit and precision.
 import { dateReaders, YEARS, years } from './dates.ts'
+import { MONEY_SCALES, readFigure, readScale } from './figures.ts'
 import { type Bound, type Found, type NumberQuantity, openReading, type Quantity, type Reading } from './quantity.ts'
-import { DENSE_SCALES, SCALES, UNITS, type Unit } from './units.ts'
+import { SCALES, UNITS, type Unit } from './units.ts'
 import { vocabularyOf } from './vocabulary.ts'
 
 /** All quantities of a text, in order. Meant for a claim or a passage, not for a page. */
@@ -39,6 +40,10 @@ function readOne(reading: Reading, at: number): Found<Quantity> | null {
 function readNumber(reading: Reading, at: number): Found<Quantity> | null {
   const figure = readFigure(reading, at)
   if (!figure || isPartOfName(reading, at)) return null
+  if (figure.unit) {
+    const { value, precision, unit } = figure
+    return { quantity: { kind: 'number', value, precision, unit, noun: null, bound: null }, length: figure.next - at }
+  }
   const currency = currencyBefore(reading, at)
   const scaled = readScale(reading, figure, currency !== null)
   const { unit, next } = currency ? { unit: currency, next: scaled.next } : readUnit(reading, scaled.next)
@@ -96,13 +101,6 @@ function isNegative({ gapBefore }: Reading, at: number): boolean {
   return (at === 0 ? /(?:^|[\s(])[-\u2212]$/ : /[\s(][-\u2212]$/).test(gapBefore(at))
 }
 
-interface Figure {
-  value: number
-  precision: number
-  /** The place after it. */
-  next: number
-}
-
 /** A digit in a name, as in Kessa-4 or 4b, is no quantity. */
 function isPartOfName({ tokens, word, gapBefore }: Reading, at: number): boolean {
   const before = tokens[at - 1]
@@ -112,55 +110,6 @@ function isPartOfName({ tokens, word, gapBefore }: Reading, at: number): boolean
 }
 
 const isMeasure = (word: string) => UNITS.has(word) || SCALES.has(word) || MONEY_SCALES.has(word) || ORDINAL.test(word)
-
-/** Digits; or number words, of which twenty-five takes two; or a lone `a` or `one` before a scale, as in a million. */
-function readFigure({ tokens, word, gapBefore }: Reading, at: number): Figure | null {
-  const token = tokens[at]
-  if (token?.kind === 'dense') return readHan(tokens, at)
-  if (token?.kind !== 'number') return ONE.has(word(at)) && SCALES.has(word(at + 1)) ? figure(1, 1, at + 1) : null
-  const value = Number(token.folded)
-  const following = tokens[at + 1]
-  const bothSpelled = !DIGIT.test(token.raw) && following?.kind === 'number' && !DIGIT.test(following.raw)
-  if (bothSpelled && value >= 20 && Number(following.folded) < 10 && /^[- ]$/.test(gapBefore(at + 1)))
-    return figure(value + Number(following.folded), 1, at + 2)
-  const decimals = token.folded.split('.')[1]?.length ?? 0
-  return figure(value, 10 ** -decimals, at + 1)
-}
-
-/** 三十五, 千二百, 二〇: at least two signs, because a single one is part of many words. */
-function readHan(tokens: Reading['tokens'], at: number): Figure | null {
-  let [sum, digits, next] = [0, '', at]
-  for (; tokens[next]?.kind === 'dense' && (next === at || tokens[next - 1]!.end === tokens[next]!.start); next++) {
-    const sign = tokens[next]!.folded
-    const digit = HAN_DIGITS.indexOf(sign)
-    const scale = HAN_SCALES.get(sign)
-    if (digit >= 0) digits += digit
-    else if (scale === undefined) break
-    else {
-      sum += (digits === '' ? 1 : Number(digits)) * scale
-      digits = ''
-    }
-  }
-  return next - at < 2 || next - at > LONGEST_HAN ? null : figure(sum + Number(digits), 1, next)
-}
-
-const figure = (value: number, precision: number, next: number): Figure => ({ value, precision, next })
-
-/** Multiplies by the scales that follow; adds what follows a scale of a dense script. `bn` and `5m` need a currency. */
-function readScale(reading: Reading, { value, precision, next }: Figure, isMoney: boolean): Figure {
-  const { word, gapBefore, tokens } = reading
-  const dense = DENSE_SCALES.get(word(next))
-  if (dense !== undefined && gapBefore(next).trim() === '') {
-    const rest =
-      tokens[next + 1]?.kind === 'number' && gapBefore(next + 1) === '' ? readFigure(reading, next + 1) : null
-    const scaledRest = rest && DENSE_SCALES.has(word(rest.next)) ? readScale(reading, rest, isMoney) : null
-    if (scaledRest) return figure(value * dense + scaledRest.value, scaledRest.precision, scaledRest.next)
-    return readScale(reading, figure(value * dense, precision * dense, next + 1), isMoney)
-  }
-  const scale = SCALES.get(word(next)) ?? (isMoney ? MONEY_SCALES.get(word(next)) : undefined)
-  if (scale === undefined || !CLOSE.test(gapBefore(next))) return figure(value, precision, next)
-  return readScale(reading, figure(value * scale, precision * scale, next + 1), isMoney)
-}
 
 /**
  * The unit after a number: a sign in the gap, as in 5 %, or the next word; in dense scripts the next few characters.
@@ -188,25 +137,11 @@ function currencyBefore({ tokens, word, gapBefore }: Reading, at: number): Unit 
   return gap.trim() === '' && CURRENCY_CODE.test(word(at - 1)) ? (UNITS.get(word(at - 1)) ?? null) : null
 }
 
-const DIGIT = /\p{Nd}/u
 const CLOSE = /^[\s-]?$/
 const SIGN_AFTER = /^\s?([%％°℃℉]|\p{Sc})/u
-const ONE: ReadonlySet<string> = new Set(['a', 'one'])
-const MONEY_SCALES: ReadonlyMap<string, number> = new Map([
-  ['k', 1e3],
-  ['m', 1e6],
-  ['b', 1e9],
-])
 const CURRENCY_CODE = /^(?:usd|eur|gbp|jpy|cny|rmb|inr|rub|krw|chf)$/
 const ORDINAL = /^(?:st|nd|rd|th|s)$/
 const LONGEST_DENSE_UNIT = 3
-const HAN_DIGITS = '〇一二三四五六七八九'
-const HAN_SCALES: ReadonlyMap<string, number> = new Map([
-  ['十', 10],
-  ['百', 100],
-  ['千', 1000],
-])
-const LONGEST_HAN = 12
 /** top-8, under-21: the number counts, it is no part of a name. */
 const RANKS: ReadonlySet<string> = new Set('top under over first last best final sub non'.split(' '))
 

@@ -54,7 +54,8 @@ export interface Found<T extends Quantity> {
   length: number
 }
 
-export function openReading(text: string): Reading {
+export function openReading(written: string): Reading {
+  const text = withDecimals(written)
   const tokens = tokensOf(text)
   const word = (at: number) => tokens[at]?.folded ?? ''
   return {
@@ -68,3 +69,15 @@ export function openReading(text: string): Reading {
     month: (at) => monthOf(word(at)) ?? null,
   }
 }
+
+/** 2½ and 2 1/2 as 2.5 */
+function withDecimals(text: string): string {
+  return text.replace(MIXED, (found, whole: string, sign?: string, numerator?: string, denominator?: string) => {
+    const share = sign === undefined ? Number(numerator) / Number(denominator) : SIGNS[sign]!
+    return share < 1 ? `${whole}${share.toFixed(2).slice(1).replace(/0$/, '')}` : found
+  })
+}
+
+/** A whole number in front of a sign such as ½, or of a fraction of two digits. */
+const MIXED = /(?<![\p{Nd}.,/])(\p{Nd}{1,4})(?:\s?([½¼¾⅓⅔])|\s([1-9])\/([2-9])(?![\p{Nd}/]))/gu
+const SIGNS: Readonly<Record<string, number>> = { '½': 0.5, '¼': 0.25, '¾': 0.75, '⅓': 1 / 3, '⅔': 2 / 3 }

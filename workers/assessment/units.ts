@@ -41,6 +41,7 @@ export function monthOf(folded: string): number | undefined {
 
 /** What a word after a number multiplies it by. */
 export const SCALES: ReadonlyMap<string, number> = byWord({
+  12: 'dozen dutzend douzaine docena duzia dozzina',
   100: 'hundred',
   1e3: 'thousand tausend tsd mille mil mila tusen tusind tys bin тыс тысяч тысячи тысяча тис हज़ार ألف آلاف אלף هزار',
   1e5: 'lakh lakhs लाख',
