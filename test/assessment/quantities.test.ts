@@ -68,7 +68,51 @@ t.test('dates are read with the precision they have', (t) => {
   t.end()
 })
 
-const one = (text: string) => quantitiesOf(text)[0]!
+t.test('a century is a span of years', (t) => {
+  for (const [text, ...expected] of [
+    ['the 19th century', '1800 to 1899'],
+    ['the early twentieth century', '1900 to 1999'],
+    ['a 21st-century and twenty-first-century building', '2000 to 2099', '2000 to 2099'],
+    ['the 18th and 19th centuries', '1700 to 1799', '1800 to 1899'],
+    ['in the fourteenth or fifteenth century', '1300 to 1399', '1400 to 1499'],
+    ['im 19. Jahrhundert, au 19e siècle', '1800 to 1899', '1800 to 1899'],
+  ] as const)
+    t.same(
+      quantitiesOf(text).map((date) => date.kind === 'date' && `${date.year} to ${date.until}`),
+      expected,
+      text,
+    )
+  for (const text of ['19 centuries', 'the 12th century BC', 'the 5th century', 'the 12th and 13th place'])
+    t.ok(
+      quantitiesOf(text).every(({ kind }) => kind === 'number'),
+      text,
+    )
+  for (const [a, b] of [
+    ['the 19th century', '1854'],
+    ['the 19th century', '5 May 1854'],
+    ['the late nineteenth century', '1887'],
+    ['the 20th century', 'the 1950s'],
+    ['the 20th century', 'the twentieth century'],
+  ] as const)
+    t.ok(agree(one(a), one(b)) && agree(one(b), one(a)), `${a} | ${b}`)
+  for (const [a, b] of [
+    ['the 19th century', '1954'],
+    ['the 19th century', 'the 18th century'],
+  ] as const)
+    t.notOk(agree(one(a), one(b)), `${a} | ${b}`)
+  t.end()
+})
+
+t.test('a month alone is read behind the words that stand before dates', (t) => {
+  for (const text of ['from May to July', 'until July', 'every July', 'before July'])
+    t.equal(quantitiesOf(text).at(-1)?.kind === 'date' && shown(quantitiesOf(text).at(-1)!), '?-7-?', text)
+  t.same(quantitiesOf('it may be closed, and they march to the pier'), [])
+  t.end()
+})
+
+function one(text: string): Quantity {
+  return quantitiesOf(text)[0]!
+}
 
 t.test('quantities agree if they agree in what both state', (t) => {
   for (const [a, b] of [

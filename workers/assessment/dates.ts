@@ -8,6 +8,7 @@ export const dateReaders: readonly ((reading: Reading, at: number) => Found<Date
   readDenseDate,
   readDayFirst,
   readMonthFirst,
+  readCentury,
   readDecade,
   readYears,
 ]
@@ -97,6 +98,24 @@ function withYear(reading: Reading, from: number, at: number, month: number, day
   return found((year === null ? at : next + 1) - from, year, month, day)
 }
 
+/** 19th century, nineteenth century, 21st-century, 19. Jahrhundert, 19e siècle: from the 11th */
+function readCentury(reading: Reading, at: number): Found<DateQuantity> | null {
+  const { word, gapBefore } = reading
+  const spelled = ORDINAL_WORDS.indexOf(word(at))
+  const tens = word(at) === '20' && gapBefore(at + 1) === '-' && word(at + 1) === 'first'
+  const century = tens ? 21 : spelled >= 0 ? spelled + FIRST_CENTURY : reading.integer(at, FIRST_CENTURY, 21)
+  if (century === null) return null
+  const isSuffixed = CENTURY_SUFFIX.test(word(at + 1)) && gapBefore(at + 1) === ''
+  const next = tens || isSuffixed ? at + 2 : at + 1
+  // Nineteen centuries are a duration, the nineteenth century is not.
+  const isOrdinal = tens || spelled >= 0 || isSuffixed || gapBefore(next) === '. '
+  if (!isOrdinal) return null
+  const quantity = { ...years((century - 1) * 100), until: century * 100 - 1 }
+  // The 18th of 18th and 19th centuries.
+  if (JOINS_CENTURIES.has(word(next)) && readCentury(reading, next + 1)) return { quantity, length: next - at }
+  return CENTURY.has(word(next)) && !BEFORE_CHRIST.has(word(next + 1)) ? { quantity, length: next + 1 - at } : null
+}
+
 /** 1940s, 1940's; and '40s, of the last century */
 function readDecade({ integer, word, gapBefore }: Reading, at: number): Found<DateQuantity> | null {
   const short = /['’]$/.test(gapBefore(at)) ? integer(at, 10, 90) : null
@@ -144,7 +163,15 @@ const DENSE_PARTS: readonly [number, number, RegExp][] = [
 ]
 /** Years. */
 const LONGEST_SPAN = 30
+const FIRST_CENTURY = 11
+const ORDINAL_WORDS =
+  'eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth'.split(' ')
+const CENTURY_SUFFIX = /^(?:th|st|e|eme)$/
+const CENTURY: ReadonlySet<string> = new Set('century centuries jahrhundert jahrhunderts siecle siecles'.split(' '))
+const JOINS_CENTURIES: ReadonlySet<string> = new Set(['and', 'or', 'to', 'und', 'et'])
+const BEFORE_CHRIST: ReadonlySet<string> = new Set(['bc', 'bce'])
 const BEFORE_MONTH: ReadonlySet<string> = new Set(
-  'in on since until during by early late mid last next im seit bis anfang ende mitte en desde hasta em'.split(' '),
+  `in on since until till from to through during by before after early late mid last next every each im seit bis anfang
+   ende mitte en desde hasta em`.split(/\s+/),
 )
 const JOINERS: ReadonlySet<string> = new Set('st nd rd th er o of the de del di d den г в'.split(' '))
