@@ -103,6 +103,25 @@ t.test('a century is a span of years', (t) => {
   t.end()
 })
 
+t.test('a month or a day of any year is a bound', (t) => {
+  for (const [a, b] of [
+    ['before June', '20 March 1963'],
+    ['before June', 'March 20'],
+    ['after June', '5 July 2010'],
+    ['before 5 June', '3 June'],
+    ['since April', 'in May'],
+    ['until July', 'in May 2010'],
+  ] as const)
+    t.ok(agree(one(a), one(b)), `${a} | ${b}`)
+  for (const [a, b] of [
+    ['before June', '20 August 1963'],
+    ['after June', 'May 2010'],
+    ['before 5 June', '7 June'],
+  ] as const)
+    t.notOk(agree(one(a), one(b)), `${a} | ${b}`)
+  t.end()
+})
+
 t.test('a month alone is read behind the words that stand before dates', (t) => {
   for (const text of ['from May to July', 'until July', 'every July', 'before July'])
     t.equal(quantitiesOf(text).at(-1)?.kind === 'date' && shown(quantitiesOf(text).at(-1)!), '?-7-?', text)

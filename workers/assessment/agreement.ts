@@ -99,8 +99,13 @@ function partAgrees(part: (typeof PARTS)[number], a: DateQuantity, b: DateQuanti
   return a[part]! <= (b[last] ?? b[part]!) && b[part]! <= (a[last] ?? a[part]!)
 }
 
-/** Before or after a claimed date: by the day where both give one. */
+/** Before or after a claimed date: by the day where both give one; before June, in any year. */
 function isInBound(claimed: DateQuantity, given: DateQuantity): boolean {
+  if (claimed.year === null && claimed.month !== null && given.month !== null) {
+    const isWhole = claimed.day !== null && given.day !== null
+    const place = ({ month, day }: DateQuantity) => month! * 32 + (isWhole ? day! : 0)
+    return claimed.bound !== 'about' && isWithin(claimed.bound, place(claimed), place(given))
+  }
   if (claimed.year === null || given.year === null) return false
   if (claimed.bound === 'about') return Math.abs(given.year - claimed.year) <= ABOUT_YEARS
   const whole = claimed.month !== null && given.month !== null
