@@ -229,6 +229,33 @@ t.test('the line has an antonym where the claim has a word', (t) => {
   t.end()
 })
 
+t.test('an event that is told from its other side is no opposite, and neither is a rule that ended', (t) => {
+  for (const [claim, text] of [
+    ['Marlow won the final against Kelby.', 'Kelby lost to Marlow in the final.'],
+    ['Kelby lost the final to Marlow.', 'Marlow won the final against Kelby.'],
+    ['She lost her seat in the council to Paul Hart.', 'Paul Hart won the seat in the council from her.'],
+    ['The painting was sold to a museum for $5 million.', 'A museum bought the painting for $5 million.'],
+    ['He bought the house in 1990.', 'The house was sold to him in 1990.'],
+    ['The club bought the striker from Orsay.', 'Orsay sold the striker to the club.'],
+    ['The measure allows the sale of beer in Kelby.', 'The measure ends the ban on the sale of beer in Kelby.'],
+    ['The council allowed dogs on the beach.', 'The council lifted its ban on dogs on the beach.'],
+    ['The act made gambling legal in Kelby.', 'The act let people gamble in Kelby, which had been illegal.'],
+    ['Ida Holm is a Danish actress.', 'Ida Holm (born 1980) is a Danish actor.'],
+  ] as const)
+    t.match(check(claim, text), /^supports(?!.*opposite_wording)/, claim)
+  for (const [claim, text] of [
+    ['Marlow won the final against Kelby.', 'Marlow lost the final against Kelby.'],
+    ['Marlow won the final against Kelby.', 'Marlow lost the final to Kelby.'],
+    ['The museum sold the painting for $5 million.', 'The museum bought the painting for $5 million.'],
+    ['The club sold the striker to Orsay.', 'The club bought the striker from Orsay.'],
+    ['He arrived in Kelby in 1995.', 'He left Kelby in 1995.'],
+    ['The measure allows the sale of beer.', 'The measure bans the sale of beer.'],
+    ['The council allowed dogs on the beach.', 'The council prohibited dogs on the beach.'],
+  ] as const)
+    t.match(check(claim, text), /^mentions.*opposite_wording/, claim)
+  t.end()
+})
+
 t.test('the line has another name where the claim has one that is not on the page', (t) => {
   for (const [claim, text] of [
     ['The film Southpaw was written by Adam Robins.', 'Southpaw is a film written by Kurt Sutter.'],

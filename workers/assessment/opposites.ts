@@ -5,16 +5,41 @@ import { tokensOf } from './tokens.ts'
 
 /** The opposites between a claim and lines: what the claim says, and what the lines say instead. */
 export function oppositesBetween(claim: string, lines: string): { claimed: string; given: string }[] {
-  const [said, given] = [wordsOf(claim), wordsOf(lines)]
+  const [said, given] = [wordsOf(claim), wordsOf(lines.replace(ENDED, ' '))]
   const pairs = PAIRS.flatMap(([one, other]) => [
     ...turned(said, given, one, other),
     ...turned(said, given, other, one),
   ])
   return [
-    ...pairs,
+    ...pairs.filter(({ claimed, given }) => !isSeenFromOtherSide(claim, claimed, lines, given)),
     ...prefixed(said, given),
     ...prefixed(given, said).map(({ claimed, given }) => ({ claimed: given, given: claimed })),
   ]
+}
+
+/**
+ * Whether two opposite verbs describe one event from its two sides: "Spain won against Italy", "Italy lost to Spain"; "the
+ * town bought it", "it was sold to the town". The party that one text has behind a preposition is then in front of the verb
+ * in the other.
+ */
+function isSeenFromOtherSide(claim: string, claimed: string, lines: string, given: string): boolean {
+  if (!TWO_SIDED.test(claimed)) return false
+  const [said, others] = [sidesOf(claim, claimed), sidesOf(lines, given)]
+  const shares = (some: ReadonlySet<string>, others: ReadonlySet<string>) => [...some].some((word) => others.has(word))
+  return shares(said.before, others.behind) || shares(said.behind, others.before)
+}
+
+/** The words in front of a verb in its sentence, and those behind a preposition that follows it. Pronouns count as one. */
+function sidesOf(text: string, verb: string) {
+  const tokens = tokensOf(text).map(({ folded }) => folded)
+  const at = tokens.indexOf(verb)
+  const side = (words: readonly string[]) =>
+    new Set(words.filter((word) => !NAMES_NOTHING.test(word)).map((word) => (PRONOUN.test(word) ? 'he' : word)))
+  const behind = tokens.slice(at + 1, at + 1 + LONGEST_SIDE)
+  return {
+    before: side(tokens.slice(Math.max(0, at - LONGEST_SIDE), at)),
+    behind: side(behind.flatMap((word, i) => (BEFORE_PARTY.test(word) ? behind.slice(i + 1, i + 4) : []))),
+  }
 }
 
 /**
@@ -63,6 +88,17 @@ function wordsOf(text: string): string[] {
   return [...words]
 }
 
+/** Verbs with two parties, each of which may be the subject. */
+const TWO_SIDED = /^(?:wins?|won|winning|los(?:e|es|t|ing)|defeat(?:ed|s)?|b(?:ought|uys?)|s(?:old|ells?))$/
+const BEFORE_PARTY = /^(?:to|against|from|by|for|over)$/
+const NAMES_NOTHING = /^(?:the|an?|its|was|were|is|are|been|in|on|of|at|and)$/
+const PRONOUN = /^(?:he|him|she|her|they|them)$/
+/** Tokens. */
+const LONGEST_SIDE = 12
+/** A rule that ends states the opposite: lifted the ban, had been illegal. */
+const ENDED =
+  /(?<!\p{L})(?:end(?:s|ed|ing)?|lift(?:s|ed|ing)?|remov(?:es?|ed|ing)|repeal(?:s|ed|ing)?|overturn(?:s|ed|ing)?|revers(?:es?|ed|ing)|abolish(?:es|ed|ing)?|revok(?:es?|ed|ing)|scrap(?:s|ped|ping)?) (?:\p{L}+ ){0,2}(?:ban|bans|prohibition)(?!\p{L})|(?<!\p{L})(?:(?:had|previously|formerly|once|hitherto)(?: been)?|until then) (?:illegal|banned|forbidden|prohibited)(?!\p{L})/giu
+
 const DENYING =
   /\b(?:(?:refus(?:es?|ed|ing)|fail(?:s|ed|ing)?|declin(?:es?|ed|ing)|unable|yet|ceas(?:es?|ed|ing)) to|incapable of|(?:prevent|prohibit|bar|ban)(?:s|ned|red|ed)? (?:\p{L}+ ){1,3}from|away from|absent from|outside of|insufficient (?:for|to)|too \p{L}+ to|free (?:of|from)|devoid of|lack(?:s|ed|ing)?)\b/iu
 
@@ -100,8 +136,8 @@ const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
   pair('alive|lives|living', 'dead|died|deceased'),
   pair('born', 'died'),
   pair(
-    'male|man|men|boys?|father|son|brother|husband|king|actor',
-    'female|woman|women|girls?|mother|daughter|sister|wife|queen|actress',
+    'male|man|men|boys?|father|son|brother|husband|king',
+    'female|woman|women|girls?|mother|daughter|sister|wife|queen',
   ),
   pair('north(?:ern|west|east|western|eastern)?', 'south(?:ern|west|east|western|eastern)?'),
   pair('east(?:ern)?', 'west(?:ern)?'),
