@@ -262,6 +262,17 @@ t.test('lines that say their subject is one kind of thing do not support a claim
     ['Kelby is a place.', 'Kelby is the capital of the northern province.'],
     ['Ida Holm is a writer of books.', 'Ida Holm is a Danish author.'],
     ['Ida Holm is a singer.', 'Ida Holm released three albums.'],
+    ['Ida Holm is a chef.', 'Ida Holm is an Australian cook and presenter of a series.'],
+    ['Ida Holm is a footballer.', 'Ida Holm is a Danish midfielder of Kelby.'],
+    ['Ida Holm was a mathematician.', 'Ida Holm was a Danish statistician.'],
+    ['Ida Holm is an academic.', 'Ida Holm is a Danish professor of law.'],
+    ['Ida Holm was a teacher.', 'Ida Holm was a nurse and later taught in a school.'],
+    ['Loch Orsay is a lake.', 'Loch Orsay is a body of water near Kelby.'],
+    ['Kelby is a port.', 'Kelby is a harbour town on the northern coast.'],
+    ['The Quiet Pier is a restaurant.', 'The Quiet Pier is a diner in Kelby.'],
+    ['Corvex is a medication.', 'Corvex is a drug against high blood pressure.'],
+    ['The Herald is a newspaper.', 'The Herald is a British daily.'],
+    ['Marten is a pet.', 'Marten is a black cat which lives with the family.'],
   ] as const)
     t.notMatch(check(claim, text), /kind_mismatch/, claim)
   t.match(check('Ida Holm is a poker player.', 'Ida Holm is a Danish engineer.', 'mixed'), /^supports.*kind_mismatch/)
