@@ -294,8 +294,29 @@ t.test('"No." before a number is no negation, and "refused" is one', (t) => {
     ['Only the keeper may enter the tower.', 'Nobody but the keeper may enter the tower.'],
     ['The keeper did not accept the tower.', 'The keeper rejected the tower.'],
     ['The tower failed to please the keeper.', 'The tower did not please the keeper.'],
+    ['The book is out of print.', 'The book is no longer in print.'],
+    ['The plan was abandoned.', 'The plan was never carried out and was abandoned.'],
+    ['The match was cancelled.', 'The match did not take place because it was cancelled.'],
+    ['The match did not take place.', 'The match, which was to take place in May, was cancelled.'],
+    ['There is no evidence that the drug works.', 'Evidence that the drug works is lacking.'],
+    ['He is not the author of the letter.', 'The author of the letter is another man.'],
+    ['The keeper is a former member of the council.', 'The keeper is no longer a member of the council.'],
+    ['It is impossible to enter the tower.', 'It is not possible to enter the tower.'],
+    ['The sale of the tower is illegal.', 'The sale of the tower is not legal.'],
+    ['The keeper left without a letter.', 'The keeper left and had no letter.'],
+    [
+      'The bridge over the river was finished in 1990.',
+      "It wasn't until 1990 that the bridge over the river was finished.",
+    ],
   ] as const)
     t.match(check(claim, text), /^supports/, claim)
+  for (const [claim, text] of [
+    ['The match was cancelled.', 'The match was not cancelled.'],
+    ['The plan was abandoned by the council.', 'The plan was never abandoned by the council.'],
+    ['The keeper failed.', "The keeper didn't fail."],
+    ['The letter was rejected by the keeper.', 'The letter was not rejected by the keeper.'],
+  ] as const)
+    t.match(check(claim, text), /^mentions.*negation_mismatch/, claim)
   t.end()
 })
 

@@ -7,7 +7,7 @@ import { strengthsIn } from './coverage.ts'
 import { isOtherKind } from './definitions.ts'
 import type { Proposal } from './evidence.ts'
 import type { Span } from './lines.ts'
-import { deniesByVerb, oppositesBetween } from './opposites.ts'
+import { deniesByVerb, deniesByWord, oppositesBetween } from './opposites.ts'
 import { hasOtherRank } from './ordinals.ts'
 import { type Doubt, giveInsteadOfDenied, type PageText, pageText, quantityDoubts } from './quantity-checks.ts'
 import { type Query, readClaim } from './query.ts'
@@ -142,15 +142,14 @@ function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): 
 
 /** If only one of claim and lines has a word such as "not", the other may negate with another word: "refused", "only". */
 function deniesInOtherWords(claim: string, quotes: readonly string[]): boolean {
-  return DENIES.test(isNegation(claim) ? quotes.join('\n') : claim)
+  const lines = quotes.join('\n')
+  return isNegation(claim) ? deniesByWord(lines, claim) : deniesByWord(claim, lines)
 }
 
 function hasOtherName(query: Query, page: PageText, quotes: readonly string[]): boolean {
   return substitutedNames(query, quotes, new Set(strengthsIn(query, [page.text]).keys())).length > 0
 }
 
-const DENIES =
-  /(?<!\p{L})(?:only|little|few|hardly|barely|scarcely|seldom|rarely|unable|incapable|absen(?:t|ce)|yet to|instead|refus(?:es?|ed|al)|fail(?:s|ed|ure)?|lack(?:s|ed)?|avoid(?:s|ed)?|den(?:y|ies|ied)|reject(?:s|ed)?|prevent(?:s|ed)?|stop(?:s|ped)?|ceas(?:es?|ed)|exclud(?:es?|ed)|\p{L}{2,20}less|un\p{L}{4,20})(?!\p{L})/iu
 const MOST_WORDS = 0.75
 const ALL_WORDS = 0.95
 const MOST_BUT_VERB = 0.7

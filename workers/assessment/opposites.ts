@@ -62,6 +62,19 @@ function turns(said: readonly string[], given: readonly string[], side: RegExp, 
 /** Whether a text negates with a verb or an adjective: "refused to", "unable to", "has yet to". */
 export const deniesByVerb = (text: string): boolean => DENYING.test(text)
 
+/**
+ * Whether a text denies by a word what another one denies by "not": "the match was cancelled", "the match did not take
+ * place". A word that the other text negates itself denies nothing: "was not cancelled".
+ */
+export function deniesByWord(text: string, negated: string): boolean {
+  const others = negated.toLowerCase()
+  const words = new Set([...text.toLowerCase().matchAll(DENIES)].map(([word]) => word))
+  return [...words].some((word) => {
+    const stem = word.slice(0, Math.max(SHORTEST_STEM, word.length - 3))
+    return !new RegExp(`${NOT}(?:[\\p{L}’']+ ){0,2}${stem}`, 'u').test(others)
+  })
+}
+
 /** popular and unpopular, smoker and nonsmoker */
 function prefixed(some: readonly string[], others: readonly string[]) {
   const [one, two] = [new Set(some), new Set(others)]
@@ -101,6 +114,11 @@ const ENDED =
 
 const DENYING =
   /\b(?:(?:refus(?:es?|ed|ing)|fail(?:s|ed|ing)?|declin(?:es?|ed|ing)|unable|yet|ceas(?:es?|ed|ing)) to|incapable of|(?:prevent|prohibit|bar|ban)(?:s|ned|red|ed)? (?:\p{L}+ ){1,3}from|away from|absent from|outside of|insufficient (?:for|to)|too \p{L}+ to|free (?:of|from)|devoid of|lack(?:s|ed|ing)?)\b/iu
+
+const SHORTEST_STEM = 4
+const NOT = "(?:(?<!\\p{L})(?:not|never|no|without|cannot)|n['’]t) "
+const DENIES =
+  /(?<!\p{L})(?:only|little|few|hardly|barely|scarcely|seldom|rarely|unable|incapable|absen(?:t|ce)|yet to|instead|another|without|out of|former(?:ly)?|extinct|exempt|impossib(?:le|ly)|illegal(?:ly)?|invalid|inactive|incomplete|inconclusive|refus(?:es?|ed|al)|fail(?:s|ed|ure)?|lack(?:s|ed|ing)?|miss(?:es|ed|ing)?|omit(?:s|ted)?|avoid(?:s|ed)?|den(?:y|ies|ied)|reject(?:s|ed)?|dismiss(?:es|ed)?|abandon(?:s|ed)?|cancel(?:s|l?ed)|discontinu(?:es?|ed)|abolish(?:es|ed)?|prevent(?:s|ed)?|stop(?:s|ped)?|ceas(?:es?|ed)|exclud(?:es?|ed)|\p{L}{2,20}less|un\p{L}{4,20})(?!\p{L})/gu
 
 const pair = (one: string, other: string): readonly [RegExp, RegExp] => [
   new RegExp(`^(?:${one.replace(/\s+/g, '')})$`, 'u'),

@@ -186,7 +186,7 @@ const ABBREVIATED_NUMBER = /(?<!\p{L})nos?\.\s?(?=\p{Nd})/giu
 /** Phrases that add to a statement instead of negating it: not only, no fewer than, not until 1902. */
 const DENIES_NOTHING = new RegExp(
   [
-    String.raw`(?:(?<!\p{L})(?:not|never)|n['’]t)(?:(?= (?:[^\s.,;:!?]+ ){1,10}until )| (?:only|just|merely|simply|solely|least|to mention)(?!\p{L}))`,
+    String.raw`(?:(?<!\p{L})(?:not|never)|n['’]t)(?:(?= (?:[^\s.,;:!?]+ ){0,10}until )| (?:only|just|merely|simply|solely|least|to mention)(?!\p{L}))`,
     String.raw`(?<!\p{L})(?:not one but|no (?:fewer|less|more|later|earlier|greater|higher|lower|other) than|none other than|nothing (?:but|less than|short of)|(?:no|without(?: any?)?) (?:doubt|question)|whether or not|if not)(?!\p{L})`,
     String.raw`(?<!\p{L})(?:nicht (?:nur|bloß|allein|zuletzt|weniger als)|(?:pas|non) (?:seulement|uniquement)|no (?:s[oó]lo|solamente|únicamente)|n[aã]o (?:s[oó]|apenas|somente)|non (?:solo|soltanto)|niet alleen)(?!\p{L})`,
   ].join('|'),
