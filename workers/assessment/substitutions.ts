@@ -19,16 +19,20 @@ export function substitutedNames(query: Query, quotes: readonly string[], onPage
   const numbers = new Map(query.terms.map(({ folded }, term) => [folded, term]))
   const said = new Set(query.tokens.map(({ folded }) => folded))
   const givenBeside = namesBeside(quotes, said)
+  const isBeside = placesOf(quotes, said)
   return runsOfNames(query.tokens).flatMap(({ first, last }) => {
     // The subject may have many names, and a name of which the page has a part may be another spelling.
     const run = query.tokens.slice(first, last + 1)
     if (first <= 1 || run.some(({ folded }) => onPage.has(numbers.get(folded) ?? -1))) return []
     return run.flatMap((token, i) => {
       if (!contentTerms.has(token.folded)) return []
-      const others = contextsOf(query.tokens, first + i, contentTerms).flatMap(
-        (context) => givenBeside.get(context) ?? [],
-      )
-      const other = others.find((one) => !areAlike(token, one))
+      // If the lines have the claimed name in that place too, it is one of several there.
+      const others = contextsOf(query.tokens, first + i, contentTerms)
+        .filter((context) => !isBeside.has(`${token.folded}${context}`))
+        .flatMap((context) => givenBeside.get(context) ?? [])
+      // Lawton, Oklahoma: two names side by side name one place, or are of one list.
+      const isNextTo = (one: Token) => [-1, 1].some((step) => isBeside.has(`${token.folded}${step} ${one.folded}`))
+      const other = others.find((one) => !areAlike(token, one) && !isNextTo(one))
       return other ? [{ claimed: token.raw, given: other.raw }] : []
     })
   })
@@ -51,6 +55,20 @@ function namesBeside(quotes: readonly string[], said: ReadonlySet<string>): Map<
     }
   }
   return beside
+}
+
+/** The names of the claim with what the quotes have beside them. */
+function placesOf(quotes: readonly string[], said: ReadonlySet<string>): Set<string> {
+  const places = new Set<string>()
+  for (const quote of quotes) {
+    const tokens = tokensOf(quote)
+    for (const [at, token] of tokens.entries()) {
+      if (!isName(token) || !said.has(token.folded)) continue
+      for (const step of [-1, 1])
+        for (const count of [1, 2]) places.add(`${token.folded}${contextOf(tokens, at, step, count)}`)
+    }
+  }
+  return places
 }
 
 /** On either side, the words up to the first content word, which must be within two words. */
