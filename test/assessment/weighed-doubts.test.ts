@@ -291,6 +291,47 @@ t.test('lines that together with their neighbours state the claim do not contrad
   t.end()
 })
 
+t.test(
+  'lines that have all words of a claim, and name its subject by a part or a pronoun, do not contradict it',
+  (t) => {
+    for (const [claim, text] of [
+      ['Anna Berg was born in Kelby.', 'Born in Kelby, Berg moved to Orsay as a child.'],
+      ['Anna Berg is a sister of Olaf Dahl.', 'She is the youngest daughter of Ida Dahl and a sister of Olaf Dahl.'],
+      ['Kelby University has many alumni.', 'Kelby has graduated many alumni, among them five mayors.'],
+      ['The Quiet Pier is a silent film.', 'The film was named the best silent film of the year.'],
+      ['Kelby United won the cup in 2017.', 'They have won four cups, the last in 2017.'],
+      ['Anna Berg played for the Lakers.', 'She played for the Lakers for 13 seasons.'],
+      // Bounds are compared by value, and the words that express them are not looked for.
+      ['Kelby confirmed more than 300 cases.', 'Kelby confirmed 312 cases in May.'],
+      ['The plant lies approximately 230 metres deep.', 'The plant lies about 230 m deep.'],
+      ['Kelby confirmed fewer than 300 cases.', 'It confirmed 280 cases.'],
+      ['Brian Holm has used the beach since 1938.', 'Holm has used the beach since 1938.'],
+      // The claimed name is in the same place, in a list or beside another name.
+      ['The cases in May include two men in Japan.', 'Cases in May include two men in Japan, two men in Vietnam.'],
+      ['Olaf Dahl was born in Oklahoma.', 'Born in Lawton, Oklahoma, Dahl raised horses.'],
+    ] as const)
+      t.match(check(claim, text, 'contradicts'), /^mentions.*claim_words_present/, claim)
+    for (const [claim, text] of [
+      ['Anna Berg was born in Kelby.', 'Born in Orsay, Berg moved to Lund as a child.'],
+      ['Anna Berg produced the film Marlow.', 'Marlow is a film produced by Kenneth Berg.'],
+      ['Anna Berg directed the film Marlow.', 'She wrote the film Marlow, which was directed by her brother.'],
+      ['Anna Berg defeated Olaf Dahl in the final.', 'Berg was defeated by Olaf Dahl in the final.'],
+      ['Anna Berg taught Olaf Dahl.', 'She was taught by Olaf Dahl.'],
+      ['Kelby invaded Marlow in 1814.', 'Marlow invaded Kelby in 1814.'],
+      ['Anna Berg played for the Lakers.', 'She played against the Lakers.'],
+      ['Anna Berg supports the ban on alcohol.', 'She supports lifting the ban on alcohol.'],
+      ['Anna Berg was the first keeper of the tower.', 'She was the second keeper of the tower.'],
+      ['All members voted for the plan.', 'Half of the members voted for the plan.'],
+      ['Kelby confirmed more than 300 cases.', 'Kelby confirmed 290 cases in May.'],
+      ['Kelby confirmed more than 300 cases.', 'It confirmed 290 cases and had 400 cases a year later.'],
+      ['The bridge opened after 1990.', 'The bridge, planned in 1995, opened in 1989.'],
+      ['Kelby is higher than Marlow.', 'It is 300 metres high, Marlow is higher than Kelby.'],
+    ] as const)
+      t.match(check(claim, text, 'contradicts'), /^contradicts/, claim)
+    t.end()
+  },
+)
+
 t.test('a line that begins with a pronoun may state in other words what the claim denies', (t) => {
   t.match(check('Ida Holm is not a singer.', 'She builds harbours and teaches.'), /^supports/)
   t.match(check('Ida Holm is a singer.', 'She builds harbours and teaches.'), /^mentions.*unrelated_evidence/)

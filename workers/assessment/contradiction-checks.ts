@@ -1,14 +1,18 @@
 // Checks a verdict against a claim: lines that state the claim itself hardly contradict it.
+import { disagreement } from './agreement.ts'
 import { nearnessOf, strengthsIn, weightOf, wordsOf } from './coverage.ts'
 import { agreeAcrossUnits } from './measures.ts'
-import { deniesByVerb, hasOppositeOf } from './opposites.ts'
+import { deniesByVerb, endsBan, hasOppositeOf } from './opposites.ts'
+import { hasOtherRank } from './ordinals.ts'
 import { quantitiesOf } from './quantities.ts'
 import { MOST_QUANTITIES } from './quantity-checks.ts'
 import type { Query } from './query.ts'
 import { readQuote } from './quote-reading.ts'
+import { SPEAKS_BACK } from './relation.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
 import { substitutedNames } from './substitutions.ts'
 import { tokensOf } from './tokens.ts'
+import { SHORTEST_PREFIX, stemmed, wordSimilarity } from './word-similarity.ts'
 
 /** The quotes that are read against a claim, and the lines around them with the head of the page. */
 export interface Against {
@@ -35,18 +39,58 @@ export function agreementOf(
   const claimed = quantitiesOf(claim)
   // Each is compared with every number of the lines, so the check skips a list of numbers and trusts the model.
   if (claimed.length > MOST_QUANTITIES) return null
-  // A claim with a comparison may be wrong only because of the comparison.
-  if (claimed.some(({ bound }) => bound !== null) || COMPARES.test(claim)) return null
+  // A claim with a comparison may be wrong only because of the comparison, unless it is one with a number.
+  if (COMPARES.test(claim.replace(COMPARES_NUMBER, ' '))) return null
   const all = quotes.join('\n')
   const { weight, claimWeight } = readQuote(claim, query, all)
   const isSaid =
     weight >= ALL ||
+    hasAllButSubject(query, quotes) ||
     (!isMixed && weight * claimWeight >= ENOUGH_WORDS && weight >= MORE_THAN_HALF) ||
     (!isMixed && isSaidNearby(query, quotes, near))
   if (!isSaid || saysOtherwise(claim, query, quotes, all)) return null
   const given = quotes.flatMap(quantitiesOf)
-  const agrees = claimed.every((one) => given.some((other) => agreeAcrossUnits(one, other)))
+  const agrees = claimed.every(
+    (one) =>
+      given.some((other) => agreeAcrossUnits(one, other)) &&
+      // Some number is always more than a small one, so none of the lines may be outside the bound.
+      (one.bound === null || given.every((other) => disagreement(one, [other]) === null)),
+  )
   return agrees ? 'claim_words_present' : null
+}
+
+/**
+ * Whether the lines have all words of a claim but those of its subject, which they name by a part of its name or by a
+ * pronoun, and those that only bound a number, which is compared by its value.
+ */
+function hasAllButSubject(query: Query, quotes: readonly string[]): boolean {
+  const words = wordsOf(query)
+  const found = strengthsIn(query, quotes)
+  const subject = subjectOf(query)
+  const isNamed = quotes.some((quote) => SPEAKS_BACK.test(quote) || hasPartOfName(query, subject, quote))
+  const absent = words.filter(([i, { folded }]) => !found.has(i) && !BOUNDS_NUMBER.has(folded))
+  if (!absent.every(([i]) => isNamed && subject.includes(i))) return false
+  return weightOf(words, found) >= LEAST_BESIDE_SUBJECT
+}
+
+/** Whether a line has a part of a name, and not behind another name: "Hart", not "Olaf Hart" for Anna Hart. */
+function hasPartOfName({ terms, symbolOf }: Query, name: readonly number[], quote: string): boolean {
+  const parts = new Set(name.map((term) => terms[term]!.folded))
+  const tokens = tokensOf(quote)
+  return tokens.some(({ folded, start }, i) => {
+    const before = tokens[i - 1]
+    if (!parts.has(folded) || !before) return parts.has(folded)
+    const isJoined = !/[,;:.()]/.test(quote.slice(before.end, start))
+    return !(isJoined && IS_NAME.test(before.raw) && symbolOf(before.folded) < 0)
+  })
+}
+
+/** The terms of the name that a claim begins with. */
+function subjectOf({ tokens, terms }: Query): number[] {
+  const first = tokens[0] && /^(?:the|an?)$/.test(tokens[0].folded) ? 1 : 0
+  const end = tokens.findIndex(({ raw }, i) => i >= first && !/^\p{Lu}/u.test(raw))
+  const names = new Set(tokens.slice(first, end < 0 ? first : end).map(({ folded }) => folded))
+  return [...terms.keys()].filter((term) => names.has(terms[term]!.folded))
 }
 
 /**
@@ -76,10 +120,70 @@ function hasFurtherName({ symbolOf }: Query, quotes: readonly string[]): boolean
 /** Whether lines with the claim's words may still contradict it. */
 function saysOtherwise(claim: string, query: Query, quotes: readonly string[], all: string): boolean {
   if (hasOppositeOf(claim, all) || deniesByVerb(claim) !== deniesByVerb(all)) return true
+  if (
+    hasOtherRank(claim, all) ||
+    endsBan(claim) !== endsBan(all) ||
+    quotes.some((quote) => hasOtherAgent(query, quote))
+  )
+    return true
+  if (quotes.some((quote) => hasSwappedNames(query, quote))) return true
   return substitutedNames(query, quotes, new Set()).length > 0
 }
 
+/** more than 300: compared as the bound of a number */
+const COMPARES_NUMBER =
+  /\b(?:more|less|fewer|greater|higher|lower|larger|smaller|longer|older|younger) than (?=\p{Sc}?\s?\p{Nd})/giu
+const BOUNDS_NUMBER: ReadonlySet<string> = new Set(
+  'more less fewer greater higher lower least most around about approximately roughly nearly almost over under'.split(
+    ' ',
+  ),
+)
+/** By weight: the words of the claim in the lines, if these do not name its subject in full. */
+const LEAST_BESIDE_SUBJECT = 2
 const FEW_TOKENS = 4
+/**
+ * Whether lines say by whom something was done that the subject of the claim did, and it is not that subject: the claim
+ * "Holm designed the pier", the lines "Holm paid for the pier, which was designed by Dahl".
+ */
+function hasOtherAgent(query: Query, quote: string): boolean {
+  const { tokens, terms } = query
+  if (tokens.some(({ folded }) => folded === 'by')) return false
+  const given = tokensOf(quote)
+  const subject = new Set(subjectOf(query).map((term) => terms[term]!.folded))
+  const done = tokens.flatMap(({ folded }, i) => {
+    const isPassive = [1, 2].some((back) => IS_BE.test(tokens[i - back]?.folded ?? ''))
+    const isNoun = BEFORE_NOUN.test(tokens[i - 1]?.folded ?? '')
+    return isPassive || isNoun || folded.length < SHORTEST_PREFIX ? [] : [stemmed(folded)]
+  })
+  return given.some(({ folded }, i) => {
+    if (given[i + 1]?.folded !== 'by') return false
+    if (given.slice(i + 2, i + 2 + LONGEST_AGENT).some((token) => subject.has(token.folded))) return false
+    const own = stemmed(folded)
+    return done.some((verb) => wordSimilarity(own, verb) >= SAME_VERB)
+  })
+}
+
+/** Whether a line has the subject of the claim behind its verb and another name of the claim before it: "Kelby beat Marlow". */
+function hasSwappedNames(query: Query, quote: string): boolean {
+  const { tokens, terms } = query
+  const subject = new Set(subjectOf(query).map((term) => terms[term]!.folded))
+  const verbAt = tokens.findIndex(({ folded, raw }, i) => i > 0 && !subject.has(folded) && /^\p{Ll}{3}/u.test(raw))
+  if (subject.size === 0 || verbAt < 0) return false
+  const objects = new Set(tokens.slice(verbAt + 1).flatMap(({ raw, folded }) => (IS_NAME.test(raw) ? folded : [])))
+  const given = tokensOf(quote)
+  const at = given.findIndex(({ folded }) => folded === tokens[verbAt]!.folded)
+  if (at < 0 || given.slice(at + 1, at + 3).some(({ folded }) => folded === 'by')) return false
+  const has = (some: typeof given, names: ReadonlySet<string>) => some.some(({ folded }) => names.has(folded))
+  const [before, behind] = [given.slice(0, at), given.slice(at + 1)]
+  return has(before, objects) && !has(before, subject) && has(behind, subject) && !has(behind, objects)
+}
+
+const IS_BE = /^(?:is|are|was|were|be|been|being)$/
+const BEFORE_NOUN = /^(?:an?|the|s|his|her|its|their|of)$/
+/** Tokens behind "by". */
+const LONGEST_AGENT = 4
+/** As similar as forms of one word. */
+const SAME_VERB = 0.8
 const IS_NAME = /^\p{Lu}\p{M}*\p{Ll}/u
 const COMPARES =
   /\b(?:(?:more|less|fewer|rather|(?:great|high|low|larg|small|old|young|earli|lat|bett|worse|fast|slow)(?:er)?)(?: \p{L}+){0,3} than|(?:more|less) likely|half|only|exactly)\b/iu

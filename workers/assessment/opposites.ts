@@ -59,6 +59,9 @@ function turns(said: readonly string[], given: readonly string[], side: RegExp, 
   return takes(said, side) && !takes(said, other) && takes(given, other)
 }
 
+/** Whether a text says that a ban ended: a rule that is lifted is the opposite of one that is in force. */
+export const endsBan = (text: string): boolean => text.search(ENDED) >= 0
+
 /** Whether a text negates with a verb or an adjective: "refused to", "unable to", "has yet to". */
 export const deniesByVerb = (text: string): boolean => DENYING.test(text)
 
@@ -180,6 +183,13 @@ const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
 
 /** Pairs that often describe different things, so they do not remove a support; but a contradiction may rest on them. */
 const LOOSE_PAIRS: readonly (readonly [RegExp, RegExp])[] = [
+  pair('with', 'without'),
+  pair('for', 'against'),
+  pair('before', 'after'),
+  pair('above|over', 'below|under'),
+  pair('inside', 'outside'),
+  pair('all|every|most|both', 'none|few|half|some'),
+  pair('first', 'second|third'),
   pair('increas(?:e|es|ed|ing)|encourag(?:e|es|ed|ing)|accelerat(?:e|es|ed|ing|ion)', 'lower|smaller|slower'),
   pair('decreas(?:e|es|ed|ing)|reduc(?:e|es|ed|ing|tion)', 'higher|greater|larger'),
   pair(

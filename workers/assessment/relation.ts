@@ -120,7 +120,7 @@ const IS_NAME = /^\p{Lu}/u
 /** Nationalities occur on many pages about other subjects. */
 const IS_NATIONALITY =
   /^(?:Americans?|Australians?|Austrian|Belgian|Brazilian|British|Canadians?|Chinese|Danish|Dutch|English|European|Finnish|French|Germans?|Greek|Indian|Irish|Italian|Japanese|Korean|Mexican|Norwegian|Polish|Portuguese|Russian|Scottish|Spanish|Swedish|Swiss|Turkish|Ukrainian|Welsh)$/u
-const SPEAKS_BACK = new RegExp(`${POINTS_BACK.source}|^The \\p{Ll}`, 'u')
+export const SPEAKS_BACK = new RegExp(`${POINTS_BACK.source}|^The \\p{Ll}`, 'u')
 /** A line may support a negated claim about a person in other words: is not a singer, he is a writer. */
 const SPEAKS_OF_ONE = new RegExp(`^(?!This|These|Those)${POINTS_BACK.source.slice(1)}`, 'u')
 /** UTF-16 units: little more than one quotation, so the page says nothing else. */
