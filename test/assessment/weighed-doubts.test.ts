@@ -300,6 +300,8 @@ t.test(
       ['Kelby University has many alumni.', 'Kelby has graduated many alumni, among them five mayors.'],
       ['The Quiet Pier is a silent film.', 'The film was named the best silent film of the year.'],
       ['Kelby United won the cup in 2017.', 'They have won four cups, the last in 2017.'],
+      ["A Dog's Pier grossed less than $200 million worldwide.", 'It grossed over $196 million worldwide.'],
+      ['Marlow (2016 film) was written by Anna Berg.', 'Marlow was a 2016 movie written by Anna Berg.'],
       ['Anna Berg played for the Lakers.', 'She played for the Lakers for 13 seasons.'],
       // Bounds are compared by value, and the words that express them are not looked for.
       ['Kelby confirmed more than 300 cases.', 'Kelby confirmed 312 cases in May.'],
@@ -317,6 +319,7 @@ t.test(
       ['Anna Berg directed the film Marlow.', 'She wrote the film Marlow, which was directed by her brother.'],
       ['Anna Berg defeated Olaf Dahl in the final.', 'Berg was defeated by Olaf Dahl in the final.'],
       ['Anna Berg taught Olaf Dahl.', 'She was taught by Olaf Dahl.'],
+      ['Climate Models Overestimate Warming', 'Models have underestimated the rate of shrinkage.'],
       ['Kelby invaded Marlow in 1814.', 'Marlow invaded Kelby in 1814.'],
       ['Anna Berg played for the Lakers.', 'She played against the Lakers.'],
       ['Anna Berg supports the ban on alcohol.', 'She supports lifting the ban on alcohol.'],

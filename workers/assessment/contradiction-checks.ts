@@ -85,11 +85,23 @@ function hasPartOfName({ terms, symbolOf }: Query, name: readonly number[], quot
   })
 }
 
-/** The terms of the name that a claim begins with. */
+/**
+ * The terms of the name that a claim begins with, and of the words that tell it from others of its name: A Dog's Purpose
+ * (2017 film).
+ */
 function subjectOf({ tokens, terms }: Query): number[] {
-  const first = tokens[0] && /^(?:the|an?)$/.test(tokens[0].folded) ? 1 : 0
-  const end = tokens.findIndex(({ raw }, i) => i >= first && !/^\p{Lu}/u.test(raw))
-  const names = new Set(tokens.slice(first, end < 0 ? first : end).map(({ folded }) => folded))
+  let end = /^(?:the|an?)$/.test(tokens[0]?.folded ?? '') ? 1 : 0
+  const isCapital = (at: number) => /^\p{Lu}/u.test(tokens[at]?.raw ?? '')
+  const first = end
+  while (isCapital(end)) {
+    end++
+    if (tokens[end]?.folded === 's' && isCapital(end + 1)) end++
+  }
+  // A headline has capitals throughout.
+  if (!tokens.slice(end).some(({ raw }) => /^\p{Ll}/u.test(raw))) return []
+  const last = tokens.slice(end, end + LONGEST_DISTINCTION).findIndex(({ raw }) => DISTINCTION.test(raw))
+  const distinction = last >= 0 && tokens.slice(end, end + last).every(({ kind }) => kind === 'number') ? last + 1 : 0
+  const names = new Set(tokens.slice(first, end > first ? end + distinction : first).map(({ folded }) => folded))
   return [...terms.keys()].filter((term) => names.has(terms[term]!.folded))
 }
 
@@ -179,6 +191,9 @@ function hasSwappedNames(query: Query, quote: string): boolean {
 }
 
 const IS_BE = /^(?:is|are|was|were|be|been|being)$/
+/** The words in brackets behind a name: a year and a kind of work. */
+const DISTINCTION = /^(?:film|novel|book|album|song|band|series|play|game)$/
+const LONGEST_DISTINCTION = 2
 const BEFORE_NOUN = /^(?:an?|the|s|his|her|its|their|of)$/
 /** Tokens behind "by". */
 const LONGEST_AGENT = 4

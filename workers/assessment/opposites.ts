@@ -138,6 +138,7 @@ const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
   ),
   pair('improv(?:e|es|ed|ing|ement)', 'worsen(?:s|ed|ing)?|deteriorat(?:e|es|ed|ing)'),
   pair('upregulat\\p{L}+', 'downregulat\\p{L}+'),
+  pair('over(?:estimat|rat|stat|valu)\\p{L}+', 'under(?:estimat|rat|stat|valu)\\p{L}+'),
   pair('higher|greater|larger|bigger', 'lower|smaller'),
   pair('highest|largest|biggest|greatest', 'lowest|smallest|least'),
   pair('best|greatest|finest', 'worst'),
