@@ -6,6 +6,7 @@ import { checkEvidence } from '../../workers/assessment/checks.ts'
 import { suspectsOf } from '../../workers/assessment/injection.ts'
 import { linesOf } from '../../workers/assessment/lines.ts'
 import { hasOtherRank } from '../../workers/assessment/ordinals.ts'
+import { readClaim } from '../../workers/assessment/query.ts'
 
 /** The stance that the line with `cited` has after the checks, and the flags; the whole text without `cited`. */
 function check(claim: string, text: string, verdict: Answer['verdict'] = 'supports', cited?: string) {
@@ -334,6 +335,22 @@ t.test(
     t.end()
   },
 )
+
+t.test('the ending of a number is no word that is looked for', (t) => {
+  for (const [claim, text] of [
+    ['Ida Holm was elected on January 22nd, 1917.', 'Ida Holm was elected on 22 January 1917.'],
+    ['The 1st pier of Kelby opened in June.', 'Kelby opened pier 1 in June.'],
+    ['The harbour of Kelby opened in the 1990s.', 'Kelby opened its harbour in 1994.'],
+    ['On May 3rd the council of Kelby met.', 'The council of Kelby met on 3 May.'],
+  ] as const)
+    t.match(check(claim, text, 'contradicts'), /^mentions.*claim_words_present/, claim)
+  const empty = readClaim('the 22nd and 4th of the 1990s').terms.filter(({ prior }) => prior === 0)
+  t.same(
+    empty.map(({ folded }) => folded),
+    ['the', 'nd', 'and', 'th', 'of', 's'],
+  )
+  t.end()
+})
 
 t.test('a line that begins with a pronoun may state in other words what the claim denies', (t) => {
   t.match(check('Ida Holm is not a singer.', 'She builds harbours and teaches.'), /^supports/)

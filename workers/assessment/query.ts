@@ -60,9 +60,10 @@ function termsOf(tokens: readonly Token[]): Term[] {
   const isAcronym = (raw: string) =>
     !shouting && raw.length > 1 && raw === raw.toUpperCase() && raw !== raw.toLowerCase()
   const terms = new Map<string, Term>()
-  for (const [i, { folded, kind, raw }] of tokens.entries()) {
+  for (const [i, { folded, kind, raw, start }] of tokens.entries()) {
     if (kind === 'dense' || terms.has(folded)) continue
-    const isEmpty = kind === 'word' && functionWords.has(folded) && !isAcronym(raw)
+    const isSuffix = tokens[i - 1]?.kind === 'number' && tokens[i - 1]!.end === start && SUFFIX.test(folded)
+    const isEmpty = kind === 'word' && (isSuffix || functionWords.has(folded)) && !isAcronym(raw)
     const isMeasure = kind === 'word' && tokens[i - 1]?.kind === 'number' && (UNITS.has(folded) || SCALES.has(folded))
     if (isMeasure) terms.set(folded, { folded, raw, kind: 'measure', prior: PRIOR.measure })
     else terms.set(folded, { folded, raw, kind, prior: isEmpty ? 0 : priorOf(folded, kind) })
@@ -155,6 +156,8 @@ const PRIOR = {
   kanaGram: 0.25,
   mixedGram: 0.6,
 }
+/** 22nd, 1990s: the number is compared, and its ending says nothing. */
+const SUFFIX = /^(?:st|nd|rd|th|s)$/
 export const LONGEST_GRAM = 3
 const ALPHABETIC = /^[\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u
 const HIRAGANA = /\p{sc=Hira}/gu
