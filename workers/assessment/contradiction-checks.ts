@@ -159,9 +159,9 @@ const FEW_TOKENS = 4
  */
 function hasOtherAgent(query: Query, quote: string): boolean {
   const { tokens, terms } = query
-  if (tokens.some(({ folded }) => folded === 'by')) return false
-  const given = tokensOf(quote)
   const subject = new Set(subjectOf(query).map((term) => terms[term]!.folded))
+  if (subject.size === 0 || tokens.some(({ folded }) => folded === 'by')) return false
+  const given = tokensOf(quote)
   const done = tokens.flatMap(({ folded }, i) => {
     const isPassive = [1, 2].some((back) => IS_BE.test(tokens[i - back]?.folded ?? ''))
     const isNoun = BEFORE_NOUN.test(tokens[i - 1]?.folded ?? '')

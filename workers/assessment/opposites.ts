@@ -51,7 +51,34 @@ export function hasOppositeOf(claim: string, lines: string): boolean {
   const isTurned = [...PAIRS, ...LOOSE_PAIRS].some(
     ([one, other]) => turns(said, given, one, other) || turns(said, given, other, one),
   )
-  return isTurned || prefixed(said, given).length > 0 || prefixed(given, said).length > 0
+  if (isTurned || hasOppositeInPlace(claim, lines)) return true
+  return prefixed(said, given).length > 0 || prefixed(given, said).length > 0
+}
+
+/**
+ * Whether lines have the opposite of a small word of the claim, such as "for" or "all", beside the same words. Lines have
+ * such words in other places by chance.
+ */
+function hasOppositeInPlace(claim: string, lines: string): boolean {
+  const [said, given] = [tokensOf(claim), tokensOf(lines)].map((tokens) => tokens.map(({ folded }) => folded))
+  return SMALL_PAIRS.some(([one, other]) =>
+    [
+      [one, other],
+      [other, one],
+    ].some(([side, opposite]) => {
+      const places = placesBeside(said!, side!)
+      return places.size > 0 && [...placesBeside(given!, opposite!)].some((place) => places.has(place))
+    }),
+  )
+}
+
+/** The words beside the small words that match: those of substance among the three behind. */
+function placesBeside(words: readonly string[], which: RegExp): Set<string> {
+  const places = new Set<string>()
+  for (const [at, word] of words.entries())
+    if (which.test(word))
+      for (const next of words.slice(at + 1, at + 4)) if (next.length >= SHORTEST_PLACE) places.add(next)
+  return places
 }
 
 function turns(said: readonly string[], given: readonly string[], side: RegExp, other: RegExp): boolean {
@@ -71,7 +98,9 @@ export const deniesByVerb = (text: string): boolean => DENYING.test(text)
  */
 export function deniesByWord(text: string, negated: string): boolean {
   const others = negated.toLowerCase()
-  const words = new Set([...text.toLowerCase().matchAll(DENIES)].map(([word]) => word))
+  const said = text.toLowerCase()
+  const found = [...said.matchAll(DENIES), ...(text.length <= SHORT_TEXT ? said.matchAll(DENIES_IN_SHORT_TEXT) : [])]
+  const words = new Set(found.map(([word]) => word))
   return [...words].some((word) => {
     const stem = word.slice(0, Math.max(SHORTEST_STEM, word.length - 3))
     return !new RegExp(`${NOT}(?:[\\p{L}’']+ ){0,2}${stem}`, 'u').test(others)
@@ -121,7 +150,13 @@ const DENYING =
 const SHORTEST_STEM = 4
 const NOT = "(?:(?<!\\p{L})(?:not|never|no|without|cannot)|n['’]t) "
 const DENIES =
-  /(?<!\p{L})(?:only|little|few|hardly|barely|scarcely|seldom|rarely|unable|incapable|absen(?:t|ce)|yet to|instead|another|without|out of|former(?:ly)?|extinct|exempt|impossib(?:le|ly)|illegal(?:ly)?|invalid|inactive|incomplete|inconclusive|refus(?:es?|ed|al)|fail(?:s|ed|ure)?|lack(?:s|ed|ing)?|miss(?:es|ed|ing)?|omit(?:s|ted)?|avoid(?:s|ed)?|den(?:y|ies|ied)|reject(?:s|ed)?|dismiss(?:es|ed)?|abandon(?:s|ed)?|cancel(?:s|l?ed)|discontinu(?:es?|ed)|abolish(?:es|ed)?|prevent(?:s|ed)?|stop(?:s|ped)?|ceas(?:es?|ed)|exclud(?:es?|ed)|\p{L}{2,20}less|un\p{L}{4,20})(?!\p{L})/gu
+  /(?<!\p{L})(?:only|little|few|hardly|barely|scarcely|seldom|rarely|unable|incapable|absen(?:t|ce)|yet to|instead|extinct|exempt|impossib(?:le|ly)|illegal(?:ly)?|invalid|refus(?:es?|ed|al)|fail(?:s|ed|ure)?|lack(?:s|ed|ing)?|omit(?:s|ted)?|avoid(?:s|ed)?|den(?:y|ies|ied)|reject(?:s|ed)?|dismiss(?:es|ed)?|abandon(?:s|ed)?|cancel(?:s|l?ed)|discontinu(?:es?|ed)|abolish(?:es|ed)?|prevent(?:s|ed)?|stop(?:s|ped)?|ceas(?:es?|ed)|exclud(?:es?|ed)|\p{L}{2,20}less|un\p{L}{4,20})(?!\p{L})/gu
+
+/** Longer texts have these words by chance. */
+const DENIES_IN_SHORT_TEXT =
+  /(?<!\p{L})(?:another|without|out of|former(?:ly)?|inactive|incomplete|inconclusive|miss(?:es|ed|ing)?)(?!\p{L})/gu
+/** UTF-16 units: a sentence or two. */
+const SHORT_TEXT = 200
 
 const pair = (one: string, other: string): readonly [RegExp, RegExp] => [
   new RegExp(`^(?:${one.replace(/\s+/g, '')})$`, 'u'),
@@ -184,13 +219,6 @@ const PAIRS: readonly (readonly [RegExp, RegExp])[] = [
 
 /** Pairs that often describe different things, so they do not remove a support; but a contradiction may rest on them. */
 const LOOSE_PAIRS: readonly (readonly [RegExp, RegExp])[] = [
-  pair('with', 'without'),
-  pair('for', 'against'),
-  pair('before', 'after'),
-  pair('above|over', 'below|under'),
-  pair('inside', 'outside'),
-  pair('all|every|most|both', 'none|few|half|some'),
-  pair('first', 'second|third'),
   pair('increas(?:e|es|ed|ing)|encourag(?:e|es|ed|ing)|accelerat(?:e|es|ed|ing|ion)', 'lower|smaller|slower'),
   pair('decreas(?:e|es|ed|ing)|reduc(?:e|es|ed|ing|tion)', 'higher|greater|larger'),
   pair(
@@ -198,3 +226,15 @@ const LOOSE_PAIRS: readonly (readonly [RegExp, RegExp])[] = [
     'delay(?:s|ed|ing)?|slow(?:s|ed|ing)?|hinder(?:s|ed|ing)?|block(?:s|ed|ing)?|discourag(?:e|es|ed|ing)',
   ),
 ]
+
+/** Small words that lines have in many places; they count only beside the words that the claim has beside them. */
+const SMALL_PAIRS: readonly (readonly [RegExp, RegExp])[] = [
+  pair('with', 'without'),
+  pair('for', 'against'),
+  pair('before', 'after'),
+  pair('above|over', 'below|under'),
+  pair('inside', 'outside'),
+  pair('all|every|most|both', 'none|few|half|some'),
+  pair('first', 'second|third'),
+]
+const SHORTEST_PLACE = 4
