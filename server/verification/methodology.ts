@@ -204,6 +204,12 @@ const LITERAL: readonly (readonly Place[])[] = [
         '"Not only", "no fewer than" and "not until" deny nothing, nor does what a comma or "and" parts from the words of ' +
         'the claim.',
     },
+    {
+      form: /^literal-8$/,
+      meaning:
+        'As literal-7; numbers in words, halves, quarters and dozens have their value, a century is a span of years, and the ' +
+        'ending of an ordinal is not searched for.',
+    },
   ],
   ...TOOLS,
   GATE,
@@ -268,6 +274,13 @@ const SEMANTIC: readonly (readonly Place[])[] = [
       meaning:
         'As semantic-7; negations are read as in literal-7, and another number, date, rank or name in the place of one that ' +
         'the claim denies bears the claim out.',
+    },
+    {
+      form: /^semantic-9$/,
+      meaning:
+        'As semantic-8, with the numbers and dates of literal-8. An event that is told from its other side is no opposite; an ' +
+        'end or an absence negates without "not". A contradiction is doubted also where the lines name the subject by a part ' +
+        'of its name or by a pronoun, and where a bounded number is kept; not where they name another agent.',
     },
   ],
   [{ form: /^[A-Za-z0-9._:/@~-]{1,40}$/, meaning: 'The model that was asked.' }],
