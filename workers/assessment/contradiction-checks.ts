@@ -2,7 +2,7 @@
 import { disagreement } from './agreement.ts'
 import { nearnessOf, strengthsIn, weightOf, wordsOf } from './coverage.ts'
 import { agreeAcrossUnits } from './measures.ts'
-import { deniesByVerb, endsBan, hasOppositeOf } from './opposites.ts'
+import { deniesByVerb, endsBan, hasOppositeInPlace, hasOppositeOf } from './opposites.ts'
 import { hasOtherRank } from './ordinals.ts'
 import { quantitiesOf } from './quantities.ts'
 import { MOST_QUANTITIES } from './quantity-checks.ts'
@@ -49,6 +49,8 @@ export function agreementOf(
     (!isMixed && weight * claimWeight >= ENOUGH_WORDS && weight >= MORE_THAN_HALF) ||
     (!isMixed && isSaidNearby(query, quotes, near))
   if (!isSaid || saysOtherwise(claim, query, quotes, all)) return null
+  // Long lines with many words of a claim have such a mark by chance.
+  if (weight * claimWeight < ENOUGH_WORDS && turnsOnOneWord(claim, query, quotes, all)) return null
   const given = quotes.flatMap(quantitiesOf)
   const agrees = claimed.every(
     (one) =>
@@ -132,13 +134,6 @@ function hasFurtherName({ symbolOf }: Query, quotes: readonly string[]): boolean
 /** Whether lines with the claim's words may still contradict it. */
 function saysOtherwise(claim: string, query: Query, quotes: readonly string[], all: string): boolean {
   if (hasOppositeOf(claim, all) || deniesByVerb(claim) !== deniesByVerb(all)) return true
-  if (
-    hasOtherRank(claim, all) ||
-    endsBan(claim) !== endsBan(all) ||
-    quotes.some((quote) => hasOtherAgent(query, quote))
-  )
-    return true
-  if (quotes.some((quote) => hasSwappedNames(query, quote))) return true
   return substitutedNames(query, quotes, new Set()).length > 0
 }
 
@@ -153,6 +148,12 @@ const BOUNDS_NUMBER: ReadonlySet<string> = new Set(
 /** By weight: the words of the claim in the lines, if these do not name its subject in full. */
 const LEAST_BESIDE_SUBJECT = 2
 const FEW_TOKENS = 4
+/** Whether one mark makes lines with the few words of a claim its opposite: another rank, agent, side or small word. */
+function turnsOnOneWord(claim: string, query: Query, quotes: readonly string[], all: string): boolean {
+  if (hasOtherRank(claim, all) || endsBan(claim) !== endsBan(all) || hasOppositeInPlace(claim, all)) return true
+  return quotes.some((quote) => hasOtherAgent(query, quote) || hasSwappedNames(query, quote))
+}
+
 /**
  * Whether lines say by whom something was done that the subject of the claim did, and it is not that subject: the claim
  * "Holm designed the pier", the lines "Holm paid for the pier, which was designed by Dahl".

@@ -51,15 +51,14 @@ export function hasOppositeOf(claim: string, lines: string): boolean {
   const isTurned = [...PAIRS, ...LOOSE_PAIRS].some(
     ([one, other]) => turns(said, given, one, other) || turns(said, given, other, one),
   )
-  if (isTurned || hasOppositeInPlace(claim, lines)) return true
-  return prefixed(said, given).length > 0 || prefixed(given, said).length > 0
+  return isTurned || prefixed(said, given).length > 0 || prefixed(given, said).length > 0
 }
 
 /**
  * Whether lines have the opposite of a small word of the claim, such as "for" or "all", beside the same words. Lines have
  * such words in other places by chance.
  */
-function hasOppositeInPlace(claim: string, lines: string): boolean {
+export function hasOppositeInPlace(claim: string, lines: string): boolean {
   const [said, given] = [tokensOf(claim), tokensOf(lines)].map((tokens) => tokens.map(({ folded }) => folded))
   return SMALL_PAIRS.some(([one, other]) =>
     [
