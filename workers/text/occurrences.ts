@@ -4,6 +4,7 @@
 /** The UTF-16 indices at which the pattern begins, ascending, overlapping ones included. Linear in both lengths. */
 export function* occurrencesOf(pattern: string, text: string): Generator<number, void> {
   if (pattern === '') return
+  // `matched` and `length` are 1 to the pattern's length wherever they choose a border, and each such prefix has one.
   const borders = bordersOf(pattern)
   let matched = 0
   for (let i = 0; i < text.length; i++) {
