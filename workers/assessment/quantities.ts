@@ -22,9 +22,9 @@ export function quantitiesOf(text: string): Quantity[] {
 }
 
 /** 17:15: neither part is a count. */
-function isTimeOfDay({ tokens, integer, gapBefore }: Reading, at: number): boolean {
+function isTimeOfDay({ raw, integer, gapBefore }: Reading, at: number): boolean {
   const [hour, minute] = [integer(at, 0, 24), integer(at + 1, 0, 59)]
-  return hour !== null && minute !== null && gapBefore(at + 1) === ':' && tokens[at + 1]!.raw.length === 2
+  return hour !== null && minute !== null && gapBefore(at + 1) === ':' && raw(at + 1).length === 2
 }
 
 function readOne(reading: Reading, at: number): Found<Quantity> | null {
@@ -62,8 +62,8 @@ function otherMeaning(reading: Reading, quantity: NumberQuantity, unitAt: number
   const written = reading.word(unitAt)
   if (/^pounds?$/.test(written) && quantity.unit?.name === 'pound')
     return { ...quantity, unit: UNITS.get('lb') ?? null }
-  if (!/^[mbk]$/.test(written) || reading.gapBefore(unitAt) !== '') return null
-  const scale = MONEY_SCALES.get(written)!
+  const scale = MONEY_SCALES.get(written)
+  if (scale === undefined || reading.gapBefore(unitAt) !== '') return null
   const { value, precision } = quantity
   return { ...quantity, value: value * scale, precision: precision * scale, unit: null }
 }
@@ -88,7 +88,7 @@ function boundOf(reading: Reading, at: number, { quantity, length }: Found<Quant
 }
 
 function yearIn(reading: Reading, at: number): number | null {
-  return reading.tokens[at]!.raw.length === 4 ? reading.integer(at, ...YEARS) : null
+  return reading.raw(at).length === 4 ? reading.integer(at, ...YEARS) : null
 }
 
 /** A minus sign that begins a number; between two numbers it makes a range. */
@@ -130,16 +130,19 @@ function readFigure({ tokens, word, gapBefore }: Reading, at: number): Figure | 
 /** 三十五, 千二百, 二〇: at least two signs, because a single one is part of many words. */
 function readHan(tokens: Reading['tokens'], at: number): Figure | null {
   let [sum, digits, next] = [0, '', at]
-  for (; tokens[next]?.kind === 'dense' && (next === at || tokens[next - 1]!.end === tokens[next]!.start); next++) {
-    const sign = tokens[next]!.folded
-    const digit = HAN_DIGITS.indexOf(sign)
-    const scale = HAN_SCALES.get(sign)
+  let endBefore: number | null = null
+  for (const { folded, kind, start, end } of tokens.slice(at, at + LONGEST_HAN + 1)) {
+    if (kind !== 'dense' || (endBefore !== null && endBefore !== start)) break
+    const digit = HAN_DIGITS.indexOf(folded)
+    const scale = HAN_SCALES.get(folded)
     if (digit >= 0) digits += digit
     else if (scale === undefined) break
     else {
       sum += (digits === '' ? 1 : Number(digits)) * scale
       digits = ''
     }
+    endBefore = end
+    next++
   }
   return next - at < 2 || next - at > LONGEST_HAN ? null : figure(sum + Number(digits), 1, next)
 }
