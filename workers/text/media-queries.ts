@@ -151,10 +151,10 @@ function readNumber(name: string, value: string): number | null {
     if (across !== undefined) return Number(across) / Number(down)
   }
   if (figure === undefined) return null
-  if (name === 'resolution') return inUnits(number, resolutions[unit])
+  if (name === 'resolution') return inUnits(number, resolutions.get(unit))
   if (!/(?:^|-)(?:width|height)$/.test(name)) return unit === '' ? number : null
   if (unit === '') return number === 0 ? 0 : null
-  return inUnits(number, lengths[unit])
+  return inUnits(number, lengths.get(unit))
 }
 
 const inUnits = (number: number, size: number | undefined) => (size === undefined ? null : number * size)
@@ -206,21 +206,27 @@ const words = new Map<string, string>([
 /** The values that make a feature without a value false. */
 const absent = new Set(['none', 'no-preference'])
 
-const lengths: Record<string, number> = {
-  px: 1,
-  em: 16,
-  rem: 16,
-  ex: 8,
-  ch: 8,
-  in: 96,
-  cm: 96 / 2.54,
-  mm: 96 / 25.4,
-  q: 96 / 101.6,
-  pt: 96 / 72,
-  pc: 16,
-  vw: width / 100,
-  vh: height / 100,
-  vmin: height / 100,
-  vmax: width / 100,
-}
-const resolutions: Record<string, number> = { dppx: 1, x: 1, dpi: 1 / 96, dpcm: 2.54 / 96 }
+// Maps, because an object also has a member `constructor`.
+const lengths = new Map([
+  ['px', 1],
+  ['em', 16],
+  ['rem', 16],
+  ['ex', 8],
+  ['ch', 8],
+  ['in', 96],
+  ['cm', 96 / 2.54],
+  ['mm', 96 / 25.4],
+  ['q', 96 / 101.6],
+  ['pt', 96 / 72],
+  ['pc', 16],
+  ['vw', width / 100],
+  ['vh', height / 100],
+  ['vmin', height / 100],
+  ['vmax', width / 100],
+])
+const resolutions = new Map([
+  ['dppx', 1],
+  ['x', 1],
+  ['dpi', 1 / 96],
+  ['dpcm', 2.54 / 96],
+])
