@@ -36,7 +36,10 @@ const PROGRAMS: Record<string, { file: string; names: RegExp[] }> = {
 /** Calls that are wrong in another way than by an option that does not exist, and what is said. */
 const WRONG: Record<string, [string[], RegExp][]> = {
   'npm run bench --': [[['recepts'], /No part is called recepts: there are admission, /]],
-  'npm run chaos --': [[['kills', '--minutes', 'x'], /--minutes x is no number above 0\./]],
+  'npm run chaos --': [
+    [['kills', '--minutes', 'x'], /--minutes x is no number above 0\./],
+    [['alarms', '--alarm', 'Unseen'], /No alarm is called Unseen: there are .*CountersignUnseen\b/],
+  ],
   'npm run eval --': [[['--assessor', 'me'], /--assessor me is none of literal, semantic, oracle\./]],
   'node bench/text.ts': [[['--hostile', '--page', 'x'], /No page is called x: there are /]],
   'node bench/fidelity.ts': [
