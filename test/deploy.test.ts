@@ -39,8 +39,8 @@ t.test('whatever starts web and worker bounds the heap for the smallest dynos, a
   const { scripts } = JSON.parse(read('package.json'))
   const bounds = `--max-semi-space-size=16 --max-old-space-size=\${HEAP_MB:-${variables.HEAP_MB.default}}`
   const composed = read('compose.yaml')
-    .match(/command: (.*workers\/main\.ts.*)/)?.[1]
-    ?.replaceAll('", "', ' ')
+    .match(/command:\n((?: {6}- .*\n)*? {6}- workers\/main\.ts)/)?.[1]
+    ?.replaceAll(/\s+- /g, ' ')
   for (const command of [scripts.web, read('Dockerfile').split('\nCMD ')[1]]) t.ok(command?.includes(bounds), command)
   // V8 collects all garbage each time a bounded heap has grown by a third. A worker, most of whose memory is garbage of the verifications
   // at work, would do so once a second.
