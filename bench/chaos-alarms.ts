@@ -2,7 +2,8 @@
 // cure in docs/operations.md. The duration in an alarm's `for` is skipped.
 import { setTimeout as pause } from 'node:timers/promises'
 import { holds } from './alarms/promql.ts'
-import { PROVOCATIONS, type Provocation } from './alarms/provocations.ts'
+import type { Provocation } from './alarms/provocation.ts'
+import { PROVOCATIONS } from './alarms/provocations.ts'
 import { readRules, warningOf } from './alarms/rules.ts'
 import { openStage, type Stage } from './alarms/stage.ts'
 import type { Lab } from './lab.ts'

@@ -1,18 +1,13 @@
 // Watchdogs under faults: clients send heartbeats while workers are killed, and while the API is down for longer than an
 // interval and its grace. The heartbeats of some watchdogs stop, and some of them return. The alerts must match the events:
 // each silence once, each return once, and nothing else.
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { Pool } from 'undici'
-import { makeCa, makeCertificate } from '../server/fixture-tls.ts'
 import type { BenchAccount } from './accounts.ts'
-import { type Child, findPort, openChild } from './child.ts'
+import { countOf, openReceiver } from './alert-receiver.ts'
+import { findPort } from './child.ts'
+import { killWorkers, openCrashHarness, outageOf } from './crash-harness.ts'
 import type { Lab } from './lab.ts'
 import { figure, printHeading, printNote } from './table.ts'
 import { openPack } from './watchdogs.ts'
@@ -184,55 +179,6 @@ function hasten({ admin }: Pack, { name }: Dog) {
   )
 }
 
-type CrashHarness = Awaited<ReturnType<typeof openCrashHarness>>
-
-async function openCrashHarness(lab: Lab, env: Record<string, string>) {
-  const startApi = () => openChild(lab, 'server/main.ts', { event: 'listening', env })
-  const startWorker = () => openChild(lab, 'workers/main.ts', { event: 'worker_started', env })
-  let api = await startApi()
-  const workers = await Promise.all([startWorker(), startWorker()])
-  return {
-    origin: String(api.ready.address),
-    async killWorker(place: number) {
-      await kill(workers[place]!)
-      workers[place] = await startWorker()
-    },
-    async killApi(seconds: number) {
-      await kill(api)
-      await pause(seconds * 1000)
-      api = await startApi()
-    },
-    async [Symbol.asyncDispose]() {
-      await Promise.all([api, ...workers].map((child) => child[Symbol.asyncDispose]()))
-    },
-  }
-}
-
-async function kill({ process: child }: Child) {
-  if (child.exitCode !== null || child.signalCode !== null) throw new Error('a process died by itself')
-  const gone = once(child as ChildProcess, 'exit')
-  child.kill('SIGKILL')
-  await gone
-}
-
-async function killWorkers(
-  harness: CrashHarness,
-  { seconds, killEverySeconds }: WatchdogChaosOptions,
-  started: number,
-) {
-  let killed = 0
-  for (;;) {
-    await pause(killEverySeconds * 1000)
-    if (performance.now() - started > seconds * 1000) return killed
-    await harness.killWorker(killed++ % 2)
-  }
-}
-
-async function outageOf(harness: CrashHarness, { seconds, outageSeconds }: WatchdogChaosOptions, started: number) {
-  await pause(seconds * 500 - (performance.now() - started))
-  await harness.killApi(outageSeconds)
-}
-
 interface Alert {
   id: string
   name: string
@@ -278,8 +224,6 @@ async function settled({ dogs, admin, seen }: Pack) {
   }
 }
 
-const countOf = (seen: ReadonlyMap<string, string[]>) => [...seen.values()].reduce((sum, ids) => sum + ids.length, 0)
-
 async function examine({ dogs, admin, seen }: Pack) {
   const alerts = await findAlerts(admin)
   const byName = Map.groupBy(alerts, ({ name }) => name)
@@ -311,36 +255,6 @@ async function examine({ dogs, admin, seen }: Pack) {
 function isFalse({ type, last, since }: Alert, { heard }: Dog): boolean {
   return type === 'watchdog.missed' && heard.some((at) => at > (last ?? '') && at <= since)
 }
-
-/** Remembers the ids that came for each watchdog, in the order in which each came first. */
-async function openReceiver(lab: Lab) {
-  const ca = await makeCa()
-  const { cert, key } = await makeCertificate(ca, ['hook.test'])
-  const caFile = join(lab.folder, 'hook-ca.pem')
-  await writeFile(caFile, ca.cert)
-  const seen = new Map<string, string[]>()
-  const server = createServer({ cert, key }, (request, response) => {
-    const name = `w${request.url?.split('/').at(-1)}`
-    const id = String(request.headers['webhook-id'])
-    const ids = seen.get(name) ?? []
-    if (!ids.includes(id)) seen.set(name, [...ids, id])
-    request.resume().on('end', () => response.writeHead(204).end())
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return {
-    url: 'https://hook.test/',
-    env: { FIXTURE_HOSTS: `hook.test=127.0.0.1:${port}`, FIXTURE_CA_FILE: caFile },
-    seen: seen as ReadonlyMap<string, string[]>,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((closed) => server.close(closed))
-    },
-  }
-}
-
-/** The API starts again at the same address. */
 
 export async function chaosWatchdogs(lab: Lab): Promise<void> {
   const options: WatchdogChaosOptions = {

@@ -1,6 +1,7 @@
 // `npm run chaos`: tests the invariants of the service under load, while processes die and callers are hostile. `--help` lists the parts.
+import { readRules } from './alarms/rules.ts'
 import type { Lab } from './lab.ts'
-import { chooseParts, describeParts, NEEDS, numberOption, type Part, readCall } from './program.ts'
+import { chooseParts, describeParts, NEEDS, numberOption, type Part, readCall, refuse } from './program.ts'
 
 interface Settings {
   /** For parts that choose at random. */
@@ -86,6 +87,9 @@ const { operands, options } = await readCall(NAME, {
   },
 })
 const runs = chooseParts(NAME, PARTS, operands)
+const alarms = readRules().map(({ alarm }) => alarm)
+const unknown = options.alarm?.find((name) => !alarms.includes(name))
+if (unknown !== undefined) refuse(NAME, `No alarm is called ${unknown}: there are ${alarms.join(', ')}.`)
 const settings = {
   seed: numberOption(NAME, 'seed', options.seed),
   ...(options.minutes && { minutes: numberOption(NAME, 'minutes', options.minutes) }),

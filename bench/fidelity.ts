@@ -1,18 +1,14 @@
-// How close extracted text comes to what a browser shows:  node bench/fidelity.ts --data PATH... [--diff] [--half look|report]
-//
-// PATH is a .jsonl or .jsonl.gz file, or a folder of such files. Rows are pages with the `document.body.innerText` of Chromium:
-// {id, html, chromium_innertext}, or small cases {id, html, chromium_body_innertext}; other files are passed over. Each set is
-// counted with the case of letters and without it, because `text-transform` does not change the text of a page here; and lines
-// with runs of blanks as one blank and as they are, because only no-break spaces stay as many as Chromium shows. --half takes one
-// half of the pages, by the digest of their id: failures are looked at in the one, and reported of the other.
+// `node bench/fidelity.ts`: how close extracted text comes to what a browser shows. Each set is counted with the case of letters and
+// without it, because `text-transform` does not change the text of a page here; and lines with runs of blanks as one blank and as they
+// are, because only no-break spaces stay as many as Chromium shows.
 import { hash } from 'node:crypto'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { composeCharacters } from '../workers/text/characters.ts'
 import { Lines } from '../workers/text/lines.ts'
 import { addVisibleText } from '../workers/text/visible-text.ts'
+import { readCall, refuse } from './program.ts'
 
 interface Sample {
   id: string
@@ -20,18 +16,33 @@ interface Sample {
   gold: string
 }
 
-const { values } = parseArgs({
+const NAME = 'node bench/fidelity.ts'
+const HALVES = ['look', 'report']
+const { options: values } = await readCall(NAME, {
+  summary: 'measure how close extracted text comes to what a browser shows',
+  operands: [],
+  usage: '--data PATH... [--diff] [--half look|report]',
+  about:
+    'PATH is a .jsonl or .jsonl.gz file, or a folder of such files. Rows are pages with the `document.body.innerText` of Chromium,\n' +
+    '{id, html, chromium_innertext}, or small cases, {id, html, chromium_body_innertext}; other files are passed over.',
+  examples: ['node bench/fidelity.ts --data pages.jsonl.gz --half report'],
+  exitStatus: '0 good, 2 wrong usage.',
   options: {
-    data: { type: 'string', multiple: true, default: [] },
-    diff: { type: 'boolean', default: false },
-    half: { type: 'string' },
+    data: { type: 'string', value: 'PATH', multiple: true, help: 'a file, or a folder of files; repeatable' },
+    diff: { type: 'boolean', default: false, help: 'prints what differs' },
+    half: {
+      type: 'string',
+      value: 'HALF',
+      help: 'one half of the pages, by the digest of their id: failures are looked at in `look`, and reported of `report`',
+    },
   },
-  allowPositionals: false,
 })
+if (values.half !== undefined && !HALVES.includes(values.half))
+  refuse(NAME, `--half ${values.half} is none of ${HALVES.join(', ')}.`)
+if (!values.data) refuse(NAME, 'Without --data there are no pages.')
 const files = values.data.flatMap((path) =>
   statSync(path).isDirectory() ? readdirSync(path).map((name) => join(path, name)) : path,
 )
-if (files.length === 0) throw new Error('Usage: node bench/fidelity.ts --data PATH... [--diff] [--half look|report]')
 
 for (const file of files.filter((name) => /\.jsonl(?:\.gz)?$/.test(name))) {
   const bytes = readFileSync(file)

@@ -49,7 +49,7 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
   text: {
     about: 'pages to text, beside parsers',
     // Beside all the others, its peers would take longer than the rest together.
-    run: async (lab) => (await import('./text.ts')).benchText({ quick: lab.quick || operands.length === 0 }),
+    run: async (lab) => (await import('./text-rates.ts')).benchText({ quick: lab.quick || operands.length === 0 }),
   },
 }
 

@@ -1,5 +1,5 @@
 // Makes what the Dockerfile makes, and says how large it is: with docker, podman or buildah where one works here, and else by the steps of
-// the Dockerfile itself, in a new folder, as another user. `node ops/image-steps.ts`
+// the Dockerfile itself, in a new folder, as another user. `npm run image`
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readCall } from '../bench/program.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const TAG = 'countersign:steps'
@@ -175,8 +175,20 @@ function must(status: number | null, what: string) {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { 'by-steps': { type: 'boolean', default: false } } })
-  const builder = values['by-steps'] ? undefined : findBuilder()
+  const { options } = await readCall('npm run image --', {
+    summary: 'make what the Dockerfile makes, and say how large it is',
+    operands: [],
+    usage: '[--by-steps]',
+    about:
+      'With docker, podman or buildah where one works here, and else by the steps of the Dockerfile itself, in a new folder, as\n' +
+      'another user.',
+    examples: ['npm run image', 'npm run image -- --by-steps'],
+    exitStatus: '0 good, 1 it could not be made, 2 wrong usage.',
+    options: {
+      'by-steps': { type: 'boolean', default: false, help: 'the steps of the Dockerfile, also where a builder works' },
+    },
+  })
+  const builder = options['by-steps'] ? undefined : findBuilder()
   if (builder) buildWith(builder)
   else buildBySteps()
 }

@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { PUBLIC_LIMITS } from './accounts/tiers.ts'
-import { assessmentProblems, DEFAULT_MODEL, DEFAULT_PRICES, readAssessment, readModel } from './config/assessment.ts'
+import { origin, url } from './config/addresses.ts'
+import { assessmentProblems, assessmentVariables, readAssessment, readModel } from './config/assessment.ts'
 import { missingStripe, pricesOfTwoTiers, readStripe } from './config/billing.ts'
 import { isCdpSecret, missingCdpKeys, readCdpKey } from './config/cdp-key.ts'
 import { withoutCredentials } from './config/credentials.ts'
@@ -21,8 +22,6 @@ export type { CdpKey } from './config/cdp-key.ts'
 
 const port = whole(0, 65_535)
 const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
-const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ''))
-const origin = url.refine((value) => new URL(value).pathname === '/', 'must be an address without a path')
 const priceIds = z.string().regex(/^[^\s,]+(,[^\s,]+)*$/, 'must be price ids, separated by commas')
 const evmAddress = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be an EVM address')
 const solanaAddress = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, 'must be a Solana address')
@@ -78,49 +77,7 @@ export const variables = {
     secret: true,
   },
   SOLANA_RPC_URL: { schema: url, about: 'JSON-RPC node of Solana, used like EVM_RPC_URL', secret: true },
-  ASSESSMENT: {
-    schema: z.enum(['auto', 'literal', 'semantic']),
-    default: 'auto',
-    about:
-      'semantic: a model gives a verdict. literal: no model is asked, and no verdict is given. auto: semantic with ANTHROPIC_API_KEY, else literal; mainnet without a key requires literal',
-  },
-  ANTHROPIC_API_KEY: { schema: z.string().min(1), about: 'Key of the model that assesses', secret: true },
-  ANTHROPIC_BASE_URL: { schema: url, about: 'Any server that speaks the Messages API' },
-  ANTHROPIC_MODEL: {
-    schema: z.string().min(1),
-    default: DEFAULT_MODEL,
-    about: 'Model id of the semantic assessment',
-  },
-  ANTHROPIC_MAX_TOKENS: {
-    schema: whole(256, 64_000),
-    default: '8192',
-    about: 'Longest answer of the model in tokens, thinking included',
-  },
-  ANTHROPIC_PRICES: {
-    schema: z.string().regex(/^\d+(\.\d+)?\/\d+(\.\d+)?$/, 'must be input/output'),
-    about: `USD for a million tokens, input/output, for the cost metrics. Unset: ${DEFAULT_PRICES} for the default model at Anthropic, else cost is not counted`,
-  },
-  ASSESSMENT_FALLBACK: {
-    schema: z.enum(['none', 'literal']),
-    default: 'none',
-    about:
-      'While the model does not answer. none: new verifications answer 503 and paid ones wait. literal: claims are assessed without a model',
-  },
-  ASSESSMENT_CONCURRENCY: {
-    schema: whole(1, 256),
-    default: '8',
-    about: 'Calls to the model that one worker process makes in parallel',
-  },
-  ASSESSMENT_TIMEOUT_SECONDS: {
-    schema: z.coerce.number().min(0.05).max(110),
-    default: '45',
-    about: 'Longest wait for one answer of the model',
-  },
-  ASSESSMENT_WINDOW_TOKENS: {
-    schema: whole(500, 200_000),
-    default: '24000',
-    about: 'Tokens of page text in one call to the model; longer texts are split. Must fit the context of the model',
-  },
+  ...assessmentVariables,
   SIGNING_SEED: { schema: seed, about: 'Root of all signing keys: 32 bytes as 64 hex characters', secret: true },
   SIGNING_SEED_FILE: { schema: z.string().min(1), about: 'File that holds the seed, instead of SIGNING_SEED' },
   STRIPE_SECRET_KEY: {

@@ -173,6 +173,9 @@ const table = {
 
 export type ErrorCode = keyof typeof table
 
+/** In the order of the table. The cast is safe: the table is written above, and has no member that its type does not name. */
+export const ERROR_CODES = Object.keys(table) as ErrorCode[]
+
 /** Code → status, retryable, meaning. Widened, so that it can be walked. */
 export const errorTable: Readonly<Record<ErrorCode, Entry>> = table
 
@@ -237,7 +240,8 @@ export function errorMessage(error: unknown): string {
 export function causeCode(error: unknown): string {
   let found = error instanceof Error ? error.name : 'unknown'
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    const { code, status } = cause as { code?: unknown; status?: unknown }
+    const code = 'code' in cause ? cause.code : undefined
+    const status = 'status' in cause ? cause.status : undefined
     if (typeof code === 'string' && /^[\w.-]{1,64}$/.test(code)) found = code
     else if (typeof status === 'number') found = `http_${status}`
   }

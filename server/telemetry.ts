@@ -59,13 +59,15 @@ export function openLog(level: string, stream?: { write(line: string): void }, f
 function redactBindings(log: Logger): Logger {
   const { child } = log
   return Object.defineProperty(log, 'child', {
-    value(this: Logger, bindings: object, options?: object) {
+    value(this: Logger, bindings: Members, options?: object) {
       return Reflect.apply(child, this, [redactLine(bindings), options])
     },
   })
 }
 
 const SERIALIZERS = { err: describeError, error: describeError }
+
+type Members = Record<string, unknown>
 
 /** Levels of objects and lists below the line itself. */
 const REDACTED_LEVELS = 2
@@ -74,12 +76,11 @@ const REDACTED_LEVELS = 2
  * The line, or a copy in which secret fields have no value. pino's own `redact` reads each of its paths anew for each value of a line,
  * which costs more than all the rest of the line.
  */
-function redactLine(line: object): Record<string, unknown> {
-  const given = line as Record<string, unknown>
-  const redacted = redact(given, REDACTED_LEVELS) as Record<string, unknown>
-  if (redacted === given) return given
+function redactLine(line: Members): Members {
+  if (!holdsSecret(line, REDACTED_LEVELS)) return line
+  const redacted = copyWithoutSecrets(line, REDACTED_LEVELS)
   // What is written of these is what their serializers say.
-  for (const key of Object.keys(SERIALIZERS)) if (key in given) redacted[key] = given[key]
+  for (const key of Object.keys(SERIALIZERS)) if (key in line) redacted[key] = line[key]
   return redacted
 }
 
@@ -95,7 +96,11 @@ function holdsSecret(value: unknown, levels: number): boolean {
 
 /** The value itself if it holds no secret field, else a copy in which those have no value. */
 function redact(value: unknown, levels: number): unknown {
-  if (!isObject(value) || !holdsSecret(value, levels)) return value
+  return isObject(value) && holdsSecret(value, levels) ? copyWithoutSecrets(value, levels) : value
+}
+
+/** A copy of an object or list in which secret fields have no value. */
+function copyWithoutSecrets(value: Members, levels: number): Members {
   const copy = Array.isArray(value) ? [] : Object.create(Object.getPrototypeOf(value))
   for (const [key, member] of Object.entries(value)) {
     const isSecret = SECRET_FIELDS.has(key) && member !== undefined
@@ -104,7 +109,7 @@ function redact(value: unknown, levels: number): unknown {
   return copy
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)
 }
 
@@ -112,6 +117,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 function openPretty() {
   try {
     const load = createRequire(import.meta.url)
+    // The cast is a part of the package's types. They are not imported, because an installation may lack the package.
     const { build } = load('pino-pretty') as { build(options: object): { write(line: string): void } }
     return build({
       colorize: process.stdout.isTTY === true,
@@ -158,9 +164,10 @@ const demoteOutages: LoggerOptions['hooks'] & object extends { logMethod?: infer
   method,
   level,
 ) {
-  const [fields] = args as unknown[]
+  const fields: unknown = args[0]
   const isOutage = typeof fields === 'object' && fields !== null && 'err' in fields && isOfOutage(fields.err)
-  if (isOutage && level > this.levels.values.debug! && level < this.levels.values.fatal!) this.debug(...args)
+  const { debug = 20, fatal = 60 } = this.levels.values
+  if (isOutage && level > debug && level < fatal) this.debug(...args)
   else method.apply(this, args)
 }
 

@@ -21,6 +21,11 @@ export const STALE_SECONDS = 12
  * that it is alive.
  */
 export const GRACE_SECONDS = 1.5
+/**
+ * Milliseconds between two checks for lost locks of other workers; every `beatsEvery`-th check also looks for old
+ * beats.
+ */
+export const WATCH = { ms: 250, beatsEvery: 4 }
 /** Key of the advisory lock by which one worker at a time rescues. */
 const RESCUE_LOCK = 8_402_002
 

@@ -74,6 +74,7 @@ async function answer(check: WorkingCheck, { source, checked_at }: Observation, 
   const { final_url, content_sha256, text_sha256 } = source
   const result: QuoteCheckResult = {
     source: { requested_url: source_url, final_url, content_sha256, text_sha256, checked_at },
+    // `findQuotes` answers for each quote, in the order given.
     quotes: found.map((one, n) => describeFound(quotes[n]!, one, final_url)),
   }
   if (!(await completeCheck(work.db, check, result))) return

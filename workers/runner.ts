@@ -9,7 +9,7 @@ import { endQueuePool, openQueuePool } from '../server/db/queue.ts'
 import { openSessionLock, type SessionLock } from '../server/db/session-lock.ts'
 import { type Logger, openOutage } from '../server/telemetry.ts'
 import { openScanner } from '../server/watchdogs/scan.ts'
-import { BEAT_SECONDS, beat, endBeat, RENEW, renounceLock, rescue, seesLostLock } from './beat.ts'
+import { BEAT_SECONDS, beat, endBeat, RENEW, renounceLock, rescue, seesLostLock, WATCH } from './beat.ts'
 import type { Work } from './context.ts'
 import { buildTasks, crontab } from './tasks.ts'
 
@@ -25,12 +25,6 @@ export interface Runner extends AsyncDisposable {
 const DRAIN_MS = { abort: 18_000, kill: 24_000 }
 /** graphile-worker's own connections: listening, fetching jobs, completing them. */
 export const QUEUE_CONNECTIONS = 6
-
-/**
- * Milliseconds between two checks for lost locks of other workers; every `beatsEvery`-th check also looks for old
- * beats.
- */
-const WATCH = { ms: 250, beatsEvery: 4 }
 
 /** Starts taking jobs. Disposing takes no new ones, lets running ones finish or hand their requests back, then ends the beat. */
 export async function openRunner(work: Work, options: { concurrency?: number } = {}): Promise<Runner> {

@@ -6,34 +6,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { every } from '../../server/db/interval.ts'
 import { refuse } from '../../test/assessment/messages-server.ts'
 import { deeds } from '../../test/payments/evm-facilitator.ts'
-import type { Line, Stage } from './stage.ts'
+import { command, end, endWeb, event, events, expect, type Provocation, until } from './provocation.ts'
+import type { Stage } from './stage.ts'
 
-export interface Provocation {
-  /** The alarms that have this cause. */
-  alarms: readonly string[]
-  /** In words. */
-  means: string
-  provoke(stage: Stage): Promise<void>
-  /** Events that the log must have, in addition to the warning of each alarm. */
-  events?: Readonly<Record<string, (line: Line) => boolean>>
-  /** As the runbook has it. */
-  cure: string
-  heal(stage: Stage): Promise<void>
-  /** Replaces the check of the warnings in `status`, if there can be none. */
-  seenInStatus?(stage: Stage): Promise<boolean>
-}
-
-const TIMEOUT_MS = 60_000
 const ROOT = join(import.meta.dirname, '../..')
 /** More than the increase that the alarm needs. */
 const MANY = 24
 const ASKING_MS = 300
-
-const event = (name: string, more: Line = {}) => [
-  name,
-  (line: Line) => line.event === name && Object.entries(more).every(([key, value]) => line[key] === value),
-]
-const events = (...all: unknown[][]) => Object.fromEntries(all) as Record<string, (line: Line) => boolean>
 
 export const PROVOCATIONS: readonly Provocation[] = [
   {
@@ -336,34 +315,4 @@ async function makeNextRelease(folder: string): Promise<string> {
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'))
   await writeFile(join(root, 'sql/9999_next.sql'), '--! safe: a table of its own\ncreate table next_release ();\n')
   return root
-}
-
-async function endWeb(stage: Stage) {
-  const { web } = stage
-  stage.web = null
-  await web?.[Symbol.asyncDispose]()
-}
-
-async function end(stage: Stage, worker: Stage['workers'][number]) {
-  stage.workers = stage.workers.filter((one) => one !== worker)
-  await worker[Symbol.asyncDispose]()
-}
-
-/** Throws unless it ends with that status. */
-async function command(stage: Stage, code: number, ...args: string[]) {
-  const ran = await stage.cli(...args)
-  if (ran.code !== code) throw new Error(`${args.join(' ')} ended with ${ran.code}: ${ran.stdout}${ran.stderr}`)
-  return ran
-}
-
-function expect(status: number, expected: number) {
-  if (status !== expected) throw new Error(`the call was answered ${status}, not ${expected}`)
-}
-
-async function until(isThere: () => Promise<boolean>) {
-  const deadline = performance.now() + TIMEOUT_MS
-  while (!(await isThere())) {
-    if (performance.now() > deadline) throw new Error('it did not come in time')
-    await pause(500)
-  }
 }

@@ -1,18 +1,14 @@
-// Prints what the literal assessment quotes and leaves out for each possible bound (`ENOUGH` in
-// workers/assessment/relevance.ts):
-//
-//   node bench/eval/bounds.ts wice.jsonl.gz ...
-//
-// Only the part `tune` of the pages is read. Silent pages are pages of claims without annotated evidence. Because these are
+// `node bench/eval/bounds.ts`: what the literal assessment quotes and leaves out for each possible bound (`ENOUGH` in
+// workers/assessment/relevance.ts). Only the part `tune` of the pages is read. Silent pages are pages of claims without annotated evidence. Because these are
 // few, the pages of the other claims are also used without the annotated lines, which is harder, because they still have
 // the same subject.
-import { parseArgs } from 'node:util'
 import { openThreads } from '../../server/threads/pool.ts'
 import { rankPassages } from '../../workers/assessment/passages.ts'
 import { readClaim } from '../../workers/assessment/query.ts'
 import { isPageRelevant } from '../../workers/assessment/relevance.ts'
 import { searchText } from '../../workers/assessment/search.ts'
 import { sentencesOf } from '../../workers/assessment/sentences.ts'
+import { readCall } from '../program.ts'
 import { printRows } from '../table.ts'
 import { type Item, readLabels, withoutSpans } from './labels.ts'
 import { holds, partOfPage } from './marked.ts'
@@ -24,9 +20,16 @@ interface Page {
 }
 
 async function run(): Promise<void> {
-  const { positionals } = parseArgs({ allowPositionals: true })
+  const { operands } = await readCall('node bench/eval/bounds.ts', {
+    summary: 'print what the literal assessment quotes and leaves out for each possible bound',
+    operands: ['SET', '[SET...]'],
+    about: 'SET is a .jsonl or .jsonl.gz file with annotated evidence. Only the part `tune` of its pages is read.',
+    examples: ['node bench/eval/bounds.ts wice.jsonl.gz scifact.jsonl.gz'],
+    exitStatus: '0 good, 2 wrong usage.',
+    options: {},
+  })
   await using threads = openThreads()
-  const items = (await readLabels(positionals, threads)).filter((item) => partOfPage(item) === 'tune')
+  const items = (await readLabels(operands, threads)).filter((item) => partOfPage(item) === 'tune')
   for (const set of new Set(items.map((item) => item.set))) {
     const own = items.filter((item) => item.set === set)
     const marked = own.filter(({ gold }) => gold.length > 0)

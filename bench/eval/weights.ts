@@ -1,17 +1,13 @@
-// Fits the weights of workers/assessment/support-score.ts, and prints how they perform on other pages:
-//
-//   node bench/eval/weights.ts [--share 0.015] set.jsonl.gz ...
-//
+// `node bench/eval/weights.ts`: fits the weights of workers/assessment/support-score.ts, and prints how they perform on other pages.
 // Only the part `tune` of the pages is read. Lines that support: the marked ones of each claim that is supported. Lines that
-// do not: the most similar sentence of a page that is silent, or of which the marked lines were taken out. --share is the
-// share of supporting lines of other pages that may fall below the bound.
-import { parseArgs } from 'node:util'
+// do not: the most similar sentence of a page that is silent, or of which the marked lines were taken out.
 import { openThreads } from '../../server/threads/pool.ts'
 import { coverageOf } from '../../workers/assessment/coverage.ts'
 import { linesOf } from '../../workers/assessment/lines.ts'
 import { pageText } from '../../workers/assessment/quantity-checks.ts'
 import { readClaim } from '../../workers/assessment/query.ts'
 import { ABSENCES, absencesOf } from '../../workers/assessment/support-score.ts'
+import { numberOption, readCall } from '../program.ts'
 import { printRows } from '../table.ts'
 import { type Item, readLabels, type Span, withoutSpans } from './labels.ts'
 import { partOfPage } from './marked.ts'
@@ -27,10 +23,28 @@ interface Example {
 }
 
 async function run(): Promise<void> {
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { share: { type: 'string' } } })
-  const share = Number(values.share ?? 0.015)
+  const name = 'node bench/eval/weights.ts'
+  const { operands, options } = await readCall(name, {
+    summary: 'fit the weights of the support score, and print how they perform on other pages',
+    operands: ['SET', '[SET...]'],
+    usage: '[--share N]',
+    about:
+      'SET is a .jsonl or .jsonl.gz file with annotated evidence. Only the part `tune` of its pages is read. The constants of\n' +
+      'workers/assessment/support-score.ts are copied by hand.',
+    examples: ['node bench/eval/weights.ts wice.jsonl.gz scifact.jsonl.gz'],
+    exitStatus: '0 good, 2 wrong usage.',
+    options: {
+      share: {
+        type: 'string',
+        value: 'N',
+        default: '0.015',
+        help: 'the share of supporting lines of other pages that may fall below the bound, default 0.015',
+      },
+    },
+  })
+  const share = numberOption(name, 'share', options.share, 0)
   await using threads = openThreads()
-  const items = (await readLabels(positionals, threads)).filter((item) => partOfPage(item) === 'tune')
+  const items = (await readLabels(operands, threads)).filter((item) => partOfPage(item) === 'tune')
   const examples = items.flatMap(examplesOf)
   const scores = scoresOfOthers(examples, seeded(SEED))
   const bound = quantile(

@@ -1,5 +1,7 @@
 // Variables of traces, by the names that OpenTelemetry gives them.
 import { z } from 'zod'
+import { url } from './addresses.ts'
+import { decimal } from './numbers.ts'
 
 const SAMPLERS = [
   'always_on',
@@ -14,7 +16,7 @@ const pairs = z.string().regex(/^\s*[^=,\s]+\s*=[^,]*(,\s*[^=,\s]+\s*=[^,]*)*$/,
 
 export const traceVariables = {
   OTEL_EXPORTER_OTLP_ENDPOINT: {
-    schema: z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, '')),
+    schema: url,
     about: 'Receiver of traces that speaks OTLP over HTTP with JSON; /v1/traces is appended. Unset: nothing is traced',
   },
   OTEL_EXPORTER_OTLP_HEADERS: {
@@ -33,7 +35,7 @@ export const traceVariables = {
     about: 'Which traces are exported. parentbased: the caller decides, if the call has a traceparent',
   },
   OTEL_TRACES_SAMPLER_ARG: {
-    schema: z.coerce.number().min(0).max(1),
+    schema: decimal(0, 1),
     default: '1',
     about: 'The share of traces that traceidratio exports',
   },

@@ -1,5 +1,4 @@
 // The end of connections that pg's own client makes.
-import type { Socket } from 'node:net'
 import type pg from 'pg'
 
 /** Longest wait for the server's end of a connection, in milliseconds. */
@@ -9,10 +8,10 @@ const CLOSE_TIMEOUT_MS = 1000
  * Ends a connection. pg waits for the server to close it, which a server that is frozen or cut off never does; then it is cut. Never
  * rejects.
  */
-export async function endClient(client: pg.ClientBase): Promise<void> {
+export async function endClient(client: pg.Client): Promise<void> {
   const cutting = setTimeout(() => cut(client), CLOSE_TIMEOUT_MS)
   try {
-    await (client as pg.Client).end()
+    await client.end()
   } catch {
     // It is over in any case.
   } finally {
@@ -21,8 +20,7 @@ export async function endClient(client: pg.ClientBase): Promise<void> {
 }
 
 /** Breaks a connection off: whatever waits for an answer on it fails. */
-function cut(client: pg.ClientBase): void {
+function cut(client: pg.Client): void {
   // pg has no method for it, and its own pool reaches for the socket in this way, too.
-  const { connection } = client as unknown as { connection: { stream: Socket } }
-  connection.stream.destroy()
+  client.connection.stream.destroy()
 }

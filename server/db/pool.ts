@@ -132,8 +132,10 @@ function withName(url: string, name: string | undefined): string {
 
 /** The pool, with a wait for a free place before each call. So the queue of the pool itself stays empty. */
 function withPlaces(pool: DatabasePool, availability: Availability): Database {
-  const run = <Call extends unknown[], Result>(method: (...call: Call) => Promise<Result>) =>
-    ((...call: Call) => availability.run(() => method(...call))) as typeof method
+  const run =
+    <Call extends unknown[], Result>(method: (...call: Call) => Promise<Result>) =>
+    (...call: Call) =>
+      availability.run(() => method(...call))
   const { end } = pool
   // `assign` keeps the pool an emitter of events.
   return Object.assign(pool, {

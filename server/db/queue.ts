@@ -144,11 +144,12 @@ export function openQueuePool(
       return interrupted ? query(interrupted) : Reflect.apply(query, undefined, given)
     }
     client.query = repeatable(
+      // The cast is safe: `send` takes what `query` takes, and answers what that answers. pg's overloads cannot be written for it.
       send as typeof query,
       async (error, given) => {
         if (!lookUp || !LOOK_UP.test(textOf(given[0]))) return rethrow(error)
         // Any connection may run it, because this one may be lost.
-        return persist(lookUp, error, () => pool.query(...(given as [pg.QueryConfig])))
+        return persist(lookUp, error, async (): Promise<unknown> => Reflect.apply(pool.query, pool, given))
       },
       (given) => {
         if (LOOK_UP.test(textOf(given[0]))) isLookedUp = true
@@ -204,7 +205,7 @@ function stoppedClient(cause: unknown): pg.PoolClient {
     isEndOfJob(given)
       ? new Promise(() => {})
       : Promise.reject(new Error('The worker stops, and the database is away.', { cause }))
-  return { query, release() {} } as unknown as pg.PoolClient
+  return Object.assign(new pg.Client(), { query, release() {} })
 }
 
 /** Repeats a failed call until it succeeds. Throws when the worker has to stop. */
@@ -247,6 +248,7 @@ function repeatable<Call>(
       (error) => fail(error, given),
     )
   }
+  // The cast is safe: `wrapped` passes on what it is given, and `fail` answers as `call` does, or throws.
   return wrapped as Call
 }
 

@@ -31,13 +31,19 @@ export interface SessionLockOptions {
   onLost: (error: unknown) => void
 }
 
+interface Held {
+  client: pg.Client
+  key: number
+}
+
 /** Takes a lock with a new key. Behind a pooler it resolves without a lock. Rejects if the database cannot be reached. */
 export async function openSessionLock(url: string, { onRenewed, onLost }: SessionLockOptions): Promise<SessionLock> {
   const closing = new AbortController()
-  let held: { client: pg.Client; key: number } | null = null
+  let held: Held | null = null
   let renewing: Promise<void> | null = null
 
-  async function take(): Promise<void> {
+  /** Answers what is held from then on; null behind a pooler. */
+  async function take(): Promise<Held | null> {
     const client = new pg.Client({
       connectionString: url,
       application_name: 'countersign lock',
@@ -60,6 +66,7 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
       const key = await lock(client)
       if (key !== null) held = { client, key }
       else await endClient(client)
+      return held
     } catch (error) {
       client.end().catch(() => {})
       throw error
@@ -69,10 +76,9 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
   async function renew() {
     while (!closing.signal.aborted && !held) {
       try {
-        await take()
-        const now = held as { client: pg.Client; key: number } | null
-        if (!now) return
-        const { client, key } = now
+        const taken = await take()
+        if (!taken) return
+        const { client, key } = taken
         await onRenewed(key, async (text, values) => (await client.query(text, values)).rowCount ?? 0).catch(
           (error) => {
             held = null
@@ -102,8 +108,8 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
 /** Answers the second key of a lock that is now this session's; null behind a pooler. */
 async function lock(client: pg.Client): Promise<number | null> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() pid')
-  // A pooler gives its clients other process ids than Postgres.
-  if (rows[0]?.pid !== (client as unknown as { processID: number | null }).processID) return null
+  // A pooler gives its clients other process ids than Postgres. The types of pg leave the id out.
+  if (!('processID' in client) || rows[0]?.pid !== client.processID) return null
   // With these settings the server soon probes a silent client (TCP keep-alive), and never ends this session for being
   // idle.
   await client.query(`select set_config('tcp_keepalives_idle', '3', false), set_config('tcp_keepalives_interval', '2', false),

@@ -8,7 +8,7 @@ import { singleFlight } from '../db/single-flight.ts'
 import { AppError } from '../errors.ts'
 import { disconnected } from '../http-request.ts'
 import { setDisabled } from '../operate/accounts.ts'
-import { isSignedOut, listActions, recorded } from '../operate/actions.ts'
+import { ACTIONS, isSignedOut, listActions, recorded } from '../operate/actions.ts'
 import { listUndelivered, redeliverAsOperator } from '../operate/alerts.ts'
 import { askDrain } from '../operate/drain.ts'
 import { listDeadJobs, redrive } from '../operate/jobs.ts'
@@ -25,7 +25,6 @@ import {
   operatorActionsPage,
   operatorRequestPage,
   operatorRequestsPage,
-  QUESTIONS,
   type Question,
   questionPage,
 } from '../pages/operator-requests-page.ts'
@@ -52,7 +51,7 @@ const LISTED = 20
 const KEEP_MS = { now: 1000, week: 30_000 }
 const PRIVATE = { forms: true, secret: true } as const
 
-type Query = FastifyRequest<{ Querystring: Record<string, unknown> }>
+type Query = FastifyRequest<{ Querystring: Record<string, unknown>; Params: Record<string, unknown> }>
 
 export async function mountOperator(app: FastifyInstance, api: Api) {
   await app.register(async (forms) => {
@@ -118,7 +117,7 @@ function mountDashboard(app: FastifyInstance, api: Api) {
     name: string,
     show: (session: Session, site: Site, request: Query) => Promise<string | null>,
   ) =>
-    app.get<{ Querystring: Record<string, unknown> }>(path, route(name), async (request, reply) => {
+    app.get<{ Querystring: Query['query']; Params: Query['params'] }>(path, route(name), async (request, reply) => {
       const session = await findSession(api, request)
       if (!session) return reply.code(303).headers({ location: '/operator', 'cache-control': 'no-store' }).send()
       const text = await show(session, await openSite(api), request)
@@ -141,7 +140,7 @@ function mountDashboard(app: FastifyInstance, api: Api) {
     return operatorRequestsPage(site, formToken, { text, state, page: found, isFirst: !after })
   })
   page('/operator/requests/:id', 'operator_request', async ({ formToken }, site, { params }) => {
-    const id = z.uuid().safeParse((params as { id: string }).id)
+    const id = z.uuid().safeParse(params.id)
     const request = id.success ? await showRequest(db, id.data) : null
     return request && operatorRequestPage(site, formToken, { request, timeline: timelineOf(request) })
   })
@@ -212,8 +211,7 @@ function readPosition(text: string) {
 }
 
 const question = z.object({
-  // Sound: these are the keys of the table.
-  action: z.enum(Object.keys(QUESTIONS) as [Question['action'], ...Question['action'][]]),
+  action: z.enum(ACTIONS).exclude(['sign_in', 'sign_out']),
   subject: z.string().trim().min(1).max(200),
 })
 

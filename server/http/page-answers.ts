@@ -7,7 +7,7 @@ import type { Api } from '../context.ts'
 import { type Asset, encode } from '../pages/assets.ts'
 import { errorPage } from '../pages/error-page.ts'
 import { openSite, pageHeaders } from '../pages/layout.ts'
-import { type HttpAnswer, isOfInterface } from './verification.ts'
+import { type FailureAnswer, isOfInterface } from './verification.ts'
 
 /** True if the caller names HTML and wants JSON no more than that: a browser, but not curl, fetch or an agent. */
 export function asksForHtml(accept: string | undefined): boolean {
@@ -57,7 +57,7 @@ export function sendAsset(asset: Asset, caching: string, { headers }: FastifyReq
 }
 
 /** An error as a page for a browser that navigates, as JSON for everybody else. */
-export async function sendError(api: Api, request: FastifyRequest, reply: FastifyReply, answer: HttpAnswer) {
+export async function sendError(api: Api, request: FastifyRequest, reply: FastifyReply, answer: FailureAnswer) {
   const page = await pageOf(api, request, answer)
   const { 'content-type': _json, ...headers } = answer.headers
   if (page) return sendPage(reply, page, { status: answer.status, headers })
@@ -65,13 +65,11 @@ export async function sendError(api: Api, request: FastifyRequest, reply: Fastif
 }
 
 /** Null for callers who get JSON: the verification routes have the interface's bodies for everybody. */
-async function pageOf(api: Api, request: FastifyRequest, { status, body }: HttpAnswer) {
+async function pageOf(api: Api, request: FastifyRequest, { status, body }: FailureAnswer) {
   const { method, url, headers, log } = request
   if (method !== 'GET' || isOfInterface(request) || !asksForHtml(headers.accept)) return null
-  const { error } = body as { error?: { code: string; message: string; retryable: boolean } }
-  if (!error) return null
   try {
-    return errorPage(await openSite(api), url.split('?')[0] ?? url, { status, ...error })
+    return errorPage(await openSite(api), url.split('?')[0] ?? url, { status, ...body.error })
   } catch (cause) {
     // The error page cannot be made; the caller gets the error as JSON.
     log.error({ event: 'page_failed', err: cause })

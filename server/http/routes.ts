@@ -8,7 +8,13 @@ import type { Api } from '../context.ts'
 import { AppError, publicError, UnavailableError } from '../errors.ts'
 import { bearerOf, disconnected, frameworkRefusal, joinHeader } from '../http-request.ts'
 import { type Call, execute, MAX_WAIT_SECONDS, type Operation } from '../operation.ts'
-import { type HttpAnswer, isOfInterface, renderAnswer, renderVerificationError } from './verification.ts'
+import {
+  type FailureAnswer,
+  type HttpAnswer,
+  isOfInterface,
+  renderAnswer,
+  renderVerificationError,
+} from './verification.ts'
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
@@ -145,7 +151,7 @@ function preferredWait(header: string | string[] | undefined): number | null {
 }
 
 /** The one place where a thrown value becomes an answer. Internal errors are logged here, with the operation they hit. */
-export function renderError(error: unknown, request: FastifyRequest): HttpAnswer {
+export function renderError(error: unknown, request: FastifyRequest): FailureAnswer {
   const known = fromFramework(error, request)
   if (known instanceof UnavailableError) request.log.debug({ event: 'request_refused', code: known.code })
   else if (!(known instanceof AppError)) {

@@ -23,6 +23,11 @@ export interface HttpAnswer {
   body: unknown
 }
 
+/** The answer to a call that failed. */
+export interface FailureAnswer extends HttpAnswer {
+  body: { error: { code: string; message: string; retryable: boolean } }
+}
+
 /** The statuses that these routes may answer; every other status of an error is mapped onto them. */
 const STATUSES = new Set([200, 202, 400, 402, 404, 409, 410, 415, 422, 429, 503])
 
@@ -79,7 +84,7 @@ function renderChallenge(answer: Extract<VerificationAnswer, { kind: 'payment_re
 }
 
 /** Renders any thrown value in the statuses of this interface: an oversized body is a 400, an internal error a 503. */
-export function renderVerificationError(error: unknown): HttpAnswer {
+export function renderVerificationError(error: unknown): FailureAnswer {
   const { status, headers } = publicError(error)
   return {
     status: STATUSES.has(status) ? status : status < 500 ? 400 : 503,

@@ -1,5 +1,5 @@
 // Prints the audit: npm run cli -- audit.
-import { AUDIT_CHECKS, type AuditCheck, auditAll } from './audit.ts'
+import { AUDIT_CHECKS, AUDIT_NAMES, auditAll } from './audit.ts'
 import { type OperatorCommand, printable, printJson } from './command.ts'
 
 export const auditCommands: Record<string, OperatorCommand> = {
@@ -18,9 +18,9 @@ export const auditCommands: Record<string, OperatorCommand> = {
       })
       if (json) printJson({ ok: faults.length === 0, checked, faults })
       else
-        for (const [name, about] of Object.entries(AUDIT_CHECKS)) {
+        for (const name of AUDIT_NAMES) {
           const found = faults.filter(({ check }) => check === name)
-          console.log(`${found.length === 0 ? 'ok  ' : 'FAIL'} ${about} (${checked[name as AuditCheck]} checked)`)
+          console.log(`${found.length === 0 ? 'ok  ' : 'FAIL'} ${AUDIT_CHECKS[name]} (${checked[name]} checked)`)
           for (const { subject, detail } of found) console.log(`     ${printable(`${subject}: ${detail}`)}`)
         }
       return faults.length === 0 ? 0 : 1

@@ -97,14 +97,22 @@ export function paymentsOf(minute: ReturnType<typeof sql.fragment>) {
 }
 
 /** What was counted between two rows. A counter that is smaller than before was reset. */
-export function differenceOf<T>(now: T, earlier: T | undefined): T {
+export function differenceOf<T extends object>(now: T, earlier: T | undefined): T {
+  // The cast is safe: the difference has the members of `now`, and a number for each number.
+  return subtract(now, earlier) as T
+}
+
+function subtract(now: unknown, earlier: unknown): unknown {
   if (typeof now === 'number') {
     const difference = now - (typeof earlier === 'number' ? earlier : 0)
-    return (difference < 0 ? now : difference) as T
+    return difference < 0 ? now : difference
   }
-  const members = Object.entries(now as Record<string, unknown>)
-  const before = (earlier ?? {}) as Record<string, unknown>
-  return Object.fromEntries(members.map(([name, value]) => [name, differenceOf(value, before[name])])) as T
+  const before = isTable(earlier) ? earlier : {}
+  return Object.fromEntries(Object.entries(now ?? {}).map(([name, value]) => [name, subtract(value, before[name])]))
+}
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
 }
 
 function wasWell(now: Counters, previous: Counters | null): boolean {

@@ -30,8 +30,8 @@ export const requestCommands: Record<string, OperatorCommand> = {
     async run(db, _config, call) {
       const found = await listRequests(db, {
         ...(call.options.state !== undefined && { state: stateOf(call) }),
-        ...(textOption(call, 'code') !== undefined && { code: textOption(call, 'code') as string }),
-        ...(textOption(call, 'host') !== undefined && { host: textOption(call, 'host') as string }),
+        code: textOption(call, 'code'),
+        host: textOption(call, 'host'),
         ...(call.options.stuck && { stuckSeconds: STUCK_SECONDS }),
         limit: countOption(call, 'limit', 20),
       })
@@ -123,14 +123,14 @@ function stateOf({ options }: CommandCall): State {
 
 function render(request: RequestDetail): string {
   const { job_row: job } = request
-  const lines: [string, string][] = [
+  const lines: [name: string, text: string | null][] = [
     ['request', request.id],
     ['state', `${request.state} for ${duration(request.seconds)}`],
     ['created', utc(request.created_at)],
     ['body', request.body ? JSON.stringify(request.body) : 'deleted'],
-    ...(request.error ? ([['error', JSON.stringify(request.error)]] as [string, string][]) : []),
-    ...(request.waiting ? ([['waiting', JSON.stringify(request.waiting)]] as [string, string][]) : []),
-    ...(request.receipt_serial ? ([['receipt', String(request.receipt_serial)]] as [string, string][]) : []),
+    ['error', request.error ? JSON.stringify(request.error) : null],
+    ['waiting', request.waiting ? JSON.stringify(request.waiting) : null],
+    ['receipt', request.receipt_serial ? String(request.receipt_serial) : null],
     [
       'job',
       job
@@ -144,5 +144,5 @@ function render(request: RequestDetail): string {
         `${entry.network} by ${entry.payer}${entry.transaction ? `, transaction ${entry.transaction}` : ''}`,
     ]),
   ]
-  return lines.map(([name, text]) => `${name.padEnd(8)} ${printable(text)}`).join('\n')
+  return lines.flatMap(([name, text]) => (text === null ? [] : `${name.padEnd(8)} ${printable(text)}`)).join('\n')
 }

@@ -1,10 +1,11 @@
 // One request as a timeline: when it was made, each state that it entered, the process that moved it, and how long each
 // state took.
+import type { State } from '../verification/request.ts'
 import type { RequestDetail } from './requests.ts'
 
 export interface Moment {
   at: Date
-  state: string
+  state: State
   /** The process, as HOST:PID; null where it is not known. */
   by: string | null
   /** Seconds since the moment before; null for the first. */
@@ -13,7 +14,7 @@ export interface Moment {
 
 /** Oldest first. The last moment is the current state, also for a request without a history. */
 export function timelineOf({ created_at, changed_at, state, history }: RequestDetail): Moment[] {
-  const moments = [
+  const moments: Omit<Moment, 'seconds'>[] = [
     { at: created_at, state: 'quoted', by: null },
     ...(history ?? []).map(({ at, ...rest }) => ({ at: new Date(at), ...rest })),
   ]

@@ -88,16 +88,16 @@ function RunView({ run }: { run: AccuracyRun }) {
   </section>`
 }
 
+/** By the name of a verdict. */
+type Counts = Readonly<Partial<Record<string, number>>>
+
 function figuresOf({ assessment, matrix, assessed, abstained, reversed, rash, first, firstOfAll }: AccuracyRun) {
   if (assessment === 'literal')
     return [
       ['first quote holds the passage, where words can find it', percent(first)],
       ['of all', percent(firstOfAll)],
     ]
-  const right = Object.entries(matrix).reduce(
-    (sum, [label, verdicts]) => sum + ((verdicts as Record<string, number>)[label] ?? 0),
-    0,
-  )
+  const right = Object.entries(matrix).reduce((sum, [label, counts]: [string, Counts]) => sum + (counts[label] ?? 0), 0)
   return [
     ['right', percent({ part: right, whole: assessed })],
     ['abstained where the page decides', percent(abstained)],
@@ -107,13 +107,12 @@ function figuresOf({ assessment, matrix, assessed, abstained, reversed, rash, fi
 }
 
 function Matrix({ matrix }: Pick<AccuracyRun, 'matrix'>) {
-  const verdicts = [
-    ...new Set(Object.values(matrix).flatMap((row) => Object.keys(row))),
-  ] as (keyof (typeof matrix)[string])[]
+  const rows: [label: string, counts: Counts][] = Object.entries(matrix)
+  const verdicts = [...new Set(rows.flatMap(([, counts]) => Object.keys(counts)))]
   return html`<h2>Labels and verdicts</h2>
     <p>A row for each label that people gave, a column for each verdict of the service.</p>
     <${Table} caption="Labels and verdicts" unseen columns=${[{ name: 'label' }, ...verdicts.map((name) => ({ name, number: true }))]}
-      rows=${Object.entries(matrix).map(([label, row]) => [label, ...verdicts.map((verdict) => inFigures(row[verdict] ?? 0))])} />`
+      rows=${rows.map(([label, counts]) => [label, ...verdicts.map((verdict) => inFigures(counts[verdict] ?? 0))])} />`
 }
 
 function Quoted({ runs }: { runs: readonly MarkedRun[] }) {

@@ -70,6 +70,7 @@ async function make(): Promise<Assets> {
   return {
     style,
     icon,
+    // The cast is safe: the bundler made every script.
     scripts: Object.fromEntries(scripts) as Assets['scripts'],
     singleFile: { ...singleFile, policy: singleFilePolicy(built) },
   }

@@ -26,21 +26,22 @@ const GROUPS = [
 ] as const
 
 type Documents = ReadonlyMap<string, Document>
+type Group = readonly [name: string, documents: readonly Document[]]
 
-function groupsOf(documents: Documents): (readonly [string, Document[]])[] {
+function groupsOf(documents: Documents): Group[] {
   const named = GROUPS.map(
-    ([name, pages]) => [name, pages.flatMap((page) => documents.get(`/guide/${page}`) ?? [])] as const,
+    ([name, pages]): Group => [name, pages.flatMap((page) => documents.get(`/guide/${page}`) ?? [])],
   )
   const known = new Set(named.flatMap(([, list]) => list))
   const others = [...documents.values()].filter((document) => !known.has(document))
   const isDecision = ({ path }: Document) => path.startsWith('/guide/decisions/')
-  return [
+  const groups: Group[] = [
     ...named.map(
-      ([name, list]) =>
-        [name, name === 'Guide' ? [...list, ...others.filter((one) => !isDecision(one))] : list] as const,
+      ([name, list]): Group => [name, name === 'Guide' ? [...list, ...others.filter((one) => !isDecision(one))] : list],
     ),
-    ['Decisions', others.filter(isDecision)] as const,
-  ].filter(([, list]) => list.length > 0) as (readonly [string, Document[]])[]
+    ['Decisions', others.filter(isDecision)],
+  ]
+  return groups.filter(([, list]) => list.length > 0)
 }
 
 export function guideIndex(site: Site, documents: Documents): string {

@@ -1,5 +1,6 @@
 // The pages of requests on the operator's dashboard: the list with its search, one request as a timeline, the question before an
 // action, and the log of actions.
+import { z } from 'zod'
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, inFigures, Notice, ShortTime, Table, type Tone } from '../../client/page/parts.ts'
 import type { Action, RecordedAction } from '../operate/actions.ts'
@@ -12,8 +13,8 @@ import { FormToken, renderOperatorPage } from './operator-frame.ts'
 
 const TONES: Partial<Record<State, Tone>> = { completed: 'good', failed: 'bad', unpaid: 'open', settling: 'open' }
 
-function StateBadge({ state }: { state: string }): Html {
-  return html`<${Badge} tone=${TONES[state as State] ?? 'plain'}>${state}<//>`
+function StateBadge({ state }: { state: State }): Html {
+  return html`<${Badge} tone=${TONES[state] ?? 'plain'}>${state}<//>`
 }
 
 export interface ListShown {
@@ -59,10 +60,14 @@ export interface RequestShown {
   timeline: readonly Moment[]
 }
 
+/** As much of a stored body and error as the page shows; nothing where another release stored another form. */
+const storedBody = z.object({ source_url: z.string(), claim: z.string() }).partial().catch({})
+const storedError = z.object({ code: z.string(), message: z.string() }).partial().catch({})
+
 export function operatorRequestPage(site: Site, formToken: string, { request, timeline }: RequestShown): string {
   const { id, state, body, error, waiting, job, job_row, payments, receipt_serial, quote_expires_at } = request
-  const { source_url = null, claim = null } = (body ?? {}) as { source_url?: string; claim?: string }
-  const { code = null, message = null } = (error ?? {}) as { code?: string; message?: string }
+  const { source_url = null, claim = null } = storedBody.parse(body)
+  const { code = null, message = null } = storedError.parse(error)
   return renderOperatorPage(site, {
     title: `Request ${id.slice(0, 8)}`,
     path: `/operator/requests/${id}`,
@@ -130,7 +135,7 @@ function Timeline({ moments }: { moments: readonly Moment[] }): Html {
 }
 
 /** The question before each action, with a description of what the action does. */
-export const QUESTIONS: Readonly<
+const QUESTIONS: Readonly<
   Record<Exclude<Action, 'sign_in' | 'sign_out'>, { title: string; does: string; button: string }>
 > = {
   retry_request: {

@@ -49,7 +49,7 @@ export function pricingPage(site: Site, { price, payment_mode, networks, idempot
   })
 }
 
-const LIMIT_NAMES = Object.keys(LIMITS.free) as (keyof TierLimits)[]
+const LIMIT_NAMES = tierLimits.keyof().options
 
 function Limit({ name }: { name: keyof TierLimits }) {
   const about = tierLimits.shape[name].description

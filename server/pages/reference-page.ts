@@ -1,7 +1,6 @@
 // The reference of the API at /docs: every operation by room, with its parameters, schemas, possible errors and a recorded
 // call. Everything comes from the OpenAPI document, the table of errors and the recorded examples.
 import { setImmediate } from 'node:timers/promises'
-import type { VNode } from 'preact'
 import { renderToString } from 'preact-render-to-string'
 import { type Html, html } from '../../client/page/html.ts'
 import { Badge, Code, Facts, Table } from '../../client/page/parts.ts'
@@ -28,6 +27,11 @@ interface Answer {
   description: string
   headers?: Record<string, { description: string }>
   content?: Record<string, { schema: Schema }>
+}
+
+type DescribedDocument = ApiDocument & {
+  paths: Record<string, Record<string, Described>>
+  components: { schemas: Schemas }
 }
 
 export interface ReferenceParts {
@@ -63,7 +67,7 @@ export async function referencePage(site: Site, parts: ReferenceParts): Promise<
   const views = new Map<Operation, string>()
   for (const operation of parts.catalog) {
     const props = { ...parts, operation, site }
-    views.set(operation, renderToString(html`<${OperationView} ...${props} />` as VNode))
+    views.set(operation, renderToString(html`<${OperationView} ...${props} />`))
     await setImmediate()
   }
   return renderPage(site, {
@@ -110,10 +114,13 @@ const AUTHORIZATION: Record<Operation['access'], Html> = {
 
 function OperationView({ operation, site, document, examples }: ReferenceParts & { operation: Operation; site: Site }) {
   const { name, method, path, summary, description, access } = operation
-  const described = document.paths[path]?.[method.toLowerCase()] as Described | undefined
+  // The cast is safe: http/openapi.ts writes every operation and schema in this form, which is narrower than what the types of zod
+  // allow.
+  const { paths, components } = document as DescribedDocument
+  const described = paths[path]?.[method.toLowerCase()]
   const { [name]: example } = examples
   if (!described) return null
-  const { schemas } = document.components as { schemas: Schemas }
+  const { schemas } = components
   const body = described.requestBody?.content
   return html`<h3 id=${name}><a class="anchor" href=${`#${name}`}>${summary}</a></h3>
     <p class="call"><${Badge}>${method}<//> <code>${path}</code></p>

@@ -103,7 +103,8 @@ export function readPayload(given: unknown): PaymentPayload {
   const parsed = parsePaymentPayload(raw)
   if (!parsed.success || parsed.data.x402Version !== 2 || isDeeperThan(MAX_LEVELS, raw))
     throw new AppError('payment_invalid', 'The payment is not an x402 v2 payment payload.')
-  // The raw value keeps the members that the schema does not know, so that later checks can refuse them.
+  // The cast is safe: the schema has just accepted the value. The raw value keeps the members that the schema does not know, so that
+  // later checks can refuse them.
   return raw as PaymentPayload
 }
 

@@ -36,10 +36,18 @@ export function watchNode(network: PaymentNetwork, log: Logger): PaymentNetwork 
 /** Why the node gave no answer; null for one that answered with an error of JSON-RPC, whose codes are below 0. */
 export function reasonOfSilence(error: unknown): string | null {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    const { code, context } = cause as { code?: unknown; context?: { __code?: unknown } }
-    if ([code, context?.__code].some((number) => typeof number === 'number' && number < 0)) return null
+    if (codesOf(cause).some((code) => typeof code === 'number' && code < 0)) return null
   }
   return causeCode(error)
+}
+
+/** The code of an error, and the one that a library for Solana adds. */
+function codesOf(error: Error): unknown[] {
+  const context = 'context' in error ? error.context : undefined
+  return [
+    'code' in error ? error.code : undefined,
+    typeof context === 'object' && context !== null && '__code' in context ? context.__code : undefined,
+  ]
 }
 
 /** Reports each outcome of a function. @param reasonOf null for an error that is an answer */

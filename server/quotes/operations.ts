@@ -1,7 +1,7 @@
 // The operations of quote checks: start a search for quotes in a page, and fetch the answer.
 import { z } from 'zod'
 import { transact } from '../db/pool.ts'
-import { AppError, type ErrorCode, errorTable } from '../errors.ts'
+import { AppError, ERROR_CODES, type ErrorCode } from '../errors.ts'
 import { type AccountCall, defineAccountExchange, endOfWait, Reply } from '../operation.ts'
 import { sourceDomain } from '../outbound/registrable-domain.ts'
 import { parsePublicUrl } from '../outbound/url-policy.ts'
@@ -18,7 +18,7 @@ import {
 } from './quote-check.ts'
 
 /** The error codes of reading a page and searching in it. */
-const READING = (Object.keys(errorTable) as ErrorCode[]).filter((code) => code.startsWith('source_'))
+const READING = ERROR_CODES.filter((code) => code.startsWith('source_'))
 const FAILURES: readonly ErrorCode[] = [...READING, 'execution_failed']
 
 export const checkQuotes = defineAccountExchange({

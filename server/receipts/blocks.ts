@@ -51,13 +51,14 @@ export async function loadBlocks(db: Database, blocks: readonly Block[]): Promis
     from unnest(${column(blocks, 'int2', (block) => block.level)}, ${column(blocks, 'int8', (block) => block.index)})
       with ordinality as t (level, index, n)
     order by t.n`)
-  const loaded = blocks.map((block, n) => nodesOf(block, rows[n]!))
+  const loaded = blocks.map((block, n) => nodesOf(block, rows[n]))
   const unread = blocks.filter((_, n) => loaded[n] === null)
   if (unread.length === 0) return loaded.filter((nodes) => nodes !== null)
   const made: Buffer[] = []
   for (let n = 0; n < unread.length; n += STEP)
     made.push(...(await loadMiddles(db, unread.slice(n, n + STEP).map(tileOf))))
   const grown = made.map(growNodes).values()
+  // One for each null in `loaded`, in their order.
   return loaded.map((nodes) => nodes ?? grown.next().value!)
 }
 
@@ -65,7 +66,8 @@ export async function loadBlocks(db: Database, blocks: readonly Block[]): Promis
  * Null for an upper block without a row, or with a row that does not hash to the stored root: it is then computed from
  * the receipts.
  */
-function nodesOf(block: Block, { hashes, root }: z.output<typeof blockRow>): Buffer | null {
+function nodesOf(block: Block, row: z.output<typeof blockRow> | undefined): Buffer | null {
+  const { hashes = null, root = null } = row ?? {}
   if (isUpper(block)) {
     const nodes = hashes && growNodes(hashes)
     return nodes && root?.equals(nodes.subarray(-HASH_BYTES)) ? nodes : null

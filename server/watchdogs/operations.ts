@@ -47,7 +47,12 @@ export const putWatchdog = defineAccountOperation({
   input: z.strictObject({
     name: watchdogName,
     interval_s: z.int().min(10).max(MAX_SECONDS),
-    webhook_url: z.string().max(2048).describe('A public https address on port 443.'),
+    // readWebhookUrl refuses more than the pattern can say, and says why.
+    webhook_url: z
+      .string()
+      .max(2048)
+      .meta({ pattern: '^https://[^\\s]+$' })
+      .describe('A public https address on port 443.'),
     grace_s: z.int().min(0).max(MAX_SECONDS).optional(),
     alert_after: z.int().min(1).max(100).default(1),
     remind_every_s: z.int().min(60).max(MAX_SECONDS).nullable().default(null),
@@ -78,6 +83,7 @@ const note = z
   .string()
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must be text without control characters')
   .refine((text) => [...text].length <= MAX_NOTE, `must have at most ${MAX_NOTE} characters`)
+  .meta({ maxLength: MAX_NOTE })
 
 export const sendHeartbeat = defineAccountExchange({
   name: 'send_heartbeat',

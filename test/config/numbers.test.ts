@@ -1,4 +1,4 @@
-// Whole numbers in variables: digits within the bounds, and nothing that only reads as a number.
+// Numbers in variables: digits within the bounds, and nothing that only reads as a number.
 import t from 'tap'
 import { readConfig } from '../../server/config.ts'
 import { problemsOf } from '../problems.ts'
@@ -13,6 +13,22 @@ t.test('a blank is not 0, which would switch the limit off', async (t) => {
       'DATABASE_CONNECTIONS',
     ])
       t.match(problemsOf({ [name]: value }), [new RegExp(`^${name}: must be a whole number`)], `${name}=${value}`)
+})
+
+t.test('a share or a time is digits with a point or without one', async (t) => {
+  for (const name of ['ASSESSMENT_TIMEOUT_SECONDS', 'OTEL_TRACES_SAMPLER_ARG']) {
+    for (const value of [' ', '\t', '0x1', '1e0', '+1', '-1', '1 ', '1.', '0b1', '1,0', 'Infinity', 'none'])
+      t.match(problemsOf({ [name]: value }), [new RegExp(`^${name}: must be a number in digits`)], `${name}=${value}`)
+    for (const value of ['110.1', '0.04', '1000'].slice(name === 'OTEL_TRACES_SAMPLER_ARG' ? 2 : 0))
+      t.match(problemsOf({ [name]: value }), [new RegExp(`^${name}: Too `)], `${name}=${value}`)
+  }
+  const { assessment, tracing } = readConfig({
+    ASSESSMENT_TIMEOUT_SECONDS: '0.05',
+    OTEL_TRACES_SAMPLER_ARG: '.25',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318/',
+  })
+  t.equal(assessment.timeoutMs, 50)
+  t.match(tracing, { samplerRatio: 0.25, endpoint: 'http://127.0.0.1:4318' })
 })
 
 t.test('digits count, within the bounds', async (t) => {

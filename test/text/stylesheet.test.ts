@@ -80,6 +80,8 @@ check('what cannot be told hides nothing, but may show', [
   ['@container (min-width:1px){span{display:none}}', 'a\nb c'],
   ['@scope (#a){span{display:none}}', 'a\nb c'],
   ['@media (min-width:calc(1px + 1px)){span{display:none}}', 'a\nb c'],
+  ['@media not (min-width:5constructor){span{display:none}}', 'a\nb c'],
+  ['@media not (min-resolution:5constructor){span{display:none}}', 'a\nb c'],
   ['span{display:none}@container (min-width:1px){span{display:inline}}', 'a\nb c'],
   ['#a .three{.one &{display:none}}', 'a\nb c'],
   ['&{display:none}', 'a\nb c'],

@@ -63,8 +63,7 @@ export function disagreement(claimed: Quantity, given: readonly Quantity[]): Dis
 
 /** Dates that share a part, counts of the same thing or of what is not said, and numbers of one dimension. */
 function areComparable(claimed: Quantity, given: Quantity): boolean {
-  if (claimed.kind === 'date' && given.kind === 'date')
-    return PARTS.some((part) => claimed[part] !== null && given[part] !== null)
+  if (claimed.kind === 'date' && given.kind === 'date') return sharePart(claimed, given)
   if (claimed.kind === 'date' || given.kind === 'date') return false
   return readingsOf(claimed).some((one) =>
     readingsOf(given).some((other) => {
@@ -87,16 +86,21 @@ function valuesAgree(a: NumberQuantity, b: NumberQuantity): boolean {
 
 /** At least one part is given by both, and none differs, or the claimed year is a bound and is kept. */
 function datesAgree(a: DateQuantity, b: DateQuantity): boolean {
-  const shared = PARTS.filter((part) => a[part] !== null && b[part] !== null)
-  if (shared.length === 0) return false
+  if (!sharePart(a, b)) return false
   if (isInBound(a, b)) return true
-  return !(isStrict(a.bound) && b.bound === null) && shared.every((part) => partAgrees(part, a, b))
+  return !(isStrict(a.bound) && b.bound === null) && PARTS.every((part) => !partDiffers(part, a, b))
 }
 
-/** Whether a part is the same, or one is in the other's span. */
-function partAgrees(part: (typeof PARTS)[number], a: DateQuantity, b: DateQuantity): boolean {
+function sharePart(a: DateQuantity, b: DateQuantity): boolean {
+  return PARTS.some((part) => a[part] !== null && b[part] !== null)
+}
+
+/** Whether both have a part, and neither is in the other's span. */
+function partDiffers(part: (typeof PARTS)[number], a: DateQuantity, b: DateQuantity): boolean {
+  const [one, other] = [a[part], b[part]]
+  if (one === null || other === null) return false
   const last = part === 'year' ? 'until' : part === 'day' ? 'lastDay' : part
-  return a[part]! <= (b[last] ?? b[part]!) && b[part]! <= (a[last] ?? a[part]!)
+  return one > (b[last] ?? other) || other > (a[last] ?? one)
 }
 
 /** Before or after a claimed date: by the day where both give one; before June, in any year. */
@@ -108,9 +112,10 @@ function isInBound(claimed: DateQuantity, given: DateQuantity): boolean {
   }
   if (claimed.year === null || given.year === null) return false
   if (claimed.bound === 'about') return Math.abs(given.year - claimed.year) <= ABOUT_YEARS
-  const whole = claimed.month !== null && given.month !== null
-  const order = (date: DateQuantity) => date.year! * 400 + (whole ? date.month! * 32 + (date.day ?? 0) : 0)
-  return isWithin(claimed.bound, order(claimed), order(given))
+  if (claimed.month === null || given.month === null) return isWithin(claimed.bound, claimed.year, given.year)
+  const order = (year: number, month: number, day: number | null) => year * 400 + month * 32 + (day ?? 0)
+  const bound = order(claimed.year, claimed.month, claimed.day)
+  return isWithin(claimed.bound, bound, order(given.year, given.month, given.day))
 }
 
 const swapped = (date: DateQuantity): DateQuantity => ({ ...date, day: date.month, month: date.day })

@@ -117,9 +117,9 @@ function isWeak({ verdict, basis }: Proposed): boolean {
 
 /** Negation counts where a line has most of the claim's words, so that little else can be the difference. */
 function wordingDoubts(claim: string, query: Query, quotes: readonly string[]): Doubt[] {
-  const readings = quotes.map((quote) => readQuote(claim, query, quote))
+  const readings = quotes.map((quote) => ({ quote, ...readQuote(claim, query, quote) }))
   const doubts: Doubt[] = []
-  const closest = quotes.filter((_, i) => readings[i]!.weight >= HALF)
+  const closest = readings.filter(({ weight }) => weight >= HALF).map(({ quote }) => quote)
   const isTurned = closest.length > 0 && oppositesBetween(claim, closest.join('\n')).length > 0
   const isNegatedOtherwise = readings.every((reading) => reading.isNegatedOtherwise)
   // A negation and an opposite cancel each other: did not accept, rejected.

@@ -78,8 +78,8 @@ function readMonthFirst(reading: Reading, at: number): Found<DateQuantity> | nul
 }
 
 /** Released in March: a word before tells it from a name or a verb. */
-function isMonthAlone({ tokens, word }: Reading, at: number): boolean {
-  return /^\p{Lu}\p{Ll}/u.test(tokens[at]!.raw) && BEFORE_MONTH.has(word(at - 1))
+function isMonthAlone({ raw, word }: Reading, at: number): boolean {
+  return /^\p{Lu}\p{Ll}/u.test(raw(at)) && BEFORE_MONTH.has(word(at - 1))
 }
 
 /** The second of 6-7 March and of March 6-7. */
@@ -126,10 +126,10 @@ function readDecade({ integer, word, gapBefore }: Reading, at: number): Found<Da
 }
 
 /** 2018-19: the second number is the last two digits of a year. */
-function readYears({ tokens, integer, gapBefore }: Reading, at: number): Found<DateQuantity> | null {
+function readYears({ raw, integer, gapBefore }: Reading, at: number): Found<DateQuantity> | null {
   const year = integer(at, ...YEARS)
   const end = integer(at + 1, 0, 99)
-  if (year === null || tokens[at]!.raw.length !== 4 || end === null || tokens[at + 1]!.raw.length !== 2) return null
+  if (year === null || raw(at).length !== 4 || end === null || raw(at + 1).length !== 2) return null
   if (!/^[-\u2010-\u2015/]$/.test(gapBefore(at + 1)) || /^[-\u2010-\u2015/.]$/.test(gapBefore(at + 2))) return null
   const until = year - (year % 100) + end + (end < year % 100 ? 100 : 0)
   return until - year > LONGEST_SPAN ? null : { quantity: { ...years(year), until }, length: 2 }

@@ -69,16 +69,19 @@ function readFraction({ word, gapBefore }: Reading, at: number): Figure | null {
 /** 三十五, 千二百, 二〇: at least two signs, because a single one is part of many words. */
 function readHan(tokens: Reading['tokens'], at: number): Figure | null {
   let [sum, digits, next] = [0, '', at]
-  for (; tokens[next]?.kind === 'dense' && (next === at || tokens[next - 1]!.end === tokens[next]!.start); next++) {
-    const sign = tokens[next]!.folded
-    const digit = HAN_DIGITS.indexOf(sign)
-    const scale = HAN_SCALES.get(sign)
+  let endBefore: number | null = null
+  for (const { folded, kind, start, end } of tokens.slice(at, at + LONGEST_HAN + 1)) {
+    if (kind !== 'dense' || (endBefore !== null && endBefore !== start)) break
+    const digit = HAN_DIGITS.indexOf(folded)
+    const scale = HAN_SCALES.get(folded)
     if (digit >= 0) digits += digit
     else if (scale === undefined) break
     else {
       sum += (digits === '' ? 1 : Number(digits)) * scale
       digits = ''
     }
+    endBefore = end
+    next++
   }
   return next - at < 2 || next - at > LONGEST_HAN ? null : figure(sum + Number(digits), 1, next)
 }

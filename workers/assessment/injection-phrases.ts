@@ -15,7 +15,7 @@ interface Speech {
   claim: string
 }
 
-const SPEECHES: readonly Speech[] = [
+const SPEECHES: readonly [english: Speech, ...Speech[]] = [
   {
     ignore: String.raw`\b(?:ignor(?:e|ing)|disregard(?:ing)?|discard|abandon|forget|overrid(?:e|ing)|bypass|do not (?:follow|obey)|don't (?:follow|obey)|stop following|set aside|pay no attention to)\b`,
     orders: String.raw`(?:\b(?:previous|prior|above|earlier|preceding|all|any|these|your|my|system|other|existing|initial|original|current|hidden) (?:\w+ ){0,2}?(?:instructions?|prompts?|guidelines?|directives?|directions|messages?|commands?|rules|context|text|evidence|lines|information)\b|(?<=^| )(?:the |your )?(?:system prompt|instructions you|rest of (?:the|this) (?:page|text|document|article))|\beverything (?:above|before|else|you(?: were|'ve been| have been| are| just))\b|\b(?:all|any) (?:of )?(?:the )?(?:above|previous)\b|\bwhat you were told|\byour training)`,
@@ -181,7 +181,7 @@ function near(a: string, b: string, distance: number): RegExp[] {
 }
 
 function english(source: (speech: Speech) => string): RegExp {
-  return pattern(source(SPEECHES[0]!))
+  return pattern(source(SPEECHES[0]))
 }
 
 function others(source: (speech: Speech) => string): RegExp[] {

@@ -29,9 +29,9 @@ export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
     if (kinds.includes('seam') && line + 1 < lines.length) add(line + 1, ['seam'])
     // A line break or a full stop may split an order.
     const next = folded[line + 1]
-    if (!next || variants[0]!.length + next[0]!.length > LONGEST_PAIR) continue
+    if (!next || variants[0].length + next[0].length > LONGEST_PAIR) continue
     const together = suspicionsIn(`${variants[0]} ${next[0]}`).filter((kind) => kind !== 'seam')
-    if (together.length === 0 || found.has(line) || suspicionsIn(next[0]!).length > 0) continue
+    if (together.length === 0 || found.has(line) || suspicionsIn(next[0]).length > 0) continue
     add(line, together)
     add(line + 1, together)
   }
@@ -44,18 +44,23 @@ export function suspectsOf(text: string, lines: readonly Span[]): Suspect[] {
 
 /** Extends the suspicion of a line to the lines before and after it in the same paragraph. */
 function spread(found: Map<number, Set<Suspicion>>, text: string, lines: readonly Span[]): void {
-  const isBroken = (line: number) => PARAGRAPH_END.test(text.slice(lines[line - 1]!.end, lines[line]!.start))
-  for (const [line, kinds] of [...found]) {
-    if (kinds.size === 0) continue
+  const isBroken = (one: Span, next: Span) => PARAGRAPH_END.test(text.slice(one.end, next.start))
+  const origins = new Map(found)
+  for (const [line, origin] of lines.entries()) {
+    const kinds = origins.get(line)
+    if (!kinds || kinds.size === 0) continue
     const give = (to: number) => found.set(to, new Set([...(found.get(to) ?? []), ...kinds]))
-    const { start, end } = lines[line]!
-    for (let next = line + 1; next < lines.length; next++) {
-      if (lines[next]!.end - end > LONGEST_REST || isBroken(next)) break
-      give(next)
+    for (let [to, last] = [line + 1, origin]; ; to++) {
+      const next = lines[to]
+      if (!next || next.end - origin.end > LONGEST_REST || isBroken(last, next)) break
+      give(to)
+      last = next
     }
-    for (let before = line - 1; before >= 0; before--) {
-      if (start - lines[before]!.start > LONGEST_REST || isBroken(before + 1)) break
-      give(before)
+    for (let [to, first] = [line - 1, origin]; ; to--) {
+      const before = lines[to]
+      if (!before || origin.start - before.start > LONGEST_REST || isBroken(before, first)) break
+      give(to)
+      first = before
     }
   }
 }
@@ -77,17 +82,17 @@ function suspicionsIn(reading: string): Suspicion[] {
 }
 
 /** The possible readings of a text: folded; with look-alike letters and spelled-out words replaced; and decoded. */
-function readings(raw: string): string[] {
+function readings(raw: string): [plain: string, ...string[]] {
   const plain = fold(raw)
     .replace(/[‘’‛′´`]/g, "'")
     .replace(/[*~]{1,3}(?=\p{L})|(?<=\p{L})[*~]{1,3}|(?<!\p{L})_{1,3}(?=\p{L})|(?<=\p{L})_{1,3}(?!\p{L})/gu, '')
     .replace(/\s+/g, ' ')
-  const variants = [plain]
+  const variants: [string, ...string[]] = [plain]
   const undisguised = undisguise(plain)
   if (undisguised !== plain) variants.push(undisguised)
   if (BACKWARDS.test(plain)) variants.push([...plain].reverse().join(''))
   if (ROTATED.test(plain))
-    variants.push(plain.replace(/[a-z]/g, (letter) => ALPHABET[(ALPHABET.indexOf(letter) + 13) % 26]!))
+    variants.push(plain.replace(/[a-z]/g, (letter) => ALPHABET.charAt((ALPHABET.indexOf(letter) + 13) % 26)))
   for (const [coded] of raw.matchAll(BASE64)) {
     const decoded = Buffer.from(coded, 'base64').toString('utf8')
     if (PRINTABLE.test(decoded)) variants.push(fold(decoded))

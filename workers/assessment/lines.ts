@@ -45,20 +45,23 @@ export function windowsOf(
   budget: number,
   masked: ReadonlySet<number> = new Set(),
 ): Window[] {
-  const shown = [...lines.keys()].filter((line) => !masked.has(line))
+  const shown = lines
+    .map((span, line) => ({ line, tokens: tokensAbout(text, span) }))
+    .filter(({ line }) => !masked.has(line))
   const windows: Window[] = []
-  let first = 0
-  while (first < shown.length) {
-    let last = first
-    let tokens = tokensAbout(text, lines[shown[first]!]!)
-    while (last + 1 < shown.length) {
-      tokens += tokensAbout(text, lines[shown[last + 1]!]!)
+  // `first` and `last` are the shown lines at `from` and `to`.
+  let from = 0
+  for (let first = shown[from]; first; first = shown[from]) {
+    let [to, last, tokens] = [from, first, first.tokens]
+    for (let next = shown[to + 1]; next; next = shown[to + 1]) {
+      tokens += next.tokens
       if (tokens > budget) break
-      last++
+      last = next
+      to++
     }
-    windows.push({ first: shown[first]!, last: shown[last]! })
-    if (last + 1 === shown.length) break
-    first = Math.max(first + 1, last + 1 - Math.min(OVERLAP, (last - first) >> 1))
+    windows.push({ first: first.line, last: last.line })
+    if (to + 1 === shown.length) break
+    from = Math.max(from + 1, to + 1 - Math.min(OVERLAP, (to - from) >> 1))
   }
   return windows
 }

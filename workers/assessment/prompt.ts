@@ -27,9 +27,9 @@ export interface PageView {
 export function pagePart({ text, lines, masked, nonce }: PageView, { first, last }: Window, part: string): string {
   const mark = nonce.slice(0, MARK_LENGTH)
   const shown: string[] = []
-  for (let i = first; i <= last; i++) {
+  for (const [at, { start, end }] of lines.slice(first, last + 1).entries()) {
+    const i = first + at
     if (masked.has(i) && i > first && masked.has(i - 1)) continue
-    const { start, end } = lines[i]!
     const content = masked.has(i) ? LEFT_OUT : oneLine(text.slice(start, end), ' / ')
     shown.push(`${mark}-${i + 1}| ${content}`)
   }

@@ -23,9 +23,9 @@ export function quantitiesOf(text: string): Quantity[] {
 }
 
 /** 17:15: neither part is a count. */
-function isTimeOfDay({ tokens, integer, gapBefore }: Reading, at: number): boolean {
+function isTimeOfDay({ raw, integer, gapBefore }: Reading, at: number): boolean {
   const [hour, minute] = [integer(at, 0, 24), integer(at + 1, 0, 59)]
-  return hour !== null && minute !== null && gapBefore(at + 1) === ':' && tokens[at + 1]!.raw.length === 2
+  return hour !== null && minute !== null && gapBefore(at + 1) === ':' && raw(at + 1).length === 2
 }
 
 function readOne(reading: Reading, at: number): Found<Quantity> | null {
@@ -67,8 +67,8 @@ function otherMeaning(reading: Reading, quantity: NumberQuantity, unitAt: number
   const written = reading.word(unitAt)
   if (/^pounds?$/.test(written) && quantity.unit?.name === 'pound')
     return { ...quantity, unit: UNITS.get('lb') ?? null }
-  if (!/^[mbk]$/.test(written) || reading.gapBefore(unitAt) !== '') return null
-  const scale = MONEY_SCALES.get(written)!
+  const scale = MONEY_SCALES.get(written)
+  if (scale === undefined || reading.gapBefore(unitAt) !== '') return null
   const { value, precision } = quantity
   return { ...quantity, value: value * scale, precision: precision * scale, unit: null }
 }
@@ -93,7 +93,7 @@ function boundOf(reading: Reading, at: number, { quantity, length }: Found<Quant
 }
 
 function yearIn(reading: Reading, at: number): number | null {
-  return reading.tokens[at]!.raw.length === 4 ? reading.integer(at, ...YEARS) : null
+  return reading.raw(at).length === 4 ? reading.integer(at, ...YEARS) : null
 }
 
 /** A minus sign that begins a number; between two numbers it makes a range. */

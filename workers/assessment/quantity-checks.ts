@@ -24,28 +24,32 @@ export interface PageText {
 }
 
 export function pageText(text: string, lines: readonly Span[]): PageText {
-  let read: Quantity[][] | undefined
-  const byLine = () => {
-    read ??= lines.map(({ start, end }) => quantitiesOf(text.slice(start, end)))
-    return read
+  const read = new Map<Span, Quantity[]>()
+  const quantitiesIn = (line: Span) => {
+    let found = read.get(line)
+    if (!found) {
+      found = quantitiesOf(text.slice(line.start, line.end))
+      read.set(line, found)
+    }
+    return found
   }
-  const near = (spans: readonly Span[]) => {
-    const found = new Set(Array.from({ length: Math.min(HEAD, lines.length) }, (_, line) => line))
+  const linesNear = (spans: readonly Span[]) => {
+    const found = new Set(lines.slice(0, HEAD))
     for (const { start, end } of spans) {
       const first = lines.findIndex((line) => line.end > start)
-      for (let line = Math.max(0, first - BESIDE); first >= 0 && line < lines.length; line++) {
-        if (lines[line - BESIDE] !== undefined && lines[line - BESIDE]!.start >= end) break
+      if (first < 0) continue
+      const after = lines.findIndex((line) => line.start >= end)
+      for (const line of lines.slice(Math.max(0, first - BESIDE), after < 0 ? lines.length : after + BESIDE))
         found.add(line)
-      }
     }
     return [...found]
   }
   return {
     text,
     lines,
-    quantities: () => byLine().flat(),
-    linesNear: (spans) => near(spans).map((line) => lines[line]!),
-    quantitiesNear: (spans) => near(spans).flatMap((line) => byLine()[line]!),
+    quantities: () => lines.flatMap(quantitiesIn),
+    linesNear,
+    quantitiesNear: (spans) => linesNear(spans).flatMap(quantitiesIn),
   }
 }
 

@@ -45,6 +45,7 @@ export interface Reading {
   /** A whole number written in digits, in a range, else null. */
   integer(at: number, least: number, most: number): number | null
   word(at: number): string
+  raw(at: number): string
   month(at: number): number | null
 }
 
@@ -58,12 +59,14 @@ export function openReading(written: string): Reading {
   const text = withDecimals(written)
   const tokens = tokensOf(text)
   const word = (at: number) => tokens[at]?.folded ?? ''
+  const raw = (at: number) => tokens[at]?.raw ?? ''
   return {
     tokens,
     word,
+    raw,
     gapBefore: (at) => text.slice(tokens[at - 1]?.end ?? 0, tokens[at]?.start ?? text.length),
     integer(at, least, most) {
-      const value = /^\p{Nd}+$/u.test(tokens[at]?.raw ?? '') ? Number(word(at)) : Number.NaN
+      const value = /^\p{Nd}+$/u.test(raw(at)) ? Number(word(at)) : Number.NaN
       return value >= least && value <= most ? value : null
     },
     month: (at) => monthOf(word(at)) ?? null,

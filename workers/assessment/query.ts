@@ -40,12 +40,16 @@ export function readClaim(claim: string): Query {
   const granularity = granularityFor(composed)
   const tokens = tokensOf(composed, granularity)
   const alphabet = new Map<string, number>()
-  for (const { folded } of tokens) if (!alphabet.has(folded)) alphabet.set(folded, alphabet.size)
+  const symbols = tokens.map(({ folded }) => {
+    const symbol = alphabet.get(folded) ?? alphabet.size
+    alphabet.set(folded, symbol)
+    return symbol
+  })
   const terms = termsOf(tokens)
   return {
     granularity,
     tokens,
-    symbols: tokens.map(({ folded }) => alphabet.get(folded)!),
+    symbols,
     symbolOf: (folded) => alphabet.get(folded) ?? -1,
     terms,
     parts: partsOf(composed, tokens, terms),
@@ -112,20 +116,20 @@ function denseRuns(tokens: readonly Token[]): string[][] {
 }
 
 function partsOf(claim: string, tokens: readonly Token[], terms: readonly Term[]): Set<number>[] {
-  const numbers = new Map(terms.map(({ folded }, term) => [folded, term]))
-  let part = openPart(terms)
+  const numbered = new Map(terms.map((term, number) => [term.folded, { number, isContent: isContentTerm(term) }]))
+  let part = openPart()
   const parts = [part]
   let at = 0
   for (const { end } of sentencesOf(claim)) {
     if (part.isFull() && parts.length < MOST_PARTS) {
-      part = openPart(terms)
+      part = openPart()
       parts.push(part)
     }
     const from = at
     while ((tokens[at]?.start ?? end) < end) at++
     const within = tokens.slice(from, at)
     const names = [...within.map(({ folded }) => folded), ...gramsOf(within)]
-    for (const term of names.map((name) => numbers.get(name))) if (term !== undefined) part.add(term)
+    for (const term of names.map((name) => numbered.get(name))) if (term) part.add(term)
   }
   const sets = parts.map((part) => part.terms)
   const [beforeLast, last] = sets.slice(-2)
@@ -134,14 +138,14 @@ function partsOf(claim: string, tokens: readonly Token[], terms: readonly Term[]
 }
 
 /** The terms of some sentences, and whether enough of them are content terms. */
-function openPart(all: readonly Term[]) {
+function openPart() {
   const terms = new Set<number>()
   let contentTerms = 0
   return {
     terms,
-    add(term: number) {
-      if (!terms.has(term) && isContentTerm(all[term]!)) contentTerms++
-      terms.add(term)
+    add({ number, isContent }: { number: number; isContent: boolean }) {
+      if (isContent && !terms.has(number)) contentTerms++
+      terms.add(number)
     },
     isFull: () => contentTerms >= LEAST_OF_PART,
   }

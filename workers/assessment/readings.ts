@@ -66,6 +66,7 @@ export function mergeHeard(parts: readonly Heard[], lines: readonly Span[]): Rea
   return {
     verdict,
     basis: (leading ?? parts[0])?.basis ?? null,
+    // `heard` keeps only items whose lines were shown.
     evidence: inOrder(verdict, inTurn(parts.map(({ items }) => items)))
       .slice(0, MOST_MERGED)
       .map(({ from, to, stance }) => ({ start: lines[from]!.start, end: lines[to]!.end, stance })),

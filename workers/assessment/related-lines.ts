@@ -37,8 +37,12 @@ export function unrelatedLines(claim: string, query: Query, text: string, lines:
 
 /** The first line of each paragraph, and the number of lines. */
 function paragraphsOf(text: string, lines: readonly Span[]): number[] {
-  const isFirst = (line: number) => line === 0 || LINE_BREAK.test(text.slice(lines[line - 1]!.end, lines[line]!.start))
-  return [...[...lines.keys()].filter(isFirst), lines.length]
+  const starts: number[] = []
+  for (const [line, { start }] of lines.entries()) {
+    const before = lines[line - 1]
+    if (!before || LINE_BREAK.test(text.slice(before.end, start))) starts.push(line)
+  }
+  return [...starts, lines.length]
 }
 
 /** The kinds of a quantity. A number without a unit may count anything, so it has none. */

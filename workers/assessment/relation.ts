@@ -63,27 +63,31 @@ export function lacksNames(query: Query, page: PageText): boolean {
 
 /** The names in a claim, each by the numbers of its terms. */
 function namesOf({ tokens, terms }: Query): number[][] {
-  const numbers = new Map(terms.map(({ folded }, term) => [folded, term]))
+  const numbers = new Map(
+    terms.flatMap((term, number) => (isContentTerm(term) ? [[term.folded, number] as const] : [])),
+  )
   const names: number[][] = []
-  let isOpen = false
+  let open: number[] | null = null
   for (const [i, { folded, raw, kind }] of tokens.entries()) {
-    const term = numbers.get(folded)
-    const isName = i > 0 && kind === 'word' && IS_NAME.test(raw) && term !== undefined && isContentTerm(terms[term]!)
-    if (isName && isOpen) names.at(-1)!.push(term)
-    else if (isName) names.push([term])
-    isOpen = isName
+    const term = i > 0 && kind === 'word' && IS_NAME.test(raw) ? numbers.get(folded) : undefined
+    if (term === undefined) open = null
+    else if (open) open.push(term)
+    else {
+      open = [term]
+      names.push(open)
+    }
   }
   return names
 }
 
 /** The page's first two lines, and the line before each span. */
 export function linesAround({ text, lines }: PageText, spans: readonly Span[]): string[] {
-  const around = new Set([0, 1].filter((line) => line < lines.length))
+  const around = new Set(lines.slice(0, 2))
   for (const { start } of spans) {
-    const first = lines.findIndex(({ end }) => end > start)
-    if (first > 0) around.add(first - 1)
+    const before = lines[lines.findIndex(({ end }) => end > start) - 1]
+    if (before) around.add(before)
   }
-  return [...around].map((line) => text.slice(lines[line]!.start, lines[line]!.end))
+  return [...around].map(({ start, end }) => text.slice(start, end))
 }
 
 /** A line about "he", "it" or "the film" need not have the name that the claim has. */

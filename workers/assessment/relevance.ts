@@ -71,20 +71,21 @@ function isRelevantToPart(
   { isShort, enough }: { isShort: boolean; enough: number },
 ): boolean {
   const contentTerms = query.terms.filter((term, number) => part.has(number) && isContentTerm(term))
-  const coverage = shares(
-    Float64Array.from(query.terms, ({ prior, kind }, term) =>
-      part.has(term) ? prior * (isShort && kind === 'number' ? NUMBER_COVERAGE : 1) : 0,
-    ),
-  )
+  const weighed = query.terms.map((term, number) => {
+    const weight = term.prior * (isShort && term.kind === 'number' ? NUMBER_COVERAGE : 1)
+    return { term, weight: part.has(number) ? weight : 0 }
+  })
+  const total = weighed.reduce((all, { weight }) => all + weight, 0)
+  const coverage = weighed.map(({ term, weight }) => ({ term, share: total === 0 ? 0 : weight / total }))
   const needsWord = contentTerms.some(isContentWord)
   const last = findings.tokenCounts.length - 1
-  const page = coveredBy(findings, 0, last, coverage, query.terms)
+  const page = coveredBy(findings, 0, last, coverage)
   if (page.terms === 0 || (needsWord && page.words === 0)) return false
   if (isShort && (page.hasWord || (page.share >= ENOUGH_OF_SHORT && page.isSpaced))) return true
   const least = Math.min(2, contentTerms.length)
   for (let i = 0; i <= last; i++) {
     if (findings.hitsFrom[i] === findings.hitsFrom[i + 1]) continue
-    const near = coveredBy(findings, Math.max(0, i - BESIDE), Math.min(last, i + BESIDE), coverage, query.terms)
+    const near = coveredBy(findings, Math.max(0, i - BESIDE), Math.min(last, i + BESIDE), coverage)
     if (near.terms < least || (needsWord && near.words === 0)) continue
     const isRun = heaviestRun(findings, i, i) >= LONG_RUN && near.share >= LEAST_SHARE
     if (isRun || near.share + ELSEWHERE * page.share >= enough) return true
@@ -92,27 +93,28 @@ function isRelevantToPart(
   return false
 }
 
+/** A term of the claim, and its share of the weight of the part. */
+interface Covered {
+  term: Term
+  share: number
+}
+
 /** The share of the coverage, and the number of terms and words, that sentences `first` to `last` have. */
-function coveredBy(
-  { hits, hitsFrom }: Findings,
-  first: number,
-  last: number,
-  coverage: Float64Array,
-  terms: readonly Term[],
-) {
-  const strengths = new Map<number, number>()
-  for (let at = hitsFrom[first] ?? 0; at < (hitsFrom[last + 1] ?? 0); at++) {
-    const { term, strength } = hits[at]!
-    if (coverage[term]! > 0 && strength > (strengths.get(term) ?? 0)) strengths.set(term, strength)
+function coveredBy({ hits, hitsFrom }: Findings, first: number, last: number, coverage: readonly Covered[]) {
+  const strengths = new Map<Covered, number>()
+  for (const { term, strength } of hits.slice(hitsFrom[first], hitsFrom[last + 1])) {
+    // Only terms of the claim have hits.
+    const covered = coverage[term]!
+    if (covered.share > 0 && strength > (strengths.get(covered) ?? 0)) strengths.set(covered, strength)
   }
   let share = 0
   let words = 0
   let isSpaced = false
   let hasWord = false
-  for (const [term, strength] of strengths) {
-    share += strength * coverage[term]!
-    if (isContentWord(terms[term]!)) words++
-    if (terms[term]!.kind !== 'word') continue
+  for (const [{ term, share: whole }, strength] of strengths) {
+    share += strength * whole
+    if (isContentWord(term)) words++
+    if (term.kind !== 'word') continue
     isSpaced = true
     if (strength >= ONE_STEM) hasWord = true
   }

@@ -94,8 +94,8 @@ export interface ConcludeTask {
  */
 export function conclude(task: ConcludeTask): Verdict {
   const lines = linesOf(task.text)
-  const masked = [...new Set([...task.suspects.map(({ line }) => line), ...task.reported])].sort((a, b) => a - b)
-  const spans = masked.map((line) => lines[line]!)
+  const masked = new Set([...task.suspects.map(({ line }) => line), ...task.reported])
+  const spans = lines.filter((_, line) => masked.has(line))
   const reading = soleReading(task, lines, spans)
   const checked = checkEvidence(task.claim, task.text, lines, reading)
   const { evidence } = proveEvidence(task.text, task.digests, checked.evidence)

@@ -40,7 +40,7 @@ function goesOn(text: string, start: number, end: number): boolean {
   return ABBREVIATION.test(tail) || (DAY.test(tail) && monthOf(foldWord(wordAt(text, end))) !== undefined)
 }
 
-const wordAt = (text: string, start: number): string => /^\p{L}*/u.exec(text.slice(start, start + 16))![0]
+const wordAt = (text: string, start: number): string => /^\p{L}+/u.exec(text.slice(start, start + 16))?.[0] ?? ''
 
 /** The Unicode rules leave an opening bracket or quotation mark with the sentence before it. */
 function withoutOpeners(text: string, start: number, end: number): number {

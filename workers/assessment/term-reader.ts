@@ -14,26 +14,31 @@ export type HitVisitor = (term: number, strength: number) => void
  * Each word is examined once, for all its occurrences in all texts.
  */
 export function termIndex(terms: readonly Term[]): () => TermReader {
-  const exact = new Map(terms.map(({ folded }, term) => [folded, term]))
+  const exact = new Map(terms.map((term, number) => [term.folded, { number, isContent: isContentTerm(term) }]))
   const findRelated = relatedTermFinder(terms)
   const relatedTerms = new Map<string, readonly RelatedTerm[]>()
-  return () => openReader(terms, exact, relatedTerms, findRelated)
+  return () => openReader(exact, relatedTerms, findRelated)
+}
+
+/** A term by its number, and whether it is a content term. */
+interface ExactTerm {
+  number: number
+  isContent: boolean
 }
 
 function openReader(
-  terms: readonly Term[],
-  exact: ReadonlyMap<string, number>,
+  exact: ReadonlyMap<string, ExactTerm>,
   relatedTerms: Map<string, readonly RelatedTerm[]>,
   findRelated: (word: string) => RelatedTerm[],
 ): TermReader {
   const readDense = denseReader(exact)
-  const readJoined = joinedReader(terms, exact)
+  const readJoined = joinedReader(exact)
   return (folded, kind, start, end, hit) => {
     readJoined(folded, kind, start, end, hit)
     if (kind === 'dense') return readDense(folded, kind, start, end, hit)
     const term = exact.get(folded)
-    if (term !== undefined && isContentTerm(terms[term]!)) hit(term, 1)
-    if (term !== undefined || kind === 'number') return
+    if (term?.isContent) hit(term.number, 1)
+    if (term || kind === 'number') return
     let related = relatedTerms.get(folded)
     if (related === undefined) {
       related = findRelated(folded)
@@ -44,13 +49,13 @@ function openReader(
 }
 
 /** A name whose number the page writes separately, or as a subscript: CO 2 for CO2. */
-function joinedReader(terms: readonly Term[], exact: ReadonlyMap<string, number>): TermReader {
+function joinedReader(exact: ReadonlyMap<string, ExactTerm>): TermReader {
   let word = ''
   let wordEnd = -1
   return (folded, kind, start, end, hit) => {
     if (kind === 'number' && word !== '' && start === wordEnd + 1) {
       const term = exact.get(word + folded)
-      if (term !== undefined && isContentTerm(terms[term]!)) hit(term, 1)
+      if (term?.isContent) hit(term.number, 1)
     }
     word = kind === 'word' ? folded : ''
     wordEnd = end
@@ -58,7 +63,7 @@ function joinedReader(terms: readonly Term[], exact: ReadonlyMap<string, number>
 }
 
 /** Looks up the sequences that end with a dense token, from the shortest to the longest. */
-function denseReader(exact: ReadonlyMap<string, number>): TermReader {
+function denseReader(exact: ReadonlyMap<string, ExactTerm>): TermReader {
   const recent: string[] = []
   let recentEnd = -1
   return (folded, _kind, start, end, hit) => {
@@ -70,7 +75,7 @@ function denseReader(exact: ReadonlyMap<string, number>): TermReader {
     for (let i = recent.length - 1; i >= 0; i--) {
       gram = recent[i] + gram
       const term = exact.get(gram)
-      if (term !== undefined) hit(term, 1)
+      if (term) hit(term.number, 1)
     }
   }
 }
@@ -84,13 +89,13 @@ interface RelatedTerm {
 /** Finds the terms that a word is related to, among terms that begin like it. */
 function relatedTermFinder(terms: readonly Term[]): (word: string) => RelatedTerm[] {
   const byBeginning = new Map<string, { term: number; form: Stemmed }[]>()
-  for (const [term, { folded }] of terms.entries()) {
-    if (!isContentTerm(terms[term]!)) continue
-    for (const form of formsOf(folded)) {
+  for (const [number, term] of terms.entries()) {
+    if (!isContentTerm(term)) continue
+    for (const form of formsOf(term.folded)) {
       const alike = byBeginning.get(form.slice(0, SHORTEST_PREFIX)) ?? []
       // A claim whose words all begin alike must not make every word of the text expensive.
       if (alike.length < MOST_ALIKE)
-        byBeginning.set(form.slice(0, SHORTEST_PREFIX), [...alike, { term, form: stemmed(form) }])
+        byBeginning.set(form.slice(0, SHORTEST_PREFIX), [...alike, { term: number, form: stemmed(form) }])
     }
   }
   return (word) => {

@@ -69,15 +69,17 @@ function foldArabic(word: string): string {
  */
 export function foldNumber(raw: string): string {
   const digits = foldDigits(raw)
-  const grouped = GROUPED.exec(digits)
-  const plain = grouped
-    ? `${grouped[1]!.replace(/[^0-9]/g, '')}${grouped[2] === undefined ? '' : `.${grouped[2]}`}`
-    : digits.replace(/[^0-9]/, '.')
+  const [, whole, decimals] = GROUPED.exec(digits) ?? []
+  const plain =
+    whole === undefined
+      ? digits.replace(/[^0-9]/, '.')
+      : `${whole.replace(/[^0-9]/g, '')}${decimals === undefined ? '' : `.${decimals}`}`
   return plain.replace(/^0+(?=[0-9])/, '')
 }
 
 /** Decimal digits of every script as ASCII digits; the rest unchanged, except that the length may shrink. */
 function foldDigits(text: string): string {
+  // A match is one character.
   return text.replace(/[^\P{Nd}0-9]/gu, (digit) => String(digitValue(digit.codePointAt(0)!)))
 }
 

@@ -140,6 +140,7 @@ function monthNames(): Map<string, number> {
       for (const day of [undefined, 'numeric'] as const) {
         const format = new Intl.DateTimeFormat(`${locale}-u-ca-gregory`, { month, day, timeZone: 'UTC' })
         for (let i = 0; i < 12; i++) {
+          // The format has a month.
           const name = format.formatToParts(Date.UTC(2001, i, 1)).find(({ type }) => type === 'month')!.value
           const folded = foldWord(name)
           if (/\p{L}/u.test(folded) && !names.has(folded)) names.set(folded, i + 1)

@@ -14,13 +14,13 @@ import { type Vocabulary, vocabularyOf } from './vocabulary.ts'
 
 /** The flags of an assessment by its passages, best first; none if there is no passage. */
 export function warningsOf(claim: string, query: Query, findings: Findings, passages: readonly Passage[]): RiskFlag[] {
-  const [best] = passages
+  const [best, ...others] = passages
   if (!best) return []
   const { isNegatedOtherwise, isAttributed } = wordingOf(claim, query, best.core)
   const flags: (RiskFlag | false)[] = [
     best.wording === 'partial' && 'partial_wording',
     absentTerms(query, findings).length > 0 && 'claim_terms_absent',
-    ...disagreements(claim, passages),
+    ...disagreements(claim, best, others),
     isNegatedOtherwise && 'negation_mismatch',
     isAttributed && 'attributed_statement',
     hasFurtherMatches(findings, passages) && 'more_matches',
@@ -55,15 +55,14 @@ function hasFurtherMatches({ wholeMatches, wholeMatchCount }: Findings, passages
 }
 
 /** If any of the foremost passages agrees with a claimed quantity, it is not in doubt, even if the best passage differs. */
-function disagreements(claim: string, passages: readonly Passage[]): RiskFlag[] {
-  const given = passages.filter((one, i) => i === 0 || one.isForemost).map(({ core }) => quantitiesOf(core))
+function disagreements(claim: string, best: Passage, others: readonly Passage[]): RiskFlag[] {
+  const given = quantitiesOf(best.core)
+  const elsewhere = others.filter(({ isForemost }) => isForemost).flatMap(({ core }) => quantitiesOf(core))
   const flags = new Set<RiskFlag>()
   for (const claimed of quantitiesOf(claim)) {
-    const isGiven = given.some((quantities, i) =>
-      quantities.some((other) => agree(claimed, other) && (i === 0 || saysAsMuch(claimed, other))),
-    )
-    if (isGiven) continue
-    const kind = disagreement(claimed, given[0]!)
+    if (given.some((other) => agree(claimed, other))) continue
+    if (elsewhere.some((other) => agree(claimed, other) && saysAsMuch(claimed, other))) continue
+    const kind = disagreement(claimed, given)
     flags.add(kind ? `${kind}_mismatch` : 'number_absent')
   }
   return [...flags].sort()
@@ -105,6 +104,7 @@ function closestClauses(query: Query, text: string): Part[] {
   return spans
     .filter(({ distinct }) => distinct === most)
     .map(({ sentence, from, to, starts }) => {
+      // A text that is split has at least one piece.
       const before = wordsBefore(sentence, Math.max(0, from - NEARBY), from)
         .split(CLAUSE_END)
         .at(-1)!

@@ -22,6 +22,7 @@ export function buildLayers(): Layers {
   }
   return {
     open(parent, path) {
+      // The numbers are those that this function returned, and 0.
       let layer = layers[parent]!
       for (const name of path ?? [layers.length]) layer = openOne(layer, name)
       return layer.number

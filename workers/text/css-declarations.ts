@@ -82,12 +82,12 @@ function decode(css: string) {
   const plain = css.includes('/*')
     ? css.replace(commentsOutsideStrings, (found) => (found[0] === '/' ? ' ' : found))
     : css
-  return plain.includes('\\') ? plain.replace(escapes, (_, hex, character) => unescaped(hex, character)) : plain
+  return plain.includes('\\') ? plain.replace(escapes, unescaped) : plain
 }
 
 /** An escaped character is always part of a name. One that cannot be in the names known here becomes U+FFFD. */
-function unescaped(hex: string | undefined, character: string | undefined) {
-  const found = hex === undefined ? character! : codePoint(Number.parseInt(hex, 16))
+function unescaped(escaped: string, hex: string | undefined) {
+  const found = hex === undefined ? escaped.slice(1) : codePoint(Number.parseInt(hex, 16))
   return /^[\w-]$/.test(found) ? found : '\ufffd'
 }
 
@@ -101,7 +101,7 @@ type Property = keyof typeof meanings
 
 const relevant = /display|visibility|white-space|float|position|all\s*(?:\/\*|:)/i
 const importance = /!\s*important$/i
-const escapes = /\\(?:([0-9a-f]{1,6})\s?|([\s\S]))/gi
+const escapes = /\\(?:([0-9a-f]{1,6})\s?|[\s\S])/gi
 const substitution = /\b(?:var|env|attr|if|inherit)\(|^--[\w-]+\(/
 const commentsOutsideStrings = /"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|\/\*[\s\S]*?(?:\*\/|$)/g
 

@@ -22,16 +22,17 @@ export function foldText(text: string): Folded {
   const foldOf = openFolds()
   const emit = (folded: string, start: number, end: number) => {
     for (let k = 0; k < folded.length; k++) {
-      units.push(folded[k]!)
+      units.push(folded.charAt(k))
       starts.push(start)
       ends.push(end)
     }
   }
   let before = ''
   let spaceFrom = -1
-  for (let i = 0, next: number; i < text.length; i = next) {
-    const character = String.fromCodePoint(text.codePointAt(i)!)
-    next = i + character.length
+  let next = 0
+  for (const character of text) {
+    const i = next
+    next += character.length
     const folded = foldOf(character)
     if (folded === SPACE) {
       if (spaceFrom < 0) spaceFrom = i
@@ -54,11 +55,16 @@ export function foldQuote(quote: string): Folded {
   return foldText(composeCharacters(cleanCharacters(quote, { length: 0 })))
 }
 
-/** Whether these units are whole characters of the text, with the marks that belong to the last one. */
-export function isWhole({ starts, ends }: Folded, text: string, from: number, to: number): boolean {
-  const cutsFirst = from > 0 && starts[from - 1] === starts[from]
+/**
+ * The UTF-16 range of the text that units `from` to `to` (end exclusive) stand for; null unless they are whole characters, with
+ * the marks that belong to the last one.
+ */
+export function wholeRange({ starts, ends }: Folded, text: string, from: number, to: number): [number, number] | null {
+  const [start, end] = [starts[from], ends[to - 1]]
+  if (start === undefined || end === undefined) return null
+  const cutsFirst = from > 0 && starts[from - 1] === start
   const cutsLast = to < starts.length && starts[to] === starts[to - 1]
-  return !cutsFirst && !cutsLast && !MARKED.test(text.slice(ends[to - 1], ends[to - 1]! + 2))
+  return cutsFirst || cutsLast || MARKED.test(text.slice(end, end + 2)) ? null : [start, end]
 }
 
 const SPACE = ' '

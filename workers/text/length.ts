@@ -22,6 +22,10 @@ export function cutText(text: string, limit: number = maxCodePoints): string {
 function endOf(text: string, limit: number) {
   if (text.length <= limit) return text.length
   let i = 0
-  for (let points = 0; points < limit && i < text.length; points++) i += text.codePointAt(i)! > 0xffff ? 2 : 1
+  for (let points = 0; points < limit; points++) {
+    const point = text.codePointAt(i)
+    if (point === undefined) break
+    i += point > 0xffff ? 2 : 1
+  }
   return i
 }

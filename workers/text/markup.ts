@@ -103,6 +103,7 @@ function limitedAdapter(styles: Element[]): typeof adapter {
     setTemplateContent(template, content) {
       templates.set(template, content)
     },
+    // The parser asks for the content of a template only after it has set it.
     getTemplateContent(template) {
       return templates.get(template)!
     },

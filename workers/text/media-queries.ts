@@ -91,7 +91,8 @@ function holds(part: unknown): Truth {
 }
 
 function isNonzero(name: string): Truth {
-  if (words.has(name)) return !absent.has(words.get(name)!)
+  const word = words.get(name)
+  if (word !== undefined) return !absent.has(word)
   const actual = numbers.get(name)
   return actual === undefined ? null : actual !== 0
 }
@@ -99,9 +100,11 @@ function isNonzero(name: string): Truth {
 function agrees(name: string, value: string): Truth {
   const word = words.get(name)
   if (word !== undefined) return /^[a-z-]+$/.test(value) ? value === word : null
-  const [, bound, plainName] = name.replace(/^-webkit-(m..-)(.*)/, '$1-webkit-$2').match(/^(min-|max-)?(.*)$/s)!
-  const actual = numbers.get(plainName!)
-  const wanted = readNumber(plainName!, value)
+  const standard = name.replace(/^-webkit-(m..-)(.*)/, '$1-webkit-$2')
+  const bound = ['min-', 'max-'].find((prefix) => standard.startsWith(prefix))
+  const plainName = bound === undefined ? standard : standard.slice(bound.length)
+  const actual = numbers.get(plainName)
+  const wanted = readNumber(plainName, value)
   if (actual === undefined || wanted === null) return null
   if (bound === 'min-') return actual >= wanted
   return bound === 'max-' ? actual <= wanted : Math.abs(actual - wanted) < 1e-9
@@ -112,23 +115,32 @@ function isInRange(range: MediaFeatureRange): Truth {
   const name = range.getName()
   const actual = numbers.get(name)
   if (actual === undefined) return null
-  const [left = '', ...rest] = range.toString().split(/([<>]=?|=)/)
-  const sides = [left, ...rest].map((side) => side.trim())
   const truths: Truth[] = []
-  for (let i = 0; i + 2 < sides.length; i += 2) {
-    const [a, b] = [sides[i]!, sides[i + 2]!].map((side) => (side === name ? actual : readNumber(name, side)))
-    truths.push(a === null || b === null ? null : comparisons[sides[i + 1]!]!(a!, b!))
+  let left: number | null = null
+  let compare: Comparison | undefined
+  for (const part of range.toString().split(/([<>]=?|=)/)) {
+    const comparison = comparisons.get(part)
+    if (comparison) {
+      compare = comparison
+      continue
+    }
+    const side = part.trim()
+    const right = side === name ? actual : readNumber(name, side)
+    if (compare) truths.push(left === null || right === null ? null : compare(left, right))
+    left = right
   }
   return and(truths)
 }
 
-const comparisons: Record<string, (a: number, b: number) => boolean> = {
-  '<': (a, b) => a < b,
-  '<=': (a, b) => a <= b,
-  '>': (a, b) => a > b,
-  '>=': (a, b) => a >= b,
-  '=': (a, b) => a === b,
-}
+type Comparison = (a: number, b: number) => boolean
+
+const comparisons = new Map<string, Comparison>([
+  ['<', (a, b) => a < b],
+  ['<=', (a, b) => a <= b],
+  ['>', (a, b) => a > b],
+  ['>=', (a, b) => a >= b],
+  ['=', (a, b) => a === b],
+])
 
 /** A length in pixels, a resolution in dots per pixel, a ratio or a number; null if it is not of the feature's kind. */
 function readNumber(name: string, value: string): number | null {
@@ -139,11 +151,13 @@ function readNumber(name: string, value: string): number | null {
     if (across !== undefined) return Number(across) / Number(down)
   }
   if (figure === undefined) return null
-  if (name === 'resolution') return unit in resolutions ? number * resolutions[unit]! : null
+  if (name === 'resolution') return inUnits(number, resolutions.get(unit))
   if (!/(?:^|-)(?:width|height)$/.test(name)) return unit === '' ? number : null
   if (unit === '') return number === 0 ? 0 : null
-  return unit in lengths ? number * lengths[unit]! : null
+  return inUnits(number, lengths.get(unit))
 }
+
+const inUnits = (number: number, size: number | undefined) => (size === undefined ? null : number * size)
 
 const width = 1280
 const height = 720
@@ -192,21 +206,27 @@ const words = new Map<string, string>([
 /** The values that make a feature without a value false. */
 const absent = new Set(['none', 'no-preference'])
 
-const lengths: Record<string, number> = {
-  px: 1,
-  em: 16,
-  rem: 16,
-  ex: 8,
-  ch: 8,
-  in: 96,
-  cm: 96 / 2.54,
-  mm: 96 / 25.4,
-  q: 96 / 101.6,
-  pt: 96 / 72,
-  pc: 16,
-  vw: width / 100,
-  vh: height / 100,
-  vmin: height / 100,
-  vmax: width / 100,
-}
-const resolutions: Record<string, number> = { dppx: 1, x: 1, dpi: 1 / 96, dpcm: 2.54 / 96 }
+// Maps, because an object also has a member `constructor`.
+const lengths = new Map([
+  ['px', 1],
+  ['em', 16],
+  ['rem', 16],
+  ['ex', 8],
+  ['ch', 8],
+  ['in', 96],
+  ['cm', 96 / 2.54],
+  ['mm', 96 / 25.4],
+  ['q', 96 / 101.6],
+  ['pt', 96 / 72],
+  ['pc', 16],
+  ['vw', width / 100],
+  ['vh', height / 100],
+  ['vmin', height / 100],
+  ['vmax', width / 100],
+])
+const resolutions = new Map([
+  ['dppx', 1],
+  ['x', 1],
+  ['dpi', 1 / 96],
+  ['dpcm', 2.54 / 96],
+])

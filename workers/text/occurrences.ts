@@ -4,6 +4,7 @@
 /** The UTF-16 indices at which the pattern begins, ascending, overlapping ones included. Linear in both lengths. */
 export function* occurrencesOf(pattern: string, text: string): Generator<number, void> {
   if (pattern === '') return
+  // Where `matched` chooses a border it is 1 to the pattern's length, and each such prefix has one.
   const borders = bordersOf(pattern)
   let matched = 0
   for (let i = 0; i < text.length; i++) {
@@ -20,6 +21,7 @@ export function* occurrencesOf(pattern: string, text: string): Generator<number,
 function bordersOf(pattern: string): Uint32Array {
   const borders = new Uint32Array(pattern.length)
   let length = 0
+  // Where `length` chooses a border it is 1 to `i`: a prefix whose border is known.
   for (let i = 1; i < pattern.length; i++) {
     while (length > 0 && pattern.charCodeAt(i) !== pattern.charCodeAt(length)) length = borders[length - 1]!
     if (pattern.charCodeAt(i) === pattern.charCodeAt(length)) length++

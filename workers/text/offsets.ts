@@ -53,6 +53,7 @@ function countBelow(positions: Uint32Array, place: number, drift: 0 | 1): number
   let low = 0
   let high = positions.length
   while (low < high) {
+    // At least `low` and below `high`, so there is a position.
     const middle = (low + high) >>> 1
     if (positions[middle]! - drift * middle < place) low = middle + 1
     else high = middle

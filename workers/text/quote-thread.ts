@@ -1,5 +1,5 @@
 // The thread that finds quotes in the text of a page.
-import { foldQuote, foldText, isWhole } from './folding.ts'
+import { foldQuote, foldText, wholeRange } from './folding.ts'
 import { occurrencesOf } from './occurrences.ts'
 import { codePointIndex } from './offsets.ts'
 import { findNearest, similarityOf, wordsOf } from './similarity.ts'
@@ -53,10 +53,11 @@ export function findQuotes({ text, quotes }: QuoteTask): FoundQuote[] {
   function findTypographic(quote: string, near: number): [number, number] | null {
     const { units } = foldQuote(quote)
     folded ??= foldText(text)
-    const { starts, ends } = folded
     const places: [number, number][] = []
-    for (const from of occurrencesOf(units, folded.units))
-      if (isWhole(folded, text, from, from + units.length)) places.push([starts[from]!, ends[from + units.length - 1]!])
+    for (const from of occurrencesOf(units, folded.units)) {
+      const range = wholeRange(folded, text, from, from + units.length)
+      if (range) places.push(range)
+    }
     return closest(places, near, ([start]) => start)
   }
 

@@ -35,7 +35,7 @@ export function indexRules(rules: readonly Rule[], layers: Layers): RuleIndex {
   if (rules.length === 0) return { isEmpty: true, match: () => nothing }
   const byKey = new Map<string, RankedRule[]>()
   for (const ranked of rankRules(rules, layers.order())) {
-    const key = keyOf(ranked.selector.units[0]![0]!)
+    const key = keyOf(ranked.selector.units[0][0])
     if (!byKey.get(key)?.push(ranked)) byKey.set(key, [ranked])
   }
   const budget: Budget = { steps: mostSteps }
@@ -71,26 +71,20 @@ interface RankedRule {
  * reversed.
  */
 function rankRules(rules: readonly Rule[], places: readonly number[]): RankedRule[] {
-  const layerOf = ({ layer }: Rule) => places[layer]!
-  const orders = [1, -1].map((direction) => {
-    const order = rules.map((rule, i) => ({ rule, i }))
-    order.sort(
-      (a, b) =>
-        direction * (layerOf(a.rule) - layerOf(b.rule)) ||
-        a.rule.selector.specificity - b.rule.selector.specificity ||
-        a.i - b.i,
-    )
-    const ranks = new Uint32Array(rules.length)
-    for (const [rank, { i }] of order.entries()) ranks[i] = rank
-    return ranks
-  })
-  return rules.map((rule, i) => ({
-    selector: rule.selector,
-    declarations: rule.declarations.map((declaration) => ({
+  // The layers that the rules name have a place each.
+  const ranked = rules.map((rule) => ({ ...rule, layer: places[rule.layer]!, rank: 0, important: 0 }))
+  // Sorting keeps the order of equal rules.
+  const inOrder = (direction: 1 | -1) =>
+    ranked.toSorted((a, b) => direction * (a.layer - b.layer) || a.selector.specificity - b.selector.specificity)
+  for (const [place, rule] of inOrder(1).entries()) rule.rank = place
+  for (const [place, rule] of inOrder(-1).entries()) rule.important = importantRank + place
+  return ranked.map(({ selector, declarations, certain, layer, rank, important }) => ({
+    selector,
+    declarations: declarations.map((declaration) => ({
       ...declaration,
-      certain: rule.certain,
-      layer: layerOf(rule),
-      rank: declaration.important ? importantRank + orders[1]![i]! : orders[0]![i]!,
+      certain,
+      layer,
+      rank: declaration.important ? important : rank,
     })),
   }))
 }

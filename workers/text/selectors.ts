@@ -9,11 +9,14 @@ export interface Selector {
    * From the element upwards: each unit matches some ancestor above the unit before it, and its compounds match parent by
    * parent. It is enough to take the nearest match of each unit, so a match costs no more than the path to the root.
    */
-  units: Compound[][]
+  units: [Unit, ...Unit[]]
   /** Whether `units` are all conditions of the selector. */
   complete: boolean
   specificity: number
 }
+
+/** Compounds from an element upwards, parent by parent. */
+type Unit = [Compound, ...Compound[]]
 
 export interface Compound {
   tag: string | null
@@ -49,16 +52,21 @@ function parseList(list: string) {
 }
 
 function readSelector(tokens: Token[]): Selector | null {
-  const selector: Selector = { units: [[emptyCompound()]], complete: true, specificity: 0 }
+  let compound = emptyCompound()
+  let unit: Unit = [compound]
+  const selector: Selector = { units: [unit], complete: true, specificity: 0 }
   for (const token of tokens.toReversed()) {
-    const unit = selector.units.at(-1)!
-    const compound = unit.at(-1)!
     selector.specificity += weigh(token)
     if (token.type === 'tag') compound.tag = token.name.toLowerCase()
     else if (token.type === 'attribute') compound.attributes.push(token)
-    else if (token.type === 'child') unit.push(emptyCompound())
-    else if (token.type === 'descendant') selector.units.push([emptyCompound()])
-    else if (token.type === 'pseudo-element' || (token.type === 'pseudo' && notAtRest.has(token.name))) return null
+    else if (token.type === 'child') {
+      compound = emptyCompound()
+      unit.push(compound)
+    } else if (token.type === 'descendant') {
+      compound = emptyCompound()
+      unit = [compound]
+      selector.units.push(unit)
+    } else if (token.type === 'pseudo-element' || (token.type === 'pseudo' && notAtRest.has(token.name))) return null
     else if (token.type !== 'universal') selector.complete = false
     // The part before a sibling combinator describes other elements than the ancestors of this one.
     if (token.type === 'sibling' || token.type === 'adjacent') break
@@ -99,7 +107,7 @@ const isNest = (token: { type: string; name?: string }) => token.type === 'attri
 function anchor(tokens: Token[]): Token[] {
   if (tokens.some(isNest) || tokens.some(holdsNest)) return tokens
   const [nest = []] = parse(`[${nestName}]`)
-  const isRelative = ['child', 'sibling', 'adjacent'].includes(tokens[0]!.type)
+  const isRelative = tokens.findIndex(({ type }) => ['child', 'sibling', 'adjacent'].includes(type)) === 0
   return isRelative ? [...nest, ...tokens] : [...nest, { type: 'descendant' } as Token, ...tokens]
 }
 
@@ -114,24 +122,34 @@ function withParents(selector: Selector, parents: readonly Selector[]): Selector
   if (nests === 0) return [{ ...selector, complete: false }]
   const heaviest = Math.max(...parents.map(({ specificity }) => specificity))
   const specificity = selector.specificity + nests * (heaviest - nestWeight)
-  const isTopmost = nests === 1 && selector.units.at(-1)!.at(-1)!.attributes.some(isNest)
+  const isTopmost = nests === 1 && selector.units.at(-1)?.at(-1)?.attributes.some(isNest)
   return parents.map((parent) => {
-    const units = selector.units.map((unit) => unit.map((compound) => replaceNest(compound, parent)))
+    const units = replaceNests(selector, parent)
     const complete = selector.complete && parent.complete
-    const isOne = parent.units.length === 1 && parent.units[0]!.length === 1
+    const [own, ...above] = parent.units
     // What is above the parent's own element can only be asked for where nothing else is above `&`.
-    if (!isTopmost) return { units, complete: complete && isOne, specificity }
-    const [first = [], ...above] = parent.units
-    units.push([...units.pop()!, ...first.slice(1)], ...above)
+    if (!isTopmost) return { units, complete: complete && above.length === 0 && own.length === 1, specificity }
+    // A selector has at least one unit.
+    units.at(-1)!.push(...own.slice(1))
+    units.push(...above)
     return { units, complete, specificity }
   })
 }
 
 const nestWeight = 100
 
+/** The units of a selector as new lists. */
+function replaceNests({ units: [own, ...above] }: Selector, parent: Selector): Selector['units'] {
+  const replaced = ([first, ...rest]: Unit): Unit => [
+    replaceNest(first, parent),
+    ...rest.map((compound) => replaceNest(compound, parent)),
+  ]
+  return [replaced(own), ...above.map(replaced)]
+}
+
 function replaceNest(compound: Compound, { units }: Selector): Compound {
   if (!compound.attributes.some(isNest)) return compound
-  const parent = units[0]![0]!
+  const parent = units[0][0]
   const attributes = [...compound.attributes.filter((wanted) => !isNest(wanted)), ...parent.attributes]
   // No element has two names, and none has an empty one.
   const isImpossible = compound.tag !== null && parent.tag !== null && compound.tag !== parent.tag
@@ -149,12 +167,13 @@ export interface Budget {
 /** Whether the element and its ancestors match the units. */
 export function matches(element: Element, { units }: Selector, budget: Budget): boolean {
   let place: Element | null = element
-  for (let i = 0; i < units.length; i++) {
-    const unit = units[i]!
-    if (i > 0) place = parentOf(place)
-    while (place && !matchesUnit(place, unit, budget)) place = i === 0 ? null : parentOf(place)
+  let isFirst = true
+  for (const unit of units) {
+    if (!isFirst) place = parentOf(place)
+    while (place && !matchesUnit(place, unit, budget)) place = isFirst ? null : parentOf(place)
     for (let up = 1; place && up < unit.length; up++) place = parentOf(place)
     if (!place) return false
+    isFirst = false
   }
   return true
 }

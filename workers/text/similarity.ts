@@ -65,9 +65,11 @@ const PAIR = 2 ** 24
 const pairOf = (before: number, word: number) => (before + 1) * PAIR + word
 
 function* gramsOf(ids: readonly number[]) {
-  for (let i = 0; i < ids.length; i++) {
-    yield ids[i]!
-    if (i > 0) yield pairOf(ids[i - 1]!, ids[i]!)
+  let before: number | null = null
+  for (const id of ids) {
+    yield id
+    if (before !== null) yield pairOf(before, id)
+    before = id
   }
 }
 
@@ -109,9 +111,10 @@ function likelyPlaces(quote: readonly number[], text: readonly number[]): [numbe
   const margin = Math.ceil(length / 2) + 2
   const places: [number, number][] = []
   while (places.length < PLACES) {
-    let best = 0
-    for (let i = 0; i < shared.length; i++) if (shared[i]! > shared[best]!) best = i
-    if (!shared[best]) break
+    let most = 0
+    for (const count of shared) if (count > most) most = count
+    if (most === 0) break
+    const best = shared.indexOf(most)
     places.push([Math.max(0, best - margin), Math.min(text.length, best + length + margin)])
     shared.fill(0, Math.max(0, best - margin), best + margin)
   }
@@ -136,13 +139,17 @@ function countShared(quote: readonly number[], text: readonly number[], length: 
     if (left >= 0) common--
     wanted.set(gram, left + 1)
   }
-  for (let i = 0; i < text.length; i++) {
-    add(text[i]!)
-    if (i > 0 && length > 1) add(pairOf(text[i - 1]!, text[i]!))
+  let before: number | null = null
+  for (const [i, word] of text.entries()) {
+    add(word)
+    if (before !== null && length > 1) add(pairOf(before, word))
+    before = word
     const gone = i - length
     if (gone >= 0) {
-      remove(text[gone]!)
-      if (length > 1) remove(pairOf(text[gone]!, text[gone + 1]!))
+      // `gone` and the word after it are before `i` or at it.
+      const first = text[gone]!
+      remove(first)
+      if (length > 1) remove(pairOf(first, text[gone + 1]!))
     }
     if (gone >= -1) shared[gone + 1] = common
   }
@@ -166,8 +173,10 @@ function align(quote: readonly number[], text: readonly number[], from: number, 
   for (let i = from; i < to; i++) {
     let diagonal = 0
     let diagonalBegin = i
-    begin[0] = i + 1
+    let above = 0
+    let aboveBegin = i + 1
     for (let row = 1; row <= rows; row++) {
+      // Both have a number for each row. No loop of a quote check runs more often than this one, so it does not test that.
       const left = cost[row]!
       const leftBegin = begin[row]!
       let next = diagonal + (quote[row - 1] === text[i] ? 0 : CHANGED)
@@ -176,23 +185,26 @@ function align(quote: readonly number[], text: readonly number[], from: number, 
         next = left + ADDED
         nextBegin = leftBegin
       }
-      if (cost[row - 1]! + ADDED < next) {
-        next = cost[row - 1]! + ADDED
-        nextBegin = begin[row - 1]!
+      if (above + ADDED < next) {
+        next = above + ADDED
+        nextBegin = aboveBegin
       }
       diagonal = left
       diagonalBegin = leftBegin
-      cost[row] = next
-      begin[row] = nextBegin
+      above = cost[row] = next
+      aboveBegin = begin[row] = nextBegin
     }
-    if (cost[rows]! >= least || begin[rows]! > i) continue
-    least = cost[rows]!
-    found = [begin[rows]!, i]
+    if (above >= least || aboveBegin > i) continue
+    least = above
+    found = [aboveBegin, i]
   }
   return found
 }
 
-/** The UTF-16 range of these words, with the punctuation around them where the quote has some too. */
+/**
+ * The UTF-16 range of these words, with the punctuation around them where the quote has some too. `first` and `last` are numbers
+ * of words of the text, so both have a range.
+ */
 function passageOf(quote: string, { text, starts, ends }: Words, first: number, last: number) {
   const own = wordsOf(quote)
   let start = starts[first]!

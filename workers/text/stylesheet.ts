@@ -53,19 +53,19 @@ function readItems(items: Iterable<CssItem>, context: Context, reading: Reading)
     declarations = []
   }
   for (const { prelude, body } of items) {
-    const atRule = prelude.startsWith('@') ? prelude.match(atRuleParts) : null
-    if (!atRule && body === null) {
-      if (context.selectors) declarations.push(...readDeclaration(prelude))
-      continue
-    }
-    endDeclarations()
-    if (atRule) readAtRule(atRule[1]!.toLowerCase(), atRule[2]!, body, context, reading)
-    else readRule(prelude, body!, context, reading)
+    const start = prelude.startsWith('@') ? atRuleStart.exec(prelude)?.[0] : undefined
+    if (start !== undefined) {
+      endDeclarations()
+      readAtRule(start.slice(1).toLowerCase(), prelude.slice(start.length), body, context, reading)
+    } else if (body !== null) {
+      endDeclarations()
+      readRule(prelude, body, context, reading)
+    } else if (context.selectors) declarations.push(...readDeclaration(prelude))
   }
   endDeclarations()
 }
 
-const atRuleParts = /^@([\w-]+)([\s\S]*)/
+const atRuleStart = /^@[\w-]+/
 
 function readRule(prelude: string, body: string, context: Context, reading: Reading) {
   if (context.depth >= deepestNesting || reading.rules.length >= mostRules || !mayDeclare(body)) return

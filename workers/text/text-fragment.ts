@@ -18,7 +18,7 @@ export function textDirective(text: string, start: number, end: number): string 
   const passage = text.slice(from, to).trim()
   if (passage === '') return ''
   const isWhole = passage.length <= MAX_WHOLE && !passage.includes('\n')
-  const first = isWhole ? passage : firstWords(passage.split('\n', 1)[0]!)
+  const first = isWhole ? passage : firstWords(firstLine(passage))
   const last = isWhole ? '' : lastWords(passage.slice(Math.max(first.length, passage.lastIndexOf('\n') + 1)))
   const prefix = isEarlier(text, from, first) ? lastWords(lineBefore(text, from)) : ''
   return `text=${prefix && `${encode(prefix)}-,`}${encode(first)}${last && `,${encode(last)}`}`
@@ -50,10 +50,15 @@ function wholeWords(text: string, start: number, end: number): [number, number] 
 /** The word that holds this place; null between words. */
 function wordAt(text: string, place: number): { start: number; end: number } | null {
   const from = Math.max(text.lastIndexOf('\n', place) + 1, place - CONTEXT)
-  const around = text.slice(from, place + CONTEXT).split('\n', 1)[0]!
+  const around = firstLine(text.slice(from, place + CONTEXT))
   const found = segmenter.segment(around).containing(place - from)
   if (!found?.isWordLike) return null
   return { start: from + found.index, end: from + found.index + found.segment.length }
+}
+
+function firstLine(text: string): string {
+  const end = text.indexOf('\n')
+  return end < 0 ? text : text.slice(0, end)
 }
 
 function firstWords(line: string): string {
