@@ -106,9 +106,10 @@ function partDiffers(part: (typeof PARTS)[number], a: DateQuantity, b: DateQuant
 /** Before or after a claimed date: by the day where both give one; before June, in any year. */
 function isInBound(claimed: DateQuantity, given: DateQuantity): boolean {
   if (claimed.year === null && claimed.month !== null && given.month !== null) {
+    if (claimed.bound === 'about') return false
     const isWhole = claimed.day !== null && given.day !== null
-    const place = ({ month, day }: DateQuantity) => month! * 32 + (isWhole ? day! : 0)
-    return claimed.bound !== 'about' && isWithin(claimed.bound, place(claimed), place(given))
+    const place = (month: number, day: number | null) => month * 32 + (isWhole ? (day ?? 0) : 0)
+    return isWithin(claimed.bound, place(claimed.month, claimed.day), place(given.month, given.day))
   }
   if (claimed.year === null || given.year === null) return false
   if (claimed.bound === 'about') return Math.abs(given.year - claimed.year) <= ABOUT_YEARS

@@ -10,9 +10,9 @@ import type { Query } from './query.ts'
 import { readQuote } from './quote-reading.ts'
 import { SPEAKS_BACK } from './relation.ts'
 import type { SemanticFlag } from './semantic-risk-flags.ts'
+import { hasOtherAgent, hasPartOfName, hasSwappedNames, subjectOf } from './subject.ts'
 import { substitutedNames } from './substitutions.ts'
 import { tokensOf } from './tokens.ts'
-import { SHORTEST_PREFIX, stemmed, wordSimilarity } from './word-similarity.ts'
 
 /** The quotes that are read against a claim, and the lines around them with the head of the page. */
 export interface Against {
@@ -71,40 +71,8 @@ function hasAllButSubject(query: Query, quotes: readonly string[]): boolean {
   const subject = subjectOf(query)
   const isNamed = quotes.some((quote) => SPEAKS_BACK.test(quote) || hasPartOfName(query, subject, quote))
   const absent = words.filter(([i, { folded }]) => !found.has(i) && !BOUNDS_NUMBER.has(folded))
-  if (!absent.every(([i]) => isNamed && subject.includes(i))) return false
+  if (!absent.every(([, { folded }]) => isNamed && subject.has(folded))) return false
   return weightOf(words, found) >= LEAST_BESIDE_SUBJECT
-}
-
-/** Whether a line has a part of a name, and not behind another name: "Hart", not "Olaf Hart" for Anna Hart. */
-function hasPartOfName({ terms, symbolOf }: Query, name: readonly number[], quote: string): boolean {
-  const parts = new Set(name.map((term) => terms[term]!.folded))
-  const tokens = tokensOf(quote)
-  return tokens.some(({ folded, start }, i) => {
-    const before = tokens[i - 1]
-    if (!parts.has(folded) || !before) return parts.has(folded)
-    const isJoined = !/[,;:.()]/.test(quote.slice(before.end, start))
-    return !(isJoined && IS_NAME.test(before.raw) && symbolOf(before.folded) < 0)
-  })
-}
-
-/**
- * The terms of the name that a claim begins with, and of the words that tell it from others of its name: A Dog's Purpose
- * (2017 film).
- */
-function subjectOf({ tokens, terms }: Query): number[] {
-  let end = /^(?:the|an?)$/.test(tokens[0]?.folded ?? '') ? 1 : 0
-  const isCapital = (at: number) => /^\p{Lu}/u.test(tokens[at]?.raw ?? '')
-  const first = end
-  while (isCapital(end)) {
-    end++
-    if (tokens[end]?.folded === 's' && isCapital(end + 1)) end++
-  }
-  // A headline has capitals throughout.
-  if (!tokens.slice(end).some(({ raw }) => /^\p{Ll}/u.test(raw))) return []
-  const last = tokens.slice(end, end + LONGEST_DISTINCTION).findIndex(({ raw }) => DISTINCTION.test(raw))
-  const distinction = last >= 0 && tokens.slice(end, end + last).every(({ kind }) => kind === 'number') ? last + 1 : 0
-  const names = new Set(tokens.slice(first, end > first ? end + distinction : first).map(({ folded }) => folded))
-  return [...terms.keys()].filter((term) => names.has(terms[term]!.folded))
 }
 
 /**
@@ -137,6 +105,12 @@ function saysOtherwise(claim: string, query: Query, quotes: readonly string[], a
   return substitutedNames(query, quotes, new Set()).length > 0
 }
 
+/** Whether one mark makes lines with the few words of a claim its opposite: another rank, agent, side or small word. */
+function turnsOnOneWord(claim: string, query: Query, quotes: readonly string[], all: string): boolean {
+  if (hasOtherRank(claim, all) || endsBan(claim) !== endsBan(all) || hasOppositeInPlace(claim, all)) return true
+  return quotes.some((quote) => hasOtherAgent(query, quote) || hasSwappedNames(query, quote))
+}
+
 /** more than 300: compared as the bound of a number */
 const COMPARES_NUMBER =
   /\b(?:more|less|fewer|greater|higher|lower|larger|smaller|longer|older|younger) than (?=\p{Sc}?\s?\p{Nd})/giu
@@ -148,58 +122,6 @@ const BOUNDS_NUMBER: ReadonlySet<string> = new Set(
 /** By weight: the words of the claim in the lines, if these do not name its subject in full. */
 const LEAST_BESIDE_SUBJECT = 2
 const FEW_TOKENS = 4
-/** Whether one mark makes lines with the few words of a claim its opposite: another rank, agent, side or small word. */
-function turnsOnOneWord(claim: string, query: Query, quotes: readonly string[], all: string): boolean {
-  if (hasOtherRank(claim, all) || endsBan(claim) !== endsBan(all) || hasOppositeInPlace(claim, all)) return true
-  return quotes.some((quote) => hasOtherAgent(query, quote) || hasSwappedNames(query, quote))
-}
-
-/**
- * Whether lines say by whom something was done that the subject of the claim did, and it is not that subject: the claim
- * "Holm designed the pier", the lines "Holm paid for the pier, which was designed by Dahl".
- */
-function hasOtherAgent(query: Query, quote: string): boolean {
-  const { tokens, terms } = query
-  const subject = new Set(subjectOf(query).map((term) => terms[term]!.folded))
-  if (subject.size === 0 || tokens.some(({ folded }) => folded === 'by')) return false
-  const given = tokensOf(quote)
-  const done = tokens.flatMap(({ folded }, i) => {
-    const isPassive = [1, 2].some((back) => IS_BE.test(tokens[i - back]?.folded ?? ''))
-    const isNoun = BEFORE_NOUN.test(tokens[i - 1]?.folded ?? '')
-    return isPassive || isNoun || folded.length < SHORTEST_PREFIX ? [] : [stemmed(folded)]
-  })
-  return given.some(({ folded }, i) => {
-    if (given[i + 1]?.folded !== 'by') return false
-    if (given.slice(i + 2, i + 2 + LONGEST_AGENT).some((token) => subject.has(token.folded))) return false
-    const own = stemmed(folded)
-    return done.some((verb) => wordSimilarity(own, verb) >= SAME_VERB)
-  })
-}
-
-/** Whether a line has the subject of the claim behind its verb and another name of the claim before it: "Kelby beat Marlow". */
-function hasSwappedNames(query: Query, quote: string): boolean {
-  const { tokens, terms } = query
-  const subject = new Set(subjectOf(query).map((term) => terms[term]!.folded))
-  const verbAt = tokens.findIndex(({ folded, raw }, i) => i > 0 && !subject.has(folded) && /^\p{Ll}{3}/u.test(raw))
-  if (subject.size === 0 || verbAt < 0) return false
-  const objects = new Set(tokens.slice(verbAt + 1).flatMap(({ raw, folded }) => (IS_NAME.test(raw) ? folded : [])))
-  const given = tokensOf(quote)
-  const at = given.findIndex(({ folded }) => folded === tokens[verbAt]!.folded)
-  if (at < 0 || given.slice(at + 1, at + 3).some(({ folded }) => folded === 'by')) return false
-  const has = (some: typeof given, names: ReadonlySet<string>) => some.some(({ folded }) => names.has(folded))
-  const [before, behind] = [given.slice(0, at), given.slice(at + 1)]
-  return has(before, objects) && !has(before, subject) && has(behind, subject) && !has(behind, objects)
-}
-
-const IS_BE = /^(?:is|are|was|were|be|been|being)$/
-/** The words in brackets behind a name: a year and a kind of work. */
-const DISTINCTION = /^(?:film|novel|book|album|song|band|series|play|game)$/
-const LONGEST_DISTINCTION = 2
-const BEFORE_NOUN = /^(?:an?|the|s|his|her|its|their|of)$/
-/** Tokens behind "by". */
-const LONGEST_AGENT = 4
-/** As similar as forms of one word. */
-const SAME_VERB = 0.8
 const IS_NAME = /^\p{Lu}\p{M}*\p{Ll}/u
 const COMPARES =
   /\b(?:(?:more|less|fewer|rather|(?:great|high|low|larg|small|old|young|earli|lat|bett|worse|fast|slow)(?:er)?)(?: \p{L}+){0,3} than|(?:more|less) likely|half|only|exactly)\b/iu

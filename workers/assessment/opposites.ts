@@ -31,7 +31,7 @@ function isSeenFromOtherSide(claim: string, claimed: string, lines: string, give
 
 /** The words in front of a verb in its sentence, and those behind a preposition that follows it. Pronouns count as one. */
 function sidesOf(text: string, verb: string) {
-  const tokens = tokensOf(text).map(({ folded }) => folded)
+  const tokens = foldedWords(text)
   const at = tokens.indexOf(verb)
   const side = (words: readonly string[]) =>
     new Set(words.filter((word) => !NAMES_NOTHING.test(word)).map((word) => (PRONOUN.test(word) ? 'he' : word)))
@@ -59,17 +59,16 @@ export function hasOppositeOf(claim: string, lines: string): boolean {
  * such words in other places by chance.
  */
 export function hasOppositeInPlace(claim: string, lines: string): boolean {
-  const [said, given] = [tokensOf(claim), tokensOf(lines)].map((tokens) => tokens.map(({ folded }) => folded))
-  return SMALL_PAIRS.some(([one, other]) =>
-    [
-      [one, other],
-      [other, one],
-    ].some(([side, opposite]) => {
-      const places = placesBeside(said!, side!)
-      return places.size > 0 && [...placesBeside(given!, opposite!)].some((place) => places.has(place))
-    }),
-  )
+  const said = foldedWords(claim)
+  const given = foldedWords(lines)
+  const turns = (side: RegExp, opposite: RegExp) => {
+    const places = placesBeside(said, side)
+    return places.size > 0 && [...placesBeside(given, opposite)].some((place) => places.has(place))
+  }
+  return SMALL_PAIRS.some(([one, other]) => turns(one, other) || turns(other, one))
 }
+
+const foldedWords = (text: string) => tokensOf(text).map(({ folded }) => folded)
 
 /** The words beside the small words that match: those of substance among the three behind. */
 function placesBeside(words: readonly string[], which: RegExp): Set<string> {

@@ -76,11 +76,17 @@ export function openReading(written: string): Reading {
 /** 2½ and 2 1/2 as 2.5 */
 function withDecimals(text: string): string {
   return text.replace(MIXED, (found, whole: string, sign?: string, numerator?: string, denominator?: string) => {
-    const share = sign === undefined ? Number(numerator) / Number(denominator) : SIGNS[sign]!
+    const share = SIGNS.get(sign ?? '') ?? Number(numerator) / Number(denominator)
     return share < 1 ? `${whole}${share.toFixed(2).slice(1).replace(/0$/, '')}` : found
   })
 }
 
 /** A whole number in front of a sign such as ½, or of a fraction of two digits. */
 const MIXED = /(?<![\p{Nd}.,/])(\p{Nd}{1,4})(?:\s?([½¼¾⅓⅔])|\s([1-9])\/([2-9])(?![\p{Nd}/]))/gu
-const SIGNS: Readonly<Record<string, number>> = { '½': 0.5, '¼': 0.25, '¾': 0.75, '⅓': 1 / 3, '⅔': 2 / 3 }
+const SIGNS: ReadonlyMap<string, number> = new Map([
+  ['½', 0.5],
+  ['¼', 0.25],
+  ['¾', 0.75],
+  ['⅓', 1 / 3],
+  ['⅔', 2 / 3],
+])

@@ -66,9 +66,11 @@ function termsOf(tokens: readonly Token[]): Term[] {
   const terms = new Map<string, Term>()
   for (const [i, { folded, kind, raw, start }] of tokens.entries()) {
     if (kind === 'dense' || terms.has(folded)) continue
-    const isSuffix = tokens[i - 1]?.kind === 'number' && tokens[i - 1]!.end === start && SUFFIX.test(folded)
+    const before = tokens[i - 1]
+    const isBehindNumber = before?.kind === 'number'
+    const isSuffix = isBehindNumber && before.end === start && SUFFIX.test(folded)
     const isEmpty = kind === 'word' && (isSuffix || functionWords.has(folded)) && !isAcronym(raw)
-    const isMeasure = kind === 'word' && tokens[i - 1]?.kind === 'number' && (UNITS.has(folded) || SCALES.has(folded))
+    const isMeasure = kind === 'word' && isBehindNumber && (UNITS.has(folded) || SCALES.has(folded))
     if (isMeasure) terms.set(folded, { folded, raw, kind: 'measure', prior: PRIOR.measure })
     else terms.set(folded, { folded, raw, kind, prior: isEmpty ? 0 : priorOf(folded, kind) })
   }
