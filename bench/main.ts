@@ -34,8 +34,12 @@ const PARTS: Record<string, Part<(lab: Lab) => Promise<void>>> = {
     about: 'results recovered, beside a static route',
     run: async (lab) => (await import('./recovery.ts')).benchRecovery(lab),
   },
+  start: {
+    about: '`npm start` and `npm run demo`, from the command; no peer',
+    run: async (lab) => (await import('./start.ts')).benchStart(lab),
+  },
   stages: {
-    about: 'CPU of each part of a verification; no peer',
+    about: 'CPU of each part of a verification, and its flushes of the disk; no peer',
     run: async (lab) => (await import('./stages.ts')).benchStages(lab),
   },
   batch: {

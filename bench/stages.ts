@@ -4,7 +4,7 @@
 import { z } from 'zod'
 import { readConfig } from '../server/config.ts'
 import { openCore } from '../server/context.ts'
-import { sql, transact } from '../server/db/pool.ts'
+import { type Database, sql, transact } from '../server/db/pool.ts'
 import { openLog } from '../server/telemetry.ts'
 import { admitBatch } from '../server/verification/admission.ts'
 import { openWork, type Work } from '../workers/context.ts'
@@ -38,15 +38,33 @@ export async function benchStages(lab: Lab): Promise<void> {
     for (let n = 0; n < WARM_UP; n++) await (await admitOne(path, work))()
     const meter = buildMeter()
     const metered = meterWork(work, meter)
+    const before = await countFlushes(core.db, config.databaseConnections)
     for (let n = 0; n < count; n++) {
       const run = await admitOne(path, metered)
       await meter.inside('the rest: parsing, checking, composing', run)
     }
     printParts(`page of ${(source.bytes[name] / 1000).toFixed(1)} kB`, meter.parts(count))
+    // The commit of each admission is one of them.
+    const flushes = ((await countFlushes(core.db, config.databaseConnections)) - before) / count - 1
+    printNote(`flushes of the disk for one: ${figure(flushes)}, aim ${AIM_FLUSHES} at most: ${judge(flushes)}`)
   }
   const left = await core.db.oneFirst(sql.type(z.object({ left: z.number() }))`
     select count(*) "left" from verification_requests where state <> 'completed'`)
   if (left > 0) throw new Error(`${left} verifications of the bench were not completed`)
+}
+
+const AIM_FLUSHES = 4
+
+const judge = (flushes: number) => (Number.isNaN(flushes) ? 'not known' : flushes <= AIM_FLUSHES ? 'met' : 'MISSED')
+
+/** Flushes of the write-ahead log that connections have waited for; NaN before Postgres 18, which does not count them. */
+async function countFlushes(db: Database, connections: number): Promise<number> {
+  // Each connection reports what it counted once a second, or when it is told to. The pause makes the pool use all of them.
+  const report = sql.type(z.object({}))`select pg_stat_force_next_flush(), pg_sleep(0.05)`
+  await Promise.all(Array.from({ length: connections }, () => db.query(report)))
+  const flushes = await db.oneFirst(sql.type(z.object({ flushes: z.number().nullable() }))`
+    select sum(fsyncs)::int flushes from pg_stat_io where object = 'wal' and backend_type = 'client backend'`)
+  return flushes ?? Number.NaN
 }
 
 /** The worker's tools, each timed under the name of its part. */
