@@ -12,6 +12,13 @@ import { wakeDelivery } from './outbox.ts'
 
 export const WEBHOOK_STATES = ['active', 'failing', 'disabled'] as const
 
+/** The URL of a webhook as operations take it. `readWebhookUrl` refuses more than the pattern can say, and says why. */
+export const webhookUrl = z
+  .string()
+  .max(2048)
+  .meta({ pattern: '^https://[^\\s]+$' })
+  .describe('A public https address on port 443.')
+
 /**
  * Reads the URL of a webhook by the URL policy. The addresses of its host are checked at every delivery. Throws AppError
  * `invalid_request` for every refusal: to the caller it is an invalid member of the body.

@@ -11,6 +11,7 @@ import {
   updateWebhookUrl,
   WEBHOOK_STATES,
   webhookSecret,
+  webhookUrl,
 } from '../alerts/webhooks.ts'
 import type { Api } from '../context.ts'
 import type { Tx } from '../db/pool.ts'
@@ -79,7 +80,7 @@ export const putCitationWatch = defineAccountOperation({
   kind: 'transaction',
   input: z.strictObject({
     name: watchName,
-    webhook_url: z.string().max(2048),
+    webhook_url: webhookUrl,
     every_hours: z.int().min(MIN_EVERY_HOURS).max(MAX_EVERY_HOURS).default(24),
     request_id: z.string().optional(),
     recovery_token: z.string().max(200).optional(),

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { LIMITS, tierLimit } from '../accounts/tiers.ts'
 import { defineAlertOperations, fresh } from '../alerts/operations.ts'
-import { readWebhookUrl, webhookSecret } from '../alerts/webhooks.ts'
+import { readWebhookUrl, webhookSecret, webhookUrl } from '../alerts/webhooks.ts'
 import { AppError } from '../errors.ts'
 import { defineAccountExchange, defineAccountOperation, Reply, refuseOverflow } from '../operation.ts'
 import { draftTest, raisePending, raiseWatchdogAlert } from './alerts.ts'
@@ -47,12 +47,7 @@ export const putWatchdog = defineAccountOperation({
   input: z.strictObject({
     name: watchdogName,
     interval_s: z.int().min(10).max(MAX_SECONDS),
-    // readWebhookUrl refuses more than the pattern can say, and says why.
-    webhook_url: z
-      .string()
-      .max(2048)
-      .meta({ pattern: '^https://[^\\s]+$' })
-      .describe('A public https address on port 443.'),
+    webhook_url: webhookUrl,
     grace_s: z.int().min(0).max(MAX_SECONDS).optional(),
     alert_after: z.int().min(1).max(100).default(1),
     remind_every_s: z.int().min(60).max(MAX_SECONDS).nullable().default(null),

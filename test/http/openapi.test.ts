@@ -104,7 +104,7 @@ t.test('every schema compiles', async (t) => {
   for (const pointer of pointers) t.doesNotThrow(() => ajv.compile({ $ref: `openapi${encodeURI(pointer)}` }), pointer)
 })
 
-t.test('the bounds of a heartbeat and of a watchdog are published', async (t) => {
+t.test('the bounds of a heartbeat and of the URLs of webhooks are published', async (t) => {
   const document = await load()
   const accepts = (path: string, method: string, body: object) => {
     const found = listOperations(document).find((one) => one.path === path && one.method === method)
@@ -114,10 +114,15 @@ t.test('the bounds of a heartbeat and of a watchdog are published', async (t) =>
   const note = (text: string) => accepts('/v1/heartbeat/{name}', 'post', { note: text })
   t.equal(note('\u{1F40C}'.repeat(200)), true, 'characters are code points')
   t.equal(note('x'.repeat(201)), false)
-  const hook = (webhook_url: string) => accepts('/v1/watchdog/{name}', 'put', { interval_s: 60, webhook_url })
-  t.equal(hook('https://example.com/hook'), true)
-  for (const url of ['http://example.com/', 'example.com', 'https://', 'https://example.com/a b', ''])
-    t.equal(hook(url), false, url)
+  for (const [path, rest] of [
+    ['/v1/watchdog/{name}', { interval_s: 60 }],
+    ['/v1/citation-watch/{name}', {}],
+  ] as const) {
+    const hook = (webhook_url: string) => accepts(path, 'put', { ...rest, webhook_url })
+    t.equal(hook('https://example.com/hook'), true, path)
+    for (const url of ['http://example.com/', 'example.com', 'https://', 'https://example.com/a b', ''])
+      t.equal(hook(url), false, `${path} ${url}`)
+  }
 })
 
 t.test('the document has every operation, and every route of it exists', async (t) => {
