@@ -23,6 +23,8 @@ const kinds: Record<string, (length: number) => string> = {
   'small counts': many((i) => `${i % 13} `),
   dates: many((i) => `${1 + (i % 28)}.${1 + (i % 12)}.${1000 + (i % 1100)} `),
   units: many((i) => `${10 + i} km `),
+  centuries: many((i) => `${11 + (i % 10)}th and `),
+  'numbers in words': many(() => 'two thousand five hundred and '),
   words: many((i) => `w${letters(i)} `),
   'one word': many(() => 'harbour '),
   'words that begin alike': many((i) => `inter${letters(i)} `),

@@ -32,6 +32,7 @@ t.test('numbers in words, fractions and dozens have their value', (t) => {
     ['two thousand five hundred and six', '2506'],
     ['two hundred and fifty thousand dollars', '250000 dollar'],
     ['between two hundred and three hundred', '200', '300'],
+    ['two thousand two thousand', '2000', '2000'],
     ['two hundred, fifty', '200', '50'],
     ['one thousand nine hundred and eighty-four', '1984'],
     ['half a million, a quarter of a million', '500000', '250000'],
@@ -179,4 +180,9 @@ t.test('quantities disagree only if they are of the same kind', (t) => {
   t.equal(agreeingShare(quantitiesOf('5 km in 2019'), quantitiesOf('5 km in 2020')), 0.5)
   t.equal(agreeingShare([], quantitiesOf('5')), 0)
   t.end()
+})
+
+t.test('a long list of ordinals is no deep one', async (t) => {
+  for (const unit of ['18th and ', 'eighteenth and '])
+    t.doesNotThrow(() => quantitiesOf(`The ${unit.repeat(20_000)}19th centuries`), unit)
 })

@@ -100,20 +100,27 @@ function withYear(reading: Reading, from: number, at: number, month: number, day
 
 /** 19th century, nineteenth century, 21st-century, 19. Jahrhundert, 19e siècle: from the 11th */
 function readCentury(reading: Reading, at: number): Found<DateQuantity> | null {
-  const { word, gapBefore } = reading
-  const spelled = ORDINAL_WORDS.indexOf(word(at))
-  const tens = word(at) === '20' && gapBefore(at + 1) === '-' && word(at + 1) === 'first'
-  const century = tens ? 21 : spelled >= 0 ? spelled + FIRST_CENTURY : reading.integer(at, FIRST_CENTURY, 21)
-  if (century === null) return null
-  const isSuffixed = CENTURY_SUFFIX.test(word(at + 1)) && gapBefore(at + 1) === ''
-  const next = tens || isSuffixed ? at + 2 : at + 1
-  // Nineteen centuries are a duration, the nineteenth century is not.
-  const isOrdinal = tens || spelled >= 0 || isSuffixed || gapBefore(next) === '. '
-  if (!isOrdinal) return null
-  const quantity = { ...years((century - 1) * 100), until: century * 100 - 1 }
+  const { word } = reading
+  const own = centuryNumber(reading, at)
+  if (!own) return null
   // The 18th of 18th and 19th centuries.
-  if (JOINS_CENTURIES.has(word(next)) && readCentury(reading, next + 1)) return { quantity, length: next - at }
-  return CENTURY.has(word(next)) && !BEFORE_CHRIST.has(word(next + 1)) ? { quantity, length: next + 1 - at } : null
+  let next = own.next
+  for (let joined = 0; joined < MOST_JOINED && JOINS_CENTURIES.has(word(next)); joined++)
+    next = centuryNumber(reading, next + 1)?.next ?? next
+  if (!CENTURY.has(word(next)) || BEFORE_CHRIST.has(word(next + 1))) return null
+  const quantity = { ...years((own.century - 1) * 100), until: own.century * 100 - 1 }
+  return { quantity, length: (next === own.next ? next + 1 : own.next) - at }
+}
+
+/** An ordinal number that may count a century, and the place after it. Nineteen centuries are a duration. */
+function centuryNumber({ word, integer, gapBefore }: Reading, at: number): { century: number; next: number } | null {
+  if (word(at) === '20' && gapBefore(at + 1) === '-' && word(at + 1) === 'first') return { century: 21, next: at + 2 }
+  const spelled = ORDINAL_WORDS.indexOf(word(at))
+  if (spelled >= 0) return { century: spelled + FIRST_CENTURY, next: at + 1 }
+  const century = integer(at, FIRST_CENTURY, 21)
+  if (century === null) return null
+  if (CENTURY_SUFFIX.test(word(at + 1)) && gapBefore(at + 1) === '') return { century, next: at + 2 }
+  return gapBefore(at + 1) === '. ' ? { century, next: at + 1 } : null
 }
 
 /** 1940s, 1940's; and '40s, of the last century */
@@ -169,6 +176,8 @@ const ORDINAL_WORDS =
 const CENTURY_SUFFIX = /^(?:th|st|e|eme)$/
 const CENTURY: ReadonlySet<string> = new Set('century centuries jahrhundert jahrhunderts siecle siecles'.split(' '))
 const JOINS_CENTURIES: ReadonlySet<string> = new Set(['and', 'or', 'to', 'und', 'et'])
+/** Most further centuries in one list. */
+const MOST_JOINED = 3
 const BEFORE_CHRIST: ReadonlySet<string> = new Set(['bc', 'bce'])
 const BEFORE_MONTH: ReadonlySet<string> = new Set(
   `in on since until till from to through during by before after early late mid last next every each im seit bis anfang

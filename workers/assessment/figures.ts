@@ -121,8 +121,8 @@ function withSpelledRest(reading: Reading, scaled: Figure, scale: number): Figur
   if (!rest || rest.unit) return scaled
   const isHundreds = scale === 1000 && word(rest.next) === 'hundred'
   const whole = isHundreds ? withSpelledRest(reading, figure(rest.value * 100, 100, rest.next + 1), 100) : rest
-  // Between two hundred and three hundred are two numbers.
-  if (whole.value >= scale || (!isHundreds && SCALES.get(word(whole.next)) === 100)) return scaled
+  // "Two hundred and three hundred" are two numbers, and "two hundred and fifty thousand" is one.
+  if (whole.value >= scale || (SCALES.get(word(whole.next)) ?? Number.POSITIVE_INFINITY) <= scale) return scaled
   return figure(scaled.value + whole.value, whole.precision, whole.next)
 }
 
