@@ -1,7 +1,7 @@
 // `node bench/eval/bounds.ts`: what the literal assessment quotes and leaves out for each possible bound (`ENOUGH` in
-// workers/assessment/relevance.ts). Only the part `tune` of the pages is read. Silent pages are pages of claims without annotated evidence. Because these are
-// few, the pages of the other claims are also used without the annotated lines, which is harder, because they still have
-// the same subject.
+// workers/assessment/relevance.ts). Only the part `tune` of the pages is read. Silent pages are pages of claims without
+// annotated evidence. Because these are few, the pages of the other claims are also used without the annotated lines, which is
+// harder, because they still have the same subject.
 import { openThreads } from '../../server/threads/pool.ts'
 import { rankPassages } from '../../workers/assessment/passages.ts'
 import { readClaim } from '../../workers/assessment/query.ts'

@@ -24,8 +24,9 @@ export async function prepareSettlement(request: WorkingRequest, tools: StageToo
 }
 
 /**
- * Settles the payment; the settlement is committed with the completed result (see completion.ts). A settlement that an earlier attempt has `begun` may have been made already, so the chain is asked
- * first; the facilitator is asked again, with the same authorization, only if the settlement was not made and still can be.
+ * Settles the payment; the settlement is committed with the completed result (see completion.ts). A settlement that an
+ * earlier attempt has `begun` may have been made already, so the chain is asked first; the facilitator is asked again,
+ * with the same authorization, only if the settlement was not made and still can be.
  * After a crash between the facilitator's answer and that commit, the next attempt asks the chain and finds the same.
  * Answers null while the outcome is open; the request then waits in the queue.
  */
