@@ -247,6 +247,39 @@ create table leases (
   constraint leases_sig_ed25519_check CHECK ((octet_length(sig_ed25519) = 64))
 );
 
+create table looks (
+  id uuid not null,
+  address_key bytea not null,
+  network_key bytea not null,
+  day date not null,
+  pair_hash bytea not null,
+  body json,
+  sample text,
+  domain text not null,
+  state text not null default 'pending'::text,
+  stage text not null default 'waiting'::text,
+  runs smallint not null default 1,
+  attempt uuid,
+  waiting json,
+  priority smallint not null,
+  result bytea,
+  error json,
+  created_at timestamp with time zone not null default now(),
+  changed_at timestamp with time zone not null default now(),
+  constraint looks_address_key_check CHECK ((octet_length(address_key) = 16)),
+  constraint looks_address_key_day_pair_hash_key UNIQUE (address_key, day, pair_hash),
+  constraint looks_check CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
+  constraint looks_check1 CHECK (((state = 'failed'::text) = (error IS NOT NULL))),
+  constraint looks_check2 CHECK (((state = 'expired'::text) = (body IS NULL))),
+  constraint looks_network_key_check CHECK ((octet_length(network_key) = 16)),
+  constraint looks_pair_hash_check CHECK ((octet_length(pair_hash) = 32)),
+  constraint looks_pkey PRIMARY KEY (id),
+  constraint looks_priority_check CHECK ((priority >= 0)),
+  constraint looks_runs_check CHECK ((runs > 0)),
+  constraint looks_stage_check CHECK ((stage = ANY (ARRAY['waiting'::text, 'reading'::text, 'assessing'::text]))),
+  constraint looks_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'completed'::text, 'failed'::text, 'expired'::text])))
+);
+
 create table minute_figures (
   minute timestamp with time zone not null,
   well boolean not null,
@@ -284,11 +317,22 @@ create table operator_actions (
   constraint operator_actions_subject_check CHECK ((char_length(subject) <= 200))
 );
 
+create table operator_refusals (
+  day date not null,
+  refused bigint not null,
+  last_at timestamp with time zone not null,
+  constraint operator_refusals_pkey PRIMARY KEY (day),
+  constraint operator_refusals_refused_check CHECK ((refused > 0))
+);
+
 create unlogged table origin_visits (
   id uuid not null,
   origin text not null,
   until timestamp with time zone not null,
   job_key text,
+  payer text,
+  is_free boolean not null default false,
+  begun timestamp with time zone not null default now(),
   constraint origin_visits_pkey PRIMARY KEY (id)
 );
 
@@ -298,6 +342,8 @@ create unlogged table origin_waits (
   job json not null,
   tried boolean not null,
   since timestamp with time zone not null,
+  payer text,
+  is_free boolean not null default false,
   constraint origin_waits_pkey PRIMARY KEY (job_key)
 );
 
@@ -307,7 +353,6 @@ create unlogged table origins (
   blocked_until timestamp with time zone,
   asked_status integer,
   asked_seconds double precision,
-  blocked_by bytea,
   constraint origins_check CHECK (((blocked_until IS NULL) = (asked_status IS NULL))),
   constraint origins_check1 CHECK (((asked_status IS NULL) = (asked_seconds IS NULL))),
   constraint origins_pkey PRIMARY KEY (origin)
@@ -390,7 +435,6 @@ create table quote_check_days (
   account_id uuid not null,
   day date not null,
   pages integer not null,
-  constraint quote_check_days_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint quote_check_days_pages_check CHECK ((pages >= 0)),
   constraint quote_check_days_pkey PRIMARY KEY (account_id, day)
 );
@@ -412,12 +456,14 @@ create table quote_checks (
   created_at timestamp with time zone not null default now(),
   changed_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
+  keeps_text boolean not null default false,
+  page_text bytea storage external,
   constraint quote_checks_account_id_body_hash_key UNIQUE (account_id, body_hash),
-  constraint quote_checks_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint quote_checks_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint quote_checks_check CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
   constraint quote_checks_check1 CHECK (((state = 'failed'::text) = (error IS NOT NULL))),
   constraint quote_checks_check2 CHECK (((state = 'pending'::text) = (expires_at IS NULL))),
+  constraint quote_checks_check3 CHECK (((page_text IS NULL) OR keeps_text)),
   constraint quote_checks_pkey PRIMARY KEY (id),
   constraint quote_checks_priority_check CHECK ((priority >= 0)),
   constraint quote_checks_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'completed'::text, 'failed'::text])))
@@ -475,6 +521,15 @@ create table registration_days (
   constraint registration_days_address_hash_check CHECK ((octet_length(address_hash) = 32)),
   constraint registration_days_pkey PRIMARY KEY (day, address_hash),
   constraint registration_days_registrations_check CHECK ((registrations > 0))
+);
+
+create table report_checks (
+  id uuid not null,
+  owner_id uuid not null,
+  markdown text not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null default (now() + '1 day'::interval),
+  constraint report_checks_pkey PRIMARY KEY (id)
 );
 
 create table schema_migrations (
@@ -589,6 +644,7 @@ create table verification_requests (
   history jsonb,
   traceparent text,
   tracestate text,
+  claims smallint,
   constraint verification_requests_address_key_check CHECK ((octet_length(address_key) = 16)),
   constraint verification_requests_body_hash_check CHECK ((octet_length(body_hash) = 32)),
   constraint verification_requests_check CHECK (((state = ANY (ARRAY['quoted'::text, 'failed'::text, 'expired'::text, 'unpaid'::text])) OR (payment IS NOT NULL))),
@@ -604,6 +660,7 @@ create table verification_requests (
   constraint verification_requests_check7 CHECK (((state = ANY (ARRAY['assessed'::text, 'settling'::text, 'settled'::text, 'unpaid'::text])) OR (assessment IS NULL))),
   constraint verification_requests_check8 CHECK (((state = ANY (ARRAY['settled'::text, 'completed'::text])) OR (settlement IS NULL))),
   constraint verification_requests_check9 CHECK (((state = 'completed'::text) = (result IS NOT NULL))),
+  constraint verification_requests_claims_check CHECK (((claims >= 1) AND (claims <= 10))),
   constraint verification_requests_key_hash_check CHECK ((octet_length(key_hash) = 32)),
   constraint verification_requests_key_hash_key UNIQUE (key_hash),
   constraint verification_requests_pkey PRIMARY KEY (id),
@@ -708,6 +765,7 @@ create table worker_beats (
   lock_key integer,
   lost_at timestamp with time zone,
   worker text,
+  assessor_problem text,
   constraint worker_beats_pkey PRIMARY KEY (pool_id)
 );
 
@@ -722,8 +780,13 @@ CREATE INDEX billing_customers_account ON public.billing_customers USING btree (
 CREATE INDEX billing_events_received ON public.billing_events USING btree (received_at);
 CREATE INDEX billing_subscriptions_customer ON public.billing_subscriptions USING btree (customer_id);
 CREATE INDEX citation_watches_check ON public.citation_watches USING btree (check_at);
+CREATE INDEX journal_slots_updated ON public.journal_slots USING btree (updated_at);
 CREATE INDEX leases_listed ON public.leases USING btree (account_id, granted_ms, id);
 CREATE INDEX leases_unrevoked ON public.leases USING btree (account_id, expires_ms) WHERE (revoked_ms IS NULL);
+CREATE INDEX looks_day ON public.looks USING btree (day);
+CREATE INDEX looks_ended ON public.looks USING btree (changed_at) WHERE (state = ANY (ARRAY['completed'::text, 'failed'::text]));
+CREATE INDEX looks_network ON public.looks USING btree (network_key, day);
+CREATE INDEX looks_pending ON public.looks USING btree (domain) WHERE (state = 'pending'::text);
 CREATE INDEX observations_checked ON public.observations USING btree (checked_at);
 CREATE INDEX operator_actions_signed_out ON public.operator_actions USING btree (session) WHERE (action = 'sign_out'::text);
 CREATE INDEX origin_visits_origin ON public.origin_visits USING btree (origin);
@@ -744,6 +807,8 @@ CREATE INDEX receipt_days_day ON public.receipt_days USING btree (day);
 CREATE INDEX receipts_found_by_hash ON public.receipts USING btree (((serial >> 18)), receipt_hash);
 CREATE INDEX receipts_found_by_subject ON public.receipts USING btree (((serial >> 18)), subject_sha256, serial);
 CREATE INDEX receipts_requested ON public.receipts USING btree (requested_by, serial);
+CREATE INDEX report_checks_expiry ON public.report_checks USING btree (expires_at);
+CREATE INDEX report_checks_owner ON public.report_checks USING btree (owner_id);
 CREATE UNIQUE INDEX signing_keys_one_active ON public.signing_keys USING btree (use) WHERE (status = 'active'::text);
 CREATE INDEX simulated_checkouts_expires ON public.simulated_checkouts USING btree (expires_at);
 CREATE UNIQUE INDEX simulated_subscriptions_active ON public.simulated_subscriptions USING btree (customer_id) WHERE (status = 'active'::text);
@@ -775,7 +840,9 @@ begin
     ) everyone order by id
   ) in_order;
   return query
-    select 'payer', payer, count(*), count(*) filter (where state <> 'settled'),
+    select 'payer', payer, count(*),
+           coalesce(sum(greatest(1, ceil((payment #>> '{requirements,amount}')::numeric / 30000)))
+             filter (where state <> 'settled'), 0)::bigint,
            extract(epoch from avg(now() - accepted_at))::float8, null::integer
     from verification_requests
     where state not in ('quoted', 'completed', 'unpaid', 'failed', 'expired') and payer = any(payers_named)
@@ -799,6 +866,23 @@ begin
     union all
     select 'standing', payer, settled, 0, null, max_in_flight from payers where payer = any(payers_named);
 end $function$;
+CREATE OR REPLACE FUNCTION public.count_origin_visits(origin_named text, long_seconds double precision, OUT quick integer, OUT long integer, OUT free integer)
+ RETURNS record
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select count(*) filter (where begun > now() - long_seconds * interval '1 second'),
+         count(*) filter (where begun <= now() - long_seconds * interval '1 second'),
+         count(*) filter (where is_free)
+  from origin_visits where origin = origin_named and until > now()
+$function$;
+CREATE OR REPLACE FUNCTION public.place_in_line(since timestamp with time zone, is_free boolean)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select since + case when is_free then interval '30 seconds' else interval '0' end
+$function$;
 CREATE OR REPLACE FUNCTION public.refuse_action_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -869,7 +953,7 @@ begin
   end if;
   raise exception 'entry % of % is kept', old.entry, tg_table_name using errcode = 'restrict_violation';
 end $function$;
-CREATE OR REPLACE FUNCTION public.take_origin_turn(origin_named text, url_line text, visit uuid, job_named text, concurrency integer, spacing_ms integer, max_wait_ms integer, visit_seconds integer)
+CREATE OR REPLACE FUNCTION public.take_origin_turn(origin_named text, url_line text, visit uuid, job_named text, concurrency integer, spacing_ms integer, max_wait_ms integer, visit_seconds integer, payer_named text DEFAULT NULL::text, free_named boolean DEFAULT false, free_turns integer DEFAULT 2147483647, long_seconds double precision DEFAULT '1000000000'::numeric)
  RETURNS TABLE(line text, taken boolean, wait_ms double precision, blocked_seconds double precision, asked_status integer, asked_seconds double precision)
  LANGUAGE plpgsql
 AS $function$
@@ -877,6 +961,7 @@ AS $function$
 declare
   held bool;
   own record;
+  visits record;
 begin
   -- A turn that a crash of the database takes back lets one request too many begin, which does no harm.
   perform set_config('synchronous_commit', 'off', true);
@@ -899,13 +984,18 @@ begin
   blocked_seconds := null;
   if wait_ms > max_wait_ms then return next; return; end if;
 
-  -- A turn that is kept for the job is its own. Otherwise a turn must be free, and no job may be ahead in the line; a job that
-  -- has lost its kept turn, because its worker came too late, is not made to wait again.
+  -- A turn that is kept for the job is its own. Otherwise a turn must be free, and no job that could have it may be ahead in the
+  -- line; a job that has lost its kept turn, because its worker came too late, is not made to wait again.
   with kept as (
     delete from origin_visits v where v.job_key = job_named and v.origin = origin_named returning v.until > now() holds
   ) select bool_or(holds) from kept into held;
   if held is not true then
-    if (select count(*) from origin_visits v where v.origin = origin_named and v.until > now()) >= concurrency then
+    select * from count_origin_visits(origin_named, long_seconds) into visits;
+    if visits.quick + greatest(0, visits.long - concurrency) >= concurrency
+       or (free_named and visits.free >= free_turns)
+       or (select count(*) from origin_visits v
+           where v.origin = origin_named and v.until > now() and v.payer = payer_named) >= concurrency
+    then
       return next;
       return;
     end if;
@@ -913,14 +1003,18 @@ begin
     if held is null and exists (
       select from origin_waits w
       where w.origin = origin_named and w.job_key <> job_named
-        and (w.tried, w.since) < (coalesce(own.tried, false), coalesce(own.since, 'infinity')))
+        and (w.tried, place_in_line(w.since, w.is_free))
+          < (coalesce(own.tried, false), place_in_line(coalesce(own.since, now()), free_named))
+        and not (w.is_free and visits.free >= free_turns)
+        and (select count(*) from origin_visits v
+             where v.origin = origin_named and v.until > now() and v.payer = w.payer) < concurrency)
     then
       return next;
       return;
     end if;
   end if;
-  insert into origin_visits (id, origin, until, job_key)
-  values (visit, origin_named, now() + visit_seconds * interval '1 second', job_named);
+  insert into origin_visits (id, origin, until, job_key, payer, is_free)
+  values (visit, origin_named, now() + visit_seconds * interval '1 second', job_named, payer_named, free_named);
   delete from origin_waits w where w.job_key = job_named;
   update origins o set next_at = o.next_at + spacing_ms * interval '1 millisecond' where o.origin = origin_named;
   taken := true;
