@@ -13,6 +13,8 @@ import { endClient } from './ending.ts'
 export const WORKER_LOCKS = 8_402_003
 const RETRY_MS = 200
 const CONNECT_MS = 3000
+/** How long the first lock is tried for, so that a server that is slow or restarts just then does not end a worker's start. */
+const FIRST_MS = 30_000
 /** Longest wait for the answer to a query of this connection; each is one row. */
 const QUERY_MS = 3000
 
@@ -36,7 +38,10 @@ interface Held {
   key: number
 }
 
-/** Takes a lock with a new key. Behind a pooler it resolves without a lock. Rejects if the database cannot be reached. */
+/**
+ * Takes a lock with a new key. Behind a pooler it resolves without a lock. Rejects if the database cannot be reached for half a
+ * minute.
+ */
 export async function openSessionLock(url: string, { onRenewed, onLost }: SessionLockOptions): Promise<SessionLock> {
   const closing = new AbortController()
   let held: Held | null = null
@@ -92,7 +97,19 @@ export async function openSessionLock(url: string, { onRenewed, onLost }: Sessio
     }
   }
 
-  await take()
+  async function takeFirst() {
+    const deadline = performance.now() + FIRST_MS
+    for (;;) {
+      try {
+        return await take()
+      } catch (error) {
+        if (performance.now() > deadline) throw error
+        await pause(RETRY_MS)
+      }
+    }
+  }
+
+  await takeFirst()
   return {
     get key() {
       return held?.key ?? null

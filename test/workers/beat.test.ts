@@ -16,9 +16,10 @@ import {
   seesLostLock,
 } from '../../workers/beat.ts'
 import type { Work } from '../../workers/context.ts'
-import { makeWorkerId } from '../../workers/worker-id.ts'
+import { makeWorkerId } from '../../workers/context.ts'
 import { openTestDatabase } from '../database.ts'
 import { hasPooler, openPooler } from '../pooler.ts'
+import { openTcpProxy } from '../tcp-proxy.ts'
 import { until } from '../until.ts'
 
 async function openWard() {
@@ -203,6 +204,20 @@ t.test('a worker that lost its lock and lives is not rescued: it says so, or tak
   await age(tables, 'pool', STALE_SECONDS + 1)
   await tables.query(`update graphile_worker._private_jobs set locked_at = now() - interval '1 minute'`)
   t.same(await rescue(work), ['pool'], 'and by its beat it is dead')
+})
+
+t.test('the first lock outlives a server that breaks connections off while a worker starts', async (t) => {
+  await using ward = await openWard()
+  const url = new URL(ward.url)
+  const port = Number(url.port)
+  let connections = 0
+  // Nothing listens on port 1: these connections end at once.
+  await using proxy = await openTcpProxy(() => (++connections < 3 ? 1 : port))
+  url.hostname = '127.0.0.1'
+  url.port = String(proxy.port)
+  await using lock = await openSessionLock(url.href, { onLost: () => {}, onRenewed: async () => {} })
+  t.equal(connections, 3)
+  t.type(lock.key, 'number')
 })
 
 t.test('a pool that is taken for dead learns of it by its next sign', async (t) => {
