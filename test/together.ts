@@ -28,7 +28,8 @@ async function runAfterEachOther(): Promise<void> {
     const { total } = t.counts
     t.comment(file)
     const timer = setTimeout(() => endLate(file), fileTimeoutMs)
-    await load(file)
+    // The import rejects if the file throws outside of its tests. The next file runs all the same.
+    await load(file).catch((error) => t.fail(`${file} threw outside of its tests: ${error}`, error))
     await untilIdle()
     for (const teardown of teardowns.splice(0)) await teardown()
     clearTimeout(timer)
