@@ -1,0 +1,55 @@
+// The explanation of a local verdict, in plain sentences and at most 800 characters: what the page says beside the claim, who
+// judged it, and how often such judgements were right.
+import { type LocalQuote, type Side, shortened, type Verdict } from './quotes.ts'
+
+export interface Explained {
+  claim: string
+  verdict: Verdict
+  quotes: readonly LocalQuote[]
+  /** Passages read. */
+  read: number
+  lean: Side | null
+  withheld: boolean
+  /** Whether the verifier knows the language. */
+  known: boolean
+}
+
+/**
+ * Of 100 such verdicts or leans, how many were right on claims about pages that the verifier had never seen; from the model
+ * card.
+ */
+export const RIGHT_OF_100 = { supports: 90, contradicts: 88, lean: 65 } as const
+
+const LONGEST_CLAIM = 180
+const LONGEST_QUOTED = 220
+
+/** The explanation. It depends on nothing but text and claim, so that it can be recomputed. */
+export function explain({ claim, verdict, quotes, read, lean, withheld, known }: Explained): string {
+  if (!known) return 'The text is not in English, the only language that the verifier knows, so nothing was judged.'
+  if (read === 0) return 'The page has no sentence that could be read, so nothing was judged.'
+  const judge = `A small model, the verifier that comes with this service, read ${passages(read)}`
+  const said = `The claim is “${shortened(claim, LONGEST_CLAIM)}”. ${quoted(quotes)}`
+  if (verdict === 'mixed')
+    return `${said} ${judge} and judged that one of them supports the claim and another contradicts it.`
+  if (verdict !== 'insufficient_evidence')
+    return `${said} ${judge} and judged that this ${verdict} the claim. On pages that it had never seen, ${RIGHT_OF_100[verdict]} of 100 such verdicts were right.`
+  if (withheld)
+    return `${said} ${judge} and found the claim stated. But the page checks what others claim, and such pages repeat a claim in order to refute it, so the verdict “supports” is withheld.`
+  if (!lean) return `${said} ${judge} and found none that decides whether the claim is right.`
+  const leaning = lean === 'supports' ? 'supporting' : 'contradicting'
+  return `${said} ${judge}. It leans towards this ${leaning} the claim, but is not sure enough for a verdict: of 100 such leans ${RIGHT_OF_100.lean} were right.`
+}
+
+const passages = (count: number) =>
+  count === 1 ? 'the one passage of the page' : `the ${count} passages of the page nearest to the claim`
+
+/** The first quote, and for `mixed` the first of the other side too. */
+function quoted(quotes: readonly LocalQuote[]): string {
+  const [first] = quotes
+  if (!first) return ''
+  const other = quotes.find(({ stance }) => stance !== first.stance)
+  const length = other ? LONGEST_QUOTED / 2 : LONGEST_QUOTED
+  const also = other ? ` and also “${shortened(other.quote, length)}”` : ''
+  const verb = first.stance === 'mentions' ? 'The nearest sentence of the page is' : 'The page says'
+  return `${verb} “${shortened(first.quote, length)}”${also}.`
+}
