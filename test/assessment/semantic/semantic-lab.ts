@@ -1,19 +1,21 @@
 // A semantic assessor with real threads and a real HTTP client, which calls a scripted server.
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
-import { type Assessment, assessment as assessmentShape } from '../../server/interface/assessment.ts'
-import type { Observation } from '../../server/interface/observation.ts'
-import { inconsistency } from '../../server/interface/result.ts'
-import { openLog, openMetrics } from '../../server/telemetry.ts'
-import type { Threads } from '../../server/threads/pool.ts'
-import { anthropicModel, type ModelOptions } from '../../workers/assessment/anthropic.ts'
-import type { Assessor } from '../../workers/assessment/assessor.ts'
-import { buildCircuit } from '../../workers/assessment/circuit.ts'
-import { semanticAssessor } from '../../workers/assessment/semantic.ts'
-import { type MessagesServer, openMessagesServer, type Script } from './messages-server.ts'
+import { type Assessment, assessment as assessmentShape } from '../../../server/interface/assessment.ts'
+import type { Observation } from '../../../server/interface/observation.ts'
+import { inconsistency } from '../../../server/interface/result.ts'
+import { openLog, openMetrics } from '../../../server/telemetry.ts'
+import type { Threads } from '../../../server/threads/pool.ts'
+import type { Assessor } from '../../../workers/assessment/assessor.ts'
+import { anthropicModel } from '../../../workers/assessment/semantic/anthropic.ts'
+import { type SemanticTools, semanticAssessor } from '../../../workers/assessment/semantic/assessor.ts'
+import type { Circuit } from '../../../workers/assessment/semantic/circuit.ts'
+import type { Model, ModelOptions } from '../../../workers/assessment/semantic/model.ts'
+import { type MessagesServer, openMessagesServer, type Reply, type Script } from './messages-server.ts'
 
 export interface Lab extends AsyncDisposable {
   server: MessagesServer
+  circuit: Circuit
   assessor: Assessor
   /** Milliseconds the client waited between attempts, without having waited. */
   pauses: number[]
@@ -26,7 +28,13 @@ export interface Lab extends AsyncDisposable {
 export interface LabOptions extends Partial<Pick<ModelOptions, 'timeoutMs' | 'concurrency' | 'prices'>> {
   windowTokens?: number
   fallback?: Assessor
+  second?: SemanticTools['second']
   now?: () => number
+  schedule?: (work: () => void, ms: number) => void
+  /** Another protocol. */
+  open?: (options: ModelOptions) => Model
+  /** The reply to our own question; null: a right answer. */
+  trial?: Reply | null
 }
 
 export async function openLab(threads: Threads, script: Script, options: LabOptions = {}): Promise<Lab> {
@@ -35,9 +43,9 @@ export async function openLab(threads: Threads, script: Script, options: LabOpti
   const logged: Record<string, unknown>[] = []
   const log = openLog('trace', { write: (line) => logged.push(JSON.parse(line)) })
   const metrics = openMetrics()
-  const circuit = buildCircuit(options.now)
+  server.trial = options.trial ?? null
   const pauses: number[] = []
-  const model = anthropicModel({
+  const model = (options.open ?? anthropicModel)({
     apiKey: 'test-key',
     baseUrl: server.url,
     model: 'scripted-1',
@@ -45,17 +53,17 @@ export async function openLab(threads: Threads, script: Script, options: LabOpti
     timeoutMs: options.timeoutMs ?? 20_000,
     concurrency: options.concurrency ?? 4,
     prices: options.prices === undefined ? { input: 1, output: 5 } : options.prices,
-    circuit,
+    circuit: { now: options.now, schedule: options.schedule },
     metrics,
     log,
     pause: async (ms) => void pauses.push(ms),
   })
   const assessor = semanticAssessor({
     model,
-    circuit,
     threads,
     secret: Buffer.alloc(32, 7),
     windowTokens: options.windowTokens ?? 24_000,
+    second: options.second ?? null,
     fallback: options.fallback ?? null,
     metrics,
     log,
@@ -63,6 +71,7 @@ export async function openLab(threads: Threads, script: Script, options: LabOpti
   const closing = opened.move()
   return {
     server,
+    circuit: model.circuit,
     assessor,
     pauses,
     logged,

@@ -2,9 +2,9 @@
 // assessment whose quotes are in the text, or a documented failure. The random numbers have a seed, so a failure can be
 // repeated.
 import t from 'tap'
-import { AppError } from '../../server/errors.ts'
-import { openThreads } from '../../server/threads/pool.ts'
-import { rounds } from '../long.ts'
+import { AppError } from '../../../server/errors.ts'
+import { openThreads } from '../../../server/threads/pool.ts'
+import { rounds } from '../../long.ts'
 import type { Asked } from './messages-server.ts'
 import { openLab } from './semantic-lab.ts'
 
@@ -106,26 +106,20 @@ function randomText(points: number): string {
 function randomAnswer({ lines }: Asked): object | string {
   const numbers = [...lines.keys()]
   const line = () => (random() < 0.9 ? oneOf(numbers) : oneOf([0, -1, 1e9, 2 ** 53, 1.5, numbers.length + 1]))
-  const verdict = oneOf(['supports', 'contradicts', 'mixed', 'insufficient_evidence'])
-  const sided =
-    { supports: ['supports'], contradicts: ['contradicts'], mixed: ['supports', 'contradicts'] }[verdict] ?? []
-  const stances = [...sided, ...Array.from({ length: below(8) }, randomStance)]
-  const evidence = stances.map((stance) => {
-    const from = line()
-    return { from, to: random() < 0.7 ? from : from + below(10) - 2, stance }
+  const runs = () =>
+    Array.from({ length: below(4) }, () => {
+      const from = line()
+      return { from, to: random() < 0.7 ? from : from + below(10) - 2 }
+    })
+  const parts = Array.from({ length: random() < 0.7 ? 1 : 1 + below(3) }, () => {
+    const status = oneOf(['stated', 'follows', 'other_value', 'opposite', 'conflict', 'conflict', 'reported', 'silent'])
+    return { part: oneOf(['', 'harbour opened', 'x'.repeat(300)]), for: runs(), against: runs(), status }
   })
   const suspicious = random() < 0.9 ? [] : Array.from({ length: below(5) }, line)
-  const written = {
-    evidence,
-    suspicious,
-    basis: oneOf(['stated', 'combined', 'other_value', 'opposite', 'partly', 'silent']),
-    verdict,
-  }
+  const written = { parts, suspicious }
   if (random() < 0.03) return JSON.stringify(written).slice(0, below(60))
-  return random() < 0.05 ? { ...written, verdict: oneOf(['true', '', null]) } : written
+  return random() < 0.05 ? { ...written, parts: [{ ...parts[0], status: oneOf(['true', '', null]) }] } : written
 }
-
-const randomStance = () => (random() < 0.85 ? 'mentions' : oneOf(['supports', 'contradicts']))
 
 function mulberry(seed: number) {
   let state = seed

@@ -1,13 +1,14 @@
 // The whole service with a model: what is charged, what is not, and how callers are answered.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { completedResult } from '../../server/interface/result.ts'
-import { type Logger, openLog } from '../../server/telemetry.ts'
-import { buildAssessors } from '../../server/verification/assessors.ts'
-import { beat } from '../../workers/beat.ts'
-import { outcomeOf } from '../api-harness.ts'
-import { openScriptedFacilitator, PAGE, payingFetch, type System, startSystem } from '../system.ts'
-import { gatePages } from './fixtures/gate.ts'
+import { completedResult } from '../../../server/interface/result.ts'
+import { readStatus } from '../../../server/operate/status.ts'
+import { type Logger, openLog } from '../../../server/telemetry.ts'
+import { buildAssessors } from '../../../server/verification/assessors.ts'
+import { beat } from '../../../workers/beat.ts'
+import { outcomeOf } from '../../api-harness.ts'
+import { openScriptedFacilitator, PAGE, payingFetch, type System, startSystem } from '../../system.ts'
+import { gatePages } from '../fixtures/gate.ts'
 import {
   answer,
   type MessagesServer,
@@ -19,6 +20,7 @@ import {
   verdictOn,
 } from './messages-server.ts'
 
+const OPERATOR_TOKEN = 'operator-token-of-this-test'
 const CLAIM = 'The harbour was opened in 1874.'
 const right: Script = (asked) => verdictOn(asked, 'opened in 1874', 'supports')
 
@@ -29,6 +31,17 @@ async function buy(system: System, { path = '/harbour', claim = CLAIM, key = ran
     await system.ask({ key, body, fetch: payingFetch(), headers: { prefer: 'wait=25' } }),
   )
   return { status: response.status, body: await response.json() }
+}
+
+async function readDashboard(system: System): Promise<string> {
+  const signIn = await fetch(system.url('/operator/sign-in'), {
+    method: 'POST',
+    body: new URLSearchParams({ token: OPERATOR_TOKEN }),
+    headers: { origin: new URL(system.url('/')).origin, 'sec-fetch-site': 'same-origin' },
+    redirect: 'manual',
+  })
+  const cookie = signIn.headers.get('set-cookie')?.split(';')[0] ?? ''
+  return (await fetch(system.url('/operator'), { headers: { cookie } })).text()
 }
 
 type Pair = Awaited<ReturnType<typeof openPair>>
@@ -84,7 +97,7 @@ t.test('with a model that answers', async (t) => {
       evidence: [{ quote: 'The harbour was opened in 1874 by the county engineer.', stance: 'supports' }],
     })
     const { methodology_version } = result
-    t.match(methodology_version, /retrieval-\d+\+text-\d+\S* semantic-\d+\+scripted-1\+prompt-[0-9a-f]{8}\S*\+gate-3$/)
+    t.match(methodology_version, /retrieval-\d+\+text-\d+\S* semantic-\d+\+scripted-1\+prompt-[0-9a-f]{8}\S*\+gate-4$/)
     t.match(await (await fetch(system.url('/api/agent/v1/capabilities'))).json(), { methodology_version })
     t.equal(till.settled.length, 1)
     t.notMatch(JSON.stringify(system.logged), /test-key/)
@@ -94,10 +107,10 @@ t.test('with a model that answers', async (t) => {
   })
 
   await t.test('a request without a usable answer of the model is not charged', async (t) => {
-    const unseen = { evidence: [{ from: 99, to: 99, stance: 'supports' }], basis: 'stated', verdict: 'supports' }
+    const unseen = { parts: [{ part: '', for: [{ from: 99, to: 99 }], against: [], status: 'stated' }], suspicious: [] }
     const scripts: [string, Script][] = [
-      ['malformed', () => '{"evidence":'],
-      ['truncated', () => (_asked, response) => answer(response, '{"evidence":[]', { stop_reason: 'max_tokens' })],
+      ['malformed', () => '{"parts":'],
+      ['truncated', () => (_asked, response) => answer(response, '{"parts":[]', { stop_reason: 'max_tokens' })],
       ['refusing', () => (_asked, response) => answer(response, '', { stop_reason: 'refusal' })],
       ['naming what was not shown', () => unseen],
       ['not taking the question', () => refuse(413, 'request_too_large')],
@@ -146,8 +159,10 @@ t.test('with a model that answers', async (t) => {
 t.test('while the model does not answer, new calls are refused before any terms, and paid requests wait', async (t) => {
   const putOff = Promise.withResolvers<void>()
   const log = openLog('debug', { write: (line) => line.includes('"put_off"') && putOff.resolve() })
-  await using pair = await openPair(() => refuse(401, 'authentication_error'), {}, {}, log)
-  const { system, till } = pair
+  const env = { OPERATOR_TOKEN }
+  await using pair = await openPair(() => refuse(401, 'authentication_error'), env, {}, log)
+  const { system, till, model } = pair
+  model.trial = refuse(401, 'authentication_error')
   const { api } = system.service
   // Otherwise the heartbeats of the workers are cached for a second, and the test below changes one.
   api.assessors = buildAssessors({ db: () => api.db, log, offered: 'semantic', keepMs: 0 })
@@ -155,6 +170,7 @@ t.test('while the model does not answer, new calls are refused before any terms,
   t.equal(paid.status, 202)
   const location = paid.headers.get('location') ?? ''
   await putOff.promise
+  while (!system.service.work.assessor.pausedUntil) await new Promise(setImmediate)
   const [pool] = await system.sql('select pool_id from worker_beats')
   await beat(system.service.work, String(pool?.pool_id))
 
@@ -165,7 +181,16 @@ t.test('while the model does not answer, new calls are refused before any terms,
   t.equal(turnedAway.status, 503)
   t.equal(turnedAway.headers.get('payment-required'), null)
   t.match(turnedAway.headers.get('retry-after'), /^\d+$/)
-  t.match(await turnedAway.json(), { status: 'failed', error: { code: 'provider_unavailable', retryable: true } })
+  const refusal = await turnedAway.json()
+  t.match(refusal, { status: 'failed', error: { code: 'provider_unavailable', retryable: true } })
+  t.notMatch(JSON.stringify(refusal), /401|ANTHROPIC/, 'a caller does not learn the cause')
+  const cause = /it refuses the key with HTTP 401; check ANTHROPIC_API_KEY/
+  t.match(await api.assessors.pause(), { reason: cause })
+  t.match(await (await fetch(system.url('/readyz'))).json(), { status: 'ready', warnings: [cause] })
+  const { warnings, assessor } = await readStatus(api.db, api.config)
+  t.match(assessor, { problems: [cause] })
+  t.match(warnings.find(({ name }) => name === 'model_away')?.what, cause)
+  t.match(await readDashboard(system), cause)
   const waiting = await fetch(location, {
     headers: { authorization: `Bearer ${paid.headers.get('x-service-recovery-token')}` },
   })
@@ -181,4 +206,34 @@ t.test('with a literal fallback no request waits for the model', async (t) => {
   t.match(result, { assessment_scope: 'literal_quotation_only', claim_support: 'not_assessed' })
   t.ok(result.risk_flags.includes('literal_fallback'))
   t.match(result.methodology_version, / literal-\d+/)
+})
+
+t.test(
+  'with a local fallback the verifier gives the verdict while the model is away, and the result says so',
+  async (t) => {
+    const env = { ASSESSMENT_FALLBACK: 'local', VERIFIER_THREADS: '1' }
+    await using pair = await openPair(() => refuse(401, 'authentication_error'), env)
+    const claim = 'The harbour was opened in 1874 by the county engineer.'
+    const { status, body } = await buy(pair.system, { claim })
+    t.equal(status, 200)
+    const result = completedResult.parse(body)
+    t.match(result, { assessment_scope: 'source_local_semantic_support', claim_support: 'supports' })
+    t.ok(result.risk_flags.includes('local_fallback'))
+    t.match(result.methodology_version, / local-\d+\+[0-9a-f]{16}/)
+    t.match(result.explanation, /small model/)
+    t.ok(pair.system.logged.some(({ event, by }) => event === 'assessed_without_model' && by === 'local'))
+  },
+)
+
+t.test('the local verifier reads each page too, and a verdict whose opposite it holds is doubted', async (t) => {
+  const script: Script = (asked) => verdictOn(asked, 'opened in 1874', 'contradicts')
+  await using pair = await openPair(script, { ASSESSMENT_SECOND_READER: 'local', VERIFIER_THREADS: '1' })
+  const { status, body } = await buy(pair.system, { claim: 'The harbour was opened in 1874 by the county engineer.' })
+  t.equal(status, 200)
+  const result = completedResult.parse(body)
+  t.equal(result.claim_support, 'contradicts', 'the verdict is kept')
+  t.ok(result.risk_flags.includes('verdict_doubted'))
+  t.match(result.explanation, /A second reader, .* holds the opposite/)
+  const metrics = await (await fetch(pair.system.url('/metrics'))).text()
+  t.match(metrics, /countersign_second_readings_total\{model="contradicts",verifier="supports"\} 1/)
 })
