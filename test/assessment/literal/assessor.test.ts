@@ -1,12 +1,12 @@
 import t from 'tap'
-import { AppError } from '../../server/errors.ts'
-import { assessment } from '../../server/interface/assessment.ts'
-import type { Observation } from '../../server/interface/observation.ts'
-import { openThreads, ThreadError, type Threads } from '../../server/threads/pool.ts'
-import { literalAssessor } from '../../workers/assessment/literal.ts'
-import { LITERAL_PROCEDURE } from '../../workers/assessment/procedure.ts'
-import { pageText } from './fixtures/labelled.ts'
-import { flawOf, textDigest } from './fixtures/proof.ts'
+import { AppError } from '../../../server/errors.ts'
+import { assessment } from '../../../server/interface/assessment.ts'
+import type { Observation } from '../../../server/interface/observation.ts'
+import { openThreads, ThreadError, type Threads } from '../../../server/threads/pool.ts'
+import { literalAssessor } from '../../../workers/assessment/literal/assessor.ts'
+import { LITERAL_PROCEDURE } from '../../../workers/assessment/procedure.ts'
+import { pageText } from '../fixtures/labelled.ts'
+import { flawOf, textDigest } from '../fixtures/proof.ts'
 
 const SOURCE = 'd'.repeat(64)
 
