@@ -4,7 +4,7 @@ import t from 'tap'
 import { readLabels } from '../../bench/eval/labels.ts'
 import { flawsOf } from '../../bench/eval/score.ts'
 import { openThreads } from '../../server/threads/pool.ts'
-import { literalAssessor } from '../../workers/assessment/literal.ts'
+import { literalAssessor } from '../../workers/assessment/literal/assessor.ts'
 
 const threads = openThreads({ maxThreads: 2 })
 t.teardown(() => threads[Symbol.asyncDispose]())

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { inconsistency } from '../../server/interface/result.ts'
 import { codePoints } from '../../server/interface/scalars.ts'
-import { shortenedTo } from '../../workers/assessment/cuts.ts'
 import {
   deriveVerdict,
   isProven,
@@ -9,6 +8,7 @@ import {
   type Proposal,
   proveEvidence,
 } from '../../workers/assessment/evidence.ts'
+import { shortenedTo } from '../../workers/assessment/sentences.ts'
 import { codePointIndex } from '../../workers/text/offsets.ts'
 import { flawOf, textDigest } from './fixtures/proof.ts'
 

@@ -1,59 +1,10 @@
-// Numbers, dates, negations and sentences in the languages that are known, and the flag for those that are not.
+// Sentences in the languages that are known, and the flag for those that are not.
 import t from 'tap'
-import { checkEvidence } from '../../workers/assessment/checks.ts'
-import { isKnownLanguage } from '../../workers/assessment/language.ts'
-import { linesOf } from '../../workers/assessment/lines.ts'
-import { assessLiterally } from '../../workers/assessment/literal-thread.ts'
-import { agreeAcrossUnits } from '../../workers/assessment/measures.ts'
-import { quantitiesOf } from '../../workers/assessment/quantities.ts'
+import { isAttributed, isKnownLanguage, mayShareLanguage } from '../../workers/assessment/language.ts'
+import { assessLiterally } from '../../workers/assessment/literal/search-thread.ts'
 import { sentencesOf } from '../../workers/assessment/sentences.ts'
-import { isNegation } from '../../workers/assessment/warnings.ts'
 
 const DIGESTS = { sourceSha256: '0'.repeat(64), textSha256: '0'.repeat(64) }
-
-/** What a claim may write, and how a page may write the same. */
-const agreeing: [string, string, string][] = [
-  ['German', '5. März 2019', '2019-03-05'],
-  ['German', 'drei Brücken', '3 Brücken'],
-  ['German', '1.234,5 Tonnen', '1234.5 tonnes'],
-  ['German', 'fünfzig Prozent', '50 %'],
-  ['French', '5 mars 2019', '05.03.2019'],
-  ['French', 'quatre ponts', '4 ponts'],
-  ['French', '1 234,5 km', '1234.5 km'],
-  ['French', 'vingt ans', '20 years'],
-  ['Spanish', '5 de marzo de 2019', 'March 5, 2019'],
-  ['Spanish', 'cinco puentes', '5 puentes'],
-  ['Spanish', '3 millones', '3,000,000'],
-  ['Portuguese', '5 de março de 2019', '5 March 2019'],
-  ['Portuguese', 'oito pontes', '8 pontes'],
-  ['Portuguese', 'trinta anos', '30 anos'],
-  ['Japanese', '2019年3月5日', '2019-03-05'],
-  ['Japanese', '三十五人', '35'],
-  ['Japanese', '1億2000万', '120,000,000'],
-  ['Chinese', '2019年3月5日', '2019/3/5'],
-  ['Chinese', '一千二百', '1200'],
-  ['Chinese', '二十五', '25'],
-  ['Arabic', '5 مارس 2019', '5 March 2019'],
-  ['Arabic', '٣٥ كيلومتر', '35'],
-  ['Arabic', 'خمسة جسور', '5 جسور'],
-]
-
-const negated: [string, string, string][] = [
-  ['German', 'Der Hafen ist nicht offen.', 'Der Hafen ist offen.'],
-  ['German', 'Es gibt keine Brücke.', 'Es gibt eine Brücke.'],
-  ['French', "Le port n'est pas ouvert.", 'Le port est ouvert.'],
-  ['French', "Il n'y a aucun pont.", 'Il y a un pont.'],
-  ['Spanish', 'El puerto no está abierto.', 'El puerto está abierto.'],
-  ['Spanish', 'Nunca se abrió el puerto.', 'Se abrió el puerto.'],
-  ['Portuguese', 'O porto não está aberto.', 'O porto está aberto.'],
-  ['Portuguese', 'Não há nenhuma ponte.', 'Há uma ponte.'],
-  ['Japanese', '港は開いていません。', '港は開いています。'],
-  ['Japanese', '橋はなかった。', '橋があった。'],
-  ['Chinese', '港口没有开放。', '港口已经开放。'],
-  ['Chinese', '这座桥不再使用。', '这座桥正在使用。'],
-  ['Arabic', 'الميناء ليس مفتوحا في الشتاء.', 'الميناء مفتوح في الشتاء.'],
-  ['Arabic', 'لم يتم بناء الجسر.', 'تم بناء الجسر.'],
-]
 
 const texts: Record<string, string> = {
   English:
@@ -84,33 +35,6 @@ const unknown: Record<string, string> = {
     'ნავსადგური გაიხსნა 1874 წელს საგრაფოს ინჟინრის მიერ. მას აქვს სამი ნავმისადგომი და ბორანი კუნძულზე მეორედან გადის.',
 }
 
-t.test('numbers and dates', (t) => {
-  for (const [language, claimed, given] of agreeing) {
-    const [one] = quantitiesOf(claimed)
-    t.ok(one && quantitiesOf(given).some((other) => agreeAcrossUnits(one, other)), `${language}: ${claimed} | ${given}`)
-  }
-  for (const [claim, text] of [
-    ['Der Hafen wurde am 5. März 1874 eröffnet.', 'Der Hafen wurde am 7. März 1874 eröffnet.'],
-    ['Le port a quatre jetées de pierre.', 'Le port a six jetées de pierre.'],
-    ['El puerto tiene cinco muelles de piedra.', 'El puerto tiene nueve muelles de piedra.'],
-    ['O porto foi aberto em 1874 pelo conde.', 'O porto foi aberto em 1901 pelo conde.'],
-    ['港は1874年に開かれた。', '港は1901年に開かれた。'],
-    ['港口于1874年开放。', '港口于1901年开放。'],
-    ['تم افتتاح الميناء في عام 1874.', 'تم افتتاح الميناء في عام 1901.'],
-  ] as const)
-    t.match(flagsOf(claim, text), /mismatch/, claim)
-  t.end()
-})
-
-t.test('negations', (t) => {
-  for (const [language, denial, statement] of negated) {
-    t.ok(isNegation(denial), `${language}: ${denial}`)
-    t.notOk(isNegation(statement), `${language}: ${statement}`)
-    t.match(flagsOf(statement, denial), /negation_mismatch/, `${language}: ${denial}`)
-  }
-  t.end()
-})
-
 t.test('sentences', (t) => {
   for (const [language, text] of Object.entries(texts)) t.equal(sentencesOf(text).length, 3, language)
   t.end()
@@ -127,7 +51,24 @@ t.test('a flag names an unknown language', (t) => {
   t.end()
 })
 
-function flagsOf(claim: string, text: string): string {
-  const evidence = [{ start: 0, end: text.length, stance: 'supports' as const }]
-  return checkEvidence(claim, text, linesOf(text), { verdict: 'supports', basis: 'stated', evidence }).flags.join(' ')
-}
+t.test('whether a claim and a page may be in one language', (t) => {
+  const { English, German, Japanese, Arabic } = texts as Record<string, string>
+  t.ok(mayShareLanguage('The harbour of Kelby was opened in 1874.', English!))
+  t.notOk(mayShareLanguage('Der Hafen wurde im Jahr 1874 von einem Ingenieur eröffnet.', English!))
+  t.ok(mayShareLanguage('Kelby', German!), 'a name is of any language')
+  t.notOk(mayShareLanguage('The harbour was opened in 1874.', Arabic!))
+  t.ok(mayShareLanguage('港は1874年に開かれた。', Japanese!))
+  t.notOk(mayShareLanguage('港は1874年に開かれた。', English!))
+  t.end()
+})
+
+t.test('words by which a text is attributed to a speaker', (t) => {
+  for (const said of [
+    'The mayor said "we will win".',
+    'Laut dem Bürgermeister ist der Hafen offen.',
+    '市长说港口已经开放。',
+  ])
+    t.ok(isAttributed(said), said)
+  t.notOk(isAttributed('The harbour is called "The Old One".'))
+  t.end()
+})
