@@ -1,19 +1,21 @@
-// A semaphore: limits how many calls run at the same time; the others wait in order of arrival.
+// A semaphore: limits how many calls run at the same time; the others wait in the order of server/threads/lanes.ts.
+import { buildLanes, type Lane, OWN_LANE } from '../../../server/threads/lanes.ts'
 
 export interface Semaphore {
   /**
    * Runs `work` when a place is free. Rejects with the signal's reason if the signal aborts first; `work` then does not
    * start.
+   * @param lane for whom; by default, for the service itself
    */
-  pass<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
+  pass<T>(work: () => Promise<T>, signal: AbortSignal, lane?: Lane): Promise<T>
   readonly waiting: number
 }
 
 export function buildSemaphore(places: number): Semaphore {
   let free = places
-  const queue: (() => void)[] = []
+  const lanes = buildLanes<() => void>()
 
-  const enter = (signal: AbortSignal) =>
+  const enter = (signal: AbortSignal, lane: Lane) =>
     new Promise<void>((resolve, reject) => {
       signal.throwIfAborted()
       if (free > 0) {
@@ -22,7 +24,7 @@ export function buildSemaphore(places: number): Semaphore {
         return
       }
       const leave = () => {
-        queue.splice(queue.indexOf(admit), 1)
+        lanes.remove(admit, lane)
         reject(signal.reason)
       }
       const admit = () => {
@@ -30,25 +32,27 @@ export function buildSemaphore(places: number): Semaphore {
         resolve()
       }
       signal.addEventListener('abort', leave, { once: true })
-      queue.push(admit)
+      lanes.add(admit, lane)
     })
   const leave = () => {
-    const next = queue.shift()
+    const next = lanes.take(() => true)
     if (next) next()
     else free++
   }
 
   return {
-    async pass(work, signal) {
-      await enter(signal)
+    async pass(work, signal, lane = OWN_LANE) {
+      await enter(signal, lane)
+      const end = lanes.begin(lane)
       try {
         return await work()
       } finally {
+        end()
         leave()
       }
     },
     get waiting() {
-      return queue.length
+      return lanes.size
     },
   }
 }
