@@ -1,6 +1,8 @@
-// The interface of an assessor, which finds out what a text says about a claim. Implementations: literal.ts, semantic.ts.
+// The interface of an assessor, which finds out what a text says about a claim. Implementations: local.ts, semantic/assessor.ts, literal/assessor.ts.
+import type { AppError } from '../../server/errors.ts'
 import type { Assessment } from '../../server/interface/assessment.ts'
 import type { Observation } from '../../server/interface/observation.ts'
+import type { Lane } from '../../server/threads/pool.ts'
 
 export interface AssessmentTask {
   claim: string
@@ -8,7 +10,17 @@ export interface AssessmentTask {
   signal?: AbortSignal
   /** Milliseconds since the epoch after which the assessment is of no use. */
   until?: number
+  /** For whom, where threads and questions are shared. */
+  lane?: Lane
 }
+
+/** Several claims on one page. */
+export interface ClaimsTask extends Omit<AssessmentTask, 'claim'> {
+  claims: readonly string[]
+}
+
+/** The assessment of each claim in order, or why that claim has none: AppError `assessment_failed`. */
+export type Assessments = (Assessment | AppError)[]
 
 export interface Assessor {
   /** Names everything that may change the answer, in at most 100 characters; part of `methodology_version`. */
@@ -18,11 +30,20 @@ export interface Assessor {
    * committed only with the intent to settle, and repeated after a crash before that.
    */
   readonly isRepeatable?: boolean
-  /** Set while the assessor takes no work because its model does not answer. */
+  /** Set while the assessor takes no work, because its model does not answer or is being loaded. */
   readonly pausedUntil?: Date | null
+  /** What is wrong with its model, in words for the operator and without a secret; also while a fallback takes the work. */
+  readonly problem?: string | null
+  /** Resolves when the assessor takes work for the first time; absent if it does from the start. */
+  readonly ready?: Promise<void>
   /**
    * Proves every evidence item against the text. Throws AppError `assessment_failed` if it reaches no verdict, and
    * AssessorBusyError if it may reach one later.
    */
   assess(task: AssessmentTask): Promise<Assessment>
+  /**
+   * Assesses several claims, all by one procedure. Throws what concerns the page or the assessor. Absent where it does no
+   * more than `assess` for each: see claims.ts.
+   */
+  assessAll?(task: ClaimsTask): Promise<Assessments>
 }

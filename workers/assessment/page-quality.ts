@@ -2,9 +2,10 @@
 // without scripts. Such a page is never charged. The gate uses only the text and the claim: a phrase makes a page suspect,
 // and a suspect page is refused only if it has almost no other text and does not have the words of the claim.
 import { AppError, type ErrorCode } from '../../server/errors.ts'
-import { type Family, PHRASES } from './page-phrases.ts'
-import type { PageFlag } from './page-risk-flags.ts'
-import { holdsWordsOf, sentencesWithout, substanceOf } from './page-substance.ts'
+import { codePoints } from '../../server/interface/scalars.ts'
+import { readClaim, termsIn } from './claim.ts'
+import { type Family, FURNITURE, PHRASES } from './page-phrases.ts'
+import type { PageFlag } from './risk-flags.ts'
 
 interface Page {
   source: { normalized_text: string; decoded_bytes: number }
@@ -26,6 +27,28 @@ export function judgePage(claim: string, { source }: Page): PageFlag[] {
   }
   if (isShell(text, bytes) && !flags.includes('script_shell_suspected')) flags.push('script_shell_suspected')
   return flags
+}
+
+/**
+ * As `judgePage`, for several claims: throws only if the page is refused for all of them. A page that has the words of one
+ * claim is the requested page, so the flags hold for every claim.
+ */
+export function judgePageOf(claims: readonly string[], page: Page): PageFlag[] {
+  const flags = new Set<PageFlag>()
+  let refusal: unknown
+  let passed = false
+  for (const claim of claims) {
+    try {
+      for (const flag of judgePage(claim, page)) flags.add(flag)
+      passed = true
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      refusal ??= error
+      for (const { code, flag } of Object.values(REFUSALS)) if (code === error.code) flags.add(flag)
+    }
+  }
+  if (!passed) throw refusal
+  return [...flags].sort()
 }
 
 interface PageRefusal {
@@ -87,9 +110,75 @@ function isShell(text: string, bytes: number): boolean {
   return text.length < 200 && bytes > 20_000 && bytes > 100 * Buffer.byteLength(text)
 }
 
+/**
+ * The lower-cased lines without the sentences that have the phrase. Where several sentences share it, the line is left
+ * out.
+ */
+function sentencesWithout(phrase: RegExp, lines: readonly string[]): string[] {
+  return lines.flatMap((line) => {
+    if (!phrase.test(line)) return line
+    const sentences = line.split(SENTENCE_END)
+    const others = sentences.filter((sentence) => !phrase.test(sentence))
+    return others.length < sentences.length ? others : []
+  })
+}
+
+/**
+ * The amount of content in the lines, in code points of running text. A long line counts whole. A short line that states
+ * something, such as a price, counts half. Menus, notices of cookies and of rights, and lines with `besides` count nothing.
+ */
+function substanceOf(lines: readonly string[], besides: RegExp | undefined): number {
+  let substance = 0
+  for (const line of lines) {
+    const length = codePoints(line)
+    if ((length < LONGEST_NOTICE && FURNITURE.test(line)) || (length < LONGEST_OFFER && besides?.test(line))) continue
+    if (length >= (DENSE.test(line) ? LONG_LINE.dense : LONG_LINE.spaced)) substance += length
+    else if (isStatement(line)) substance += length / 2
+  }
+  return substance
+}
+
+function isStatement(line: string): boolean {
+  if (STATES.test(line)) return true
+  if (DENSE.test(line)) return codePoints(line) >= (SENTENCE.test(line) ? DENSE_SENTENCE : DENSE_PHRASE)
+  const words = line.match(WORD)?.length ?? 0
+  return words >= (SENTENCE.test(line) ? SENTENCE_WORDS : PHRASE_WORDS)
+}
+
+/**
+ * Whether the lines have at least half of the claim's content terms, by weight, with two words among them. The phrase
+ * itself does not count, nor does an address: a missing page often repeats the address that was asked for.
+ */
+function holdsWordsOf(claim: string, lines: readonly string[], phrase: RegExp): boolean {
+  const text = lines.map((line) => line.split(phrase).join(' ').replace(ADDRESS, ' ')).join('\n')
+  const query = readClaim(claim)
+  const present = new Set(termsIn(query, text, [{ start: 0, end: text.length }])[0]?.terms)
+  const all = [...query.terms.values()]
+  const found = all.filter(({ term }) => present.has(term))
+  const sum = (terms: typeof all) => terms.reduce((total, { weight }) => total + weight, 0)
+  const words = (terms: typeof all) => terms.filter(({ kind }) => kind !== 'number').length
+  return all.length > 0 && sum(found) >= SHARE * sum(all) && words(found) >= Math.min(LEAST_WORDS, words(all))
+}
+
 /** UTF-16 units. Pages that are not the requested page are short, footers included. */
 const LONGEST_SUSPECT = 6000
 const FEW_LINES = 12
 const LONGEST_HEADING = 80
 /** Code points of running text (see `substanceOf`) from which on a page has text of its own. */
 const MUCH_TEXT: Record<Family, number> = { challenge: 400, script: 300, missing: 400, login: 200 }
+const SHARE = 0.5
+const LEAST_WORDS = 2
+/** Code points. Menus and footers are short lines; running text has long ones. */
+const LONG_LINE = { spaced: 80, dense: 35 }
+/** Code points. A longer paragraph about cookies or subscriptions is text. */
+const [LONGEST_OFFER, LONGEST_NOTICE] = [200, 400]
+const DENSE = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]/u
+const SENTENCE_END = /(?<=[.!?…؟।]["'”’»)]?)\s+|(?<=[。！？])/u
+/** A number, the cells of a row, or a name with its value. */
+const STATES = /\p{Nd}.*\p{L}|\p{L}.*\p{Nd}|\t|\p{L}\s?[:：]\s?[\p{L}\p{Nd}]/u
+/** With fewer words, or characters of a dense script, a line may be the name of a menu. */
+const [SENTENCE_WORDS, PHRASE_WORDS] = [4, 6]
+const [DENSE_SENTENCE, DENSE_PHRASE] = [7, 12]
+const WORD = /\p{L}[\p{L}\p{M}'’-]*/gu
+const SENTENCE = /[.!?…؟।。！？]["'”’»)]?$/u
+const ADDRESS = /(?:https?:\/)?\/\S+/g

@@ -1,5 +1,8 @@
 // Defines what counts as the same word: text is compared token by token, each token folded, so that case, typography,
 // accents, invisible characters and number formats do not hide a match. Offsets always stay those of the text itself.
+import { stemmer } from 'stemmer'
+import { beginningOf } from './local/quotes.ts'
+import LANGUAGES from './vocabulary.json' with { type: 'json' }
 
 /** `dense` is one character (with its marks) of a script written without spaces between words, or in long compounds. */
 export type TokenKind = 'word' | 'number' | 'dense'
@@ -39,6 +42,55 @@ export function tokensOf(text: string, granularity: Granularity = 'words'): Toke
   const tokens: Token[] = []
   scanTokens(text, granularity, (folded, kind, start, end, raw) => tokens.push({ folded, kind, start, end, raw }))
   return tokens
+}
+
+/** Where a term of a text stands, and of which sort it is. */
+export interface TermPlace {
+  start: number
+  end: number
+  kind: 'word' | 'number' | 'gram'
+}
+
+/**
+ * Calls `visit` for the terms of tokens that come in order: words without their endings, numbers, and of scripts without spaces
+ * overlapping sequences of characters. Two characters where each is a syllable or a word, three in an alphabet; fewer where no
+ * more stand together.
+ */
+export function termReader(visit: (term: string, place: TermPlace) => void) {
+  let run: Omit<Token, 'kind'>[] = []
+  let isOpen = false
+  const flush = () => {
+    if (isOpen) emit(run)
+    isOpen = false
+    run = []
+  }
+  const emit = (tokens: typeof run) => {
+    const [first, last] = [tokens[0], tokens.at(-1)]
+    if (!first || !last) return
+    visit(tokens.map(({ folded }) => folded).join(''), { start: first.start, end: last.end, kind: 'gram' })
+  }
+  return {
+    read({ folded, kind, start, end, raw }: Token) {
+      if (kind !== 'dense') {
+        flush()
+        visit(kind === 'word' ? termOf(folded) : folded, { start, end, kind })
+        return
+      }
+      if (run.at(-1)?.end !== start) flush()
+      run.push({ folded, start, end, raw })
+      const size = ALPHABETIC.test(folded) ? 3 : 2
+      isOpen = run.length < size
+      if (run.length > size) run.shift()
+      if (!isOpen) emit(run)
+    },
+    end: flush,
+  }
+}
+
+/** The term of a folded word: its stem, where it looks English; of words in other letters the beginning. */
+export function termOf(folded: string): string {
+  if (ASCII.test(folded)) return ENGLISH.test(folded) ? stemmer(folded) : folded
+  return beginningOf(folded.replace(HEBREW_PARTICLES, ''), LONGEST_TERM)
 }
 
 function foldToken(raw: string): { folded: string; kind: TokenKind } {
@@ -90,6 +142,13 @@ function digitValue(codePoint: number): number {
   return (codePoint - first) % 10
 }
 
+const ASCII = /^[ -~]+$/
+/** The stemmer is slow for a long string of letters. */
+const ENGLISH = /^[a-z]{1,30}$/
+/** Code points. */
+const LONGEST_TERM = 6
+const HEBREW_PARTICLES = /^[והבלכמש]{1,2}(?=[א-ת]{3})/
+const ALPHABETIC = /^[\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u
 const LETTER_OR_DIGIT = /[\p{L}\p{Nd}]/u
 /** For a text of symbols only: each is compared by itself. */
 const ANY_VISIBLE = /[^\p{Z}\p{C}\p{DI}]/gu
@@ -117,36 +176,9 @@ const NOT_COMPARED = /[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u067
 const ARABIC = /\p{sc=Arab}/u
 const GROUPED = /^([1-9]\d{0,2}(?:[ \u00a0\u2009\u202f.,'’٬]\d{3})+)(?:[.,٫](\d+))?$/
 
-/**
- * By what they mean. Words that mean something else in another of the languages are left out, such as sept and once.
- */
+/** Words that mean something else in another of the languages are left out, such as sept and once. */
 const NUMBER_WORDS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    2: 'two zwei deux dois duas اثنان اثنين',
-    3: 'three drei trois tres ثلاثة ثلاث',
-    4: 'four vier quatre cuatro quatro أربعة أربع',
-    5: 'five fünf cinq cinco خمسة خمس',
-    6: 'six sechs seis ستة',
-    7: 'seven sieben siete sete سبعة سبع',
-    8: 'eight acht huit ocho oito ثمانية ثماني',
-    9: 'nine neun neuf nueve nove تسعة تسع',
-    10: 'ten zehn dix diez dez عشرة عشر',
-    11: 'eleven onze',
-    12: 'twelve zwölf douze doce',
-    13: 'thirteen dreizehn treize trece treze',
-    14: 'fourteen vierzehn quatorze catorce',
-    15: 'fifteen fünfzehn quinze',
-    16: 'sixteen sechzehn dieciséis dezesseis',
-    17: 'seventeen siebzehn diecisiete dezessete',
-    18: 'eighteen achtzehn dieciocho dezoito',
-    19: 'nineteen neunzehn diecinueve dezenove',
-    20: 'twenty zwanzig vingt veinte vinte عشرون عشرين',
-    30: 'thirty dreißig trente treinta trinta ثلاثون ثلاثين',
-    40: 'forty vierzig quarante cuarenta quarenta أربعون أربعين',
-    50: 'fifty fünfzig cinquante cincuenta cinquenta خمسون خمسين',
-    60: 'sixty sechzig soixante sesenta sessenta ستون ستين',
-    70: 'seventy siebzig setenta سبعون سبعين',
-    80: 'eighty achtzig ochenta oitenta ثمانون ثمانين',
-    90: 'ninety neunzig noventa تسعون تسعين',
-  }).flatMap(([value, words]) => words.split(' ').map((word) => [foldWord(word), value] as const)),
+  LANGUAGES.flatMap(({ numbers = '' }) => numbers.split(' ').map((pair) => pair.split('='))).map(
+    ([value = '', word = '']) => [foldWord(word), value],
+  ),
 )
