@@ -78,15 +78,10 @@ t.test('the same bytes give the same text in every thread', async (t) => {
   t.equal(new Set(found.map((extraction) => JSON.stringify(extraction))).size, 1)
 })
 
-t.test('the body moves into the thread, unless others share its buffer', async (t) => {
-  const whole = page(article)
-  await extractText(threads, whole)
-  t.equal(whole.body.buffer.detached, true)
-
+t.test('a body that is a part of a buffer is read without the rest of it', async (t) => {
   const shared = Uint8Array.from(Buffer.from(`<p>others${article}`))
   const found = await extractText(threads, page('', { body: shared.subarray(9) }))
   t.equal(found.text, articleText)
-  t.equal(shared.buffer.detached, false)
 })
 
 t.test('plain text', async (t) => {
@@ -178,6 +173,6 @@ t.test('the procedure names the versions that are installed', async (t) => {
     const file = new URL(`../../node_modules/${name}/package.json`, import.meta.url)
     return JSON.parse(readFileSync(file, 'utf8')).version
   }
-  t.equal(TEXT_PROCEDURE, `text-2+parse5-${version('parse5')}+bytes-${version('@exodus/bytes')}`)
+  t.equal(TEXT_PROCEDURE, `text-3+parse5-${version('parse5')}+bytes-${version('@exodus/bytes')}`)
   t.ok(TEXT_PROCEDURE.length <= 80)
 })

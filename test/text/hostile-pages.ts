@@ -146,4 +146,66 @@ export const hostilePages: Record<string, (size: number) => string> = {
   'hidden text': (size) => fill(size, '<p>secret', '<div hidden>', '</div>x'),
   metas: (size) => fill(size, '<meta charset=x>'),
   details: (size) => fill(size, '<details><summary>x</summary>y</details>'),
+  'comments in a string in a condition': (size) =>
+    fill(size, '/* ', '<style>@media "', '" {a{display:none}}</style><p>x'),
+  'comments in strings in conditions': (size) =>
+    fill(size, `@media "${'/* '.repeat(300)}" {a{display:none}}`, '<style>', '</style><p>x'),
+  'comments in open strings in selectors': (size) =>
+    fill(size, `a"${'/*'.repeat(1900)}\n{display:none}`, '<style>', '</style><p>x'),
+  'comments in strings in declarations': (size) =>
+    fill(size, `display:"${'/*'.repeat(400)}\n;`, '<style>p{', '}</style><p>x'),
+  'words in a long attribute': (size) =>
+    fill(size / 2, '[x~="a"]{display:none}', '<style>', '</style>') + fill(size / 2, 'ba', '<p x="', '">x'),
+  'parts of a long attribute': (size) =>
+    fill(size / 2, `[x*="${'a'.repeat(40)}b"]{display:none}`, '<style>', '</style>') +
+    fill(size / 2, 'a', '<p x="', '">x'),
+  'long parts of attributes': (size) =>
+    fill(size / 2, `[x*="b${'a'.repeat(400)}"]{display:none}`, '<style>', '</style>') +
+    fill(size / 2, `<p x="${'a'.repeat(900)}">x`),
+  'attributes whatever their case': (size) =>
+    fill(size / 2, '[x="a" i]{display:none}', '<style>', '</style>') + fill(size / 2, 'A', '<p x="', '">x'),
+  'many conditions on one attribute': (size) =>
+    fill(size / 2, `${'[x^=a]'.repeat(600)}{display:none}`, '<style>', '</style>') + fill(size / 2, '<p x=a>x'),
+  'classes, each another, of many rules': (size) =>
+    fill(size / 4, '.a{float:left} ', '<style>', '</style>') + each((size * 3) / 4, (i) => `<p class="a b${i}">x`),
+  'ids of many rules': (size) => fill(size / 2, '#a{float:left} ', '<style>', '</style>') + fill(size / 2, '<p id=a>x'),
+  'a rule of many declarations': (size) =>
+    fill(Math.min(size / 2, 60_000), 'float:left;', '<style>p{', '}</style>') +
+    fill(Math.max(size / 2, size - 60_000), '<p>x'),
+  'nested rules that declare nothing': (size) =>
+    fill(size, 'b{float}', `<style>${'.a,'.repeat(1000)}.a{`, '}</style><p>x'),
+  'nested rules of many nests': (size) =>
+    fill(size, `${'&'.repeat(3900)}{float}`, `<style>${'.a,'.repeat(1000)}.a{`, '}</style><p>x'),
+  'long conditions, each another': (size) =>
+    each(
+      size,
+      (i) => `@media ${'(width>1px) and '.repeat(60)}(width>${i}px){p{float:left}}`,
+      '<style>',
+      '</style><p>x',
+    ),
+  'attributes copied by formatting': (size) =>
+    fill(size, '<p>x', `<b${Array.from({ length: 900 }, (_, i) => ` a${i}`).join('')}>`),
+  'some attributes copied by formatting': (size) => fill(size, '<p>x', '<b a b c d e f g h i j k l m n o>'),
+  'formatting with many attributes': (size) =>
+    each(
+      size,
+      (i) =>
+        `<b${Array.from({ length: 300 }, (_, n) => ` a${n}`).join('')} x=${i}>x${i % 400 === 399 ? '</b>'.repeat(400) : ''}`,
+    ),
+  'a flood of attributes on many elements': (size) =>
+    fill(size, `<p${Array.from({ length: 900 }, (_, i) => ` a${i}`).join('')}>x`),
+  'end tags of nothing inside of spans': (size) => fill(size, '</x>', '<span>'.repeat(500)),
+  'end tags of p inside of spans': (size) => fill(size, '</p>', '<span>'.repeat(400)),
+  'void elements inside of spans': (size) => fill(size, '<hr>', '<span>'.repeat(400)),
+  'words and carriage returns': (size) => fill(size, 'a\r'),
+  'carriage returns in pre': (size) => fill(size, 'a\r', '<pre>'),
+  'quotes in a selector': (size) => fill(size, `"'`, '<style>', '{display:none}</style><p>x'),
+  'escapes in selectors': (size) => fill(size, '\\', '<style>', '{display:none}</style><p>x'),
+  'brackets in attribute values of selectors': (size) => fill(size, '[x="', '<style>', '{display:none}</style><p>x'),
+  'style attributes, each another': (size) => each(size, (i) => `<p style="display:none;top:${i}px">x`),
+  'unclosed tags': (size) => fill(size, '<p a'),
+  'unclosed attribute values': (size) => fill(size, '<p a="'),
+  'tables in formatting': (size) => fill(size, '<b><table>x</b>'),
+  'lists of languages in selectors': (size) => fill(size, ':lang(a,b),', '<style>', 'p{display:none}</style><p>x'),
+  'negations in selectors': (size) => fill(size, ':not(a,b,c:not(d)),', '<style>', 'p{display:none}</style><p>x'),
 }

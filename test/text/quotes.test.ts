@@ -174,5 +174,5 @@ t.test('the search runs on a thread, and ends with its signal', async (t) => {
   await using threads = openThreads({ maxThreads: 1 })
   const task = { text: 'One two three.', quotes: [{ quote: 'two', near: 0 }] }
   t.match(await findOnThread(threads, task), [{ match: 'exact', passage: { start: 4, end: 7 } }])
-  await t.rejects(findOnThread(threads, task, AbortSignal.abort()), { code: 'aborted' })
+  await t.rejects(findOnThread(threads, task, { signal: AbortSignal.abort() }), { code: 'aborted' })
 })

@@ -24,10 +24,24 @@ export interface Style {
 }
 
 export interface Declaration {
+  property: string
   style: Style
   important: boolean
   /** The value is the one of the layers below (`revert-layer`); `style` names its properties. */
   revertsLayer?: true
+}
+
+/** Of each property the last declaration of each kind, in order: the others have no effect. */
+export function condense(declarations: readonly Declaration[]): Declaration[] {
+  if (declarations.length < 2) return [...declarations]
+  const last = new Map<string, Declaration>()
+  for (const declaration of declarations) {
+    const { property, important, revertsLayer = false } = declaration
+    const kind = `${property} ${important} ${revertsLayer}`
+    last.delete(kind)
+    last.set(kind, declaration)
+  }
+  return [...last.values()]
 }
 
 /** The declarations of a style attribute that matter here, in order. Invalid ones do not count, as in browsers. */
@@ -35,7 +49,7 @@ export function readDeclarations(css: string): Declaration[] {
   if (css.length > longestDeclarations || !mayDeclare(css)) return []
   const found: Declaration[] = []
   for (const { prelude } of cssItems(css, 'attribute')) found.push(...readDeclaration(prelude))
-  return found
+  return condense(found)
 }
 
 /** Whether a piece of CSS can hold a declaration that matters. */
@@ -51,11 +65,12 @@ export function readDeclaration(item: string): Declaration[] {
   if (properties.length === 0) return []
   const declared = text.slice(colon + 1).trim()
   const value = declared.replace(importance, '')
-  const word = value.trim().toLowerCase().split(/\s+/).join(' ')
+  const word = value.trim().toLowerCase().replace(/\s+/g, ' ')
   return properties.flatMap((property) => {
     const style = styleOf(property, word, name === 'all')
     if (!style) return []
-    return { style, important: value !== declared, ...(word === 'revert-layer' && { revertsLayer: true as const }) }
+    const found: Declaration = { property, style, important: value !== declared }
+    return word === 'revert-layer' ? { ...found, revertsLayer: true } : found
   })
 }
 

@@ -89,6 +89,22 @@ function kindOf(css: string, i: number, place: CssPlace) {
   return place === 'block' && css.startsWith('--', i) ? 'property' : 'other'
 }
 
+/** With a space for each comment that ends. */
+export function withoutComments(css: string): string {
+  let begin = css.indexOf('/*')
+  if (begin < 0) return css
+  const parts: string[] = []
+  let start = 0
+  while (begin >= 0) {
+    const end = css.indexOf('*/', begin + 2)
+    if (end < 0) break
+    parts.push(css.slice(start, begin))
+    start = end + 2
+    begin = css.indexOf('/*', start)
+  }
+  return [...parts, css.slice(start)].join(' ')
+}
+
 /** Where a comment that begins here ends, or 0. */
 function afterComment(css: string, i: number, unit: number) {
   if (unit !== slash || css.charCodeAt(i + 1) !== asterisk) return 0

@@ -97,6 +97,7 @@ export class Lines {
 
   /** Text whose blanks collapse. Those with a line feed in them go where U+200B is beside them. */
   text(text: string) {
+    if (this.#isCut) return
     const collapsed = collapse(text)
     const begin = collapsed.startsWith(' ') ? 1 : 0
     if (begin && !this.#atStart && !(this.#afterZeroWidth && isBreak(text, 1))) this.#setGap(text)
@@ -116,6 +117,7 @@ export class Lines {
 
   /** Text whose line ends break lines, and whose other blanks stay or collapse. */
   preformatted(source: string, blanks: 'keep' | 'keep-lines') {
+    if (this.#isCut) return
     const text = source.includes('\f') ? source.replaceAll('\f', ' ') : source
     let start = 0
     for (let i = 0; i < text.length; i++) {
@@ -165,9 +167,28 @@ export class Lines {
     const text = this.#parts.join('')
     const plain = withoutMarks(text)
     if (plain === text || !untidy.test(plain)) return plain
-    const lines = plain.split('\n').map((line) => line.trimEnd())
-    return lines.join('\n').replace(emptyLines, '\n\n').replace(outerBreaks, '')
+    return tidy(plain)
   }
+}
+
+/** Without blanks at the ends of lines, more than one empty line in a row, and breaks at the ends. */
+function tidy(text: string) {
+  const parts: string[] = []
+  let breaks = 0
+  let start = 0
+  while (start <= text.length) {
+    const end = text.indexOf('\n', start)
+    const next = end < 0 ? text.length : end
+    const line = text.slice(start, next).trimEnd()
+    if (line !== '') {
+      if (parts.length > 0) parts.push(breaks > 1 ? '\n\n' : '\n')
+      parts.push(line)
+      breaks = 0
+    }
+    breaks++
+    start = next + 1
+  }
+  return parts.join('')
 }
 
 function collapse(text: string) {
@@ -193,8 +214,6 @@ const zeroWidth = 0x200b
 const blankUnits = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x20])
 /** Blanks that can remain when marks are replaced. */
 const untidy = /[ \t](?:\n|$)|\n{3}|^\n|\n$/
-const emptyLines = /\n{3,}/g
-const outerBreaks = /^\n+|\n+$/g
 
 const runOfBlanks = /[\t\n\f\r]| {2}/
 const runsOfBlanks = /[ \t\n\f\r]+/g

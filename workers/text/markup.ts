@@ -15,6 +15,9 @@ export const maxNodes = 300_000
 /** Most attributes of one element. */
 export const maxAttributes = 1000
 
+/** Attributes of all elements. Those of a formatting element are counted again for its copies, unless they are many. */
+export const maxAttributesOfPage = 1_000_000
+
 /** The sum of the depths at which elements begin: the parser searches all open elements again and again. */
 export const maxNesting = 30_000_000
 
@@ -41,10 +44,24 @@ function isIn(document: Document, element: Element) {
   return place === document
 }
 
-/** The parser would do this too, but it records every place, and takes several times the memory for it. */
+/**
+ * The parser would do this too, but it records every place, and takes several times the memory for it. A replacement takes
+ * several times the memory of its text too, until the text is flat.
+ */
 function withLineFeeds(html: string) {
-  return html.includes('\r') ? html.split('\r\n').join('\n').split('\r').join('\n') : html
+  if (!html.includes('\r')) return html
+  const pieces: string[] = []
+  for (let start = 0; start < html.length; ) {
+    const end = start + linesPiece
+    // No piece ends between the two characters of a line's end.
+    const next = html.startsWith('\r\n', end - 1) ? end + 1 : end
+    pieces.push(flat(html.slice(start, next).replace(/\r\n?/g, '\n')))
+    start = next
+  }
+  return pieces.join('')
 }
+
+const linesPiece = 65_536
 
 /**
  * The parser builds names of tags and attributes character by character, and each character is an object until the name
@@ -64,9 +81,17 @@ function limitedAdapter(styles: Element[]): typeof adapter {
   let nodes = 0
   let depth = 0
   let nesting = 0
+  let attributesOfPage = 0
+  const copied = new WeakMap<readonly Token.Attribute[], Attributes>()
   const templates = new WeakMap<Element, Document>()
   const countNode = () => {
     if (++nodes > maxNodes) throw tooComplex(`more than ${maxNodes.toLocaleString('en')} nodes`)
+  }
+  const countAttributes = (count: number) => {
+    if (count > maxAttributes) throw tooComplex('an element with more than 1,000 attributes')
+    attributesOfPage += count
+    if (attributesOfPage > maxAttributesOfPage)
+      throw tooComplex(`more than ${maxAttributesOfPage.toLocaleString('en')} attributes`)
   }
   const createTextNode = (value: string) => {
     countNode()
@@ -77,12 +102,20 @@ function limitedAdapter(styles: Element[]): typeof adapter {
     ...adapter,
     createElement(name, namespace, attributes) {
       countNode()
-      const element = new Element(name, readAttributes(attributes), [])
+      const isLong = attributes.length > manyAttributes
+      let attribs = isLong ? copied.get(attributes) : undefined
+      if (!attribs) {
+        countAttributes(attributes.length)
+        attribs = readAttributes(attributes)
+        if (isLong) copied.set(attributes, attribs)
+      }
+      const element = new Element(name, attribs, [])
       element.namespace = namespace
       if (name === 'style') styles.push(element)
       return element
     },
     adoptAttributes(element, attributes) {
+      countAttributes(attributes.length)
       if (element.attribs === noAttributes) element.attribs = new Attributes()
       for (const { name, value } of attributes) element.attribs[name] ??= value
     },
@@ -122,11 +155,13 @@ function limitedAdapter(styles: Element[]): typeof adapter {
 /** The adapter's own version makes three tables of names for each element, which take most of the memory. */
 function readAttributes(attributes: Token.Attribute[]): Attributes {
   if (attributes.length === 0) return noAttributes
-  if (attributes.length > maxAttributes) throw tooComplex('an element with more than 1,000 attributes')
   const attribs = new Attributes()
   for (const { name, value } of attributes) attribs[name] = value
   return attribs
 }
+
+/** So many attributes are made once for all copies of an element. */
+const manyAttributes = 16
 
 /** Inherits nothing, so that no name of an attribute means anything. A class of its own keeps such objects small. */
 class Attributes {
@@ -141,14 +176,12 @@ const isRead = (parent: ParentNode) => !('name' in parent) || parent.name === 's
 
 /**
  * Puts text at the end of a text node, if that is one and is not full. The parser delivers text word by word; joined,
- * words stay a chain of as many objects until a search flattens them, and a long text would take twenty times its size.
- * A search when a node is full keeps the chains short; reading one character does not suffice, because the compiler
- * removes such a read.
+ * words stay a chain of as many objects until they are made flat, and a long text would take twenty times its size.
  */
 function extend(node: ChildNode | null | undefined, text: string): boolean {
   if (node?.type !== 'text') return false
   if (node.data.length >= textChunk) {
-    anything.test(node.data)
+    flat(node.data)
     return false
   }
   node.data += text
@@ -156,6 +189,13 @@ function extend(node: ChildNode | null | undefined, text: string): boolean {
 }
 
 const textChunk = 16_384
+
+/** The text in one piece: a search makes it so. Reading one character does not suffice: the compiler removes such a read. */
+function flat(text: string) {
+  anything.test(text)
+  return text
+}
+
 const anything = /^/
 
 const tooComplex = (what: string) => new TextRefusalError('source_too_complex', `The markup has ${what}.`)

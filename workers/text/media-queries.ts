@@ -144,10 +144,10 @@ const comparisons = new Map<string, Comparison>([
 
 /** A length in pixels, a resolution in dots per pixel, a ratio or a number; null if it is not of the feature's kind. */
 function readNumber(name: string, value: string): number | null {
-  const [, figure, unit = ''] = value.match(/^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z]*)$/) ?? []
+  const [, figure, unit = ''] = value.match(/^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)([a-z]*)$/) ?? []
   const number = Number(figure)
   if (name.endsWith('aspect-ratio')) {
-    const [, across, down] = value.match(/^(\d*\.?\d+)\s*\/\s*(\d*\.?\d+)$/) ?? []
+    const [, across, down] = value.match(/^(\d+(?:\.\d+)?|\.\d+)\s*\/\s*(\d+(?:\.\d+)?|\.\d+)$/) ?? []
     if (across !== undefined) return Number(across) / Number(down)
   }
   if (figure === undefined) return null

@@ -10,6 +10,8 @@ export const riskFlagMeanings = {
   invisible_characters:
     'Characters that can carry unseen content (tags, overrides of direction, controls) were removed.',
   text_truncated: 'The text is longer than 100,000 code points; only its beginning was kept.',
+  style_passed_over:
+    'The style sheets inside the page take more work than a page may; they were read in part, and text that they hide may be included.',
   low_text: 'The page shows less than 200 code points of text; what it is about may come from scripts.',
 } as const
 
@@ -23,6 +25,7 @@ export function riskFlags(seen: {
   hidden: number
   unseen: number
   truncated: boolean
+  passedOver: boolean
   length: number
 }): RiskFlag[] {
   const applies: Record<RiskFlag, boolean> = {
@@ -31,6 +34,7 @@ export function riskFlags(seen: {
     hidden_text: seen.hidden * 10 >= seen.text.length,
     invisible_characters: seen.unseen > 0,
     text_truncated: seen.truncated,
+    style_passed_over: seen.passedOver,
     low_text: seen.length < 200,
   }
   return (Object.keys(applies) as RiskFlag[]).filter((flag) => applies[flag])

@@ -1,8 +1,9 @@
 // Finds the rules of a page's style sheets for an element.
 import type { Element } from 'domhandler'
+import type { Budget } from './budget.ts'
 import type { Layers } from './cascade-layers.ts'
 import type { Declaration } from './css-declarations.ts'
-import { type Budget, type Compound, matches, type Selector } from './selectors.ts'
+import { type Compound, matches, type Selector } from './selectors.ts'
 
 export interface Rule {
   selector: Selector
@@ -30,30 +31,30 @@ export interface RankedDeclaration extends Declaration {
 
 /**
  * Finds the rules for an element by its id, its classes and its tag name, and ranks their declarations as the cascade does.
+ * Once the budget is spent no rule applies.
  */
-export function indexRules(rules: readonly Rule[], layers: Layers): RuleIndex {
+export function indexRules(rules: readonly Rule[], layers: Layers, budget: Budget): RuleIndex {
   if (rules.length === 0) return { isEmpty: true, match: () => nothing }
   const byKey = new Map<string, RankedRule[]>()
   for (const ranked of rankRules(rules, layers.order())) {
     const key = keyOf(ranked.selector.units[0][0])
     if (!byKey.get(key)?.push(ranked)) byKey.set(key, [ranked])
   }
-  const budget: Budget = { steps: mostSteps }
   const candidates = openCandidates(byKey)
 
   return {
     isEmpty: false,
     match(element) {
-      budget.steps -= 2
-      const rules = candidates(element)
-      if (rules.length === 0) return nothing
+      if (budget.isSpent) return nothing
+      const lists = candidates(element)
+      if (lists.length === 0) return nothing
       const found: RankedDeclaration[] = []
-      for (const rule of rules) {
-        if (budget.steps <= 0) return nothing
-        if (!matches(element, rule.selector, budget)) continue
-        budget.steps -= costOfMatch
-        found.push(...rule.declarations)
-      }
+      for (const list of lists)
+        for (const { selector, declarations } of list) {
+          if (matches(element, selector, budget) && budget.take(costOfMatch * declarations.length))
+            found.push(...declarations)
+          if (budget.isSpent) return nothing
+        }
       return found
     },
   }
@@ -99,32 +100,38 @@ function keyOf({ tag, attributes }: Compound) {
   return word === undefined ? (tag ?? '*') : `.${word}`
 }
 
-/** The rules that an element's tag name, id and classes admit. Most elements share these with others before them. */
+/**
+ * The lists of rules that an element's tag name, id and classes admit. Most elements share these with others before them.
+ */
 function openCandidates(byKey: ReadonlyMap<string, RankedRule[]>) {
-  const known = new Map<string, Map<string, RankedRule[]>>()
-  const everywhere = byKey.get('*') ?? []
-  return ({ name, attribs }: Element): readonly RankedRule[] => {
+  const known = new Map<string, Map<string, Lists>>()
+  const everywhere = byKey.get('*')
+  return ({ name, attribs }: Element): Lists => {
     const classes = attribs.class ?? ''
-    const ofName = known.get(name) ?? new Map<string, RankedRule[]>()
+    const ofName = known.get(name) ?? new Map<string, Lists>()
     if (ofName.size === 0) known.set(name, ofName)
     let found = ofName.get(classes)
     if (!found) {
-      found = [...(byKey.get(name) ?? []), ...everywhere]
-      for (const word of wordsOf(classes)) found = found.concat(byKey.get(`.${word}`) ?? [])
+      const lists = [byKey.get(name), everywhere, ...wordsOf(classes).map((word) => byKey.get(`.${word}`))]
+      found = lists.filter((list) => list !== undefined)
       ofName.set(classes, found)
     }
     const { id } = attribs
     const ofId = id === undefined || id.length > longestName ? undefined : byKey.get(`#${id}`)
-    return ofId ? [...found, ...ofId] : found
+    return ofId ? [...found, ofId] : found
   }
 }
+
+type Lists = readonly (readonly RankedRule[])[]
 
 /**
  * Names longer than any in use are passed over: otherwise a few bytes of markup could cost megabytes of comparisons
  * each.
  */
-const wordsOf = (classes: string) =>
-  new Set(classes.split(blanks, mostClasses).filter((word) => word !== '' && word.length <= longestName))
+const wordsOf = (classes: string) => {
+  const words = classes.split(blanks, mostClasses).filter((word) => word !== '' && word.length <= longestName)
+  return [...new Set(words)]
+}
 
 const blanks = /[ \t\n\f\r]+/
 const longestName = 256
@@ -134,7 +141,5 @@ const mostClasses = 256
 export const inlineRank = 1e6
 export const importantRank = 1e7
 
-const mostSteps = 2_000_000
-
-/** The cost of sorting the found rules, in comparisons. */
+/** Steps for sorting and applying a declaration that was found. */
 const costOfMatch = 10

@@ -8,7 +8,8 @@ export function isWellFormed(list: string): boolean {
 }
 
 /** Strings, comments and escapes: their characters mean nothing. */
-const opaque = /"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'|\/\*[\s\S]*?\*\/|\\(?:[0-9a-f]{1,6}\s?|[\s\S])/gi
+const opaque =
+  /"(?:[^"\\\n]|\\[\s\S])*"?|'(?:[^'\\\n]|\\[\s\S])*'?|\/\*[\s\S]*?(?:\*\/|$)|\\(?:[0-9a-f]{1,6}\s?|[\s\S])/gi
 
 function replaceOpaque(found: string) {
   if (found.startsWith('\\')) return 'x'

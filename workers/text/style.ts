@@ -3,18 +3,24 @@ import type { Element } from 'domhandler'
 import { readDeclarations, type Style } from './css-declarations.ts'
 import { importantRank, inlineRank, type RankedDeclaration, type RuleIndex } from './rule-index.ts'
 
-/** The combined effect of attributes, the page's own sheets and the style attribute on one element, without inheritance. */
-export function styleOf(element: Element, rules: RuleIndex): Style {
-  // A page that hides all of itself is waiting for its scripts, or is guarded against framing: readers do see it.
-  if (element.name === 'html' || element.name === 'body') return unsaid
-  const ruled = rules.match(element)
-  const { style: inline } = element.attribs
-  const declared = inline === undefined ? ruled : [...ruled, ...inlineDeclarations(inline)]
-  const isHidden = isHiddenByAttribute(element)
-  if (declared.length === 0) return isHidden ? none : unsaid
-  const style = cascade(declared, isHidden)
-  if (style.display === 'default') style.display = isHiddenByDefault(element) ? 'none' : undefined
-  return style
+/**
+ * Finds the combined effect of attributes, the page's own sheets and the style attribute on one element, without
+ * inheritance.
+ */
+export function openStyles(rules: RuleIndex): (element: Element) => Style {
+  const inlineDeclarations = openInline()
+  return (element) => {
+    // A page that hides all of itself is waiting for its scripts, or is guarded against framing: readers do see it.
+    if (element.name === 'html' || element.name === 'body') return unsaid
+    const ruled = rules.match(element)
+    const { style: inline } = element.attribs
+    const declared = inline === undefined ? ruled : [...ruled, ...inlineDeclarations(inline)]
+    const isHidden = isHiddenByAttribute(element)
+    if (declared.length === 0) return isHidden ? none : unsaid
+    const style = cascade(declared, isHidden)
+    if (style.display === 'default') style.display = isHiddenByDefault(element) ? 'none' : undefined
+    return style
+  }
 }
 
 const none: Style = Object.freeze({ display: 'none' })
@@ -51,14 +57,23 @@ function isHiddenByDefault({ name, attribs }: Element) {
   return attribs.popover !== undefined || (name === 'dialog' && attribs.open === undefined)
 }
 
-function inlineDeclarations(css: string): RankedDeclaration[] {
-  return readDeclarations(css).map((declaration) => ({
+/** Reads each style attribute once: formatting is copied with its attributes from one paragraph to the next. */
+function openInline() {
+  const known = new Map<string, RankedDeclaration[]>()
+  return (css: string): RankedDeclaration[] => {
+    const found = known.get(css) ?? readInline(css)
+    known.set(css, found)
+    return found
+  }
+}
+
+const readInline = (css: string): RankedDeclaration[] =>
+  readDeclarations(css).map((declaration) => ({
     ...declaration,
     rank: declaration.important ? 2 * importantRank : inlineRank,
     layer: inlineLayer,
     certain: true,
   }))
-}
 
 /** A style attribute is above all layers of the sheets. */
 const inlineLayer = Number.POSITIVE_INFINITY

@@ -1,5 +1,6 @@
 // The thread of text extraction: from the bytes of a body to its text, digests and risk flags.
 import { hash } from 'node:crypto'
+import { openBudgets } from './budget.ts'
 import { composeCharacters } from './characters.ts'
 import { type CharsetSource, decodeCharset } from './charset.ts'
 import { type ContentCoding, decompress } from './decompression.ts'
@@ -77,13 +78,15 @@ function collectText(source: string, kind: 'html' | 'plain') {
   const lines = new Lines(mostCollected)
   const unseen = { length: 0 }
   const hidden = { length: 0 }
-  if (kind === 'html') addVisibleText(source, lines, unseen, hidden)
+  const { reading, matching } = openBudgets()
+  if (kind === 'html') addVisibleText(source, lines, unseen, hidden, { reading, matching })
   else addPlainText(source, lines, unseen)
   return {
     text: composeCharacters(lines.toString()),
     isPart: lines.isCut,
     unseen: unseen.length,
     hidden: hidden.length,
+    passedOver: reading.isSpent || matching.isSpent,
   }
 }
 

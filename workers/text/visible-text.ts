@@ -1,20 +1,28 @@
 // Collects the visible text of an HTML page.
 import type { ChildNode, Document, Element } from 'domhandler'
+import { openBudgets } from './budget.ts'
 import { markCharacters, type Unseen } from './characters.ts'
 import type { Display, Style, WhiteSpace } from './css-declarations.ts'
 import { displayOf, isDropped, isPreformatted, isReplaced } from './elements.ts'
 import type { Lines } from './lines.ts'
 import { parsePage } from './markup.ts'
-import { styleOf } from './style.ts'
+import { pieceLength, piecesOf } from './pieces.ts'
+import { openStyles } from './style.ts'
 import { readStylesheet } from './stylesheet.ts'
 
 /**
  * All text that a page shows, in the order of its markup, like `innerText` of a browser without scripts and external
  * style sheets. Iterative: nesting costs no stack. Counts text that markup or style hides, in UTF-16 units.
  */
-export function addVisibleText(html: string, lines: Lines, unseen: Unseen, hidden: { length: number }) {
+export function addVisibleText(
+  html: string,
+  lines: Lines,
+  unseen: Unseen,
+  hidden: { length: number },
+  budgets = openBudgets(),
+) {
   const { document, styles } = parsePage(html)
-  const rules = readStylesheet(styles)
+  const styleOf = openStyles(readStylesheet(styles, budgets))
   const open: Frame[] = []
   let frame = outermost(document)
   for (;;) {
@@ -27,10 +35,13 @@ export function addVisibleText(html: string, lines: Lines, unseen: Unseen, hidde
       continue
     }
     frame.next = node.next
-    if (node.type === 'text') hidden.length += addText(markCharacters(node.data, unseen), frame, lines)
-    else if ('attribs' in node && !isDropped(node.name) && !isReplaced(node)) {
+    if (node.type === 'text') {
+      if (node.data.length <= pieceLength) hidden.length += addText(markCharacters(node.data, unseen), frame, lines)
+      else
+        for (const piece of piecesOf(node.data)) hidden.length += addText(markCharacters(piece, unseen), frame, lines)
+    } else if ('attribs' in node && !isDropped(node.name) && !isReplaced(node)) {
       open.push(frame)
-      frame = enter(node, frame.hidden ? {} : styleOf(node, rules), frame, lines)
+      frame = enter(node, frame.hidden ? {} : styleOf(node), frame, lines)
     }
   }
 }
